@@ -1,0 +1,33 @@
+"""GPU kernels as ordinary Python packages: MLIR in, one shared library for NVIDIA, AMD and the CPU out.
+
+``compile`` builds a program, keeps it in a cache and loads it; ``build`` writes a shared library; ``load`` loads one.
+Importing this package loads no LLVM, no driver and not even NumPy.
+"""
+
+from offload._version import __version__
+from offload.api import build, compile, load
+from offload.errors import (
+    ArtifactError,
+    CompileError,
+    DeviceError,
+    Diagnostic,
+    LinkError,
+    OffloadError,
+    SignatureError,
+    ToolkitError,
+)
+
+__all__ = [
+    "ArtifactError",
+    "CompileError",
+    "DeviceError",
+    "Diagnostic",
+    "LinkError",
+    "OffloadError",
+    "SignatureError",
+    "ToolkitError",
+    "__version__",
+    "build",
+    "compile",
+    "load",
+]

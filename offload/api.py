@@ -1,0 +1,121 @@
+"""``build()``, ``compile()``, ``load()``: the Python front door."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from offload.compiler.request import BuildRequest, Source
+    from offload.runtime import Library
+    from offload.targets import Target
+
+    PathLike = str | os.PathLike[str]
+
+
+def build(
+    sources: PathLike | Sequence[PathLike],
+    output: PathLike,
+    *,
+    targets: Iterable[str | Target] = (),
+    opt: int = 3,
+    link: Iterable[PathLike] = (),
+    objects: Iterable[PathLike] = (),
+    runtime: str = "static",
+    progress: Callable[[str], None] = lambda text: None,
+) -> Path:
+    """Builds MLIR files (text or bytecode) into one shared library and returns its path.
+
+    ``targets`` are spellings such as ``"nvvm:sm_90"`` (default: OFFLOAD_TARGETS, else the CPU); ``opt`` is the level
+    of the host code; ``link`` are bitcode files for the device, ``objects`` object files for the host. The output is
+    replaced at once or, on failure, left as it was. Raises CompileError, ToolkitError, LinkError, OffloadError.
+    """
+    from offload.compiler.output import write_atomically
+
+    target_path = Path(output)
+    request = make_request(_sources(sources), targets, opt=opt, link=link, objects=objects, runtime=runtime)
+    from offload.compiler.driver import Program
+
+    with Program(request, target_path.stem, progress) as program:
+        data = program.build()
+    write_atomically(target_path, data)
+    return target_path
+
+
+def compile(  # noqa: A001 - the design's name for it
+    source: PathLike,
+    *,
+    targets: Iterable[str | Target] = (),
+    opt: int = 3,
+    link: Iterable[PathLike] = (),
+    objects: Iterable[PathLike] = (),
+    name: str | None = None,
+) -> Library:
+    """Builds a program, or finds it in the cache, and loads it.
+
+    ``source`` is the path of an MLIR file or the text of a program (a string with a line break or an operation in
+    it). The arguments and errors are those of :func:`build` and :func:`load`; ``name`` is what diagnostics call the
+    program.
+    """
+    from offload.compiler.cache import cached_build
+
+    request = make_request([_source(source, name)], targets, opt=opt, link=link, objects=objects)
+    return load(cached_build(request))
+
+
+def load(path: PathLike) -> Library:
+    """Loads a shared library that offload built. Touches no driver. Raises ArtifactError for any other file."""
+    from offload.runtime import load as load_library
+
+    return load_library(path)
+
+
+def make_request(
+    sources: Sequence[Source],
+    targets: Iterable[str | Target] = (),
+    *,
+    opt: int = 3,
+    link: Iterable[PathLike] = (),
+    objects: Iterable[PathLike] = (),
+    runtime: str = "static",
+    verify_each: bool = False,
+) -> BuildRequest:
+    """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default."""
+    from offload.compiler.request import BuildRequest
+    from offload.config import target_specs
+    from offload.targets import Target, parse_targets
+
+    if isinstance(targets, str):
+        targets = [targets]
+    given = list(targets)
+    ready = [target for target in given if isinstance(target, Target)]
+    specs = [target for target in given if isinstance(target, str)]
+    parsed = parse_targets(specs) if ready else parse_targets(target_specs(specs))
+    return BuildRequest(
+        sources=tuple(sources),
+        targets=(*ready, *parsed),
+        opt=opt,
+        link=tuple(Path(path) for path in link),
+        objects=tuple(Path(path) for path in objects),
+        runtime=runtime,
+        verify_each=verify_each,
+    )
+
+
+def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
+    from offload.compiler.request import Source
+
+    if isinstance(sources, (str, os.PathLike)):
+        sources = [sources]
+    return [Source.read(Path(source)) for source in sources]
+
+
+def _source(source: PathLike, name: str | None) -> Source:
+    from offload.compiler.request import Source
+
+    if isinstance(source, str) and ("\n" in source or "{" in source):
+        return Source(name or "<string>", source.encode())
+    read = Source.read(Path(source))
+    return Source(name, read.data) if name else read

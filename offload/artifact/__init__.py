@@ -1,0 +1,20 @@
+"""Reading and writing what an artifact carries: image container, signatures. No LLVM; never runs the file."""
+
+from offload.artifact.artifact import Artifact, container_object, describe, extract, read
+from offload.artifact.container import Image
+from offload.artifact.meta import SCHEMA, Argument, ImageInfo, KernelSignature, Metadata, Signature
+
+__all__ = [
+    "SCHEMA",
+    "Argument",
+    "Artifact",
+    "Image",
+    "ImageInfo",
+    "KernelSignature",
+    "Metadata",
+    "Signature",
+    "container_object",
+    "describe",
+    "extract",
+    "read",
+]

@@ -1,0 +1,162 @@
+"""The artifact as a whole: reads a library without running it, writes the object that goes into one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offload.artifact import container, elf
+from offload.artifact.container import Image
+from offload.artifact.meta import Argument, Metadata
+from offload.errors import ArtifactError
+
+IMAGES_SECTION = ".llvm.offloading"
+METADATA_SECTION = ".offload.meta"
+IMAGES_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A library as read. ``images`` and ``metadata.images`` describe the same images in the same order;
+    ``machine`` is the ELF number of the host machine and ``needed`` the libraries it wants."""
+
+    path: Path
+    metadata: Metadata
+    images: tuple[Image, ...]
+    machine: int
+    needed: tuple[str, ...]
+
+
+def read(path: str | os.PathLike[str]) -> Artifact:
+    """Reads the library at ``path``; never runs it.
+
+    Raises `ArtifactError` for a file that cannot be read, is no ELF file, is truncated, was not built by
+    offload, or is damaged."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot read the artifact: {error.strerror or error}") from error
+    file = elf.ElfFile(data, str(path))
+    section = file.section(METADATA_SECTION)
+    if section is None or file.type != elf.ET_DYN:
+        raise ArtifactError(
+            f"{path}: an ELF file, but not an artifact of offload: expected a shared library with a "
+            f"section {METADATA_SECTION}; build one with `offload build`"
+        )
+    metadata = Metadata.from_json(file.contents(section), f"{path}: {METADATA_SECTION}")
+    section = file.section(IMAGES_SECTION)
+    if section is not None and section.type != container.SHT_LLVM_OFFLOADING:
+        raise ArtifactError(
+            f"{path}: expected section {IMAGES_SECTION} of type {container.SHT_LLVM_OFFLOADING:#x}, "
+            f"found {section.type:#x}"
+        )
+    images = (
+        container.read(file.contents(section), f"{path}: {IMAGES_SECTION}") if section is not None else []
+    )
+    _check_same(path, metadata, images)
+    return Artifact(path, metadata, tuple(images), file.machine, tuple(file.needed()))
+
+
+def _check_same(path: Path | str, metadata: Metadata, images: Sequence[Image]) -> None:
+    told = [(info.module, info.target, info.chip, info.format, info.kernels) for info in metadata.images]
+    held = [(image.module, image.target, image.chip, image.format, image.kernels) for image in images]
+    if told != held:
+
+        def names(entries: list[tuple[str, str, str, str, tuple[str, ...]]]) -> str:
+            return ", ".join(".".join(entry[:4]) + f" ({', '.join(entry[4])})" for entry in entries) or "none"
+
+        raise ArtifactError(
+            f"{path}: the metadata tells of other images than the container holds: expected "
+            f"{names(told)}; found {names(held)}"
+        )
+
+
+def container_object(images: Sequence[Image], metadata: Metadata, machine: int | str) -> bytes:
+    """An ELF relocatable object that makes a library an artifact once it is linked in.
+
+    It holds the images in ``.llvm.offloading`` between the hidden symbols ``offload_images_begin`` and
+    ``offload_images_end``, and the metadata in ``.offload.meta``. ``machine`` is an e_machine number or a
+    name such as "x86_64". Equal inputs give equal bytes. Raises `ArtifactError` where images and metadata do
+    not agree."""
+    if isinstance(machine, str):
+        if machine not in elf.MACHINES:
+            raise ArtifactError(
+                f"expected one of the host machines {', '.join(elf.MACHINES)}, found {machine!r}"
+            )
+        machine = elf.MACHINES[machine]
+    _check_same("new artifact", metadata, images)
+    data = container.write(images)
+    # Retained, because nothing in the library refers to the metadata and --gc-sections would drop it.
+    flags = elf.SHF_ALLOC | elf.SHF_GNU_RETAIN
+    return elf.relocatable_object(
+        [
+            elf.NewSection(IMAGES_SECTION, container.SHT_LLVM_OFFLOADING, flags, IMAGES_ALIGNMENT, data),
+            elf.NewSection(METADATA_SECTION, elf.SHT_PROGBITS, flags, 1, metadata.to_json().encode()),
+        ],
+        [
+            elf.NewSymbol("offload_images_begin", 0, 0, len(data), visibility=elf.STV_HIDDEN),
+            elf.NewSymbol("offload_images_end", 0, len(data), 0, visibility=elf.STV_HIDDEN),
+        ],
+        machine,
+    )
+
+
+def _argument(argument: Argument) -> dict[str, Any]:
+    full = argument.to_json()
+    return {key: full[key] for key in ("name", "kind", "dtype", "rank", "shape")}
+
+
+def describe(artifact: Artifact) -> dict[str, Any]:
+    """The artifact as JSON values: what `offload inspect --json` prints. ``size`` is in bytes."""
+    metadata = artifact.metadata
+    return {
+        "functions": [
+            {
+                "name": function.name,
+                "args": [_argument(a) for a in function.args],
+                "results": [_argument(r) for r in function.results],
+            }
+            for function in metadata.functions
+        ],
+        "kernels": [
+            {"name": kernel.name, "module": kernel.module, "args": [_argument(a) for a in kernel.args]}
+            for kernel in metadata.kernels
+        ],
+        "images": [
+            {
+                "target": image.target,
+                "chip": image.chip,
+                "format": image.format,
+                "size": len(image.data),
+                "kernels": list(image.kernels),
+                "resources": {kernel: dict(values) for kernel, values in info.resources.items()},
+            }
+            for image, info in zip(artifact.images, metadata.images, strict=True)
+        ],
+        "producer": dict(metadata.producer),
+    }
+
+
+def extract(artifact: Artifact, directory: str | os.PathLike[str]) -> list[Path]:
+    """Writes each image as ``<module>.<target>.<chip>.<suffix>`` into ``directory``, which is made if need
+    be.
+
+    A name that is taken by an earlier image gets a number before its suffix. Returns the paths, in the
+    images' order. Raises OSError where a file cannot be written."""
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths: list[Path] = []
+    for image in artifact.images:
+        path, number = folder / image.filename, 2
+        while path in paths:
+            path, number = (
+                folder / f"{image.filename.removesuffix(image.suffix)}.{number}{image.suffix}",
+                number + 1,
+            )
+        path.write_bytes(image.data)
+        paths.append(path)
+    return paths

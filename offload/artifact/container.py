@@ -1,0 +1,198 @@
+"""The container of an artifact's device images: LLVM's OffloadBinary, version 1, one entry after another.
+
+Layout: llvm/Object/OffloadBinary.h of LLVM 22; `llvm-objdump --offloading` lists it and the C runtime reads
+it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from offload.errors import ArtifactError
+
+SHT_LLVM_OFFLOADING = 0x6FFF4C0B
+MAGIC = b"\x10\xff\x10\xad"
+VERSION = 1
+ALIGNMENT = 8
+
+IMG_OBJECT, IMG_BITCODE, IMG_CUBIN, IMG_FATBINARY, IMG_PTX, IMG_SPIRV = range(1, 7)
+OFK_NONE, OFK_CUDA, OFK_HIP = 0, 2, 4
+
+_HEADER = struct.Struct("<4sIQQQ")  # magic, version, size, offset of the entry, size of the entry
+_ENTRY = struct.Struct(
+    "<HHIQQQQ"
+)  # image kind, offload kind, flags, strings: offset, count, image: offset, size
+_PAIR = struct.Struct("<QQ")  # offset of the key, of the value
+_KEYS = ("triple", "arch", "target", "module", "format", "kernels")
+
+_SUFFIXES = {
+    ("nvvm", "bin"): ".cubin",
+    ("nvvm", "isa"): ".ptx",
+    ("rocdl", "bin"): ".hsaco",
+    ("spirv", "bin"): ".spv",
+    ("host", "bin"): ".o",
+}
+_FORMAT_SUFFIXES = {"bin": ".bin", "isa": ".s", "offload": ".bc", "fatbin": ".fatbin"}
+_IMAGE_KINDS = {
+    ".cubin": IMG_CUBIN,
+    ".ptx": IMG_PTX,
+    ".bc": IMG_BITCODE,
+    ".fatbin": IMG_FATBINARY,
+    ".spv": IMG_SPIRV,
+}
+_OFFLOAD_KINDS = {"nvvm": OFK_CUDA, "rocdl": OFK_HIP}
+
+
+@dataclass(frozen=True)
+class Image:
+    """One gpu.module compiled for one target.
+
+    ``target`` is a name of the target registry, ``chip`` e.g. "sm_90", ``format`` one of "offload", "isa",
+    "bin" and "fatbin", ``kernels`` the symbols of the module's kernels, ``data`` the bytes that a driver
+    loads."""
+
+    module: str
+    target: str
+    chip: str
+    triple: str
+    format: str
+    kernels: tuple[str, ...]
+    data: bytes
+
+    @property
+    def suffix(self) -> str:
+        """The file suffix of these bytes, with its dot."""
+        return _SUFFIXES.get((self.target, self.format)) or _FORMAT_SUFFIXES.get(self.format, ".bin")
+
+    @property
+    def filename(self) -> str:
+        """``<module>.<target>.<chip><suffix>`` with what would leave a folder replaced by ``_``."""
+        stem = f"{self.module}.{self.target}.{self.chip}"
+        return "".join("_" if c in "/\\" or not c.isprintable() else c for c in stem) + self.suffix
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _write_one(image: Image) -> bytes:
+    if any("," in kernel or not kernel for kernel in image.kernels):
+        raise ArtifactError(
+            f"module {image.module!r} has a kernel whose name is empty or has a comma: "
+            f"{list(image.kernels)}; rename it"
+        )
+    values = (image.triple, image.chip, image.target, image.module, image.format, ",".join(image.kernels))
+    strings = bytearray()
+    pairs = bytearray()
+    first = _HEADER.size + _ENTRY.size + len(_KEYS) * _PAIR.size
+    for key, value in zip(_KEYS, values, strict=True):
+        encoded = value.encode()
+        if b"\0" in encoded:
+            raise ArtifactError(f"module {image.module!r}: its {key} {value!r} holds a NUL character")
+        pairs += _PAIR.pack(first + len(strings), first + len(strings) + len(key) + 1)
+        strings += key.encode() + b"\0" + encoded + b"\0"
+    image_offset = _aligned(first + len(strings))
+    size = _aligned(image_offset + len(image.data))
+    kind = _IMAGE_KINDS.get(image.suffix, IMG_OBJECT)
+    head = (
+        _HEADER.pack(MAGIC, VERSION, size, _HEADER.size, _ENTRY.size)
+        + _ENTRY.pack(
+            kind,
+            _OFFLOAD_KINDS.get(image.target, OFK_NONE),
+            0,
+            _HEADER.size + _ENTRY.size,
+            len(_KEYS),
+            image_offset,
+            len(image.data),
+        )
+        + bytes(pairs)
+        + bytes(strings)
+    )
+    return head.ljust(image_offset, b"\0") + image.data + bytes(size - image_offset - len(image.data))
+
+
+def write(images: Iterable[Image]) -> bytes:
+    """The container of these images, in their order; equal inputs give equal bytes.
+
+    Raises `ArtifactError` for a name that the format cannot hold.
+    """
+    return b"".join(_write_one(image) for image in images)
+
+
+def read(data: bytes, name: str = "image container") -> list[Image]:
+    """The images of a container, in order. ``name`` stands in front of the message of an `ArtifactError`,
+    which is raised for every damage that the format can show."""
+    images: list[Image] = []
+    position = 0
+    while position < len(data):
+        image, size = _read_one(data, position, f"{name}: image {len(images)} at byte {position}")
+        images.append(image)
+        position += size
+    return images
+
+
+def _read_one(data: bytes, start: int, what: str) -> tuple[Image, int]:
+    rest = len(data) - start
+    if rest < _HEADER.size + _ENTRY.size:
+        raise ArtifactError(
+            f"{what}: expected at least {_HEADER.size + _ENTRY.size} bytes of header, found {rest}"
+        )
+    magic, version, size, entry_offset, entry_size = _HEADER.unpack_from(data, start)
+    if magic != MAGIC:
+        raise ArtifactError(f"{what}: expected the magic bytes {MAGIC.hex(' ')}, found {magic.hex(' ')}")
+    if version != VERSION:
+        raise ArtifactError(f"{what}: expected version {VERSION} of the container, found {version}")
+    if size > rest or size % ALIGNMENT or size < _HEADER.size + _ENTRY.size:
+        raise ArtifactError(
+            f"{what}: its size is said to be {size} bytes (a multiple of {ALIGNMENT}), {rest} bytes are left"
+        )
+
+    def check(offset: int, length: int, part: str) -> None:
+        if offset + length > size:
+            raise ArtifactError(
+                f"{what}: {part} should end at byte {offset + length} of it, its size is {size}"
+            )
+
+    if entry_size < _ENTRY.size:
+        raise ArtifactError(f"{what}: expected an entry of at least {_ENTRY.size} bytes, found {entry_size}")
+    check(entry_offset, entry_size, "its entry")
+    fields = _ENTRY.unpack_from(data, start + entry_offset)
+    kind, offload_kind, _, string_offset, string_count, image_offset, image_size = fields
+    check(string_offset, string_count * _PAIR.size, "its string table")
+    check(image_offset, image_size, "its image")
+
+    def text(offset: int) -> str:
+        end = data.find(b"\0", start + offset, start + size) if offset < size else -1
+        if end < 0:
+            raise ArtifactError(
+                f"{what}: a string at byte {offset} of it does not end inside its {size} bytes"
+            )
+        try:
+            return data[start + offset : end].decode()
+        except UnicodeDecodeError:
+            raise ArtifactError(f"{what}: the string at byte {offset} of it is not UTF-8") from None
+
+    strings: dict[str, str] = {}
+    for index in range(string_count):
+        key, value = _PAIR.unpack_from(data, start + string_offset + index * _PAIR.size)
+        strings[text(key)] = text(value)
+    missing = [key for key in _KEYS if key not in strings]
+    if missing:
+        raise ArtifactError(f"{what}: it has no {', '.join(missing)}; it was not written by offload")
+    image = Image(
+        strings["module"],
+        strings["target"],
+        strings["arch"],
+        strings["triple"],
+        strings["format"],
+        tuple(strings["kernels"].split(",")) if strings["kernels"] else (),
+        data[start + image_offset : start + image_offset + image_size],
+    )
+    expected = (_IMAGE_KINDS.get(image.suffix, IMG_OBJECT), _OFFLOAD_KINDS.get(image.target, OFK_NONE))
+    if (kind, offload_kind) != expected:
+        raise ArtifactError(
+            f"{what}: expected image kind {expected[0]} and offload kind {expected[1]} for "
+            f"{image.target} {image.format}, found {kind} and {offload_kind}"
+        )
+    return image, size

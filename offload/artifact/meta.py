@@ -1,0 +1,261 @@
+"""What an artifact says about itself: signatures, kernels, images, producer; JSON of schema 1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from offload.errors import ArtifactError
+
+SCHEMA = 1
+KINDS = ("memref", "scalar")
+SPACES = ("device", "host", "any")
+RUNTIMES = ("static", "shared")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument or result.
+
+    ``dtype`` is a NumPy or ml_dtypes name ("bool", "int64", "bfloat16", "float8_e4m3fn", "complex64"); an
+    index is "int64". For memrefs ``shape`` has None for dynamic sizes; ``strides`` is None for the identity
+    layout, else counts elements, None for dynamic; ``offset`` counts elements. ``space`` says which memory is
+    meant: "device", "host", or "any" where the type does not tell. Scalars have rank 0."""
+
+    name: str
+    kind: str
+    dtype: str
+    shape: tuple[int | None, ...] = ()
+    strides: tuple[int | None, ...] | None = None
+    offset: int | None = 0
+    space: str = "any"
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions; 0 for scalars."""
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        if self.kind == "scalar":
+            return self.dtype
+        return f"{self.dtype}[{', '.join('?' if size is None else str(size) for size in self.shape)}]"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "dtype": self.dtype,
+            "rank": self.rank,
+            "shape": list(self.shape),
+            "strides": None if self.strides is None else list(self.strides),
+            "offset": self.offset,
+            "space": self.space,
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "argument") -> Argument:
+        """Raises `ArtifactError` where the value is not an argument of schema 1."""
+        record = _Record(value, where)
+        kind = record.choice("kind", KINDS)
+        dtype = record.get("dtype", str)
+        shape = record.sizes("shape")
+        strides = None if record.get("strides", list, optional=True) is None else record.sizes("strides")
+        if record.get("rank", int) != len(shape) or (strides is not None and len(strides) != len(shape)):
+            raise ArtifactError(
+                f"{where}: rank {record.get('rank', int)}, shape {shape} and strides {strides} do not agree"
+            )
+        if any(size is not None and size < 0 for size in shape) or (kind == "scalar" and shape):
+            raise ArtifactError(f"{where}: {list(shape)} is not the shape of a {kind}")
+        return cls(
+            record.get("name", str),
+            kind,
+            "int64" if dtype == "index" else dtype,
+            shape,
+            strides,
+            record.get("offset", int, optional=True),
+            record.choice("space", SPACES),
+        )
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A host function: ``name`` is the author's, ``symbol`` its C interface in the library."""
+
+    name: str
+    symbol: str
+    args: tuple[Argument, ...] = ()
+    results: tuple[Argument, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "symbol": self.symbol,
+            "args": [a.to_json() for a in self.args],
+            "results": [r.to_json() for r in self.results],
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "function") -> Signature:
+        """Raises `ArtifactError` where the value is not a function of schema 1."""
+        record = _Record(value, where)
+        return cls(
+            record.get("name", str),
+            record.get("symbol", str),
+            record.all("args", Argument.from_json),
+            record.all("results", Argument.from_json),
+        )
+
+
+@dataclass(frozen=True)
+class KernelSignature:
+    """A kernel of the gpu.module ``module``. Its parameters are the expanded memref descriptors and
+    scalars."""
+
+    name: str
+    module: str
+    args: tuple[Argument, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "module": self.module, "args": [a.to_json() for a in self.args]}
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "kernel") -> KernelSignature:
+        """Raises `ArtifactError` where the value is not a kernel of schema 1."""
+        record = _Record(value, where)
+        return cls(record.get("name", str), record.get("module", str), record.all("args", Argument.from_json))
+
+
+@dataclass(frozen=True)
+class ImageInfo:
+    """What is known of one image besides its bytes. ``resources`` maps a kernel to its registers, spilled
+    bytes, workgroup memory bytes and whatever else the target's tools tell."""
+
+    module: str
+    target: str
+    chip: str
+    format: str
+    kernels: tuple[str, ...] = ()
+    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "module": self.module,
+            "target": self.target,
+            "chip": self.chip,
+            "format": self.format,
+            "kernels": list(self.kernels),
+            "resources": {k: dict(v) for k, v in self.resources.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "image") -> ImageInfo:
+        """Raises `ArtifactError` where the value is not an image of schema 1."""
+        record = _Record(value, where)
+        resources = record.get("resources", dict)
+        if not all(isinstance(entry, dict) for entry in resources.values()):
+            raise ArtifactError(f"{where}: expected an object per kernel in 'resources'")
+        return cls(
+            record.get("module", str),
+            record.get("target", str),
+            record.get("chip", str),
+            record.get("format", str),
+            record.all("kernels", _text),
+            resources,
+        )
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The content of the section ``.offload.meta``. ``images`` are in the container's order; ``runtime`` says
+    whether the mgpu runtime is linked in ("static") or is a library of its own ("shared")."""
+
+    functions: tuple[Signature, ...] = ()
+    kernels: tuple[KernelSignature, ...] = ()
+    images: tuple[ImageInfo, ...] = ()
+    producer: Mapping[str, Any] = field(default_factory=dict)
+    runtime: str = "static"
+
+    def to_json(self) -> str:
+        """Compact JSON with sorted keys: equal metadata gives equal text."""
+        value = {
+            "schema": SCHEMA,
+            "producer": dict(self.producer),
+            "runtime": self.runtime,
+            "functions": [function.to_json() for function in self.functions],
+            "kernels": [kernel.to_json() for kernel in self.kernels],
+            "images": [image.to_json() for image in self.images],
+        }
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, where: str = "metadata") -> Metadata:
+        """Raises `ArtifactError` for text that is no JSON, another schema, or fields that do not fit it."""
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ArtifactError(f"{where}: the metadata is not JSON: {error}") from None
+        record = _Record(value, where)
+        schema = record.get("schema", int)
+        if schema != SCHEMA:
+            raise ArtifactError(
+                f"{where}: expected metadata of schema {SCHEMA}, found {schema}; "
+                f"{'update offload' if schema > SCHEMA else 'build the artifact again'}"
+            )
+        return cls(
+            record.all("functions", Signature.from_json),
+            record.all("kernels", KernelSignature.from_json),
+            record.all("images", ImageInfo.from_json),
+            record.get("producer", dict),
+            record.choice("runtime", RUNTIMES),
+        )
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise ArtifactError(f"{where}: expected a string, found {type(value).__name__}")
+    return value
+
+
+class _Record:
+    """A JSON object whose fields are read with their type; `where` is its place, for messages."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise ArtifactError(f"{where}: expected a JSON object, found {type(value).__name__}")
+        self.value = value
+        self.where = where
+
+    def get(self, key: str, kind: type, optional: bool = False) -> Any:
+        if key not in self.value:
+            raise ArtifactError(f"{self.where}: the field {key!r} is missing")
+        value = self.value[key]
+        if value is None and optional:
+            return None
+        if type(value) is not kind:
+            raise ArtifactError(
+                f"{self.where}: expected {kind.__name__} in the field {key!r}, found {type(value).__name__}"
+            )
+        return value
+
+    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+        value: str = self.get(key, str)
+        if value not in choices:
+            raise ArtifactError(
+                f"{self.where}: expected one of {', '.join(choices)} in the field {key!r}, found {value!r}"
+            )
+        return value
+
+    def sizes(self, key: str) -> tuple[int | None, ...]:
+        values = self.get(key, list)
+        if not all(value is None or type(value) is int for value in values):
+            raise ArtifactError(
+                f"{self.where}: expected integers and null in the field {key!r}, found {values}"
+            )
+        return tuple(values)
+
+    def all(self, key: str, read: Any) -> tuple[Any, ...]:
+        return tuple(
+            read(value, f"{self.where}: {key}[{index}]") for index, value in enumerate(self.get(key, list))
+        )

@@ -1,0 +1,78 @@
+"""Compiled programs on disk, by the hash of everything that decides their bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+
+from offload._version import __version__
+from offload.compiler.driver import Program
+from offload.compiler.link import package_file
+from offload.compiler.native import native
+from offload.compiler.output import write_atomically
+from offload.compiler.request import BuildRequest
+from offload.config import cache_folder
+from offload.errors import OffloadError
+from offload.targets import Target
+
+_SCHEMA = 1
+
+
+def cached_build(request: BuildRequest) -> Path:
+    """The path of the built library. Raises what a build raises, and OffloadError for an unusable cache folder."""
+    folder = cache_folder()
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="offload-uncached-"))
+    path = folder / f"{_key(request)}.so"
+    if path.exists():
+        return path
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise OffloadError(f"cannot use the cache folder {folder}: {error.strerror}; set OFFLOAD_CACHE_DIR") from error
+    with Program(request, "program") as program:
+        data = program.build()
+    write_atomically(path, data)
+    return path
+
+
+def _key(request: BuildRequest) -> str:
+    """Contents, not paths: two machines with the same inputs and tools have the same key."""
+    runtime = "lib/libmgpu.a" if request.runtime == "static" else "lib/libmgpu.so"
+    material = {
+        "schema": _SCHEMA,
+        "offload": __version__,
+        "llvm": native().llvm_version,
+        "extension": _content(Path(native().__file__)),
+        "runtime": [request.runtime, _content(package_file(runtime))],
+        "sources": [hashlib.sha256(source.data).hexdigest() for source in request.sources],
+        "targets": [_target(target) for target in request.targets],
+        "opt": request.opt,
+        "link": [_content(path) for path in (*request.link, *request.objects)],
+    }
+    return hashlib.sha256(json.dumps(material, sort_keys=True).encode()).hexdigest()
+
+
+def _target(target: Target) -> list[object]:
+    return [
+        target.name,
+        target.image_chip(native()),
+        dataclasses.asdict(target),
+        [[found.what, _content(found.path)] for found in target.toolkit()],
+    ]
+
+
+def _content(path: Path | None) -> str:
+    """The hash of a file, or for large ones (a toolkit's programs) its size and time of change."""
+    if path is None:
+        return "missing"
+    try:
+        status = path.stat()
+        if status.st_size > 1 << 22:
+            return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise OffloadError(f"cannot read {path}: {error.strerror}") from error

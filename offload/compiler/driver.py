@@ -1,0 +1,175 @@
+"""From a BuildRequest to the bytes of a shared library, and the printing of stages on the way."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offload import artifact
+from offload._version import __version__
+from offload.compiler import frontend, host
+from offload.compiler.device import DeviceBuild, device_builds
+from offload.compiler.link import link
+from offload.compiler.native import native
+from offload.compiler.request import BuildRequest
+from offload.errors import OffloadError
+from offload.targets import Image
+from offload.targets.base import STAGES as DEVICE_STAGES
+
+STAGES = ("input", "kernels", "split", *DEVICE_STAGES, "host-llvm", "so")
+"""Every stage that ``--emit`` prints, in order."""
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """The output of one stage; ``label`` is ``module.target.chip`` for device stages, ``host`` or the program's name."""
+
+    stage: str
+    label: str
+    data: bytes
+    suffix: str
+
+    @property
+    def is_text(self) -> bool:
+        """Is it meant to be read?"""
+        return self.suffix in ("mlir", "ll", "s", "ptx")
+
+
+class Program:
+    """One build under way. Stages are computed when asked for; the context is private to it."""
+
+    def __init__(self, request: BuildRequest, name: str, progress: Progress = lambda text: None) -> None:
+        self.request, self.name, self._progress = request, name, progress
+        self._scratch = tempfile.TemporaryDirectory(prefix="offload-")
+        self._session = frontend.new_session()
+        progress("parsing")
+        self.module = frontend.parse(request.sources, self._session)
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scratch.cleanup()
+
+    def make_kernels(self) -> None:
+        """Brings the program to the stage ``kernels``. Raises CompileError."""
+        self._progress("making kernels")
+        frontend.lower_to_kernels(self.module, self.request.sources, self.request.verify_each)
+
+    def emit(self, stage: str) -> Iterator[Emitted]:
+        """The outputs of one stage. Raises CompileError, ToolkitError, or OffloadError for an unknown stage."""
+        if stage not in STAGES:
+            raise OffloadError(f"unknown stage {stage!r}; stages are: {', '.join(STAGES)}")
+        if stage == "input":
+            yield Emitted(stage, self.name, self.module.text().encode(), "mlir")
+            return
+        self.make_kernels()
+        if stage == "kernels":
+            yield Emitted(stage, self.name, self.module.text().encode(), "mlir")
+        elif stage == "split":
+            yield Emitted(stage, "host", host.split(self.module).text().encode(), "mlir")
+            for build in self._device_builds():
+                yield Emitted(stage, _label(build), build.module.text().encode(), "mlir")
+        elif stage in DEVICE_STAGES:
+            for build in self._device_builds():
+                if stage == "fat" and build.target.format != "fatbin":
+                    continue
+                yield Emitted(stage, _label(build), *_bytes_of(build, stage))
+        elif stage == "host-llvm":
+            yield Emitted(stage, "host", self._host_code().text().encode(), "ll")
+        else:
+            yield Emitted(stage, self.name, self.finish(), "so")
+
+    def build(self) -> bytes:
+        """The shared library. Raises CompileError, ToolkitError, LinkError."""
+        self.make_kernels()
+        return self.finish()
+
+    def finish(self) -> bytes:
+        """The shared library of a program whose kernels are made."""
+        signatures = json.loads(self.module.signatures())
+        images: list[artifact.Image] = []
+        infos: list[dict[str, Any]] = []
+        for build in self._device_builds():
+            self._progress(f"compiling {build.name} for {build.target}")
+            image = build.image()
+            images.append(_container_image(build, image))
+            infos.append(_image_info(build, image))
+        self._progress("compiling host code")
+        code = self._host_code().emit(assembly=False)
+        metadata = artifact.Metadata.from_json(
+            json.dumps(
+                {
+                    "schema": artifact.SCHEMA,
+                    "producer": {"offload": __version__, "llvm": native().llvm_version},
+                    "runtime": self.request.runtime,
+                    "functions": signatures["functions"],
+                    "kernels": signatures["kernels"],
+                    "images": infos,
+                }
+            )
+        )
+        container = artifact.container_object(images, metadata, native().host_triple().split("-")[0])
+        self._progress("linking")
+        return link(
+            code,
+            container,
+            host.exported_symbols(self.module),
+            self.request.runtime,
+            Path(self._scratch.name),
+            f"{self.name}.so",
+            self.request.objects,
+        )
+
+    def _device_builds(self) -> list[DeviceBuild]:
+        return device_builds(self.request, self.module, self._scratch)
+
+    def _host_code(self) -> Any:
+        lowered = host.lower(self.request, host.split(self.module))
+        return host.translate(self.request, lowered, host.exported_symbols(self.module))
+
+
+def _label(build: DeviceBuild) -> str:
+    return f"{build.name}.{build.target.name}.{build.target.chip}"
+
+
+def _bytes_of(build: DeviceBuild, stage: str) -> tuple[bytes, str]:
+    result = build.stage(stage)
+    suffixes = build.target.suffixes
+    if stage == "lowered":
+        return result.text().encode(), "mlir"
+    if stage == "llvm":
+        return result.text().encode(), "ll"
+    if stage == "isa":
+        return result, suffixes["isa"]
+    return result.data, suffixes["bin" if stage == "object" else "fatbin"]
+
+
+def _container_image(build: DeviceBuild, image: Image) -> artifact.Image:
+    target = build.target
+    return artifact.Image(
+        module=build.name,
+        target=target.name,
+        chip=target.image_chip(native()),
+        triple=target.triple(),
+        format=target.format,
+        kernels=build.kernels,
+        data=image.data,
+    )
+
+
+def _image_info(build: DeviceBuild, image: Image) -> dict[str, Any]:
+    return {
+        "module": build.name,
+        "target": build.target.name,
+        "chip": build.target.image_chip(native()),
+        "format": build.target.format,
+        "kernels": list(build.kernels),
+        "resources": {kernel: dict(values) for kernel, values in image.resources.items()},
+    }

@@ -1,0 +1,68 @@
+"""The last step: host object, images, metadata and runtime into one shared library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from offload.compiler.native import failures, native
+from offload.errors import LinkError
+from offload.targets.host import system_libraries
+
+
+def package_file(relative: str) -> Path:
+    """A file of this installation (an editable one has two roots). Raises LinkError where it is missing."""
+    import offload
+
+    for root in offload.__path__:
+        candidate = Path(root) / relative
+        if candidate.exists():
+            return candidate
+    raise LinkError(f"this installation of offload lacks {relative}; reinstall it")
+
+
+def link(
+    host_object: bytes,
+    container_object: bytes,
+    exported: Sequence[str],
+    runtime: str,
+    folder: Path,
+    name: str,
+    extra: Sequence[Path] = (),
+) -> bytes:
+    """The shared library's bytes. Raises LinkError with the linker's own words."""
+    host, container, script, result = (folder / file for file in ("host.o", "images.o", "exports.map", "result.so"))
+    host.write_bytes(host_object)
+    container.write_bytes(container_object)
+    # offload_api is in libmgpu.so already where the runtime is shared.
+    symbols = [*exported, "offload_modules", *(["offload_api"] if runtime == "static" else [])]
+    script.write_text("{\n  global:\n" + "".join(f'    "{symbol}";\n' for symbol in symbols) + "  local: *;\n};\n")
+    if runtime == "static":
+        mgpu = ["-u", "offload_api", str(package_file("lib/libmgpu.a"))]
+    else:
+        shared = package_file("lib/libmgpu.so")
+        mgpu = [str(shared), "-rpath", str(shared.parent)]
+    arguments = [
+        # nodelete: threads of the runtime's pool run in this library until the process ends.
+        *("-shared", "-z", "now", "-z", "noexecstack", "-z", "nodelete"),
+        *("--no-undefined", "--build-id=none", "--hash-style=gnu"),
+        *("-soname", name, f"--version-script={script}", str(host), str(container), *map(str, extra), *mgpu),
+        *("--as-needed", *system_libraries(), "-o", str(result)),
+    ]
+    try:
+        with failures((), "linking"):
+            native().link_elf(arguments)
+    except Exception as error:
+        if type(error).__name__ == "CompileError":
+            raise LinkError(_explain(str(error))) from error
+        raise
+    return result.read_bytes()
+
+
+def _explain(message: str) -> str:
+    if "undefined symbol" in message:
+        return (
+            f"{message.rstrip()}\n  the program calls functions that nothing defines; define them in one of the sources, "
+            "or pass the object file that has them"
+        )
+    return message

@@ -1,0 +1,64 @@
+"""The extension module, loaded when first needed, and its failures as CompileError with source lines."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from offload.compiler.request import Source
+from offload.errors import CompileError, Diagnostic, ToolkitError
+
+
+@functools.cache
+def native() -> Any:
+    """``offload.mlir._native``. Raises ToolkitError where the compiler half is not installed or LLVM is missing."""
+    try:
+        from offload.mlir import _native
+    except ImportError as error:
+        raise ToolkitError(
+            f"offload's compiler cannot be loaded: {error}\n"
+            "  this installation holds the runtime half only, or LLVM 22 is gone from the machine\n"
+            "  to get it: apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev liblld-22-dev, then "
+            "pip install --force-reinstall offload (from source)"
+        ) from error
+    return _native
+
+
+@contextlib.contextmanager
+def failures(sources: Sequence[Source], doing: str) -> Iterator[None]:
+    """Turns a Failure of the extension into a CompileError that shows the lines it speaks of."""
+    try:
+        yield
+    except native().Failure as error:
+        message, diagnostics = error.args
+        found = [_diagnostic(item, sources) for item in diagnostics]
+        found.sort(key=lambda item: item.severity != "error")
+        if found:
+            text = "\n".join(item.render() for item in found)
+        else:
+            text = f"{doing}: {message}"
+        raise CompileError(text, tuple(found)) from error
+
+
+def _diagnostic(item: Sequence[Any], sources: Sequence[Source]) -> Diagnostic:
+    severity, message, file, line, column, notes = item
+    return Diagnostic(
+        file=file,
+        line=line,
+        column=column,
+        severity=severity,
+        message=message,
+        notes=tuple(_diagnostic(note, sources) for note in notes),
+        source_line=_source_line(file, line, sources),
+    )
+
+
+def _source_line(file: str, line: int, sources: Sequence[Source]) -> str:
+    for source in sources:
+        if source.name == file and line > 0:
+            lines = source.data.split(b"\n")
+            if line <= len(lines):
+                return lines[line - 1].decode(errors="replace")
+    return ""

@@ -1,0 +1,58 @@
+"""What to build: the one description that every front end fills in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from offload.errors import OffloadError
+from offload.targets import Target
+
+
+@dataclass(frozen=True)
+class Source:
+    """One program: MLIR text or bytecode, and the name that diagnostics give it."""
+
+    name: str
+    data: bytes
+
+    @classmethod
+    def read(cls, path: Path | str) -> Source:
+        """Reads a file. Raises OffloadError that names it."""
+        try:
+            return cls(str(path), Path(path).read_bytes())
+        except OSError as error:
+            raise OffloadError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """Sources, targets and options of one shared library.
+
+    ``opt`` (0 to 3) is the level of the host code; targets carry their own. ``link`` are bitcode files linked into
+    every device module, ``objects`` are object files or archives linked into the library. ``runtime`` is ``static``
+    (the mgpu runtime inside, hidden) or ``shared`` (needs libmgpu.so).
+    """
+
+    sources: tuple[Source, ...]
+    targets: tuple[Target, ...]
+    opt: int = 3
+    link: tuple[Path, ...] = field(default=())
+    objects: tuple[Path, ...] = field(default=())
+    runtime: str = "static"
+    verify_each: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise OffloadError("nothing to build: no source was given")
+        if not self.targets:
+            raise OffloadError("nothing to build for: no target was given")
+        if self.runtime not in ("static", "shared"):
+            raise OffloadError(f"runtime is 'static' or 'shared', not {self.runtime!r}")
+        if self.opt not in range(4):
+            raise OffloadError(f"opt is 0 to 3, not {self.opt}")
+        seen: dict[tuple[str, str], Target] = {}
+        for target in self.targets:
+            other = seen.setdefault((target.name, target.chip), target)
+            if other is not target:
+                raise OffloadError(f"two targets for one chip: {other} and {target}; an artifact holds one image of each")

@@ -1,0 +1,47 @@
+"""Settings: environment variables and ``[tool.offload]``. The only module that reads the environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+VARIABLES = {
+    "OFFLOAD_TARGETS": "targets to build for, separated by ';' (overrides pyproject.toml, not the command line)",
+    "OFFLOAD_BACKEND": "the backend to run on: cuda, hip or host (read by the C runtime)",
+    "OFFLOAD_CACHE_DIR": "folder for compiled programs; empty switches the cache off",
+    "OFFLOAD_ISOLATE": "0 compiles in this process",
+    "OFFLOAD_TRACE": "file for a trace of what ran",
+    "CUDA_HOME": "a CUDA toolkit",
+    "ROCM_PATH": "a ROCm installation, or a folder with amdgcn/bitcode",
+    "LLVM_DIR": "lib/cmake/llvm of an LLVM 22 (at build time of offload)",
+    "MLIR_DIR": "lib/cmake/mlir of an MLIR 22 (at build time of offload)",
+}
+"""Every variable that offload reads, with its meaning; the documentation is made from this table."""
+
+DEFAULT_TARGETS = ("host",)
+
+
+def environment(variable: str) -> str | None:
+    """The value of one of :data:`VARIABLES`; None where it is not set."""
+    if variable not in VARIABLES:
+        raise KeyError(f"{variable} is not among offload's variables")
+    return os.environ.get(variable)
+
+
+def target_specs(given: list[str] | tuple[str, ...]) -> list[str]:
+    """The targets to build for: those given, else OFFLOAD_TARGETS, else the CPU."""
+    if given:
+        return list(given)
+    value = environment("OFFLOAD_TARGETS")
+    if value is not None:
+        return [word.strip() for word in value.split(";") if word.strip()]
+    return list(DEFAULT_TARGETS)
+
+
+def cache_folder() -> Path | None:
+    """The folder for compiled programs; None where the cache is switched off."""
+    value = environment("OFFLOAD_CACHE_DIR")
+    if value is not None:
+        return Path(value) if value else None
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "offload"

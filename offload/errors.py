@@ -1,0 +1,104 @@
+"""Every error that offload raises on purpose, with the exit code its command line gives for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class OffloadError(Exception):
+    """Base of all errors of this package; anything else that escapes is a bug in it."""
+
+    exit_code: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message about a source position.
+
+    ``line`` and ``column`` count from 1 and are 0 where there is none. ``severity`` is "error", "warning",
+    "remark" or "note". ``source_line`` is the text of that line, without its newline, or None where it is not
+    known."""
+
+    file: str
+    line: int
+    column: int
+    severity: str
+    message: str
+    notes: tuple[Diagnostic, ...] = ()
+    source_line: str | None = None
+
+    def render(self) -> str:
+        """``file:line:col: severity: message``, the source line, a caret under the column, then the notes."""
+        position = self.file
+        if self.line > 0:
+            position += f":{self.line}"
+            if self.column > 0:
+                position += f":{self.column}"
+        lines = [
+            f"{position}: {self.severity}: {self.message}" if position else f"{self.severity}: {self.message}"
+        ]
+        if self.source_line is not None:
+            lines.append(self.source_line)
+            if self.column > 0:
+                # Tabs stay tabs, so that the caret stands under its column whatever the tab width.
+                before = self.source_line[: self.column - 1].ljust(self.column - 1)
+                lines.append("".join("\t" if character == "\t" else " " for character in before) + "^")
+        lines.extend(note.render() for note in self.notes)
+        return "\n".join(lines)
+
+
+class CompileError(OffloadError):
+    """The input cannot be compiled: the text of the error is its diagnostics, rendered.
+
+    ``diagnostics`` is the list of `Diagnostic`, in the order in which the compiler reported them; it is empty
+    where the failure has no position, and the message alone tells what happened."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = ()) -> None:
+        self.diagnostics = list(diagnostics)
+        super().__init__(message or "\n".join(diagnostic.render() for diagnostic in self.diagnostics))
+
+    def __reduce__(self) -> tuple[type[CompileError], tuple[str, list[Diagnostic]]]:
+        return type(self), (str(self), self.diagnostics)
+
+
+class ToolkitError(OffloadError):
+    """A tool or toolkit is missing; the message says which, where it was looked for and how to install it."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class LinkError(OffloadError):
+    """The shared library could not be linked; the message holds the linker's own output."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class ArtifactError(OffloadError):
+    """A file is not an artifact of this package, or it is damaged or of another version."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class SignatureError(OffloadError, TypeError):
+    """A call's arguments do not fit the signature; the message names the function, the argument, both sides
+    of the mismatch and what to do about it."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class DeviceError(OffloadError):
+    """A device, its driver or a kernel failed. ``code`` is the runtime's MGPU_ERROR_* number (see mgpu.h);
+    the message has the driver's own name for the error and the call."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[type[DeviceError], tuple[str, int]]:
+        return type(self), (str(self), self.code)

@@ -1,0 +1,121 @@
+//===- bindings.cpp - The Python module offload.mlir._native --------------===//
+//
+// Everything that takes long releases the interpreter lock. A Failure becomes the Python exception
+// offload.mlir._native.Failure with args (message, diagnostics), a diagnostic being the tuple
+// (severity, message, file, line, column, notes).
+//
+//===----------------------------------------------------------------------===//
+
+#include "llvm_module.h"
+#include "program.h"
+#include "session.h"
+
+#include "llvm/Config/llvm-config.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+namespace py = pybind11;
+using namespace offload;
+
+using NoGil = py::call_guard<py::gil_scoped_release>;
+
+static py::tuple toPython(const Diagnostic &diagnostic) {
+  py::list notes;
+  for (const Diagnostic &note : diagnostic.notes)
+    notes.append(toPython(note));
+  return py::make_tuple(diagnostic.severity, diagnostic.message, diagnostic.file, diagnostic.line, diagnostic.column,
+                        notes);
+}
+
+static py::list toPython(const std::vector<Diagnostic> &diagnostics) {
+  py::list result;
+  for (const Diagnostic &diagnostic : diagnostics)
+    result.append(toPython(diagnostic));
+  return result;
+}
+
+PYBIND11_MODULE(_native, m) {
+  m.doc() = "MLIR and LLVM 22 in this process: parsing, passes, code generation, linking.";
+  m.attr("llvm_version") = LLVM_VERSION_STRING;
+
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> failure;
+  failure.call_once_and_store_result([&]() -> py::object { return py::exception<Failure>(m, "Failure"); });
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer)
+        std::rethrow_exception(pointer);
+    } catch (const Failure &error) {
+      PyErr_SetObject(failure.get_stored().ptr(), py::make_tuple(error.what(), toPython(error.diagnostics)).ptr());
+    }
+  });
+
+  py::class_<Session, std::shared_ptr<Session>>(m, "Session")
+      .def(py::init<>(), NoGil())
+      .def("take_diagnostics", [](Session &self) { return toPython(self.takeDiagnostics()); })
+      .def(
+          "parse",
+          [](std::shared_ptr<Session> self, const py::bytes &data, const std::string &filename) {
+            std::string text = data;
+            py::gil_scoped_release release;
+            return IRModule::parse(self, text, filename);
+          },
+          py::arg("data"), py::arg("filename"));
+
+  py::class_<IRModule, std::shared_ptr<IRModule>>(m, "Module")
+      .def("run", &IRModule::run, py::arg("pipeline"), py::arg("verify_each") = false, NoGil())
+      .def("text", &IRModule::text, py::arg("locations") = false, NoGil())
+      .def("clone", &IRModule::clone, NoGil())
+      .def("operation_names", &IRModule::operationNames)
+      .def("signatures", &signatures)
+      .def("append", &append, py::arg("other"))
+      .def("exported_functions", &exportedFunctions)
+      .def("device_modules", &deviceModules)
+      .def("kernels_of", &kernelsOf, py::arg("name"))
+      .def("device_module", &deviceModule, py::arg("name"), py::arg("attributes") = "", NoGil())
+      .def("set_kernel_attribute", &setKernelAttribute, py::arg("name"), py::arg("value"))
+      .def("host_module", &hostModule, NoGil());
+
+  py::class_<MachineOptions>(m, "MachineOptions")
+      .def(py::init([](std::string triple, std::string cpu, std::string features, int level, bool fastMath) {
+             if (level < 0 || level > 3)
+               throw py::value_error("level must be 0 to 3");
+             return MachineOptions{triple, cpu, features, level, fastMath};
+           }),
+           py::arg("triple"), py::arg("cpu") = "", py::arg("features") = "", py::arg("level") = 3,
+           py::arg("fast_math") = false);
+
+  py::class_<LLVMModule, std::shared_ptr<LLVMModule>>(m, "LLVMModule")
+      .def_static("translate", &LLVMModule::translate, py::arg("module"), py::arg("options"), NoGil())
+      .def("text", &LLVMModule::text, NoGil())
+      .def("bitcode",
+           [](LLVMModule &self) { return py::bytes(self.bitcode()); })
+      .def("add_function_attribute", &LLVMModule::addFunctionAttribute, py::arg("name"), py::arg("value"))
+      .def("add_module_flag", &LLVMModule::addModuleFlag, py::arg("name"), py::arg("value"))
+      .def("define_constant", &LLVMModule::defineConstant, py::arg("name"), py::arg("bits"), py::arg("value"),
+           py::arg("address_space"))
+      .def("link_needed", &LLVMModule::linkNeeded, py::arg("path"), NoGil())
+      .def("undefined_functions", &LLVMModule::undefinedFunctions)
+      .def("internalize", &LLVMModule::internalize, py::arg("kept"))
+      .def("lower_kernels_for_host", &LLVMModule::lowerKernelsForHost, py::arg("kernels"), NoGil())
+      .def("optimize", &LLVMModule::optimize, NoGil())
+      .def(
+          "emit",
+          [](LLVMModule &self, bool assembly) {
+            std::string code;
+            {
+              py::gil_scoped_release release;
+              code = self.emit(assembly);
+            }
+            return py::bytes(code);
+          },
+          py::arg("assembly"));
+
+  m.def("is_known_processor", &isKnownProcessor, py::arg("triple"), py::arg("cpu"));
+  m.def("known_processors", &knownProcessors, py::arg("triple"));
+  m.def("host_triple", &hostTriple);
+  m.def("host_processor", &hostProcessor);
+  m.def("link_elf", &linkElf, py::arg("arguments"), NoGil());
+  m.def(
+      "amdgpu_resources", [](const py::bytes &elf) { return amdgpuResources(elf); }, py::arg("elf"));
+}

@@ -1,0 +1,254 @@
+//===- codegen.cpp - Translation, linking of bitcode, optimization, code --===//
+
+#include "llvm_module.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+
+#include <mutex>
+#include <set>
+
+using namespace llvm;
+
+namespace offload {
+
+static void initializeTargets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    InitializeAllTargetInfos();
+    InitializeAllTargets();
+    InitializeAllTargetMCs();
+    InitializeAllAsmParsers();
+    InitializeAllAsmPrinters();
+  });
+}
+
+static std::unique_ptr<TargetMachine> createMachine(const MachineOptions &options, std::string &error) {
+  initializeTargets();
+  const Target *target = TargetRegistry::lookupTarget(Triple(options.triple), error);
+  if (!target)
+    return nullptr;
+  TargetOptions target_options;
+  if (options.fastMath)
+    target_options.AllowFPOpFusion = FPOpFusion::Fast;
+  auto level = options.level == 0   ? CodeGenOptLevel::None
+               : options.level == 1 ? CodeGenOptLevel::Less
+               : options.level == 2 ? CodeGenOptLevel::Default
+                                    : CodeGenOptLevel::Aggressive;
+  return std::unique_ptr<TargetMachine>(target->createTargetMachine(
+      Triple(options.triple), options.cpu, options.features, target_options, Reloc::PIC_, std::nullopt, level));
+}
+
+LLVMModule::LLVMModule(std::shared_ptr<Session> session, MachineOptions options)
+    : session(std::move(session)), options(std::move(options)), context(std::make_unique<LLVMContext>()) {
+  std::string error;
+  machine = createMachine(this->options, error);
+  if (!machine)
+    throw Failure("no code generator for " + this->options.triple + ": " + error, {});
+}
+
+/// Anything left that LLVM has no counterpart for is an error at its own place, not one of the translation.
+static void refuseUnlowered(Session &session, mlir::Operation *root) {
+  root->walk([&](mlir::Operation *op) {
+    llvm::StringRef dialect = op->getName().getDialectNamespace();
+    if (op == root || mlir::isa<mlir::ModuleOp, mlir::gpu::GPUModuleOp>(op))
+      return;
+    if (mlir::isa<mlir::UnrealizedConversionCastOp>(op))
+      op->emitError("a value of type ") << op->getOperandTypes() << " could not be lowered to " << op->getResultTypes();
+    else if (dialect != "llvm" && dialect != "nvvm" && dialect != "rocdl")
+      op->emitError("'") << op->getName() << "' could not be lowered for this target";
+    else
+      return;
+  });
+  std::vector<Diagnostic> found = session.takeDiagnostics();
+  for (const Diagnostic &diagnostic : found)
+    if (diagnostic.severity == "error")
+      throw Failure("some operations could not be lowered", found);
+}
+
+std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const MachineOptions &options) {
+  std::shared_ptr<LLVMModule> result(new LLVMModule(module.session, options));
+  mlir::Operation *root = module.get();
+  for (auto device : module.get().getOps<mlir::gpu::GPUModuleOp>())
+    root = device;
+  refuseUnlowered(*module.session, root);
+  result->module = mlir::translateModuleToLLVMIR(root, *result->context, "offload");
+  if (!result->module)
+    module.session->fail("the module cannot be translated to LLVM IR");
+  result->module->setTargetTriple(Triple(options.triple));
+  result->module->setDataLayout(result->machine->createDataLayout());
+  result->module->setSourceFileName("");
+  return result;
+}
+
+std::string LLVMModule::text() const {
+  std::string result;
+  raw_string_ostream stream(result);
+  module->print(stream, nullptr);
+  return result;
+}
+
+std::string LLVMModule::bitcode() const {
+  std::string result;
+  raw_string_ostream stream(result);
+  WriteBitcodeToFile(*module, stream);
+  return result;
+}
+
+void LLVMModule::addFunctionAttribute(const std::string &name, const std::string &value) {
+  for (Function &function : *module)
+    if (!function.isDeclaration())
+      function.addFnAttr(name, value);
+}
+
+void LLVMModule::addModuleFlag(const std::string &name, uint32_t value) {
+  module->addModuleFlag(llvm::Module::Error, name, value);
+}
+
+void LLVMModule::defineConstant(const std::string &name, unsigned bits, uint32_t value, unsigned addressSpace) {
+  Type *type = IntegerType::get(*context, bits);
+  GlobalVariable *global = module->getGlobalVariable(name);
+  if (!global)
+    global = new GlobalVariable(*module, type, /*isConstant=*/true, GlobalValue::LinkOnceODRLinkage, nullptr, name,
+                                nullptr, GlobalValue::NotThreadLocal, addressSpace);
+  global->setInitializer(ConstantInt::get(type, value));
+  global->setLinkage(GlobalValue::LinkOnceODRLinkage);
+  global->setVisibility(GlobalValue::HiddenVisibility);
+  global->setUnnamedAddr(GlobalValue::UnnamedAddr::Local);
+  global->setConstant(true);
+}
+
+void LLVMModule::linkNeeded(const std::string &path) {
+  SMDiagnostic message;
+  std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, *context);
+  if (!library)
+    throw Failure("cannot read the bitcode library " + path + ": " + message.getMessage().str(), {});
+  library->setTargetTriple(module->getTargetTriple());
+  library->setDataLayout(module->getDataLayout());
+  bool failed = Linker::linkModules(*module, std::move(library), Linker::LinkOnlyNeeded,
+                                    [](llvm::Module &linked, const StringSet<> &added) {
+                                      internalizeModule(linked, [&added](const GlobalValue &value) {
+                                        return !value.hasName() || !added.contains(value.getName());
+                                      });
+                                    });
+  if (failed)
+    throw Failure("cannot link the bitcode library " + path, {});
+}
+
+std::vector<std::string> LLVMModule::undefinedFunctions() const {
+  std::vector<std::string> names;
+  for (const Function &function : *module)
+    if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
+      names.push_back(function.getName().str());
+  return names;
+}
+
+void LLVMModule::internalize(const std::vector<std::string> &kept) {
+  std::set<std::string> names(kept.begin(), kept.end());
+  internalizeModule(*module, [&](const GlobalValue &value) { return names.count(value.getName().str()) != 0; });
+}
+
+void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels) {
+  std::string error;
+  offload::lowerKernelsForHost(*module, kernels, error);
+  raw_string_ostream stream(error);
+  if (error.empty() && verifyModule(*module, &stream))
+    error = "internal error in the host target's kernel lowering: " + error;
+  if (!error.empty())
+    throw Failure(error, {});
+}
+
+void LLVMModule::optimize() {
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
+  PassBuilder builder(machine.get(), tuning);
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager sccs;
+  ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
+                                      OptimizationLevel::O3};
+  OptimizationLevel level = levels[options.level];
+  ModulePassManager passes = level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
+                                                            : builder.buildPerModuleDefaultPipeline(level);
+  passes.run(*module, modules);
+}
+
+namespace {
+/// Errors of the code generator become text instead of stderr and exit.
+struct CollectErrors : public DiagnosticHandler {
+  explicit CollectErrors(std::string &text) : text(text) {}
+  bool handleDiagnostics(const DiagnosticInfo &info) override {
+    if (info.getSeverity() == DS_Error) {
+      raw_string_ostream stream(text);
+      DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+      stream << "\n";
+    }
+    return true;
+  }
+  std::string &text;
+};
+} // namespace
+
+std::string LLVMModule::emit(bool assembly) {
+  std::string errors;
+  context->setDiagnosticHandler(std::make_unique<CollectErrors>(errors));
+  SmallString<0> buffer;
+  raw_svector_ostream stream(buffer);
+  legacy::PassManager passes;
+  CodeGenFileType type = assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, type))
+    throw Failure("no " + std::string(assembly ? "assembly" : "object code") + " for " + options.triple, {});
+  passes.run(*module);
+  if (!errors.empty())
+    throw Failure("the code generator for " + options.triple + " failed: " + errors, {});
+  return std::string(buffer.str());
+}
+
+static std::unique_ptr<MCSubtargetInfo> subtarget(const std::string &triple) {
+  initializeTargets();
+  std::string error;
+  const Target *target = TargetRegistry::lookupTarget(Triple(triple), error);
+  return std::unique_ptr<MCSubtargetInfo>(target ? target->createMCSubtargetInfo(Triple(triple), "", "") : nullptr);
+}
+
+bool isKnownProcessor(const std::string &triple, const std::string &cpu) {
+  auto info = subtarget(triple);
+  return info && info->isCPUStringValid(cpu);
+}
+
+std::vector<std::string> knownProcessors(const std::string &triple) {
+  std::vector<std::string> names;
+  if (auto info = subtarget(triple))
+    for (const SubtargetSubTypeKV &processor : info->getAllProcessorDescriptions())
+      names.push_back(processor.Key);
+  return names;
+}
+
+std::string hostTriple() { return sys::getDefaultTargetTriple(); }
+std::string hostProcessor() { return sys::getHostCPUName().str(); }
+
+} // namespace offload

@@ -1,0 +1,88 @@
+//===- llvm_module.h - LLVM IR of one device module or of the host --------===//
+//
+// An LLVM module in a context of its own, from translation to machine code. Not thread-safe; different modules may
+// be used from different threads.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "session.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace offload {
+
+/// What code is generated for.
+struct MachineOptions {
+  std::string triple;
+  std::string cpu;
+  std::string features;
+  int level = 3;         // 0 to 3
+  bool fastMath = false; // allow contraction and reassociation everywhere
+};
+
+class LLVMModule {
+public:
+  /// Translates a module without gpu.module operations (host), or the one gpu.module in it (device).
+  static std::shared_ptr<LLVMModule> translate(const IRModule &module, const MachineOptions &options);
+
+  std::string text() const;
+  std::string bitcode() const;
+
+  /// Adds a function attribute to every function that is defined here.
+  void addFunctionAttribute(const std::string &name, const std::string &value);
+  /// Adds an integer module flag that must agree across modules.
+  void addModuleFlag(const std::string &name, uint32_t value);
+  /// Defines a constant that device libraries read (hidden, in `addressSpace`) unless nothing here refers to it yet
+  /// and it is not needed; `bits` is 8 or 32.
+  void defineConstant(const std::string &name, unsigned bits, uint32_t value, unsigned addressSpace);
+  /// Links the functions that this module lacks from a bitcode file and makes them internal. Throws Failure.
+  void linkNeeded(const std::string &path);
+  /// The functions that are declared but neither defined nor intrinsics.
+  std::vector<std::string> undefinedFunctions() const;
+  /// Makes everything but `kept` internal, so that what is not needed goes.
+  void internalize(const std::vector<std::string> &kept);
+
+  /// Turns kernels of the host target into functions that run blocks (host_abi.h). Throws Failure.
+  void lowerKernelsForHost(const std::vector<std::string> &kernels);
+
+  /// LLVM's default pipeline for the level of the options.
+  void optimize();
+  /// Machine code as assembly text or as an object file. Throws Failure.
+  std::string emit(bool assembly);
+
+  llvm::Module &get() { return *module; }
+
+private:
+  LLVMModule(std::shared_ptr<Session> session, MachineOptions options);
+
+  std::shared_ptr<Session> session;
+  MachineOptions options;
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> module; // after `context`
+};
+
+/// Does LLVM know this processor name for the triple? Asked before code generation, which would abort.
+bool isKnownProcessor(const std::string &triple, const std::string &cpu);
+std::vector<std::string> knownProcessors(const std::string &triple);
+std::string hostTriple();
+std::string hostProcessor();
+
+/// Runs lld's ELF linker in this process. Throws Failure with its messages.
+void linkElf(const std::vector<std::string> &arguments);
+
+/// Resources of the kernels in an AMDGPU code object: (kernel, (name, value)), from its metadata note.
+std::vector<std::pair<std::string, std::vector<std::pair<std::string, int64_t>>>>
+amdgpuResources(const std::string &elf);
+
+// spmd.cpp
+void lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels, std::string &error);
+
+} // namespace offload

@@ -1,0 +1,14 @@
+//===- passes.cpp - The list of offload's passes --------------------------===//
+
+#include "passes.h"
+
+namespace offload {
+
+void registerOffloadPasses() {
+  registerTileParallelPass();
+  registerFinishKernelsPass();
+  registerGpuToHostPass();
+  registerHostToLLVMPass();
+}
+
+} // namespace offload

@@ -1,0 +1,128 @@
+//===- program.cpp - Splitting a program into host and device -------------===//
+
+#include "program.h"
+#include "names.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+
+namespace offload {
+
+static gpu::GPUModuleOp findDeviceModule(const IRModule &module, const std::string &name) {
+  for (auto candidate : module.get().getOps<gpu::GPUModuleOp>())
+    if (candidate.getName() == name)
+      return candidate;
+  throw Failure("no gpu.module named " + name, {});
+}
+
+void append(IRModule &module, IRModule &other) {
+  SymbolTable mine(module.get()), theirs(other.get());
+  for (Operation &op : llvm::make_early_inc_range(*other.get().getBody())) {
+    auto symbol = dyn_cast<SymbolOpInterface>(op);
+    Operation *same = symbol ? mine.lookup(symbol.getName()) : nullptr;
+    if (same) {
+      auto function = dyn_cast<FunctionOpInterface>(op), known = dyn_cast<FunctionOpInterface>(same);
+      if (function && known && function.isExternal() && function.getFunctionType() == known.getFunctionType())
+        continue; // declared here, declared or defined there
+      if (!symbol.isPrivate() && !isa<gpu::GPUModuleOp>(op)) {
+        InFlightDiagnostic error = op.emitError("'") << symbol.getName() << "' is defined in two sources";
+        error.attachNote(same->getLoc()) << "the other definition";
+        error.report();
+        module.session->fail("a symbol is defined twice");
+      }
+      if (failed(theirs.renameToUnique(&op, {&mine})))
+        module.session->fail("a symbol cannot be renamed");
+    }
+    op.moveBefore(module.get().getBody(), module.get().getBody()->end());
+    if (symbol)
+      mine.insert(&op);
+  }
+  for (NamedAttribute attribute : other.get()->getAttrs())
+    if (!module.get()->hasAttr(attribute.getName()))
+      module.get()->setAttr(attribute.getName(), attribute.getValue());
+}
+
+std::vector<std::string> exportedFunctions(const IRModule &module) {
+  std::vector<std::string> names;
+  for (auto function : module.get().getOps<FunctionOpInterface>())
+    if (function.isPublic() && !function.isExternal())
+      names.push_back(function.getName().str());
+  return names;
+}
+
+std::vector<std::string> deviceModules(const IRModule &module) {
+  std::vector<std::string> names;
+  for (auto device : module.get().getOps<gpu::GPUModuleOp>())
+    names.push_back(device.getName().str());
+  return names;
+}
+
+std::vector<std::string> kernelsOf(const IRModule &module, const std::string &name) {
+  std::vector<std::string> names;
+  for (auto function : findDeviceModule(module, name).getOps<FunctionOpInterface>())
+    if (function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
+      names.push_back(function.getName().str());
+  return names;
+}
+
+std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string &name,
+                                     const std::string &attributes) {
+  gpu::GPUModuleOp source = findDeviceModule(module, name);
+  OwningOpRef<ModuleOp> holder = ModuleOp::create(source.getLoc());
+  auto copy = cast<gpu::GPUModuleOp>(source->clone());
+  holder->push_back(copy);
+  if (!attributes.empty()) {
+    auto targets = dyn_cast_or_null<ArrayAttr>(parseAttribute(attributes, &module.session->context()));
+    if (!targets)
+      module.session->fail("not an array of target attributes: " + attributes);
+    copy.setTargetsAttr(targets);
+  }
+  return std::make_shared<IRModule>(module.session, std::move(holder));
+}
+
+void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value) {
+  Attribute attribute = parseAttribute(value, &module.session->context());
+  if (!attribute)
+    module.session->fail("not an attribute: " + value);
+  module.get().walk([&](FunctionOpInterface function) {
+    if (function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()) && !function->hasAttr(name))
+      function->setAttr(name, attribute);
+  });
+}
+
+std::shared_ptr<IRModule> hostModule(const IRModule &module) {
+  std::shared_ptr<IRModule> host = module.clone();
+  OpBuilder builder(&module.session->context());
+  for (auto device : host->get().getOps<gpu::GPUModuleOp>()) {
+    for (Operation &op : llvm::make_early_inc_range(*device.getBody())) {
+      if (!op.hasAttr(gpu::GPUDialect::getKernelFuncAttrName())) {
+        op.erase();
+      } else if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op)) {
+        // Attributions stay: they are arguments of the entry block.
+        Block &entry = kernel.getBody().front();
+        for (Block &block : kernel.getBody())
+          block.dropAllDefinedValueUses(), block.dropAllReferences();
+        while (&kernel.getBody().back() != &entry)
+          kernel.getBody().back().erase();
+        entry.clear();
+        builder.setInsertionPointToEnd(&entry);
+        gpu::ReturnOp::create(builder, kernel.getLoc());
+      } else if (auto lowered = dyn_cast<LLVM::LLVMFuncOp>(op)) {
+        lowered.getBody().getBlocks().clear();
+        lowered.setLinkage(LLVM::Linkage::External);
+      }
+    }
+  }
+  for (auto function : host->get().getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(), builder.getUnitAttr());
+  return host;
+}
+
+} // namespace offload

@@ -1,0 +1,193 @@
+//===- session.cpp - Context set-up, parsing, pass pipelines --------------===//
+
+#include "session.h"
+#include "names.h"
+#include "passes.h"
+
+#include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <mutex>
+#include <set>
+
+using namespace mlir;
+
+namespace offload {
+
+static void registerPassesOnce() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    mlir::registerAllPasses();
+    registerOffloadPasses();
+  });
+}
+
+static const DialectRegistry &dialects() {
+  static const DialectRegistry registry = [] {
+    DialectRegistry r;
+    registerAllDialects(r);
+    registerAllExtensions(r);
+    registerAllToLLVMIRTranslations(r);
+    return r;
+  }();
+  return registry;
+}
+
+Diagnostic resolveLocation(Location loc) {
+  Diagnostic position;
+  loc->walk([&](Location inner) {
+    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
+      position.file = file.getFilename().str();
+      position.line = file.getLine();
+      position.column = file.getColumn();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return position;
+}
+
+static Diagnostic convert(const mlir::Diagnostic &diagnostic) {
+  Diagnostic result = resolveLocation(diagnostic.getLocation());
+  result.message = diagnostic.str();
+  switch (diagnostic.getSeverity()) {
+  case DiagnosticSeverity::Error:
+    result.severity = "error";
+    break;
+  case DiagnosticSeverity::Warning:
+    result.severity = "warning";
+    break;
+  case DiagnosticSeverity::Note:
+    result.severity = "note";
+    break;
+  case DiagnosticSeverity::Remark:
+    result.severity = "remark";
+    break;
+  }
+  for (const mlir::Diagnostic &note : diagnostic.getNotes())
+    result.notes.push_back(convert(note));
+  return result;
+}
+
+Session::Session() {
+  registerPassesOnce();
+  // One session works on one thread; threads of its own would only cost start-up time.
+  ctx = std::make_unique<MLIRContext>(dialects(), MLIRContext::Threading::DISABLED);
+  ctx->printOpOnDiagnostic(false);
+  handler = ctx->getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
+    diagnostics.push_back(convert(diagnostic));
+    return success();
+  });
+}
+
+Session::~Session() { ctx->getDiagEngine().eraseHandler(handler); }
+
+std::vector<Diagnostic> Session::takeDiagnostics() {
+  std::vector<Diagnostic> taken;
+  taken.swap(diagnostics);
+  return taken;
+}
+
+void Session::fail(const std::string &what) { throw Failure(what, takeDiagnostics()); }
+
+/// The identifier of `%name` at the place where the text defines a value; empty for numbers (`%0`).
+static StringRef definedName(SMRange range) {
+  if (!range.isValid())
+    return {};
+  StringRef text(range.Start.getPointer(), range.End.getPointer() - range.Start.getPointer());
+  text.consume_front("%");
+  return !text.empty() && !llvm::isDigit(text.front()) ? text : StringRef();
+}
+
+/// Keeps the names that the author gave to arguments: SSA names are lost after parsing.
+static void nameArguments(ModuleOp module, const AsmParserState &state) {
+  module.walk([&](FunctionOpInterface function) {
+    if (function.isExternal())
+      return;
+    Block &entry = function.getFunctionBody().front();
+    const AsmParserState::BlockDefinition *definition = state.getBlockDef(&entry);
+    for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
+      std::string name;
+      if (auto named = dyn_cast<NameLoc>(entry.getArgument(i).getLoc()))
+        name = named.getName().str();
+      else if (definition && i < definition->arguments.size())
+        name = definedName(definition->arguments[i].loc).str();
+      if (!name.empty() && !function.getArgAttr(i, kArgumentName))
+        function.setArgAttr(i, kArgumentName, StringAttr::get(module.getContext(), name));
+    }
+  });
+}
+
+std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, StringRef data,
+                                      const std::string &filename) {
+  llvm::SourceMgr sources;
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(data, filename);
+  bool isText = !isBytecode(buffer->getMemBufferRef());
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  ParserConfig config(&session->context());
+  Block block;
+  AsmParserState state;
+  LocationAttr start = FileLineColLoc::get(&session->context(), filename, 1, 1);
+  LogicalResult parsed = isText ? parseAsmSourceFile(sources, &block, config, &state)
+                                : parseSourceFile(sources, &block, config, &start);
+  if (failed(parsed))
+    session->fail("the input cannot be parsed");
+  OwningOpRef<ModuleOp> module =
+      mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &session->context(), start);
+  if (!module)
+    session->fail("the input is not one builtin.module");
+  if (isText)
+    nameArguments(*module, state);
+  return std::make_shared<IRModule>(session, std::move(module));
+}
+
+void IRModule::run(const std::string &pipeline, bool verifyEach) {
+  PassManager manager(&session->context(), ModuleOp::getOperationName());
+  manager.enableVerifier(verifyEach);
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  if (failed(parsePassPipeline(pipeline, manager, stream)))
+    session->fail("bad pass pipeline: " + message);
+  if (failed(manager.run(op.get())))
+    session->fail("a pass failed");
+}
+
+std::string IRModule::text(bool withLocations) const {
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  OpPrintingFlags flags;
+  if (withLocations)
+    flags.enableDebugInfo(true, /*prettyForm=*/false);
+  get()->print(stream, flags);
+  stream << "\n";
+  return result;
+}
+
+std::shared_ptr<IRModule> IRModule::clone() const {
+  return std::make_shared<IRModule>(session, OwningOpRef<ModuleOp>(cast<ModuleOp>(get()->clone())));
+}
+
+std::pair<std::vector<std::string>, std::vector<std::string>> IRModule::operationNames() const {
+  std::set<std::string> host, device;
+  get()->walk([&](Operation *inner) {
+    bool inDevice = inner->getParentOfType<gpu::GPUModuleOp>() != nullptr;
+    (inDevice ? device : host).insert(inner->getName().getStringRef().str());
+  });
+  return {{host.begin(), host.end()}, {device.begin(), device.end()}};
+}
+
+} // namespace offload

@@ -1,0 +1,90 @@
+//===- session.h - One MLIR context with its diagnostics ------------------===//
+//
+// Session owns an MLIRContext and collects every diagnostic that is emitted in it; IRModule owns one IR tree and keeps
+// its session alive. Neither is thread-safe: one session belongs to one thread at a time.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace offload {
+
+/// A diagnostic with its position resolved; line and column count from 1 and are 0 where there is none.
+struct Diagnostic {
+  std::string severity;
+  std::string message;
+  std::string file;
+  unsigned line = 0;
+  unsigned column = 0;
+  std::vector<Diagnostic> notes;
+};
+
+/// Thrown where a step fails; carries what the context reported during that step.
+class Failure : public std::runtime_error {
+public:
+  Failure(const std::string &what, std::vector<Diagnostic> diagnostics)
+      : std::runtime_error(what), diagnostics(std::move(diagnostics)) {}
+  std::vector<Diagnostic> diagnostics;
+};
+
+class Session {
+public:
+  Session();
+  ~Session();
+
+  mlir::MLIRContext &context() { return *ctx; }
+
+  /// The diagnostics since the last call.
+  std::vector<Diagnostic> takeDiagnostics();
+
+  /// Throws Failure with the diagnostics so far; `what` stands in where there are none.
+  [[noreturn]] void fail(const std::string &what);
+
+private:
+  std::unique_ptr<mlir::MLIRContext> ctx;
+  mlir::DiagnosticEngine::HandlerID handler;
+  std::vector<Diagnostic> diagnostics;
+};
+
+class IRModule {
+public:
+  IRModule(std::shared_ptr<Session> session, mlir::OwningOpRef<mlir::ModuleOp> op)
+      : session(std::move(session)), op(std::move(op)) {}
+
+  /// Parses MLIR text or bytecode. SSA names of function and kernel arguments are kept in the argument attribute
+  /// `offload.name`. Throws Failure.
+  static std::shared_ptr<IRModule> parse(std::shared_ptr<Session> session, llvm::StringRef data,
+                                       const std::string &filename);
+
+  /// Runs passes on the builtin.module: a textual pipeline without its anchor ("canonicalize,gpu.module(cse)"). Throws
+  /// Failure.
+  void run(const std::string &pipeline, bool verifyEach);
+
+  std::string text(bool withLocations) const;
+  std::shared_ptr<IRModule> clone() const;
+
+  /// Names of all operations, outside and inside gpu.module, each once.
+  std::pair<std::vector<std::string>, std::vector<std::string>> operationNames() const;
+
+  mlir::ModuleOp get() const { return const_cast<IRModule *>(this)->op.get(); }
+
+  std::shared_ptr<Session> session;
+
+private:
+  mlir::OwningOpRef<mlir::ModuleOp> op; // after `session`: the IR dies before its context
+};
+
+/// The first file position inside a location; invalid (line 0) where it has none.
+Diagnostic resolveLocation(mlir::Location loc);
+
+} // namespace offload

@@ -1,0 +1,212 @@
+//===- signatures.cpp - Functions and kernels as data ---------------------===//
+
+#include "names.h"
+#include "program.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/JSON.h"
+
+#include <optional>
+#include <set>
+
+using namespace mlir;
+namespace json = llvm::json;
+
+namespace offload {
+
+/// The NumPy (or ml_dtypes) name of an element type.
+static std::optional<std::string> dtypeName(Type type) {
+  if (type.isIndex())
+    return "int64";
+  if (isa<LLVM::LLVMPointerType>(type))
+    return "uint64";
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    unsigned width = integer.getWidth();
+    if (width == 1)
+      return "bool";
+    if (width != 8 && width != 16 && width != 32 && width != 64)
+      return std::nullopt;
+    return (integer.isUnsigned() ? "uint" : "int") + std::to_string(width);
+  }
+  if (auto complex = dyn_cast<ComplexType>(type))
+    return complex.getElementType().isF32()   ? std::optional<std::string>("complex64")
+           : complex.getElementType().isF64() ? std::optional<std::string>("complex128")
+                                              : std::nullopt;
+  return llvm::TypeSwitch<Type, std::optional<std::string>>(type)
+      .Case([](Float16Type) { return "float16"; })
+      .Case([](BFloat16Type) { return "bfloat16"; })
+      .Case([](Float32Type) { return "float32"; })
+      .Case([](Float64Type) { return "float64"; })
+      .Case([](Float8E5M2Type) { return "float8_e5m2"; })
+      .Case([](Float8E4M3FNType) { return "float8_e4m3fn"; })
+      .Case([](Float8E4M3Type) { return "float8_e4m3"; })
+      .Case([](Float8E5M2FNUZType) { return "float8_e5m2fnuz"; })
+      .Case([](Float8E4M3FNUZType) { return "float8_e4m3fnuz"; })
+      .Case([](Float8E4M3B11FNUZType) { return "float8_e4m3b11fnuz"; })
+      .Default([](Type) { return std::nullopt; });
+}
+
+static json::Value dynamicAsNull(int64_t value) {
+  return ShapedType::isDynamic(value) ? json::Value(nullptr) : json::Value(value);
+}
+
+/// One argument or result; nothing for types that Python has no counterpart for.
+static std::optional<json::Object> describe(Type type, StringRef name, StringRef space) {
+  auto memref = dyn_cast<MemRefType>(type);
+  std::optional<std::string> dtype = dtypeName(memref ? memref.getElementType() : type);
+  if (!dtype)
+    return std::nullopt;
+  json::Array shape;
+  json::Value strides = nullptr, offset = 0;
+  if (memref) {
+    for (int64_t size : memref.getShape())
+      shape.push_back(dynamicAsNull(size));
+    if (!memref.getLayout().isIdentity()) {
+      SmallVector<int64_t> steps;
+      int64_t start;
+      if (failed(memref.getStridesAndOffset(steps, start)))
+        return std::nullopt;
+      json::Array list;
+      for (int64_t step : steps)
+        list.push_back(dynamicAsNull(step));
+      strides = std::move(list);
+      offset = dynamicAsNull(start);
+    }
+  }
+  return json::Object{{"name", name.str()},
+                      {"kind", memref ? "memref" : "scalar"},
+                      {"dtype", *dtype},
+                      {"rank", memref ? memref.getRank() : 0},
+                      {"shape", std::move(shape)},
+                      {"strides", std::move(strides)},
+                      {"offset", std::move(offset)},
+                      {"space", space}};
+}
+
+/// Who touches the memory behind a host value: "device" where a kernel does, "host" where host code alone does, "any"
+/// where neither is seen (a copy source, say).
+static StringRef spaceOf(Value memory) {
+  bool device = false, host = false;
+  SmallVector<Value> work = {memory};
+  std::set<void *> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value.getAsOpaquePointer()).second)
+      continue;
+    for (Operation *user : value.getUsers()) {
+      if (isa<gpu::LaunchFuncOp, gpu::MemsetOp>(user))
+        device = true;
+      else if (isa<memref::LoadOp, memref::StoreOp>(user))
+        host = true;
+      else if (isa<ViewLikeOpInterface, memref::CastOp>(user))
+        llvm::append_range(work, user->getResults());
+    }
+  }
+  return device ? "device" : host ? "host" : "any";
+}
+
+/// Names that are valid and different from each other; numbered where the author gave none.
+static std::vector<std::string> uniqueNames(ArrayRef<std::string> given) {
+  std::vector<std::string> names;
+  std::set<std::string> used;
+  for (auto [i, wanted] : llvm::enumerate(given)) {
+    std::string name;
+    for (char c : wanted)
+      name.push_back(llvm::isAlnum(c) || c == '_' ? c : '_');
+    if (name.empty() || llvm::isDigit(name.front()))
+      name = "arg" + std::to_string(i);
+    while (!used.insert(name).second)
+      name += "_";
+    names.push_back(name);
+  }
+  return names;
+}
+
+static std::string givenName(FunctionOpInterface function, unsigned index) {
+  auto name = function.getArgAttrOfType<StringAttr>(index, kArgumentName);
+  return name ? name.str() : "";
+}
+
+static std::optional<json::Object> describeFunction(func::FuncOp function) {
+  std::vector<std::string> given;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    given.push_back(givenName(function, i));
+  std::vector<std::string> names = uniqueNames(given);
+  json::Array arguments, results;
+  for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
+    StringRef space = isa<MemRefType>(argument.getType()) ? spaceOf(argument) : "any";
+    std::optional<json::Object> entry = describe(argument.getType(), names[i], space);
+    if (!entry)
+      return std::nullopt;
+    arguments.push_back(std::move(*entry));
+  }
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
+    std::optional<json::Object> entry = describe(type, "result" + std::to_string(i), "any");
+    if (!entry)
+      return std::nullopt;
+    results.push_back(std::move(*entry));
+  }
+  return json::Object{{"name", function.getName()},
+                      {"symbol", "_mlir_ciface_" + function.getName().str()},
+                      {"args", std::move(arguments)},
+                      {"results", std::move(results)}};
+}
+
+/// Names of a kernel's arguments: the author's, or those of the host values that a launch passes.
+static std::vector<std::string> kernelNames(ModuleOp module, FunctionOpInterface kernel, StringRef device) {
+  std::vector<std::string> given;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    given.push_back(givenName(kernel, i));
+  module.walk([&](gpu::LaunchFuncOp launch) {
+    if (launch.getKernelModuleName() != device || launch.getKernelName() != kernel.getName())
+      return;
+    for (auto [i, operand] : llvm::enumerate(launch.getKernelOperands())) {
+      auto argument = dyn_cast<BlockArgument>(operand);
+      if (i >= given.size() || !given[i].empty() || !argument)
+        continue;
+      if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+          function && argument.getOwner()->isEntryBlock())
+        given[i] = givenName(function, argument.getArgNumber());
+    }
+  });
+  return uniqueNames(given);
+}
+
+std::string signatures(const IRModule &module) {
+  json::Array functions, kernels;
+  for (auto function : module.get().getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      if (std::optional<json::Object> entry = describeFunction(function))
+        functions.push_back(std::move(*entry));
+  for (auto device : module.get().getOps<gpu::GPUModuleOp>())
+    for (auto kernel : device.getOps<FunctionOpInterface>()) {
+      if (!kernel->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
+        continue;
+      std::vector<std::string> names = kernelNames(module.get(), kernel, device.getName());
+      json::Array arguments;
+      bool known = true;
+      for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+        std::optional<json::Object> entry =
+            describe(type, names[i], isa<MemRefType>(type) ? "device" : "any");
+        known = known && entry;
+        if (entry)
+          arguments.push_back(std::move(*entry));
+      }
+      if (known)
+        kernels.push_back(json::Object{
+            {"name", kernel.getName()}, {"module", device.getName()}, {"args", std::move(arguments)}});
+    }
+  json::Value result = json::Object{{"functions", std::move(functions)}, {"kernels", std::move(kernels)}};
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << result;
+  return text;
+}
+
+} // namespace offload

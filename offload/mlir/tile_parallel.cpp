@@ -1,0 +1,74 @@
+//===- tile_parallel.cpp - offload-tile-parallel --------------------------===//
+//
+// gpu-map-parallel-loops maps the outermost loops of a nest to blocks and the next ones to threads. A plain
+// scf.parallel has one level only and would run one thread per block; this pass tiles it first, so that there are two.
+// Nests that already have two levels are the author's own mapping and stay as they are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/ParallelLoopMapper.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Transforms.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// Threads per block along the innermost loops. The innermost loop runs over neighbouring addresses in most programs
+/// and gets at least a warp.
+SmallVector<int64_t> tileSizes(unsigned loops) {
+  if (loops == 1)
+    return {256};
+  SmallVector<int64_t> sizes(loops, 1);
+  sizes[loops - 1] = 32;
+  sizes[loops - 2] = 8;
+  return sizes;
+}
+
+struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TileParallel)
+
+  StringRef getArgument() const final { return "offload-tile-parallel"; }
+  StringRef getDescription() const final { return "Tile outermost scf.parallel into blocks of threads"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<affine::AffineDialect, arith::ArithDialect, scf::SCFDialect>();
+  }
+
+  void runOnOperation() final {
+    SmallVector<scf::ParallelOp> outermost;
+    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<gpu::GPUModuleOp, gpu::LaunchOp>(op))
+        return WalkResult::skip();
+      if (auto loop = dyn_cast<scf::ParallelOp>(op)) {
+        bool nested = loop.getBody()->walk([](scf::ParallelOp) { return WalkResult::interrupt(); }).wasInterrupted();
+        if (!nested && !loop->hasAttr(gpu::getMappingAttrName()))
+          outermost.push_back(loop);
+        return WalkResult::skip();
+      }
+      return WalkResult::advance();
+    });
+    for (scf::ParallelOp loop : outermost) {
+      if (loop.getNumReductions() != 0) {
+        loop.emitOpError("with a reduction cannot become a kernel; use gpu.launch with gpu.all_reduce, or "
+                         "scf.for where the loop belongs to the host");
+        return signalPassFailure();
+      }
+      scf::tileParallelLoop(loop, tileSizes(loop.getNumLoops()), /*noMinMaxBounds=*/false);
+    }
+  }
+};
+
+} // namespace
+
+void registerTileParallelPass() { PassRegistration<TileParallel>(); }
+
+} // namespace offload

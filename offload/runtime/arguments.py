@@ -1,0 +1,182 @@
+"""Memref arguments: checked against the signature, packed as the descriptors of MLIR's C interface.
+
+A descriptor is {allocated pointer, aligned pointer, i64 offset, i64 sizes[rank], i64 strides[rank]}, strides
+in elements: "Target LLVM IR" of the MLIR documentation, section "C-compatible wrapper emission".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from offload.artifact.meta import Argument
+from offload.runtime.dtypes import Mismatch, find, numpy_dtype
+from offload.runtime.native import Native
+from offload.runtime.views import View, view_of
+
+_address = ctypes.addressof
+_byte_at: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
+
+
+def row_major(shape: tuple[int, ...]) -> list[int]:
+    """The strides, in elements, of a row-major array."""
+    strides, step = [1] * len(shape), 1
+    for index in range(len(shape) - 1, -1, -1):
+        strides[index] = step
+        step *= shape[index]
+    return strides
+
+
+class MemrefPacker:
+    """Turns arrays into the descriptor bytes of one argument.
+
+    Calling it with an array and a list returns the bytes; what has to stay alive during the call, besides the
+    array itself, is put into the list. Raises `Mismatch`. An array in plain host memory that fits exactly
+    takes the short way; everything else goes through `View`."""
+
+    def __init__(self, argument: Argument, native: Native, space: str) -> None:
+        """``space`` overrides the argument's: kernels read device memory whatever their type says. Raises
+        `Mismatch` where the element type is unknown or needs a package that is missing."""
+        import numpy
+
+        self.argument = argument
+        self.space = space
+        self.native = native
+        self.element = find(argument.dtype)
+        self.rank = argument.rank
+        self.array_type = numpy.ndarray
+        # Small floats need ml_dtypes only where an array is seen, and then it is there.
+        self.dtype = numpy_dtype(self.element) if self.element.family != "small" else None
+        self.fixed = tuple((i, size) for i, size in enumerate(argument.shape) if size is not None)
+        self.pack = struct.Struct(f"@PPq{2 * self.rank}q").pack
+        self.short = argument.strides is None and self.dtype is not None
+        self.on_device = space == "device"
+
+    def __call__(self, value: Any, keep: list[object]) -> bytes:
+        if (
+            self.short
+            and isinstance(value, self.array_type)
+            and value.dtype == self.dtype
+            and value.ndim == self.rank
+            and value.flags.carray  # contiguous, aligned and writeable
+            and not (self.on_device and self.native.backend() != "host")
+        ):
+            shape = value.shape
+            for index, size in self.fixed:
+                if shape[index] != size:
+                    break
+            else:
+                try:
+                    pointer = _address(_byte_at(value))
+                except (ValueError, TypeError, BufferError):  # empty, or a subclass that hides its buffer
+                    pointer = value.ctypes.data
+                if self.rank == 1:
+                    return self.pack(pointer, pointer, 0, shape[0], 1)
+                return self.pack(pointer, pointer, 0, *shape, *row_major(shape))
+        view = view_of(value)
+        keep.append(view)
+        return self._pack_view(view)
+
+    def _pack_view(self, view: View) -> bytes:
+        name = self.argument.name or "x"
+        if view.dtype != self.element.name:
+            raise Mismatch(str(view), f"convert it, for instance with {name}.astype('{self.element.name}')")
+        if not view.native:
+            raise Mismatch(
+                f"{view} in foreign byte order",
+                f"convert it to this machine's with {name}.astype('{self.element.name}')",
+            )
+        if len(view.shape) != self.rank:
+            raise Mismatch(
+                f"{view} of rank {len(view.shape)}",
+                f"pass an array of rank {self.rank}, for instance with reshape",
+            )
+        for index, size in self.fixed:
+            if view.shape[index] != size:
+                raise Mismatch(str(view), f"dimension {index} has to be {size}, it is {view.shape[index]}")
+        self._check_place(view, name)
+        if view.pointer % view.alignment:
+            raise Mismatch(
+                f"{view} at an address that is no multiple of {view.alignment} bytes",
+                f"pass an aligned copy, {name}.copy()",
+            )
+        if view.readonly:
+            raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {name}.copy()")
+        strides = self._strides(view, name)
+        # The type of a strided memref fixes the offset; the base moves so that it lands on the first element.
+        offset = self.argument.offset or 0
+        base = view.pointer - offset * view.itemsize
+        return self.pack(base % (1 << 64), base % (1 << 64), offset, *view.shape, *strides)
+
+    def _check_place(self, view: View, name: str) -> None:
+        if view.places == ("host",) and self.space != "device":
+            return
+        backend = self.native.backend()
+        if self.space == "host":
+            if "host" not in view.places:
+                raise Mismatch(
+                    f"{view} in the memory of {view.places[0]}",
+                    f"the host reads this argument: pass {name}.numpy() or another copy in host memory",
+                )
+        elif backend not in view.places and (
+            backend == "host" or self.space == "device" or "host" not in view.places
+        ):
+            if view.places == ("host",):
+                raise Mismatch(
+                    f"{view} in host memory, but the kernels run on {backend}",
+                    f"copy it to the device with lib.device.array({name})",
+                )
+            raise Mismatch(
+                f"{view} in the memory of {view.places[0]}, but the backend in use is {backend}",
+                f"make it anew with lib.device.array(...), or choose lib.use('{view.places[0]}')",
+            )
+        if view.wait_for is not None and backend != "host":
+            self.native.api.mgpuStreamSynchronize(view.wait_for)
+            self.native.check()
+
+    def _strides(self, view: View, name: str) -> list[int]:
+        strides = row_major(view.shape)
+        steps = view.strides
+        if steps is None:
+            steps = tuple(stride * view.itemsize for stride in strides)
+        wanted: tuple[int | None, ...] = (
+            tuple(strides) if self.argument.strides is None else self.argument.strides
+        )
+        empty = 0 in view.shape
+        for index, (size, step, want) in enumerate(zip(view.shape, steps, wanted, strict=True)):
+            if size == 1 or empty:  # The stride is never used; keep the type's promise.
+                strides[index] = strides[index] if want is None else want
+                continue
+            if step % view.itemsize:
+                raise Mismatch(
+                    f"{view} with {step} bytes between elements of {view.itemsize}",
+                    f"pass a copy, {name}.copy()",
+                )
+            strides[index] = step // view.itemsize
+            if want is not None and strides[index] != want:
+                if self.argument.strides is None:
+                    raise Mismatch(
+                        f"{view} that is not contiguous (strides {steps} bytes)",
+                        f"pass numpy.ascontiguousarray({name})",
+                    )
+                raise Mismatch(
+                    f"{view} with stride {strides[index]} in dimension {index}",
+                    f"pass an array with stride {want} elements there",
+                )
+        return strides
+
+
+def bounds(descriptor: bytes, itemsize: int) -> tuple[int, int]:
+    """The first address of the array behind a descriptor, and the first after it; at least one byte apart."""
+    words = struct.unpack(f"@{len(descriptor) // 8}q", descriptor)
+    rank = (len(words) - 3) // 2
+    start = words[1] % (1 << 64) + words[2] * itemsize
+    low = high = 0
+    for size, stride in zip(words[3 : 3 + rank], words[3 + rank :], strict=True):
+        if size == 0:
+            return start, start + 1
+        reach = (size - 1) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return start + low * itemsize, start + (high + 1) * itemsize

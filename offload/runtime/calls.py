@@ -1,0 +1,133 @@
+"""What calls of functions and kernels share: binding arguments by name, and the wording of refusals."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from offload.artifact.meta import Argument
+from offload.errors import SignatureError
+from offload.runtime.dtypes import Mismatch
+
+
+def _dimension_names() -> Iterator[str]:
+    yield from "nmk"
+    number = 3
+    while True:
+        yield f"d{number}"
+        number += 1
+
+
+def python_names(arguments: Sequence[Argument]) -> list[str]:
+    """Names that Python takes, different from each other: ``in`` becomes ``in_``, ``%0`` ``arg0``."""
+    names: list[str] = []
+    for index, argument in enumerate(arguments):
+        name = re.sub(r"\W", "_", argument.name)
+        if not name or name.strip("_") == "" or name[0].isdigit():
+            name = f"arg{index}"
+        if keyword.iskeyword(name):
+            name += "_"
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names
+
+
+class Callee:
+    """The name and arguments of something callable, for binding and for messages.
+
+    ``label`` is how messages call it, e.g. "saxpy()".
+    """
+
+    def __init__(
+        self, name: str, label: str, arguments: Sequence[Argument], results: Sequence[Argument] = ()
+    ) -> None:
+        self.name = name
+        self.label = label
+        self.arguments = tuple(arguments)
+        self.results = tuple(results)
+        self.names = python_names(arguments)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The values in the order of the arguments. Raises `SignatureError` for too few, too many, unknown
+        and doubled ones."""
+        count = len(self.names)
+        if len(args) > count:
+            raise SignatureError(f"{self.label} takes {self._listed()}, given {len(args) + len(kwargs)}")
+        bound = dict(zip(self.names, args, strict=False))
+        authors = {argument.name: name for argument, name in zip(self.arguments, self.names, strict=True)}
+        for key, value in kwargs.items():
+            name = authors.get(key, key)
+            if name not in self.names:
+                raise SignatureError(f"{self.label} has no argument {key!r}; it takes {self._listed()}")
+            if name in bound:
+                raise SignatureError(f"{self.label} got two values for the argument {key!r}; pass it once")
+            bound[name] = value
+        missing = [name for name in self.names if name not in bound]
+        if missing:
+            raise SignatureError(
+                f"{self.label} takes {self._listed()}, given {len(bound)}; missing: {', '.join(missing)}"
+            )
+        return tuple(bound[name] for name in self.names)
+
+    def _listed(self) -> str:
+        count = len(self.names)
+        if count == 0:
+            return "no arguments"
+        return f"{count} argument{'s' if count > 1 else ''} ({', '.join(self.names)})"
+
+    def refuse(self, index: int, mismatch: Mismatch) -> SignatureError:
+        """The error for the argument at ``index``."""
+        argument = self.arguments[index]
+        kind = "array " if argument.kind == "memref" else ""
+        return SignatureError(
+            f"{self.label}: argument {self.names[index]!r} ({index + 1} of {len(self.names)}): "
+            f"expected {kind}{argument}, given {mismatch.given}; {mismatch.advice}"
+        )
+
+    def refuse_results(self, mismatch: Mismatch) -> SignatureError:
+        """The error for results that cannot be represented."""
+        return SignatureError(f"{self.label}: its result needs {mismatch.given}; {mismatch.advice}")
+
+    def signature(self) -> inspect.Signature:
+        """For inspect.signature: annotations are strings such as ``float32[n, 4]``; each dynamic size has a
+        name of its own, since nothing says that two of them are equal."""
+        annotations, returned = self._annotations()
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters = [
+            inspect.Parameter(name, kind, annotation=annotation)
+            for name, annotation in zip(self.names, annotations, strict=True)
+        ]
+        return inspect.Signature(parameters, return_annotation=returned)
+
+    def _annotations(self) -> tuple[list[str], str]:
+        # No size is called like an argument, which might seem to give it.
+        names = (name for name in _dimension_names() if name not in self.names)
+
+        def annotation(argument: Argument) -> str:
+            if argument.kind == "scalar":
+                return argument.dtype
+            sizes = (next(names) if size is None else str(size) for size in argument.shape)
+            return f"{argument.dtype}[{', '.join(sizes)}]"
+
+        arguments = [annotation(argument) for argument in self.arguments]
+        results = [annotation(result) for result in self.results]
+        if len(results) == 1:
+            return arguments, results[0]
+        return arguments, f"tuple[{', '.join(results)}]" if results else "None"
+
+    def text(self) -> str:
+        """``name(x: float32[n], ...) -> int64``."""
+        annotations, returned = self._annotations()
+        pairs = zip(self.names, annotations, strict=True)
+        return f"{self.name}({', '.join(f'{name}: {note}' for name, note in pairs)}) -> {returned}"
+
+
+class InstanceSignature:
+    """``__signature__`` of objects with a `Callee` in ``_callee``; their class keeps its constructor's."""
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature | None:
+        return None if instance is None else instance._callee.signature()

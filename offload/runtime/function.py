@@ -1,0 +1,132 @@
+"""Host functions of an artifact as Python callables, through MLIR's C interface and ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from offload.artifact.meta import Argument, Signature
+from offload.runtime.arguments import MemrefPacker, bounds
+from offload.runtime.calls import Callee, InstanceSignature
+from offload.runtime.dtypes import Mismatch, find, scalar
+from offload.runtime.native import Native
+from offload.runtime.results import ScalarResult, StructResult, by_value_type, half_argument, is_half
+
+# Appends the C values of one argument; the second list is for what has to stay alive during the call.
+_Converter = Callable[[Any, list[Any], list[object]], None]
+
+
+class Function:
+    """A function of a loaded library.
+
+    Calling it checks every argument against the signature, passes arrays without copying them, and releases
+    the GIL while the function runs. Arrays: NumPy, DLPack, the buffer protocol, `DeviceArray`. Results: None,
+    one value or a tuple; memrefs come back as NumPy arrays that own their memory, or as views of the argument
+    that they lie in. Raises `SignatureError` for arguments that do not fit, `DeviceError` for what failed on
+    the device."""
+
+    def __init__(self, signature: Signature, pointer: Any, native: Native) -> None:
+        """``pointer`` is the ctypes function of ``signature.symbol``."""
+        self.signature = signature
+        self._callee = Callee(signature.name, f"{signature.name}()", signature.args, signature.results)
+        self._pointer = pointer
+        self._native = native
+        self._converters: list[_Converter] | None = None
+        self._result: ScalarResult | StructResult | None = None
+        self._views = False  # whether a result may lie in an argument
+        self.__name__ = self.__qualname__ = signature.name
+        self.__doc__ = self._callee.text()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        converters = self._converters if self._converters is not None else self._prepare()
+        if kwargs or len(args) != len(converters):
+            args = self._callee.bind(args, kwargs)
+        result = self._result
+        keep: list[object] = []
+        values: list[Any] = []
+        if isinstance(result, StructResult):
+            values.append(result.buffer())
+        index = 0
+        try:
+            for convert in converters:
+                convert(args[index], values, keep)
+                index += 1
+        except Mismatch as mismatch:
+            raise self._callee.refuse(index, mismatch) from None
+        returned = self._pointer(*values)
+        if result is None:
+            self._native.check()
+            return None
+        if isinstance(result, ScalarResult):
+            self._native.check()
+            return result(returned)
+        # Arrays are made before the error is raised, so that what the function allocated is freed either way.
+        returned = result(values[0], self._inputs(values, args) if self._views else ())
+        self._native.check()
+        return returned
+
+    def _inputs(self, values: list[Any], args: tuple[Any, ...]) -> list[tuple[int, int, object]]:
+        """The address range of each argument array, with the array."""
+        descriptors = iter([value for value in values if isinstance(value, bytes)])
+        return [
+            (*bounds(next(descriptors), find(argument.dtype).size), value)
+            for argument, value in zip(self.signature.args, args, strict=True)
+            if argument.kind == "memref"
+        ]
+
+    def _prepare(self) -> list[_Converter]:
+        """Does once what all calls share."""
+        types: list[Any] = []
+        converters: list[_Converter] = []
+        results = self.signature.results
+        result: ScalarResult | StructResult | None = None
+        try:
+            if (
+                len(results) == 1
+                and results[0].kind == "scalar"
+                and find(results[0].dtype).family != "complex"
+            ):
+                result = ScalarResult(results[0])
+            elif results:
+                result = StructResult(results, self._native)
+                types.append(ctypes.c_void_p)
+        except Mismatch as mismatch:
+            raise self._callee.refuse_results(mismatch) from None
+        for index, argument in enumerate(self.signature.args):
+            try:
+                converters.append(self._converter(argument, types))
+            except Mismatch as mismatch:
+                raise self._callee.refuse(index, mismatch) from None
+        self._pointer.argtypes = types
+        self._pointer.restype = result.restype if isinstance(result, ScalarResult) else None
+        self._views = any(entry.kind == "memref" for entry in results)
+        self._result = result
+        self._converters = converters
+        return converters
+
+    def _converter(self, argument: Argument, types: list[Any]) -> _Converter:
+        if argument.kind == "memref":
+            pack = MemrefPacker(argument, self._native, argument.space)
+            types.append(ctypes.c_void_p)
+            return lambda value, values, keep: values.append(pack(value, keep))
+        dtype = find(argument.dtype)
+        check = scalar(dtype)
+        if dtype.family == "complex":  # LLVM splits the struct of two floats into two registers.
+            types.extend([ctypes.c_float if dtype.size == 8 else ctypes.c_double] * 2)
+
+            def split(value: Any, values: list[Any], keep: list[object]) -> None:
+                number = check(value)
+                values += (number.real, number.imag)
+
+            return split
+        types.append(by_value_type(dtype))
+        if is_half(dtype):
+            carry = half_argument(dtype)
+            return lambda value, values, keep: values.append(carry(check(value)))
+        return lambda value, values, keep: values.append(check(value))
+
+    __signature__ = InstanceSignature()
+
+    def __repr__(self) -> str:
+        return f"<offload function {self._callee.text()}>"

@@ -1,0 +1,187 @@
+"""Arrays and streams of other packages: DLPack, the array interface of GPU packages, their stream handles.
+
+Sources: DLPack 1.1 (dmlc.github.io/dlpack), the CUDA array interface, version 3 (numba.readthedocs.io), which
+packages for AMD's GPUs use as well, and the `__cuda_stream__` protocol of cuda-python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from offload.runtime.dtypes import DTYPES, Mismatch
+
+# DLPack device types by what can use their memory, and back.
+_DEVICES = {
+    1: ("host",),
+    2: ("cuda",),
+    3: ("host", "cuda"),
+    10: ("hip",),
+    11: ("host", "hip"),
+    13: ("host", "cuda"),
+}
+DLPACK_DEVICES = {"host": 1, "cuda": 2, "hip": 10}
+
+_CODES = {0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 5: "complex{}", 6: "bool"}
+_CODES |= {
+    code: f"float8_{name}"
+    for code, name in enumerate(
+        ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"), 7
+    )
+}
+_READ_ONLY = 1
+
+
+class _Tensor(ctypes.Structure):
+    """DLTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned; an unversioned one starts with its tensor."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
+
+
+def _capsule_pointer(capsule: object, name: bytes) -> int | None:
+    python = ctypes.pythonapi
+    python.PyCapsule_IsValid.argtypes = python.PyCapsule_GetPointer.argtypes = (
+        ctypes.py_object,
+        ctypes.c_char_p,
+    )
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    if not python.PyCapsule_IsValid(capsule, name):
+        return None
+    pointer: int | None = python.PyCapsule_GetPointer(capsule, name)
+    return pointer
+
+
+def foreign_memory(value: Any) -> tuple[Any, ...] | None:
+    """The fields of a View of an object with `__dlpack__` or `__cuda_array_interface__`; None for other
+    objects.
+
+    The last field is the producer's stream that has to be waited for, or None. DLPack producers order their
+    work before the driver's default stream, whose handle in CUDA is 1; elsewhere that work has to be
+    finished. Raises `Mismatch` where the object refuses, or holds what no argument can be."""
+    # DLPack first: packages that give both may leave the stream out of the other.
+    if hasattr(value, "__dlpack__"):
+        return _from_dlpack(value)
+    interface = getattr(value, "__cuda_array_interface__", None)
+    return _from_interface(value, interface) if isinstance(interface, dict) else None
+
+
+def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]:
+    import numpy
+
+    dtype = numpy.dtype(interface["typestr"])
+    # Floats that NumPy does not have travel as raw bytes or integers here; the object knows better.
+    name = str(getattr(value, "dtype", dtype.name)).rpartition(".")[2]
+    if name not in DTYPES or DTYPES[name].size != dtype.itemsize:
+        name = dtype.name
+    pointer, readonly = interface["data"]
+    return (
+        pointer or 0,
+        name,
+        dtype.itemsize,
+        dtype.alignment,
+        tuple(interface["shape"]),
+        interface.get("strides"),
+        ("cuda", "hip"),
+        value,
+        bool(readonly),
+        bool(dtype.isnative),
+        interface.get("stream"),
+    )
+
+
+def _from_dlpack(value: Any) -> tuple[Any, ...]:
+    try:
+        try:
+            capsule = value.__dlpack__(max_version=(1, 1))
+        except TypeError:  # Written before DLPack 1.0.
+            capsule = value.__dlpack__()
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise Mismatch(
+            f"a {type(value).__name__} that refuses DLPack ({error})", "pass it detached, or a copy"
+        ) from None
+    # Borrowed, not consumed: the capsule keeps its name, so its own destructor releases the tensor.
+    readonly = False
+    pointer = _capsule_pointer(capsule, b"dltensor")
+    if pointer is not None:
+        tensor = _Tensor.from_address(pointer)
+    else:
+        pointer = _capsule_pointer(capsule, b"dltensor_versioned")
+        managed = _Versioned.from_address(pointer) if pointer is not None else None
+        if managed is None or managed.major != 1:
+            raise Mismatch(
+                f"a {type(value).__name__} with DLPack of an unknown version", "pass a NumPy array"
+            )
+        tensor, readonly = managed.tensor, bool(managed.flags & _READ_ONLY)
+    name = _CODES.get(tensor.code, "").format(tensor.bits)
+    places = _DEVICES.get(tensor.device_type)
+    if tensor.lanes != 1 or name not in DTYPES:
+        raise Mismatch(
+            f"a {type(value).__name__} of DLPack type code {tensor.code} with {tensor.bits} bits and "
+            f"{tensor.lanes} lanes",
+            "convert it to a type that NumPy or ml_dtypes has",
+        )
+    if places is None:
+        raise Mismatch(
+            f"a {type(value).__name__} on a device of DLPack type {tensor.device_type}", "copy it to the CPU"
+        )
+    dtype = DTYPES[name]
+    shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
+    strides = (
+        tuple(s * dtype.size for s in tensor.strides[: tensor.ndim])
+        if tensor.ndim and tensor.strides
+        else None
+    )
+    return (
+        (tensor.data or 0) + tensor.byte_offset,
+        name,
+        dtype.size,
+        dtype.alignment,
+        shape,
+        strides,
+        places,
+        (value, capsule),
+        readonly,
+        True,
+        1 if places == ("cuda",) else None,
+    )
+
+
+def stream_handle(stream: Any) -> int:
+    """The driver's handle of a stream of another package, or an integer as it is; raises TypeError
+    otherwise."""
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return stream
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for attribute in ("cuda_stream", "ptr"):
+        handle = getattr(stream, attribute, None)
+        if isinstance(handle, int):
+            return handle
+    raise TypeError(
+        f"expected a stream of lib.stream(), a driver's handle or an object with one, "
+        f"given a {type(stream).__name__}"
+    )

@@ -1,0 +1,194 @@
+"""Kernels of an artifact, launched without the host code around them."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from offload.artifact.meta import Argument, KernelSignature
+from offload.errors import SignatureError
+from offload.runtime import abi, interchange
+from offload.runtime.arguments import MemrefPacker
+from offload.runtime.calls import Callee, InstanceSignature
+from offload.runtime.device import DeviceArray
+from offload.runtime.dtypes import Mismatch, find, scalar
+from offload.runtime.native import Native
+from offload.runtime.streams import Stream
+
+_SIZE_LIMIT = 2**31 - 1
+
+# The runtime keeps a slot's kernel, and the kernel its slot's name, as long as the process lives; so do we.
+# Keyed by the address of the module's slot in the library, which is never unloaded, and the kernel's name.
+_slots: dict[tuple[int, str], abi.KernelSlot] = {}
+
+
+def kernel_slot(module: Any, name: str) -> abi.KernelSlot:
+    """The one slot of the kernel ``name`` of the module whose `abi.ModuleSlot` is given."""
+    key = (ctypes.addressof(module), name)
+    slot = _slots.get(key)
+    if slot is None:
+        slot = _slots.setdefault(key, abi.KernelSlot(ctypes.pointer(module), name.encode(), None))
+    return slot
+
+
+class Kernel:
+    """A kernel of a loaded library: ``kernel[grid, block](...)``, ``kernel[grid, block, stream,
+    shared_bytes](...)``.
+
+    ``grid`` and ``block`` are integers or tuples of one to three: blocks, and threads per block, in x, y and
+    z. ``stream`` comes from ``lib.stream()`` or another package; with one, the call does not wait for the
+    kernel. ``shared_bytes`` is the dynamic workgroup memory."""
+
+    def __init__(self, signature: KernelSignature, module: Any, native: Native) -> None:
+        self.signature = signature
+        self._callee = Callee(signature.name, f"kernel {signature.name}", signature.args)
+        self._native = native
+        self._slot = kernel_slot(module, signature.name)
+        self._packers: list[Callable[[Any, list[object]], bytes]] | None = None
+        self._offsets: list[int] = []
+        self.__name__ = self.__qualname__ = signature.name
+        self.__doc__ = self._callee.text()
+
+    def __getitem__(self, launch: Any) -> Launch:
+        """Raises `SignatureError` for a grid, block, stream or size that is none."""
+        if not isinstance(launch, tuple) or not 2 <= len(launch) <= 4:
+            raise SignatureError(
+                f"{self._callee.label}: expected [grid, block], [grid, block, stream] or "
+                f"[grid, block, stream, shared_bytes], given {launch!r}"
+            )
+        grid, block = launch[:2]
+        stream = launch[2] if len(launch) > 2 else None
+        shared = launch[3] if len(launch) > 3 else 0
+        if type(shared) is not int or not 0 <= shared <= _SIZE_LIMIT:
+            raise SignatureError(
+                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, "
+                f"given {shared!r}"
+            )
+        handle = None
+        if isinstance(stream, Stream):
+            handle = stream.handle
+        elif stream is not None:
+            try:
+                handle = interchange.stream_handle(stream)
+            except TypeError as error:
+                raise SignatureError(f"{self._callee.label}: {error}") from None
+        return Launch(
+            self, (*self._sizes("grid", grid), *self._sizes("block", block)), stream, handle, shared
+        )
+
+    def _sizes(self, what: str, given: Any) -> tuple[int, int, int]:
+        sizes = given if isinstance(given, tuple) else (given,)
+        try:
+            checked = tuple(int(size.__index__()) for size in sizes if not isinstance(size, bool))
+        except AttributeError:
+            checked = ()
+        if (
+            not checked
+            or len(checked) != len(sizes)
+            or len(checked) > 3
+            or not all(0 < size <= _SIZE_LIMIT for size in checked)
+        ):
+            raise SignatureError(
+                f"{self._callee.label}: expected the {what} as a positive integer or a tuple of one "
+                f"to three, given {given!r}"
+            )
+        x, y, z = (*checked, 1, 1)[:3]
+        return x, y, z
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        raise SignatureError(
+            f"{self._callee.label}: say how many blocks and threads to launch: "
+            f"{self.signature.name}[grid, block]({', '.join(self._callee.names)})"
+        )
+
+    def launch(self, launch: Launch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """What calling a `Launch` does."""
+        stream = launch.stream
+        packers = self._packers if self._packers is not None else self._prepare()
+        if kwargs or len(args) != len(packers):
+            args = self._callee.bind(args, kwargs)
+        keep: list[object] = []
+        pieces: list[bytes] = []
+        try:
+            for pack, value in zip(packers, args, strict=True):
+                pieces.append(pack(value, keep))
+        except Mismatch as mismatch:
+            raise self._callee.refuse(len(pieces), mismatch) from None
+        blob = b"".join(pieces)
+        values = ctypes.create_string_buffer(blob, len(blob) + 1)
+        base = ctypes.addressof(values)
+        count = len(self._offsets)
+        params = (ctypes.c_void_p * (count + 1))(*[base + offset for offset in self._offsets])
+        self._native.api.mgpuKernelLaunch(
+            self._slot, *launch.sizes, 0, 0, 0, launch.shared, launch.handle, params, count, stream is None
+        )
+        self._native.check()
+        if isinstance(stream, Stream):
+            for value in (*args, *keep):
+                stream.keep(value)
+                if isinstance(value, DeviceArray):
+                    value.used_on(stream)
+
+    def _prepare(self) -> list[Callable[[Any, list[object]], bytes]]:
+        """Does once what all launches share: a packer per argument, and where each parameter lies behind
+        it."""
+        packers: list[Callable[[Any, list[object]], bytes]] = []
+        offsets: list[int] = []
+        position = 0
+        for index, argument in enumerate(self.signature.args):
+            try:
+                if argument.kind == "memref":
+                    space = "host" if argument.space == "host" else "device"
+                    packers.append(MemrefPacker(argument, self._native, space))
+                    count = 3 + 2 * argument.rank
+                    offsets += range(position, position + 8 * count, 8)
+                    position += 8 * count
+                else:
+                    pack, size = _scalar_packer(argument)
+                    packers.append(pack)
+                    offsets.append(position)
+                    position += size
+            except Mismatch as mismatch:
+                raise self._callee.refuse(index, mismatch) from None
+        self._offsets = offsets
+        self._packers = packers
+        return packers
+
+    __signature__ = InstanceSignature()
+
+    def __repr__(self) -> str:
+        return f"<offload kernel {self._callee.text()} of {self.signature.module}>"
+
+
+def _scalar_packer(argument: Argument) -> tuple[Callable[[Any, list[object]], bytes], int]:
+    """A packer into a multiple of 8 bytes, so that every parameter is aligned, and that size."""
+    dtype = find(argument.dtype)
+    check = scalar(dtype)
+    size = -(-dtype.size // 8) * 8
+    pack = struct.Struct(f"<{dtype.code}{size - dtype.size}x").pack
+    if dtype.family == "complex":
+
+        def pair(value: Any, keep: list[object]) -> bytes:
+            number = check(value)
+            return pack(number.real, number.imag)
+
+        return pair, size
+    return lambda value, keep: pack(check(value)), size
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with its grid and block (``sizes``), stream and dynamic workgroup memory, ready to call."""
+
+    kernel: Kernel
+    sizes: tuple[int, ...]
+    stream: Any
+    handle: int | None
+    shared: int
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Launches. Raises `SignatureError` for arguments that do not fit, `DeviceError` for what fails."""
+        self.kernel.launch(self, args, kwargs)

@@ -1,0 +1,182 @@
+"""A loaded artifact: its functions and kernels by name, its backend, devices, arrays and streams."""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from offload.artifact import Artifact, KernelSignature, Signature
+from offload.artifact import read as read_artifact
+from offload.artifact.elf import MACHINES, machine_name
+from offload.errors import ArtifactError
+from offload.runtime import abi
+from offload.runtime.device import Device, DeviceInfo, all_devices
+from offload.runtime.function import Function
+from offload.runtime.kernel import Kernel
+from offload.runtime.native import Native
+from offload.runtime.streams import Stream
+
+
+def load(path: str | os.PathLike[str]) -> Library:
+    """Loads the artifact at ``path``. Touches no driver and needs no compiler.
+
+    The file is read and checked before it is loaded. Raises `ArtifactError` for a file that is missing,
+    damaged, no artifact, for another machine, or that the system's loader refuses."""
+    artifact = read_artifact(path)
+    here = platform.machine()
+    if MACHINES.get(here, artifact.machine) != artifact.machine:
+        raise ArtifactError(
+            f"{artifact.path}: it was built for {machine_name(artifact.machine)}, this process runs on "
+            f"{here}; build it for this machine"
+        )
+    try:
+        # An absolute path, or dlopen would search the system's folders for a bare name.
+        library = ctypes.CDLL(str(artifact.path.absolute()), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+    except OSError as error:
+        raise ArtifactError(f"{artifact.path}: the system's loader refuses it: {error}") from error
+    return Library(artifact, library)
+
+
+def _unknown(owner: str, kind: str, name: str, names: Mapping[str, object]) -> AttributeError:
+    close = difflib.get_close_matches(name, names, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    return AttributeError(
+        f"{owner} has no {kind} {name!r}{hint} It has: {', '.join(sorted(names)) or 'none'}"
+    )
+
+
+class Kernels(Mapping[str, Kernel]):
+    """``lib.kernels``: kernels as attributes, or by name as items. A kernel whose name occurs in several
+    modules is found as ``lib.kernels["module.kernel"]``, which works for every kernel."""
+
+    def __init__(self, owner: str, kernels: Mapping[tuple[str, str], Kernel]) -> None:
+        self._owner = owner
+        self._qualified = {f"{module}.{name}": kernel for (module, name), kernel in kernels.items()}
+        names = [name for _, name in kernels]
+        self._kernels = {
+            name if names.count(name) == 1 else f"{module}.{name}": kernel
+            for (module, name), kernel in kernels.items()
+        }
+
+    def __getitem__(self, name: str) -> Kernel:
+        found = self._kernels.get(name) or self._qualified.get(name)
+        if found is None:
+            raise KeyError(str(_unknown(self._owner, "kernel", name, self._kernels)))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kernels)
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def __getattr__(self, name: str) -> Kernel:
+        if name.startswith("__") or "_kernels" not in self.__dict__:
+            raise AttributeError(name)
+        if name not in self._kernels:
+            raise _unknown(self._owner, "kernel", name, self._kernels)
+        return self._kernels[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._kernels]
+
+    def __repr__(self) -> str:
+        return f"<kernels of {self._owner}: {', '.join(self._kernels) or 'none'}>"
+
+
+class Library:
+    """A loaded artifact. Its functions are attributes; one whose name is taken (``use``, ``device`` ...) is
+    in `functions` all the same. Loaded code stays in the process."""
+
+    def __init__(self, artifact: Artifact, library: ctypes.CDLL) -> None:
+        """Raises `ArtifactError` where the library lacks what its metadata promises."""
+        self.path: Path = artifact.path
+        self.metadata = artifact.metadata
+        self._native = Native(library, str(self.path))
+        functions: dict[str, Function] = {}
+        for signature in self.metadata.functions:
+            try:
+                pointer = library[signature.symbol]
+            except AttributeError:
+                raise ArtifactError(
+                    f"{self.path}: it does not export {signature.symbol}, which its metadata names as "
+                    f"the function {signature.name}; build it again"
+                ) from None
+            functions[signature.name] = Function(signature, pointer, self._native)
+        self.functions: Mapping[str, Function] = MappingProxyType(functions)
+        self.signatures: Mapping[str, Signature] = MappingProxyType(
+            {s.name: s for s in self.metadata.functions}
+        )
+        self.kernels = Kernels(self.path.name, self._load_kernels(library))
+        self.device = Device(self._native)
+        for name, function in functions.items():
+            if name not in self.__dict__ and not hasattr(Library, name):
+                self.__dict__[name] = function
+
+    def _load_kernels(self, library: ctypes.CDLL) -> dict[tuple[str, str], Kernel]:
+        kernels: dict[tuple[str, str], Kernel] = {}
+        slots = _module_slots(library) if self.metadata.kernels else {}
+        for kernel in self.metadata.kernels:
+            if kernel.module not in slots:
+                raise ArtifactError(
+                    f"{self.path}: its metadata names the kernel {kernel.name} of the module "
+                    f"{kernel.module}, its module table has {', '.join(slots) or 'none'}; "
+                    "build it again"
+                )
+            kernels[kernel.module, kernel.name] = self._kernel(kernel, slots[kernel.module])
+        return kernels
+
+    def _kernel(self, signature: KernelSignature, slot: Any) -> Kernel:
+        return Kernel(signature, slot, self._native)
+
+    @property
+    def backend(self) -> str:
+        """The backend in use: "cuda", "hip" or "host"; chosen now if none was. Raises `DeviceError`."""
+        return self._native.backend()
+
+    def use(self, backend: str | None) -> None:
+        """Fixes the backend by name; None chooses again at the next use. Raises `DeviceError` where the
+        backend is unknown or has no device here."""
+        self._native.api.mgpuBackendUse(None if backend is None else backend.encode())
+        self._native.check()
+
+    def devices(self) -> list[DeviceInfo]:
+        """The devices of all backends that are here, in the order in which backends are tried."""
+        return all_devices(self._native)
+
+    def stream(self, foreign: Any = None) -> Stream:
+        """A new stream on the device in use, or a wrapper of another package's stream or of a driver's
+        handle."""
+        return Stream(self._native, foreign)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "functions" not in self.__dict__:
+            raise AttributeError(name)
+        raise _unknown(self.path.name, "function", name, self.functions)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.functions]
+
+    def __repr__(self) -> str:
+        return f"<offload library {str(self.path)!r}: {', '.join(self.functions) or 'no functions'}>"
+
+
+def _module_slots(library: ctypes.CDLL) -> dict[str, Any]:
+    """The table offload_modules by module name; it ends with an all-zero slot. Empty where there is no
+    table."""
+    try:
+        first = abi.ModuleSlot.in_dll(library, "offload_modules")
+    except ValueError:
+        return {}
+    slots: dict[str, Any] = {}
+    address = ctypes.addressof(first)
+    while (slot := abi.ModuleSlot.from_address(address)).name is not None:
+        slots[slot.name.decode()] = slot
+        address += ctypes.sizeof(abi.ModuleSlot)
+    return slots

@@ -1,0 +1,72 @@
+"""Owners of memory that a library allocated, and NumPy arrays over it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+# MLIR's MemRefToLLVM gives a constant of memref.get_global this allocated pointer: nobody may free it.
+GLOBAL_MEMORY = 0xDEADBEEF
+
+
+@functools.cache
+def c_free() -> Callable[[int], None]:
+    """libc's free, which takes what MLIR's host allocations return."""
+    free = ctypes.CDLL(None).free
+    free.argtypes = (ctypes.c_void_p,)
+    free.restype = None
+    return free
+
+
+class Allocation:
+    """Owns the allocation at ``pointer`` and calls ``release(pointer)`` once, from whatever thread drops it
+    last."""
+
+    __slots__ = ("pointer", "release")
+
+    def __init__(self, pointer: int, release: Callable[[int], None]) -> None:
+        self.pointer = pointer
+        self.release = release
+
+    def __del__(self) -> None:
+        if self.pointer:
+            self.release(self.pointer)
+
+
+class _Window:
+    """What NumPy makes an array over: the description of raw memory, and what keeps that alive."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, interface: dict[str, Any], owner: object) -> None:
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def array_over(
+    pointer: int,
+    dtype: Any,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    *,
+    owner: object,
+    readonly: bool = False,
+) -> Any:
+    """A NumPy array of ``dtype`` over the memory at ``pointer``; ``strides`` count bytes, None is row-major.
+    It keeps ``owner`` alive."""
+    import numpy
+
+    if not pointer:  # NumPy refuses NULL, and only empty arrays come without memory.
+        return numpy.empty(shape, dtype)
+    # Raw bytes first, because the interface has no names for the types of ml_dtypes.
+    raw = f"|V{dtype.itemsize}"
+    interface = {
+        "version": 3,
+        "data": (pointer, readonly),
+        "typestr": raw,
+        "shape": shape,
+        "strides": strides,
+    }
+    return numpy.asarray(_Window(interface, owner)).view(dtype)

@@ -1,0 +1,109 @@
+"""The mgpu runtime inside a loaded artifact: its function table, and its errors as exceptions."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+from typing import Any
+
+from offload.errors import ArtifactError, DeviceError
+from offload.runtime import abi
+
+
+class Native:
+    """The function table of one loaded library.
+
+    ``api`` has every function of mgpu_functions.def as an attribute. After a call that can fail, `check`
+    turns the calling thread's kept error into a `DeviceError`."""
+
+    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        """Raises `ArtifactError` where the library has no runtime or one of another ABI."""
+        try:
+            entry = library.offload_api
+        except AttributeError:
+            raise ArtifactError(
+                f"{name}: it does not export offload_api; it was linked without the mgpu runtime, "
+                "build it again"
+            ) from None
+        entry.restype = ctypes.POINTER(abi.Api)
+        entry.argtypes = (ctypes.c_uint32,)
+        table = entry(abi.ABI_VERSION)
+        if not table:
+            raise ArtifactError(
+                f"{name}: its mgpu runtime does not speak version {abi.ABI_VERSION} of the ABI; build it "
+                "again with this version of offload, or install the version that built it"
+            )
+        size = table.contents.size
+        if size < ctypes.sizeof(abi.Api):
+            missing = [entry[1] for entry in abi.FUNCTIONS if getattr(abi.Api, entry[1]).offset >= size]
+            raise ArtifactError(
+                f"{name}: its mgpu runtime is too old, it lacks {', '.join(missing)}; build it again"
+            )
+        # Reading a member of the table makes a new function object each time, so they are read once.
+        self.api: Any = SimpleNamespace(
+            **{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS}
+        )
+        self._memories: dict[tuple[str, int], DeviceMemory] = {}
+
+    def check(self) -> None:
+        """Raises the calling thread's kept error, if there is one, and clears it."""
+        code = self.api.mgpuGetLastError()
+        if code != abi.SUCCESS:
+            message: bytes | None = self.api.mgpuGetLastErrorMessage()
+            raise DeviceError(
+                (message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code
+            )
+
+    def backend(self) -> str:
+        """The name of the backend in use, chosen now if none was. Raises `DeviceError` where there is
+        none."""
+        name: bytes | None = self.api.mgpuBackendName()
+        if name is None:
+            self.check()
+            raise DeviceError("there is no backend with a device here", abi.ERROR_NO_DEVICE)
+        return name.decode()
+
+    def memory(self) -> DeviceMemory:
+        """The memory of the calling thread's device of the backend in use. Raises `DeviceError`."""
+        backend = self.backend()
+        key = (backend, int(self.api.mgpuGetDefaultDevice()))
+        if key not in self._memories:
+            self._memories.setdefault(key, DeviceMemory(self, backend, key[1]))
+        return self._memories[key]
+
+
+class DeviceMemory:
+    """The memory of one device. Its stream knows the backend and the device for ever, so memory stays usable,
+    and goes back to where it came from, after another backend or device was chosen. All calls wait for
+    completion."""
+
+    def __init__(self, native: Native, backend: str, device: int) -> None:
+        self.backend = backend
+        self.device = device
+        self._native = native
+        self._stream: int | None = native.api.mgpuStreamCreate()
+        native.check()
+
+    def allocate(self, size: int) -> int:
+        """The address of ``size`` new bytes; 0 for none. Raises `DeviceError`."""
+        pointer: int | None = self._native.api.mgpuMemAlloc(size, self._stream, False)
+        self._finish()
+        return pointer or 0
+
+    def free(self, pointer: int) -> None:
+        """Gives an allocation back; never fails."""
+        self._native.api.mgpuMemFree(pointer, self._stream)
+
+    def copy(self, to: int, source: int, size: int) -> None:
+        """Copies bytes between any two of device and host memory. Raises `DeviceError`."""
+        self._native.api.mgpuMemcpy(to, source, size, self._stream)
+        self._finish()
+
+    def clear(self, pointer: int, size: int) -> None:
+        """Fills with zero bytes. Raises `DeviceError`."""
+        self._native.api.mgpuMemset8(pointer, 0, size, self._stream)
+        self._finish()
+
+    def _finish(self) -> None:
+        self._native.api.mgpuStreamSynchronize(self._stream)
+        self._native.check()

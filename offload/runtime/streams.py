@@ -1,0 +1,58 @@
+"""Streams: ordered queues of work on a device, of the runtime's own making or of another package."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from offload.runtime import interchange
+from offload.runtime.native import Native
+
+
+class Stream:
+    """A stream of the backend in use when it was made.
+
+    As a context manager it replaces the calling thread's own stream, so that functions and copies inside use
+    it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
+    back to the runtime when the object is dropped; a foreign one stays its creator's."""
+
+    def __init__(self, native: Native, foreign: Any = None) -> None:
+        """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
+        self._native = native
+        self._owned = foreign is None
+        self._pending: dict[int, object] = {}
+        self._previous = threading.local()
+        self.handle: int | None = None
+        if foreign is None:
+            self.handle = native.api.mgpuStreamCreate()
+            native.check()
+        else:
+            self.handle = interchange.stream_handle(foreign)
+
+    def keep(self, value: object) -> None:
+        """Keeps ``value`` alive until the next `synchronize`."""
+        self._pending[id(value)] = value
+
+    def synchronize(self) -> None:
+        """Waits until all work on the stream is done. Raises `DeviceError` for what went wrong in it."""
+        pending, self._pending = self._pending, {}
+        self._native.api.mgpuStreamSynchronize(self.handle)
+        pending.clear()
+        self._native.check()
+
+    def __enter__(self) -> Stream:
+        stack = self._previous.__dict__.setdefault("stack", [])
+        stack.append(self._native.api.mgpuSetThreadStream(self.handle))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._native.api.mgpuSetThreadStream(self._previous.stack.pop())
+
+    def __del__(self) -> None:
+        if getattr(self, "_owned", False) and self.handle:
+            if self._pending:
+                self._native.api.mgpuStreamSynchronize(self.handle)
+            self._native.api.mgpuStreamDestroy(self.handle)
+
+    def __repr__(self) -> str:
+        return f"<offload stream {self.handle or 0:#x}>"

@@ -1,0 +1,83 @@
+"""What memory an object stands for: NumPy arrays, buffers, DLPack and device arrays, seen alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from offload.runtime import interchange
+from offload.runtime.device import DeviceArray
+from offload.runtime.dtypes import Mismatch
+
+
+@dataclass(frozen=True)
+class View:
+    """The memory of an array. ``strides`` count bytes, None stands for row-major; ``places`` are the backends
+    that can use the memory ("host" is the CPU); ``owner`` keeps it alive. ``native`` is false for foreign
+    byte order, ``wait_for`` a foreign stream whose work has to be done first."""
+
+    pointer: int
+    dtype: str
+    itemsize: int
+    alignment: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    places: tuple[str, ...]
+    owner: object
+    readonly: bool = False
+    native: bool = True
+    wait_for: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+def view_of(value: Any) -> View:
+    """The view of an array-like object; raises `Mismatch` for anything that owns no memory of its own."""
+    import numpy
+
+    if isinstance(value, numpy.ndarray):
+        return _of_numpy(value, value)
+    if isinstance(value, DeviceArray):
+        size = value.dtype.itemsize
+        strides = None if value.strides is None else tuple(stride * size for stride in value.strides)
+        return View(
+            value.pointer,
+            value.dtype.name,
+            size,
+            value.dtype.alignment,
+            value.shape,
+            strides,
+            (value.backend,),
+            value,
+        )
+    foreign = interchange.foreign_memory(value)
+    if foreign is not None:
+        return View(*foreign)
+    if isinstance(value, numpy.generic):
+        raise Mismatch(f"a scalar of type {type(value).__name__}", "pass an array, numpy.array(...) of it")
+    if hasattr(value, "__array_interface__"):
+        return _of_numpy(numpy.asarray(value), value)
+    try:
+        buffer = memoryview(value)
+    except TypeError:
+        raise Mismatch(
+            f"a {type(value).__name__}", "pass an array, for instance numpy.asarray(...) of it"
+        ) from None
+    return _of_numpy(numpy.asarray(buffer), value)
+
+
+def _of_numpy(array: Any, owner: object) -> View:
+    dtype = array.dtype
+    return View(
+        array.ctypes.data,
+        dtype.name,
+        dtype.itemsize,
+        dtype.alignment,
+        array.shape,
+        array.strides,
+        ("host",),
+        (array, owner),
+        not array.flags.writeable,
+        bool(dtype.isnative),
+    )

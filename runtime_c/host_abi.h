@@ -1,0 +1,57 @@
+/* host_abi.h: the contract between the host target's compiled kernels and host.c, which runs them.
+ *
+ * A host image is a small ELF shared object. For each kernel `k` it defines `k.info` (mgpuHostKernel).
+ * offload/mlir/spmd.cpp generates code against these layouts; change both together and raise the version.
+ *
+ * A kernel without barriers has `blocks`: it runs whole blocks [first, last) in linear order, all their threads.
+ * A kernel with barriers has `thread`: an LLVM switched-resume coroutine, one per GPU thread. Calling it runs the
+ * thread up to its first suspension and returns its handle, whose first word is the function that continues it and
+ * becomes NULL once the thread has ended. Before it suspends, a thread writes into block->state[its linear id] what it
+ * waits for.
+ */
+#ifndef MGPU_HOST_ABI_H
+#define MGPU_HOST_ABI_H
+
+#include <stdint.h>
+
+#define MGPU_HOST_ABI_VERSION 1u
+#define MGPU_HOST_WARP_SIZE 32u
+
+/* What a suspended thread waits for. */
+enum {
+  MGPU_HOST_WAIT_NONE = 0,
+  MGPU_HOST_WAIT_WARP = 1,  /* the other threads of its warp that have not ended */
+  MGPU_HOST_WAIT_BLOCK = 2, /* the other threads of its block that have not ended */
+};
+
+/* One launch, the same for all its blocks. */
+typedef struct mgpuHostLaunch {
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t dynamic_shared; /* bytes of dynamic workgroup memory */
+  uint32_t reserved;
+  void **params; /* one pointer per kernel parameter */
+} mgpuHostLaunch;
+
+/* One block in flight; its threads all run on one operating-system thread. */
+typedef struct mgpuHostBlock {
+  uint32_t id[3];
+  uint32_t reserved;
+  unsigned char *shared; /* workgroup memory, 64-byte aligned: static part, then the dynamic part at
+                            shared + mgpuHostKernel.shared_bytes */
+  unsigned char *state;  /* one byte per thread: MGPU_HOST_WAIT_* */
+  uint64_t *exchange;    /* two 64-bit words per thread, for shuffles: word [phase * threads + thread] */
+  /* Memory for the coroutine frame of one thread, `size` bytes, 64-byte aligned; never NULL. */
+  void *(*frame)(struct mgpuHostBlock *block, uint64_t size);
+} mgpuHostBlock;
+
+typedef struct mgpuHostKernel {
+  uint32_t abi_version;
+  uint32_t reserved;
+  uint64_t shared_bytes; /* static workgroup memory, a multiple of 64 */
+  /* Exactly one of the two is not NULL. */
+  void (*blocks)(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last);
+  void *(*thread)(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread_id);
+} mgpuHostKernel;
+
+#endif

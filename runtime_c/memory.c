@@ -1,0 +1,153 @@
+/* memory.c: device memory, copies, fills and host registration of the ABI. */
+#include "allocations.h"
+#include "backend.h"
+#include "error.h"
+#include "stream.h"
+
+void *mgpuMemAlloc(uint64_t size, void *stream, bool shared) {
+  struct mgpu_place place;
+  if (mgpu_pending() || size == 0 || mgpu_stream_place(stream, &place))
+    return NULL;
+  const struct mgpu_backend *backend = mgpu_backends[place.backend];
+  void *memory = NULL;
+  if (size > SIZE_MAX / 2) {
+    mgpu_fail(MGPU_ERROR_MEMORY, "An allocation of %llu bytes is too large.", (unsigned long long)size);
+    return NULL;
+  }
+  if (backend->alloc(place.device, (size_t)size, place.driver, shared, &memory))
+    return NULL;
+  if (!mgpu_allocation_add((struct mgpu_allocation){memory, place.backend, place.device, shared})) {
+    backend->free(place.device, memory, place.driver, shared);
+    mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for the table of allocations.");
+    return NULL;
+  }
+  /* With no stream named, any stream may use the memory next; it must be ready for all of them. */
+  if (!stream && !shared)
+    backend->stream_sync(place.device, place.driver);
+  return memory;
+}
+
+void mgpuMemFree(void *memory, void *stream) {
+  struct mgpu_allocation from;
+  struct mgpu_place place, own;
+  if (!memory)
+    return;
+  if (!mgpu_allocation_take(memory, &from)) {
+    mgpu_fail(MGPU_ERROR_INVALID, "%p is no allocation of this runtime, or has been freed already.", memory);
+    return;
+  }
+  bool elsewhere = mgpu_stream_place(stream, &place) != 0;
+  if (!elsewhere && (place.backend != from.backend || place.device != from.device)) {
+    mgpu_backends[place.backend]->stream_sync(place.device, place.driver); /* work there may still use it */
+    elsewhere = true;
+  }
+  if (elsewhere) {
+    if (mgpu_stream_own(from.backend, from.device, &own))
+      return;
+    place = own;
+  }
+  mgpu_backends[place.backend]->free(place.device, memory, place.driver, from.shared);
+}
+
+void mgpuMemcpy(void *to, void *from, size_t size, void *stream) {
+  struct mgpu_place place;
+  if (mgpu_pending() || size == 0)
+    return;
+  if (!to || !from)
+    mgpu_fail(MGPU_ERROR_INVALID, "A copy of %zu bytes has NULL as its %s.", size,
+              to ? "source" : "destination");
+  else if (mgpu_stream_place(stream, &place) == 0)
+    mgpu_backends[place.backend]->memcpy(place.device, to, from, size, place.driver);
+}
+
+static void fill(void *to, uint64_t value, unsigned width, size_t count, void *stream) {
+  struct mgpu_place place;
+  if (mgpu_pending() || count == 0)
+    return;
+  if (!to)
+    mgpu_fail(MGPU_ERROR_INVALID, "A fill of %zu elements has NULL as its destination.", count);
+  else if (count > SIZE_MAX / width)
+    mgpu_fail(MGPU_ERROR_INVALID, "A fill of %zu elements of %u bytes is too large.", count, width);
+  else if (mgpu_stream_place(stream, &place) == 0)
+    mgpu_backends[place.backend]->memset(place.device, to, value, width, count, place.driver);
+}
+
+void mgpuMemset8(void *to, unsigned char value, size_t count, void *stream) {
+  fill(to, value, 1, count, stream);
+}
+
+void mgpuMemset16(void *to, unsigned short value, size_t count, void *stream) {
+  fill(to, value, 2, count, stream);
+}
+
+void mgpuMemset32(void *to, unsigned int value, size_t count, void *stream) {
+  fill(to, value, 4, count, stream);
+}
+
+void mgpuMemset64(void *to, uint64_t value, size_t count, void *stream) { fill(to, value, 8, count, stream); }
+
+void mgpuMemHostRegister(void *memory, uint64_t size) {
+  struct mgpu_place place;
+  if (mgpu_pending() || size == 0)
+    return;
+  if (!memory || size > SIZE_MAX / 2)
+    mgpu_fail(MGPU_ERROR_INVALID, "%llu bytes at %p cannot be registered.", (unsigned long long)size, memory);
+  else if (mgpu_stream_place(NULL, &place) == 0)
+    mgpu_backends[place.backend]->host_register(place.device, memory, (size_t)size);
+}
+
+void mgpuMemHostUnregister(void *memory) {
+  struct mgpu_place place;
+  if (memory && mgpu_stream_place(NULL, &place) == 0)
+    mgpu_backends[place.backend]->host_unregister(place.device, memory);
+}
+
+/* The bytes that a dense memref descriptor {allocated, aligned, offset, sizes[rank], strides[rank]} covers.
+ * 0 with *size 0 for an empty one; a failure when it is not dense. */
+static int memref_bytes(int64_t rank, void *descriptor, int64_t element, void **begin, uint64_t *size) {
+  struct head {
+    char *allocated, *aligned;
+    int64_t offset;
+    int64_t sizes_and_strides[];
+  };
+  *begin = NULL;
+  *size = 0;
+  if (!descriptor || rank < 0 || element <= 0)
+    return mgpu_fail(MGPU_ERROR_INVALID,
+                     "A memref of rank %lld with %lld-byte elements cannot be registered.", (long long)rank,
+                     (long long)element);
+  const struct head *head = descriptor;
+  const int64_t *sizes = head->sizes_and_strides, *strides = sizes + rank;
+  int64_t elements = 1, bytes, start;
+  bool dense = true;
+  for (int64_t i = 0; i < rank; ++i)
+    if (sizes[i] <= 0)
+      return 0;
+  for (int64_t i = rank - 1; i >= 0; --i) {
+    dense = dense && (strides[i] == elements || sizes[i] == 1);
+    if (__builtin_mul_overflow(elements, sizes[i], &elements))
+      dense = false;
+  }
+  if (!dense || __builtin_mul_overflow(elements, element, &bytes) ||
+      __builtin_mul_overflow(head->offset, element, &start))
+    return mgpu_fail(MGPU_ERROR_INVALID,
+                     "Only dense row-major memrefs can be registered; one of rank %lld is not.",
+                     (long long)rank);
+  *begin = head->aligned + start;
+  *size = (uint64_t)bytes;
+  return 0;
+}
+
+void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor, int64_t element) {
+  void *begin;
+  uint64_t size;
+  if (!mgpu_pending() && memref_bytes(rank, descriptor, element, &begin, &size) == 0)
+    mgpuMemHostRegister(begin, size);
+}
+
+void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor, int64_t element) {
+  void *begin;
+  uint64_t size;
+  if (memref_bytes(rank, descriptor, element, &begin, &size) == 0 && size)
+    mgpuMemHostUnregister(begin);
+}

@@ -1,0 +1,102 @@
+/* mgpu.h: the public C ABI of the mgpu runtime.
+ *
+ * Two groups of functions. The first has the names and signatures that LLVM 22's gpu-to-llvm pass and
+ * #gpu.select_object translation emit, so that libmgpu.so stands in for upstream's CUDA and ROCm runtime
+ * libraries. The second is what offload's own host lowering emits and what language bindings call: lazily
+ * loaded modules, cached kernels, stream scopes, errors, devices.
+ *
+ * Rules for every function here:
+ *  - Any thread may call it. Streams, events and memory may be used from another thread than their creator's.
+ *  - It never prints and never aborts. The first failure of a thread is kept (mgpuGetLastError); until it is
+ *    fetched, further calls of that thread that would touch a device do nothing and return 0 or NULL.
+ *    Functions that release things always run.
+ *  - A NULL stream means the calling thread's own stream on its current device.
+ *  - Nothing touches a driver before the first call that needs one.
+ */
+#ifndef MGPU_H
+#define MGPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MGPU_ABI_VERSION 1u
+
+#ifndef MGPU_API
+#define MGPU_API __attribute__((visibility("default")))
+#endif
+
+/* Error codes of mgpuGetLastError. The driver's own code and name stand in the message. */
+enum {
+  MGPU_SUCCESS = 0,
+  MGPU_ERROR_INVALID = 1,     /* an argument is wrong */
+  MGPU_ERROR_NO_DEVICE = 2,   /* the backend asked for has no device here */
+  MGPU_ERROR_NO_IMAGE = 3,    /* no image fits any device here */
+  MGPU_ERROR_BAD_IMAGE = 4,   /* the image container or an image in it is damaged */
+  MGPU_ERROR_MEMORY = 5,      /* out of memory */
+  MGPU_ERROR_UNSUPPORTED = 6, /* this backend has no such thing */
+  MGPU_ERROR_DRIVER = 7,      /* the driver refused the call or the kernel failed */
+};
+
+/* One gpu.module of an artifact, in writable data of the artifact. `state` starts as NULL and belongs to the
+ * runtime. [images_begin, images_end) is a sequence of LLVM offload binaries (see image.h). */
+typedef struct mgpuModuleSlot {
+  const void *images_begin;
+  const void *images_end;
+  const char *name;
+  void *state;
+} mgpuModuleSlot;
+
+/* One kernel of such a module. `state` starts as NULL and belongs to the runtime. */
+typedef struct mgpuKernelSlot {
+  mgpuModuleSlot *module;
+  const char *name;
+  void *state;
+} mgpuKernelSlot;
+
+/* The streams that one activation of a host function created. Zero-initialized on the stack of the function;
+ * never holds more than MGPU_SCOPE_STREAMS, so loops do not grow it: past that, streams are handed out again
+ * in turn, which orders more work than asked for but never less. */
+#define MGPU_SCOPE_STREAMS 14
+typedef struct mgpuScope {
+  uint32_t count;
+  uint32_t next;
+  void *streams[MGPU_SCOPE_STREAMS];
+} mgpuScope;
+
+/* A device as bindings see it. Strings are NUL-terminated. */
+typedef struct mgpuDeviceInfo {
+  char backend[16]; /* "cuda", "hip", "host" */
+  char name[128];   /* the vendor's product name */
+  char chip[64];    /* "sm_90", "gfx942:sramecc+:xnack-", "x86-64-v3" */
+  uint64_t memory_bytes;
+  uint32_t warp_size;
+  uint32_t multiprocessors;
+} mgpuDeviceInfo;
+
+#define MGPU_FUNCTION(ret, name, params) MGPU_API ret name params;
+#include "mgpu_functions.def"
+#undef MGPU_FUNCTION
+
+/* The function table of an artifact, for bindings. An artifact exports one symbol of the runtime, offload_api,
+ * because mgpu* functions stay hidden in it: two artifacts in one process must not meet. Every function of
+ * mgpu_functions.def is a member, in the order of that file; new ones are added at its end. */
+typedef struct mgpuApi {
+  uint32_t abi_version;
+  uint32_t size; /* sizeof(mgpuApi) of the runtime that filled it */
+#define MGPU_FUNCTION(ret, name, params) ret(*name) params;
+#include "mgpu_functions.def"
+#undef MGPU_FUNCTION
+} mgpuApi;
+
+/* Returns the table, or NULL if `abi_version` is not one this runtime speaks. Never fails otherwise. */
+MGPU_API const mgpuApi *offload_api(uint32_t abi_version);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

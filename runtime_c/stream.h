@@ -1,0 +1,19 @@
+/* stream.h: from a stream as the ABI knows it to the driver's. */
+#ifndef MGPU_INTERNAL_STREAM_H
+#define MGPU_INTERNAL_STREAM_H
+
+/* Where work on a stream goes. */
+struct mgpu_place {
+  int backend;
+  int device;
+  void *driver; /* the driver's stream */
+};
+
+/* Resolves a stream of ours, a foreign driver stream, or NULL (the calling thread's). A foreign stream
+ * belongs to the thread's current device of the backend in use. 0, or a failure that is kept. Any thread. */
+int mgpu_stream_place(void *stream, struct mgpu_place *place);
+
+/* The calling thread's own stream on that device, made at first use. 0, or a failure that is kept. */
+int mgpu_stream_own(int backend, int device, struct mgpu_place *place);
+
+#endif

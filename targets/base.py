@@ -1,0 +1,190 @@
+"""The interface of a target: one frozen dataclass per vendor whose fields are its options."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from offload.errors import OffloadError
+from offload.targets.tools import Found
+
+if TYPE_CHECKING:
+    from offload.targets.native import LLVMModule, MachineOptions, Module, Native
+
+FORMATS = ("bin", "isa", "fatbin", "offload")
+"""What an image may be: machine code, assembly text, a bundle of both, LLVM bitcode (MLIR's names)."""
+
+FINAL_STAGE = {"offload": "llvm", "isa": "isa", "bin": "object", "fatbin": "fat"}
+"""The last stage that a format needs."""
+
+STAGES = ("lowered", "llvm", "isa", "object", "fat")
+"""The stages of a device module, in order. Each is printed by ``offload build --emit STAGE``."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device in this machine: ``chip`` as a target of its vendor would spell it."""
+
+    target: str
+    chip: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """Code for one module and one chip. ``resources`` maps kernel names to registers, spills and memory in bytes."""
+
+    data: bytes
+    resources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a stage works with, besides its input: the compiler, a scratch folder, the module's name and kernels.
+
+    ``libraries`` are bitcode files to link into every device module; ``stage`` runs (once) and returns another stage
+    of the same module.
+    """
+
+    native: Native
+    folder: Path
+    module_name: str
+    kernels: tuple[str, ...]
+    libraries: tuple[Path, ...]
+    stage: Callable[[str], Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step from the output of stage ``after`` to this stage's own; ``run`` may raise any OffloadError."""
+
+    after: str
+    run: Callable[[Work, Any], Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A chip to compile for, with options. Subclasses live in one module each and enter the registry by name.
+
+    ``O`` is the optimization level, ``fast`` allows reassociation and approximations, ``features`` are LLVM's, for
+    instance ``+ptx80``; ``format`` is one of :data:`FORMATS`.
+    """
+
+    chip: str = ""
+    O: int = 3  # noqa: E741 - MLIR's name for it, and what users type
+    fast: bool = False
+    features: str = ""
+    format: str = "bin"
+
+    name: ClassVar[str] = ""
+    backend: ClassVar[str] = ""
+    """The runtime's backend that runs these images."""
+    suffixes: ClassVar[Mapping[str, str]] = {}
+
+    def __post_init__(self) -> None:
+        if not self.chip:
+            object.__setattr__(self, "chip", self.default_chip())
+        if self.format not in FORMATS:
+            raise OffloadError(f"{self}: unknown format {self.format!r}; it is one of {', '.join(FORMATS)}")
+        if self.O not in range(4):
+            raise OffloadError(f"{self}: O is 0 to 3, not {self.O}")
+        self.check_chip()
+
+    def __str__(self) -> str:
+        options = []
+        for option in dataclasses.fields(self):
+            value = getattr(self, option.name)
+            if option.name == "chip" or value == option.default:
+                continue
+            options.append(option.name if value is True else f"{option.name}={value}")
+        return ",".join([f"{self.name}:{self.chip}", *options])
+
+    # What a vendor says of itself.
+
+    @classmethod
+    def default_chip(cls) -> str:
+        """The chip of a spelling without one (``nvvm``)."""
+        raise NotImplementedError
+
+    @classmethod
+    def chips(cls) -> Sequence[str]:
+        """The chips that can be named."""
+        raise NotImplementedError
+
+    def check_chip(self) -> None:
+        """Raises OffloadError for a chip that does not exist: LLVM would abort the process on some."""
+        raise NotImplementedError
+
+    @classmethod
+    def toolkit(cls) -> list[Found]:
+        """Looks for what serialization needs besides LLVM; each entry says where it was looked for."""
+        return []
+
+    @classmethod
+    def devices(cls) -> list[Device]:
+        """The devices in this machine. Never raises: no driver means none."""
+        return []
+
+    # How a gpu.module becomes an image.
+
+    def triple(self) -> str:
+        """LLVM's triple of the images."""
+        raise NotImplementedError
+
+    def image_chip(self, native: Native) -> str:
+        """The chip that the artifact names: never ``native``, which means another one on another machine."""
+        return self.chip
+
+    def attribute(self) -> str:
+        """The MLIR target attribute to attach to the module, as text; empty where MLIR has none."""
+        return ""
+
+    def kernel_attributes(self) -> Mapping[str, str]:
+        """Attributes to set on kernels before the pipeline: name to value, as MLIR text."""
+        return {}
+
+    def pipeline(self) -> str:
+        """The passes that lower a clone of the gpu.module to the LLVM dialect."""
+        raise NotImplementedError
+
+    def machine(self, native: Native) -> MachineOptions:
+        """What LLVM generates code for."""
+        return native.MachineOptions(self.triple(), self.chip, self.features, self.O, self.fast)
+
+    def prepare(self, work: Work, code: LLVMModule) -> None:
+        """Completes the translated LLVM IR before optimization: libraries, attributes. May raise ToolkitError."""
+
+    def assemble(self, work: Work) -> Image:
+        """The machine code (stage ``object``)."""
+        raise NotImplementedError
+
+    def bundle(self, work: Work) -> Image:
+        """The bundle (stage ``fat``)."""
+        raise NotImplementedError
+
+    def stages(self) -> Mapping[str, Stage]:
+        """Stage name to step; the names are :data:`STAGES`."""
+        return {
+            "lowered": Stage("", lambda work, module: self._lower(module)),
+            "llvm": Stage("lowered", self._translate),
+            "isa": Stage("llvm", lambda work, code: code.emit(assembly=True)),
+            "object": Stage("llvm", lambda work, code: self.assemble(work)),
+            "fat": Stage("llvm", lambda work, code: self.bundle(work)),
+        }
+
+    def _lower(self, module: Module) -> Module:
+        for name, value in self.kernel_attributes().items():
+            module.set_kernel_attribute(name, value)
+        module.run(self.pipeline())
+        return module
+
+    def _translate(self, work: Work, module: Module) -> LLVMModule:
+        code = work.native.LLVMModule.translate(module, self.machine(work.native))
+        for library in work.libraries:
+            code.link_needed(str(library))
+        self.prepare(work, code)
+        code.optimize()
+        return code

@@ -1,0 +1,96 @@
+"""The CPU as a device: kernels become native functions that run blocks, in a small shared object per module."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from offload.errors import OffloadError
+from offload.targets.base import Device, Image, Target, Work
+from offload.targets.native import LLVMModule, MachineOptions, Native
+
+_LEVELS = {
+    "x86_64": ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
+    "aarch64": ("generic",),
+}
+
+
+@dataclass(frozen=True)
+class HostTarget(Target):
+    """``host``, ``host:x86-64-v3``, ``host:native`` (this machine's processor) or any processor name of LLVM."""
+
+    name: ClassVar[str] = "host"
+    backend: ClassVar[str] = "host"
+    suffixes: ClassVar[Mapping[str, str]] = {"bin": "o", "isa": "s", "offload": "bc", "fatbin": "o"}
+
+    @classmethod
+    def default_chip(cls) -> str:
+        return cls.chips()[0]
+
+    @classmethod
+    def chips(cls) -> Sequence[str]:
+        try:
+            return _LEVELS[platform.machine()]
+        except KeyError:
+            raise OffloadError(f"target host does not know this machine's architecture, {platform.machine()}") from None
+
+    def check_chip(self) -> None:
+        # Other names are LLVM's to judge, which is not loaded here: see machine().
+        if self.format == "fatbin":
+            raise OffloadError("target host has no fatbin format: one image holds one processor's code; use bin")
+
+    @classmethod
+    def devices(cls) -> list[Device]:
+        return [Device("host", "native", platform.processor() or platform.machine())]
+
+    def triple(self) -> str:
+        return f"{platform.machine()}-unknown-linux-gnu"
+
+    def pipeline(self) -> str:
+        return (
+            "convert-math-to-llvm,convert-math-to-libm,"
+            "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+            "offload-gpu-to-host,canonicalize,cse,reconcile-unrealized-casts)"
+        )
+
+    def image_chip(self, native: Native) -> str:
+        return native.host_processor() if self.chip == "native" else self.chip
+
+    def machine(self, native: Native) -> MachineOptions:
+        chip = self.image_chip(native)
+        if not native.is_known_processor(self.triple(), chip):
+            known = ", ".join(self.chips())
+            raise OffloadError(f"unknown chip {chip!r} for target host; there are: {known}, native, or a processor of LLVM")
+        return native.MachineOptions(self.triple(), chip, self.features, self.O, self.fast)
+
+    def prepare(self, work: Work, code: LLVMModule) -> None:
+        code.lower_kernels_for_host(list(work.kernels))
+
+    def assemble(self, work: Work) -> Image:
+        code: LLVMModule = work.stage("llvm")
+        source, result = work.folder / "kernels.o", work.folder / "kernels.so"
+        source.write_bytes(code.emit(assembly=False))
+        work.native.link_elf(
+            ["-shared", "-z", "now", "-z", "noexecstack", "--no-undefined", "--build-id=none", "--as-needed", "--gc-sections"]
+            + ["--hash-style=gnu", "-soname", f"{work.module_name}.host", str(source), *system_libraries()]
+            + ["-o", str(result)]
+        )
+        return Image(result.read_bytes())
+
+
+def system_libraries() -> list[str]:
+    """The C library and libm of this process, as files: linking against them needs no development packages."""
+    ctypes.CDLL("libm.so.6")  # not every Python has it loaded
+    found: dict[str, str] = {}
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        path = line.split(maxsplit=5)[-1]
+        name = Path(path).name
+        if name.startswith(("libc.so.", "libm.so.", "libc.musl-")):
+            found[name] = path
+    if not any(name.startswith("libc.") for name in found):
+        raise OffloadError("the C library of this process is not among its mapped files; static Python is not supported")
+    return sorted(found.values())

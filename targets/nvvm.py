@@ -1,0 +1,192 @@
+"""NVIDIA GPUs: gpu dialect to NVVM to PTX by LLVM, PTX to machine code by ptxas."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from offload.errors import OffloadError
+from offload.targets.base import Device, Image, Target, Work
+from offload.targets.native import LLVMModule, MachineOptions, Native
+from offload.targets.tools import Found, SearchStep, from_environment, from_folder, from_path, from_site_packages
+from offload.targets.tools import run_tool, search
+
+# What LLVM 22 generates code for (a test compares); ptxas 13 begins at sm_75.
+CHIPS = (
+    *("sm_50 sm_52 sm_53 sm_60 sm_61 sm_62 sm_70 sm_72 sm_75 sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_90a".split()),
+    *(f"sm_{number}{variant}" for number in (100, 101, 103, 110, 120, 121) for variant in ("", "a", "f")),
+)
+
+_TOOLKIT: tuple[SearchStep, ...] = (
+    from_environment("CUDA_HOME"),
+    from_site_packages("nvidia/cu13"),
+    from_site_packages("nvidia/cuda_nvcc"),
+    from_folder("/usr/local/cuda"),
+    from_path("ptxas"),
+)
+_WHEELS = "pip install nvidia-cuda-nvcc nvidia-nvvm (or 'offload[cuda]'), or set CUDA_HOME to a CUDA toolkit"
+
+
+@dataclass(frozen=True)
+class NvvmTarget(Target):
+    """``nvvm:sm_90``. ``ftz`` flushes denormals to zero; ``ptxas`` adds options of that tool (space-separated)."""
+
+    ftz: bool = False
+    ptxas: str = ""
+
+    name: ClassVar[str] = "nvvm"
+    backend: ClassVar[str] = "cuda"
+    suffixes: ClassVar[Mapping[str, str]] = {
+        "bin": "cubin",
+        "isa": "ptx",
+        "offload": "bc",
+        "fatbin": "fatbin",
+    }
+
+    @classmethod
+    def default_chip(cls) -> str:
+        return "sm_75"
+
+    @classmethod
+    def chips(cls) -> Sequence[str]:
+        return CHIPS
+
+    def check_chip(self) -> None:
+        if self.chip not in CHIPS:
+            raise OffloadError(f"unknown chip {self.chip!r} for target nvvm; there are: {', '.join(CHIPS)}")
+
+    @classmethod
+    def toolkit(cls) -> list[Found]:
+        return [cls._ptxas(), cls._libdevice()]
+
+    @classmethod
+    def _ptxas(cls) -> Found:
+        return search("ptxas (CUDA)", ["bin/ptxas"], _TOOLKIT, _WHEELS)
+
+    @classmethod
+    def _libdevice(cls) -> Found:
+        return search("libdevice (CUDA)", ["nvvm/libdevice/libdevice.10.bc"], _TOOLKIT, _WHEELS)
+
+    @classmethod
+    def devices(cls) -> list[Device]:
+        return _driver_devices()
+
+    def triple(self) -> str:
+        return "nvptx64-nvidia-cuda"
+
+    def attribute(self) -> str:
+        flags = [flag for flag in ("fast", "ftz") if getattr(self, flag)]
+        words = [f"O = {self.O}", f'chip = "{self.chip}"']
+        if self.features:
+            words.append(f'features = "{self.features}"')
+        if flags:
+            words.append("flags = {" + ", ".join(f'"{flag}"' for flag in flags) + "}")
+        return f"#nvvm.target<{', '.join(words)}>"
+
+    def pipeline(self) -> str:
+        redux = "true" if int(re.sub(r"\D", "", self.chip)) >= 80 else "false"
+        return (
+            "convert-nvgpu-to-nvvm,"
+            "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+            f"convert-gpu-to-nvvm{{index-bitwidth=64 has-redux={redux}}},convert-nvvm-to-llvm,"
+            "canonicalize,cse,reconcile-unrealized-casts)"
+        )
+
+    def machine(self, native: Native) -> MachineOptions:
+        return native.MachineOptions(self.triple(), self.chip, self.features, self.O, self.fast)
+
+    def prepare(self, work: Work, code: LLVMModule) -> None:
+        if any(name.startswith("__nv_") for name in code.undefined_functions()):
+            code.link_needed(str(self._libdevice().need()))
+        code.add_module_flag("nvvm-reflect-ftz", int(self.ftz))
+        if self.ftz:
+            code.add_function_attribute("denormal-fp-math-f32", "preserve-sign")
+        if self.fast:
+            code.add_function_attribute("unsafe-fp-math", "true")
+
+    def assemble(self, work: Work) -> Image:
+        tool = self._ptxas().need()
+        source, result = work.folder / "kernels.ptx", work.folder / "kernels.cubin"
+        source.write_bytes(work.stage("isa"))
+        options = [f"-O{self.O}", *self.ptxas.split()]
+        report = run_tool(
+            [tool, "-v", f"-arch={self.chip}", *options, source, "-o", result],
+            f"assemble {work.module_name} for {self.chip}",
+        )
+        return Image(result.read_bytes(), _resources(report))
+
+    def bundle(self, work: Work) -> Image:
+        """The machine code and its PTX in one: newer chips compile the PTX when it is loaded."""
+        tool = search("fatbinary (CUDA)", ["bin/fatbinary"], _TOOLKIT, _WHEELS).need()
+        image: Image = work.stage("object")
+        cubin, ptx, result = (work.folder / f"bundle.{kind}" for kind in ("cubin", "ptx", "fatbin"))
+        cubin.write_bytes(image.data)
+        ptx.write_bytes(work.stage("isa"))
+        number = self.chip.removeprefix("sm_")
+        run_tool(
+            [
+                tool,
+                "-64",
+                f"--create={result}",
+                f"--image3=kind=elf,sm={number},file={cubin}",
+                f"--image3=kind=ptx,sm={number},file={ptx}",
+            ],
+            f"bundle {work.module_name} for {self.chip}",
+        )
+        return Image(result.read_bytes(), image.resources)
+
+
+_FUNCTION = re.compile(r"Function properties for (\S+)|Compiling entry function '([^']+)'")
+_SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+
+
+def _resources(report: str) -> dict[str, dict[str, int]]:
+    """Registers, spills and memory per kernel from the output of ``ptxas -v``."""
+    found: dict[str, dict[str, int]] = {}
+    current: dict[str, int] = {}
+    for line in report.splitlines():
+        if entry := _FUNCTION.search(line):
+            current = found.setdefault(entry.group(1) or entry.group(2), {})
+        if spills := _SPILLS.search(line):
+            stack, stores, loads = map(int, spills.groups())
+            current.update(stack_bytes=stack, spill_store_bytes=stores, spill_load_bytes=loads)
+        if registers := _REGISTERS.search(line):
+            shared = _SHARED.search(line)
+            current.update(registers=int(registers.group(1)), shared_bytes=int(shared.group(1)) if shared else 0)
+    return found
+
+
+def _driver_devices() -> list[Device]:
+    """Asks the driver API; a machine without a driver has no devices."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        count = ctypes.c_int()
+        if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+            return []
+    except (OSError, AttributeError):
+        return []
+    found = []
+    for ordinal in range(count.value):
+        device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+        name = ctypes.create_string_buffer(256)
+        failed = (
+            driver.cuDeviceGet(ctypes.byref(device), ordinal)
+            or driver.cuDeviceGetName(name, len(name), device)
+            or driver.cuDeviceGetAttribute(ctypes.byref(major), 75, device)  # COMPUTE_CAPABILITY_MAJOR
+            or driver.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)  # COMPUTE_CAPABILITY_MINOR
+        )
+        if not failed:
+            found.append(Device("nvvm", f"sm_{major.value}{minor.value}", name.value.decode()))
+    return found
+
+
+def cuda_include() -> Path | None:
+    """The folder with cuda.h, if a toolkit is there."""
+    found = search("cuda.h (CUDA)", ["include/cuda.h"], _TOOLKIT, "pip install nvidia-cuda-runtime")
+    return found.path.parent if found.path else None

@@ -1,0 +1,125 @@
+"""The registry of targets: filled from the entry-point group ``offload.targets`` at first use, by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+
+from offload.errors import OffloadError
+from offload.targets.base import Target
+
+GROUP = "offload.targets"
+
+
+class Registry:
+    """Target classes by name. Built-in targets come through the same door as those of other packages."""
+
+    def __init__(self, entry_points: Iterable[metadata.EntryPoint] | None = None) -> None:
+        points = metadata.entry_points(group=GROUP) if entry_points is None else entry_points
+        self._points: dict[str, metadata.EntryPoint] = {}
+        for point in points:
+            known = self._points.get(point.name)
+            if known is not None and known.value != point.value:
+                raise OffloadError(
+                    f"two packages register a target named {point.name!r}: {known.value} and {point.value}; "
+                    "uninstall one of them"
+                )
+            self._points[point.name] = point
+
+    def names(self) -> list[str]:
+        """The names, sorted."""
+        return sorted(self._points)
+
+    def get(self, name: str) -> type[Target]:
+        """The class of a target. Raises OffloadError for an unknown name or one that cannot be loaded."""
+        point = self._points.get(name)
+        if point is None:
+            close = difflib.get_close_matches(name, self._points, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise OffloadError(f"unknown target {name!r}{hint} (there are: {', '.join(self.names())}, native)")
+        try:
+            cls = point.load()
+        except Exception as error:
+            raise OffloadError(f"target {name!r} ({point.value}) cannot be loaded: {error}") from error
+        if not (isinstance(cls, type) and issubclass(cls, Target)):
+            raise OffloadError(f"target {name!r} ({point.value}) is not a subclass of offload.targets.Target")
+        if cls.name != name:
+            raise OffloadError(f"target {name!r} ({point.value}) calls itself {cls.name!r}")
+        return cls
+
+    def all(self) -> Mapping[str, type[Target]]:
+        """Every target class by name."""
+        return {name: self.get(name) for name in self.names()}
+
+
+@functools.cache
+def registry() -> Registry:
+    """The process's registry."""
+    return Registry()
+
+
+def parse_targets(specs: Iterable[str]) -> list[Target]:
+    """Targets from their spellings, without repetitions, ``native`` replaced by what is in this machine."""
+    found: dict[str, Target] = {}
+    for spec in specs:
+        for target in _native_targets() if spec.strip() == "native" else [parse_target(spec)]:
+            found.setdefault(str(target), target)
+    return list(found.values())
+
+
+def parse_target(spec: str) -> Target:
+    """A target from its spelling: ``nvvm:sm_90a,O=3,fast,ftz``.
+
+    After the name and a colon: the chip, then options, which are the fields of the target's class; a name alone sets
+    a flag. Raises OffloadError that names what is wrong and what there is.
+    """
+    name, _, rest = spec.strip().partition(":")
+    cls = registry().get(name)
+    fields = {option.name: option for option in dataclasses.fields(cls)}
+    values: dict[str, object] = {}
+    words = [word.strip() for word in rest.split(",")] if rest else []
+    for position, word in enumerate(words):
+        key, equals, value = word.partition("=")
+        if position == 0 and not equals and key not in fields:
+            values["chip"] = word
+            continue
+        option = fields.get(key)
+        if option is None:
+            close = difflib.get_close_matches(key, fields, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise OffloadError(f"{spec}: target {name!r} has no option {key!r}{hint} (it has: {', '.join(fields)})")
+        if key in values:
+            raise OffloadError(f"{spec}: option {key!r} is given twice")
+        values[key] = _convert(spec, option, equals, value)
+    return cls(**values)  # type: ignore[arg-type]
+
+
+def _convert(spec: str, option: dataclasses.Field[object], equals: str, value: str) -> object:
+    kind = option.type if isinstance(option.type, str) else getattr(option.type, "__name__", "str")
+    if kind == "bool":
+        if not equals:
+            return True
+        if value in ("0", "1", "true", "false"):
+            return value in ("1", "true")
+        raise OffloadError(f"{spec}: option {option.name!r} is a flag: write {option.name} or {option.name}=false")
+    if not equals:
+        raise OffloadError(f"{spec}: option {option.name!r} needs a value: {option.name}=…")
+    if kind == "int":
+        try:
+            return int(value)
+        except ValueError:
+            raise OffloadError(f"{spec}: option {option.name!r} is a number, not {value!r}") from None
+    return value
+
+
+def _native_targets() -> list[Target]:
+    """One target per kind of device in this machine; the CPU is always one."""
+    targets: dict[str, Target] = {}
+    for cls in registry().all().values():
+        for device in cls.devices():
+            target = cls(chip=device.chip)
+            targets.setdefault(str(target), target)
+    return list(targets.values())

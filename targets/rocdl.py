@@ -1,0 +1,205 @@
+"""AMD GPUs: gpu dialect to ROCDL to machine code by LLVM, linked with AMD's device libraries and lld."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from offload.errors import CompileError, OffloadError
+from offload.targets.base import Device, Image, Target, Work
+from offload.targets.native import LLVMModule, MachineOptions, Native
+from offload.targets.tools import Found, SearchStep, from_environment, from_folder, search
+
+# What LLVM 22 generates code for (a test compares), without processors that HIP does not run on.
+CHIPS = tuple(
+    "gfx900 gfx902 gfx904 gfx906 gfx908 gfx909 gfx90a gfx90c gfx942 gfx950 "
+    "gfx1010 gfx1011 gfx1012 gfx1013 gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 "
+    "gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 gfx1200 gfx1201 gfx1250 gfx1251 "
+    "gfx9-generic gfx9-4-generic gfx10-1-generic gfx10-3-generic gfx11-generic gfx12-generic".split()
+)
+
+_BITCODE: tuple[SearchStep, ...] = (
+    from_environment("ROCM_PATH"),
+    from_folder("/opt/rocm"),
+    from_folder("/usr/lib/x86_64-linux-gnu"),
+    from_folder("/usr/lib/aarch64-linux-gnu"),
+)
+_CODE_OBJECT_VERSION = 500
+_CONSTANT_SPACE = 4
+
+
+@dataclass(frozen=True)
+class RocdlTarget(Target):
+    """``rocdl:gfx942``. ``wave64`` and ``wave32`` choose the wave size where the chip has both (gfx10 and later)."""
+
+    wave64: bool = False
+    wave32: bool = False
+    daz: bool = False
+
+    name: ClassVar[str] = "rocdl"
+    backend: ClassVar[str] = "hip"
+    suffixes: ClassVar[Mapping[str, str]] = {"bin": "hsaco", "isa": "s", "offload": "bc", "fatbin": "fatbin"}
+
+    @classmethod
+    def default_chip(cls) -> str:
+        return "gfx90a"
+
+    @classmethod
+    def chips(cls) -> Sequence[str]:
+        return CHIPS
+
+    def check_chip(self) -> None:
+        if self.chip not in CHIPS:
+            raise OffloadError(f"unknown chip {self.chip!r} for target rocdl; there are: {', '.join(CHIPS)}")
+        if self.wave32 and (self.wave64 or self.chip.startswith("gfx9")):
+            why = "with wave64" if self.wave64 else f"on {self.chip}, whose waves have 64 threads"
+            raise OffloadError(f"{self.name}:{self.chip}: wave32 is not possible {why}")
+
+    @classmethod
+    def toolkit(cls) -> list[Found]:
+        return [cls._library("ocml"), cls._library("ockl")]
+
+    @classmethod
+    def _library(cls, name: str) -> Found:
+        return search(
+            f"{name}.bc (AMD device libraries)",
+            [f"amdgcn/bitcode/{name}.bc", f"lib/llvm/lib/clang/22/lib/amdgcn/bitcode/{name}.bc"],
+            _BITCODE,
+            "apt-get install rocm-device-libs, or set ROCM_PATH to a ROCm installation",
+        )
+
+    @classmethod
+    def devices(cls) -> list[Device]:
+        return _kernel_driver_devices()
+
+    def triple(self) -> str:
+        return "amdgcn-amd-amdhsa"
+
+    def attribute(self) -> str:
+        flags = [word for word in ("fast", "daz") if getattr(self, word)]
+        words = [f"O = {self.O}", f'chip = "{self.chip}"', f'abi = "{_CODE_OBJECT_VERSION}"']
+        features = self._features()
+        if features:
+            words.append(f'features = "{features}"')
+        if flags:
+            words.append("flags = {" + ", ".join(f'"{flag}"' for flag in flags) + "}")
+        return f"#rocdl.target<{', '.join(words)}>"
+
+    def _wave64(self) -> bool:
+        return self.wave64 or self.chip.startswith("gfx9")
+
+    def _features(self) -> str:
+        words = [self.features] if self.features else []
+        if not self.chip.startswith("gfx9"):
+            words.append("+wavefrontsize64,-wavefrontsize32" if self.wave64 else "+wavefrontsize32,-wavefrontsize64")
+        return ",".join(words)
+
+    def kernel_attributes(self) -> Mapping[str, str]:
+        # Without it the translation writes 256, and HIP refuses larger blocks.
+        return {"rocdl.max_flat_work_group_size": "1024 : i32"}
+
+    def pipeline(self) -> str:
+        chip = _MODEL_OF_GENERIC.get(self.chip, self.chip)
+        return (
+            f"gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+            f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
+            f"convert-gpu-to-rocdl{{chipset={chip} index-bitwidth=64 runtime=HIP}},"
+            "canonicalize,cse,reconcile-unrealized-casts)"
+        )
+
+    def machine(self, native: Native) -> MachineOptions:
+        return native.MachineOptions(self.triple(), self.chip, self._features(), self.O, self.fast)
+
+    def prepare(self, work: Work, code: LLVMModule) -> None:
+        wanted = code.undefined_functions()
+        if any(name.startswith("__ocml_") for name in wanted):
+            code.link_needed(str(self._library("ocml").need()))
+            wanted = code.undefined_functions()
+        if any(name.startswith(("__ockl_", "__ocml_")) for name in wanted):
+            code.link_needed(str(self._library("ockl").need()))
+        # The device libraries read these; AMD ships them as one bitcode file per value.
+        for name, value in (
+            ("__oclc_wavefrontsize64", self._wave64()),
+            ("__oclc_finite_only_opt", self.fast),
+            ("__oclc_unsafe_math_opt", self.fast),
+            ("__oclc_daz_opt", self.daz),
+            ("__oclc_correctly_rounded_sqrt32", not self.fast),
+        ):
+            code.define_constant(name, 8, int(value), _CONSTANT_SPACE)
+        code.define_constant("__oclc_ISA_version", 32, _isa_version(self.chip), _CONSTANT_SPACE)
+        code.define_constant("__oclc_ABI_version", 32, _CODE_OBJECT_VERSION, _CONSTANT_SPACE)
+        code.add_module_flag("amdhsa_code_object_version", _CODE_OBJECT_VERSION)
+        if self.fast:
+            code.add_function_attribute("unsafe-fp-math", "true")
+        if self.daz:
+            code.add_function_attribute("denormal-fp-math-f32", "preserve-sign")
+        code.internalize(list(work.kernels))
+
+    def assemble(self, work: Work) -> Image:
+        code: LLVMModule = work.stage("llvm")
+        source, result = work.folder / "kernels.o", work.folder / "kernels.hsaco"
+        source.write_bytes(code.emit(assembly=False))
+        work.native.link_elf(["-shared", "--no-undefined", str(source), "-o", str(result)])
+        data = result.read_bytes()
+        resources = {kernel: dict(values) for kernel, values in work.native.amdgpu_resources(data)}
+        if set(resources) != set(work.kernels):
+            raise CompileError(f"the code object of {work.module_name} for {self.chip} describes {sorted(resources)}")
+        return Image(data, resources)
+
+    def bundle(self, work: Work) -> Image:
+        """The code object in clang's offload bundle, which hipModuleLoadData takes too."""
+        image: Image = work.stage("object")
+        entries = [("host-x86_64-unknown-linux-gnu-", b""), (f"hipv4-{self.triple()}--{self.chip}", image.data)]
+        return Image(_bundle(entries), image.resources)
+
+
+# MLIR's lowerings know single chips only: the oldest of a family stands for it.
+_MODEL_OF_GENERIC = {
+    "gfx9-generic": "gfx900",
+    "gfx9-4-generic": "gfx942",
+    "gfx10-1-generic": "gfx1010",
+    "gfx10-3-generic": "gfx1030",
+    "gfx11-generic": "gfx1100",
+    "gfx12-generic": "gfx1200",
+}
+
+
+def _isa_version(chip: str) -> int:
+    """The number that the device libraries compare: gfx90a is 9010, gfx942 is 9402, gfx1100 is 11000."""
+    digits = _MODEL_OF_GENERIC.get(chip, chip).removeprefix("gfx")
+    major, minor, stepping = int(digits[:-2]), int(digits[-2], 16), int(digits[-1], 16)
+    return major * 1000 + minor * 100 + stepping
+
+
+def _bundle(entries: list[tuple[str, bytes]], alignment: int = 4096) -> bytes:
+    """clang's uncompressed offload bundle: magic, count, (offset, size, id size, id) each, then the aligned images."""
+    magic = b"__CLANG_OFFLOAD_BUNDLE__"
+    header = len(magic) + 8 + sum(24 + len(name) for name, _ in entries)
+    table, body, position = bytearray(), bytearray(), header
+    for name, data in entries:
+        start = -(-position // alignment) * alignment
+        body += bytes(start - position) + data
+        position = start + len(data)
+        for number in (start, len(data), len(name)):
+            table += number.to_bytes(8, "little")
+        table += name.encode()
+    return bytes(magic + len(entries).to_bytes(8, "little") + table + body)
+
+
+def _kernel_driver_devices() -> list[Device]:
+    """Reads what the amdgpu kernel driver says of its compute nodes: needs no ROCm."""
+    found = []
+    for node in sorted(Path("/sys/class/kfd/kfd/topology/nodes").glob("*/properties")):
+        try:
+            number = re.search(r"^gfx_target_version (\d+)$", node.read_text(), re.MULTILINE)
+        except OSError:
+            continue
+        if number and int(number.group(1)):
+            version = int(number.group(1))
+            major, minor, stepping = version // 10000, version // 100 % 100, version % 100
+            chip = f"gfx{major}{minor:x}{stepping:x}"
+            found.append(Device("rocdl", chip, f"AMD GPU {chip}"))
+    return found

@@ -1,0 +1,123 @@
+"""External tools and files: how they are found, and how they are run. A tool and its use are two things."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import shutil
+import site
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from offload.errors import CompileError, ToolkitError
+
+log = logging.getLogger("offload.tools")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outcome of a search: ``path`` is None where nothing was found; ``looked`` names the places, in order."""
+
+    what: str
+    path: Path | None
+    via: str
+    looked: tuple[str, ...]
+    remedy: str
+
+    def need(self) -> Path:
+        """The path; raises ToolkitError that says what was looked for, where, and how to get it."""
+        if self.path is None:
+            places = "\n".join(f"    {place}" for place in self.looked)
+            raise ToolkitError(f"{self.what} was not found\n  looked in:\n{places}\n  to get it: {self.remedy}")
+        return self.path
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program that can be run."""
+
+    path: Path
+    version: str
+    found_via: str
+
+
+SearchStep = tuple[str, Callable[[], "Path | None"]]
+
+
+def search(what: str, relative: Sequence[str], steps: Sequence[SearchStep], remedy: str) -> Found:
+    """Looks for any of the ``relative`` paths below each step's folder, in order."""
+    looked: list[str] = []
+    for via, folder_of in steps:
+        folder = folder_of()
+        if folder is None:
+            looked.append(f"{via}: not set or not there")
+            continue
+        for name in relative:
+            candidate = folder / name
+            looked.append(f"{via}: {candidate}")
+            if candidate.exists():
+                return Found(what, candidate, via, tuple(looked), remedy)
+    return Found(what, None, "", tuple(looked), remedy)
+
+
+def from_environment(variable: str) -> SearchStep:
+    """The folder that an environment variable names."""
+
+    def folder() -> Path | None:
+        from offload.config import environment
+
+        value = environment(variable)
+        return Path(value) if value else None
+
+    return (variable, folder)
+
+
+def from_folder(path: str) -> SearchStep:
+    """A fixed folder."""
+    return (path, lambda: Path(path) if Path(path).is_dir() else None)
+
+
+def from_site_packages(relative: str) -> SearchStep:
+    """A folder that a wheel installs."""
+
+    def folder() -> Path | None:
+        roots = [*sys.path, *site.getsitepackages()]
+        for root in dict.fromkeys(roots):
+            if root and (Path(root) / relative).is_dir():
+                return Path(root) / relative
+        return None
+
+    return (f"Python package folder {relative}", folder)
+
+
+def from_path(program: str) -> SearchStep:
+    """The folder two above a program on PATH (``…/bin/program``)."""
+
+    def folder() -> Path | None:
+        found = shutil.which(program)
+        return Path(found).resolve().parent.parent if found else None
+
+    return (f"{program} on PATH", folder)
+
+
+def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:
+    """Runs a program and returns its output (stdout and stderr together).
+
+    Raises ToolkitError if it cannot be started and CompileError, with command, exit code and output, if it fails.
+    """
+    words = [os.fspath(word) for word in command]
+    log.debug("%s", shlex.join(words))
+    try:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    except OSError as error:
+        raise ToolkitError(f"cannot {purpose}: {words[0]} cannot be started: {error}") from error
+    if done.returncode != 0:
+        raise CompileError(
+            f"cannot {purpose}: exit code {done.returncode}\n  command: {shlex.join(words)}\n"
+            f"  output:\n{done.stdout.rstrip()}"
+        )
+    return done.stdout

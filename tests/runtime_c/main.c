@@ -1,0 +1,42 @@
+/* main.c: runs one group of tests per process, because the backend in use belongs to the process.
+ *   mgpu_test image | error | host IMAGE.so ARTIFACT.so | cuda | hip | absent | env NAME CODE
+ * host wants STANDIN_DEVICES=0; host, cuda, hip want the stand-ins in LD_LIBRARY_PATH. */
+#include "check.h"
+
+/* Whatever this machine has: counting devices is never an error. Tests look at what is printed: nothing. */
+static void test_absent(void) {
+  CHECK(mgpuDeviceCount("cuda") >= 0 && mgpuDeviceCount("hip") >= 0 && mgpuDeviceCount("host") == 1,
+        "devices");
+  CHECK_CLEAN();
+  CHECK(mgpuBackendName() != NULL, "some backend");
+}
+
+/* OFFLOAD_BACKEND as the caller has set it: the backend's name, or an error whose message has the text. */
+static void test_environment(const char *wanted, int code) {
+  const char *name = mgpuBackendName();
+  if (code == MGPU_SUCCESS)
+    CHECK(name && strcmp(name, wanted) == 0, "%s", name ? name : "no backend");
+  else
+    CHECK_ERROR(code, wanted);
+}
+
+int main(int count, char **arguments) {
+  const char *group = count > 1 ? arguments[1] : "";
+  if (strcmp(group, "image") == 0)
+    test_image();
+  else if (strcmp(group, "error") == 0)
+    test_error();
+  else if (strcmp(group, "host") == 0 && count == 4)
+    test_host(arguments[2], arguments[3]);
+  else if (strcmp(group, "cuda") == 0)
+    test_cuda();
+  else if (strcmp(group, "hip") == 0)
+    test_hip();
+  else if (strcmp(group, "absent") == 0)
+    test_absent();
+  else if (strcmp(group, "env") == 0 && count == 4)
+    test_environment(arguments[2], atoi(arguments[3]));
+  else
+    return 2;
+  return 0;
+}

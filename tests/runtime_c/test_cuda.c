@@ -1,0 +1,344 @@
+/* test_cuda.c: cuda.c, and what is common to drivers with real streams, over the stand-in driver. */
+#include "backend.h"
+#include "standins.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct standin cuda;
+static int (*get_current)(void **);
+static int (*set_current)(void *);
+
+static int rank(const char *arch, const void *data, size_t size) {
+  struct mgpu_image image = {data, size, "", arch, "nvvm", "", "", ""};
+  return mgpu_backend_cuda.image_rank(0, &image);
+}
+
+static void test_ranks(void) { /* the device is an sm_90 */
+  unsigned char elf[128];
+  size_t size = fake_elf(elf, 190, "x");
+  const char ptx[] = ".version 8.0", fat[] = "\x50\xED\x55\xBA....";
+  CHECK(rank("sm_90", elf, size) > rank("sm_90", fat, 8), "cubin before fat binary");
+  CHECK(rank("sm_90a", elf, size) > rank("sm_90", elf, size), "exact variant first");
+  CHECK(rank("sm_90", fat, 8) > rank("sm_90", ptx, 12), "code before text");
+  CHECK(rank("sm_90", ptx, 12) > rank("sm_80", ptx, 12) && rank("sm_80", ptx, 12) > rank("sm_75", ptx, 12),
+        "text");
+  CHECK(rank("sm_75", ptx, 12) > 0 && rank("sm_100", ptx, 12) == 0, "text runs from its version on");
+  CHECK(rank("sm_80", elf, size) == 0 && rank("sm_100", elf, size) == 0, "code runs on its major version");
+  CHECK(rank("sm_80", fat, 8) == rank("sm_80", ptx, 12), "the text in a fat binary");
+  CHECK(rank("sm_90a", ptx, 12) > 0 && rank("sm_80a", ptx, 12) == 0 && rank("sm_80f", fat, 8) == 0,
+        "variants");
+  CHECK(rank("gfx942", elf, size) == 0 && rank("sm_", elf, size) == 0 && rank("sm_90x", elf, size) == 0,
+        "names");
+  CHECK(rank("sm_90", "BC\xC0\xDE", 4) == 0, "bitcode");
+}
+
+static struct container images;
+static mgpuModuleSlot module = {NULL, NULL, "m", NULL};
+static mgpuKernelSlot kernel = {&module, "kernel", NULL}, absent = {&module, "missing", NULL};
+
+static void launch(mgpuKernelSlot *slot, int smem, void *stream, int cluster, int wait) {
+  int argument = 42;
+  void *params[] = {&argument};
+  mgpuKernelLaunch(slot, 2, 3, 4, 32, 2, 1, cluster, cluster != 0, cluster != 0, smem, stream, params, 1,
+                   wait);
+}
+
+static void test_launch(void) {
+  void *before = (void *)0x10, *after = NULL;
+  set_current(before); /* another library's context */
+  launch(&kernel, 16, NULL, 0, 1);
+  CHECK_CLEAN();
+  get_current(&after);
+  CHECK(after == before, "the caller's context is put back");
+  set_current(NULL);
+  CHECK_TEXT(cuda.log(), "load exact on 0 with 0 options\n");
+  CHECK_TEXT(cuda.log(),
+             "launch kernel grid 2 3 4 block 32 2 1 cluster 0 smem 16 stream 1 arg 42\nsync S1\n");
+  cuda.clear();
+  launch(&kernel, 100000, NULL, 0, 0);
+  launch(&kernel, 100000, NULL, 0, 0);
+  launch(&kernel, 0, NULL, 16, 0);
+  CHECK(strcmp(cuda.log(), "set attribute 8 to 100000\n"
+                           "launch kernel grid 2 3 4 block 32 2 1 cluster 0 smem 100000 stream 1 arg 42\n"
+                           "launch kernel grid 2 3 4 block 32 2 1 cluster 0 smem 100000 stream 1 arg 42\n"
+                           "set attribute 14 to 1\n"
+                           "launch kernel grid 2 3 4 block 32 2 1 cluster 16 smem 0 stream 1 arg 42\n") == 0,
+        "%s", cuda.log());
+  launch(&kernel, 300000, NULL, 0, 0);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "sm_90 allows 232448");
+  cuda.clear();
+  launch(&kernel, 0, (void *)2, 0, 0); /* CUDA's per-thread stream */
+  CHECK_TEXT(cuda.log(), "stream -2");
+  launch(&absent, 0, NULL, 0, 0);
+  launch(&kernel, 0, NULL, 0, 0);
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "CUDA_ERROR_NOT_FOUND");
+  mgpuKernelLaunch(&kernel, 1, 1, 1, 2000, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 0);
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "\"kernel\" with grid (1, 1, 1) and block (2000, 1, 1)");
+}
+
+static void test_second_device(void) {
+  cuda.clear();
+  mgpuSetDefaultDevice(1);
+  CHECK(mgpuGetDefaultDevice() == 1, "device 1");
+  launch(&kernel, 0, NULL, 0, 0);
+  launch(&kernel, 0, NULL, 0, 0);
+  CHECK_CLEAN();
+  CHECK_TEXT(cuda.log(), "load exact on 1");
+  CHECK(cuda.live(MODULES) == 2, "one module per device, not %d", cuda.live(MODULES));
+  void *stream = mgpuStreamCreate();
+  mgpuSetDefaultDevice(0);
+  launch(&kernel, 0, stream, 0, 0); /* goes where the stream is */
+  mgpuStreamWaitStream(NULL, stream);
+  mgpuStreamDestroy(stream);
+  mgpuSetDefaultDevice(2);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "device 2");
+}
+
+static void test_streams(void) {
+  cuda.clear();
+  void *a = mgpuStreamCreate(), *b = mgpuStreamCreate(), *event = mgpuEventCreate();
+  mgpuEventRecord(event, a); /* which numbers they have in the log */
+  mgpuStreamSynchronize(b);
+  char sa[8], sb[8], ee[8], wanted[256];
+  CHECK(sscanf(strstr(cuda.log(), "record "), "record %7s %7s\nsync %7s", ee, sa, sb) == 3, "%s", cuda.log());
+  cuda.clear();
+  mgpuStreamWaitEvent(b, event);
+  mgpuStreamSynchronize(event);
+  mgpuEventSynchronize(a);
+  snprintf(wanted, sizeof wanted, "wait %s %s\nsync %s\nsync %s\n", sb, ee, ee, sa);
+  CHECK(strcmp(cuda.log(), wanted) == 0, "%s", cuda.log());
+  cuda.clear();
+  mgpuStreamWaitEvent(b, a); /* a stream as the event */
+  CHECK(strncmp(cuda.log(), "record E", 8) == 0, "%s", cuda.log());
+  snprintf(wanted, sizeof wanted, "wait %s E", sb);
+  CHECK_TEXT(cuda.log(), wanted);
+  cuda.clear();
+  mgpuStreamWaitStream(b, b);
+  CHECK(*cuda.log() == 0, "%s", cuda.log());
+  mgpuEventRecord(a, b); /* a stream as the event to record */
+  snprintf(wanted, sizeof wanted, "wait %s E", sa);
+  CHECK_TEXT(cuda.log(), wanted);
+  int streams = cuda.live(STREAMS), events = cuda.live(EVENTS);
+  mgpuEventDestroy(a);
+  mgpuStreamDestroy(event);
+  mgpuStreamDestroy(b);
+  for (int i = 0; i < 100; ++i) {
+    void *stream = mgpuStreamCreate(), *next = mgpuEventCreate();
+    mgpuEventDestroy(next);
+    mgpuStreamDestroy(stream);
+  }
+  CHECK(cuda.live(STREAMS) == streams && cuda.live(EVENTS) == events, "handles are pooled");
+  void *held[200];
+  for (int i = 0; i < 200; ++i)
+    held[i] = mgpuStreamCreate();
+  CHECK(cuda.live(STREAMS) >= 200, "200 streams");
+  for (int i = 0; i < 200; ++i)
+    mgpuStreamDestroy(held[i]);
+  CHECK(cuda.live(STREAMS) <= 64 + 4, "the pool is bounded: %d", cuda.live(STREAMS));
+  CHECK_CLEAN();
+
+  mgpuScope scope = {0, 0, {NULL}};
+  for (int i = 0; i < 40; ++i)
+    CHECK(mgpuScopeStream(&scope), "stream %d", i);
+  CHECK(mgpuModuleGetFunction(NULL, "x") == NULL, "makes an error");
+  CHECK(mgpuScopeStream(&scope) == NULL, "an error is kept");
+  mgpuScopeEnd(&scope); /* runs all the same */
+  CHECK_ERROR(MGPU_ERROR_INVALID, "module");
+  CHECK(scope.count == 0, "given back");
+
+  void *raw; /* another library's stream */
+  int (*create)(void **, unsigned);
+  int (*destroy)(void *);
+  *(void **)&create = dlsym(cuda.library, "cuStreamCreate");
+  *(void **)&destroy = dlsym(cuda.library, "cuStreamDestroy_v2");
+  void *context;
+  int (*retain)(void **, int);
+  *(void **)&retain = dlsym(cuda.library, "cuDevicePrimaryCtxRetain");
+  retain(&context, 0);
+  set_current(context);
+  CHECK(create(&raw, 1) == 0, "raw stream");
+  mgpuSetThreadStream(raw);
+  cuda.clear();
+  launch(&kernel, 0, NULL, 0, 1);
+  snprintf(wanted, sizeof wanted, "stream %d arg", *(int *)raw);
+  CHECK_TEXT(cuda.log(), wanted);
+  mgpuEventSynchronize(mgpuSetThreadStream(NULL));
+  CHECK_CLEAN();
+  destroy(raw);
+  set_current(NULL);
+}
+
+static void *own_stream(void *unused) {
+  (void)unused;
+  launch(&kernel, 0, NULL, 0, 1);
+  CHECK_CLEAN();
+  return NULL;
+}
+
+static void test_thread_end(void) {
+  int before = 0;
+  for (int i = 0; i < 20; ++i) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, own_stream, NULL);
+    pthread_join(thread, NULL);
+    if (i == 0)
+      before = cuda.live(STREAMS);
+  }
+  CHECK(cuda.live(STREAMS) == before, "a thread's stream goes back to the pool");
+}
+
+static void test_memory(void) {
+  int before = cuda.live(MEMORY);
+  uint64_t *memory = mgpuMemAlloc(800, NULL, false), *shared = mgpuMemAlloc(64, NULL, true), back[100];
+  CHECK(memory && shared && cuda.live(MEMORY) == before + 2, "memory");
+  mgpuMemset64(memory, 0x1122334455667788u, 99, NULL);
+  mgpuMemset64(memory, 0x0000000500000005u, 1, NULL);
+  mgpuMemset32(memory + 1, 7, 1, NULL);
+  mgpuMemset16(memory + 2, 9, 1, NULL);
+  mgpuMemset8(memory + 3, 0, 8, NULL);
+  mgpuMemcpy(back, memory, sizeof back, NULL);
+  CHECK(back[0] == 0x0000000500000005u && back[1] == 0x1122334400000007u, "%llx",
+        (unsigned long long)back[1]);
+  CHECK(back[2] == 0x1122334455660009u && back[3] == 0 && back[98] == 0x1122334455667788u, "fills");
+  CHECK(mgpuMemAlloc(1ull << 50, NULL, false) == NULL, "too much");
+  mgpuMemFree(memory, NULL); /* with an error kept */
+  mgpuMemFree(shared, NULL);
+  CHECK_ERROR(MGPU_ERROR_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY");
+  CHECK(cuda.live(MEMORY) == before, "all freed");
+  memory = mgpuMemAlloc(8, NULL, false);
+  mgpuSetDefaultDevice(1);
+  mgpuMemFree(memory, NULL);
+  mgpuSetDefaultDevice(0);
+  CHECK_CLEAN();
+  CHECK(cuda.live(MEMORY) == before, "freed from another device");
+  cuda.clear();
+  mgpuMemHostRegister(back, sizeof back);
+  mgpuMemHostUnregister(back);
+  CHECK_TEXT(cuda.log(), "register 800\nunregister\n");
+  CHECK_CLEAN();
+}
+
+static void test_modules(void) {
+  int before = cuda.live(MODULES);
+  char ptx[] = ".version 8.0\n.target sm_90";
+  void *raw = mgpuModuleLoadJIT(ptx, 3);
+  CHECK(raw && mgpuModuleGetFunction(raw, "jitted"), "PTX");
+  CHECK_TEXT(cuda.log(), "with 3 options");
+  void *function = mgpuModuleGetFunction(raw, "jitted");
+  mgpuSetDefaultDevice(1); /* raw modules follow the thread to its device */
+  int argument = 1;
+  void *params[] = {&argument};
+  mgpuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL, 1);
+  mgpuLaunchClusterKernel(function, 2, 1, 1, 4, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+  mgpuSetDefaultDevice(0);
+  CHECK_CLEAN();
+  CHECK_TEXT(cuda.log(), "launch jitted grid 4 1 1 block 1 1 1 cluster 2");
+  CHECK(cuda.live(MODULES) == before + 2, "on two devices");
+  mgpuModuleUnload(raw);
+  CHECK(cuda.live(MODULES) == before, "unloaded from both");
+  char broken[] = ".broken";
+  CHECK(mgpuModuleLoadJIT(broken, 3) == NULL, "broken PTX");
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "ptxas: syntax error in line 7");
+  unsigned char elf[128];
+  size_t size = fake_elf(elf, 190, "raw cubin");
+  raw = mgpuModuleLoad(elf, size);
+  CHECK(raw, "a cubin");
+  mgpuModuleUnload(raw);
+  size = fake_elf(elf, 224, "hsaco");
+  CHECK(mgpuModuleLoad(elf, size) == NULL, "an hsaco");
+  CHECK_ERROR(MGPU_ERROR_NO_IMAGE, "rocdl");
+  raw = mgpuModuleLoad(images.data, images.size);
+  CHECK(raw && mgpuModuleGetFunction(raw, "kernel"), "a whole container");
+  mgpuModuleUnload(raw);
+  CHECK(cuda.live(MODULES) == before, "unloaded");
+}
+
+static void test_fork(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    launch(&kernel, 0, NULL, 0, 1);
+    CHECK_ERROR(MGPU_ERROR_DRIVER, "forked after CUDA had been used");
+    CHECK(mgpuMemAlloc(8, NULL, false) == NULL, "no memory either");
+    CHECK_ERROR(MGPU_ERROR_DRIVER, "forked");
+    CHECK(mgpuBackendUse("host") == 0 && mgpuMemAlloc(8, NULL, false), "the host still works");
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %#x", (unsigned)status);
+}
+
+/* A device of a vendor whose images are there but do not fit: an error, not the CPU. */
+static void test_no_fit(void) {
+  unsigned char elf[128];
+  size_t size = fake_elf(elf, 190, "old");
+  struct container old = {NULL, 0};
+  container_add_image(&old, "nvvm", "sm_80", "bin", "m", elf, size);
+  container_add_image(&old, "host", "", "bin", "m", elf, size);
+  mgpuModuleSlot slot = {old.data, old.data + old.size, "m", NULL};
+  mgpuKernelSlot old_kernel = {&slot, "kernel", NULL};
+  launch(&old_kernel, 0, NULL, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_NO_IMAGE,
+              "fits cuda:0. Images: nvvm sm_80 bin, host  bin. Devices: cuda:0 sm_90 (Stand-in 0)");
+  free(old_kernel.state);
+  free(slot.state);
+  free(old.data);
+}
+
+static void *many(void *unused) {
+  (void)unused;
+  for (int i = 0; i < 50; ++i) {
+    mgpuSetDefaultDevice(i % 2);
+    mgpuScope scope = {0, 0, {NULL}};
+    void *a = mgpuScopeStream(&scope), *b = mgpuScopeStream(&scope);
+    void *memory = mgpuMemAlloc(64, a, i % 3 == 0);
+    launch(&kernel, 0, a, 0, 0);
+    mgpuStreamWaitStream(b, a);
+    mgpuMemFree(memory, b);
+    mgpuScopeEnd(&scope);
+    CHECK_CLEAN();
+  }
+  return NULL;
+}
+
+void test_cuda(void) {
+  cuda = standin_open("libcuda.so.1");
+  *(void **)&get_current = dlsym(cuda.library, "cuCtxGetCurrent");
+  *(void **)&set_current = dlsym(cuda.library, "cuCtxSetCurrent");
+  unsigned char elf[128];
+  size_t size = fake_elf(elf, 224, "amd");
+  container_add_image(&images, "rocdl", "gfx942", "bin", "m", elf, size);
+  container_add_image(&images, "nvvm", "sm_75", "isa", "m", ".version 7.0", 12);
+  size = fake_elf(elf, 190, "exact");
+  container_add_image(&images, "nvvm", "sm_90", "bin", "m", elf, size);
+  size = fake_elf(elf, 190, "other module");
+  container_add_image(&images, "nvvm", "sm_90a", "bin", "n", elf, size);
+  module.images_begin = images.data;
+  module.images_end = images.data + images.size;
+  CHECK(mgpuDeviceCount("cuda") == 2, "%d devices", mgpuDeviceCount("cuda"));
+  CHECK(*cuda.log() == 0, "counting makes no context: %s", cuda.log());
+  CHECK(strcmp(mgpuBackendName(), "cuda") == 0, "%s", mgpuBackendName());
+  mgpuDeviceInfo info;
+  CHECK(mgpuDeviceGetInfo("cuda", 1, &info) == 0, "info");
+  CHECK(strcmp(info.chip, "sm_90") == 0 && strcmp(info.name, "Stand-in 1") == 0 &&
+            info.multiprocessors == 132,
+        "info");
+  test_ranks();
+  test_launch();
+  test_second_device();
+  test_streams();
+  test_thread_end();
+  test_memory();
+  test_modules();
+  test_no_fit();
+  pthread_t threads[6];
+  for (int i = 0; i < 6; ++i)
+    pthread_create(&threads[i], NULL, many, NULL);
+  for (int i = 0; i < 6; ++i)
+    pthread_join(threads[i], NULL);
+  CHECK(cuda.live(MEMORY) == 0, "%d allocations left", cuda.live(MEMORY));
+  test_fork();
+}

@@ -1,0 +1,48 @@
+/* test_error.c: kept errors, and calls that are wrong whatever the backend. */
+#include "check.h"
+#include "error.h"
+
+#include <pthread.h>
+
+static void *other_thread(void *unused) {
+  (void)unused;
+  CHECK_CLEAN();
+  mgpu_fail(MGPU_ERROR_MEMORY, "Another thread's.");
+  CHECK_ERROR(MGPU_ERROR_MEMORY, "Another thread's.");
+  return NULL;
+}
+
+void test_error(void) {
+  CHECK_CLEAN();
+  CHECK(mgpu_fail(MGPU_ERROR_INVALID, "The %s.", "first") == MGPU_ERROR_INVALID, "code");
+  mgpu_fail(MGPU_ERROR_DRIVER, "The second.");
+  CHECK(mgpuMemAlloc(16, NULL, false) == NULL, "a call after an error does nothing");
+  CHECK(mgpuStreamCreate() == NULL && mgpuBackendName() == NULL, "so do these");
+  pthread_t thread;
+  pthread_create(&thread, NULL, other_thread, NULL);
+  pthread_join(thread, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "The first.");
+  CHECK_CLEAN();
+  CHECK_TEXT(mgpuGetLastErrorMessage(), "The first."); /* readable until the next one */
+
+  char longer[3000];
+  memset(longer, 'x', sizeof longer - 1);
+  longer[sizeof longer - 1] = 0;
+  mgpu_fail(MGPU_ERROR_INVALID, "%s", longer);
+  CHECK(strlen(mgpuGetLastErrorMessage()) == 1023, "%zu", strlen(mgpuGetLastErrorMessage()));
+  CHECK_ERROR(MGPU_ERROR_INVALID, "x...");
+
+  CHECK(offload_api(MGPU_ABI_VERSION + 1) == NULL, "another version");
+  const mgpuApi *api = offload_api(MGPU_ABI_VERSION);
+  CHECK(api && api->size == sizeof(mgpuApi) && api->mgpuGetLastError == mgpuGetLastError, "the table");
+
+  CHECK(mgpuBackendUse("vulkan") == MGPU_ERROR_INVALID, "an unknown backend");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "vulkan");
+  CHECK(mgpuDeviceCount("vulkan") == 0 && mgpuDeviceCount(NULL) == 0, "never an error");
+  CHECK_CLEAN();
+  mgpuDeviceInfo info;
+  CHECK(mgpuDeviceGetInfo("host", 5, &info) == MGPU_ERROR_INVALID, "no such device");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "device 5");
+  CHECK(mgpuModuleLoad("\1\2\3\4", 4) == NULL, "no image");
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "image");
+}

@@ -1,0 +1,98 @@
+/* test_hip.c: hip.c over the stand-in library. */
+#include "backend.h"
+#include "standins.h"
+
+static struct standin hip;
+
+static int rank(const char *arch) {
+  unsigned char elf[128];
+  struct mgpu_image image = {elf, fake_elf(elf, 224, "x"), "", arch, "rocdl", "", "", ""};
+  return mgpu_backend_hip.image_rank(0, &image);
+}
+
+static void test_ranks(void) { /* the device is a gfx942:sramecc+:xnack- */
+  CHECK(rank("gfx942:sramecc+:xnack-") > rank("gfx942:xnack-") && rank("gfx942:xnack-") > rank("gfx942"),
+        "features");
+  CHECK(rank("gfx942") > rank("gfx9-4-generic") && rank("gfx9-4-generic") > 0, "generic");
+  CHECK(rank("gfx942:xnack+") == 0 && rank("gfx942:sramecc+:xnack+") == 0, "wrong feature");
+  CHECK(rank("gfx90a") == 0 && rank("gfx94") == 0 && rank("gfx9421") == 0 && rank("gfx11-generic") == 0,
+        "other chips");
+  struct mgpu_image text = {"s_endpgm", 8, "", "gfx942", "rocdl", "", "isa", ""};
+  CHECK(mgpu_backend_hip.image_rank(0, &text) == 0, "assembly");
+}
+
+void test_hip(void) {
+  hip = standin_open("libamdhip64.so.6");
+  int (*set_device)(int), (*get_device)(int *);
+  *(void **)&set_device = dlsym(hip.library, "hipSetDevice");
+  *(void **)&get_device = dlsym(hip.library, "hipGetDevice");
+  unsigned char elf[128];
+  struct container images = {NULL, 0};
+  size_t size = fake_elf(elf, 190, "nvidia");
+  container_add_image(&images, "nvvm", "sm_90", "bin", "m", elf, size);
+  size = fake_elf(elf, 224, "wrong");
+  container_add_image(&images, "rocdl", "gfx942:xnack+", "bin", "m", elf, size);
+  size = fake_elf(elf, 224, "right");
+  container_add_image(&images, "rocdl", "gfx942", "bin", "m", elf, size);
+  static mgpuModuleSlot module;
+  module = (mgpuModuleSlot){images.data, images.data + images.size, "m", NULL};
+  static mgpuKernelSlot kernel = {&module, "kernel", NULL}, missing = {&module, "missing", NULL};
+
+  CHECK(mgpuBackendUse("hip") == 0 && strcmp(mgpuBackendName(), "hip") == 0, "hip");
+  mgpuDeviceInfo info;
+  CHECK(mgpuDeviceGetInfo("hip", 0, &info) == 0 && info.warp_size == 64, "info");
+  CHECK(strcmp(info.chip, "gfx942:sramecc+:xnack-") == 0, "%s", info.chip);
+  test_ranks();
+
+  set_device(1); /* the caller's */
+  mgpuKernelLaunch(&kernel, 2, 1, 1, 64, 1, 1, 0, 0, 0, 8, NULL, NULL, 0, 1);
+  CHECK_CLEAN();
+  int device = -1;
+  get_device(&device);
+  CHECK(device == 1, "the caller's device is put back");
+  CHECK_TEXT(hip.log(), "load right on 0\n");
+  CHECK_TEXT(hip.log(), "launch kernel grid 2 1 1 block 64 1 1 smem 8 stream 1\nsync S1\n");
+  mgpuKernelLaunch(&kernel, 2, 1, 1, 64, 1, 1, 2, 1, 1, 0, NULL, NULL, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "clusters");
+  mgpuKernelLaunch(&missing, 2, 1, 1, 64, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "hipErrorNotFound");
+
+  uint64_t *memory = mgpuMemAlloc(808, NULL, false), *shared = mgpuMemAlloc(8, NULL, true), back[101];
+  mgpuMemset8(memory, 0, 808, NULL);
+  mgpuMemset64(memory, 0x1122334455667788u, 100, NULL);
+  mgpuMemset16(memory, 3, 1, NULL);
+  mgpuMemset32(memory + 1, 4, 1, NULL);
+  mgpuMemcpy(back, memory, 808, NULL);
+  CHECK(back[0] == 0x1122334455660003u && back[1] == 0x1122334400000004u, "fills");
+  for (int i = 2; i < 100; ++i)
+    CHECK(back[i] == 0x1122334455667788u, "element %d", i);
+  CHECK(back[100] == 0, "past the fill");
+  mgpuMemFree(memory, NULL);
+  mgpuMemFree(shared, NULL);
+  CHECK(hip.live(MEMORY) == 0, "all freed");
+
+  void *stream = mgpuStreamCreate(), *event = mgpuEventCreate();
+  mgpuEventRecord(event, NULL);
+  mgpuStreamWaitEvent(stream, event);
+  mgpuEventSynchronize(event);
+  mgpuStreamWaitStream(NULL, stream);
+  mgpuEventDestroy(stream);
+  mgpuEventDestroy(event);
+  CHECK_CLEAN();
+  size = fake_elf(elf, 224, "broken");
+  CHECK(mgpuModuleLoad(elf, size) == NULL, "broken");
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "hipErrorInvalidImage");
+  char ptx[] = ".version 8.0";
+  CHECK(mgpuModuleLoadJIT(ptx, 1) == NULL, "PTX");
+  CHECK_ERROR(MGPU_ERROR_NO_IMAGE, "nvvm");
+
+  memory = mgpuMemAlloc(8, NULL, false);
+  CHECK(mgpuBackendUse(NULL) == 0, "choose again");
+  CHECK(strcmp(mgpuBackendName(), "cuda") == 0, "cuda comes first: %s", mgpuBackendName());
+  CHECK(mgpuBackendUse("host") == 0, "host");
+  mgpuMemFree(memory, NULL);
+  CHECK(hip.live(MEMORY) == 0, "memory goes back to where it came from");
+  CHECK_CLEAN();
+  mgpuKernelLaunch(&kernel, 2, 1, 1, 64, 1, 1, 0, 0, 0, 8, NULL, NULL, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_NO_IMAGE, "fits host:0");
+}

@@ -1,0 +1,326 @@
+/* test_host.c: the host backend with a real image, one thread and many. */
+#include "check.h"
+#include "handle.h"
+#include "host.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct container images;
+static mgpuModuleSlot module = {NULL, NULL, "m", NULL};
+static mgpuKernelSlot saxpy = {&module, "saxpy", NULL}, reduce = {&module, "reduce", NULL},
+                      rotate = {&module, "rotate", NULL}, lost = {&module, "lost", NULL},
+                      greedy = {&module, "greedy", NULL}, large = {&module, "large", NULL},
+                      future = {&module, "future", NULL}, missing = {&module, "missing", NULL};
+
+static void *read_file(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  CHECK(file, "cannot open %s", path);
+  fseek(file, 0, SEEK_END);
+  *size = (size_t)ftell(file);
+  rewind(file);
+  void *data = malloc(*size);
+  CHECK(fread(data, 1, *size, file) == *size, "cannot read %s", path);
+  fclose(file);
+  return data;
+}
+
+static void launch(mgpuKernelSlot *kernel, intptr_t grid, intptr_t block, int smem, void *stream,
+                   void **params) {
+  mgpuKernelLaunch(kernel, grid, 1, 1, block, 1, 1, 0, 0, 0, smem, stream, params, 0, 1);
+}
+
+static void test_saxpy(size_t n, intptr_t block) {
+  float a = 2, *x = mgpuMemAlloc(n * sizeof *x, NULL, false),
+        *out = mgpuMemAlloc(n * sizeof *out, NULL, true);
+  CHECK(x && out && (uintptr_t)x % 64 == 0, "memory");
+  for (size_t i = 0; i < n; ++i) {
+    x[i] = (float)i;
+    out[i] = 1;
+  }
+  uint64_t count = n;
+  void *params[] = {&a, &x, &out, &count};
+  void *stream = mgpuStreamCreate();
+  launch(&saxpy, (intptr_t)((n + (size_t)block - 1) / (size_t)block), block, 0, stream, params);
+  mgpuStreamDestroy(stream);
+  CHECK_CLEAN();
+  for (size_t i = 0; i < n; ++i)
+    CHECK(out[i] == 2 * (float)i + 1, "element %zu is %g", i, (double)out[i]);
+  mgpuMemFree(x, NULL);
+  mgpuMemFree(out, NULL);
+  CHECK_CLEAN();
+}
+
+static void test_reduce(uint32_t threads, uint32_t active) {
+  enum { BLOCKS_X = 37, BLOCKS_Y = 3 };
+  uint32_t sums[BLOCKS_X * BLOCKS_Y] = {0}, *out = sums;
+  void *params[] = {&out, &active};
+  mgpuKernelLaunch(&reduce, BLOCKS_X, BLOCKS_Y, 1, threads, 1, 1, 1, 1, 1, (int32_t)(4 * threads), NULL,
+                   params, 2, 1);
+  CHECK_CLEAN();
+  for (int i = 0; i < BLOCKS_X * BLOCKS_Y; ++i)
+    CHECK(sums[i] == active * (active + 1) / 2, "%u of %u threads: block %d has %u", active, threads, i,
+          sums[i]);
+}
+
+static void test_rotate(uint32_t threads, uint32_t rounds) {
+  enum { BLOCKS = 5 };
+  uint32_t *out = calloc(BLOCKS * threads, sizeof *out);
+  void *params[] = {&out, &rounds};
+  launch(&rotate, BLOCKS, threads, 0, NULL, params);
+  CHECK_CLEAN();
+  for (uint32_t i = 0; i < BLOCKS * threads; ++i) {
+    uint32_t thread = i % threads, warp = thread / 32 * 32, width = threads - warp < 32 ? threads - warp : 32;
+    uint32_t wanted = warp + (thread - warp + rounds) % width;
+    CHECK(out[i] == wanted, "%u threads, %u rounds: thread %u has %u, not %u", threads, rounds, thread,
+          out[i], wanted);
+  }
+  free(out);
+}
+
+static void *many(void *unused) {
+  (void)unused;
+  for (int i = 0; i < 20; ++i) {
+    test_saxpy(5000, 128);
+    test_reduce(64, 50);
+    test_rotate(70, 7);
+  }
+  return NULL;
+}
+
+static void test_many_threads(void) {
+  enum { THREADS = 8 };
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; ++i)
+    pthread_create(&threads[i], NULL, many, NULL);
+  for (int i = 0; i < THREADS; ++i)
+    pthread_join(threads[i], NULL);
+}
+
+static void test_launch_errors(void) {
+  uint32_t bad = 0, *out = &bad, one = 1;
+  void *params[] = {&out, &one};
+  launch(&large, 9, 1024, 0, NULL, params);
+  CHECK_CLEAN();
+  CHECK(bad == 0, "%u damaged or unaligned frame bytes", bad);
+
+  launch(&saxpy, 0, 1, 0, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "saxpy");
+  launch(&saxpy, 1, 1025, 0, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "1025");
+  mgpuKernelLaunch(&saxpy, 1, 1, 1, 1, 1, 65, 0, 0, 0, 0, NULL, params, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "65");
+  mgpuKernelLaunch(&saxpy, 1, 65536, 1, 1, 1, 1, 0, 0, 0, 0, NULL, params, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "65536");
+  launch(&saxpy, (intptr_t)1 << 32, 1, 0, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "grid");
+  launch(&saxpy, 1, 1, -1, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "-1 bytes");
+  mgpuKernelLaunch(&saxpy, 2, 1, 1, 1, 1, 1, 2, 1, 1, 0, NULL, params, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "cluster");
+  launch(&missing, 1, 1, 0, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
+  launch(&future, 1, 1, 0, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 2");
+  launch(&lost, 3, 64, 0, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "lost");
+  launch(&greedy, 3, 64, 0, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_MEMORY, "greedy");
+  launch(&greedy, 1, 1, 0, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_MEMORY, "greedy");
+  test_reduce(256, 256);
+}
+
+static void test_memory(void) {
+  CHECK(mgpuMemAlloc(0, NULL, false) == NULL, "nothing");
+  CHECK_CLEAN();
+  CHECK(mgpuMemAlloc(UINT64_MAX / 4, NULL, false) == NULL, "too much");
+  CHECK_ERROR(MGPU_ERROR_MEMORY, "bytes");
+  enum { MANY = 3000 };
+  void *held[MANY];
+  for (int i = 0; i < MANY; ++i)
+    CHECK((held[i] = mgpuMemAlloc(1 + (uint64_t)i % 7, NULL, i % 2)) != NULL, "allocation %d", i);
+  for (int i = 0; i < MANY; i += 3)
+    mgpuMemFree(held[i], NULL);
+  for (int i = MANY - 1; i >= 0; --i)
+    if (i % 3)
+      mgpuMemFree(held[i], NULL);
+  CHECK_CLEAN();
+  mgpuMemFree(held[1], NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "freed already");
+  uint64_t words[4] = {0}, copy[4] = {0};
+  mgpuMemset64(words, 0x0102030405060708u, 3, NULL);
+  mgpuMemcpy(copy, words, sizeof words, NULL);
+  CHECK(copy[2] == 0x0102030405060708u && copy[3] == 0, "64-bit fill");
+  mgpuMemset32(words, 0xA1B2C3D4u, 3, NULL);
+  CHECK(words[0] == 0xA1B2C3D4A1B2C3D4u && words[1] == 0x01020304A1B2C3D4u, "32-bit fill");
+  mgpuMemset16(words, 0xBEEF, 1, NULL);
+  mgpuMemset8(words, 0x11, 1, NULL);
+  CHECK(words[0] == 0xA1B2C3D4A1B2BE11u, "16- and 8-bit fill");
+  mgpuMemcpy(NULL, words, 8, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "destination");
+  struct {
+    void *allocated, *aligned;
+    int64_t offset, sizes[2], strides[2];
+  } memref = {words, words, 0, {2, 2}, {2, 1}};
+  mgpuMemHostRegisterMemRef(2, &memref, 8);
+  mgpuMemHostUnregisterMemRef(2, &memref, 8);
+  CHECK_CLEAN();
+  memref.strides[0] = 3;
+  mgpuMemHostRegisterMemRef(2, &memref, 8);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "dense");
+}
+
+static void test_handles(void) {
+  void *stream = mgpuStreamCreate(), *event = mgpuEventCreate();
+  CHECK(stream && event && stream != event, "handles");
+  mgpuEventRecord(event, stream);
+  mgpuStreamSynchronize(event);
+  mgpuEventSynchronize(stream);
+  mgpuStreamWaitEvent(stream, stream);
+  mgpuEventDestroy(stream);
+  mgpuStreamDestroy(event);
+  CHECK_CLEAN();
+  mgpuStreamDestroy(stream);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "destroyed already");
+  mgpuStreamSynchronize(stream);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "destroyed already");
+  int foreign;
+  mgpuStreamDestroy(&foreign);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "its creator");
+  mgpuStreamSynchronize(&foreign); /* a foreign stream: the driver's business */
+  CHECK(mgpuSetThreadStream(&foreign) == NULL && mgpuSetThreadStream(NULL) == &foreign, "thread stream");
+  CHECK_CLEAN();
+  CHECK(mgpu_handle_of((char *)stream + 1) == NULL, "the inside of a handle is none");
+  void *held[1000];
+  for (int i = 0; i < 1000; ++i) {
+    held[i] = mgpuStreamCreate();
+    CHECK(mgpu_handle_of(held[i]) == held[i], "handle %d", i);
+  }
+  for (int i = 0; i < 1000; ++i)
+    mgpuStreamDestroy(held[i]);
+
+  mgpuScope scope = {0, 0, {NULL}};
+  void *first = mgpuScopeStream(&scope);
+  for (int i = 1; i < MGPU_SCOPE_STREAMS; ++i)
+    CHECK(mgpuScopeStream(&scope) != first, "stream %d", i);
+  CHECK(mgpuScopeStream(&scope) == first && mgpuScopeStream(&scope) != first, "handed out in turn");
+  mgpuScopeEnd(&scope);
+  mgpuScopeEnd(&scope);
+  CHECK_CLEAN();
+}
+
+static void test_raw_module(void *image, size_t size) {
+  for (int i = 0; i < 3; ++i) { /* the same bytes again must not meet the unloaded library */
+    void *raw = mgpuModuleLoad(image, size);
+    void *function = mgpuModuleGetFunction(raw, "saxpy");
+    CHECK(function && mgpuModuleGetFunction(raw, "saxpy") == function, "cached by name");
+    float a = 3, x[4] = {1, 2, 3, 4}, out[4] = {0}, *x_pointer = x, *out_pointer = out;
+    uint64_t n = 4;
+    void *params[] = {&a, &x_pointer, &out_pointer, &n};
+    mgpuLaunchKernel(function, 1, 1, 1, 4, 1, 1, 0, NULL, params, NULL, 4);
+    CHECK(out[3] == 12, "%g", (double)out[3]);
+    CHECK(mgpuModuleGetFunction(raw, "missing") == NULL, "no such kernel");
+    CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
+    mgpuModuleUnload(raw);
+  }
+  for (size_t cut = 64; cut < 3000; cut += 97) { /* the loader would die of these */
+    CHECK(mgpuModuleLoad(image, cut) == NULL, "the first %zu bytes of an image", cut);
+    CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "outside");
+  }
+  CHECK(mgpuModuleLoadJIT((void *)".version 8.0", 2) == NULL, "PTX on the host");
+  CHECK_ERROR(MGPU_ERROR_NO_IMAGE, "nvvm");
+  mgpuModuleUnload(NULL);
+  CHECK_CLEAN();
+}
+
+static void test_images(const void *image, size_t size) {
+  CHECK(mgpu_host_arch_rank("") > 0 && mgpu_host_arch_rank(mgpu_host_chip()) > 0, "this CPU: %s",
+        mgpu_host_chip());
+  CHECK(mgpu_host_arch_rank("x86-64-v9") == 0, "a level to come");
+  struct container other = {NULL, 0};
+  container_add_image(&other, "nvvm", "sm_90", "bin", "other", "x", 1);
+  container_add_image(&other, "host", "x86-64-v9", "bin", "other", image, size);
+  mgpuModuleSlot slot = {other.data, other.data + other.size, "other", NULL};
+  mgpuKernelSlot kernel = {&slot, "saxpy", NULL};
+  launch(&kernel, 1, 1, 0, NULL, NULL);
+  CHECK_ERROR(MGPU_ERROR_NO_IMAGE, "host x86-64-v9 bin");
+  CHECK_TEXT(mgpuGetLastErrorMessage(), "cuda none (");
+  CHECK_TEXT(mgpuGetLastErrorMessage(), "host:0 ");
+  free(kernel.state);
+  free(slot.state);
+  mgpuModuleSlot cut = {other.data, other.data + other.size - 8, "other", NULL};
+  mgpuKernelSlot cut_kernel = {&cut, "saxpy", NULL};
+  launch(&cut_kernel, 1, 1, 0, NULL, NULL);
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "damaged");
+  free(cut_kernel.state);
+  free(cut.state);
+  free(other.data);
+}
+
+/* The pool's threads do not survive a fork; the child makes its own. */
+static void test_fork(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    test_saxpy(100000, 64);
+    test_reduce(128, 128);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %#x", (unsigned)status);
+}
+
+/* A library with the runtime inside: one symbol, its own state, its own container found by itself. */
+static void test_artifact(const char *path) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  CHECK(library, "%s", dlerror());
+  const mgpuApi *(*get)(uint32_t);
+  *(void **)&get = dlsym(library, "offload_api");
+  CHECK(get && !dlsym(library, "mgpuMemAlloc"), "offload_api and nothing else");
+  const mgpuApi *api = get(MGPU_ABI_VERSION);
+  CHECK(api && api->mgpuMemAlloc != mgpuMemAlloc, "a runtime of its own");
+  api->mgpuSetDefaultDevice(7);
+  CHECK_CLEAN();
+  CHECK(api->mgpuGetLastError() != MGPU_SUCCESS, "errors of its own");
+}
+
+void test_host(const char *image_path, const char *artifact_path) {
+  size_t size;
+  void *image = read_file(image_path, &size);
+  container_add_image(&images, "nvvm", "sm_90", "bin", "m", "x", 1);
+  container_add_image(&images, "host", "x86-64-v9", "bin", "m", "x", 1);
+  container_add_image(&images, "host", "", "bin", "m", image, size);
+  module.images_begin = images.data;
+  module.images_end = images.data + images.size;
+  CHECK(strcmp(mgpuBackendName(), "host") == 0, "%s", mgpuBackendName());
+  mgpuDeviceInfo info;
+  CHECK(mgpuDeviceGetInfo("host", 0, &info) == 0 && info.warp_size == 32 && info.memory_bytes, "info");
+  mgpuSetDefaultDevice(1);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "device 1");
+  CHECK(mgpuBackendUse("cuda") == MGPU_ERROR_NO_DEVICE, "no device");
+  CHECK_ERROR(MGPU_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE");
+
+  test_saxpy(1, 1);
+  test_saxpy(100003, 256);
+  const uint32_t sizes[] = {1, 2, 31, 32, 33, 64, 100, 256, 1024};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    test_reduce(sizes[i], sizes[i]);
+    test_reduce(sizes[i], (sizes[i] + 1) / 2);
+    for (uint32_t rounds = 0; rounds < 9; ++rounds)
+      test_rotate(sizes[i], rounds);
+  }
+  test_launch_errors();
+  test_memory();
+  test_handles();
+  test_many_threads();
+  test_images(image, size);
+  test_raw_module(image, size);
+  test_fork();
+  test_saxpy(5000, 64);
+  test_artifact(artifact_path);
+  free(image);
+}

@@ -1,0 +1,219 @@
+/* libamdhip64.c: a stand-in for libamdhip64.so.6 over host memory: two gfx942 devices, no kernels, a log. */
+#include "hip_driver.h"
+#include "hip_layout.h"
+#include "standin.h"
+
+enum { NO_DEVICE = 100, INVALID_VALUE = 1, NOT_FOUND = 500 };
+
+static _Thread_local int current;
+
+#define NEED_DEVICE_OF(thing)                                                                                \
+  if (((const struct object *)(thing))->device != current)                                                   \
+  return INVALID_VALUE
+
+EXPORT hipError_t hipInit(unsigned int flags) {
+  (void)flags;
+  return devices() ? hipSuccess : NO_DEVICE;
+}
+
+EXPORT const char *hipGetErrorName(hipError_t result) {
+  return result == NO_DEVICE              ? "hipErrorNoDevice"
+         : result == NOT_FOUND            ? "hipErrorNotFound"
+         : result == hipErrorInvalidImage ? "hipErrorInvalidImage"
+         : result == hipErrorOutOfMemory  ? "hipErrorOutOfMemory"
+                                          : "hipErrorInvalidValue";
+}
+
+EXPORT const char *hipGetErrorString(hipError_t result) {
+  (void)result;
+  return "stand-in";
+}
+
+EXPORT hipError_t hipGetDeviceCount(int *out) {
+  *out = devices();
+  return devices() ? hipSuccess : NO_DEVICE;
+}
+
+EXPORT hipError_t hipGetDevice(int *out) {
+  *out = current;
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipSetDevice(int device) {
+  current = device;
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipDeviceGet(hipDevice_t *out, int index) {
+  *out = index;
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipDeviceGetName(char *name, int size, hipDevice_t device) {
+  snprintf(name, (size_t)size, "Stand-in %d", device);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device) {
+  (void)device;
+  *bytes = 1 << 30;
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device) {
+  (void)device;
+  *value = attribute == hipDeviceAttributeWarpSize               ? 64
+           : attribute == hipDeviceAttributeMemoryPoolsSupported ? 0
+                                                                 : 304;
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
+  (void)device;
+  memset(properties, 0, HIP_PROPERTIES_R0600_SIZE);
+  strcpy((char *)properties + HIP_PROPERTIES_R0600_ARCH, "gfx942:sramecc+:xnack-");
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
+  note("load %.40s on %d", tag(image), current);
+  if (strstr(tag(image), "broken"))
+    return hipErrorInvalidImage;
+  *module = make(MODULES, current);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipModuleUnload(hipModule_t module) {
+  NEED_DEVICE_OF(module);
+  destroy(MODULES, module);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *name) {
+  static struct object functions[64];
+  static int next;
+  NEED_DEVICE_OF(module);
+  if (strcmp(name, "missing") == 0)
+    return NOT_FOUND;
+  pthread_mutex_lock(&lock);
+  struct object *made_ = &functions[next++ % 64];
+  pthread_mutex_unlock(&lock);
+  made_->device = current;
+  snprintf(made_->name, sizeof made_->name, "%s", name);
+  *function = (hipFunction_t)(void *)made_;
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx, unsigned int gy,
+                                        unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
+                                        unsigned int smem, hipStream_t stream, void **params, void **extra) {
+  (void)extra;
+  (void)params;
+  NEED_DEVICE_OF(function);
+  NEED_DEVICE_OF(stream);
+  note("launch %s grid %u %u %u block %u %u %u smem %u stream %d",
+       ((const struct object *)(void *)function)->name, gx, gy, gz, bx, by, bz, smem, number(stream));
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags) {
+  if (flags != hipStreamNonBlocking)
+    return INVALID_VALUE;
+  *stream = make(STREAMS, current);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
+  NEED_DEVICE_OF(stream);
+  destroy(STREAMS, stream);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
+  note("sync S%d", number(stream));
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags) {
+  (void)flags;
+  note("wait S%d E%d", number(stream), number(event));
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned int flags) {
+  (void)flags;
+  *event = make(EVENTS, current);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
+  destroy(EVENTS, event);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
+  NEED_DEVICE_OF(event);
+  note("record E%d S%d", number(event), number(stream));
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipEventSynchronize(hipEvent_t event) {
+  note("sync E%d", number(event));
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipMalloc(void **out, size_t size) {
+  *out = memory_make(size, 1);
+  return *out ? hipSuccess : hipErrorOutOfMemory;
+}
+
+EXPORT hipError_t hipMallocManaged(void **out, size_t size, unsigned int flags) {
+  (void)flags;
+  return hipMalloc(out, size);
+}
+
+EXPORT hipError_t hipFree(void *memory) { return memory_free(memory, 1) ? INVALID_VALUE : hipSuccess; }
+
+EXPORT hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMemcpyKind kind,
+                                 hipStream_t stream) {
+  (void)stream;
+  if (kind != hipMemcpyDefault)
+    return INVALID_VALUE;
+  memcpy(to, from, size);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_t count_,
+                                   hipStream_t stream) {
+  (void)stream;
+  memset(to, value, count_);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipMemsetD16Async(hipDeviceptr_t to, unsigned short value, size_t count_,
+                                    hipStream_t stream) {
+  (void)stream;
+  for (size_t i = 0; i < count_; ++i)
+    ((unsigned short *)to)[i] = value;
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count_, hipStream_t stream) {
+  (void)stream;
+  for (size_t i = 0; i < count_; ++i)
+    ((int *)to)[i] = value;
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipHostRegister(void *memory, size_t size, unsigned int flags) {
+  (void)memory;
+  (void)flags;
+  note("register %zu", size);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipHostUnregister(void *memory) {
+  (void)memory;
+  note("unregister");
+  return hipSuccess;
+}

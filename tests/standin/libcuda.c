@@ -1,0 +1,315 @@
+/* libcuda.c: a stand-in for libcuda.so.1 over host memory: two sm_90 devices, no kernels, a log. It refuses
+ * calls without the right current context, as the real one does. */
+#include "cuda_driver.h"
+#include "standin.h"
+
+enum {
+  NO_DEVICE = 100,
+  INVALID_VALUE = 1,
+  INVALID_CONTEXT = 201,
+  NOT_FOUND = 500,
+  PLAIN = 1,
+  POOL = 2,
+  MANAGED = 3
+};
+
+static char contexts[64];
+static _Thread_local CUcontext current;
+
+/* The device of the current context, or -1. */
+static int here(void) {
+  size_t index = (size_t)((char *)current - contexts);
+  return current && index < sizeof contexts ? (int)index : -1;
+}
+
+#define NEED_CONTEXT                                                                                         \
+  if (here() < 0)                                                                                            \
+  return INVALID_CONTEXT
+#define NEED_DEVICE_OF(thing)                                                                                \
+  if (here() < 0 || ((const struct object *)(thing))->device != here())                                      \
+  return INVALID_CONTEXT
+
+EXPORT CUresult cuInit(unsigned int flags) {
+  (void)flags;
+  return devices() ? CUDA_SUCCESS : NO_DEVICE;
+}
+
+EXPORT CUresult cuGetErrorName(CUresult result, const char **name) {
+  *name = result == NO_DEVICE                  ? "CUDA_ERROR_NO_DEVICE"
+          : result == NOT_FOUND                ? "CUDA_ERROR_NOT_FOUND"
+          : result == CUDA_ERROR_INVALID_PTX   ? "CUDA_ERROR_INVALID_PTX"
+          : result == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : result == INVALID_CONTEXT          ? "CUDA_ERROR_INVALID_CONTEXT"
+                                               : "CUDA_ERROR_INVALID_VALUE";
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGetErrorString(CUresult result, const char **string) {
+  (void)result;
+  *string = "stand-in";
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *out) {
+  *out = devices();
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice *device, int index) {
+  *device = index;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
+  snprintf(name, (size_t)size, "Stand-in %d", device);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+  (void)device;
+  *bytes = 1 << 30;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+  (void)device;
+  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
+           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
+           : attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE                ? 32
+           : attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED   ? getenv("STANDIN_NO_POOLS") == NULL
+           : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 232448
+                                                                                : 132;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  note("retain %d", device);
+  *context = (CUcontext)(void *)&contexts[device];
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context) {
+  *context = current;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
+  current = context;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count_,
+                                   CUjit_option *options, void **values) {
+  NEED_CONTEXT;
+  note("load %.40s on %d with %u options", tag(image), here(), count_);
+  if (strstr(tag(image), "broken")) {
+    for (unsigned int i = 0; i < count_; ++i)
+      if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+        strcpy(values[i], "ptxas: syntax error in line 7");
+    return CUDA_ERROR_INVALID_PTX;
+  }
+  *module = make(MODULES, here());
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule module) {
+  NEED_DEVICE_OF(module);
+  destroy(MODULES, module);
+  return CUDA_SUCCESS;
+}
+
+/* Functions live for ever, like static data. */
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  static struct object functions[64];
+  static int next;
+  NEED_DEVICE_OF(module);
+  if (strcmp(name, "missing") == 0)
+    return NOT_FOUND;
+  pthread_mutex_lock(&lock);
+  struct object *made_ = &functions[next++ % 64];
+  pthread_mutex_unlock(&lock);
+  made_->device = here();
+  snprintf(made_->name, sizeof made_->name, "%s", name);
+  note("get %s", name);
+  *function = (CUfunction)(void *)made_;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+  NEED_DEVICE_OF(function);
+  *value = attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? 1024 : 0;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  NEED_DEVICE_OF(function);
+  note("set attribute %d to %d", attribute, value);
+  return value > 232448 ? INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult start(CUfunction function, const unsigned *grid, const unsigned *block, unsigned smem,
+                      CUstream stream, const unsigned *cluster, void **params) {
+  const struct object *kernel = (void *)function;
+  NEED_DEVICE_OF(kernel);
+  if ((size_t)stream > 2)
+    NEED_DEVICE_OF(stream);
+  if (block[0] * block[1] * block[2] > 1024)
+    return INVALID_VALUE;
+  note("launch %s grid %u %u %u block %u %u %u cluster %u smem %u stream %d arg %d", kernel->name, grid[0],
+       grid[1], grid[2], block[0], block[1], block[2], cluster ? cluster[0] : 0, smem,
+       (size_t)stream > 2 ? number(stream) : -(int)(size_t)stream, params ? *(int *)params[0] : -1);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
+                               unsigned int bx, unsigned int by, unsigned int bz, unsigned int smem,
+                               CUstream stream, void **params, void **extra) {
+  (void)extra;
+  return start(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, smem, stream, NULL, params);
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
+                                 void **extra) {
+  (void)extra;
+  const unsigned *cluster = NULL;
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      cluster = &config->attrs[i].value.clusterDim.x;
+  return start(function, &config->gridDimX, &config->blockDimX, config->sharedMemBytes, config->hStream,
+               cluster, params);
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags) {
+  NEED_CONTEXT;
+  if (flags != CU_STREAM_NON_BLOCKING)
+    return INVALID_VALUE;
+  *stream = make(STREAMS, here());
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
+  NEED_DEVICE_OF(stream);
+  destroy(STREAMS, stream);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream stream) {
+  NEED_CONTEXT;
+  if ((size_t)stream > 2)
+    note("sync S%d", number(stream));
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+  (void)flags;
+  NEED_CONTEXT;
+  note("wait S%d E%d", number(stream), number(event));
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags) {
+  NEED_CONTEXT;
+  (void)flags;
+  *event = make(EVENTS, here());
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent event) {
+  NEED_DEVICE_OF(event);
+  destroy(EVENTS, event);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
+  NEED_DEVICE_OF(event);
+  note("record E%d S%d", number(event), number(stream));
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent event) {
+  NEED_CONTEXT;
+  note("sync E%d", number(event));
+  return CUDA_SUCCESS;
+}
+
+static CUresult give(CUdeviceptr *out, size_t size, size_t way) {
+  NEED_CONTEXT;
+  void *memory = memory_make(size, way);
+  *out = (CUdeviceptr)(size_t)memory;
+  return memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult take(CUdeviceptr memory, size_t way, size_t other) {
+  NEED_CONTEXT;
+  void *pointer = (void *)(size_t)memory;
+  return memory_free(pointer, way) && memory_free(pointer, other) ? INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size) { return give(out, size, PLAIN); }
+
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags) {
+  return flags == CU_MEM_ATTACH_GLOBAL ? give(out, size, MANAGED) : INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
+  NEED_DEVICE_OF(stream);
+  return give(out, size, POOL);
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) { return take(memory, PLAIN, MANAGED); }
+
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream) {
+  NEED_DEVICE_OF(stream);
+  return take(memory, POOL, POOL);
+}
+
+EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+  (void)stream;
+  NEED_CONTEXT;
+  memcpy((void *)(size_t)to, (const void *)(size_t)from, size);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count_, CUstream stream) {
+  (void)stream;
+  NEED_CONTEXT;
+  memset((void *)(size_t)to, value, count_);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count_, CUstream stream) {
+  (void)stream;
+  NEED_CONTEXT;
+  for (size_t i = 0; i < count_; ++i)
+    ((unsigned short *)(size_t)to)[i] = value;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                                   size_t height, CUstream stream) {
+  (void)stream;
+  NEED_CONTEXT;
+  for (size_t row = 0; row < height; ++row)
+    for (size_t i = 0; i < width; ++i)
+      ((unsigned int *)((size_t)to + row * pitch))[i] = value;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count_, CUstream stream) {
+  return cuMemsetD2D32Async(to, 0, value, count_, 1, stream);
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags) {
+  (void)memory;
+  (void)flags;
+  NEED_CONTEXT;
+  note("register %zu", size);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostUnregister(void *memory) {
+  (void)memory;
+  NEED_CONTEXT;
+  note("unregister");
+  return CUDA_SUCCESS;
+}

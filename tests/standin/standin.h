@@ -1,0 +1,109 @@
+/* standin.h: what the stand-in drivers share: a log of calls, counts of live objects, objects with a number.
+ *
+ * Environment: STANDIN_DEVICES, how many devices (2 when unset); with 0 the driver answers "no device".
+ * Exported for tests by both libraries: standin_log, standin_clear, standin_live. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { STREAMS, EVENTS, MEMORY, MODULES, KINDS };
+
+struct object {
+  int number;
+  int device;
+  char name[64];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char text[1 << 16];
+static size_t used;
+static int live[KINDS], made[KINDS];
+
+static int devices(void) {
+  const char *value = getenv("STANDIN_DEVICES");
+  return value ? atoi(value) : 2;
+}
+
+__attribute__((format(printf, 1, 2))) static void note(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  pthread_mutex_lock(&lock);
+  if (used < sizeof text - 256) {
+    used += (size_t)vsnprintf(text + used, 255, format, arguments);
+    text[used++] = '\n';
+    text[used] = 0;
+  }
+  pthread_mutex_unlock(&lock);
+  va_end(arguments);
+}
+
+static void count(int kind, int change) {
+  pthread_mutex_lock(&lock);
+  live[kind] += change;
+  pthread_mutex_unlock(&lock);
+}
+
+static void *make(int kind, int device) {
+  struct object *object = calloc(1, sizeof *object);
+  pthread_mutex_lock(&lock);
+  ++live[kind];
+  object->number = ++made[kind];
+  object->device = device;
+  pthread_mutex_unlock(&lock);
+  return object;
+}
+
+static void destroy(int kind, void *object) {
+  count(kind, -1);
+  free(object);
+}
+
+/* Memory keeps a header so that the wrong way of freeing is noticed. */
+struct header {
+  size_t way;
+  char padding[56];
+};
+
+static void *memory_make(size_t size, size_t way) {
+  struct header *header = size > (1ull << 40) ? NULL : malloc(sizeof *header + size);
+  if (!header)
+    return NULL;
+  header->way = way;
+  count(MEMORY, 1);
+  return header + 1;
+}
+
+/* 0, or 1 when the memory was made another way. */
+static int memory_free(void *memory, size_t way) {
+  struct header *header = (struct header *)memory - 1;
+  if (header->way != way)
+    return 1;
+  count(MEMORY, -1);
+  free(header);
+  return 0;
+}
+
+/* The words behind the 64 bytes of an ELF header, or the text itself. */
+static const char *tag(const char *image) { return memcmp(image, "\177ELF", 4) == 0 ? image + 64 : image; }
+
+static int number(const void *object) { return object ? ((const struct object *)object)->number : 0; }
+
+EXPORT const char *standin_log(void) { return text; }
+
+EXPORT void standin_clear(void) {
+  pthread_mutex_lock(&lock);
+  used = 0;
+  text[0] = 0;
+  pthread_mutex_unlock(&lock);
+}
+
+EXPORT int standin_live(int kind) {
+  pthread_mutex_lock(&lock);
+  int value = live[kind];
+  pthread_mutex_unlock(&lock);
+  return value;
+}
