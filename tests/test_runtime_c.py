@@ -1,5 +1,5 @@
-"""Builds the C runtime, its test program and the stand-in drivers with cc, and runs them: plainly, with the address and
-undefined-behaviour sanitizers, and with the thread sanitizer. The compiler comes from CC, or is cc."""
+"""Builds the C runtime, its test program and the stand-in drivers with cc, and runs them: plainly, with the
+address and undefined-behaviour sanitizers, and with the thread sanitizer. The compiler is CC, or cc."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SANITIZERS = {
 
 @dataclass(frozen=True)
 class Built:
-    """One build: the test program, the host image, a library with the runtime inside, the folder of stand-ins."""
+    """One build: the test program, the host image, a library with the runtime inside, the stand-ins."""
 
     program: Path
     image: Path

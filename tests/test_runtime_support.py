@@ -77,7 +77,7 @@ def _functions() -> tuple[Signature, ...]:
         ("wait_for", [memref("int64", 1, name="flag")], []),
         ("brain", [memref("bfloat16", None)], []),
         ("from_the_future", [memref("float3", None)], []),
-        ("use", [memref("float32", None, name="in"), memref("float32", None, name="%1")], []),
+        ("use", [memref("float32", None, name="in"), memref("float32", None, name="1")], []),
         *((f"echo_{dtype}", [scalar(dtype)], [scalar(dtype)]) for dtype in echoes),
     ]
     symbols = {"weigh_strided": "weigh", "brain": "bytes", "from_the_future": "bytes", "use": "on_host"}

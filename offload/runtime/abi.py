@@ -117,6 +117,11 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (c_char_p, "mgpuBackendName", ()),
     (c_int32, "mgpuGetDefaultDevice", ()),
     (_stream, "mgpuSetThreadStream", (_stream,)),
+    (
+        None,
+        "mgpuLaunchClusterKernel",
+        (c_void_p, *(_index,) * 9, c_int32, _stream, POINTER(c_void_p), POINTER(c_void_p)),
+    ),
 )
 
 

@@ -136,7 +136,8 @@ def to_float(value: Any) -> float:
 
 
 def _fits(dtype: DType, code: str) -> Callable[[Any], float]:
-    pack = struct.Struct(code).pack
+    # Little-endian, because struct checks the range of a native "f" not at all.
+    pack = struct.Struct(f"<{code}").pack
 
     def convert(value: Any) -> float:
         number = to_float(value)
@@ -177,11 +178,25 @@ def bfloat16_bits(value: float) -> int:
 
 
 def _to_small_bits(dtype: DType) -> Callable[[Any], int]:
+    back = from_bits(dtype)
     if dtype.name == "bfloat16":
-        fits = _fits(dtype, "f")
-        return lambda value: bfloat16_bits(fits(value))
-    kind = numpy_dtype(dtype).type
-    return lambda value: int.from_bytes(kind(to_float(value)).tobytes(), "little")
+        number, bits_of = _fits(dtype, "f"), bfloat16_bits
+    else:
+        kind = numpy_dtype(dtype).type
+
+        def bits_of(value: float) -> int:
+            return int.from_bytes(kind(value).tobytes(), "little")
+
+        number = to_float
+
+    def convert(value: Any) -> int:
+        wanted = number(value)
+        bits = bits_of(wanted)
+        if math.isfinite(wanted) and not math.isfinite(back(bits)):
+            raise Mismatch(f"{wanted!r}, which does not fit", f"pass a number in the range of {dtype.name}")
+        return bits
+
+    return convert
 
 
 def scalar(dtype: DType) -> Callable[[Any], Any]:
@@ -194,7 +209,7 @@ def scalar(dtype: DType) -> Callable[[Any], Any]:
     if dtype.family == "int":
         return to_int(dtype)
     if dtype.family == "float":
-        return to_float if dtype.size == 8 else _fits(dtype, f"<{dtype.code}")
+        return to_float if dtype.size == 8 else _fits(dtype, dtype.code)
     if dtype.family == "complex":
         return to_complex(dtype)
     return _to_small_bits(dtype)

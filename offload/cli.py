@@ -1,0 +1,125 @@
+"""The command line: argument handling alone. Exit codes: 0 done, 1 wrong input, 2 usage, 3 a tool is missing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from offload._version import __version__
+from offload.errors import OffloadError
+
+USAGE_ERROR = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs ``offload`` with the given arguments (default: the process's) and returns the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE_ERROR
+    try:
+        return int(options.run(options))
+    except OffloadError as error:
+        text = str(error)
+        # Diagnostics come with their own position and severity.
+        located = getattr(error, "diagnostics", None)
+        print(text if located else f"offload: error: {text}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away (| head): not an error of ours.
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="offload", description="GPU kernels as ordinary Python packages: MLIR in, one shared library out."
+    )
+    parser.add_argument("--version", action="version", version=f"offload {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    build = commands.add_parser("build", help="build MLIR files into one shared library")
+    build.add_argument("sources", nargs="+", metavar="SRC", help="MLIR text or bytecode")
+    build.add_argument("-o", "--output", metavar="OUT.so", help="the library; with --emit, a folder")
+    _add_build_options(build)
+    build.add_argument("--emit", metavar="STAGE", help="stop at a stage and print it (--emit help lists them)")
+    build.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    build.set_defaults(run=_build)
+
+    run = commands.add_parser("run", help="build a program and run one of its functions")
+    run.add_argument("sources", nargs="+", metavar="FILE.mlir")
+    run.add_argument("--entry", default="main", help="the function to run; it takes no arguments (default: main)")
+    run.add_argument("--backend", choices=("cuda", "hip", "host"), help="where to run (default: the best there is)")
+    _add_build_options(run)
+    run.set_defaults(run=_run)
+
+    inspect = commands.add_parser("inspect", help="show what a shared library carries, without running it")
+    inspect.add_argument("file", metavar="FILE")
+    inspect.add_argument("--json", action="store_true", help="as JSON")
+    inspect.add_argument("--extract", metavar="DIR", help="write each image into a folder")
+    inspect.add_argument("--disassemble", action="store_true", help="show the machine code of each image")
+    inspect.set_defaults(run=_inspect)
+
+    targets = commands.add_parser("targets", help="list targets, their chips and the devices in this machine")
+    targets.add_argument("--json", action="store_true", help="as JSON")
+    targets.set_defaults(run=_targets)
+
+    doctor = commands.add_parser("doctor", help="check what is installed, what is missing and how to get it")
+    doctor.add_argument("--json", action="store_true", help="as JSON")
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _add_build_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-t",
+        "--target",
+        action="append",
+        default=[],
+        metavar="T",
+        help="nvvm:sm_90, rocdl:gfx942, host, native, …, with options: nvvm:sm_90a,O=3,fast (repeatable; default: "
+        "OFFLOAD_TARGETS, else host)",
+    )
+    parser.add_argument("-O", type=int, default=3, choices=range(4), dest="opt", help="level of the host code")
+    parser.add_argument("--link", action="append", default=[], metavar="FILE.bc", help="bitcode for the device code")
+    parser.add_argument("--object", action="append", default=[], metavar="FILE.o", help="object file for the host code")
+    parser.add_argument("--runtime", choices=("static", "shared"), default="static", help="mgpu runtime: inside, or libmgpu.so")
+    parser.add_argument("--verify-each", action="store_true", help="verify the IR after every pass")
+
+
+def _build(options: argparse.Namespace) -> int:
+    from offload.commands.build import build
+
+    return build(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from offload.commands.run import run
+
+    return run(options)
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from offload.commands.inspect import inspect
+
+    return inspect(options)
+
+
+def _targets(options: argparse.Namespace) -> int:
+    from offload.commands.machine import targets
+
+    return targets(options)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from offload.commands.machine import doctor
+
+    return doctor(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

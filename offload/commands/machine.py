@@ -1,0 +1,92 @@
+"""``offload targets`` and ``offload doctor``: what this machine has, what it lacks and how to get it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+from dataclasses import dataclass
+
+from offload._version import __version__
+from offload.errors import OffloadError
+from offload.targets import Target, registry
+
+
+def targets(options: argparse.Namespace) -> int:
+    """Lists the registry; returns the exit code."""
+    found = [_describe(name, cls) for name, cls in registry().all().items()]
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for entry in found:
+        print(f"{entry['name']}  (default chip {entry['default_chip']}; runs on backend {entry['backend']})")
+        print(f"  chips:   {' '.join(entry['chips'])}")
+        print(f"  options: {' '.join(entry['options'])}")
+        devices = [f"{device['chip']} ({device['name']})" for device in entry["devices"]]
+        print(f"  here:    {', '.join(devices) or 'no device'}")
+    return 0
+
+
+def _describe(name: str, cls: type[Target]) -> dict[str, object]:
+    return {
+        "name": name,
+        "backend": cls.backend,
+        "default_chip": cls.default_chip(),
+        "chips": list(cls.chips()),
+        "options": [field.name for field in dataclasses.fields(cls) if field.name != "chip"],
+        "devices": [{"chip": device.chip, "name": device.name} for device in cls.devices()],
+    }
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor's report. A missing device is no fault; a missing tool is, for its target."""
+
+    what: str
+    status: str  # "found", "missing", "none"
+    detail: str
+    remedy: str = ""
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Prints the report; 0 where every target can build, 3 where a tool is missing."""
+    checks = _checks()
+    missing = [check for check in checks if check.status == "missing"]
+    if options.json:
+        print(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))
+    else:
+        for check in checks:
+            mark = {"found": "ok", "missing": "MISSING", "none": "--"}[check.status]
+            print(f"{mark:>8}  {check.what}: {check.detail}")
+            if check.status == "missing":
+                print(f"{'':>8}  to get it: {check.remedy}")
+    return 3 if missing else 0
+
+
+def _checks() -> list[Check]:
+    checks = [Check("offload", "found", f"{__version__} on Python {platform.python_version()}"), _compiler()]
+    for name, cls in registry().all().items():
+        for found in cls.toolkit():
+            if found.path is not None:
+                checks.append(Check(f"{name}: {found.what}", "found", f"{found.path} (via {found.via})"))
+            else:
+                looked = "; ".join(found.looked)
+                checks.append(Check(f"{name}: {found.what}", "missing", f"looked in {looked}", found.remedy))
+        devices = cls.devices()
+        if devices:
+            detail = ", ".join(f"{device.name} ({device.chip})" for device in devices)
+            checks.append(Check(f"{name}: devices", "found", detail))
+        else:
+            checks.append(Check(f"{name}: devices", "none", "none here; images can be built all the same"))
+    return checks
+
+
+def _compiler() -> Check:
+    from offload.compiler.native import native
+
+    try:
+        extension = native()
+    except OffloadError as error:
+        return Check("compiler", "missing", str(error).splitlines()[0], "install LLVM 22 and offload from source")
+    return Check("compiler", "found", f"LLVM {extension.llvm_version} ({extension.__file__})")

@@ -1,0 +1,36 @@
+"""``offload run``: builds a program and runs one of its functions, as mlir-runner does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from offload.api import load
+from offload.commands.build import request_from
+from offload.errors import OffloadError
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the entry function and prints its results, if any; returns the exit code. Raises OffloadError."""
+    import dataclasses
+
+    from offload.compiler.cache import cached_build
+    from offload.compiler.link import package_file
+
+    request = request_from(options)
+    # The print functions of MLIR's runner: declared by the program, defined here.
+    request = dataclasses.replace(request, objects=(*request.objects, package_file("lib/liboffload_runner.a")))
+    library = load(cached_build(request))
+    if options.backend:
+        library.use(options.backend)
+    if options.entry not in library.functions:
+        names = ", ".join(library.functions) or "none"
+        raise OffloadError(f"the program has no function {options.entry!r} to run; it has: {names}")
+    function = library.functions[options.entry]
+    if function.signature.args:
+        raise OffloadError(f"{options.entry}() takes arguments; 'offload run' calls functions without any")
+    result = function()
+    sys.stdout.flush()
+    if result is not None:
+        print(result)
+    return 0
