@@ -14,6 +14,7 @@ from offload.errors import (
     LinkError,
     OffloadError,
     SignatureError,
+    TargetError,
     ToolkitError,
 )
 
@@ -25,6 +26,7 @@ __all__ = [
     "LinkError",
     "OffloadError",
     "SignatureError",
+    "TargetError",
     "ToolkitError",
     "__version__",
     "build",

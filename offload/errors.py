@@ -65,6 +65,12 @@ class CompileError(OffloadError):
         return type(self), (str(self), self.diagnostics)
 
 
+class TargetError(OffloadError):
+    """A target's spelling is wrong: an unknown target, chip or option. The message lists what there is."""
+
+    exit_code: ClassVar[int] = 2
+
+
 class ToolkitError(OffloadError):
     """A tool or toolkit is missing; the message says which, where it was looked for and how to install it."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from offload.errors import OffloadError
+from offload.errors import TargetError
 from offload.targets.tools import Found
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ class Target:
         if not self.chip:
             object.__setattr__(self, "chip", self.default_chip())
         if self.format not in FORMATS:
-            raise OffloadError(f"{self}: unknown format {self.format!r}; it is one of {', '.join(FORMATS)}")
+            raise TargetError(f"{self}: unknown format {self.format!r}; it is one of {', '.join(FORMATS)}")
         if self.O not in range(4):
-            raise OffloadError(f"{self}: O is 0 to 3, not {self.O}")
+            raise TargetError(f"{self}: O is 0 to 3, not {self.O}")
         self.check_chip()
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ class Target:
         raise NotImplementedError
 
     def check_chip(self) -> None:
-        """Raises OffloadError for a chip that does not exist: LLVM would abort the process on some."""
+        """Raises TargetError for a chip that does not exist: LLVM would abort the process on some."""
         raise NotImplementedError
 
     @classmethod

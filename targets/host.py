@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from offload.errors import OffloadError
+from offload.errors import OffloadError, TargetError
 from offload.targets.base import Device, Image, Target, Work
 from offload.targets.native import LLVMModule, MachineOptions, Native
 
@@ -36,12 +36,12 @@ class HostTarget(Target):
         try:
             return _LEVELS[platform.machine()]
         except KeyError:
-            raise OffloadError(f"target host does not know this machine's architecture, {platform.machine()}") from None
+            raise TargetError(f"target host does not know this machine's architecture, {platform.machine()}") from None
 
     def check_chip(self) -> None:
         # Other names are LLVM's to judge, which is not loaded here: see machine().
         if self.format == "fatbin":
-            raise OffloadError("target host has no fatbin format: one image holds one processor's code; use bin")
+            raise TargetError("target host has no fatbin format: one image holds one processor's code; use bin")
 
     @classmethod
     def devices(cls) -> list[Device]:
@@ -64,7 +64,7 @@ class HostTarget(Target):
         chip = self.image_chip(native)
         if not native.is_known_processor(self.triple(), chip):
             known = ", ".join(self.chips())
-            raise OffloadError(f"unknown chip {chip!r} for target host; there are: {known}, native, or a processor of LLVM")
+            raise TargetError(f"unknown chip {chip!r} for target host; there are: {known}, native, or a processor of LLVM")
         return native.MachineOptions(self.triple(), chip, self.features, self.O, self.fast)
 
     def prepare(self, work: Work, code: LLVMModule) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from offload.errors import OffloadError
+from offload.errors import TargetError
 from offload.targets.base import Device, Image, Target, Work
 from offload.targets.native import LLVMModule, MachineOptions, Native
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, from_path, from_site_packages
@@ -57,7 +57,7 @@ class NvvmTarget(Target):
 
     def check_chip(self) -> None:
         if self.chip not in CHIPS:
-            raise OffloadError(f"unknown chip {self.chip!r} for target nvvm; there are: {', '.join(CHIPS)}")
+            raise TargetError(f"unknown chip {self.chip!r} for target nvvm; there are: {', '.join(CHIPS)}")
 
     @classmethod
     def toolkit(cls) -> list[Found]:

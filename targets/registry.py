@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 
-from offload.errors import OffloadError
+from offload.errors import TargetError
 from offload.targets.base import Target
 
 GROUP = "offload.targets"
@@ -23,7 +23,7 @@ class Registry:
         for point in points:
             known = self._points.get(point.name)
             if known is not None and known.value != point.value:
-                raise OffloadError(
+                raise TargetError(
                     f"two packages register a target named {point.name!r}: {known.value} and {point.value}; "
                     "uninstall one of them"
                 )
@@ -34,20 +34,20 @@ class Registry:
         return sorted(self._points)
 
     def get(self, name: str) -> type[Target]:
-        """The class of a target. Raises OffloadError for an unknown name or one that cannot be loaded."""
+        """The class of a target. Raises TargetError for an unknown name or one that cannot be loaded."""
         point = self._points.get(name)
         if point is None:
             close = difflib.get_close_matches(name, self._points, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise OffloadError(f"unknown target {name!r}{hint} (there are: {', '.join(self.names())}, native)")
+            raise TargetError(f"unknown target {name!r}{hint} (there are: {', '.join(self.names())}, native)")
         try:
             cls = point.load()
         except Exception as error:
-            raise OffloadError(f"target {name!r} ({point.value}) cannot be loaded: {error}") from error
+            raise TargetError(f"target {name!r} ({point.value}) cannot be loaded: {error}") from error
         if not (isinstance(cls, type) and issubclass(cls, Target)):
-            raise OffloadError(f"target {name!r} ({point.value}) is not a subclass of offload.targets.Target")
+            raise TargetError(f"target {name!r} ({point.value}) is not a subclass of offload.targets.Target")
         if cls.name != name:
-            raise OffloadError(f"target {name!r} ({point.value}) calls itself {cls.name!r}")
+            raise TargetError(f"target {name!r} ({point.value}) calls itself {cls.name!r}")
         return cls
 
     def all(self) -> Mapping[str, type[Target]]:
@@ -74,7 +74,7 @@ def parse_target(spec: str) -> Target:
     """A target from its spelling: ``nvvm:sm_90a,O=3,fast,ftz``.
 
     After the name and a colon: the chip, then options, which are the fields of the target's class; a name alone sets
-    a flag. Raises OffloadError that names what is wrong and what there is.
+    a flag. Raises TargetError that names what is wrong and what there is.
     """
     name, _, rest = spec.strip().partition(":")
     cls = registry().get(name)
@@ -90,9 +90,9 @@ def parse_target(spec: str) -> Target:
         if option is None:
             close = difflib.get_close_matches(key, fields, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise OffloadError(f"{spec}: target {name!r} has no option {key!r}{hint} (it has: {', '.join(fields)})")
+            raise TargetError(f"{spec}: target {name!r} has no option {key!r}{hint} (it has: {', '.join(fields)})")
         if key in values:
-            raise OffloadError(f"{spec}: option {key!r} is given twice")
+            raise TargetError(f"{spec}: option {key!r} is given twice")
         values[key] = _convert(spec, option, equals, value)
     return cls(**values)  # type: ignore[arg-type]
 
@@ -104,14 +104,14 @@ def _convert(spec: str, option: dataclasses.Field[object], equals: str, value: s
             return True
         if value in ("0", "1", "true", "false"):
             return value in ("1", "true")
-        raise OffloadError(f"{spec}: option {option.name!r} is a flag: write {option.name} or {option.name}=false")
+        raise TargetError(f"{spec}: option {option.name!r} is a flag: write {option.name} or {option.name}=false")
     if not equals:
-        raise OffloadError(f"{spec}: option {option.name!r} needs a value: {option.name}=…")
+        raise TargetError(f"{spec}: option {option.name!r} needs a value: {option.name}=…")
     if kind == "int":
         try:
             return int(value)
         except ValueError:
-            raise OffloadError(f"{spec}: option {option.name!r} is a number, not {value!r}") from None
+            raise TargetError(f"{spec}: option {option.name!r} is a number, not {value!r}") from None
     return value
 
 

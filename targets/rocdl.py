@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from offload.errors import CompileError, OffloadError
+from offload.errors import CompileError, TargetError
 from offload.targets.base import Device, Image, Target, Work
 from offload.targets.native import LLVMModule, MachineOptions, Native
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, search
@@ -53,10 +53,10 @@ class RocdlTarget(Target):
 
     def check_chip(self) -> None:
         if self.chip not in CHIPS:
-            raise OffloadError(f"unknown chip {self.chip!r} for target rocdl; there are: {', '.join(CHIPS)}")
+            raise TargetError(f"unknown chip {self.chip!r} for target rocdl; there are: {', '.join(CHIPS)}")
         if self.wave32 and (self.wave64 or self.chip.startswith("gfx9")):
             why = "with wave64" if self.wave64 else f"on {self.chip}, whose waves have 64 threads"
-            raise OffloadError(f"{self.name}:{self.chip}: wave32 is not possible {why}")
+            raise TargetError(f"{self.name}:{self.chip}: wave32 is not possible {why}")
 
     @classmethod
     def toolkit(cls) -> list[Found]:

@@ -173,6 +173,10 @@ def test_refused_shape_and_types_without_a_counterpart() -> None:
 def test_types_of_ml_dtypes() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     real().brain(np.ones(2, ml_dtypes.bfloat16))
+    assert real().brain_device(real().device.array([1, 2], ml_dtypes.bfloat16)) is None
+    assert real().small(1.5) == 1.5
+    assert real().small(ml_dtypes.float8_e4m3fn(-448)) == -448
+    assert "given 1000.0, which does not fit; pass a number in the range" in refusal(real().small, 1000)
 
 
 # Scalars.

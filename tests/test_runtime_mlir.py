@@ -1,4 +1,4 @@
-"""The calling convention against functions that LLVM's own tools lowered: every type, all kinds of results."""
+"""The calling convention against functions lowered by LLVM's own tools: every type, all kinds of results."""
 
 from __future__ import annotations
 
@@ -21,12 +21,24 @@ pytestmark = pytest.mark.skipif(
     None in TOOLS, reason="mlir-opt-22, mlir-translate-22 or llc-22 is not installed"
 )
 
-SCALARS = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "index": "int64",
-           "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "complex<f32>": "complex64",
-           "complex<f64>": "complex128"}  # fmt: skip
+SCALARS = {
+    "i1": "bool",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "index": "int64",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "complex<f32>": "complex64",
+    "complex<f64>": "complex128",
+}
 OTHERS = """
 !pitched = memref<?x2xf32, strided<[?, 1], offset: 2>>
-func.func @mixed(%a: i8, %b: f16, %c: complex<f64>, %d: !pitched, %e: i1, %f: bf16)
+func.func @mixed(%a: i8, %b: f16, %c: complex<f64>, %d: !pitched, %e: i1,
+                 %f: bf16)
     -> (i1, complex<f64>, i8, f16, !pitched, bf16, f32) {
   %i = arith.constant 1 : index
   %v = memref.load %d[%i, %i] : !pitched
@@ -54,8 +66,14 @@ func.func @identity(%x: memref<?xi1>) -> memref<?xi1> { return %x : memref<?xi1>
 
 def signatures() -> list[Signature]:
     pitched = memref("float32", None, 2, name="d", strides=(None, 1), offset=2)
-    inputs = [scalar("int8", "a"), scalar("float16", "b"), scalar("complex128", "c"), pitched, scalar("bool", "e"),
-              scalar("bfloat16", "f")]  # fmt: skip
+    inputs = [
+        scalar("int8", "a"),
+        scalar("float16", "b"),
+        scalar("complex128", "c"),
+        pitched,
+        scalar("bool", "e"),
+        scalar("bfloat16", "f"),
+    ]
     results = [inputs[4], inputs[2], inputs[0], inputs[1], pitched, inputs[5], scalar("float32")]
     n = scalar("int64", "n")
     table: list[tuple[str, list[Any], list[Any]]] = [

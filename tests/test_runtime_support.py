@@ -76,11 +76,20 @@ def _functions() -> tuple[Signature, ...]:
         ("fails", [n], [memref("int32", None)]),
         ("wait_for", [memref("int64", 1, name="flag")], []),
         ("brain", [memref("bfloat16", None)], []),
+        ("brain_device", [memref("bfloat16", None, space="device")], []),
+        ("small", [scalar("float8_e4m3fn")], [scalar("float8_e4m3fn")]),
         ("from_the_future", [memref("float3", None)], []),
         ("use", [memref("float32", None, name="in"), memref("float32", None, name="1")], []),
         *((f"echo_{dtype}", [scalar(dtype)], [scalar(dtype)]) for dtype in echoes),
     ]
-    symbols = {"weigh_strided": "weigh", "brain": "bytes", "from_the_future": "bytes", "use": "on_host"}
+    symbols = {
+        "weigh_strided": "weigh",
+        "brain": "bytes",
+        "brain_device": "bytes",
+        "small": "echo_int8",
+        "from_the_future": "bytes",
+        "use": "on_host",
+    }
     return tuple(
         Signature(name, f"_mlir_ciface_{symbols.get(name, name)}", tuple(args), tuple(results))
         for name, args, results in table

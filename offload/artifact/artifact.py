@@ -63,7 +63,7 @@ def read(path: str | os.PathLike[str]) -> Artifact:
 
 def _check_same(path: Path | str, metadata: Metadata, images: Sequence[Image]) -> None:
     told = [(info.module, info.target, info.chip, info.format, info.kernels) for info in metadata.images]
-    held = [(image.module, image.target, image.chip, image.format, image.kernels) for image in images]
+    held = [(image.module, image.target, image.chip, image.format, tuple(image.kernels)) for image in images]
     if told != held:
 
         def names(entries: list[tuple[str, str, str, str, tuple[str, ...]]]) -> str:

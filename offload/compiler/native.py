@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -42,6 +43,25 @@ def failures(sources: Sequence[Source], doing: str) -> Iterator[None]:
         raise CompileError(text, tuple(found)) from error
 
 
+# MLIR's messages are written for its developers; these say the same to the author of a program, and what to do.
+_PLAINER = (
+    (
+        re.compile(r"operation being parsed with an unregistered dialect\..*", re.DOTALL),
+        "unknown operation: its dialect is not one that MLIR 22 has; lower it to one that is, before offload sees it",
+    ),
+    (
+        re.compile(r"failed to legalize operation '([^']+)' that was explicitly marked illegal"),
+        r"'\1' has no lowering here; use operations that have one, or lower it before offload sees it",
+    ),
+)
+
+
+def _plainer(message: str) -> str:
+    for pattern, replacement in _PLAINER:
+        message = pattern.sub(replacement, message)
+    return message
+
+
 def _diagnostic(item: Sequence[Any], sources: Sequence[Source]) -> Diagnostic:
     severity, message, file, line, column, notes = item
     return Diagnostic(
@@ -49,7 +69,7 @@ def _diagnostic(item: Sequence[Any], sources: Sequence[Source]) -> Diagnostic:
         line=line,
         column=column,
         severity=severity,
-        message=message,
+        message=_plainer(message),
         notes=tuple(_diagnostic(note, sources) for note in notes),
         source_line=_source_line(file, line, sources),
     )

@@ -6,6 +6,7 @@ namespace offload {
 
 void registerOffloadPasses() {
   registerTileParallelPass();
+  registerCheckInputPass();
   registerFinishKernelsPass();
   registerGpuToHostPass();
   registerHostToLLVMPass();

@@ -5,6 +5,7 @@ namespace offload {
 
 /// Enters the passes below into MLIR's registry, so that textual pipelines can name them. Call once.
 ///
+///   offload-check-input        builtin.module  refuses programs that no later step can take
 ///   offload-tile-parallel      builtin.module  tiles outermost scf.parallel into blocks of threads
 ///   offload-finish-kernels     builtin.module  checks and names what became kernels
 ///   offload-gpu-to-host        gpu.module      gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
@@ -13,6 +14,7 @@ void registerOffloadPasses();
 
 // One per file; called by registerOffloadPasses.
 void registerTileParallelPass();
+void registerCheckInputPass();
 void registerFinishKernelsPass();
 void registerGpuToHostPass();
 void registerHostToLLVMPass();

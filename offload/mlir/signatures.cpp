@@ -111,6 +111,25 @@ static StringRef spaceOf(Value memory) {
   return device ? "device" : host ? "host" : "any";
 }
 
+/// Where the memory of a returned memref comes from: "device" for what gpu.alloc made, else "any" (host memory, or an
+/// argument's own).
+static StringRef spaceOfResult(func::FuncOp function, unsigned index) {
+  for (Block &block : function.getBody()) {
+    auto op = dyn_cast<func::ReturnOp>(block.getTerminator());
+    if (!op)
+      continue;
+    Value value = op.getOperand(index);
+    while (Operation *source = value.getDefiningOp()) {
+      if (isa<gpu::AllocOp>(source))
+        return "device";
+      if (!isa<ViewLikeOpInterface, memref::CastOp>(source))
+        break;
+      value = source->getOperand(0);
+    }
+  }
+  return "any";
+}
+
 /// Names that are valid and different from each other; numbered where the author gave none.
 static std::vector<std::string> uniqueNames(ArrayRef<std::string> given) {
   std::vector<std::string> names;
@@ -147,7 +166,8 @@ static std::optional<json::Object> describeFunction(func::FuncOp function) {
     arguments.push_back(std::move(*entry));
   }
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
-    std::optional<json::Object> entry = describe(type, "result" + std::to_string(i), "any");
+    std::optional<json::Object> entry =
+        describe(type, "result" + std::to_string(i), spaceOfResult(function, unsigned(i)));
     if (!entry)
       return std::nullopt;
     results.push_back(std::move(*entry));

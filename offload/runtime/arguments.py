@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from offload.artifact.meta import Argument
+from offload.runtime.device import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.native import Native
 from offload.runtime.views import View, view_of
@@ -33,8 +34,8 @@ class MemrefPacker:
     """Turns arrays into the descriptor bytes of one argument.
 
     Calling it with an array and a list returns the bytes; what has to stay alive during the call, besides the
-    array itself, is put into the list. Raises `Mismatch`. An array in plain host memory that fits exactly
-    takes the short way; everything else goes through `View`."""
+    array itself, is put into the list. Raises `Mismatch`. NumPy and device arrays that fit exactly take
+    the short ways; everything else, and every refusal, goes through `View`."""
 
     def __init__(self, argument: Argument, native: Native, space: str) -> None:
         """``space`` overrides the argument's: kernels read device memory whatever their type says. Raises
@@ -75,6 +76,18 @@ class MemrefPacker:
                 if self.rank == 1:
                     return self.pack(pointer, pointer, 0, shape[0], 1)
                 return self.pack(pointer, pointer, 0, *shape, *row_major(shape))
+        elif (
+            type(value) is DeviceArray
+            and self.short
+            and value.strides is None
+            and value.dtype == self.dtype
+            and len(value.shape) == self.rank
+            and self.space != "host"
+            and value.backend == self.native.backend()
+        ):
+            shape = value.shape
+            if all(shape[index] == size for index, size in self.fixed):
+                return self.pack(value.pointer, value.pointer, 0, *shape, *row_major(shape))
         view = view_of(value)
         keep.append(view)
         return self._pack_view(view)

@@ -80,6 +80,8 @@ class Kernel:
         )
 
     def _sizes(self, what: str, given: Any) -> tuple[int, int, int]:
+        if type(given) is int and 0 < given <= _SIZE_LIMIT:
+            return given, 1, 1
         sizes = given if isinstance(given, tuple) else (given,)
         try:
             checked = tuple(int(size.__index__()) for size in sizes if not isinstance(size, bool))
@@ -179,7 +181,7 @@ def _scalar_packer(argument: Argument) -> tuple[Callable[[Any, list[object]], by
     return lambda value, keep: pack(check(value)), size
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Launch:
     """A kernel with its grid and block (``sizes``), stream and dynamic workgroup memory, ready to call."""
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.runtime import interchange
 from offload.runtime.device import DeviceArray
 from offload.runtime.dtypes import Mismatch
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """The memory of an array. ``strides`` count bytes, None stands for row-major; ``places`` are the backends
     that can use the memory ("host" is the CPU); ``owner`` keeps it alive. ``native`` is false for foreign
     byte order, ``wait_for`` a foreign stream whose work has to be done first."""

@@ -1,0 +1,40 @@
+# make demo, make test: both set everything up first. See README.md.
+
+VENV := .venv
+PY   := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+PYTHON ?= python3
+
+# What the installed package is made from: a change reinstalls it.
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find offload targets runtime_c -type f \
+             \( -name '*.py' -o -name '*.c' -o -name '*.h' -o -name '*.def' -o -name '*.map' -o -name '*.cpp' \
+                -o -name 'CMakeLists.txt' -o -name '*.cmake' -o -name 'py.typed' \))
+
+.PHONY: demo test install system lint bench clean
+
+demo: install
+	$(VENV)/bin/python scripts/demo.py
+
+test: install
+	$(VENV)/bin/pytest tests
+
+install: $(STAMP)
+
+system:
+	sh scripts/setup_system.sh
+
+$(STAMP): $(SOURCES) scripts/setup_system.sh
+	sh scripts/setup_system.sh
+	sh scripts/setup_venv.sh $(VENV) $(PYTHON)
+	touch $@
+
+lint: install
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check ruff mypy
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+
+bench: install
+	$(VENV)/bin/python bench/build.py --save
+
+clean:
+	rm -rf $(VENV) build

@@ -1,0 +1,37 @@
+"""Settings for all tests: a cache of their own, no settings of the user's, examples built once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("offload", deadline=None, derandomize=True)
+settings.load_profile("offload")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The user's cache is neither read nor filled, and the user's choices do not change what is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("OFFLOAD_")]:
+            patch.delenv(name)
+        patch.setenv("OFFLOAD_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("PYTHONWARNINGS", "error::ResourceWarning")
+        yield
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Every example as one shared library for NVIDIA, AMD and the CPU, by name."""
+    import offload
+    from compiling import ALL_TARGETS, EXAMPLES
+
+    folder = tmp_path_factory.mktemp("examples")
+    return {
+        path.stem: offload.build(path, folder / f"{path.stem}.so", targets=ALL_TARGETS)
+        for path in sorted(EXAMPLES.glob("*.mlir"))
+    }
