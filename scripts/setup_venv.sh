@@ -8,6 +8,11 @@ python=$2
   { echo "setup: $python is $("$python" --version); offload needs Python 3.10 or later: make PYTHON=python3.11" >&2; exit 1; }
 [ -x "$venv/bin/pip" ] || "$python" -m venv "$venv"
 
-# One wheel goes in and out of the way quickly; the toolkit wheels stay as they are.
-echo "setup: building and installing offload into $venv"
-"$venv/bin/pip" install --quiet --disable-pip-version-check '.[cuda,test]'
+pip() { "$venv/bin/pip" --quiet --disable-pip-version-check "$@"; }
+
+# Without build isolation the build folder stays valid from one installation to the next: what did not change is not
+# compiled again. (A plain `pip install .` isolates, and works as well.)
+echo "setup: build tools"
+pip install 'scikit-build-core>=0.10' 'pybind11>=2.13' cmake ninja
+echo "setup: building and installing offload into $venv (the first time takes a minute or two)"
+PATH="$PWD/$venv/bin:$PATH" pip install --no-build-isolation '.[cuda,test]'

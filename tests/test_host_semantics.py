@@ -117,7 +117,7 @@ REDUCE = """
   gpu.func @{op}_{type}(%x: memref<?x{type}>, %out: memref<?x{type}>) kernel {{
     %at = func.call @place() : () -> index
     %v = memref.load %x[%at] : memref<?x{type}>
-    %r = gpu.all_reduce {op} %v {{}} : ({type}) -> {type}
+    %r = gpu.all_reduce {op} %v uniform {{}} : ({type}) -> {type}
     memref.store %r, %out[%at] : memref<?x{type}>
     gpu.return
   }}
@@ -219,7 +219,7 @@ def test_all_reduce_with_an_operation_of_the_author() -> None:
       gpu.func @largest_magnitude(%x: memref<?xf32>, %out: memref<?xf32>) kernel {
         %at = func.call @place() : () -> index
         %v = memref.load %x[%at] : memref<?xf32>
-        %r = gpu.all_reduce %v {
+        %r = gpu.all_reduce %v uniform {
         ^bb0(%a: f32, %b: f32):
           %m = math.absf %a : f32
           %n = math.absf %b : f32

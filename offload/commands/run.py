@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import sys
 
 from offload.api import load
@@ -29,8 +30,12 @@ def run(options: argparse.Namespace) -> int:
     function = library.functions[options.entry]
     if function.signature.args:
         raise OffloadError(f"{options.entry}() takes arguments; 'offload run' calls functions without any")
-    result = function()
     sys.stdout.flush()
+    try:
+        result = function()
+    finally:
+        # The program prints through C's buffer, which would otherwise come out last.
+        ctypes.CDLL(None).fflush(None)
     if result is not None:
         print(result)
     return 0

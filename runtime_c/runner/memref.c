@@ -139,7 +139,7 @@ static void print_memref(const char *kind, struct memref memref, const struct el
     fputc('[', stdout);
   print_elements(stdout, memref, 0, memref.descriptor->offset, element);
   fputs(memref.rank == 0 ? "]\n" : "\n", stdout);
-  /* What a kernel prints, and Python, have buffers of their own: keep the order. */
+  /* Python and C++ have buffers of their own: keep the order. */
   fflush(stdout);
   funlockfile(stdout);
 }
@@ -148,6 +148,8 @@ static void print_unranked_shape(int64_t rank, const struct descriptor *descript
   flockfile(stdout);
   fputs("Unranked Memref ", stdout);
   print_shape(stdout, memref_of(rank, descriptor));
+  fputc('\n', stdout);
+  fflush(stdout);
   funlockfile(stdout);
 }
 

@@ -1,0 +1,221 @@
+"""``offload run``: prints, results, kernels, entries, errors; and its print functions against those of mlir-runner."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from compiling import HERE, PROGRAMS, command, tool
+
+GOLDEN = HERE / "golden" / "prints.txt"
+PRINTS = PROGRAMS / "prints.mlir"
+SCALARS = """
+func.func private @printI64(i64)
+func.func private @printNewline()
+func.func private @rtclock() -> f64
+func.func private @nanoTime() -> i64 attributes {llvm.emit_c_interface}
+func.func @main() -> i32 {
+  %number = arith.constant 7 : i64
+  %result = arith.constant 42 : i32
+  call @printI64(%number) : (i64) -> ()
+  call @printNewline() : () -> ()
+  return %result : i32
+}
+func.func @unfinished_line() -> i32 {
+  %number = arith.constant 7 : i64
+  %result = arith.constant 42 : i32
+  call @printI64(%number) : (i64) -> ()
+  return %result : i32
+}
+func.func @pair() -> (f32, i64) {
+  %a = arith.constant 1.5 : f32
+  %b = arith.constant 3 : i64
+  return %a, %b : f32, i64
+}
+func.func @clocks() -> (i1, i1) {
+  %seconds = call @rtclock() : () -> f64
+  %nanoseconds = call @nanoTime() : () -> i64
+  %later = call @rtclock() : () -> f64
+  %much_later = call @nanoTime() : () -> i64
+  %a = arith.cmpf ole, %seconds, %later : f64
+  %b = arith.cmpi sle, %nanoseconds, %much_later : i64
+  return %a, %b : i1, i1
+}
+func.func @with_arguments(%a: i32) { return }
+"""
+VECTORS = """
+func.func @main() {
+  %v = arith.constant dense<[[1.0, 2.5], [-3.0, 4.0e10]]> : vector<2x2xf32>
+  %h = arith.constant dense<[0.333, 2.0]> : vector<2xf16>
+  %i = arith.constant dense<[1, -2, 3]> : vector<3xi64>
+  vector.print %v : vector<2x2xf32>
+  vector.print %h : vector<2xf16>
+  vector.print %i : vector<3xi64>
+  vector.print str "hello\\n"
+  return
+}
+"""
+EMPTY = """
+func.func private @printMemrefF32(memref<*xf32>) attributes {llvm.emit_c_interface}
+func.func @main() {
+  %n = arith.constant 0 : index
+  %x = memref.alloc(%n) : memref<2x?xf32>
+  %u = memref.cast %x : memref<2x?xf32> to memref<*xf32>
+  call @printMemrefF32(%u) : (memref<*xf32>) -> ()
+  memref.dealloc %x : memref<2x?xf32>
+  return
+}
+"""
+KERNEL = """
+func.func private @printMemrefI32(memref<*xi32>) attributes {llvm.emit_c_interface}
+func.func @main() {
+  %one = arith.constant 1 : index
+  %four = arith.constant 4 : index
+  %zero = arith.constant 0 : i32
+  %x = memref.alloc() : memref<2x4xi32>
+  linalg.fill ins(%zero : i32) outs(%x : memref<2x4xi32>)
+  %u = memref.cast %x : memref<2x4xi32> to memref<*xi32>
+  gpu.host_register %u : memref<*xi32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
+             threads(%tx, %ty, %tz) in (%sx = %four, %sy = %one, %sz = %one) {
+    %i = arith.index_cast %tx : index to i32
+    memref.store %i, %x[%one, %tx] : memref<2x4xi32>
+    gpu.terminator
+  }
+  call @printMemrefI32(%u) : (memref<*xi32>) -> ()
+  gpu.host_unregister %u : memref<*xi32>
+  memref.dealloc %x : memref<2x4xi32>
+  return
+}
+"""
+
+
+def run(folder: Path, program: str | Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program for the CPU, with output through a pipe and buffered, as a shell would have it."""
+    if isinstance(program, str):
+        path = folder / "program.mlir"
+        path.write_text(program)
+    else:
+        path = program
+    return command("run", path, *arguments, cwd=folder, without=["PYTHONUNBUFFERED"])
+
+
+def output(folder: Path, program: str | Path, *arguments: str) -> str:
+    done = run(folder, program, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def without_addresses(text: str) -> str:
+    return re.sub("0x[0-9a-f]+", "0x...", text)
+
+
+# Prints.
+
+
+def test_prints_what_mlir_runner_prints(tmp_path: Path) -> None:
+    done = run(tmp_path, PRINTS)
+    assert done.returncode == 0
+    assert without_addresses(done.stdout) == GOLDEN.read_text(errors="replace")
+    *differences, flops = done.stderr.splitlines()
+    assert "0.1 != 0.2 offset = 9" in differences
+    assert flops == "0.000000 GFLOPS"
+
+
+def test_expected_output_is_that_of_mlir_runner(tmp_path: Path) -> None:
+    found = shutil.which("mlir-runner-22")
+    folder = Path(found).resolve().parent.parent / "lib" if found else None
+    if folder is None or not (folder / "libmlir_runner_utils.so").exists():
+        pytest.skip("mlir-runner-22 and its runner-utils are not installed")
+    passes = (
+        "convert-vector-to-scf expand-strided-metadata convert-scf-to-cf convert-vector-to-llvm "
+        "finalize-memref-to-llvm convert-func-to-llvm convert-arith-to-llvm convert-cf-to-llvm "
+        "reconcile-unrealized-casts"
+    )
+    lowered = tmp_path / "lowered.mlir"
+    tool("mlir-opt", PRINTS, *[f"--{name}" for name in passes.split()], "-o", lowered)
+    libraries = ",".join(
+        str(folder / f"libmlir_{name}_utils.so") for name in ("runner", "c_runner", "float16")
+    )
+    done = subprocess.run(
+        ["mlir-runner-22", lowered, "-e", "main", "--entry-point-result=void", f"--shared-libs={libraries}"],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert without_addresses(done.stdout.decode(errors="replace")) == GOLDEN.read_text(errors="replace")
+    assert run(tmp_path, PRINTS).stderr == done.stderr.decode(errors="replace")
+
+
+def test_prints_vectors(tmp_path: Path) -> None:
+    expected = "( ( 1, 2.5 ), ( -3, 4e+10 ) )\n( 0.333008, 2 )\n( 1, -2, 3 )\nhello\n"
+    assert output(tmp_path, VECTORS) == expected
+
+
+def test_prints_nothing_of_an_empty_memref(tmp_path: Path) -> None:
+    assert output(tmp_path, EMPTY).splitlines()[1:] == ["[[], ", " []]"]
+
+
+def test_prints_what_a_kernel_wrote(tmp_path: Path) -> None:
+    header, *rows = output(tmp_path, KERNEL, "--backend", "host").splitlines()
+    assert without_addresses(header) == (
+        "Unranked Memref base@ = 0x... rank = 2 offset = 0 sizes = [2, 4] strides = [4, 1] data = "
+    )
+    assert rows == ["[[0,   0,   0,   0], ", " [0,   1,   2,   3]]"]
+
+
+# Results and entries.
+
+
+def test_result_of_main_comes_after_its_prints(tmp_path: Path) -> None:
+    assert output(tmp_path, SCALARS) == "7\n42\n"
+
+
+def test_result_comes_after_an_unfinished_line(tmp_path: Path) -> None:
+    assert output(tmp_path, SCALARS, "--entry", "unfinished_line") == "742\n"
+
+
+def test_entry_is_chosen(tmp_path: Path) -> None:
+    assert output(tmp_path, SCALARS, "--entry", "pair") == "(1.5, 3)\n"
+
+
+def test_clocks_go_forward(tmp_path: Path) -> None:
+    assert output(tmp_path, SCALARS, "--entry", "clocks") == "(True, True)\n"
+
+
+def test_missing_entry_lists_the_functions(tmp_path: Path) -> None:
+    done = run(tmp_path, SCALARS, "--entry", "start")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no function 'start'" in done.stderr
+    assert "main, unfinished_line, pair, clocks, with_arguments" in done.stderr
+
+
+def test_entry_with_arguments_is_refused(tmp_path: Path) -> None:
+    done = run(tmp_path, SCALARS, "--entry", "with_arguments")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "with_arguments() takes arguments" in done.stderr
+
+
+# Errors.
+
+
+def test_no_image_for_the_backend(tmp_path: Path) -> None:
+    done = run(tmp_path, KERNEL, "--target", "nvvm:sm_90,format=isa", "--backend", "host")
+    assert done.returncode == 1
+    assert "No image" in done.stderr
+
+
+def test_undefined_function_is_named(tmp_path: Path) -> None:
+    calls = "func.func private @elsewhere()\nfunc.func @main() { call @elsewhere() : () -> () return }\n"
+    done = run(tmp_path, calls)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "elsewhere" in done.stderr
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    done = command("run", "absent.mlir", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "absent.mlir" in done.stderr
