@@ -93,7 +93,7 @@ def main() -> int:
         print(f"{case.example}: {output.stat().st_size:,} bytes, built in {build_time:.2f} s")
         for image in artifact.read(output).images:
             print(f"    image     {image.target:<6} {image.chip:<10} {image.module:<22} {len(image.data):>8,} bytes")
-        print(f"    function  {(library.functions[case.function].__doc__ or "").splitlines()[0]}")
+        print(f"    function  {library.functions[case.function].__doc__.splitlines()[0]}")
         verdict = "equals NumPy" if right else "DIFFERS FROM NUMPY"
         print(f"    result    {verdict} on backend {library.backend}, {run_time * 1e3:.3f} ms a call")
     print("\nall right" if all_right else "\nsomething is wrong")

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-
 from typing import TYPE_CHECKING
 
 from offload.api import make_request
@@ -42,7 +41,8 @@ def build(options: argparse.Namespace) -> int:
         print("\n".join(STAGES))
         return 0
     if options.emit is not None and options.emit not in STAGES:
-        print(f"offload build: unknown stage {options.emit!r}; stages are: {', '.join(STAGES)}", file=sys.stderr)
+        known = ", ".join(STAGES)
+        print(f"offload build: unknown stage {options.emit!r}; stages are: {known}", file=sys.stderr)
         return 2
     output = _output(options)
     request = request_from(options)

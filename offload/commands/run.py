@@ -20,7 +20,8 @@ def run(options: argparse.Namespace) -> int:
 
     request = request_from(options)
     # The print functions of MLIR's runner: declared by the program, defined here.
-    request = dataclasses.replace(request, objects=(*request.objects, package_file("lib/liboffload_runner.a")))
+    prints = package_file("lib/liboffload_runner.a")
+    request = dataclasses.replace(request, objects=(*request.objects, prints))
     library = load(cached_build(request))
     if options.backend:
         library.use(options.backend)

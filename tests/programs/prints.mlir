@@ -29,7 +29,7 @@ func.func private @printNewline()
 func.func private @printOpen()
 func.func private @printClose()
 func.func private @printComma()
-memref.global "private" constant @i8 : memref<2x3xi8> = dense<[[1, -2, 65], [127, -128, 10]]>
+memref.global "private" constant @i8 : memref<2x3xi8> = dense<[[65, 66, 67], [33, 97, 126]]>
 memref.global "private" constant @i16 : memref<2xi16> = dense<[-32768, 7]>
 memref.global "private" constant @i32 : memref<1x1x3xi32> = dense<[[[-1, 7, 8]]]>
 memref.global "private" constant @i64 : memref<2x2x2xi64> = dense<[[[-1, 7], [8, 9]], [[1, 2], [3, 4]]]>
@@ -43,7 +43,7 @@ memref.global "private" constant @z : memref<f32> = dense<4.25>
 memref.global "private" constant @c32 : memref<2x1xcomplex<f32>> = dense<[[(1.0, -2.0)], [(0.1, 0x7F800000)]]>
 memref.global "private" constant @c64 : memref<2xcomplex<f64>> = dense<[(1.0, -2.0), (0.1, 1.0e99)]>
 memref.global "private" constant @c32b : memref<2x1xcomplex<f32>> = dense<[[(1.0, -2.5)], [(0.1, 0x7F800000)]]>
-memref.global "private" constant @i8b : memref<2x3xi8> = dense<[[1, -2, 65], [126, -128, 11]]>
+memref.global "private" constant @i8b : memref<2x3xi8> = dense<[[65, 66, 68], [33, 97, 126]]>
 memref.global "private" constant @bf16b : memref<8xbf16> = dense<[1.5, 0.0, 1.0e-40, 3.0e37, 0x7F80, 0xFF80, 0x7FC0, 0.333]>
 func.func @main() {
   %i8 = memref.get_global @i8 : memref<2x3xi8>
