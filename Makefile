@@ -31,7 +31,7 @@ $(STAMP): $(SOURCES) scripts/setup_system.sh
 lint: install
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check ruff mypy
 	$(VENV)/bin/ruff check .
-	$(VENV)/bin/mypy
+	cd / && $(CURDIR)/$(VENV)/bin/mypy --config-file $(CURDIR)/pyproject.toml -p offload
 
 bench: install
 	$(VENV)/bin/python bench/build.py --save

@@ -44,7 +44,7 @@ def build(
     return target_path
 
 
-def compile(  # noqa: A001 - the design's name for it
+def compile(
     source: PathLike,
     *,
     targets: Iterable[str | Target] = (),

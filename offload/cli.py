@@ -87,7 +87,9 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-O", type=int, default=3, choices=range(4), dest="opt", help="level of the host code")
     parser.add_argument("--link", action="append", default=[], metavar="FILE.bc", help="bitcode for the device code")
     parser.add_argument("--object", action="append", default=[], metavar="FILE.o", help="object file for the host code")
-    parser.add_argument("--runtime", choices=("static", "shared"), default="static", help="mgpu runtime: inside, or libmgpu.so")
+    parser.add_argument(
+        "--runtime", choices=("static", "shared"), default="static", help="mgpu runtime: inside, or libmgpu.so"
+    )
     parser.add_argument("--verify-each", action="store_true", help="verify the IR after every pass")
 
 

@@ -42,25 +42,24 @@ def cases() -> list[Case]:
     image = random(1001, 777)
     values = random(1_000_003)
     starts = np.arange(0, values.size, 256)
+    sums = np.zeros(starts.size, np.float32)
     data, weights, bias = random(301, 203), random(203, 107), random(107)
+    linear = np.zeros((301, 107), np.float32)
     table = random(333, 555)
     return [
         Case("saxpy", "saxpy", [np.float32(2), x, y], 2, 2 * x + y, 1e-6),
         Case("transpose", "transpose", [image, np.zeros(image.T.shape, np.float32)], 1, image.T, 0),
-        Case("reduce", "block_sums", [values, np.zeros(starts.size, np.float32)], 1, np.add.reduceat(values, starts), 1e-4),
-        Case("linear", "linear_relu", [data, weights, bias, np.zeros((301, 107), np.float32)], 3,
-             np.maximum(data @ weights + bias, 0), 1e-4),
+        Case("reduce", "block_sums", [values, sums], 1, np.add.reduceat(values, starts), 1e-4),
+        Case("linear", "linear_relu", [data, weights, bias, linear], 3, np.maximum(data @ weights + bias, 0), 1e-4),
         Case("scale", "scale", [np.float32(3), table], 1, 3 * table, 1e-6),
-    ]  # fmt: skip
+    ]
 
 
 def run(library: Any, case: Case) -> tuple[bool, float]:
     """Calls the function on the library's best backend; returns whether it agrees with NumPy, and the best time."""
     on_host = library.backend == "host"
-    arguments = [
-        library.device.array(argument) if isinstance(argument, np.ndarray) and not on_host else argument
-        for argument in (np.copy(argument) if isinstance(argument, np.ndarray) else argument for argument in case.arguments)
-    ]
+    place = np.copy if on_host else library.device.array
+    arguments = [place(argument) if isinstance(argument, np.ndarray) else argument for argument in case.arguments]
     function: Callable[..., None] = getattr(library, case.function)
     function(*arguments)
     result = arguments[case.written]

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from offload.errors import TargetError
 from offload.targets.tools import Found
+
+from offload.errors import TargetError
 
 if TYPE_CHECKING:
     from offload.targets.native import LLVMModule, MachineOptions, Module, Native

@@ -7,11 +7,14 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+from offload.targets.base import Device, Image, Target, Work
 
 from offload.errors import OffloadError, TargetError
-from offload.targets.base import Device, Image, Target, Work
-from offload.targets.native import LLVMModule, MachineOptions, Native
+
+if TYPE_CHECKING:
+    from offload.targets.native import LLVMModule, MachineOptions, Native
 
 _LEVELS = {
     "x86_64": ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
@@ -36,7 +39,7 @@ class HostTarget(Target):
         try:
             return _LEVELS[platform.machine()]
         except KeyError:
-            raise TargetError(f"target host does not know this machine's architecture, {platform.machine()}") from None
+            raise TargetError(f"target host does not know this machine's architecture: {platform.machine()}") from None
 
     def check_chip(self) -> None:
         # Other names are LLVM's to judge, which is not loaded here: see machine().
@@ -64,7 +67,7 @@ class HostTarget(Target):
         chip = self.image_chip(native)
         if not native.is_known_processor(self.triple(), chip):
             known = ", ".join(self.chips())
-            raise TargetError(f"unknown chip {chip!r} for target host; there are: {known}, native, or a processor of LLVM")
+            raise TargetError(f"unknown chip {chip!r} for target host; there are: {known}, native, LLVM's processors")
         return native.MachineOptions(self.triple(), chip, self.features, self.O, self.fast)
 
     def prepare(self, work: Work, code: LLVMModule) -> None:
@@ -75,9 +78,11 @@ class HostTarget(Target):
         source, result = work.folder / "kernels.o", work.folder / "kernels.so"
         source.write_bytes(code.emit(assembly=False))
         work.native.link_elf(
-            ["-shared", "-z", "now", "-z", "noexecstack", "--no-undefined", "--build-id=none", "--as-needed", "--gc-sections"]
-            + ["--hash-style=gnu", "-soname", f"{work.module_name}.host", str(source), *system_libraries()]
-            + ["-o", str(result)]
+            [
+                *("-shared", "-z", "now", "-z", "noexecstack", "--no-undefined", "--build-id=none"),
+                *("--hash-style=gnu", "--gc-sections", "-soname", f"{work.module_name}.host", str(source)),
+                *("--as-needed", *system_libraries(), "-o", str(result)),
+            ]
         )
         return Image(result.read_bytes())
 
@@ -92,5 +97,5 @@ def system_libraries() -> list[str]:
         if name.startswith(("libc.so.", "libm.so.", "libc.musl-")):
             found[name] = path
     if not any(name.startswith("libc.") for name in found):
-        raise OffloadError("the C library of this process is not among its mapped files; static Python is not supported")
+        raise OffloadError("this process has no C library mapped: static Python is not supported")
     return sorted(found.values())

@@ -7,17 +7,28 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+from offload.targets.base import Device, Image, Target, Work
+from offload.targets.tools import (
+    Found,
+    SearchStep,
+    from_environment,
+    from_folder,
+    from_path,
+    from_site_packages,
+    run_tool,
+    search,
+)
 
 from offload.errors import TargetError
-from offload.targets.base import Device, Image, Target, Work
-from offload.targets.native import LLVMModule, MachineOptions, Native
-from offload.targets.tools import Found, SearchStep, from_environment, from_folder, from_path, from_site_packages
-from offload.targets.tools import run_tool, search
+
+if TYPE_CHECKING:
+    from offload.targets.native import LLVMModule, MachineOptions, Native
 
 # What LLVM 22 generates code for (a test compares); ptxas 13 begins at sm_75.
 CHIPS = (
-    *("sm_50 sm_52 sm_53 sm_60 sm_61 sm_62 sm_70 sm_72 sm_75 sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_90a".split()),
+    *(f"sm_{number}" for number in (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, "90a")),
     *(f"sm_{number}{variant}" for number in (100, 101, 103, 110, 120, 121) for variant in ("", "a", "f")),
 )
 
@@ -88,7 +99,7 @@ class NvvmTarget(Target):
         return f"#nvvm.target<{', '.join(words)}>"
 
     def pipeline(self) -> str:
-        redux = "true" if int(re.sub(r"\D", "", self.chip)) >= 80 else "false"
+        redux = "true" if self._number() >= 80 else "false"
         return (
             "convert-nvgpu-to-nvvm,"
             "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
@@ -97,7 +108,14 @@ class NvvmTarget(Target):
         )
 
     def machine(self, native: Native) -> MachineOptions:
-        return native.MachineOptions(self.triple(), self.chip, self.features, self.O, self.fast)
+        features = self.features
+        if "+ptx" not in features and self._number() < 70:
+            # By default LLVM writes the first PTX that knows the chip; shuffles came later than these, and it aborts.
+            features = ",".join(word for word in (features, "+ptx60") if word)
+        return native.MachineOptions(self.triple(), self.chip, features, self.O, self.fast)
+
+    def _number(self) -> int:
+        return int(re.sub(r"\D", "", self.chip))
 
     def prepare(self, work: Work, code: LLVMModule) -> None:
         if any(name.startswith("__nv_") for name in code.undefined_functions()):
@@ -105,8 +123,6 @@ class NvvmTarget(Target):
         code.add_module_flag("nvvm-reflect-ftz", int(self.ftz))
         if self.ftz:
             code.add_function_attribute("denormal-fp-math-f32", "preserve-sign")
-        if self.fast:
-            code.add_function_attribute("unsafe-fp-math", "true")
 
     def assemble(self, work: Work) -> Image:
         tool = self._ptxas().need()

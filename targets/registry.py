@@ -8,8 +8,9 @@ import functools
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 
-from offload.errors import TargetError
 from offload.targets.base import Target
+
+from offload.errors import TargetError
 
 GROUP = "offload.targets"
 

@@ -6,19 +6,23 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from offload.errors import CompileError, TargetError
 from offload.targets.base import Device, Image, Target, Work
-from offload.targets.native import LLVMModule, MachineOptions, Native
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, search
 
+from offload.errors import CompileError, TargetError
+
+if TYPE_CHECKING:
+    from offload.targets.native import LLVMModule, MachineOptions, Native
+
 # What LLVM 22 generates code for (a test compares), without processors that HIP does not run on.
-CHIPS = tuple(
-    "gfx900 gfx902 gfx904 gfx906 gfx908 gfx909 gfx90a gfx90c gfx942 gfx950 "
-    "gfx1010 gfx1011 gfx1012 gfx1013 gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 "
-    "gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 gfx1200 gfx1201 gfx1250 gfx1251 "
-    "gfx9-generic gfx9-4-generic gfx10-1-generic gfx10-3-generic gfx11-generic gfx12-generic".split()
+CHIPS = (
+    *(f"gfx{number}" for number in (900, 902, 904, 906, 908, 909, "90a", "90c", 942, 950)),
+    *(f"gfx{number}" for number in (1010, 1011, 1012, 1013, 1030, 1031, 1032, 1033, 1034, 1035, 1036)),
+    *(f"gfx{number}" for number in (1100, 1101, 1102, 1103, 1150, 1151, 1152, 1153)),
+    *(f"gfx{number}" for number in (1200, 1201, 1250, 1251)),
+    *(f"gfx{family}-generic" for family in ("9", "9-4", "10-1", "10-3", "11", "12")),
 )
 
 _BITCODE: tuple[SearchStep, ...] = (
@@ -27,7 +31,8 @@ _BITCODE: tuple[SearchStep, ...] = (
     from_folder("/usr/lib/x86_64-linux-gnu"),
     from_folder("/usr/lib/aarch64-linux-gnu"),
 )
-_CODE_OBJECT_VERSION = 500
+# LLVM's default; generic chips exist since the next one only, and LLVM aborts without it.
+_CODE_OBJECT_VERSION, _CODE_OBJECT_VERSION_OF_GENERIC = 500, 600
 _CONSTANT_SPACE = 4
 
 
@@ -80,13 +85,16 @@ class RocdlTarget(Target):
 
     def attribute(self) -> str:
         flags = [word for word in ("fast", "daz") if getattr(self, word)]
-        words = [f"O = {self.O}", f'chip = "{self.chip}"', f'abi = "{_CODE_OBJECT_VERSION}"']
+        words = [f"O = {self.O}", f'chip = "{self.chip}"', f'abi = "{self._code_object_version()}"']
         features = self._features()
         if features:
             words.append(f'features = "{features}"')
         if flags:
             words.append("flags = {" + ", ".join(f'"{flag}"' for flag in flags) + "}")
         return f"#rocdl.target<{', '.join(words)}>"
+
+    def _code_object_version(self) -> int:
+        return _CODE_OBJECT_VERSION_OF_GENERIC if self.chip.endswith("-generic") else _CODE_OBJECT_VERSION
 
     def _wave64(self) -> bool:
         return self.wave64 or self.chip.startswith("gfx9")
@@ -130,10 +138,8 @@ class RocdlTarget(Target):
         ):
             code.define_constant(name, 8, int(value), _CONSTANT_SPACE)
         code.define_constant("__oclc_ISA_version", 32, _isa_version(self.chip), _CONSTANT_SPACE)
-        code.define_constant("__oclc_ABI_version", 32, _CODE_OBJECT_VERSION, _CONSTANT_SPACE)
-        code.add_module_flag("amdhsa_code_object_version", _CODE_OBJECT_VERSION)
-        if self.fast:
-            code.add_function_attribute("unsafe-fp-math", "true")
+        code.define_constant("__oclc_ABI_version", 32, self._code_object_version(), _CONSTANT_SPACE)
+        code.add_module_flag("amdhsa_code_object_version", self._code_object_version())
         if self.daz:
             code.add_function_attribute("denormal-fp-math-f32", "preserve-sign")
         code.internalize(list(work.kernels))

@@ -27,8 +27,9 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every example as one shared library for NVIDIA, AMD and the CPU, by name."""
-    import offload
     from compiling import ALL_TARGETS, EXAMPLES
+
+    import offload
 
     folder = tmp_path_factory.mktemp("examples")
     return {

@@ -47,9 +47,9 @@ def _print(found: Artifact) -> None:
     print("images:")
     for image, info in zip(found.images, metadata.images, strict=True):
         print(f"  {image.module:<24} {image.target:<6} {image.chip:<12} {image.format:<8} {len(image.data):>9,} bytes")
-        for kernel, values in sorted(info.resources.items()):
-            used = ", ".join(f"{name} {value}" for name, value in values.items())
-            print(f"      {kernel}: {used}")
+        for name, values in sorted(info.resources.items()):
+            used = ", ".join(f"{what} {value}" for what, value in values.items())
+            print(f"      {name}: {used}")
 
 
 def _disassemble(image: Image) -> str:

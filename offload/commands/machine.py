@@ -7,6 +7,7 @@ import dataclasses
 import json
 import platform
 from dataclasses import dataclass
+from typing import Any
 
 from offload._version import __version__
 from offload.errors import OffloadError
@@ -28,7 +29,7 @@ def targets(options: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(name: str, cls: type[Target]) -> dict[str, object]:
+def _describe(name: str, cls: type[Target]) -> dict[str, Any]:
     return {
         "name": name,
         "backend": cls.backend,

@@ -47,7 +47,7 @@ class DeviceBuild:
 
 def device_builds(request: BuildRequest, module: Any, scratch: tempfile.TemporaryDirectory[str]) -> list[DeviceBuild]:
     """One build per module and target; nothing is compiled yet."""
-    builds = []
+    builds: list[DeviceBuild] = []
     for name in module.device_modules():
         kernels = tuple(module.kernels_of(name))
         for number, target in enumerate(request.targets):

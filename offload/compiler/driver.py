@@ -28,7 +28,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Emitted:
-    """The output of one stage; ``label`` is ``module.target.chip`` for device stages, ``host`` or the program's name."""
+    """The output of one stage; ``label`` is ``module.target.chip``, ``host`` or the program's name."""
 
     stage: str
     label: str

@@ -46,6 +46,8 @@ def link(
         # nodelete: threads of the runtime's pool run in this library until the process ends.
         *("-shared", "-z", "now", "-z", "noexecstack", "-z", "nodelete"),
         *("--no-undefined", "--build-id=none", "--hash-style=gnu"),
+        # A program's function may have the name of one of libc's (sync, read): its own callers mean this one.
+        "-Bsymbolic",
         *("-soname", name, f"--version-script={script}", str(host), str(container), *map(str, extra), *mgpu),
         *("--as-needed", *system_libraries(), "-o", str(result)),
     ]
@@ -62,7 +64,7 @@ def link(
 def _explain(message: str) -> str:
     if "undefined symbol" in message:
         return (
-            f"{message.rstrip()}\n  the program calls functions that nothing defines; define them in one of the sources, "
-            "or pass the object file that has them"
+            f"{message.rstrip()}\n  the program calls functions that nothing defines; define them in one of the "
+            "sources, or pass the object file that has them (--object)"
         )
     return message

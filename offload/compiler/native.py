@@ -36,10 +36,7 @@ def failures(sources: Sequence[Source], doing: str) -> Iterator[None]:
         message, diagnostics = error.args
         found = [_diagnostic(item, sources) for item in diagnostics]
         found.sort(key=lambda item: item.severity != "error")
-        if found:
-            text = "\n".join(item.render() for item in found)
-        else:
-            text = f"{doing}: {message}"
+        text = "\n".join(item.render() for item in found) or f"{doing}: {message}"
         raise CompileError(text, tuple(found)) from error
 
 

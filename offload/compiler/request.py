@@ -55,4 +55,4 @@ class BuildRequest:
         for target in self.targets:
             other = seen.setdefault((target.name, target.chip), target)
             if other is not target:
-                raise OffloadError(f"two targets for one chip: {other} and {target}; an artifact holds one image of each")
+                raise OffloadError(f"two targets for one chip, {other} and {target}: a library holds one image of each")

@@ -10,6 +10,8 @@
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Operator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/IRReader/IRReader.h"
@@ -74,8 +76,6 @@ static void refuseUnlowered(Session &session, mlir::Operation *root) {
       op->emitError("a value of type ") << op->getOperandTypes() << " could not be lowered to " << op->getResultTypes();
     else if (dialect != "llvm" && dialect != "nvvm" && dialect != "rocdl")
       op->emitError("'") << op->getName() << "' could not be lowered for this target";
-    else
-      return;
   });
   std::vector<Diagnostic> found = session.takeDiagnostics();
   for (const Diagnostic &diagnostic : found)
@@ -175,7 +175,23 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels) {
     throw Failure(error, {});
 }
 
+/// What `fast` allows: reassociation, approximations, fused operations; NaN and infinity keep their meaning.
+static void allowFastMath(llvm::Module &module) {
+  FastMathFlags flags;
+  flags.setAllowReassoc();
+  flags.setAllowReciprocal();
+  flags.setAllowContract();
+  flags.setApproxFunc();
+  flags.setNoSignedZeros();
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (isa<FPMathOperator>(instruction))
+        instruction.setFastMathFlags(flags | instruction.getFastMathFlags());
+}
+
 void LLVMModule::optimize() {
+  if (options.fastMath)
+    allowFastMath(*module);
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
   PassBuilder builder(machine.get(), tuning);
