@@ -72,6 +72,15 @@ def load(path: PathLike) -> Library:
     return load_library(path)
 
 
+def use(backend: str | None) -> None:
+    """Fixes the backend ("cuda", "hip" or "host") of all libraries, loaded and to come; None lets each choose again.
+
+    Raises DeviceError where the backend is unknown or has no device here."""
+    from offload.runtime import use as use_backend
+
+    use_backend(backend)
+
+
 def make_request(
     sources: Sequence[Source],
     targets: Iterable[str | Target] = (),

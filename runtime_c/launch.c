@@ -94,9 +94,13 @@ void mgpuKernelLaunch(mgpuKernelSlot *slot, intptr_t gridX, intptr_t gridY, intp
   if (!kernel)
     return;
   struct mgpu_launch launch = {.params = params};
-  if (!take(launch.grid, gridX, gridY, gridZ, 1))
+  if (!take(launch.grid, gridX, gridY, gridZ, 0))
     bad_size(kernel, "grid", gridX, gridY, gridZ);
-  else if (!take(launch.block, blockX, blockY, blockZ, 1))
+  else if (gridX == 0 || gridY == 0 || gridZ == 0) {
+    /* Empty arrays make empty grids. The drivers refuse them; a loop over nothing is nothing. */
+    if (wait)
+      mgpuStreamSynchronize(stream);
+  } else if (!take(launch.block, blockX, blockY, blockZ, 1))
     bad_size(kernel, "block", blockX, blockY, blockZ);
   else if (!take(launch.cluster, clusterX, clusterY, clusterZ, 0))
     bad_size(kernel, "cluster", clusterX, clusterY, clusterZ);

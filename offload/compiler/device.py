@@ -37,6 +37,14 @@ class DeviceBuild:
                 self._results[name] = stage.run(work, before)
         return self._results[name]
 
+    def translate(self) -> None:
+        """Runs the stages that work on MLIR, in the session's context: :meth:`image` may then run in any thread.
+
+        A target whose LLVM stage gives something else than LLVM IR is compiled to the end here.
+        """
+        if not isinstance(self.stage("llvm"), native().LLVMModule):
+            self.image()
+
     def image(self) -> Image:
         """The image in the target's format."""
         result = self.stage(FINAL_STAGE[self.target.format])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,15 +96,8 @@ class Program:
     def finish(self) -> bytes:
         """The shared library of a program whose kernels are made."""
         signatures = json.loads(self.module.signatures())
-        images: list[artifact.Image] = []
-        infos: list[dict[str, Any]] = []
-        for build in self._device_builds():
-            self._progress(f"compiling {build.name} for {build.target}")
-            image = build.image()
-            images.append(_container_image(build, image))
-            infos.append(_image_info(build, image))
-        self._progress("compiling host code")
-        code = self._host_code().emit(assembly=False)
+        builds = self._device_builds()
+        images, code = self._compile(builds)
         metadata = artifact.Metadata.from_json(
             json.dumps(
                 {
@@ -111,11 +106,12 @@ class Program:
                     "runtime": self.request.runtime,
                     "functions": signatures["functions"],
                     "kernels": signatures["kernels"],
-                    "images": infos,
+                    "images": [_image_info(*pair) for pair in zip(builds, images, strict=True)],
                 }
             )
         )
-        container = artifact.container_object(images, metadata, native().host_triple().split("-")[0])
+        entries = [_container_image(*pair) for pair in zip(builds, images, strict=True)]
+        container = artifact.container_object(entries, metadata, native().host_triple().split("-")[0])
         self._progress("linking")
         return link(
             code,
@@ -126,6 +122,22 @@ class Program:
             f"{self.name}.so",
             self.request.objects,
         )
+
+    def _compile(self, builds: list[DeviceBuild]) -> tuple[list[Image], bytes]:
+        """Every image, in order, and the host's object file. The first error in that order is raised."""
+        waiting: list[Callable[[], Image]] = []
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            try:
+                for build in builds:
+                    self._progress(f"compiling {build.name} for {build.target}")
+                    build.translate()
+                    # From here on a build has an LLVM context of its own; the session's stays on this thread.
+                    waiting.append(pool.submit(build.image).result)
+                self._progress("compiling host code")
+                code: bytes = self._host_code().emit(assembly=False)
+            finally:
+                images = [image() for image in waiting]
+        return images, code
 
     def _device_builds(self) -> list[DeviceBuild]:
         return device_builds(self.request, self.module, self._scratch)

@@ -6,6 +6,7 @@ import ctypes
 import difflib
 import os
 import platform
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +22,21 @@ from offload.runtime.function import Function
 from offload.runtime.kernel import Kernel
 from offload.runtime.native import Native
 from offload.runtime.streams import Stream
+
+_libraries: weakref.WeakSet[Library] = weakref.WeakSet()
+_chosen: str | None = None
+
+
+def use(backend: str | None) -> None:
+    """Fixes the backend ("cuda", "hip" or "host") of every loaded library and of those loaded from now on; None lets
+    each choose again at its next use. OFFLOAD_BACKEND does the same for a process.
+
+    Raises `DeviceError` where a loaded library's backend is unknown or has no device here; a library loaded later
+    raises it then."""
+    global _chosen
+    for library in list(_libraries):
+        library.use(backend)
+    _chosen = backend
 
 
 def load(path: str | os.PathLike[str]) -> Library:
@@ -115,6 +131,9 @@ class Library:
         )
         self.kernels = Kernels(self.path.name, self._load_kernels(library))
         self.device = Device(self._native)
+        _libraries.add(self)
+        if _chosen is not None:
+            self.use(_chosen)
         for name, function in functions.items():
             if name not in self.__dict__ and not hasattr(Library, name):
                 self.__dict__[name] = function

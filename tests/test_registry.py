@@ -1,0 +1,115 @@
+"""The registry of targets: what comes in through entry points, from this package and from others."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from compiling import EXAMPLES, HERE, ROOT, python
+
+from offload.errors import OffloadError
+from offload.targets import Registry, Target, registry
+
+PLUGIN = HERE / "my_target_plugin"
+GROUP = "offload.targets"
+
+
+def entry(name: str, value: str) -> metadata.EntryPoint:
+    return metadata.EntryPoint(name, value, GROUP)
+
+
+HOST = entry("host", "offload.targets.host:HostTarget")
+
+
+def test_built_in_targets_come_through_entry_points() -> None:
+    assert {point.name for point in metadata.entry_points(group=GROUP)} >= {"nvvm", "rocdl", "host"}
+    assert set(registry().names()) == {point.name for point in metadata.entry_points(group=GROUP)}
+
+
+def test_each_target_says_what_it_is() -> None:
+    for name, cls in registry().all().items():
+        assert issubclass(cls, Target)
+        assert cls.name == name
+        assert cls.backend in ("cuda", "hip", "host")
+        assert cls.default_chip() in cls.chips()
+        assert set(cls.suffixes) == {"bin", "isa", "offload", "fatbin"}
+        assert str(cls()) == f"{name}:{cls.default_chip()}"
+
+
+def test_the_registry_reads_no_module_before_it_is_asked(tmp_path: Path) -> None:
+    code = "import sys, offload.targets as t; t.registry().names(); print([n for n in sys.modules if 'targets.' in n])"
+    modules = python(code, cwd=tmp_path)
+    assert "targets.nvvm" not in modules
+    assert "targets.rocdl" not in modules
+
+
+def test_a_name_twice_is_an_error() -> None:
+    with pytest.raises(OffloadError) as caught:
+        Registry([HOST, entry("host", "elsewhere:HostTarget")])
+    assert str(caught.value) == (
+        "two packages register a target named 'host': offload.targets.host:HostTarget and elsewhere:HostTarget; "
+        "uninstall one of them"
+    )
+
+
+def test_one_package_seen_twice_is_no_error() -> None:
+    assert Registry([HOST, HOST]).names() == ["host"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("gone", "no_such_module:T", "target 'gone' (no_such_module:T) cannot be loaded: No module named 'no_such_module'"),
+        (
+            "gone",
+            "offload.targets.host:Gone",
+            "target 'gone' (offload.targets.host:Gone) cannot be loaded: module 'offload.targets.host' has no attribute "
+            "'Gone'",
+        ),
+        ("odd", "offload.targets.tools:Tool", "target 'odd' (offload.targets.tools:Tool) is not a subclass of offload.targets.Target"),
+        ("other", "offload.targets.host:HostTarget", "target 'other' (offload.targets.host:HostTarget) calls itself 'host'"),
+    ],
+)
+def test_entry_points_that_lead_nowhere(name: str, value: str, message: str) -> None:
+    broken = Registry([HOST, entry(name, value)])
+    assert broken.get("host").name == "host"
+    with pytest.raises(OffloadError) as caught:
+        broken.get(name)
+    assert str(caught.value) == message
+
+
+def test_a_target_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PLUGIN))
+    more = Registry([HOST, entry("slowhost", "my_target_plugin:SlowHostTarget")])
+    assert more.names() == ["host", "slowhost"]
+    assert str(more.get("slowhost")(reason="fun")) == f"slowhost:{more.get('host').default_chip()},reason=fun"
+
+
+def test_an_installed_package_brings_a_target(tmp_path: Path) -> None:
+    """Installed as a wheel would: the module and a .dist-info folder with entry points."""
+    (tmp_path / "my_target_plugin.py").write_text((PLUGIN / "my_target_plugin.py").read_text())
+    information = tmp_path / "my_target_plugin-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: my-target-plugin\nVersion: 1.0\n")
+    declared = (PLUGIN / "pyproject.toml").read_text().split('[project.entry-points."offload.targets"]\n')[1]
+    (information / "entry_points.txt").write_text(f"[{GROUP}]\n{declared.splitlines()[0].replace(chr(34), '')}\n")
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import offload
+from offload.targets import parse_target, registry
+assert registry().names() == ["host", "nvvm", "rocdl", "slowhost"], registry().names()
+target = parse_target("slowhost,reason=fun")
+path = offload.build(sys.argv[2], sys.argv[1] + "/saxpy.so", targets=[target, "nvvm:sm_90,format=isa"])
+print([(image.target, image.chip) for image in offload.load(path).metadata.images])
+"""
+    code = code.replace("slowhost,reason", "slowhost:reason")
+    assert "[('slowhost', " in python(code, tmp_path, EXAMPLES / "saxpy.mlir", cwd=tmp_path)
+
+
+def test_built_in_entry_points_are_those_of_the_project() -> None:
+    text = (ROOT / "pyproject.toml").read_text().split('[project.entry-points."offload.targets"]')[1].split("\n\n")[0]
+    declared = {line.split(" = ")[0]: line.split('"')[1] for line in text.strip().splitlines()}
+    installed = {point.name: point.value for point in metadata.entry_points(group=GROUP)}
+    assert {name: installed[name] for name in declared} == declared
