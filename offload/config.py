@@ -9,10 +9,8 @@ VARIABLES = {
     "OFFLOAD_TARGETS": "targets to build for, separated by ';' (overrides pyproject.toml, not the command line)",
     "OFFLOAD_BACKEND": "the backend to run on: cuda, hip or host (read by the C runtime)",
     "OFFLOAD_CACHE_DIR": "folder for compiled programs; empty switches the cache off",
-    "OFFLOAD_ISOLATE": "0 compiles in this process",
-    "OFFLOAD_TRACE": "file for a trace of what ran",
-    "CUDA_HOME": "a CUDA toolkit",
-    "ROCM_PATH": "a ROCm installation, or a folder with amdgcn/bitcode",
+    "CUDA_HOME": "a CUDA toolkit; where it is set, no other is used",
+    "ROCM_PATH": "a ROCm installation, or a folder with amdgcn/bitcode; where it is set, no other is used",
     "LLVM_DIR": "lib/cmake/llvm of an LLVM 22 (at build time of offload)",
     "MLIR_DIR": "lib/cmake/mlir of an MLIR 22 (at build time of offload)",
 }

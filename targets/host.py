@@ -84,7 +84,8 @@ class HostTarget(Target):
                 *("--as-needed", *system_libraries(), "-o", str(result)),
             ]
         )
-        return Image(result.read_bytes())
+        resources = {kernel: dict(values) for kernel, values in code.host_resources()}
+        return Image(result.read_bytes(), resources)
 
 
 def system_libraries() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import re
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 
@@ -74,17 +75,19 @@ def parse_targets(specs: Iterable[str]) -> list[Target]:
 def parse_target(spec: str) -> Target:
     """A target from its spelling: ``nvvm:sm_90a,O=3,fast,ftz``.
 
-    After the name and a colon: the chip, then options, which are the fields of the target's class; a name alone sets
-    a flag. Raises TargetError that names what is wrong and what there is.
+    After the name and a colon: the chip, then options, which are the fields of the target's class; an option's name
+    alone sets a flag. Without a chip a comma follows the name (``host,O=2``). Raises TargetError that names what is wrong and what there is.
     """
-    name, _, rest = spec.strip().partition(":")
+    text = spec.strip()
+    name = re.split("[:,]", text, maxsplit=1)[0]
+    separator, rest = text[len(name) : len(name) + 1], text[len(name) + 1 :]
     cls = registry().get(name)
     fields = {option.name: option for option in dataclasses.fields(cls)}
     values: dict[str, object] = {}
     words = [word.strip() for word in rest.split(",")] if rest else []
     for position, word in enumerate(words):
         key, equals, value = word.partition("=")
-        if position == 0 and not equals and key not in fields:
+        if position == 0 and separator == ":" and not equals and key not in fields:
             values["chip"] = word
             continue
         option = fields.get(key)

@@ -45,27 +45,39 @@ class Tool:
     found_via: str
 
 
-SearchStep = tuple[str, Callable[[], "Path | None"]]
+@dataclass(frozen=True)
+class SearchStep:
+    """A place to look: ``folder_of`` gives its folder, None where there is none.
+
+    A ``decisive`` step that has a folder ends the search: who names a folder means that one, and no other.
+    """
+
+    via: str
+    folder_of: Callable[[], Path | None]
+    decisive: bool = False
 
 
 def search(what: str, relative: Sequence[str], steps: Sequence[SearchStep], remedy: str) -> Found:
     """Looks for any of the ``relative`` paths below each step's folder, in order."""
     looked: list[str] = []
-    for via, folder_of in steps:
-        folder = folder_of()
+    for step in steps:
+        folder = step.folder_of()
         if folder is None:
-            looked.append(f"{via}: not set or not there")
+            looked.append(f"{step.via}: not set or not there")
             continue
         for name in relative:
             candidate = folder / name
-            looked.append(f"{via}: {candidate}")
+            looked.append(f"{step.via}: {candidate}")
             if candidate.exists():
-                return Found(what, candidate, via, tuple(looked), remedy)
+                return Found(what, candidate, step.via, tuple(looked), remedy)
+        if step.decisive:
+            looked.append(f"nowhere else, because {step.via} is set")
+            break
     return Found(what, None, "", tuple(looked), remedy)
 
 
 def from_environment(variable: str) -> SearchStep:
-    """The folder that an environment variable names."""
+    """The folder that an environment variable names; where it is set, no other is searched."""
 
     def folder() -> Path | None:
         from offload.config import environment
@@ -73,12 +85,12 @@ def from_environment(variable: str) -> SearchStep:
         value = environment(variable)
         return Path(value) if value else None
 
-    return (variable, folder)
+    return SearchStep(variable, folder, decisive=True)
 
 
 def from_folder(path: str) -> SearchStep:
     """A fixed folder."""
-    return (path, lambda: Path(path) if Path(path).is_dir() else None)
+    return SearchStep(path, lambda: Path(path) if Path(path).is_dir() else None)
 
 
 def from_site_packages(relative: str) -> SearchStep:
@@ -91,7 +103,7 @@ def from_site_packages(relative: str) -> SearchStep:
                 return Path(root) / relative
         return None
 
-    return (f"Python package folder {relative}", folder)
+    return SearchStep(f"Python package folder {relative}", folder)
 
 
 def from_path(program: str) -> SearchStep:
@@ -101,7 +113,7 @@ def from_path(program: str) -> SearchStep:
         found = shutil.which(program)
         return Path(found).resolve().parent.parent if found else None
 
-    return (f"{program} on PATH", folder)
+    return SearchStep(f"{program} on PATH", folder)
 
 
 def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:

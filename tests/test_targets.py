@@ -133,7 +133,7 @@ def test_two_targets_for_one_chip_are_refused() -> None:
     with pytest.raises(OffloadError) as caught:
         offload.compile(EXAMPLES / "saxpy.mlir", targets=["nvvm:sm_90", "nvvm:sm_90,O=1"])
     assert str(caught.value) == (
-        "two targets for one chip: nvvm:sm_90 and nvvm:sm_90,O=1; an artifact holds one image of each"
+        "two targets for one chip, nvvm:sm_90 and nvvm:sm_90,O=1: a library holds one image of each"
     )
 
 

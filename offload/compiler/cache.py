@@ -51,7 +51,8 @@ def _key(request: BuildRequest) -> str:
         "sources": [hashlib.sha256(source.data).hexdigest() for source in request.sources],
         "targets": [_target(target) for target in request.targets],
         "opt": request.opt,
-        "link": [_content(path) for path in (*request.link, *request.objects)],
+        "link": [_content(path) for path in request.link],
+        "objects": [_content(path) for path in request.objects],
     }
     return hashlib.sha256(json.dumps(material, sort_keys=True).encode()).hexdigest()
 

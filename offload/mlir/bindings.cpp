@@ -98,6 +98,7 @@ PYBIND11_MODULE(_native, m) {
       .def("undefined_functions", &LLVMModule::undefinedFunctions)
       .def("internalize", &LLVMModule::internalize, py::arg("kept"))
       .def("lower_kernels_for_host", &LLVMModule::lowerKernelsForHost, py::arg("kernels"), NoGil())
+      .def("host_resources", &LLVMModule::hostResources)
       .def("optimize", &LLVMModule::optimize, NoGil())
       .def(
           "emit",

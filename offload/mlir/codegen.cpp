@@ -167,7 +167,7 @@ void LLVMModule::internalize(const std::vector<std::string> &kept) {
 
 void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels) {
   std::string error;
-  offload::lowerKernelsForHost(*module, kernels, error);
+  resources = offload::lowerKernelsForHost(*module, kernels, error);
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
     error = "internal error in the host target's kernel lowering: " + error;

@@ -53,8 +53,7 @@ static void eachNote(const std::string &elf, function_ref<bool(const object::ELF
   }
 }
 
-std::vector<std::pair<std::string, std::vector<std::pair<std::string, int64_t>>>>
-amdgpuResources(const std::string &elf) {
+KernelResources amdgpuResources(const std::string &elf) {
   static constexpr std::pair<const char *, const char *> fields[] = {
       {"vgpr", ".vgpr_count"},          {"agpr", ".agpr_count"},
       {"sgpr", ".sgpr_count"},          {"vgpr_spills", ".vgpr_spill_count"},
@@ -63,7 +62,7 @@ amdgpuResources(const std::string &elf) {
       {"wavefront_size", ".wavefront_size"},
       {"max_threads", ".max_flat_workgroup_size"},
   };
-  std::vector<std::pair<std::string, std::vector<std::pair<std::string, int64_t>>>> result;
+  KernelResources result;
   eachNote(elf, [&](const object::ELF64LE::Note &note) {
     if (note.getName() != "AMDGPU" || note.getType() != ELF::NT_AMDGPU_METADATA)
       return false;
@@ -76,7 +75,7 @@ amdgpuResources(const std::string &elf) {
       return true;
     for (msgpack::DocNode &kernel : kernels.getArray()) {
       msgpack::MapDocNode map = kernel.getMap();
-      std::vector<std::pair<std::string, int64_t>> values;
+      Resources values;
       for (auto [name, key] : fields) {
         msgpack::DocNode value = map[key];
         if (value.getKind() == msgpack::Type::UInt)

@@ -27,6 +27,10 @@ struct MachineOptions {
   bool fastMath = false; // allow contraction and reassociation everywhere
 };
 
+/// Resources of a kernel by name, in the order in which they are shown.
+using Resources = std::vector<std::pair<std::string, int64_t>>;
+using KernelResources = std::vector<std::pair<std::string, Resources>>;
+
 class LLVMModule {
 public:
   /// Translates a module without gpu.module operations (host), or the one gpu.module in it (device).
@@ -51,6 +55,8 @@ public:
 
   /// Turns kernels of the host target into functions that run blocks (host_abi.h). Throws Failure.
   void lowerKernelsForHost(const std::vector<std::string> &kernels);
+  /// What lowerKernelsForHost found out about the kernels.
+  const KernelResources &hostResources() const { return resources; }
 
   /// LLVM's default pipeline for the level of the options.
   void optimize();
@@ -64,6 +70,7 @@ private:
 
   std::shared_ptr<Session> session;
   MachineOptions options;
+  KernelResources resources;
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module; // after `context`
@@ -78,11 +85,10 @@ std::string hostProcessor();
 /// Runs lld's ELF linker in this process. Throws Failure with its messages.
 void linkElf(const std::vector<std::string> &arguments);
 
-/// Resources of the kernels in an AMDGPU code object: (kernel, (name, value)), from its metadata note.
-std::vector<std::pair<std::string, std::vector<std::pair<std::string, int64_t>>>>
-amdgpuResources(const std::string &elf);
+/// Resources of the kernels in an AMDGPU code object, from its metadata note.
+KernelResources amdgpuResources(const std::string &elf);
 
-// spmd.cpp
-void lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels, std::string &error);
+/// The work of LLVMModule::lowerKernelsForHost (spmd.cpp); sets `error` where it fails.
+KernelResources lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels, std::string &error);
 
 } // namespace offload

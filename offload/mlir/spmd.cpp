@@ -68,7 +68,8 @@ public:
   KernelLowering(Module &module, Function &kernel)
       : module(module), kernel(kernel), context(module.getContext()), types(context) {}
 
-  void run() {
+  /// Replaces the kernel by what host_abi.h describes; returns its resources.
+  Resources run() {
     layoutSharedMemory();
     bool suspends = usesStandIn(kBarrier) || usesStandIn(kExchange);
     Function *entry = suspends ? buildThread() : buildBlocks();
@@ -81,6 +82,7 @@ public:
     new GlobalVariable(module, types.kernel, /*isConstant=*/true, GlobalValue::ExternalLinkage, info, name + ".info");
     kernel.deleteBody();
     kernel.eraseFromParent();
+    return {{"shared_bytes", int64_t(sharedBytes)}, {"coroutine", suspends}};
   }
 
 private:
@@ -464,21 +466,23 @@ void inlineEverything(Module &module, const std::vector<std::string> &kernels) {
 
 } // namespace
 
-void lowerKernelsForHost(Module &module, const std::vector<std::string> &kernels, std::string &error) {
+KernelResources lowerKernelsForHost(Module &module, const std::vector<std::string> &kernels, std::string &error) {
+  KernelResources resources;
   if (Function *function = findRecursion(module)) {
     error = "'" + function->getName().str() + "' is recursive: kernels cannot call recursive functions";
-    return;
+    return resources;
   }
   inlineEverything(module, kernels);
   for (const std::string &name : kernels)
     if (Function *kernel = module.getFunction(name); kernel && !kernel->isDeclaration())
-      KernelLowering(module, *kernel).run();
+      resources.push_back({name, KernelLowering(module, *kernel).run()});
   for (Function &function : make_early_inc_range(module))
     if (function.isDeclaration() && function.use_empty())
       function.eraseFromParent();
   for (GlobalVariable &global : make_early_inc_range(module.globals()))
     if (global.getName().starts_with(kSharedPrefix) && global.use_empty())
       global.eraseFromParent();
+  return resources;
 }
 
 } // namespace offload

@@ -1,0 +1,214 @@
+"""The rules of the house as tests: who includes and imports what, where vendors are named, how long files are."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from compiling import ROOT, python
+
+PYTHON_FOLDERS = ("offload", "targets", "examples", "scripts", "bench")
+C_FOLDERS = ("offload", "runtime_c")
+TEST_FILES = tuple((ROOT / "tests").glob("*.py"))
+
+
+def files(folders: tuple[str, ...], *suffixes: str) -> list[Path]:
+    return sorted(
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in suffixes and "__pycache__" not in path.parts
+    )
+
+
+PYTHON_FILES = files(PYTHON_FOLDERS, ".py")
+C_FILES = files(C_FOLDERS, ".c", ".h", ".cpp", ".def")
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_there_are_files_to_look_at() -> None:
+    names = {relative(path) for path in (*PYTHON_FILES, *C_FILES)}
+    assert {"offload/api.py", "targets/base.py", "runtime_c/mgpu.h", "offload/mlir/session.h"} <= names
+
+
+def test_only_the_extension_includes_mlir_and_llvm() -> None:
+    includes = re.compile(r'#\s*include\s*[<"](mlir|llvm|lld|clang)[/-]')
+    users = {relative(path.parent) for path in C_FILES if includes.search(path.read_text())}
+    assert users == {"offload/mlir"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file imports when it runs, anywhere in it."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+FORBIDDEN = {
+    "offload/runtime": ("offload.compiler", "offload.mlir", "offload.targets", "offload.commands", "offload.api"),
+    "offload/artifact": ("offload.compiler", "offload.mlir", "offload.targets", "offload.runtime", "offload.api"),
+    "offload/compiler": ("offload.runtime", "offload.commands", "offload.cli", "offload.api"),
+    "targets": ("offload.compiler", "offload.mlir", "offload.runtime", "offload.artifact", "offload.api"),
+}
+
+
+@pytest.mark.parametrize("folder", FORBIDDEN)
+def test_rooms_import_only_what_they_may(folder: str) -> None:
+    found = [
+        f"{relative(path)} imports {name}"
+        for path in files((folder,), ".py")
+        for name in imports(path)
+        if name.startswith(FORBIDDEN[folder])
+    ]
+    assert files((folder,), ".py")
+    assert found == []
+
+
+def test_the_settings_alone_read_the_environment() -> None:
+    reads = re.compile(r"os\.environ|os\.getenv|\bgetenv\b|\benviron\b")
+    assert [relative(path) for path in files(("offload", "targets"), ".py") if reads.search(path.read_text())] == [
+        "offload/config.py"
+    ]
+
+
+VENDOR_WORDS = re.compile(
+    r"cuda|\bhip|\bcubin|nvvm|nvidia|nvptx|ptxas|libdevice|rocdl|rocm|\bamd|hsaco|\bsm_\d|gfx\d", re.IGNORECASE
+)
+VENDOR_FILES = {
+    "targets/nvvm.py", "targets/rocdl.py",  # their own modules
+    "targets/native.py",  # the extension's reader of AMD's notes, as a type
+    "offload/config.py",  # CUDA_HOME, ROCM_PATH
+    "offload/artifact/elf.py",  # names of ELF machines
+    "offload/artifact/container.py",  # the kinds and suffixes of LLVM's offloading container
+    "offload/runtime/interchange.py",  # __cuda_array_interface__, DLPack's device types
+    "offload/runtime/abi.py", "offload/runtime/device.py",  # names of backends
+    "offload/cli.py", "offload/commands/inspect.py",  # examples in help texts; the disassembler of cubins
+    "offload/mlir/codegen.cpp", "offload/mlir/elf.cpp", "offload/mlir/bindings.cpp", "offload/mlir/llvm_module.h",
+}  # fmt: skip
+
+
+def code_of(path: Path) -> str:
+    """A Python file without comments and docstrings, a C++ one without comments."""
+    text = path.read_text()
+    if path.suffix != ".py":
+        return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    for node in ast.walk(tree):  # docstrings of attributes
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value = ast.Constant(0)
+    return ast.unparse(tree)
+
+
+def test_vendors_are_named_in_few_files() -> None:
+    """In code, comments aside; the C runtime has its own list of backends."""
+    looked_at = [*files(("offload", "targets"), ".py"), *files(("offload",), ".cpp", ".h")]
+    named = {relative(path) for path in looked_at if VENDOR_WORDS.search(code_of(path))}
+    assert named == VENDOR_FILES
+
+
+def test_backends_of_the_runtime_are_named_in_their_own_files() -> None:
+    driver = re.compile(r"\bcu[A-Z]\w+\(|\bhip[A-Z]\w+\(|libcuda|libamdhip")
+    named = {relative(path) for path in files(("runtime_c",), ".c", ".h") if driver.search(code_of(path))}
+    allowed = ("runtime_c/cuda", "runtime_c/hip", "runtime_c/checks/")
+    assert [name for name in named if not name.startswith(allowed)] == []
+
+
+def test_targets_are_importable_as_part_of_the_package_only(tmp_path: Path) -> None:
+    code = """
+import importlib.util, offload.targets
+assert importlib.util.find_spec("targets") is None
+print(offload.targets.__name__)
+"""
+    assert python(code, cwd=tmp_path) == "offload.targets\n"
+
+
+@pytest.mark.parametrize(
+    ("paths", "limit"), [(PYTHON_FILES, 400), (C_FILES, 600)], ids=["python", "c"]
+)
+def test_files_are_short(paths: list[Path], limit: int) -> None:
+    lengths = {relative(path): len(path.read_text().splitlines()) for path in paths}
+    assert {name: length for name, length in lengths.items() if length > limit} == {}
+
+
+def test_every_file_begins_with_what_it_is_for() -> None:
+    silent = []
+    for path in (*PYTHON_FILES, *TEST_FILES, *C_FILES, *files(("examples", "tests"), ".mlir")):
+        first = path.read_text().lstrip().split("\n", 1)[0]
+        if not first.startswith(('"""', "//", "/*", "#")):
+            silent.append(relative(path))
+    assert silent == []
+
+
+def test_versions_agree() -> None:
+    import offload
+
+    project = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    cmake = re.search(r"^project\(.* VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+    assert project is not None
+    assert cmake is not None
+    assert project.group(1) == cmake.group(1) == offload.__version__
+
+
+def test_every_variable_that_is_read_is_documented() -> None:
+    from offload.config import VARIABLES, environment
+
+    pattern = re.compile(r"\b(OFFLOAD_[A-Z_]+)\b")
+    runtime = {name for path in files(("runtime_c",), ".c") for name in re.findall(r'getenv\("(\w+)"\)', path.read_text())}
+    package = {name for path in files(("offload", "targets"), ".py") for name in pattern.findall(path.read_text())}
+    assert (runtime - {"TMPDIR"}) | (package - {"OFFLOAD_COMPILER"}) <= set(VARIABLES)
+    with pytest.raises(KeyError):
+        environment("HOME")
+
+
+def test_importing_the_package_is_cheap(tmp_path: Path) -> None:
+    code = "import sys, offload; print(sorted(n for n in sys.modules if n.split('.')[0] in ('numpy', 'offload')))"
+    modules = python(code, cwd=tmp_path)
+    assert "numpy" not in modules
+    assert "compiler" not in modules
+    assert "mlir" not in modules
+
+
+def test_the_runtime_half_works_without_the_compiler_half(built: dict[str, Path], tmp_path: Path) -> None:
+    """With every module of the compiler refusing to be imported, and no tool on PATH."""
+    code = """
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith(("offload.compiler", "offload.mlir", "offload.targets")):
+            raise ImportError(f"{name} is not for the runtime")
+sys.meta_path.insert(0, Refuse())
+import numpy, offload
+library = offload.load(sys.argv[1])
+library.use("host")
+x = numpy.ones(10, numpy.float32)
+library.saxpy(2, x, x)
+print(x[0])
+try:
+    offload.compile("module {}\\n")
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, built["saxpy"]], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("3.0\n")
