@@ -76,7 +76,8 @@ def parse_target(spec: str) -> Target:
     """A target from its spelling: ``nvvm:sm_90a,O=3,fast,ftz``.
 
     After the name and a colon: the chip, then options, which are the fields of the target's class; an option's name
-    alone sets a flag. Without a chip a comma follows the name (``host,O=2``). Raises TargetError that names what is wrong and what there is.
+    alone sets a flag. Without a chip a comma follows the name (``host,O=2``). Raises TargetError that names what is
+    wrong and what there is.
     """
     text = spec.strip()
     name = re.split("[:,]", text, maxsplit=1)[0]
