@@ -273,9 +273,7 @@ def table(taking_part: Sequence[Way], times: dict[str, list[float]]) -> str:
     return "\n".join(lines)
 
 
-def report(
-    taking_part: Sequence[Way], times: dict[str, list[float]], skipped: Sequence[Skipped]
-) -> dict[str, object]:
+def report(taking_part: Sequence[Way], times: dict[str, list[float]], skipped: Sequence[Skipped]) -> dict[str, object]:
     """The figures with what they were measured on, for JSON. Times are in seconds."""
     import offload
     from offload.compiler.native import native
@@ -284,7 +282,11 @@ def report(
     return {
         "question": (__doc__ or "").splitlines()[0],
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": {"processor": processor(), "cores": os.cpu_count(), "system": platform.platform()},
+        "machine": {
+            "processor": processor(),
+            "cores": os.cpu_count(),
+            "system": f"{platform.system()} {platform.machine()}",
+        },
         "versions": {
             "offload": offload.__version__,
             "llvm": native().llvm_version,

@@ -83,6 +83,8 @@ class Target:
     name: ClassVar[str] = ""
     backend: ClassVar[str] = ""
     """The runtime's backend that runs these images."""
+    kernel_mark: ClassVar[str] = ""
+    """The attribute that makes a lowered function a kernel of the vendor's."""
     suffixes: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
@@ -180,6 +182,8 @@ class Target:
         for name, value in self.kernel_attributes().items():
             module.set_kernel_attribute(name, value)
         module.run(self.pipeline())
+        if self.kernel_mark:  # Kernels that came in the LLVM dialect lack it and would be functions nobody can launch.
+            module.set_kernel_attribute(self.kernel_mark, "unit")
         return module
 
     def _translate(self, work: Work, module: Module) -> LLVMModule:

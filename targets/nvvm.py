@@ -51,6 +51,7 @@ class NvvmTarget(Target):
 
     name: ClassVar[str] = "nvvm"
     backend: ClassVar[str] = "cuda"
+    kernel_mark: ClassVar[str] = "nvvm.kernel"
     suffixes: ClassVar[Mapping[str, str]] = {
         "bin": "cubin",
         "isa": "ptx",

@@ -46,6 +46,7 @@ class RocdlTarget(Target):
 
     name: ClassVar[str] = "rocdl"
     backend: ClassVar[str] = "hip"
+    kernel_mark: ClassVar[str] = "rocdl.kernel"
     suffixes: ClassVar[Mapping[str, str]] = {"bin": "hsaco", "isa": "s", "offload": "bc", "fatbin": "fatbin"}
 
     @classmethod

@@ -212,3 +212,10 @@ except ImportError as error:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("3.0\n")
+
+
+def test_the_program_that_is_installed_exists() -> None:
+    from offload.cli import main
+
+    declared = (ROOT / "pyproject.toml").read_text().split("[project.scripts]\n")[1].split("\n")[0]
+    assert declared == f'offload = "{main.__module__}:{main.__name__}"'

@@ -137,9 +137,7 @@ def test_expected_output_is_that_of_mlir_runner(tmp_path: Path) -> None:
     )
     lowered = tmp_path / "lowered.mlir"
     tool("mlir-opt", PRINTS, *[f"--{name}" for name in passes.split()], "-o", lowered)
-    libraries = ",".join(
-        str(folder / f"libmlir_{name}_utils.so") for name in ("runner", "c_runner", "float16")
-    )
+    libraries = ",".join(str(folder / f"libmlir_{name}_utils.so") for name in ("runner", "c_runner", "float16"))
     done = subprocess.run(
         ["mlir-runner-22", lowered, "-e", "main", "--entry-point-result=void", f"--shared-libs={libraries}"],
         capture_output=True,

@@ -213,7 +213,7 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
     empty = tmp_path / "empty"
     empty.mkdir()
-    hidden = [tools.from_environment("CUDA_HOME"), tools.from_folder(str(empty)), ("wheels", lambda: None)]
+    hidden = [tools.from_environment("CUDA_HOME"), tools.from_folder(str(empty)), tools.SearchStep("wheels", lambda: None)]
     monkeypatch.setattr(nvvm, "_TOOLKIT", tuple(hidden))
     monkeypatch.setattr(rocdl, "_BITCODE", (tools.from_environment("ROCM_PATH"), tools.from_folder(str(empty))))
     return empty
@@ -221,7 +221,7 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_a_search_says_where_it_looked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     empty = folders(monkeypatch, tmp_path)
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
     ptxas, libdevice = NvvmTarget.toolkit()
     assert ptxas.path is libdevice.path is None
     with pytest.raises(ToolkitError) as caught:
@@ -229,7 +229,7 @@ def test_a_search_says_where_it_looked(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert str(caught.value) == (
         "ptxas (CUDA) was not found\n"
         "  looked in:\n"
-        f"    CUDA_HOME: {tmp_path}/cuda/bin/ptxas\n"
+        "    CUDA_HOME: not set or not there\n"
         f"    {empty}: {empty}/bin/ptxas\n"
         "    wheels: not set or not there\n"
         "  to get it: pip install nvidia-cuda-nvcc nvidia-nvvm (or 'offload[cuda]'), or set CUDA_HOME to a CUDA toolkit"
@@ -247,6 +247,14 @@ def test_a_search_takes_the_first_place(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert (ocml.path, ocml.via) == (tmp_path / "rocm/amdgcn/bitcode/ocml.bc", "ROCM_PATH")
     assert ockl.path is None
     assert ockl.looked[0] == f"ROCM_PATH: {tmp_path}/rocm/amdgcn/bitcode/ockl.bc"
+
+
+def test_a_folder_that_the_user_names_is_the_only_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The wheels have ptxas; who sets CUDA_HOME does not mean them."""
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    ptxas, _ = NvvmTarget.toolkit()
+    assert ptxas.path is None
+    assert ptxas.looked == (f"CUDA_HOME: {tmp_path}/bin/ptxas", "nowhere else, because CUDA_HOME is set")
 
 
 @pytest.mark.parametrize(
@@ -288,11 +296,11 @@ def test_toolkits_are_found_here() -> None:
 
 def test_wheels_of_any_site_folder_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "nvidia" / "cu99").mkdir(parents=True)
-    via, folder = tools.from_site_packages("nvidia/cu99")
-    assert via == "Python package folder nvidia/cu99"
-    assert folder() is None
+    step = tools.from_site_packages("nvidia/cu99")
+    assert step.via == "Python package folder nvidia/cu99"
+    assert step.folder_of() is None
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert folder() == tmp_path / "nvidia" / "cu99"
+    assert step.folder_of() == tmp_path / "nvidia" / "cu99"
 
 
 def test_a_program_on_path_leads_to_its_toolkit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -301,8 +309,8 @@ def test_a_program_on_path_leads_to_its_toolkit(monkeypatch: pytest.MonkeyPatch,
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    assert tools.from_path("assembler")[1]() == tmp_path / "kit"
-    assert tools.from_path("no-such-program")[1]() is None
+    assert tools.from_path("assembler").folder_of() == tmp_path / "kit"
+    assert tools.from_path("no-such-program").folder_of() is None
 
 
 def test_a_tool_that_fails_shows_its_command_and_output(tmp_path: Path) -> None:

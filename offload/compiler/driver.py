@@ -48,10 +48,10 @@ class Program:
 
     def __init__(self, request: BuildRequest, name: str, progress: Progress = lambda text: None) -> None:
         self.request, self.name, self._progress = request, name, progress
-        self._scratch = tempfile.TemporaryDirectory(prefix="offload-")
         self._session = frontend.new_session()
         progress("parsing")
         self.module = frontend.parse(request.sources, self._session)
+        self._scratch = tempfile.TemporaryDirectory(prefix="offload-")
 
     def __enter__(self) -> Program:
         return self

@@ -31,7 +31,7 @@ def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
     if any(name.startswith("linalg.") for name in device):
         passes.append("gpu.module(convert-linalg-to-loops)")
     if "linalg" in dialects:
-        passes.append("convert-linalg-to-parallel-loops")
+        passes += ["offload-serial-linalg-to-launch", "convert-linalg-to-parallel-loops"]
     if "affine" in dialects:
         passes.append("lower-affine")
     if "scf.forall" in host:
@@ -39,7 +39,6 @@ def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
     if "linalg" in dialects or {"scf.parallel", "scf.forall", "affine.parallel"} & set(host):
         passes += [
             "offload-tile-parallel",
-            "canonicalize",
             "func.func(gpu-map-parallel-loops{mapping-policy=innermost-first})",
             "convert-parallel-loops-to-gpu",
             "lower-affine",
@@ -47,7 +46,7 @@ def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
         host = [*host, "gpu.launch"]
     if "gpu.launch" in host:
         passes += ["func.func(gpu-launch-sink-index-computations)", "gpu-kernel-outlining"]
-    return [*passes, "offload-finish-kernels", "canonicalize", "cse"]
+    return [*passes, "offload-finish-kernels", "offload-place-buffers", "canonicalize", "cse"]
 
 
 def new_session() -> Any:

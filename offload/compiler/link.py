@@ -45,7 +45,8 @@ def link(
     arguments = [
         # nodelete: threads of the runtime's pool run in this library until the process ends.
         *("-shared", "-z", "now", "-z", "noexecstack", "-z", "nodelete"),
-        *("--no-undefined", "--build-id=none", "--hash-style=gnu"),
+        # Bsymbolic: two libraries in one process must not bind to each other.
+        *("-Bsymbolic", "--no-undefined", "--build-id=none", "--hash-style=gnu"),
         # A program's function may have the name of one of libc's (sync, read): its own callers mean this one.
         "-Bsymbolic",
         *("-soname", name, f"--version-script={script}", str(host), str(container), *map(str, extra), *mgpu),

@@ -72,10 +72,10 @@ def _diagnostic(item: Sequence[Any], sources: Sequence[Source]) -> Diagnostic:
     )
 
 
-def _source_line(file: str, line: int, sources: Sequence[Source]) -> str:
+def _source_line(file: str, line: int, sources: Sequence[Source]) -> str | None:
     for source in sources:
         if source.name == file and line > 0:
             lines = source.data.split(b"\n")
             if line <= len(lines):
                 return lines[line - 1].decode(errors="replace")
-    return ""
+    return None

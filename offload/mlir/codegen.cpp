@@ -23,6 +23,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 #include <mutex>
 #include <set>
@@ -84,6 +85,7 @@ static void refuseUnlowered(Session &session, mlir::Operation *root) {
 }
 
 std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const MachineOptions &options) {
+  SharedLock shared(optionsLock());
   std::shared_ptr<LLVMModule> result(new LLVMModule(module.session, options));
   mlir::Operation *root = module.get();
   for (auto device : module.get().getOps<mlir::gpu::GPUModuleOp>())
@@ -136,6 +138,7 @@ void LLVMModule::defineConstant(const std::string &name, unsigned bits, uint32_t
 }
 
 void LLVMModule::linkNeeded(const std::string &path) {
+  SharedLock shared(optionsLock());
   SMDiagnostic message;
   std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, *context);
   if (!library)
@@ -166,6 +169,7 @@ void LLVMModule::internalize(const std::vector<std::string> &kept) {
 }
 
 void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels) {
+  SharedLock shared(optionsLock());
   std::string error;
   resources = offload::lowerKernelsForHost(*module, kernels, error);
   raw_string_ostream stream(error);
@@ -190,6 +194,7 @@ static void allowFastMath(llvm::Module &module) {
 }
 
 void LLVMModule::optimize() {
+  SharedLock shared(optionsLock());
   if (options.fastMath)
     allowFastMath(*module);
   PipelineTuningOptions tuning;
@@ -230,6 +235,7 @@ struct CollectErrors : public DiagnosticHandler {
 } // namespace
 
 std::string LLVMModule::emit(bool assembly) {
+  SharedLock shared(optionsLock());
   std::string errors;
   context->setDiagnosticHandler(std::make_unique<CollectErrors>(errors));
   SmallString<0> buffer;
@@ -238,7 +244,8 @@ std::string LLVMModule::emit(bool assembly) {
   CodeGenFileType type = assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile;
   if (machine->addPassesToEmitFile(passes, stream, nullptr, type))
     throw Failure("no " + std::string(assembly ? "assembly" : "object code") + " for " + options.triple, {});
-  passes.run(*module);
+  // Code generation changes the module: it works on a copy, so that another stage may still use this one.
+  passes.run(*CloneModule(*module));
   if (!errors.empty())
     throw Failure("the code generator for " + options.triple + " failed: " + errors, {});
   return std::string(buffer.str());

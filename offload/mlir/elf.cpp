@@ -9,8 +9,6 @@
 #include "llvm/Object/ELF.h"
 #include "llvm/Support/AMDGPUMetadata.h"
 
-#include <mutex>
-
 LLD_HAS_DRIVER(elf)
 
 using namespace llvm;
@@ -18,8 +16,7 @@ using namespace llvm;
 namespace offload {
 
 void linkElf(const std::vector<std::string> &arguments) {
-  static std::mutex lock; // lld keeps its state in globals
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::shared_mutex> alone(optionsLock()); // lld keeps its own state in globals, too
   std::vector<const char *> words = {"ld.lld"};
   for (const std::string &argument : arguments)
     words.push_back(argument.c_str());

@@ -5,6 +5,8 @@
 namespace offload {
 
 void registerOffloadPasses() {
+  registerPlaceBuffersPass();
+  registerSerialLinalgPass();
   registerTileParallelPass();
   registerCheckInputPass();
   registerFinishKernelsPass();

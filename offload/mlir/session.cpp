@@ -28,6 +28,11 @@ using namespace mlir;
 
 namespace offload {
 
+std::shared_mutex &optionsLock() {
+  static std::shared_mutex lock;
+  return lock;
+}
+
 static void registerPassesOnce() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -134,6 +139,7 @@ static void nameArguments(ModuleOp module, const AsmParserState &state) {
 
 std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, StringRef data,
                                       const std::string &filename) {
+  SharedLock shared(optionsLock());
   llvm::SourceMgr sources;
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(data, filename);
   bool isText = !isBytecode(buffer->getMemBufferRef());
@@ -156,6 +162,7 @@ std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, Stri
 }
 
 void IRModule::run(const std::string &pipeline, bool verifyEach) {
+  SharedLock shared(optionsLock());
   PassManager manager(&session->context(), ModuleOp::getOperationName());
   manager.enableVerifier(verifyEach);
   std::string message;

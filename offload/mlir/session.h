@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <memory>
+#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -86,5 +87,9 @@ private:
 
 /// The first file position inside a location; invalid (line 0) where it has none.
 Diagnostic resolveLocation(mlir::Location loc);
+
+/// lld resets LLVM's command-line options, which everything else reads: linking holds this alone, the rest shares it.
+std::shared_mutex &optionsLock();
+using SharedLock = std::shared_lock<std::shared_mutex>;
 
 } // namespace offload

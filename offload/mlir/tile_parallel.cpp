@@ -17,6 +17,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -62,8 +64,27 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
                          "scf.for where the loop belongs to the host");
         return signalPassFailure();
       }
-      scf::tileParallelLoop(loop, tileSizes(loop.getNumLoops()), /*noMinMaxBounds=*/false);
+      scf::ParallelOp blocks =
+          scf::tileParallelLoop(loop, tileSizes(loop.getNumLoops()), /*noMinMaxBounds=*/false).first;
+      foldBounds(blocks);
     }
+  }
+
+  /// Folds the tile sizes into the bounds min(tile, rest), where convert-parallel-loops-to-gpu looks for a constant. Not
+  /// the canonicalizer: it would also take away a loop over one block, and the loop over threads with it.
+  void foldBounds(scf::ParallelOp blocks) {
+    llvm::SetVector<Operation *> bounds; // the products step * tile that the bounds are made of, then the bounds
+    blocks.walk([&](affine::AffineMinOp op) {
+      for (Value operand : op.getOperands())
+        if (auto product = operand.getDefiningOp<arith::MulIOp>())
+          bounds.insert(product);
+    });
+    blocks.walk([&](affine::AffineMinOp op) { bounds.insert(op); });
+    RewritePatternSet patterns(&getContext());
+    affine::AffineMinOp::getCanonicalizationPatterns(patterns, &getContext());
+    GreedyRewriteConfig config;
+    config.setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
+    (void)applyOpPatternsGreedily(bounds.getArrayRef(), std::move(patterns), config);
   }
 };
 

@@ -1,0 +1,57 @@
+//===- serial_linalg.cpp - offload-serial-linalg-to-launch ----------------===//
+//
+// A linalg operation without a parallel loop (a sum over everything, say) gives convert-linalg-to-parallel-loops nothing
+// to make a kernel of: it would become a loop on the host, over memory that may be a device's. Such an operation becomes
+// a kernel of one thread.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+struct SerialLinalg : public PassWrapper<SerialLinalg, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SerialLinalg)
+
+  StringRef getArgument() const final { return "offload-serial-linalg-to-launch"; }
+  StringRef getDescription() const final { return "Launch linalg operations without parallel loops"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<arith::ArithDialect, gpu::GPUDialect>();
+  }
+
+  void runOnOperation() final {
+    SmallVector<linalg::LinalgOp> serial;
+    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<gpu::GPUModuleOp, gpu::LaunchOp>(op))
+        return WalkResult::skip();
+      if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && linalgOp.getNumParallelLoops() == 0)
+        serial.push_back(linalgOp);
+      return WalkResult::advance();
+    });
+    for (linalg::LinalgOp op : serial) {
+      OpBuilder builder(op);
+      Value one = arith::ConstantIndexOp::create(builder, op.getLoc(), 1);
+      auto launch = gpu::LaunchOp::create(builder, op.getLoc(), one, one, one, one, one, one);
+      Block &body = launch.getBody().front();
+      op->moveBefore(&body, body.end());
+      builder.setInsertionPointToEnd(&body);
+      gpu::TerminatorOp::create(builder, op.getLoc());
+    }
+  }
+};
+
+} // namespace
+
+void registerSerialLinalgPass() { PassRegistration<SerialLinalg>(); }
+
+} // namespace offload

@@ -1,0 +1,7 @@
+// One name, two functions.
+func.func @f() {
+  return
+}
+func.func @f() {
+  return
+}

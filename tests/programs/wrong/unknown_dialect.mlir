@@ -1,0 +1,5 @@
+// A dialect that does not exist.
+func.func @f() {
+  nosuch.op
+  return
+}

@@ -1,0 +1,4 @@
+// The result is not of the function's type.
+func.func @f(%x: i32) -> i64 {
+  return %x : i32
+}

@@ -1,0 +1,326 @@
+"""The command line: every command, what it prints where, and the exit codes 0, 1, 2 and 3."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compiling import EXAMPLES, PROGRAMS, command
+
+import offload
+from offload.compiler.driver import STAGES
+from offload.targets import registry
+
+SAXPY = EXAMPLES / "saxpy.mlir"
+HOST_CHIP = registry().get("host").default_chip()
+
+
+def test_version(tmp_path: Path) -> None:
+    done = command("--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"offload {offload.__version__}\n", "")
+
+
+def test_no_command_is_a_usage_error(tmp_path: Path) -> None:
+    done = command(cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: offload ")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([c, "--help"] for c in ("build", "run", "inspect", "targets", "doctor"))])
+def test_help(arguments: list[str], tmp_path: Path) -> None:
+    done = command(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: offload")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bild"], "invalid choice: 'bild'"),
+        (["build"], "the following arguments are required: SRC"),
+        (["build", "x.mlir", "--no-such-option"], "unrecognized arguments: --no-such-option"),
+        (["build", "x.mlir", "-O", "4"], "argument -O: invalid choice: 4"),
+        (["build", "x.mlir", "--runtime", "both"], "argument --runtime: invalid choice: 'both'"),
+        (["run", "x.mlir", "--backend", "tpu"], "argument --backend: invalid choice: 'tpu'"),
+        (["inspect"], "the following arguments are required: FILE"),
+        (["build", "x.mlir", "-o"], "argument -o/--output: expected one argument"),
+    ],
+)
+def test_usage_errors(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = command(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: offload")
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("nvvm:sm_42", "unknown chip 'sm_42' for target nvvm; there are: sm_50, "),
+        ("nvmm:sm_90", "unknown target 'nvmm'; did you mean 'nvvm'? (there are: "),
+        ("rocdl:gfx942,wave23", "rocdl:gfx942,wave23: target 'rocdl' has no option 'wave23'; did you mean 'wave32'? (it has: "),
+        ("host:no-such-processor", "unknown chip 'no-such-processor' for target host; there are: "),
+    ],
+)
+def test_wrong_targets(target: str, message: str, tmp_path: Path) -> None:
+    done = command("build", SAXPY, "-q", "-o", "out.so", "-t", target, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"offload: error: {message}")
+    assert list(tmp_path.iterdir()) == []
+
+
+# build
+
+
+def test_build_says_what_it_does(tmp_path: Path) -> None:
+    done = command("build", SAXPY, "-t", "nvvm:sm_90", "-t", "host", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    for step in ("parsing", "making kernels", "compiling saxpy_kernel for nvvm:sm_90", "compiling host code", "linking"):
+        assert f"] {step}" in done.stderr
+    size = (tmp_path / "saxpy.so").stat().st_size
+    assert f"saxpy.so: {size:,} bytes in " in done.stderr.splitlines()[-1]
+
+
+def test_targets_come_from_the_environment(tmp_path: Path) -> None:
+    def chips(*arguments: str, **environment: str) -> list[str]:
+        done = command("build", SAXPY, "-q", "-o", "out.so", *arguments, cwd=tmp_path, environment=environment)
+        assert done.returncode == 0, done.stderr
+        return [image.chip for image in offload.artifact.read(tmp_path / "out.so").images]
+
+    import offload.artifact
+
+    assert chips() == [HOST_CHIP]
+    assert chips(OFFLOAD_TARGETS="nvvm:sm_80; rocdl:gfx1100;") == ["sm_80", "gfx1100"]
+    assert chips("-t", "nvvm:sm_90", OFFLOAD_TARGETS="rocdl:gfx942") == ["sm_90"]
+    done = command("build", SAXPY, "-q", cwd=tmp_path, environment={"OFFLOAD_TARGETS": ""})
+    assert (done.returncode, done.stderr) == (1, "offload: error: nothing to build for: no target was given\n")
+
+
+STAGE_STARTS = {
+    "input": "// ----- input: saxpy\nmodule",
+    "kernels": "// ----- kernels: saxpy\nmodule",
+    "split": "// ----- split: host\nmodule",
+    "lowered": "// ----- lowered: saxpy_kernel.nvvm.sm_90\nmodule",
+    "llvm": "; ----- llvm: saxpy_kernel.nvvm.sm_90\n;",
+    "isa": "// ----- isa: saxpy_kernel.nvvm.sm_90\n//",
+    "object": "\x7fELF",
+    "host-llvm": "; ----- host-llvm: host\n;",
+    "so": "\x7fELF",
+}
+
+
+@pytest.mark.parametrize("stage", STAGE_STARTS)
+def test_emit(stage: str, tmp_path: Path) -> None:
+    done = command("build", SAXPY, "-q", "-t", "nvvm:sm_90", "--emit", stage, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.lstrip("\n").startswith(STAGE_STARTS[stage])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_emit_into_a_folder(tmp_path: Path) -> None:
+    targets = ["-t", "nvvm:sm_90,format=fatbin", "-t", "rocdl:gfx942,format=fatbin", "-t", "host"]
+    expected = {
+        "input": {"saxpy.mlir"},
+        "split": {"host.mlir", *(f"saxpy_kernel.{t}.mlir" for t in ("nvvm.sm_90", "rocdl.gfx942", f"host.{HOST_CHIP}"))},
+        "llvm": {f"saxpy_kernel.{t}.ll" for t in ("nvvm.sm_90", "rocdl.gfx942", f"host.{HOST_CHIP}")},
+        "isa": {"saxpy_kernel.nvvm.sm_90.ptx", "saxpy_kernel.rocdl.gfx942.s", f"saxpy_kernel.host.{HOST_CHIP}.s"},
+        "object": {"saxpy_kernel.nvvm.sm_90.cubin", "saxpy_kernel.rocdl.gfx942.hsaco", f"saxpy_kernel.host.{HOST_CHIP}.o"},
+        "fat": {"saxpy_kernel.nvvm.sm_90.fatbin", "saxpy_kernel.rocdl.gfx942.fatbin"},
+        "so": {"saxpy.so"},
+    }
+    for stage, names in expected.items():
+        done = command("build", SAXPY, "-q", *targets, "--emit", stage, "-o", f"new/{stage}", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert {path.name for path in (tmp_path / "new" / stage).iterdir()} == names
+        assert set(done.stdout.splitlines()) == {f"new/{stage}/{name}" for name in names}
+
+
+def test_emit_lists_and_refuses_stages(tmp_path: Path) -> None:
+    assert command("build", "x.mlir", "--emit", "help", cwd=tmp_path).stdout.split() == list(STAGES)
+    done = command("build", SAXPY, "--emit", "ptx", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"offload build: unknown stage 'ptx'; stages are: {', '.join(STAGES)}\n"
+    done = command("build", SAXPY, "-q", "--emit", "fat", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "offload: error: this program has nothing at stage fat for these targets\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    script = f"'{sys.executable}' -m offload build -q '{EXAMPLES / 'linear.mlir'}' --emit llvm; echo $? >&2"
+    done = subprocess.run(["sh", "-c", f"({script}) | head -c 10"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert len(done.stdout) == 10
+    assert done.stderr.strip() in ("0", "")
+
+
+# inspect
+
+
+ARGUMENT_KEYS = ["name", "kind", "dtype", "rank", "shape"]
+
+
+def inspected(path: Path, tmp_path: Path) -> Any:
+    done = command("inspect", path, "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_inspect_as_json(built: dict[str, Path], tmp_path: Path) -> None:
+    found = inspected(built["saxpy"], tmp_path)
+    assert list(found) == ["functions", "kernels", "images", "producer"]
+    (function,), (kernel,) = found["functions"], found["kernels"]
+    assert list(function) == ["name", "args", "results"]
+    assert list(kernel) == ["name", "module", "args"]
+    for argument in (*function["args"], *kernel["args"]):
+        assert list(argument) == ARGUMENT_KEYS
+    assert function == {
+        "name": "saxpy",
+        "args": [
+            {"name": "a", "kind": "scalar", "dtype": "float32", "rank": 0, "shape": []},
+            {"name": "x", "kind": "memref", "dtype": "float32", "rank": 1, "shape": [None]},
+            {"name": "y", "kind": "memref", "dtype": "float32", "rank": 1, "shape": [None]},
+        ],
+        "results": [],
+    }
+    assert (kernel["name"], kernel["module"]) == ("saxpy_kernel", "saxpy_kernel")
+    for image in found["images"]:
+        assert list(image) == ["target", "chip", "format", "size", "kernels", "resources"]
+        assert image["kernels"] == ["saxpy_kernel"]
+        assert image["format"] == "bin"
+        assert image["size"] > 500
+    assert [(i["target"], i["chip"]) for i in found["images"]] == [
+        ("nvvm", "sm_90"), ("rocdl", "gfx942"), ("host", HOST_CHIP),
+    ]  # fmt: skip
+    assert {"registers", "shared_bytes", "spill_store_bytes"} <= set(found["images"][0]["resources"]["saxpy_kernel"])
+    assert {"vgpr", "sgpr"} <= set(found["images"][1]["resources"]["saxpy_kernel"])
+    assert found["producer"]["offload"] == offload.__version__
+    assert found["producer"]["llvm"].startswith("22.")
+
+
+def test_inspect_as_text(built: dict[str, Path], tmp_path: Path) -> None:
+    done = command("inspect", built["saxpy"], cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"{built['saxpy']}: made by llvm 22.")
+    assert "  saxpy(a: float32, x: float32[?], y: float32[?]) -> None" in lines
+    assert any(line.startswith("  saxpy_kernel           ") and " nvvm " in line for line in lines)
+    assert any(line.startswith("      saxpy_kernel: ") and "registers " in line for line in lines)
+
+
+def test_inspect_extracts_images(built: dict[str, Path], tmp_path: Path) -> None:
+    done = command("inspect", built["linear"], "--extract", "images", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = {path.name for path in (tmp_path / "images").iterdir()}
+    modules = {image.module for image in offload.load(built["linear"]).metadata.images}
+    suffixes = ("nvvm.sm_90.cubin", "rocdl.gfx942.hsaco", f"host.{HOST_CHIP}.o")
+    assert names == {f"{module}.{suffix}" for module in modules for suffix in suffixes}
+    assert set(done.stdout.splitlines()) == {f"images/{name}" for name in names}
+    done = command("inspect", built["linear"], "--extract", "images", "--json", cwd=tmp_path)
+    assert len(json.loads(done.stdout)["images"]) == len(names)
+
+
+def test_inspect_disassembles(tmp_path: Path) -> None:
+    targets = ["rocdl:gfx942", "host", "nvvm:sm_90,format=isa"]
+    path = offload.build(SAXPY, tmp_path / "saxpy.so", targets=targets)
+    done = command("inspect", path, "--disassemble", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "v_fma" in done.stdout or "v_mul_f32" in done.stdout or "v_pk" in done.stdout
+    assert ".visible .entry saxpy_kernel" in done.stdout
+    assert "mulss" in done.stdout or "fmul" in done.stdout or "mulps" in done.stdout
+
+
+def test_inspect_without_a_disassembler_is_exit_code_three(built: dict[str, Path], tmp_path: Path) -> None:
+    done = command("inspect", built["saxpy"], "--disassemble", cwd=tmp_path, environment={"PATH": str(tmp_path)})
+    assert done.returncode == 3
+    assert done.stderr == "offload: error: cuobjdump was not found on PATH; it comes with nvidia-cuda-cuobjdump (pip)\n"
+
+
+@pytest.mark.parametrize("where", ["/proc/images", "file"])
+def test_inspect_extracts_into_no_folder(where: str, built: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = command("inspect", built["saxpy"], "--extract", where, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("offload: error: ")
+    assert where in done.stderr
+
+
+# targets, doctor
+
+
+def test_targets_as_json(tmp_path: Path) -> None:
+    done = command("targets", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert [entry["name"] for entry in found] == ["host", "nvvm", "rocdl"]
+    for entry in found:
+        assert list(entry) == ["name", "backend", "default_chip", "chips", "options", "devices"]
+        cls = registry().get(entry["name"])
+        assert entry["chips"] == list(cls.chips())
+        assert "chip" not in entry["options"]
+        assert all(list(device) == ["chip", "name"] for device in entry["devices"])
+    assert {"O", "fast", "features", "format", "ftz", "ptxas"} == set(found[1]["options"])
+
+
+def test_targets_as_text(tmp_path: Path) -> None:
+    done = command("targets", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nvvm  (default chip sm_75; runs on backend cuda)\n  chips:   sm_50 " in done.stdout
+    assert "  options: O fast features format ftz ptxas\n" in done.stdout
+
+
+def test_doctor(tmp_path: Path) -> None:
+    done = command("doctor", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"      ok  offload: {offload.__version__} on Python " in done.stdout
+    assert "ok  compiler: LLVM 22." in done.stdout
+    assert "MISSING" not in done.stdout
+
+
+def test_doctor_as_json(tmp_path: Path) -> None:
+    done = command("doctor", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    checks = json.loads(done.stdout)
+    assert all(list(check) == ["what", "status", "detail", "remedy"] for check in checks)
+    assert {check["status"] for check in checks} <= {"found", "none"}
+    assert {check["what"] for check in checks} >= {
+        "offload", "compiler", "host: devices", "nvvm: ptxas (CUDA)", "rocdl: ocml.bc (AMD device libraries)",
+    }  # fmt: skip
+
+
+# run
+
+
+def test_run(tmp_path: Path) -> None:
+    done = command("run", PROGRAMS / "main.mlir", "--backend", "host", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.splitlines()
+    assert first.startswith("Unranked Memref base@ = 0x")
+    assert first.endswith(" rank = 1 offset = 0 sizes = [5] strides = [1] data = ")
+    assert second == "[0,  1,  4,  9,  16]"
+
+
+def test_run_another_entry(tmp_path: Path) -> None:
+    done = command("run", PROGRAMS / "main.mlir", "--entry", "answer", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
+    done = command("run", PROGRAMS / "main.mlir", "--entry=half", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0.5\n", "")
+
+
+def test_run_what_cannot_be_run(tmp_path: Path) -> None:
+    done = command("run", PROGRAMS / "main.mlir", "--entry", "gone", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    names = "main, answer, half, needs"
+    assert done.stderr == f"offload: error: the program has no function 'gone' to run; it has: {names}\n"
+    done = command("run", PROGRAMS / "main.mlir", "--entry", "needs", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "offload: error: needs() takes arguments; 'offload run' calls functions without any\n"
+
+
+def test_run_compiles_once(tmp_path: Path) -> None:
+    environment = {"OFFLOAD_CACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(2):
+        assert command("run", PROGRAMS / "main.mlir", cwd=tmp_path, environment=environment).returncode == 0
+        assert len(list((tmp_path / "cache").iterdir())) == 1
