@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from offload.targets.base import Device, Image, Target, Work
 
 from offload.errors import OffloadError, TargetError
+from offload.paths import package_file
 
 if TYPE_CHECKING:
     from offload.targets.native import LLVMModule, MachineOptions, Native
@@ -81,7 +82,7 @@ class HostTarget(Target):
             [
                 *("-shared", "-z", "now", "-z", "noexecstack", "--no-undefined", "--build-id=none"),
                 *("--hash-style=gnu", "--gc-sections", "-soname", f"{work.module_name}.host", str(source)),
-                *("--as-needed", *system_libraries(), "-o", str(result)),
+                *(str(package_file("lib/liboffload_builtins.a")), "--as-needed", *system_libraries(), "-o", str(result)),
             ]
         )
         resources = {kernel: dict(values) for kernel, values in code.host_resources()}

@@ -85,7 +85,13 @@ def parse_target(spec: str) -> Target:
     cls = registry().get(name)
     fields = {option.name: option for option in dataclasses.fields(cls)}
     values: dict[str, object] = {}
-    words = [word.strip() for word in rest.split(",")] if rest else []
+    # LLVM's features have commas between them too: a word with a sign goes on with the option before it.
+    words: list[str] = []
+    for word in rest.split(",") if rest else []:
+        if words and word.strip().startswith(("+", "-")):
+            words[-1] += f",{word.strip()}"
+        else:
+            words.append(word.strip())
     for position, word in enumerate(words):
         key, equals, value = word.partition("=")
         if position == 0 and separator == ":" and not equals and key not in fields:

@@ -36,10 +36,7 @@ def program(name: str) -> Library:
 
 def emit(source: str | Path, stage: str, targets: Sequence[str] = ("host",), **options: object) -> list[Emitted]:
     """The outputs of one stage of a program, given as text or path."""
-    if isinstance(source, Path):
-        read = Source.read(source)
-    else:
-        read = Source("<string>", source.encode())
+    read = Source.read(source) if isinstance(source, Path) else Source("<string>", source.encode())
     request = offload.api.make_request([read], targets, **options)  # type: ignore[arg-type]
     with Program(request, "program") as made:
         return list(made.emit(stage))

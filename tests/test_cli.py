@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from compiling import EXAMPLES, PROGRAMS, command
+from offload.targets import registry
 
 import offload
 from offload.compiler.driver import STAGES
-from offload.targets import registry
 
 SAXPY = EXAMPLES / "saxpy.mlir"
 HOST_CHIP = registry().get("host").default_chip()
@@ -30,7 +30,9 @@ def test_no_command_is_a_usage_error(tmp_path: Path) -> None:
     assert done.stderr.startswith("usage: offload ")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([c, "--help"] for c in ("build", "run", "inspect", "targets", "doctor"))])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], *([c, "--help"] for c in ("build", "run", "inspect", "targets", "doctor"))]
+)
 def test_help(arguments: list[str], tmp_path: Path) -> None:
     done = command(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -62,7 +64,10 @@ def test_usage_errors(arguments: list[str], message: str, tmp_path: Path) -> Non
     [
         ("nvvm:sm_42", "unknown chip 'sm_42' for target nvvm; there are: sm_50, "),
         ("nvmm:sm_90", "unknown target 'nvmm'; did you mean 'nvvm'? (there are: "),
-        ("rocdl:gfx942,wave23", "rocdl:gfx942,wave23: target 'rocdl' has no option 'wave23'; did you mean 'wave32'? (it has: "),
+        (
+            "rocdl:gfx942,wave23",
+            "rocdl:gfx942,wave23: target 'rocdl' has no option 'wave23'; did you mean 'wave32'? (it has: ",
+        ),
         ("host:no-such-processor", "unknown chip 'no-such-processor' for target host; there are: "),
     ],
 )
@@ -79,7 +84,13 @@ def test_wrong_targets(target: str, message: str, tmp_path: Path) -> None:
 def test_build_says_what_it_does(tmp_path: Path) -> None:
     done = command("build", SAXPY, "-t", "nvvm:sm_90", "-t", "host", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
-    for step in ("parsing", "making kernels", "compiling saxpy_kernel for nvvm:sm_90", "compiling host code", "linking"):
+    for step in (
+        "parsing",
+        "making kernels",
+        "compiling saxpy_kernel for nvvm:sm_90",
+        "compiling host code",
+        "linking",
+    ):
         assert f"] {step}" in done.stderr
     size = (tmp_path / "saxpy.so").stat().st_size
     assert f"saxpy.so: {size:,} bytes in " in done.stderr.splitlines()[-1]
@@ -125,10 +136,17 @@ def test_emit_into_a_folder(tmp_path: Path) -> None:
     targets = ["-t", "nvvm:sm_90,format=fatbin", "-t", "rocdl:gfx942,format=fatbin", "-t", "host"]
     expected = {
         "input": {"saxpy.mlir"},
-        "split": {"host.mlir", *(f"saxpy_kernel.{t}.mlir" for t in ("nvvm.sm_90", "rocdl.gfx942", f"host.{HOST_CHIP}"))},
+        "split": {
+            "host.mlir",
+            *(f"saxpy_kernel.{t}.mlir" for t in ("nvvm.sm_90", "rocdl.gfx942", f"host.{HOST_CHIP}")),
+        },
         "llvm": {f"saxpy_kernel.{t}.ll" for t in ("nvvm.sm_90", "rocdl.gfx942", f"host.{HOST_CHIP}")},
         "isa": {"saxpy_kernel.nvvm.sm_90.ptx", "saxpy_kernel.rocdl.gfx942.s", f"saxpy_kernel.host.{HOST_CHIP}.s"},
-        "object": {"saxpy_kernel.nvvm.sm_90.cubin", "saxpy_kernel.rocdl.gfx942.hsaco", f"saxpy_kernel.host.{HOST_CHIP}.o"},
+        "object": {
+            "saxpy_kernel.nvvm.sm_90.cubin",
+            "saxpy_kernel.rocdl.gfx942.hsaco",
+            f"saxpy_kernel.host.{HOST_CHIP}.o",
+        },
         "fat": {"saxpy_kernel.nvvm.sm_90.fatbin", "saxpy_kernel.rocdl.gfx942.fatbin"},
         "so": {"saxpy.so"},
     }
@@ -151,7 +169,9 @@ def test_emit_lists_and_refuses_stages(tmp_path: Path) -> None:
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     script = f"'{sys.executable}' -m offload build -q '{EXAMPLES / 'linear.mlir'}' --emit llvm; echo $? >&2"
-    done = subprocess.run(["sh", "-c", f"({script}) | head -c 10"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", f"({script}) | head -c 10"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert len(done.stdout) == 10
     assert done.stderr.strip() in ("0", "")
 
@@ -243,8 +263,15 @@ def test_inspect_extracts_into_no_folder(where: str, built: dict[str, Path], tmp
     (tmp_path / "file").write_text("")
     done = command("inspect", built["saxpy"], "--extract", where, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("offload: error: ")
-    assert where in done.stderr
+    assert done.stderr.startswith(f"offload: error: cannot write into {where}: ")
+
+
+@pytest.mark.parametrize("where", ["/proc/images", "file"])
+def test_stages_are_written_into_no_folder(where: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = command("build", SAXPY, "-q", "--emit", "input", "-o", where, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"offload: error: cannot write {where}/saxpy.mlir: ")
 
 
 # targets, doctor

@@ -151,7 +151,9 @@ def test_files_that_are_no_programs(data: bytes, message: str, tmp_path: Path) -
 
 
 def test_functions_that_nothing_defines(tmp_path: Path) -> None:
-    (tmp_path / "p.mlir").write_text("func.func private @gone()\nfunc.func @f() {\n  call @gone() : () -> ()\n  return\n}\n")
+    (tmp_path / "p.mlir").write_text(
+        "func.func private @gone()\nfunc.func @f() {\n  call @gone() : () -> ()\n  return\n}\n"
+    )
     done = command("build", "p.mlir", "-o", "out.so", "-q", cwd=tmp_path)
     assert done.returncode == 1
     assert "undefined symbol: gone" in done.stderr
@@ -202,7 +204,8 @@ def test_no_assembler_is_exit_code_three(tmp_path: Path) -> None:
         "  looked in:\n"
         "    CUDA_HOME: /no/cuda/bin/ptxas\n"
         "    nowhere else, because CUDA_HOME is set\n"
-        "  to get it: pip install nvidia-cuda-nvcc nvidia-nvvm (or 'offload[cuda]'), or set CUDA_HOME to a CUDA toolkit\n"
+        "  to get it: pip install nvidia-cuda-nvcc nvidia-nvvm (or 'offload[cuda]'), "
+        "or set CUDA_HOME to a CUDA toolkit\n"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -119,7 +119,9 @@ def test_no_elements(examples: dict[str, Library]) -> None:
     examples["scale"].scale(2, row)
     examples["scale"].scale(2, row.reshape(5, 0))
     examples["transpose"].transpose(row, row.reshape(5, 0))
-    examples["linear"].linear_relu(row, np.zeros((5, 3), np.float32), np.zeros(3, np.float32), np.zeros((0, 3), np.float32))
+    examples["linear"].linear_relu(
+        row, np.zeros((5, 3), np.float32), np.zeros(3, np.float32), np.zeros((0, 3), np.float32)
+    )
 
 
 def test_a_product_over_nothing_is_the_bias(examples: dict[str, Library]) -> None:

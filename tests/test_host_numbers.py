@@ -88,11 +88,13 @@ def _truncated(a: Any, b: Any) -> Any:
 
 @functools.cache
 def integers() -> Library:
-    return module(*(
-        kernel(f"{op}_{kind}", [kind, kind], kind, f"%r = arith.{op} %x0, %x1 : {kind}")
-        for op in INTEGER_BODIES
-        for kind in INTEGERS
-    ))
+    return module(
+        *(
+            kernel(f"{op}_{kind}", [kind, kind], kind, f"%r = arith.{op} %x0, %x1 : {kind}")
+            for op in INTEGER_BODIES
+            for kind in INTEGERS
+        )
+    )
 
 
 @pytest.mark.parametrize("kind", INTEGERS)

@@ -1,4 +1,4 @@
-"""Kernels on the CPU against NumPy: ids, barriers, workgroup memory, warps, reductions, functions, globals, recursion."""
+"""Kernels on the CPU against NumPy: ids, barriers, workgroup memory, reductions, warps, functions, globals."""
 
 from __future__ import annotations
 
@@ -221,7 +221,10 @@ def test_all_reduce_that_is_not_uniform_is_refused_where_it_stands() -> None:
 
 
 def test_all_reduce_with_an_operation_of_the_author() -> None:
-    library = module("own", PLACE + """
+    library = module(
+        "own",
+        PLACE
+        + """
       gpu.func @largest_magnitude(%x: memref<?xf32>, %out: memref<?xf32>) kernel {
         %at = func.call @place() : () -> index
         %v = memref.load %x[%at] : memref<?xf32>
@@ -235,7 +238,8 @@ def test_all_reduce_with_an_operation_of_the_author() -> None:
         } : (f32) -> (f32)
         memref.store %r, %out[%at] : memref<?xf32>
         gpu.return
-      }""")
+      }""",
+    )
     for block in (1, 33, 256):
         x = np.random.default_rng(3).normal(size=block).astype(np.float32)
         x[0] = abs(x[0])
@@ -295,7 +299,10 @@ def test_shuffles(mode: str, kind: str) -> None:
 
 
 def test_a_warp_adds_up_by_shuffles_in_a_loop() -> None:
-    library = module("loops", PLACE + """
+    library = module(
+        "loops",
+        PLACE
+        + """
       gpu.func @butterfly(%x: memref<?xf32>) kernel {
         %at = func.call @place() : () -> index
         %v = memref.load %x[%at] : memref<?xf32>
@@ -313,7 +320,8 @@ def test_a_warp_adds_up_by_shuffles_in_a_loop() -> None:
         }
         memref.store %sum, %x[%at] : memref<?xf32>
         gpu.return
-      }""")
+      }""",
+    )
     x = np.random.default_rng(5).integers(-99, 99, (2, 3, WARP)).astype(np.float32)
     expected = np.broadcast_to(x.sum(axis=2, keepdims=True), x.shape).copy()
     library.kernels.butterfly[2, 3 * WARP](x.reshape(-1))
@@ -379,7 +387,10 @@ def test_subgroup_reduce_of_strided_clusters() -> None:
 
 
 def test_functions_called_from_kernels() -> None:
-    library = module("calls", PLACE + """
+    library = module(
+        "calls",
+        PLACE
+        + """
       func.func private @twice(%v: i32) -> i32 {
         %r = arith.addi %v, %v : i32
         return %r : i32
@@ -404,14 +415,16 @@ def test_functions_called_from_kernels() -> None:
         memref.store %r, %x[%at] : memref<?xi32>
         gpu.return
       }
-      gpu.func @with_barriers(%x: memref<?xi32>) workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+      gpu.func @with_barriers(%x: memref<?xi32>)
+          workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
         %at = func.call @place() : () -> index
         %v = memref.load %x[%at] : memref<?xi32>
         %r = func.call @neighbour(%tile, %v) : (memref<64xi32, #gpu.address_space<workgroup>>, i32) -> i32
         %s = func.call @neighbour(%tile, %r) : (memref<64xi32, #gpu.address_space<workgroup>>, i32) -> i32
         memref.store %s, %x[%at] : memref<?xi32>
         gpu.return
-      }""")
+      }""",
+    )
     x = np.arange(100, dtype=np.int32)
     library.kernels.plain[2, 50](x)
     np.testing.assert_array_equal(x, 2 * np.arange(100))
@@ -420,7 +433,10 @@ def test_functions_called_from_kernels() -> None:
 
 
 def test_globals_of_a_device_module() -> None:
-    library = module("globals", PLACE + """
+    library = module(
+        "globals",
+        PLACE
+        + """
       memref.global "private" constant @table : memref<4xf32> = dense<[1.0, 10.0, 100.0, 1000.0]>
       memref.global "private" @hits : memref<1xi32> = dense<5>
       gpu.func @look_up(%x: memref<?xi32>, %out: memref<?xf32>) kernel {
@@ -445,7 +461,8 @@ def test_globals_of_a_device_module() -> None:
         %r = memref.load %hits[%c0] : memref<1xi32>
         memref.store %r, %out[%c0] : memref<?xi32>
         gpu.return
-      }""")
+      }""",
+    )
     x = np.array([3, 0, 2, 1, 1], np.int32)
     out = np.zeros(5, np.float32)
     library.kernels.look_up[1, 5](x, out)
@@ -543,12 +560,15 @@ def host_chip() -> str:
 
 
 def test_blocks_run_as_often_as_the_grid_says() -> None:
-    library = module("grid", """
+    library = module(
+        "grid",
+        """
       gpu.func @count(%out: memref<i64>) kernel {
         %one = arith.constant 1 : i64
         %r = memref.atomic_rmw addi %one, %out[] : (i64, memref<i64>) -> i64
         gpu.return
-      }""")
+      }""",
+    )
     for grid, block in [((1000, 1, 1), 1), ((3, 70, 2), (2, 2, 2)), ((1, 1, 65), 33), ((100000, 1, 1), 1)]:
         out = np.zeros((), np.int64)
         library.kernels.count[grid, block](out)

@@ -141,9 +141,7 @@ print(offload.targets.__name__)
     assert python(code, cwd=tmp_path) == "offload.targets\n"
 
 
-@pytest.mark.parametrize(
-    ("paths", "limit"), [(PYTHON_FILES, 400), (C_FILES, 600)], ids=["python", "c"]
-)
+@pytest.mark.parametrize(("paths", "limit"), [(PYTHON_FILES, 400), (C_FILES, 600)], ids=["python", "c"])
 def test_files_are_short(paths: list[Path], limit: int) -> None:
     lengths = {relative(path): len(path.read_text().splitlines()) for path in paths}
     assert {name: length for name, length in lengths.items() if length > limit} == {}
@@ -172,7 +170,9 @@ def test_every_variable_that_is_read_is_documented() -> None:
     from offload.config import VARIABLES, environment
 
     pattern = re.compile(r"\b(OFFLOAD_[A-Z_]+)\b")
-    runtime = {name for path in files(("runtime_c",), ".c") for name in re.findall(r'getenv\("(\w+)"\)', path.read_text())}
+    runtime = {
+        name for path in files(("runtime_c",), ".c") for name in re.findall(r'getenv\("(\w+)"\)', path.read_text())
+    }
     package = {name for path in files(("offload", "targets"), ".py") for name in pattern.findall(path.read_text())}
     assert (runtime - {"TMPDIR"}) | (package - {"OFFLOAD_COMPILER"}) <= set(VARIABLES)
     with pytest.raises(KeyError):

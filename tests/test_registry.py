@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from compiling import EXAMPLES, HERE, ROOT, python
+from offload.targets import Registry, Target, registry
 
 from offload.errors import OffloadError
-from offload.targets import Registry, Target, registry
 
 PLUGIN = HERE / "my_target_plugin"
 GROUP = "offload.targets"
@@ -60,15 +60,27 @@ def test_one_package_seen_twice_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("gone", "no_such_module:T", "target 'gone' (no_such_module:T) cannot be loaded: No module named 'no_such_module'"),
+        (
+            "gone",
+            "no_such_module:T",
+            "target 'gone' (no_such_module:T) cannot be loaded: No module named 'no_such_module'",
+        ),
         (
             "gone",
             "offload.targets.host:Gone",
-            "target 'gone' (offload.targets.host:Gone) cannot be loaded: module 'offload.targets.host' has no attribute "
-            "'Gone'",
+            "target 'gone' (offload.targets.host:Gone) cannot be loaded: module 'offload.targets.host' has no "
+            "attribute 'Gone'",
         ),
-        ("odd", "offload.targets.tools:Tool", "target 'odd' (offload.targets.tools:Tool) is not a subclass of offload.targets.Target"),
-        ("other", "offload.targets.host:HostTarget", "target 'other' (offload.targets.host:HostTarget) calls itself 'host'"),
+        (
+            "odd",
+            "offload.targets.tools:Tool",
+            "target 'odd' (offload.targets.tools:Tool) is not a subclass of offload.targets.Target",
+        ),
+        (
+            "other",
+            "offload.targets.host:HostTarget",
+            "target 'other' (offload.targets.host:HostTarget) calls itself 'host'",
+        ),
     ],
 )
 def test_entry_points_that_lead_nowhere(name: str, value: str, message: str) -> None:

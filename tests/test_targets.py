@@ -10,13 +10,13 @@ import pytest
 from compiling import EXAMPLES, python
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from offload.compiler.native import native
-from offload.errors import CompileError, OffloadError, TargetError, ToolkitError
 from offload.targets import Device, Found, Target, parse_target, parse_targets, registry, run_tool, tools
 from offload.targets.host import HostTarget
 from offload.targets.nvvm import NvvmTarget
 from offload.targets.rocdl import RocdlTarget
+
+from offload.compiler.native import native
+from offload.errors import CompileError, OffloadError, TargetError, ToolkitError
 
 HOST_CHIP = HostTarget.default_chip()
 
@@ -52,6 +52,7 @@ def chips_of(name: str) -> str:
     return ", ".join(registry().get(name).chips())
 
 
+DID_YOU_MEAN = "; did you mean 'fast'?"
 NVVM_FIELDS = "chip, O, fast, features, format, ftz, ptxas"
 
 
@@ -66,7 +67,8 @@ NVVM_FIELDS = "chip, O, fast, features, format, ftz, ptxas"
         ("nvmm:sm_90", "unknown target 'nvmm'; did you mean 'nvvm'? (there are: host, nvvm, rocdl, native)"),
         ("cuda", "unknown target 'cuda' (there are: host, nvvm, rocdl, native)"),
         ("", "unknown target '' (there are: host, nvvm, rocdl, native)"),
-        ("nvvm:sm_90,fsat", f"nvvm:sm_90,fsat: target 'nvvm' has no option 'fsat'; did you mean 'fast'? (it has: {NVVM_FIELDS})"),
+        ("nvvm:fsat", f"unknown chip 'fsat' for target nvvm; there are: {chips_of('nvvm')}"),
+        ("nvvm:sm_90,fats", f"nvvm:sm_90,fats: target 'nvvm' has no option 'fats'{DID_YOU_MEAN} (it has: {NVVM_FIELDS})"),
         ("nvvm:sm_90,sm_80", f"nvvm:sm_90,sm_80: target 'nvvm' has no option 'sm_80' (it has: {NVVM_FIELDS})"),
         ("nvvm:sm_90,wave64", f"nvvm:sm_90,wave64: target 'nvvm' has no option 'wave64' (it has: {NVVM_FIELDS})"),
         ("nvvm:sm_90,", f"nvvm:sm_90,: target 'nvvm' has no option '' (it has: {NVVM_FIELDS})"),
@@ -76,7 +78,7 @@ NVVM_FIELDS = "chip, O, fast, features, format, ftz, ptxas"
         ("nvvm:sm_90,O=two", "nvvm:sm_90,O=two: option 'O' is a number, not 'two'"),
         ("nvvm:sm_90,fast=2", "nvvm:sm_90,fast=2: option 'fast' is a flag: write fast or fast=false"),
         ("nvvm:sm_90,O=4", "nvvm:sm_90,O=4: O is 0 to 3, not 4"),
-        ("nvvm:sm_90,format=cubin", "nvvm:sm_90,format=cubin: unknown format 'cubin'; it is one of bin, isa, fatbin, offload"),
+        ("nvvm:format=ptx", "nvvm:sm_75,format=ptx: unknown format 'ptx'; it is one of bin, isa, fatbin, offload"),
         ("host:format=fatbin", "target host has no fatbin format: one image holds one processor's code; use bin"),
     ],
 )  # fmt: skip
@@ -213,7 +215,11 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
     empty = tmp_path / "empty"
     empty.mkdir()
-    hidden = [tools.from_environment("CUDA_HOME"), tools.from_folder(str(empty)), tools.SearchStep("wheels", lambda: None)]
+    hidden = [
+        tools.from_environment("CUDA_HOME"),
+        tools.from_folder(str(empty)),
+        tools.SearchStep("wheels", lambda: None),
+    ]
     monkeypatch.setattr(nvvm, "_TOOLKIT", tuple(hidden))
     monkeypatch.setattr(rocdl, "_BITCODE", (tools.from_environment("ROCM_PATH"), tools.from_folder(str(empty))))
     return empty
@@ -332,5 +338,7 @@ def test_a_tool_that_cannot_be_started(tmp_path: Path) -> None:
 def test_options_reach_the_assembler() -> None:
     import offload
 
-    with pytest.raises(CompileError, match=r"(?s)cannot assemble .* for sm_90: exit code .*command: .*ptxas .*--no-such"):
+    with pytest.raises(
+        CompileError, match=r"(?s)cannot assemble .* for sm_90: exit code .*command: .*ptxas .*--no-such"
+    ):
         offload.compile(EXAMPLES / "saxpy.mlir", targets=["nvvm:sm_90,ptxas=--no-such-option"])

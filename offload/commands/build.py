@@ -78,9 +78,13 @@ def _emit(program: Program, stage: str, folder: Path | None) -> int:
     for item in program.emit(stage):
         count += 1
         if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{item.label}.{item.suffix}").write_bytes(item.data)
-            print(folder / f"{item.label}.{item.suffix}")
+            path = folder / f"{item.label}.{item.suffix}"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(item.data)
+            except OSError as error:
+                raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
+            print(path)
         elif item.is_text:
             comment = {"ll": ";", "s": "#"}.get(item.suffix, "//")
             print(f"{comment} ----- {stage}: {item.label}\n{item.data.decode(errors='replace').rstrip()}\n")

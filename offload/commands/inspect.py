@@ -10,17 +10,20 @@ from pathlib import Path
 
 from offload import artifact
 from offload.artifact import Artifact, Image
-from offload.errors import ToolkitError
+from offload.errors import OffloadError, ToolkitError
 from offload.targets import run_tool
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """Prints, extracts, disassembles; returns the exit code. Raises ArtifactError, ToolkitError."""
+    """Prints, extracts, disassembles; returns the exit code. Raises ArtifactError, ToolkitError, OffloadError."""
     found = artifact.read(options.file)
     if options.extract:
-        for path in artifact.extract(found, options.extract):
-            if not options.json:
-                print(path)
+        try:
+            paths = artifact.extract(found, options.extract)
+        except OSError as error:
+            raise OffloadError(f"cannot write into {options.extract}: {error.strerror or error}") from error
+        if not options.json:
+            print("\n".join(map(str, paths)))
     if options.json:
         print(json.dumps(artifact.describe(found), indent=2))
     elif options.disassemble:

@@ -16,7 +16,7 @@ def run(options: argparse.Namespace) -> int:
     import dataclasses
 
     from offload.compiler.cache import cached_build
-    from offload.compiler.link import package_file
+    from offload.paths import package_file
 
     request = request_from(options)
     # The print functions of MLIR's runner: declared by the program, defined here.

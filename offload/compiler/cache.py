@@ -10,7 +10,7 @@ from pathlib import Path
 
 from offload._version import __version__
 from offload.compiler.driver import Program
-from offload.compiler.link import package_file
+from offload.paths import package_file
 from offload.compiler.native import native
 from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
@@ -48,6 +48,7 @@ def _key(request: BuildRequest) -> str:
         "llvm": native().llvm_version,
         "extension": _content(Path(native().__file__)),
         "runtime": [request.runtime, _content(package_file(runtime))],
+        "builtins": _content(package_file("lib/liboffload_builtins.a")),
         "sources": [hashlib.sha256(source.data).hexdigest() for source in request.sources],
         "targets": [_target(target) for target in request.targets],
         "opt": request.opt,

@@ -7,18 +7,8 @@ from pathlib import Path
 
 from offload.compiler.native import failures, native
 from offload.errors import LinkError
+from offload.paths import package_file
 from offload.targets.host import system_libraries
-
-
-def package_file(relative: str) -> Path:
-    """A file of this installation (an editable one has two roots). Raises LinkError where it is missing."""
-    import offload
-
-    for root in offload.__path__:
-        candidate = Path(root) / relative
-        if candidate.exists():
-            return candidate
-    raise LinkError(f"this installation of offload lacks {relative}; reinstall it")
 
 
 def link(
@@ -50,7 +40,7 @@ def link(
         # A program's function may have the name of one of libc's (sync, read): its own callers mean this one.
         "-Bsymbolic",
         *("-soname", name, f"--version-script={script}", str(host), str(container), *map(str, extra), *mgpu),
-        *("--as-needed", *system_libraries(), "-o", str(result)),
+        *(str(package_file("lib/liboffload_builtins.a")), "--as-needed", *system_libraries(), "-o", str(result)),
     ]
     try:
         with failures((), "linking"):

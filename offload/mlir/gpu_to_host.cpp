@@ -253,6 +253,7 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
     populateGpuRewritePatterns(rewrites);
     populateGpuBreakDownSubgroupReducePatterns(rewrites, /*maxShuffleBitwidth=*/64, PatternBenefit(2));
     populateGpuLowerSubgroupReduceToShufflePatterns(rewrites, kWarpSize, /*shuffleBitwidth=*/64);
+    populateGpuLowerClusteredSubgroupReduceToShufflePatterns(rewrites, kWarpSize, /*shuffleBitwidth=*/64);
     if (failed(applyPatternsGreedily(module, std::move(rewrites))))
       return signalPassFailure();
 

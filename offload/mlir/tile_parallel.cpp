@@ -14,6 +14,7 @@
 #include "mlir/Dialect/GPU/Transforms/ParallelLoopMapper.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -64,9 +65,33 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
                          "scf.for where the loop belongs to the host");
         return signalPassFailure();
       }
+      normalize(loop);
       scf::ParallelOp blocks =
           scf::tileParallelLoop(loop, tileSizes(loop.getNumLoops()), /*noMinMaxBounds=*/false).first;
       foldBounds(blocks);
+    }
+  }
+
+  /// Makes a loop count from 0 in steps of 1: bounds are then min(tile, rest) with a constant tile, whatever step the
+  /// author's loop has.
+  static void normalize(scf::ParallelOp loop) {
+    OpBuilder before(loop);
+    Location loc = loop.getLoc();
+    Value zero = arith::ConstantIndexOp::create(before, loc, 0), one = arith::ConstantIndexOp::create(before, loc, 1);
+    OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
+    for (unsigned i = 0, e = loop.getNumLoops(); i < e; ++i) {
+      Value low = loop.getLowerBound()[i], high = loop.getUpperBound()[i], step = loop.getStep()[i];
+      if (isConstantIntValue(low, 0) && isConstantIntValue(step, 1))
+        continue;
+      Value span = arith::SubIOp::create(before, loc, high, low);
+      Value count = arith::CeilDivSIOp::create(before, loc, span, step);
+      loop.getLowerBoundMutable()[i].set(zero);
+      loop.getUpperBoundMutable()[i].set(count);
+      loop.getStepMutable()[i].set(one);
+      Value variable = loop.getInductionVars()[i];
+      auto scaled = arith::MulIOp::create(inside, loc, variable, step);
+      Value original = arith::AddIOp::create(inside, loc, scaled, low);
+      variable.replaceAllUsesExcept(original, scaled);
     }
   }
 

@@ -106,7 +106,9 @@ static void test_launch_errors(void) {
   CHECK_CLEAN();
   CHECK(bad == 0, "%u damaged or unaligned frame bytes", bad);
 
-  launch(&saxpy, 0, 1, 0, NULL, params);
+  launch(&saxpy, 0, 1, 0, NULL, params); /* an empty grid runs nothing */
+  CHECK_CLEAN();
+  launch(&saxpy, -1, 1, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_INVALID, "saxpy");
   launch(&saxpy, 1, 1025, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_INVALID, "1025");
