@@ -188,7 +188,7 @@ def test_results_of_functions() -> None:
     """)
     assert library.sum(np.arange(10.0)) == 45
     assert library.several(-21, True) == (-42, True, -21, -21.0)
-    np.testing.assert_array_equal(library.squares(100).numpy(), np.arange(100) ** 2)
+    np.testing.assert_array_equal(np.from_dlpack(library.squares(100)), np.arange(100) ** 2)
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     same, row = library.both(x)
     same[1, 1] = 50
@@ -212,7 +212,7 @@ def test_a_result_in_device_memory() -> None:
       }
     """)
     result = library.doubled(np.arange(300, dtype=np.float32))
-    np.testing.assert_array_equal(result.numpy(), 2 * np.arange(300, dtype=np.float32))
+    np.testing.assert_array_equal(np.from_dlpack(result), 2 * np.arange(300, dtype=np.float32))
 
 
 # Memory that programs above the gpu dialect allocate.

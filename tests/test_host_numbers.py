@@ -148,12 +148,8 @@ def test_shifts_casts_and_booleans() -> None:
 # Small floats.
 
 HALVES = {"add": "addf", "multiply": "mulf", "divide": "divf"}
-no_half_runtime = pytest.mark.xfail(
-    strict=True, reason="host images call __extendhfsf2, __truncsfbf2 and others, which nothing defines"
-)
 
 
-@no_half_runtime
 @pytest.mark.parametrize("op", HALVES)
 def test_half_precision(op: str) -> None:
     library = module(kernel(op, ["f16", "f16"], "f16", f"%r = arith.{HALVES[op]} %x0, %x1 : f16"))
@@ -161,7 +157,6 @@ def test_half_precision(op: str) -> None:
     np.testing.assert_array_equal(run(library, op, np.float16, a, b), getattr(np, op)(a, b))
 
 
-@no_half_runtime
 def test_half_precision_converts_to_other_floats() -> None:
     library = module(
         kernel("up", ["f16"], "f64", "%r = arith.extf %x0 : f16 to f64"),
@@ -179,7 +174,6 @@ def bfloat16(x: Any) -> Any:
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16).view(np.int16)
 
 
-@no_half_runtime
 def test_bfloat16() -> None:
     body = "%p = arith.bitcast %x0 : i16 to bf16\n %q = arith.bitcast %x1 : i16 to bf16\n"
     library = module(

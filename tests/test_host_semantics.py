@@ -339,12 +339,6 @@ SUBGROUP = """
 """
 
 
-no_half_runtime = pytest.mark.xfail(
-    strict=True, reason="host images call __extendhfsf2 and others, which nothing defines"
-)
-no_clusters = pytest.mark.xfail(strict=True, reason="the host target does not lower reductions of clusters")
-
-
 @pytest.mark.parametrize(
     ("op", "kind", "cluster"),
     [
@@ -355,10 +349,10 @@ no_clusters = pytest.mark.xfail(strict=True, reason="the host target does not lo
         ("xor", "i32", WARP),
         ("add", "i64", WARP),
         ("add", "i8", WARP),
-        pytest.param("add", "f16", WARP, marks=no_half_runtime),
-        pytest.param("add", "i32", 8, marks=no_clusters),
-        pytest.param("maxnumf", "f32", 16, marks=no_clusters),
-        pytest.param("add", "i8", 4, marks=no_clusters),
+        ("add", "f16", WARP),
+        ("add", "i32", 8),
+        ("maxnumf", "f32", 16),
+        ("add", "i8", 4),
     ],
 )
 def test_subgroup_reduce(op: str, kind: str, cluster: int) -> None:
@@ -372,7 +366,6 @@ def test_subgroup_reduce(op: str, kind: str, cluster: int) -> None:
     np.testing.assert_array_equal(out, expected)
 
 
-@no_clusters
 def test_subgroup_reduce_of_strided_clusters() -> None:
     cluster = "cluster(size = 4, stride = 8)"
     library = module("strided", PLACE + SUBGROUP.format(name="reduce", op="add", type="i32", cluster=cluster))

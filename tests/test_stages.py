@@ -111,7 +111,6 @@ def test_an_empty_parallel_loop_does_nothing() -> None:
     np.testing.assert_array_equal(x, 1)
 
 
-@pytest.mark.xfail(strict=True, reason="a parallel loop whose step is no constant is refused, and for another reason")
 def test_from_parallel_loops_with_a_step_of_the_caller() -> None:
     for step in (1, 2, 7):
         x = np.ones(300, np.float32)

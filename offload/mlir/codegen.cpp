@@ -19,6 +19,7 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
@@ -40,6 +41,10 @@ static void initializeTargets() {
     InitializeAllTargetMCs();
     InitializeAllAsmParsers();
     InitializeAllAsmPrinters();
+    // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has unwind
+    // tables, so an exception passes through it; what LLVM held is lost, see emit().
+    install_fatal_error_handler(
+        [](void *, const char *reason, bool) { throw Failure(std::string("LLVM gave up: ") + reason, {}); }, nullptr);
   });
 }
 
@@ -240,12 +245,20 @@ std::string LLVMModule::emit(bool assembly) {
   context->setDiagnosticHandler(std::make_unique<CollectErrors>(errors));
   SmallString<0> buffer;
   raw_svector_ostream stream(buffer);
-  legacy::PassManager passes;
-  CodeGenFileType type = assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, type))
-    throw Failure("no " + std::string(assembly ? "assembly" : "object code") + " for " + options.triple, {});
   // Code generation changes the module: it works on a copy, so that another stage may still use this one.
-  passes.run(*CloneModule(*module));
+  std::unique_ptr<llvm::Module> copy = CloneModule(*module);
+  auto passes = std::make_unique<legacy::PassManager>();
+  CodeGenFileType type = assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile;
+  if (machine->addPassesToEmitFile(*passes, stream, nullptr, type))
+    throw Failure("no " + std::string(assembly ? "assembly" : "object code") + " for " + options.triple, {});
+  try {
+    passes->run(*copy);
+  } catch (...) {
+    // A fatal error of LLVM (see initializeTargets) left everything half done: not even destructors may run.
+    (void)passes.release(), (void)copy.release();
+    (void)module.release(), (void)machine.release(), (void)context.release();
+    throw;
+  }
   if (!errors.empty())
     throw Failure("the code generator for " + options.triple + " failed: " + errors, {});
   return std::string(buffer.str());
