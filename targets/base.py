@@ -146,7 +146,7 @@ class Target:
         return ""
 
     def kernel_attributes(self) -> Mapping[str, str]:
-        """Attributes to set on kernels before the pipeline: name to value, as MLIR text."""
+        """Attributes for kernels whose block size is not known, set before the pipeline: name to MLIR text."""
         return {}
 
     def pipeline(self) -> str:
@@ -180,7 +180,7 @@ class Target:
 
     def _lower(self, module: Module) -> Module:
         for name, value in self.kernel_attributes().items():
-            module.set_kernel_attribute(name, value)
+            module.set_kernel_attribute(name, value, unless="known_block_size")
         module.run(self.pipeline())
         if self.kernel_mark:  # Kernels that came in the LLVM dialect lack it and would be functions nobody can launch.
             module.set_kernel_attribute(self.kernel_mark, "unit")

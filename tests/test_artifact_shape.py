@@ -355,7 +355,6 @@ def test_command_and_function_build_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "reduce.so").read_bytes() == data
 
 
-@pytest.mark.xfail(strict=True, reason="kernels get max_flat_work_group_size = 1024 whatever block size they have")
 def test_amd_kernels_with_a_known_block_size_may_use_the_registers_for_it(built: dict[str, Path]) -> None:
     """saxpy launches blocks of 256; code for blocks of 1024 has a quarter of the registers per thread."""
     images = {info.target: info for info in artifact.read(built["saxpy"]).metadata.images}

@@ -245,7 +245,6 @@ def _named(text: str) -> list[tuple[str, str]]:
     return [(head.split("@")[1].split("(")[0], body) for head, body in _functions(text)]
 
 
-@pytest.mark.xfail(strict=True, reason="what a branch gives is freed by libc's free() though the runtime allocated it")
 def test_a_temporary_that_is_freed_by_another_name() -> None:
     library = program("chosen")
     for which in (True, False):

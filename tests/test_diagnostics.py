@@ -178,7 +178,6 @@ def test_declared_functions_have_one_name_on_every_target(tmp_path: Path) -> Non
         assert re.search(r"\bgone\b", done.stderr), done.stderr
 
 
-@pytest.mark.xfail(strict=True, reason="LLVM's fatal errors end the process: compilation runs in it")
 def test_a_crash_of_llvm_is_an_error(tmp_path: Path) -> None:
     """PTX 4.0 has no shuffles, and LLVM aborts where it cannot select an instruction."""
     target = "nvvm:sm_50,features=+ptx40"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from offload._version import __version__
 from offload.compiler.driver import Program
-from offload.paths import package_file
 from offload.compiler.native import native
 from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
 from offload.config import cache_folder
 from offload.errors import OffloadError
+from offload.paths import package_file
 from offload.targets import Target
 
 _SCHEMA = 1

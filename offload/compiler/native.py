@@ -47,6 +47,10 @@ _PLAINER = (
         "unknown operation: its dialect is not one that MLIR 22 has; lower it to one that is, before offload sees it",
     ),
     (
+        re.compile(r"failed to legalize operation 'gpu.all_reduce'.*"),
+        "'gpu.all_reduce' can be lowered where it is marked 'uniform': all threads of the block must reach it",
+    ),
+    (
         re.compile(r"failed to legalize operation '([^']+)' that was explicitly marked illegal"),
         r"'\1' has no lowering here; use operations that have one, or lower it before offload sees it",
     ),

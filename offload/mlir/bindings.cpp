@@ -24,8 +24,8 @@ static py::tuple toPython(const Diagnostic &diagnostic) {
   py::list notes;
   for (const Diagnostic &note : diagnostic.notes)
     notes.append(toPython(note));
-  return py::make_tuple(diagnostic.severity, diagnostic.message, diagnostic.file, diagnostic.line, diagnostic.column,
-                        notes);
+  return py::make_tuple(diagnostic.severity, diagnostic.message, diagnostic.file, diagnostic.line,
+                        diagnostic.column, notes);
 }
 
 static py::list toPython(const std::vector<Diagnostic> &diagnostics) {
@@ -46,7 +46,8 @@ PYBIND11_MODULE(_native, m) {
       if (pointer)
         std::rethrow_exception(pointer);
     } catch (const Failure &error) {
-      PyErr_SetObject(failure.get_stored().ptr(), py::make_tuple(error.what(), toPython(error.diagnostics)).ptr());
+      PyErr_SetObject(failure.get_stored().ptr(),
+                      py::make_tuple(error.what(), toPython(error.diagnostics)).ptr());
     }
   });
 
@@ -73,7 +74,8 @@ PYBIND11_MODULE(_native, m) {
       .def("device_modules", &deviceModules)
       .def("kernels_of", &kernelsOf, py::arg("name"))
       .def("device_module", &deviceModule, py::arg("name"), py::arg("attributes") = "", NoGil())
-      .def("set_kernel_attribute", &setKernelAttribute, py::arg("name"), py::arg("value"))
+      .def("set_kernel_attribute", &setKernelAttribute, py::arg("name"), py::arg("value"),
+           py::arg("unless") = "")
       .def("host_module", &hostModule, NoGil());
 
   py::class_<MachineOptions>(m, "MachineOptions")
@@ -88,8 +90,7 @@ PYBIND11_MODULE(_native, m) {
   py::class_<LLVMModule, std::shared_ptr<LLVMModule>>(m, "LLVMModule")
       .def_static("translate", &LLVMModule::translate, py::arg("module"), py::arg("options"), NoGil())
       .def("text", &LLVMModule::text, NoGil())
-      .def("bitcode",
-           [](LLVMModule &self) { return py::bytes(self.bitcode()); })
+      .def("bitcode", [](LLVMModule &self) { return py::bytes(self.bitcode()); })
       .def("add_function_attribute", &LLVMModule::addFunctionAttribute, py::arg("name"), py::arg("value"))
       .def("add_module_flag", &LLVMModule::addModuleFlag, py::arg("name"), py::arg("value"))
       .def("define_constant", &LLVMModule::defineConstant, py::arg("name"), py::arg("bits"), py::arg("value"),
@@ -117,6 +118,5 @@ PYBIND11_MODULE(_native, m) {
   m.def("host_triple", &hostTriple);
   m.def("host_processor", &hostProcessor);
   m.def("link_elf", &linkElf, py::arg("arguments"), NoGil());
-  m.def(
-      "amdgpu_resources", [](const py::bytes &elf) { return amdgpuResources(elf); }, py::arg("elf"));
+  m.def("amdgpu_resources", [](const py::bytes &elf) { return amdgpuResources(elf); }, py::arg("elf"));
 }

@@ -1,7 +1,7 @@
 //===- check_input.cpp - offload-check-input ------------------------------===//
 //
-// Refuses, before anything is changed, programs that no later step can take; the error stands at the operation in the
-// author's file and says what to do.
+// Refuses, before anything is changed, programs that no later step can take; the error stands at the
+// operation in the author's file and says what to do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@ namespace {
 bool mentionsTensor(Operation *op) {
   auto isTensor = [](Type type) { return isa<TensorType>(type); };
   if (auto function = dyn_cast<FunctionOpInterface>(op))
-    return llvm::any_of(function.getArgumentTypes(), isTensor) || llvm::any_of(function.getResultTypes(), isTensor);
+    return llvm::any_of(function.getArgumentTypes(), isTensor) ||
+           llvm::any_of(function.getResultTypes(), isTensor);
   return llvm::any_of(op->getOperandTypes(), isTensor) || llvm::any_of(op->getResultTypes(), isTensor);
 }
 
@@ -32,15 +33,16 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
   StringRef getDescription() const final { return "Refuse programs that cannot be compiled"; }
 
   void runOnOperation() final {
-    bool refused = getOperation()
-                       ->walk<WalkOrder::PreOrder>([](Operation *op) {
-                         if (!mentionsTensor(op))
-                           return WalkResult::advance();
-                         op->emitError("tensors have no memory to hand to a kernel: bufferize the program first, for "
-                                       "instance with mlir-opt --one-shot-bufferize=bufferize-function-boundaries");
-                         return WalkResult::interrupt();
-                       })
-                       .wasInterrupted();
+    bool refused =
+        getOperation()
+            ->walk<WalkOrder::PreOrder>([](Operation *op) {
+              if (!mentionsTensor(op))
+                return WalkResult::advance();
+              op->emitError("tensors have no memory to hand to a kernel: bufferize the program first, for "
+                            "instance with mlir-opt --one-shot-bufferize=bufferize-function-boundaries");
+              return WalkResult::interrupt();
+            })
+            .wasInterrupted();
     if (refused)
       signalPassFailure();
   }

@@ -11,8 +11,8 @@
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/InstIterator.h"
-#include "llvm/IR/Operator.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Operator.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Linker/Linker.h"
@@ -41,10 +41,11 @@ static void initializeTargets() {
     InitializeAllTargetMCs();
     InitializeAllAsmParsers();
     InitializeAllAsmPrinters();
-    // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has unwind
-    // tables, so an exception passes through it; what LLVM held is lost, see emit().
+    // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has
+    // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
     install_fatal_error_handler(
-        [](void *, const char *reason, bool) { throw Failure(std::string("LLVM gave up: ") + reason, {}); }, nullptr);
+        [](void *, const char *reason, bool) { throw Failure(std::string("LLVM gave up: ") + reason, {}); },
+        nullptr);
   });
 }
 
@@ -60,8 +61,9 @@ static std::unique_ptr<TargetMachine> createMachine(const MachineOptions &option
                : options.level == 1 ? CodeGenOptLevel::Less
                : options.level == 2 ? CodeGenOptLevel::Default
                                     : CodeGenOptLevel::Aggressive;
-  return std::unique_ptr<TargetMachine>(target->createTargetMachine(
-      Triple(options.triple), options.cpu, options.features, target_options, Reloc::PIC_, std::nullopt, level));
+  return std::unique_ptr<TargetMachine>(target->createTargetMachine(Triple(options.triple), options.cpu,
+                                                                    options.features, target_options,
+                                                                    Reloc::PIC_, std::nullopt, level));
 }
 
 LLVMModule::LLVMModule(std::shared_ptr<Session> session, MachineOptions options)
@@ -79,7 +81,8 @@ static void refuseUnlowered(Session &session, mlir::Operation *root) {
     if (op == root || mlir::isa<mlir::ModuleOp, mlir::gpu::GPUModuleOp>(op))
       return;
     if (mlir::isa<mlir::UnrealizedConversionCastOp>(op))
-      op->emitError("a value of type ") << op->getOperandTypes() << " could not be lowered to " << op->getResultTypes();
+      op->emitError("a value of type ")
+          << op->getOperandTypes() << " could not be lowered to " << op->getResultTypes();
     else if (dialect != "llvm" && dialect != "nvvm" && dialect != "rocdl")
       op->emitError("'") << op->getName() << "' could not be lowered for this target";
   });
@@ -129,12 +132,13 @@ void LLVMModule::addModuleFlag(const std::string &name, uint32_t value) {
   module->addModuleFlag(llvm::Module::Error, name, value);
 }
 
-void LLVMModule::defineConstant(const std::string &name, unsigned bits, uint32_t value, unsigned addressSpace) {
+void LLVMModule::defineConstant(const std::string &name, unsigned bits, uint32_t value,
+                                unsigned addressSpace) {
   Type *type = IntegerType::get(*context, bits);
   GlobalVariable *global = module->getGlobalVariable(name);
   if (!global)
-    global = new GlobalVariable(*module, type, /*isConstant=*/true, GlobalValue::LinkOnceODRLinkage, nullptr, name,
-                                nullptr, GlobalValue::NotThreadLocal, addressSpace);
+    global = new GlobalVariable(*module, type, /*isConstant=*/true, GlobalValue::LinkOnceODRLinkage, nullptr,
+                                name, nullptr, GlobalValue::NotThreadLocal, addressSpace);
   global->setInitializer(ConstantInt::get(type, value));
   global->setLinkage(GlobalValue::LinkOnceODRLinkage);
   global->setVisibility(GlobalValue::HiddenVisibility);
@@ -170,7 +174,8 @@ std::vector<std::string> LLVMModule::undefinedFunctions() const {
 
 void LLVMModule::internalize(const std::vector<std::string> &kept) {
   std::set<std::string> names(kept.begin(), kept.end());
-  internalizeModule(*module, [&](const GlobalValue &value) { return names.count(value.getName().str()) != 0; });
+  internalizeModule(*module,
+                    [&](const GlobalValue &value) { return names.count(value.getName().str()) != 0; });
 }
 
 void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels) {
@@ -268,7 +273,8 @@ static std::unique_ptr<MCSubtargetInfo> subtarget(const std::string &triple) {
   initializeTargets();
   std::string error;
   const Target *target = TargetRegistry::lookupTarget(Triple(triple), error);
-  return std::unique_ptr<MCSubtargetInfo>(target ? target->createMCSubtargetInfo(Triple(triple), "", "") : nullptr);
+  return std::unique_ptr<MCSubtargetInfo>(target ? target->createMCSubtargetInfo(Triple(triple), "", "")
+                                                 : nullptr);
 }
 
 bool isKnownProcessor(const std::string &triple, const std::string &cpu) {

@@ -52,10 +52,14 @@ static void eachNote(const std::string &elf, function_ref<bool(const object::ELF
 
 KernelResources amdgpuResources(const std::string &elf) {
   static constexpr std::pair<const char *, const char *> fields[] = {
-      {"vgpr", ".vgpr_count"},          {"agpr", ".agpr_count"},
-      {"sgpr", ".sgpr_count"},          {"vgpr_spills", ".vgpr_spill_count"},
-      {"sgpr_spills", ".sgpr_spill_count"}, {"shared_bytes", ".group_segment_fixed_size"},
-      {"private_bytes", ".private_segment_fixed_size"}, {"kernarg_bytes", ".kernarg_segment_size"},
+      {"vgpr", ".vgpr_count"},
+      {"agpr", ".agpr_count"},
+      {"sgpr", ".sgpr_count"},
+      {"vgpr_spills", ".vgpr_spill_count"},
+      {"sgpr_spills", ".sgpr_spill_count"},
+      {"shared_bytes", ".group_segment_fixed_size"},
+      {"private_bytes", ".private_segment_fixed_size"},
+      {"kernarg_bytes", ".kernarg_segment_size"},
       {"wavefront_size", ".wavefront_size"},
       {"max_threads", ".max_flat_workgroup_size"},
   };

@@ -1,8 +1,9 @@
 //===- finish_kernels.cpp - offload-finish-kernels ------------------------===//
 //
-// The end of the way to kernels: refuses parallel loops that no pass could turn into a kernel, which would otherwise
-// run on the host, one iteration after the other, on memory that may not be the host's; and gives each kernel of an
-// outlined module the module's name where two kernels share one, so that a kernel can be called by its name.
+// The end of the way to kernels: refuses parallel loops that no pass could turn into a kernel, which would
+// otherwise run on the host, one iteration after the other, on memory that may not be the host's; and gives
+// each kernel of an outlined module the module's name where two kernels share one, so that a kernel can be
+// called by its name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +41,9 @@ struct FinishKernels : public PassWrapper<FinishKernels, OperationPass<ModuleOp>
                     return WalkResult::skip();
                   if (!isa<scf::ParallelOp>(op))
                     return WalkResult::advance();
-                  op->emitError("this parallel loop cannot become a kernel: its body must not have effects outside the "
-                                "innermost loop, and its bounds must not depend on what it computes");
+                  op->emitError(
+                      "this parallel loop cannot become a kernel: its body must not have effects outside the "
+                      "innermost loop, and its bounds must not depend on what it computes");
                   return WalkResult::interrupt();
                 })
                 .wasInterrupted();

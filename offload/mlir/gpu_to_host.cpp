@@ -1,8 +1,8 @@
 //===- gpu_to_host.cpp - offload-gpu-to-host ------------------------------===//
 //
-// The device side of the host target: lowers one gpu.module to the LLVM dialect. GPU operations become calls to the
-// functions of names.h, to which spmd.cpp gives their meaning once the module is LLVM IR; workgroup memory becomes
-// globals with a known prefix. All memory spaces are one flat space here.
+// The device side of the host target: lowers one gpu.module to the LLVM dialect. GPU operations become calls
+// to the functions of names.h, to which spmd.cpp gives their meaning once the module is LLVM IR; workgroup
+// memory becomes globals with a known prefix. All memory spaces are one flat space here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,8 @@ Value linearThread(OpBuilder &b, Operation *op) {
 
 Value blockThreads(OpBuilder &b, Operation *op) {
   Location loc = op->getLoc();
-  Value plane = LLVM::MulOp::create(b, loc, standIn32(b, op, kBlockDim, "x"), standIn32(b, op, kBlockDim, "y"));
+  Value plane =
+      LLVM::MulOp::create(b, loc, standIn32(b, op, kBlockDim, "x"), standIn32(b, op, kBlockDim, "y"));
   return LLVM::MulOp::create(b, loc, plane, standIn32(b, op, kBlockDim, "z"));
 }
 
@@ -80,7 +81,8 @@ Value blockThreads(OpBuilder &b, Operation *op) {
 template <typename Op> struct IdPattern : public ConvertOpToLLVMPattern<Op> {
   IdPattern(const LLVMTypeConverter &converter, StringRef prefix)
       : ConvertOpToLLVMPattern<Op>(converter), prefix(prefix) {}
-  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Value id = standIn32(rewriter, op, prefix, suffix(op.getDimension()));
     rewriter.replaceOpWithNewOp<LLVM::ZExtOp>(op, this->getTypeConverter()->getIndexType(), id);
     return success();
@@ -91,7 +93,8 @@ template <typename Op> struct IdPattern : public ConvertOpToLLVMPattern<Op> {
 /// lane_id, subgroup_id, num_subgroups, subgroup_size: from the linear thread id.
 template <typename Op> struct WarpPattern : public ConvertOpToLLVMPattern<Op> {
   using ConvertOpToLLVMPattern<Op>::ConvertOpToLLVMPattern;
-  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Value size = constant32(rewriter, loc, kWarpSize), value = size;
     if constexpr (std::is_same_v<Op, gpu::LaneIdOp>) {
@@ -110,15 +113,16 @@ template <typename Op> struct WarpPattern : public ConvertOpToLLVMPattern<Op> {
 
 struct BarrierPattern : public ConvertOpToLLVMPattern<gpu::BarrierOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-  LogicalResult matchAndRewrite(gpu::BarrierOp op, OpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(gpu::BarrierOp op, OpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     callStandIn(rewriter, op.getLoc(), op, kBarrier, LLVM::LLVMVoidType::get(op.getContext()));
     rewriter.eraseOp(op);
     return success();
   }
 };
 
-/// gpu.shuffle as CUDA's shfl: the source lane lies in the segment of `width` lanes around the own lane, or the value
-/// stays and `valid` is false.
+/// gpu.shuffle as CUDA's shfl: the source lane lies in the segment of `width` lanes around the own lane, or
+/// the value stays and `valid` is false.
 struct ShufflePattern : public ConvertOpToLLVMPattern<gpu::ShuffleOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
   LogicalResult matchAndRewrite(gpu::ShuffleOp op, OpAdaptor adaptor,
@@ -190,8 +194,8 @@ struct DynamicSharedPattern : public ConvertOpToLLVMPattern<gpu::DynamicSharedMe
   }
 };
 
-/// Makes a gpu.func a func.func whose attributions are globals (workgroup) and allocas (private), so that the standard
-/// function lowering applies; it expands memrefs as the GPU targets do.
+/// Makes a gpu.func a func.func whose attributions are globals (workgroup) and allocas (private), so that the
+/// standard function lowering applies; it expands memrefs as the GPU targets do.
 void makePlainFunction(gpu::GPUFuncOp kernel) {
   OpBuilder builder(kernel);
   Location loc = kernel.getLoc();
@@ -207,7 +211,8 @@ void makePlainFunction(gpu::GPUFuncOp kernel) {
   for (BlockArgument attribution : kernel.getWorkgroupAttributions()) {
     std::string name = (kSharedPrefix + kernel.getName() + "_" + Twine(number++)).str();
     auto type = cast<MemRefType>(attribution.getType());
-    memref::GlobalOp::create(builder, loc, name, builder.getStringAttr("private"), type, builder.getUnitAttr(),
+    memref::GlobalOp::create(builder, loc, name, builder.getStringAttr("private"), type,
+                             builder.getUnitAttr(),
                              /*constant=*/false, /*alignment=*/builder.getI64IntegerAttr(64));
     attribution.replaceAllUsesWith(memref::GetGlobalOp::create(inside, loc, type, name));
   }
@@ -288,7 +293,8 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
     patterns.add<IdPattern<gpu::BlockDimOp>>(converter, kBlockDim);
     patterns.add<IdPattern<gpu::GridDimOp>>(converter, kGridDim);
     patterns.add<WarpPattern<gpu::LaneIdOp>, WarpPattern<gpu::SubgroupIdOp>, WarpPattern<gpu::NumSubgroupsOp>,
-                 WarpPattern<gpu::SubgroupSizeOp>, BarrierPattern, ShufflePattern, DynamicSharedPattern>(converter);
+                 WarpPattern<gpu::SubgroupSizeOp>, BarrierPattern, ShufflePattern, DynamicSharedPattern>(
+        converter);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       signalPassFailure();
   }

@@ -1,11 +1,13 @@
 //===- host_to_llvm.cpp - offload-host-to-llvm ----------------------------===//
 //
-// Lowers host code to the LLVM dialect; the gpu dialect's host operations become calls to the mgpu runtime (mgpu.h).
-// Differences from upstream's gpu-to-llvm:
+// Lowers host code to the LLVM dialect; the gpu dialect's host operations become calls to the mgpu runtime
+// (mgpu.h). Differences from upstream's gpu-to-llvm:
 //
-//  * An async token is a stream, everywhere: through block arguments, loops and calls. An operation with several
-//    dependencies runs on the first one's stream after waiting for the others. Streams belong to a scope of the
-//    function that created them (mgpuScope) and go back when it returns; waiting for a token twice is fine.
+//  * An async token is a stream, everywhere: through block arguments, loops and calls. An operation with
+//  several
+//    dependencies runs on the first one's stream after waiting for the others. Streams belong to a scope of
+//    the function that created them (mgpuScope) and go back when it returns; waiting for a token twice is
+//    fine.
 //  * Operations without a token run on the calling thread's own stream, and the host waits for them.
 //  * A launch names a kernel slot; the runtime loads the module when it is first needed. No constructors.
 //  * Argument arrays live in the entry block: a launch in a loop does not grow the stack.
@@ -79,8 +81,8 @@ Value scopeOf(Operation *op) {
   llvm_unreachable("addScopes gives every function with tokens a scope");
 }
 
-/// Where an operation runs. With a token or dependencies: their stream, after all of them; otherwise the thread's
-/// stream (NULL).
+/// Where an operation runs. With a token or dependencies: their stream, after all of them; otherwise the
+/// thread's stream (NULL).
 struct Stream {
   Value value;
   bool wait; // the host waits for it: the operation has no token
@@ -131,7 +133,8 @@ template <typename Op> struct HostPattern : public ConvertOpToLLVMPattern<Op> {
   }
 
   /// The number of elements of a memref value.
-  Value elementCount(ConversionPatternRewriter &rewriter, Location loc, MemRefType type, Value descriptor) const {
+  Value elementCount(ConversionPatternRewriter &rewriter, Location loc, MemRefType type,
+                     Value descriptor) const {
     MemRefDescriptor memref(descriptor);
     Type index = this->getIndexType();
     Value count = constant(rewriter, loc, index, 1);
@@ -215,7 +218,8 @@ struct MemcpyPattern : public HostPattern<gpu::MemcpyOp> {
     auto to = cast<MemRefType>(op.getDst().getType()), from = cast<MemRefType>(op.getSrc().getType());
     FailureOr<int64_t> width = elementBytes(from);
     if (failed(width) || !isContiguous(to) || !isContiguous(from))
-      return op.emitOpError("copies between contiguous memrefs of numbers only; copy strided views in a kernel");
+      return op.emitOpError(
+          "copies between contiguous memrefs of numbers only; copy strided views in a kernel");
     Stream stream = streamFor(rewriter, op, op.getAsyncToken() != nullptr, adaptor.getAsyncDependencies());
     Value bytes = LLVM::MulOp::create(rewriter, loc, elementCount(rewriter, loc, from, adaptor.getSrc()),
                                       constant(rewriter, loc, getIndexType(), *width));
@@ -284,7 +288,8 @@ struct SetDevicePattern : public ConvertOpToLLVMPattern<gpu::SetDefaultDeviceOp>
 };
 
 std::string kernelSlotName(SymbolRefAttr kernel) {
-  return ("offload_kernel." + kernel.getRootReference().getValue() + "." + kernel.getLeafReference().getValue())
+  return ("offload_kernel." + kernel.getRootReference().getValue() + "." +
+          kernel.getLeafReference().getValue())
       .str();
 }
 
@@ -295,8 +300,8 @@ struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
     Location loc = op.getLoc();
     Type pointer = pointerType(getContext()), i64 = rewriter.getI64Type(), i32 = rewriter.getI32Type();
 
-    SmallVector<Value> arguments(getTypeConverter()->promoteOperands(
-        loc, op.getKernelOperands(), adaptor.getKernelOperands(), rewriter));
+    SmallVector<Value> arguments(getTypeConverter()->promoteOperands(loc, op.getKernelOperands(),
+                                                                     adaptor.getKernelOperands(), rewriter));
     SmallVector<Type> types(ValueRange(arguments).getTypes());
     auto record = LLVM::LLVMStructType::getLiteral(getContext(), types);
     size_t count = arguments.size();
@@ -374,8 +379,8 @@ void addSlots(ModuleOp module) {
   for (auto gpuModule : module.getOps<gpu::GPUModuleOp>())
     modules.push_back(gpuModule.getName());
   for (StringRef name : {kImagesBegin, kImagesEnd}) {
-    auto global = LLVM::GlobalOp::create(b, loc, b.getI8Type(), /*isConstant=*/true, LLVM::Linkage::External, name,
-                                         Attribute());
+    auto global = LLVM::GlobalOp::create(b, loc, b.getI8Type(), /*isConstant=*/true, LLVM::Linkage::External,
+                                         name, Attribute());
     global.setVisibility_(LLVM::Visibility::Hidden);
   }
 
@@ -420,8 +425,8 @@ void addSlots(ModuleOp module) {
 
 bool isToken(Type type) { return isa<gpu::AsyncTokenType>(type); }
 
-/// Gives each function that makes tokens a scope, ended on every return. A token that a function returns is waited
-/// for first: its stream goes back with the scope.
+/// Gives each function that makes tokens a scope, ended on every return. A token that a function returns is
+/// waited for first: its stream goes back with the scope.
 void addScopes(ModuleOp module) {
   module.walk([&](func::FuncOp function) {
     bool makesTokens = function

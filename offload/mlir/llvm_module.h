@@ -1,7 +1,7 @@
 //===- llvm_module.h - LLVM IR of one device module or of the host --------===//
 //
-// An LLVM module in a context of its own, from translation to machine code. Not thread-safe; different modules may
-// be used from different threads.
+// An LLVM module in a context of its own, from translation to machine code. Not thread-safe; different
+// modules may be used from different threads.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -43,8 +43,8 @@ public:
   void addFunctionAttribute(const std::string &name, const std::string &value);
   /// Adds an integer module flag that must agree across modules.
   void addModuleFlag(const std::string &name, uint32_t value);
-  /// Defines a constant that device libraries read (hidden, in `addressSpace`) unless nothing here refers to it yet
-  /// and it is not needed; `bits` is 8 or 32.
+  /// Defines a constant that device libraries read (hidden, in `addressSpace`) unless nothing here refers to
+  /// it yet and it is not needed; `bits` is 8 or 32.
   void defineConstant(const std::string &name, unsigned bits, uint32_t value, unsigned addressSpace);
   /// Links the functions that this module lacks from a bitcode file and makes them internal. Throws Failure.
   void linkNeeded(const std::string &path);
@@ -89,6 +89,7 @@ void linkElf(const std::vector<std::string> &arguments);
 KernelResources amdgpuResources(const std::string &elf);
 
 /// The work of LLVMModule::lowerKernelsForHost (spmd.cpp); sets `error` where it fails.
-KernelResources lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels, std::string &error);
+KernelResources lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels,
+                                    std::string &error);
 
 } // namespace offload

@@ -4,8 +4,9 @@
 namespace offload {
 
 // Discardable attributes in the IR.
-inline constexpr char kArgumentName[] = "offload.name"; // argument attribute: the author's name of an argument
-inline constexpr char kScope[] = "offload.scope";       // on the llvm.alloca of a function's mgpuScope
+inline constexpr char kArgumentName[] =
+    "offload.name";                               // argument attribute: the author's name of an argument
+inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
 
 // Symbols of the host module.
 inline constexpr char kModuleTable[] = "offload_modules"; // array of mgpuModuleSlot, ended by a zero one
@@ -13,13 +14,13 @@ inline constexpr char kImagesBegin[] = "offload_images_begin";
 inline constexpr char kImagesEnd[] = "offload_images_end";
 
 // Functions that stand for GPU operations in device modules of the host target until spmd.cpp replaces them.
-inline constexpr char kThreadId[] = "__offload_thread_id_";   // + x, y, z: i32
-inline constexpr char kBlockId[] = "__offload_block_id_";     // + x, y, z: i32
-inline constexpr char kBlockDim[] = "__offload_block_dim_";   // + x, y, z: i32
-inline constexpr char kGridDim[] = "__offload_grid_dim_";     // + x, y, z: i32
-inline constexpr char kBarrier[] = "__offload_barrier";       // (): waits for the block
-inline constexpr char kExchange[] = "__offload_exchange";     // (i64 value, i32 thread): that thread's value
+inline constexpr char kThreadId[] = "__offload_thread_id_"; // + x, y, z: i32
+inline constexpr char kBlockId[] = "__offload_block_id_";   // + x, y, z: i32
+inline constexpr char kBlockDim[] = "__offload_block_dim_"; // + x, y, z: i32
+inline constexpr char kGridDim[] = "__offload_grid_dim_";   // + x, y, z: i32
+inline constexpr char kBarrier[] = "__offload_barrier";     // (): waits for the block
+inline constexpr char kExchange[] = "__offload_exchange";   // (i64 value, i32 thread): that thread's value
 inline constexpr char kDynamicShared[] = "__offload_dynamic_shared"; // (): ptr
-inline constexpr char kSharedPrefix[] = "__offload_shared_";  // globals in workgroup memory
+inline constexpr char kSharedPrefix[] = "__offload_shared_";         // globals in workgroup memory
 
 } // namespace offload

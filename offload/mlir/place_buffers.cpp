@@ -1,13 +1,15 @@
 //===- place_buffers.cpp - offload-place-buffers --------------------------===//
 //
-// Programs that come from linalg or scf.parallel speak of memory, not of devices: a temporary of theirs is memref.alloc,
-// and a kernel that reads it would read host memory. Once kernels are known, this pass makes such temporaries gpu.alloc:
+// Programs that come from linalg or scf.parallel speak of memory, not of devices: a temporary of theirs is
+// memref.alloc, and a kernel that reads it would read host memory. Once kernels are known, this pass makes
+// such temporaries gpu.alloc:
 //
 //  * used by kernels and copies alone: device memory;
 //  * used by host code too: memory that both reach (host_shared).
 //
-// Memory that the author registered (gpu.host_register) is the author's business and stays. memref.copy to or from
-// memory of a kernel becomes gpu.memcpy.
+// A buffer that goes through branches or to a calling function stays host memory: a deallocation that this
+// pass cannot see would be the wrong one. Memory that the author registered (gpu.host_register) is the
+// author's business and stays. memref.copy to or from memory of a kernel becomes gpu.memcpy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +19,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -29,8 +33,15 @@ namespace {
 /// Everything that is done to a buffer, through views of it too.
 struct Uses {
   bool kernel = false, host = false, registered = false;
+  bool passedOn = false; // into control flow or to a caller: who frees it cannot be seen here
   SmallVector<memref::DeallocOp> deallocations;
 };
+
+/// Does another function of the program get this one's results? (Python does: it knows what to free, and
+/// how.)
+bool isCalled(func::FuncOp function) {
+  return !SymbolTable::symbolKnownUseEmpty(function, function->getParentOfType<ModuleOp>());
+}
 
 Uses usesOf(Value buffer) {
   Uses uses;
@@ -42,11 +53,15 @@ Uses usesOf(Value buffer) {
         uses.kernel = true;
       else if (auto deallocation = dyn_cast<memref::DeallocOp>(user))
         uses.deallocations.push_back(deallocation);
+      else if (isa<RegionBranchTerminatorOpInterface, BranchOpInterface>(user) && !isa<func::ReturnOp>(user))
+        uses.passedOn = true;
+      else if (isa<func::ReturnOp>(user))
+        uses.passedOn = uses.passedOn || isCalled(user->getParentOfType<func::FuncOp>());
       else if (isa<gpu::HostRegisterOp, gpu::HostUnregisterOp>(user))
         uses.registered = true;
       else if (isa<ViewLikeOpInterface, memref::CastOp>(user))
         llvm::append_range(work, user->getResults());
-      else if (!isa<memref::DimOp, memref::CopyOp, gpu::MemcpyOp, gpu::MemsetOp, func::ReturnOp>(user))
+      else if (!isa<memref::DimOp, memref::CopyOp, gpu::MemcpyOp, gpu::MemsetOp>(user))
         uses.host = true; // loads, stores, calls, what else there is
     }
   }
@@ -86,7 +101,7 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
   static void place(memref::AllocOp op) {
     Uses uses = usesOf(op);
     bool identity = op.getType().getLayout().isIdentity() && op.getSymbolOperands().empty();
-    if (!uses.kernel || uses.registered || !identity)
+    if (!uses.kernel || uses.registered || uses.passedOn || !identity)
       return;
     OpBuilder builder(op);
     auto placed = gpu::AllocOp::create(builder, op.getLoc(), op.getType(), /*asyncToken=*/Type(),

@@ -72,7 +72,7 @@ std::vector<std::string> kernelsOf(const IRModule &module, const std::string &na
 }
 
 std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string &name,
-                                     const std::string &attributes) {
+                                       const std::string &attributes) {
   gpu::GPUModuleOp source = findDeviceModule(module, name);
   OwningOpRef<ModuleOp> holder = ModuleOp::create(source.getLoc());
   auto copy = cast<gpu::GPUModuleOp>(source->clone());
@@ -86,12 +86,14 @@ std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string
   return std::make_shared<IRModule>(module.session, std::move(holder));
 }
 
-void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value) {
+void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value,
+                        const std::string &unless) {
   Attribute attribute = parseAttribute(value, &module.session->context());
   if (!attribute)
     module.session->fail("not an attribute: " + value);
   module.get().walk([&](FunctionOpInterface function) {
-    if (function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()) && !function->hasAttr(name))
+    bool excused = function->hasAttr(name) || (!unless.empty() && function->hasAttr(unless));
+    if (function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()) && !excused)
       function->setAttr(name, attribute);
   });
 }

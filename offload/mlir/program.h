@@ -5,12 +5,12 @@
 
 namespace offload {
 
-/// Exported functions and kernels with their arguments, as JSON: {"functions": […], "kernels": […]} in the shape of
-/// offload/artifact/meta.py. Taken from a module whose launches are gpu.launch_func.
+/// Exported functions and kernels with their arguments, as JSON: {"functions": […], "kernels": […]} in the
+/// shape of offload/artifact/meta.py. Taken from a module whose launches are gpu.launch_func.
 std::string signatures(const IRModule &module);
 
-/// Moves the operations of `other` to the end of `module`. A private symbol that `module` has already is renamed; a
-/// public one throws Failure.
+/// Moves the operations of `other` to the end of `module`. A private symbol that `module` has already is
+/// renamed; a public one throws Failure.
 void append(IRModule &module, IRModule &other);
 
 /// Names of the public functions with a body, in order.
@@ -21,12 +21,15 @@ std::vector<std::string> deviceModules(const IRModule &module);
 /// Names of the kernels in a gpu.module, in order.
 std::vector<std::string> kernelsOf(const IRModule &module, const std::string &name);
 
-/// A module that holds a copy of one gpu.module and nothing else. `attributes` is the text of an array attribute of
-/// target attributes for it, or empty. Throws Failure.
-std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string &name, const std::string &attributes);
+/// A module that holds a copy of one gpu.module and nothing else. `attributes` is the text of an array
+/// attribute of target attributes for it, or empty. Throws Failure.
+std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string &name,
+                                       const std::string &attributes);
 
-/// Sets an attribute, given as text, on every kernel of every gpu.module. Throws Failure.
-void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value);
+/// Sets an attribute, given as text, on every kernel that has neither it nor the attribute `unless`. Throws
+/// Failure.
+void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value,
+                        const std::string &unless);
 
 /// The host code alone: kernels are there by name and type only, exported functions ask for a C interface.
 std::shared_ptr<IRModule> hostModule(const IRModule &module);

@@ -1,8 +1,8 @@
 //===- serial_linalg.cpp - offload-serial-linalg-to-launch ----------------===//
 //
-// A linalg operation without a parallel loop (a sum over everything, say) gives convert-linalg-to-parallel-loops nothing
-// to make a kernel of: it would become a loop on the host, over memory that may be a device's. Such an operation becomes
-// a kernel of one thread.
+// A linalg operation without a parallel loop (a sum over everything, say) gives
+// convert-linalg-to-parallel-loops nothing to make a kernel of: it would become a loop on the host, over
+// memory that may be a device's. Such an operation becomes a kernel of one thread.
 //
 //===----------------------------------------------------------------------===//
 

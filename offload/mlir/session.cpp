@@ -4,8 +4,8 @@
 #include "names.h"
 #include "passes.h"
 
-#include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/AsmState.h"
@@ -138,7 +138,7 @@ static void nameArguments(ModuleOp module, const AsmParserState &state) {
 }
 
 std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, StringRef data,
-                                      const std::string &filename) {
+                                          const std::string &filename) {
   SharedLock shared(optionsLock());
   llvm::SourceMgr sources;
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(data, filename);

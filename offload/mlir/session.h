@@ -1,7 +1,7 @@
 //===- session.h - One MLIR context with its diagnostics ------------------===//
 //
-// Session owns an MLIRContext and collects every diagnostic that is emitted in it; IRModule owns one IR tree and keeps
-// its session alive. Neither is thread-safe: one session belongs to one thread at a time.
+// Session owns an MLIRContext and collects every diagnostic that is emitted in it; IRModule owns one IR tree
+// and keeps its session alive. Neither is thread-safe: one session belongs to one thread at a time.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -62,13 +62,13 @@ public:
   IRModule(std::shared_ptr<Session> session, mlir::OwningOpRef<mlir::ModuleOp> op)
       : session(std::move(session)), op(std::move(op)) {}
 
-  /// Parses MLIR text or bytecode. SSA names of function and kernel arguments are kept in the argument attribute
-  /// `offload.name`. Throws Failure.
+  /// Parses MLIR text or bytecode. SSA names of function and kernel arguments are kept in the argument
+  /// attribute `offload.name`. Throws Failure.
   static std::shared_ptr<IRModule> parse(std::shared_ptr<Session> session, llvm::StringRef data,
-                                       const std::string &filename);
+                                         const std::string &filename);
 
-  /// Runs passes on the builtin.module: a textual pipeline without its anchor ("canonicalize,gpu.module(cse)"). Throws
-  /// Failure.
+  /// Runs passes on the builtin.module: a textual pipeline without its anchor
+  /// ("canonicalize,gpu.module(cse)"). Throws Failure.
   void run(const std::string &pipeline, bool verifyEach);
 
   std::string text(bool withLocations) const;
@@ -88,7 +88,8 @@ private:
 /// The first file position inside a location; invalid (line 0) where it has none.
 Diagnostic resolveLocation(mlir::Location loc);
 
-/// lld resets LLVM's command-line options, which everything else reads: linking holds this alone, the rest shares it.
+/// lld resets LLVM's command-line options, which everything else reads: linking holds this alone, the rest
+/// shares it.
 std::shared_mutex &optionsLock();
 using SharedLock = std::shared_lock<std::shared_mutex>;
 

@@ -89,8 +89,8 @@ static std::optional<json::Object> describe(Type type, StringRef name, StringRef
                       {"space", space}};
 }
 
-/// Who touches the memory behind a host value: "device" where a kernel does, "host" where host code alone does, "any"
-/// where neither is seen (a copy source, say).
+/// Who touches the memory behind a host value: "device" where a kernel does, "host" where host code alone
+/// does, "any" where neither is seen (a copy source, say).
 static StringRef spaceOf(Value memory) {
   bool device = false, host = false;
   SmallVector<Value> work = {memory};
@@ -111,8 +111,8 @@ static StringRef spaceOf(Value memory) {
   return device ? "device" : host ? "host" : "any";
 }
 
-/// Where the memory of a returned memref comes from: "device" for what gpu.alloc made, else "any" (host memory, or an
-/// argument's own).
+/// Where the memory of a returned memref comes from: "device" for what gpu.alloc made, else "any" (host
+/// memory, or an argument's own).
 static StringRef spaceOfResult(func::FuncOp function, unsigned index) {
   for (Block &block : function.getBody()) {
     auto op = dyn_cast<func::ReturnOp>(block.getTerminator());

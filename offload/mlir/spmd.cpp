@@ -1,12 +1,14 @@
 //===- spmd.cpp - From one GPU thread's code to code that runs blocks -----===//
 //
-// Input: LLVM IR of a device module of the host target, where a kernel is the code of one thread and GPU operations are
-// calls to the functions of names.h. Output: what host_abi.h describes. For each kernel `k` the global `k.info` with
-// either
+// Input: LLVM IR of a device module of the host target, where a kernel is the code of one thread and GPU
+// operations are calls to the functions of names.h. Output: what host_abi.h describes. For each kernel `k`
+// the global `k.info` with either
 //
-//  * `k.blocks`, where the kernel has no barrier: loops over blocks and threads around the inlined thread code, marked
+//  * `k.blocks`, where the kernel has no barrier: loops over blocks and threads around the inlined thread
+//  code, marked
 //    free of dependences between iterations, which lets the vectorizer take threads together; or
-//  * `k.thread`, where it has: a coroutine per thread that suspends at barriers. Barriers may stand anywhere, in
+//  * `k.thread`, where it has: a coroutine per thread that suspends at barriers. Barriers may stand anywhere,
+//  in
 //    divergent loops too, and a switch between threads is two calls.
 //
 // Functions that a kernel calls are inlined first, so recursion is refused.
@@ -79,7 +81,8 @@ public:
                                                     ConstantInt::get(types.i64, sharedBytes),
                                                     suspends ? none : entry, suspends ? entry : none});
     std::string name = kernel.getName().str();
-    new GlobalVariable(module, types.kernel, /*isConstant=*/true, GlobalValue::ExternalLinkage, info, name + ".info");
+    new GlobalVariable(module, types.kernel, /*isConstant=*/true, GlobalValue::ExternalLinkage, info,
+                       name + ".info");
     kernel.deleteBody();
     kernel.eraseFromParent();
     return {{"shared_bytes", int64_t(sharedBytes)}, {"coroutine", suspends}};
@@ -130,7 +133,8 @@ private:
     SmallVector<Value *> values;
     for (Argument &argument : kernel.args()) {
       Value *slot = b.CreateConstInBoundsGEP1_32(types.pointer, params, argument.getArgNo());
-      values.push_back(b.CreateLoad(argument.getType(), b.CreateLoad(types.pointer, slot), argument.getName()));
+      values.push_back(
+          b.CreateLoad(argument.getType(), b.CreateLoad(types.pointer, slot), argument.getName()));
     }
     return values;
   }
@@ -251,7 +255,8 @@ private:
     bind(*body, inside);
     MDNode *group = markIndependent(*body);
 
-    auto *type = FunctionType::get(types.voidType, {types.pointer, types.pointer, types.i64, types.i64}, false);
+    auto *type =
+        FunctionType::get(types.voidType, {types.pointer, types.pointer, types.i64, types.i64}, false);
     auto *blocks = Function::Create(type, GlobalValue::InternalLinkage, kernel.getName() + ".blocks", module);
     Value *launch = blocks->getArg(0), *shared = blocks->getArg(1);
     blocks->addParamAttr(1, Attribute::get(context, Attribute::Alignment, 64));
@@ -288,9 +293,9 @@ private:
     return blocks;
   }
 
-  /// Puts the thread's accesses to shared data into one access group. Threads of a kernel without barriers are not
-  /// ordered, so no access of one may depend on another's. Private memory is left out: after inlining, all iterations
-  /// share the same alloca.
+  /// Puts the thread's accesses to shared data into one access group. Threads of a kernel without barriers
+  /// are not ordered, so no access of one may depend on another's. Private memory is left out: after
+  /// inlining, all iterations share the same alloca.
   MDNode *markIndependent(Function &body) {
     MDNode *group = MDNode::getDistinct(context, {});
     for (Instruction &instruction : instructions(body)) {
@@ -370,12 +375,12 @@ private:
       suspend(&call, block, linear, kWaitBlock, suspended);
       return nullptr;
     });
-    replaceCalls(*thread, kExchange, [&](CallInst &call) -> Value * {
-      return exchange(&call, block, linear, suspended);
-    });
+    replaceCalls(*thread, kExchange,
+                 [&](CallInst &call) -> Value * { return exchange(&call, block, linear, suspended); });
 
     IRBuilder<> end(final);
-    Value *done = end.CreateIntrinsic(Intrinsic::coro_suspend, {}, {ConstantTokenNone::get(context), end.getTrue()});
+    Value *done =
+        end.CreateIntrinsic(Intrinsic::coro_suspend, {}, {ConstantTokenNone::get(context), end.getTrue()});
     auto *unreachable = BasicBlock::Create(context, "resumed_after_end", thread);
     new UnreachableInst(context, unreachable);
     SwitchInst *choice = end.CreateSwitch(done, suspended, 2);
@@ -384,14 +389,16 @@ private:
 
     // The frame is the scheduler's memory: there is nothing to free, neither at the end nor on destruction.
     IRBuilder<> leave(suspended);
-    leave.CreateIntrinsic(Intrinsic::coro_end, {}, {handle, leave.getFalse(), ConstantTokenNone::get(context)});
+    leave.CreateIntrinsic(Intrinsic::coro_end, {},
+                          {handle, leave.getFalse(), ConstantTokenNone::get(context)});
     leave.CreateRet(handle);
     return thread;
   }
 
   static void hoistAllocas(BasicBlock &from, BasicBlock &to) {
     for (Instruction &instruction : make_early_inc_range(from))
-      if (auto *alloca = dyn_cast<AllocaInst>(&instruction); alloca && isa<ConstantInt>(alloca->getArraySize()))
+      if (auto *alloca = dyn_cast<AllocaInst>(&instruction);
+          alloca && isa<ConstantInt>(alloca->getArraySize()))
         alloca->moveBefore(to, to.getFirstInsertionPt());
   }
 
@@ -400,7 +407,8 @@ private:
     IRBuilder<> b(at);
     Value *state = field(b, types.block, block, BlockState, 0);
     b.CreateStore(b.getInt8(reason), b.CreateInBoundsGEP(types.i8, state, linear));
-    Value *result = b.CreateIntrinsic(Intrinsic::coro_suspend, {}, {ConstantTokenNone::get(context), b.getFalse()});
+    Value *result =
+        b.CreateIntrinsic(Intrinsic::coro_suspend, {}, {ConstantTokenNone::get(context), b.getFalse()});
     BasicBlock *before = at->getParent();
     BasicBlock *after = before->splitBasicBlock(at->getIterator(), "resumed");
     before->getTerminator()->eraseFromParent();
@@ -410,7 +418,8 @@ private:
     choice->addCase(end.getInt8(1), suspended);
   }
 
-  /// Publishes a value, waits for the warp, reads another thread's, and waits again before the words are reused.
+  /// Publishes a value, waits for the warp, reads another thread's, and waits again before the words are
+  /// reused.
   Value *exchange(CallInst *call, Value *block, Value *linear, BasicBlock *suspended) {
     IRBuilder<> b(call);
     Value *words = field(b, types.block, block, BlockExchange, 0);
@@ -466,7 +475,8 @@ void inlineEverything(Module &module, const std::vector<std::string> &kernels) {
 
 } // namespace
 
-KernelResources lowerKernelsForHost(Module &module, const std::vector<std::string> &kernels, std::string &error) {
+KernelResources lowerKernelsForHost(Module &module, const std::vector<std::string> &kernels,
+                                    std::string &error) {
   KernelResources resources;
   if (Function *function = findRecursion(module)) {
     error = "'" + function->getName().str() + "' is recursive: kernels cannot call recursive functions";

@@ -1,8 +1,8 @@
 //===- tile_parallel.cpp - offload-tile-parallel --------------------------===//
 //
 // gpu-map-parallel-loops maps the outermost loops of a nest to blocks and the next ones to threads. A plain
-// scf.parallel has one level only and would run one thread per block; this pass tiles it first, so that there are two.
-// Nests that already have two levels are the author's own mapping and stay as they are.
+// scf.parallel has one level only and would run one thread per block; this pass tiles it first, so that there
+// are two. Nests that already have two levels are the author's own mapping and stay as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// Threads per block along the innermost loops. The innermost loop runs over neighbouring addresses in most programs
-/// and gets at least a warp.
+/// Threads per block along the innermost loops. The innermost loop runs over neighbouring addresses in most
+/// programs and gets at least a warp.
 SmallVector<int64_t> tileSizes(unsigned loops) {
   if (loops == 1)
     return {256};
@@ -52,7 +52,8 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
       if (isa<gpu::GPUModuleOp, gpu::LaunchOp>(op))
         return WalkResult::skip();
       if (auto loop = dyn_cast<scf::ParallelOp>(op)) {
-        bool nested = loop.getBody()->walk([](scf::ParallelOp) { return WalkResult::interrupt(); }).wasInterrupted();
+        bool nested =
+            loop.getBody()->walk([](scf::ParallelOp) { return WalkResult::interrupt(); }).wasInterrupted();
         if (!nested && !loop->hasAttr(gpu::getMappingAttrName()))
           outermost.push_back(loop);
         return WalkResult::skip();
@@ -72,12 +73,13 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
     }
   }
 
-  /// Makes a loop count from 0 in steps of 1: bounds are then min(tile, rest) with a constant tile, whatever step the
-  /// author's loop has.
+  /// Makes a loop count from 0 in steps of 1: bounds are then min(tile, rest) with a constant tile, whatever
+  /// step the author's loop has.
   static void normalize(scf::ParallelOp loop) {
     OpBuilder before(loop);
     Location loc = loop.getLoc();
-    Value zero = arith::ConstantIndexOp::create(before, loc, 0), one = arith::ConstantIndexOp::create(before, loc, 1);
+    Value zero = arith::ConstantIndexOp::create(before, loc, 0),
+          one = arith::ConstantIndexOp::create(before, loc, 1);
     OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
     for (unsigned i = 0, e = loop.getNumLoops(); i < e; ++i) {
       Value low = loop.getLowerBound()[i], high = loop.getUpperBound()[i], step = loop.getStep()[i];
@@ -95,10 +97,12 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
     }
   }
 
-  /// Folds the tile sizes into the bounds min(tile, rest), where convert-parallel-loops-to-gpu looks for a constant. Not
-  /// the canonicalizer: it would also take away a loop over one block, and the loop over threads with it.
+  /// Folds the tile sizes into the bounds min(tile, rest), where convert-parallel-loops-to-gpu looks for a
+  /// constant. Not the canonicalizer: it would also take away a loop over one block, and the loop over
+  /// threads with it.
   void foldBounds(scf::ParallelOp blocks) {
-    llvm::SetVector<Operation *> bounds; // the products step * tile that the bounds are made of, then the bounds
+    llvm::SetVector<Operation *>
+        bounds; // the products step * tile that the bounds are made of, then the bounds
     blocks.walk([&](affine::AffineMinOp op) {
       for (Value operand : op.getOperands())
         if (auto product = operand.getDefiningOp<arith::MulIOp>())
