@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -20,7 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return USAGE_ERROR
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()  # here, where a reader that went away is noticed in time
+        return code
     except OffloadError as error:
         text = str(error)
         # Diagnostics come with their own position and severity.
@@ -30,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output went away (| head): not an error of ours.
-        sys.stderr.close()
+        # The reader of our output went away (| head): not an error of ours. What is still buffered goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
