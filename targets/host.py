@@ -58,7 +58,7 @@ class HostTarget(Target):
         return (
             "convert-math-to-llvm,convert-math-to-libm,"
             "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
-            "offload-gpu-to-host,canonicalize,cse,reconcile-unrealized-casts)"
+            "offload-gpu-to-host,offload-plain-declarations,canonicalize,cse,reconcile-unrealized-casts)"
         )
 
     def image_chip(self, native: Native) -> str:
@@ -82,7 +82,8 @@ class HostTarget(Target):
             [
                 *("-shared", "-z", "now", "-z", "noexecstack", "--no-undefined", "--build-id=none"),
                 *("--hash-style=gnu", "--gc-sections", "-soname", f"{work.module_name}.host", str(source)),
-                *(str(package_file("lib/liboffload_builtins.a")), "--as-needed", *system_libraries(), "-o", str(result)),
+                *(str(package_file("lib/liboffload_builtins.a")), "--as-needed", *system_libraries()),
+                *("-o", str(result)),
             ]
         )
         resources = {kernel: dict(values) for kernel, values in code.host_resources()}

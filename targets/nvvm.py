@@ -105,7 +105,7 @@ class NvvmTarget(Target):
             "convert-nvgpu-to-nvvm,"
             "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
             f"convert-gpu-to-nvvm{{index-bitwidth=64 has-redux={redux}}},convert-nvvm-to-llvm,"
-            "canonicalize,cse,reconcile-unrealized-casts)"
+            "offload-plain-declarations,canonicalize,cse,reconcile-unrealized-casts)"
         )
 
     def machine(self, native: Native) -> MachineOptions:

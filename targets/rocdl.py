@@ -116,7 +116,7 @@ class RocdlTarget(Target):
             f"gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
             f"convert-gpu-to-rocdl{{chipset={chip} index-bitwidth=64 runtime=HIP}},"
-            "canonicalize,cse,reconcile-unrealized-casts)"
+            "offload-plain-declarations,canonicalize,cse,reconcile-unrealized-casts)"
         )
 
     def machine(self, native: Native) -> MachineOptions:

@@ -161,7 +161,6 @@ def test_functions_that_nothing_defines(tmp_path: Path) -> None:
     assert "--object" in done.stderr
 
 
-@pytest.mark.xfail(strict=True, reason="what a vendor's lowering calls is _mlir_ciface_NAME, not NAME as on the CPU")
 def test_declared_functions_have_one_name_on_every_target(tmp_path: Path) -> None:
     (tmp_path / "p.mlir").write_text("""gpu.module @m {
       func.func private @gone(i32) -> i32

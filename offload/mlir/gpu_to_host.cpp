@@ -275,6 +275,11 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
     for (auto kernel : llvm::make_early_inc_range(module.getOps<gpu::GPUFuncOp>()))
       makePlainFunction(kernel);
     markWorkgroupGlobals(module);
+    // As the other targets' lowerings do: what is declared here and takes memrefs is called by its C
+    // interface.
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function.isExternal())
+        function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(), UnitAttr::get(context));
 
     LowerToLLVMOptions options(context);
     options.overrideIndexBitwidth(64);

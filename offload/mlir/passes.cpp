@@ -6,6 +6,7 @@ namespace offload {
 
 void registerOffloadPasses() {
   registerPlaceBuffersPass();
+  registerPlainDeclarationsPass();
   registerSerialLinalgPass();
   registerTileParallelPass();
   registerCheckInputPass();

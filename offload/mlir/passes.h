@@ -5,17 +5,21 @@ namespace offload {
 
 /// Enters the passes below into MLIR's registry, so that textual pipelines can name them. Call once.
 ///
-///   offload-check-input        builtin.module  refuses programs that no later step can take
-///   offload-serial-linalg-to-launch  builtin.module  makes linalg without parallel loops kernels of one
-///   thread offload-tile-parallel      builtin.module  tiles outermost scf.parallel into blocks of threads
-///   offload-finish-kernels     builtin.module  checks and names what became kernels
-///   offload-place-buffers      builtin.module  puts temporaries of kernels into device memory
-///   offload-gpu-to-host        gpu.module      gpu dialect -> functions that spmd.cpp gives a meaning on the
-///   CPU offload-host-to-llvm       builtin.module  host code -> LLVM dialect with calls to the mgpu runtime
+/// On the builtin.module, in the order in which they run:
+///   offload-check-input              refuses programs that no later step can take
+///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
+///   offload-tile-parallel            tiles outermost scf.parallel into blocks of threads
+///   offload-finish-kernels           checks and names what became kernels
+///   offload-place-buffers            puts temporaries of kernels into device memory
+///   offload-host-to-llvm             host code -> LLVM dialect with calls to the mgpu runtime
+/// On a gpu.module:
+///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
+///   offload-plain-declarations       calls declared functions without memrefs by their own names
 void registerOffloadPasses();
 
 // One per file; called by registerOffloadPasses.
 void registerPlaceBuffersPass();
+void registerPlainDeclarationsPass();
 void registerSerialLinalgPass();
 void registerTileParallelPass();
 void registerCheckInputPass();
