@@ -103,9 +103,9 @@ class NvvmTarget(Target):
         redux = "true" if self._number() >= 80 else "false"
         return (
             "convert-nvgpu-to-nvvm,"
-            "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+            "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-gpu-to-nvvm{{index-bitwidth=64 has-redux={redux}}},convert-nvvm-to-llvm,"
-            "offload-plain-declarations,canonicalize,cse,reconcile-unrealized-casts)"
+            "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
         )
 
     def machine(self, native: Native) -> MachineOptions:

@@ -340,7 +340,6 @@ def test_any_operation_on_integers_done_atomically() -> None:
     generic_atomic("i32", "arith.muli")
 
 
-@pytest.mark.xfail(strict=True, reason="MLIR's lowering makes a cmpxchg of floats, which LLVM refuses")
 def test_any_operation_on_floats_done_atomically() -> None:
     generic_atomic("f32", "arith.mulf")
 
@@ -359,7 +358,6 @@ def test_vectors() -> None:
     np.testing.assert_allclose(sums, x.reshape(16, 4).sum(axis=1), rtol=1e-6)
 
 
-@pytest.mark.xfail(strict=True, reason="vectors of two dimensions and transfers are not lowered for any target")
 def test_vectors_of_two_dimensions() -> None:
     x = np.random.default_rng(1).random((2, 6), np.float32)
     moved = np.zeros((6, 2), np.float32)

@@ -8,8 +8,8 @@ from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
 
 PIPELINE = (
-    "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-math-to-llvm,"
-    "convert-math-to-libm,offload-host-to-llvm,canonicalize,cse,reconcile-unrealized-casts"
+    "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,convert-math-to-llvm,"
+    "convert-math-to-libm,offload-host-to-llvm,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts"
 )
 
 EXPORTED_BY_RUNTIME = ("offload_api", "offload_modules")

@@ -5,6 +5,7 @@
 namespace offload {
 
 void registerOffloadPasses() {
+  registerIntegerCmpXchgPass();
   registerPlaceBuffersPass();
   registerPlainDeclarationsPass();
   registerSerialLinalgPass();

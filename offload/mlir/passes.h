@@ -15,9 +15,12 @@ namespace offload {
 /// On a gpu.module:
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
 ///   offload-plain-declarations       calls declared functions without memrefs by their own names
+/// On either:
+///   offload-integer-cmpxchg          makes cmpxchg of floats, which LLVM lacks, one of their bits
 void registerOffloadPasses();
 
 // One per file; called by registerOffloadPasses.
+void registerIntegerCmpXchgPass();
 void registerPlaceBuffersPass();
 void registerPlainDeclarationsPass();
 void registerSerialLinalgPass();
