@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from offload.targets import registry
+
 import offload
 from offload.compiler.driver import Emitted, Program
 from offload.compiler.request import Source
@@ -19,6 +21,11 @@ ROOT = HERE.parent
 PROGRAMS = HERE / "programs"
 EXAMPLES = ROOT / "examples"
 ALL_TARGETS = ("nvvm:sm_90", "rocdl:gfx942", "host")
+
+
+def backends_here() -> list[str]:
+    """The runtime's backends that have a device in this machine."""
+    return [cls.backend for cls in registry().all().values() if cls.devices()]
 
 
 @functools.cache

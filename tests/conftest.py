@@ -13,6 +13,15 @@ settings.register_profile("offload", deadline=None, derandomize=True)
 settings.load_profile("offload")
 
 
+def pytest_report_header() -> str:
+    """Says what runs where, so that a green run is not taken for one on hardware."""
+    from compiling import backends_here
+
+    here = backends_here()
+    absent = [backend for backend in ("cuda", "hip", "host") if backend not in here]
+    return f"offload backends: {', '.join(here)}" + (f"; not run, no device: {', '.join(absent)}" if absent else "")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The user's cache is neither read nor filled, and the user's choices do not change what is tested."""
