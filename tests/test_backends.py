@@ -1,6 +1,6 @@
-"""The examples with their arrays on the device, on every backend that has one here: the CPU always, GPUs where they are.
+"""The examples with their arrays on the device, on every backend that has one here: the CPU always, GPUs if any.
 
-The report's header says which backends are here; nothing is skipped for those that are not, because nothing is collected.
+The report's header says which backends are here; for those that are not, nothing is collected and nothing skipped.
 """
 
 from __future__ import annotations
