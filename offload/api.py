@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from offload.errors import OffloadError, TargetError
+
 if TYPE_CHECKING:
     from offload.compiler.request import BuildRequest, Source
     from offload.runtime import Library
@@ -35,6 +37,8 @@ def build(
     from offload.compiler.output import write_atomically
 
     target_path = Path(output)
+    if any(Path(source).resolve() == target_path.resolve() for source in _paths(sources)):
+        raise OffloadError(f"cannot write {output}: it is one of the sources; name another output")
     request = make_request(_sources(sources), targets, opt=opt, link=link, objects=objects, runtime=runtime)
     from offload.compiler.driver import Program
 
@@ -99,6 +103,9 @@ def make_request(
     if isinstance(targets, str):
         targets = [targets]
     given = list(targets)
+    for target in given:
+        if not isinstance(target, (str, Target)):
+            raise TargetError(f"a target is a spelling ('offload targets' lists them) or a Target, not {target!r}")
     ready = [target for target in given if isinstance(target, Target)]
     specs = [target for target in given if isinstance(target, str)]
     parsed = parse_targets(specs) if ready else parse_targets(target_specs(specs))
@@ -113,12 +120,16 @@ def make_request(
     )
 
 
+def _paths(sources: PathLike | Sequence[PathLike]) -> list[Path]:
+    if isinstance(sources, (str, os.PathLike)):
+        sources = [sources]
+    return [Path(source) for source in sources]
+
+
 def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
     from offload.compiler.request import Source
 
-    if isinstance(sources, (str, os.PathLike)):
-        sources = [sources]
-    return [Source.read(Path(source)) for source in sources]
+    return [Source.read(path) for path in _paths(sources)]
 
 
 def _source(source: PathLike, name: str | None) -> Source:

@@ -46,12 +46,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     build = commands.add_parser("build", help="build MLIR files into one shared library")
-    build.add_argument("sources", nargs="+", metavar="SRC", help="MLIR text or bytecode")
+    build.add_argument("sources", nargs="*", metavar="SRC", help="MLIR text or bytecode")
     build.add_argument("-o", "--output", metavar="OUT.so", help="the library; with --emit, a folder")
     _add_build_options(build)
     build.add_argument("--emit", metavar="STAGE", help="stop at a stage and print it (--emit help lists them)")
     build.add_argument("-q", "--quiet", action="store_true", help="no progress")
-    build.set_defaults(run=_build)
+    build.set_defaults(run=_build, usage_error=build.error)
 
     run = commands.add_parser("run", help="build a program and run one of its functions")
     run.add_argument("sources", nargs="+", metavar="FILE.mlir")

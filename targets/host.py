@@ -56,7 +56,7 @@ class HostTarget(Target):
 
     def pipeline(self) -> str:
         return (
-            "convert-math-to-llvm,convert-math-to-libm,"
+            "offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
             "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             "offload-gpu-to-host,offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
         )

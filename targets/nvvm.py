@@ -122,6 +122,9 @@ class NvvmTarget(Target):
         if any(name.startswith("__nv_") for name in code.undefined_functions()):
             code.link_needed(str(self._libdevice().need()))
         code.add_module_flag("nvvm-reflect-ftz", int(self.ftz))
+        # LLVM answers 0 to what it does not know: an approximate square root, which only `fast` asks for.
+        code.answer_reflection("__CUDA_PREC_SQRT", int(not self.fast))
+        code.answer_reflection("__CUDA_PREC_DIV", int(not self.fast))
         if self.ftz:
             code.add_function_attribute("denormal-fp-math-f32", "preserve-sign")
 

@@ -494,7 +494,7 @@ def test_kernels_of_several_modules_with_one_name() -> None:
     assert out[0] == 1
     library.run(out, False)
     assert out[0] == 2
-    library.kernels.first[1, 1](out)
+    library.kernels["first.store"][1, 1](out)
     assert out[0] == 1
 
 

@@ -40,11 +40,15 @@ def build(options: argparse.Namespace) -> int:
     if options.emit == "help":
         print("\n".join(STAGES))
         return 0
+    if not options.sources:
+        options.usage_error("the following arguments are required: SRC")
     if options.emit is not None and options.emit not in STAGES:
         known = ", ".join(STAGES)
         print(f"offload build: unknown stage {options.emit!r}; stages are: {known}", file=sys.stderr)
         return 2
     output = _output(options)
+    if output is not None and any(Path(path).resolve() == output.resolve() for path in options.sources):
+        raise OffloadError(f"cannot write {output}: it is one of the sources; name another output")
     request = request_from(options)
     started = time.perf_counter()
     with Program(request, Path(options.sources[0]).stem, _progress(options.quiet)) as program:

@@ -8,26 +8,30 @@ import json
 import tempfile
 from pathlib import Path
 
+from offload import artifact
 from offload._version import __version__
 from offload.compiler.driver import Program
 from offload.compiler.native import native
 from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
 from offload.config import cache_folder
-from offload.errors import OffloadError
+from offload.errors import ArtifactError, OffloadError
 from offload.paths import package_file
 from offload.targets import Target
 
 _SCHEMA = 1
+_scratch: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def cached_build(request: BuildRequest) -> Path:
     """The path of the built library. Raises what a build raises, and OffloadError for an unusable cache folder."""
     folder = cache_folder()
     if folder is None:
-        folder = Path(tempfile.mkdtemp(prefix="offload-uncached-"))
+        scratch = tempfile.TemporaryDirectory(prefix="offload-uncached-")
+        _scratch.append(scratch)  # loaded code stays mapped: the folder goes when the process ends
+        folder = Path(scratch.name)
     path = folder / f"{_key(request)}.so"
-    if path.exists():
+    if path.exists() and _is_whole(path):
         return path
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -37,6 +41,15 @@ def cached_build(request: BuildRequest) -> Path:
         data = program.build()
     write_atomically(path, data)
     return path
+
+
+def _is_whole(path: Path) -> bool:
+    """A damaged entry is built again: what a cache holds can be made anew."""
+    try:
+        artifact.read(path)
+    except ArtifactError:
+        return False
+    return True
 
 
 def _key(request: BuildRequest) -> str:

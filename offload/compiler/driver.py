@@ -116,7 +116,7 @@ class Program:
         return link(
             code,
             container,
-            host.exported_symbols(self.module),
+            self.module.exported_symbols(),
             self.request.runtime,
             Path(self._scratch.name),
             f"{self.name}.so",
@@ -144,7 +144,7 @@ class Program:
 
     def _host_code(self) -> Any:
         lowered = host.lower(self.request, host.split(self.module))
-        return host.translate(self.request, lowered, host.exported_symbols(self.module))
+        return host.translate(self.request, lowered, self.module.exported_symbols())
 
 
 def _label(build: DeviceBuild) -> str:

@@ -8,7 +8,7 @@ from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
 
 PIPELINE = (
-    "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,convert-math-to-llvm,"
+    "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,convert-math-to-llvm,"
     "convert-math-to-libm,offload-host-to-llvm,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts"
 )
 
@@ -36,9 +36,3 @@ def translate(request: BuildRequest, host: Any, exported: list[str]) -> Any:
         code.internalize([*exported, *EXPORTED_BY_RUNTIME])
         code.optimize()
     return code
-
-
-def exported_symbols(module: Any) -> list[str]:
-    """What the shared library exports: the program's public functions and their C interfaces."""
-    names: list[str] = module.exported_functions()
-    return [symbol for name in names for symbol in (name, f"_mlir_ciface_{name}")]

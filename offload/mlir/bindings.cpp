@@ -70,7 +70,7 @@ PYBIND11_MODULE(_native, m) {
       .def("operation_names", &IRModule::operationNames)
       .def("signatures", &signatures)
       .def("append", &append, py::arg("other"))
-      .def("exported_functions", &exportedFunctions)
+      .def("exported_symbols", &exportedSymbols)
       .def("device_modules", &deviceModules)
       .def("kernels_of", &kernelsOf, py::arg("name"))
       .def("device_module", &deviceModule, py::arg("name"), py::arg("attributes") = "", NoGil())
@@ -95,6 +95,7 @@ PYBIND11_MODULE(_native, m) {
       .def("add_module_flag", &LLVMModule::addModuleFlag, py::arg("name"), py::arg("value"))
       .def("define_constant", &LLVMModule::defineConstant, py::arg("name"), py::arg("bits"), py::arg("value"),
            py::arg("address_space"))
+      .def("answer_reflection", &LLVMModule::answerReflection, py::arg("property"), py::arg("value"))
       .def("link_needed", &LLVMModule::linkNeeded, py::arg("path"), NoGil())
       .def("undefined_functions", &LLVMModule::undefinedFunctions)
       .def("internalize", &LLVMModule::internalize, py::arg("kept"))

@@ -12,6 +12,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -26,6 +27,26 @@ bool mentionsTensor(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), isTensor) || llvm::any_of(op->getResultTypes(), isTensor);
 }
 
+/// A function under the name of a library function would be called in its place, by itself for instance:
+/// @expf that computes math.exp.
+bool takesLibraryName(Operation *op) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function || function.isExternal() || op->getParentOfType<gpu::GPUModuleOp>())
+    return false;
+  static const llvm::StringSet<> memory = {"malloc", "calloc",  "realloc", "free",   "aligned_alloc",
+                                           "memcpy", "memmove", "memset",  "memcmp", "bcmp",
+                                           "strlen", "abort",   "puts",    "printf", "memrefCopy"};
+  static const llvm::StringSet<> math = {
+      "acos",     "acosh", "asin", "asinh",     "atan",   "atan2", "atanh",     "cbrt",  "ceil",
+      "copysign", "cos",   "cosh", "erf",       "erfc",   "exp",   "exp2",      "exp10", "expm1",
+      "fabs",     "floor", "fma",  "fmax",      "fmin",   "fmod",  "ldexp",     "log",   "log10",
+      "log1p",    "log2",  "pow",  "remainder", "rint",   "round", "roundeven", "sin",   "sincos",
+      "sinh",     "sqrt",  "tan",  "tanh",      "tgamma", "trunc"};
+  StringRef name = function.getName(), single = name;
+  single.consume_back("f"); // expf
+  return memory.contains(name) || math.contains(name) || math.contains(single) || name.starts_with("mgpu");
+}
+
 struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckInput)
 
@@ -36,6 +57,11 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
     bool refused =
         getOperation()
             ->walk<WalkOrder::PreOrder>([](Operation *op) {
+              if (takesLibraryName(op)) {
+                op->emitError("the C library has a function of this name, which generated code may call: "
+                              "rename the function");
+                return WalkResult::interrupt();
+              }
               if (!mentionsTensor(op))
                 return WalkResult::advance();
               op->emitError("tensors have no memory to hand to a kernel: bufferize the program first, for "

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -75,7 +76,10 @@ LLVMModule::LLVMModule(std::shared_ptr<Session> session, MachineOptions options)
 }
 
 /// Anything left that LLVM has no counterpart for is an error at its own place, not one of the translation.
-static void refuseUnlowered(Session &session, mlir::Operation *root) {
+static void refuseUnlowered(Session &session, mlir::Operation *root, const std::string &triple) {
+  // A vendor's own operations mean something on that vendor's chips alone.
+  Triple target(triple);
+  llvm::StringRef own = target.isNVPTX() ? "nvvm" : target.isAMDGPU() ? "rocdl" : "llvm";
   root->walk([&](mlir::Operation *op) {
     llvm::StringRef dialect = op->getName().getDialectNamespace();
     if (op == root || mlir::isa<mlir::ModuleOp, mlir::gpu::GPUModuleOp>(op))
@@ -83,7 +87,7 @@ static void refuseUnlowered(Session &session, mlir::Operation *root) {
     if (mlir::isa<mlir::UnrealizedConversionCastOp>(op))
       op->emitError("a value of type ")
           << op->getOperandTypes() << " could not be lowered to " << op->getResultTypes();
-    else if (dialect != "llvm" && dialect != "nvvm" && dialect != "rocdl")
+    else if (dialect != "llvm" && dialect != own)
       op->emitError("'") << op->getName() << "' could not be lowered for this target";
   });
   std::vector<Diagnostic> found = session.takeDiagnostics();
@@ -98,7 +102,7 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   mlir::Operation *root = module.get();
   for (auto device : module.get().getOps<mlir::gpu::GPUModuleOp>())
     root = device;
-  refuseUnlowered(*module.session, root);
+  refuseUnlowered(*module.session, root, options.triple);
   result->module = mlir::translateModuleToLLVMIR(root, *result->context, "offload");
   if (!result->module)
     module.session->fail("the module cannot be translated to LLVM IR");
@@ -144,6 +148,21 @@ void LLVMModule::defineConstant(const std::string &name, unsigned bits, uint32_t
   global->setVisibility(GlobalValue::HiddenVisibility);
   global->setUnnamedAddr(GlobalValue::UnnamedAddr::Local);
   global->setConstant(true);
+}
+
+void LLVMModule::answerReflection(const std::string &property, uint32_t value) {
+  Function *reflect = module->getFunction("__nvvm_reflect");
+  if (!reflect)
+    return;
+  for (User *user : make_early_inc_range(reflect->users())) {
+    auto *call = dyn_cast<CallInst>(user);
+    StringRef asked;
+    if (!call || !getConstantStringInfo(call->getArgOperand(0)->stripPointerCasts(), asked) ||
+        asked != property)
+      continue;
+    call->replaceAllUsesWith(ConstantInt::get(call->getType(), value));
+    call->eraseFromParent();
+  }
 }
 
 void LLVMModule::linkNeeded(const std::string &path) {

@@ -60,7 +60,9 @@ struct FinishKernels : public PassWrapper<FinishKernels, OperationPass<ModuleOp>
         }
     for (gpu::GPUFuncOp kernel : kernels) {
       auto device = kernel->getParentOfType<gpu::GPUModuleOp>();
-      if (count[kernel.getName()] < 2 || kernel.getName() == device.getName() ||
+      // An outlined module is named after its kernel; others have the author's names, which stay.
+      bool outlined = device.getName().starts_with(kernel.getName());
+      if (count[kernel.getName()] < 2 || !outlined || kernel.getName() == device.getName() ||
           SymbolTable::lookupSymbolIn(device, device.getName()))
         continue;
       auto from = SymbolRefAttr::get(device.getNameAttr(), {FlatSymbolRefAttr::get(kernel.getNameAttr())});

@@ -46,6 +46,8 @@ public:
   /// Defines a constant that device libraries read (hidden, in `addressSpace`) unless nothing here refers to
   /// it yet and it is not needed; `bits` is 8 or 32.
   void defineConstant(const std::string &name, unsigned bits, uint32_t value, unsigned addressSpace);
+  /// Answers the questions that a device library asks about a property (NVIDIA's __nvvm_reflect).
+  void answerReflection(const std::string &property, uint32_t value);
   /// Links the functions that this module lacks from a bitcode file and makes them internal. Throws Failure.
   void linkNeeded(const std::string &path);
   /// The functions that are declared but neither defined nor intrinsics.

@@ -8,6 +8,7 @@ void registerOffloadPasses() {
   registerIntegerCmpXchgPass();
   registerPlaceBuffersPass();
   registerPlainDeclarationsPass();
+  registerRepairPasses();
   registerSerialLinalgPass();
   registerTileParallelPass();
   registerCheckInputPass();

@@ -11,8 +11,10 @@ namespace offload {
 ///   offload-tile-parallel            tiles outermost scf.parallel into blocks of threads
 ///   offload-finish-kernels           checks and names what became kernels
 ///   offload-place-buffers            puts temporaries of kernels into device memory
+///   offload-repair-math              makes expm1 and log1p calls of libm
 ///   offload-host-to-llvm             host code -> LLVM dialect with calls to the mgpu runtime
 /// On a gpu.module:
+///   offload-repair-shuffles          expands all_reduce into shuffles of 32 lanes (AMD)
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
 ///   offload-plain-declarations       calls declared functions without memrefs by their own names
 /// On either:
@@ -23,6 +25,7 @@ void registerOffloadPasses();
 void registerIntegerCmpXchgPass();
 void registerPlaceBuffersPass();
 void registerPlainDeclarationsPass();
+void registerRepairPasses();
 void registerSerialLinalgPass();
 void registerTileParallelPass();
 void registerCheckInputPass();

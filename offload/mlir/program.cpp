@@ -48,11 +48,14 @@ void append(IRModule &module, IRModule &other) {
       module.get()->setAttr(attribute.getName(), attribute.getValue());
 }
 
-std::vector<std::string> exportedFunctions(const IRModule &module) {
+std::vector<std::string> exportedSymbols(const IRModule &module) {
   std::vector<std::string> names;
   for (auto function : module.get().getOps<FunctionOpInterface>())
-    if (function.isPublic() && !function.isExternal())
+    if (function.isPublic() && !function.isExternal()) {
       names.push_back(function.getName().str());
+      if (isa<func::FuncOp>(function))
+        names.push_back("_mlir_ciface_" + function.getName().str());
+    }
   return names;
 }
 

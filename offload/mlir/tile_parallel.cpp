@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/ParallelLoopMapper.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -83,10 +84,18 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
     OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
     for (unsigned i = 0, e = loop.getNumLoops(); i < e; ++i) {
       Value low = loop.getLowerBound()[i], high = loop.getUpperBound()[i], step = loop.getStep()[i];
-      if (isConstantIntValue(low, 0) && isConstantIntValue(step, 1))
+      // A loop that ends before it starts runs nothing; as a number of blocks the difference would be
+      // negative.
+      bool plain = isConstantIntValue(low, 0) && isConstantIntValue(step, 1);
+      if (plain && (getConstantIntValue(high) || high.getDefiningOp<memref::DimOp>()))
         continue;
+      if (plain) {
+        loop.getUpperBoundMutable()[i].set(arith::MaxSIOp::create(before, loc, high, zero));
+        continue;
+      }
       Value span = arith::SubIOp::create(before, loc, high, low);
       Value count = arith::CeilDivSIOp::create(before, loc, span, step);
+      count = arith::MaxSIOp::create(before, loc, count, zero);
       loop.getLowerBoundMutable()[i].set(zero);
       loop.getUpperBoundMutable()[i].set(count);
       loop.getStepMutable()[i].set(one);

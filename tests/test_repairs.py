@@ -1,0 +1,112 @@
+"""Wrong results and surprises that were found once, each with the program that showed it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiling import EXAMPLES, command, emit_text, on_host
+
+import offload
+
+MATH = """
+func.func @f(%x: memref<?xf32>, %e: memref<?xf32>, %l: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %x[%i] : memref<?xf32>
+    %a = math.expm1 %v : f32
+    %b = math.log1p %v : f32
+    memref.store %a, %e[%i] : memref<?xf32>
+    memref.store %b, %l[%i] : memref<?xf32>
+  }
+  return
+}
+"""
+
+
+def test_expm1_and_log1p_keep_their_precision_near_zero() -> None:
+    x = np.array([1e-10, -1e-7, 1e-3, 0.5, 3], np.float32)
+    e, l = np.zeros_like(x), np.zeros_like(x)  # noqa: E741
+    on_host(MATH).f(x, e, l)
+    np.testing.assert_allclose(e, np.expm1(x), rtol=1e-6)
+    np.testing.assert_allclose(l, np.log1p(x), rtol=1e-6)
+
+
+def test_loops_that_end_before_they_start_run_nothing() -> None:
+    library = on_host("""
+      func.func @f(%n: index, %x: memref<?xi32>) {
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %v = arith.constant 7 : i32
+        scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+          memref.store %v, %x[%i] : memref<?xi32>
+        }
+        return
+      }
+    """)
+    x = np.zeros(4, np.int32)
+    library.f(-1000, x)
+    assert x.tolist() == [0, 0, 0, 0]
+    library.f(2, x)
+    assert x.tolist() == [7, 7, 0, 0]
+
+
+def test_shuffles_of_amd_have_widths_that_are_powers_of_two() -> None:
+    """The lowering masks with -width: all_reduce's number of active lanes would be masked to something else."""
+    text = emit_text(EXAMPLES / "reduce.mlir", "llvm", ["rocdl:gfx942"])
+    assert "ds.bpermute" in text
+    assert not re.search(r"sub( nsw| nuw)* i32 0, %", text)
+
+
+def test_square_roots_are_exact_unless_fast() -> None:
+    text = MATH.replace("math.expm1", "math.sqrt").replace("math.log1p", "math.absf")
+    assert "sqrt.rn.f32" in emit_text(text, "isa", ["nvvm:sm_90"])
+    assert "sqrt.approx" in emit_text(text, "isa", ["nvvm:sm_90,fast"])
+
+
+@pytest.mark.parametrize("target", ["host", "rocdl:gfx942"])
+def test_operations_of_another_vendor_are_refused_at_their_line(target: str) -> None:
+    text = """gpu.module @m {
+      llvm.func @k(%x: !llvm.ptr) attributes {gpu.kernel} {
+        %i = nvvm.read.ptx.sreg.tid.x : i32
+        llvm.store %i, %x : i32, !llvm.ptr
+        llvm.return
+      }
+    }"""
+    with pytest.raises(offload.CompileError, match=r"<string>:3:14: error: 'nvvm.read.ptx.sreg.tid.x' could not"):
+        offload.compile(text, targets=[target])
+
+
+@pytest.mark.parametrize("name", ["expf", "exp", "memcpy", "mgpuMemAlloc"])
+def test_names_that_generated_code_calls_are_refused(name: str) -> None:
+    text = f"func.func @{name}(%x: f32) -> f32 {{\n  return %x : f32\n}}\n"
+    with pytest.raises(offload.CompileError, match=r"<string>:1:1: error: .*rename the function"):
+        offload.compile(text, targets=["host"])
+
+
+def test_functions_of_the_llvm_dialect_are_exported() -> None:
+    offload.compile("llvm.func @f(%x: i32) -> i32 {\n  llvm.return %x : i32\n}\n", targets=["host"])
+
+
+def test_outputs_that_are_no_files_or_sources_stay_as_they_are(tmp_path: Path) -> None:
+    source = tmp_path / "own.mlir"
+    source.write_bytes((EXAMPLES / "saxpy.mlir").read_bytes())
+    done = command("build", source, "-q", "-o", source, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "it is one of the sources" in done.stderr
+    assert source.read_bytes() == (EXAMPLES / "saxpy.mlir").read_bytes()
+    (tmp_path / "folder").mkdir()
+    assert "no regular file" in command("build", source, "-q", "-o", "folder", cwd=tmp_path).stderr
+    (tmp_path / "link.so").symlink_to(tmp_path / "real.so")
+    assert command("build", source, "-q", "-o", "link.so", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "link.so").is_symlink()
+    assert (tmp_path / "real.so").stat().st_size > 1000
+
+
+def test_targets_that_are_no_targets_are_refused() -> None:
+    with pytest.raises(offload.TargetError, match="not 3"):
+        offload.compile(EXAMPLES / "saxpy.mlir", targets=[3])  # type: ignore[list-item]
