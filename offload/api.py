@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offload.errors import OffloadError, TargetError
+from offload.errors import TargetError
 
 if TYPE_CHECKING:
     from offload.compiler.request import BuildRequest, Source
@@ -34,12 +34,11 @@ def build(
     of the host code; ``link`` are bitcode files for the device, ``objects`` object files for the host. The output is
     replaced at once or, on failure, left as it was. Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
-    from offload.compiler.output import write_atomically
+    from offload.compiler.output import check_output, write_atomically
 
     target_path = Path(output)
-    if any(Path(source).resolve() == target_path.resolve() for source in _paths(sources)):
-        raise OffloadError(f"cannot write {output}: it is one of the sources; name another output")
     request = make_request(_sources(sources), targets, opt=opt, link=link, objects=objects, runtime=runtime)
+    check_output(target_path, request.sources)
     from offload.compiler.driver import Program
 
     with Program(request, target_path.stem, progress) as program:
@@ -120,16 +119,12 @@ def make_request(
     )
 
 
-def _paths(sources: PathLike | Sequence[PathLike]) -> list[Path]:
-    if isinstance(sources, (str, os.PathLike)):
-        sources = [sources]
-    return [Path(source) for source in sources]
-
-
 def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
     from offload.compiler.request import Source
 
-    return [Source.read(path) for path in _paths(sources)]
+    if isinstance(sources, (str, os.PathLike)):
+        sources = [sources]
+    return [Source.read(Path(source)) for source in sources]
 
 
 def _source(source: PathLike, name: str | None) -> Source:

@@ -6,7 +6,6 @@ import ctypes
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets.base import Device, Image, Target, Work
@@ -204,9 +203,3 @@ def _driver_devices() -> list[Device]:
         if not failed:
             found.append(Device("nvvm", f"sm_{major.value}{minor.value}", name.value.decode()))
     return found
-
-
-def cuda_include() -> Path | None:
-    """The folder with cuda.h, if a toolkit is there."""
-    found = search("cuda.h (CUDA)", ["include/cuda.h"], _TOOLKIT, "pip install nvidia-cuda-runtime")
-    return found.path.parent if found.path else None

@@ -30,10 +30,10 @@ func.func @f(%x: memref<?xf32>, %e: memref<?xf32>, %l: memref<?xf32>) {
 
 def test_expm1_and_log1p_keep_their_precision_near_zero() -> None:
     x = np.array([1e-10, -1e-7, 1e-3, 0.5, 3], np.float32)
-    e, l = np.zeros_like(x), np.zeros_like(x)  # noqa: E741
-    on_host(MATH).f(x, e, l)
-    np.testing.assert_allclose(e, np.expm1(x), rtol=1e-6)
-    np.testing.assert_allclose(l, np.log1p(x), rtol=1e-6)
+    powers, logs = np.zeros_like(x), np.zeros_like(x)
+    on_host(MATH).f(x, powers, logs)
+    np.testing.assert_allclose(powers, np.expm1(x), rtol=1e-6)
+    np.testing.assert_allclose(logs, np.log1p(x), rtol=1e-6)
 
 
 def test_loops_that_end_before_they_start_run_nothing() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +14,6 @@ from test_runtime_support import build, folder, memref, metadata, real_runtime, 
 import offload.runtime
 from offload.artifact import Signature
 from offload.runtime import Library
-
-TOOLS = [shutil.which(name) for name in ("mlir-opt-22", "mlir-translate-22", "llc-22")]
-pytestmark = pytest.mark.skipif(
-    None in TOOLS, reason="mlir-opt-22, mlir-translate-22 or llc-22 is not installed"
-)
 
 SCALARS = {
     "i1": "bool",
@@ -96,7 +90,7 @@ def library() -> Library:
               "--reconcile-unrealized-casts")  # fmt: skip
     data = text.encode()
     steps = (passes, ("--mlir-to-llvmir",), ("-O2", "--relocation-model=pic", "--filetype=obj"))
-    for tool, options in zip(TOOLS, steps, strict=True):
+    for tool, options in zip(("mlir-opt-22", "mlir-translate-22", "llc-22"), steps, strict=True):
         assert tool is not None
         data = subprocess.run([tool, *options], input=data, check=True, capture_output=True).stdout
     path = folder() / "lowered.o"
@@ -142,7 +136,6 @@ def test_allocated_results() -> None:
 
 
 def test_results_of_ml_dtypes() -> None:
-    pytest.importorskip("ml_dtypes")
     array, brain = library().made(2)
     assert array.shape == (2, 3)
     assert brain.dtype.name == "bfloat16"

@@ -9,6 +9,9 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import offload.runtime
 from offload.artifact import (
@@ -20,6 +23,7 @@ from offload.artifact import (
     Signature,
     container_object,
 )
+from offload.errors import SignatureError
 from offload.runtime import Library
 
 HERE = Path(__file__).resolve().parent
@@ -206,3 +210,9 @@ def fake() -> Library:
         Signature("synchronized", "_mlir_ciface_synchronized", (), (scalar("int64"),)),
     )
     return offload.runtime.load(fake_path("fake", functions=functions))
+
+
+def refusal(function: Any, *args: Any, **kwargs: Any) -> str:
+    with pytest.raises(SignatureError) as caught:
+        function(*args, **kwargs)
+    return str(caught.value)

@@ -35,7 +35,7 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
 def build(options: argparse.Namespace) -> int:
     """Builds, or emits a stage; returns the exit code. Raises OffloadError."""
     from offload.compiler.driver import STAGES, Program
-    from offload.compiler.output import write_atomically
+    from offload.compiler.output import check_output, write_atomically
 
     if options.emit == "help":
         print("\n".join(STAGES))
@@ -47,9 +47,9 @@ def build(options: argparse.Namespace) -> int:
         print(f"offload build: unknown stage {options.emit!r}; stages are: {known}", file=sys.stderr)
         return 2
     output = _output(options)
-    if output is not None and any(Path(path).resolve() == output.resolve() for path in options.sources):
-        raise OffloadError(f"cannot write {output}: it is one of the sources; name another output")
     request = request_from(options)
+    if output is not None:
+        check_output(output, request.sources)
     started = time.perf_counter()
     with Program(request, Path(options.sources[0]).stem, _progress(options.quiet)) as program:
         if options.emit is not None:

@@ -5,9 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from offload.compiler.request import Source
 from offload.errors import OffloadError
+
+
+def check_output(path: Path, sources: Sequence[Source]) -> None:
+    """Raises OffloadError where the output would replace one of the sources."""
+    if any(Path(source.name).resolve() == path.resolve() for source in sources):
+        raise OffloadError(f"cannot write {path}: it is one of the sources; name another output")
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -53,7 +53,6 @@ PYBIND11_MODULE(_native, m) {
 
   py::class_<Session, std::shared_ptr<Session>>(m, "Session")
       .def(py::init<>(), NoGil())
-      .def("take_diagnostics", [](Session &self) { return toPython(self.takeDiagnostics()); })
       .def(
           "parse",
           [](std::shared_ptr<Session> self, const py::bytes &data, const std::string &filename) {
@@ -66,7 +65,6 @@ PYBIND11_MODULE(_native, m) {
   py::class_<IRModule, std::shared_ptr<IRModule>>(m, "Module")
       .def("run", &IRModule::run, py::arg("pipeline"), py::arg("verify_each") = false, NoGil())
       .def("text", &IRModule::text, py::arg("locations") = false, NoGil())
-      .def("clone", &IRModule::clone, NoGil())
       .def("operation_names", &IRModule::operationNames)
       .def("signatures", &signatures)
       .def("append", &append, py::arg("other"))

@@ -208,6 +208,19 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels) {
     throw Failure(error, {});
 }
 
+void runPasses(llvm::Module &module, PassBuilder &builder, ModulePassManager passes) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager sccs;
+  ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  passes.run(module, modules);
+}
+
 /// What `fast` allows: reassociation, approximations, fused operations; NaN and infinity keep their meaning.
 static void allowFastMath(llvm::Module &module) {
   FastMathFlags flags;
@@ -229,21 +242,12 @@ void LLVMModule::optimize() {
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
   PassBuilder builder(machine.get(), tuning);
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager sccs;
-  ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
   const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
                                       OptimizationLevel::O3};
   OptimizationLevel level = levels[options.level];
   ModulePassManager passes = level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
                                                             : builder.buildPerModuleDefaultPipeline(level);
-  passes.run(*module, modules);
+  runPasses(*module, builder, std::move(passes));
 }
 
 namespace {

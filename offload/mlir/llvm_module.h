@@ -10,6 +10,8 @@
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
 
 #include <memory>
@@ -43,8 +45,7 @@ public:
   void addFunctionAttribute(const std::string &name, const std::string &value);
   /// Adds an integer module flag that must agree across modules.
   void addModuleFlag(const std::string &name, uint32_t value);
-  /// Defines a constant that device libraries read (hidden, in `addressSpace`) unless nothing here refers to
-  /// it yet and it is not needed; `bits` is 8 or 32.
+  /// Defines a constant that device libraries read (hidden, in `addressSpace`); `bits` is 8 or 32.
   void defineConstant(const std::string &name, unsigned bits, uint32_t value, unsigned addressSpace);
   /// Answers the questions that a device library asks about a property (NVIDIA's __nvvm_reflect).
   void answerReflection(const std::string &property, uint32_t value);
@@ -77,6 +78,9 @@ private:
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module; // after `context`
 };
+
+/// Runs passes with the analyses that they need.
+void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePassManager passes);
 
 /// Does LLVM know this processor name for the triple? Asked before code generation, which would abort.
 bool isKnownProcessor(const std::string &triple, const std::string &cpu);

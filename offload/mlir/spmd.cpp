@@ -459,18 +459,9 @@ void inlineEverything(Module &module, const std::vector<std::string> &kernels) {
       function.addFnAttr(Attribute::AlwaysInline);
     }
   PassBuilder builder;
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager sccs;
-  ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
   ModulePassManager passes;
   passes.addPass(AlwaysInlinerPass());
-  passes.run(module, modules);
+  runPasses(module, builder, std::move(passes));
 }
 
 } // namespace

@@ -1,0 +1,74 @@
+"""The metadata of an artifact: round trips, and what is wrong with wrong ones."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sample_artifact import IMAGES, KERNEL, SIGNATURE, X, meta_of
+
+from offload.artifact import (
+    Argument,
+    ImageInfo,
+    Metadata,
+)
+from offload.errors import ArtifactError
+
+# The metadata.
+
+
+def test_metadata_round_trip() -> None:
+    meta = meta_of(IMAGES)
+    text = meta.to_json()
+    assert Metadata.from_json(text) == meta
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+    assert json.loads(text)["functions"][0]["args"][0] == {
+        "name": "x", "kind": "memref", "dtype": "float32", "rank": 2, "shape": [None, 4], "strides": None,
+        "offset": 0, "space": "any",
+    }  # fmt: skip
+    assert str(X) == "float32[?, 4]"
+    assert str(KERNEL.args[1]) == "bool"
+
+
+def test_index_is_int64() -> None:
+    record = {**Argument("n", "scalar", "int64").to_json(), "dtype": "index"}
+    assert Argument.from_json(record).dtype == "int64"
+
+
+def change(**fields: object) -> str:
+    return json.dumps({**json.loads(meta_of([]).to_json()), **fields})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "m: the metadata is not JSON"),
+        (b"\xff\xfe", "m: the metadata is not JSON"),
+        ("[" * 100000, "m: the metadata is not JSON"),
+        ("[]", "m: expected a JSON object, found list"),
+        ("{}", "m: the field 'schema' is missing"),
+        (change(schema=2), "m: expected metadata of schema 1, found 2; update offload"),
+        (change(schema=0), "m: expected metadata of schema 1, found 0; build the artifact again"),
+        (change(schema=True), "m: expected int in the field 'schema', found bool"),
+        (change(runtime="none"), "m: expected one of static, shared in the field 'runtime', found 'none'"),
+        (change(functions={}), "m: expected list in the field 'functions', found dict"),
+        (change(functions=[1]), "m: functions[0]: expected a JSON object, found int"),
+        (change(kernels=[{"name": "k"}]), "m: kernels[0]: the field 'module' is missing"),
+        (change(images=[{**ImageInfo("a", "b", "c", "d").to_json(), "kernels": [1]}]),
+         "m: images[0]: kernels[0]: expected a string, found int"),
+        (change(images=[{**ImageInfo("a", "b", "c", "d").to_json(), "resources": {"k": 1}}]),
+         "m: images[0]: expected an object per kernel in 'resources'"),
+        (change(functions=[{**SIGNATURE.to_json(), "args": [{**X.to_json(), "rank": 1}]}]),
+         "m: functions[0]: args[0]: rank 1, shape (None, 4) and strides None do not agree"),
+        (change(functions=[{**SIGNATURE.to_json(), "args": [{**X.to_json(), "shape": [-1, 4]}]}]),
+         "m: functions[0]: args[0]: [-1, 4] is not the shape of a memref"),
+        (change(functions=[{**SIGNATURE.to_json(), "args": [{**X.to_json(), "shape": [1.5, 4]}]}]),
+         "expected integers and null in the field 'shape'"),
+        (change(functions=[{**SIGNATURE.to_json(), "args": [{**X.to_json(), "kind": "tensor"}]}]),
+         "expected one of memref, scalar in the field 'kind', found 'tensor'"),
+    ],
+)  # fmt: skip
+def test_malformed_metadata(text: str | bytes, message: str) -> None:
+    with pytest.raises(ArtifactError) as caught:
+        Metadata.from_json(text, "m")
+    assert message in str(caught.value)

@@ -1,0 +1,97 @@
+"""Scalars: what is passed, returned and refused."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_runtime_support import real, refusal
+
+# Scalars.
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("bool", [True, False, np.True_, 1, 0]),
+        ("int8", [-128, 127, np.int64(5), True, np.array(3)]),
+        ("int64", [-(2**63), 2**63 - 1]),
+        ("uint64", [0, 2**64 - 1]),
+        ("float32", [1, 0.5, np.float64(2), math.inf, -0.0, np.array(1.5)]),
+        ("float64", [1e300, 2**53, np.float32(0.1)]),
+        ("float16", [1.5, -65504, 6e-5, math.inf]),
+        ("bfloat16", [1.5, -3e38, math.inf]),
+    ],
+)
+def test_scalars_arrive_and_return(dtype: str, values: list[Any]) -> None:
+    echo = getattr(real(), f"echo_{dtype}")
+    for value in values:
+        returned = echo(value)
+        if "float" in dtype:
+            assert returned == pytest.approx(float(value), rel=2**-7)
+        else:
+            assert returned == value
+        kind = bool if dtype == "bool" else float if "float" in dtype else int
+        assert type(returned) is kind
+    if "float" in dtype:
+        assert math.isnan(echo(math.nan))
+
+
+@given(st.floats(width=32, allow_nan=False))
+def test_bfloat16_rounds_to_nearest_even(value: float) -> None:
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    low, rest = bits >> 16, bits & 0xFFFF
+    if math.isfinite(value) and low & 0x7FFF == 0x7F7F and rest >= 0x8000:
+        assert "does not fit" in refusal(real().echo_bfloat16, value)
+        return
+    if rest > 0x8000 or (rest == 0x8000 and low & 1):
+        low += 1
+    assert real().echo_bfloat16(value) == struct.unpack("<f", struct.pack("<I", low << 16))[0]
+
+
+@given(st.floats(width=16, allow_nan=False))
+def test_float16_is_exact(value: float) -> None:
+    assert real().echo_float16(value) == value
+
+
+def test_complex() -> None:
+    assert real().conjugate(1 + 2j) == 1 - 2j
+    assert real().conjugate(np.complex64(2j)) == -2j
+    assert real().conjugate(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "given", "advice"),
+    [
+        ("echo_int8", 128, "128, which does not fit", "pass an integer from -128 to 127"),
+        ("echo_uint64", -1, "-1, which does not fit", "pass an integer from 0 to 18446744073709551615"),
+        ("echo_int64", 2**63, "9223372036854775808, which does not fit", "pass an integer from"),
+        ("echo_int64", 1.0, "1.0 (float)", "pass an integer, for instance int(...) of it"),
+        ("echo_int64", np.float32(1), "(float32)", "pass an integer"),
+        ("echo_int64", "1", "a str", "pass an integer"),
+        ("echo_int64", np.ones(1, int), "an array of shape (1,)", "pass an integer"),
+        ("echo_bool", 2, "the integer 2", "pass True or False"),
+        ("echo_bool", 1.0, "1.0 (float)", "pass True or False"),
+        ("echo_float32", 1e39, "1e+39, which does not fit", "pass a number in the range of float32"),
+        ("echo_float16", 65520, "65520.0, which does not fit", "in the range of float16"),
+        ("echo_bfloat16", 3.4e38, "3.4e+38, which does not fit", "in the range of bfloat16"),
+        ("echo_float64", 10**400, "an integer past the range of float64", "pass a smaller number"),
+        ("echo_float64", "1.0", "a str", "pass a real number"),
+        ("echo_float64", 1j, "a complex", "pass a real number"),
+        ("echo_float64", np.ones(2), "an array of shape (2,)", "pass a number"),
+        ("conjugate", 1e39j, "1e+39, which does not fit", "in the range of complex64"),
+        ("conjugate", "1", "a str", "pass a real number"),
+    ],
+)
+def test_refused_scalars(name: str, value: Any, given: str, advice: str) -> None:
+    message = refusal(getattr(real(), name), value)
+    dtype = "complex64" if name == "conjugate" else name.removeprefix("echo_")
+    argument = "z" if name == "conjugate" else "x"
+    assert message.startswith(f"{name}(): argument '{argument}' (1 of 1): expected {dtype}, given ")
+    assert given in message
+    assert advice in message
