@@ -54,6 +54,9 @@ struct mgpu_backend {
   int (*alloc)(int device, size_t size, void *stream, bool shared, void **memory);
   int (*free)(int device, void *memory, void *stream, bool shared);
   int (*memcpy)(int device, void *to, const void *from, size_t size, void *stream);
+  /* `height` rows of `width` bytes; the pitches, from row to row, are at least `width` and below 2 GiB. */
+  int (*memcpy2d)(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                  size_t height, void *stream);
   /* width is 1, 2, 4 or 8 bytes; count elements. */
   int (*memset)(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream);
   int (*host_register)(int device, void *memory, size_t size);

@@ -464,6 +464,21 @@ static int copy(int device, void *to, const void *from, size_t size, void *strea
   IN_CONTEXT(device, cuMemcpyAsync, (address(to), address(from), size, stream));
 }
 
+static int copy_rows(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                     size_t height, void *stream) {
+  CUDA_MEMCPY2D rows = {
+      .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+      .srcDevice = address(from),
+      .srcPitch = from_pitch,
+      .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+      .dstDevice = address(to),
+      .dstPitch = to_pitch,
+      .WidthInBytes = width,
+      .Height = height,
+  };
+  IN_CONTEXT(device, cuMemcpy2DAsync_v2, (&rows, stream));
+}
+
 static int fill(int device, void *to, uint64_t value, unsigned width, size_t elements, void *stream) {
   uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
   if (width == 1)
@@ -512,6 +527,7 @@ const struct mgpu_backend mgpu_backend_cuda = {
     .alloc = alloc,
     .free = release,
     .memcpy = copy,
+    .memcpy2d = copy_rows,
     .memset = fill,
     .host_register = host_register,
     .host_unregister = host_unregister,

@@ -391,6 +391,12 @@ static int copy(int device, void *to, const void *from, size_t size, void *strea
   ON_DEVICE(device, hipMemcpyAsync, (to, from, size, hipMemcpyDefault, stream));
 }
 
+static int copy_rows(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                     size_t height, void *stream) {
+  ON_DEVICE(device, hipMemcpy2DAsync,
+            (to, to_pitch, from, from_pitch, width, height, hipMemcpyDefault, stream));
+}
+
 /* No 64-bit fill: writes the first element as two words and doubles what is there. */
 static hipError_t fill_by_doubling(char *to, uint64_t value, size_t elements, hipStream_t stream) {
   hipError_t result = hip.hipMemsetD32Async(to, (int)(uint32_t)value, 1, stream);
@@ -448,6 +454,7 @@ const struct mgpu_backend mgpu_backend_hip = {
     .alloc = alloc,
     .free = release,
     .memcpy = copy,
+    .memcpy2d = copy_rows,
     .memset = fill,
     .host_register = host_register,
     .host_unregister = host_unregister,

@@ -200,6 +200,32 @@ static int copy(int device, void *to, const void *from, size_t size, void *strea
   return 0;
 }
 
+/* A width known to the compiler makes each row one load and one store. */
+#define COPY_ROWS(bytes)                                                                                     \
+  case bytes:                                                                                                \
+    for (size_t row = 0; row < height; ++row)                                                                \
+      memcpy(target + row * to_pitch, source + row * from_pitch, bytes);                                     \
+    break;
+
+static int copy_rows(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                     size_t height, void *stream) {
+  (void)device;
+  (void)stream;
+  unsigned char *target = to;
+  const unsigned char *source = from;
+  switch (width) {
+    COPY_ROWS(1)
+    COPY_ROWS(2)
+    COPY_ROWS(4)
+    COPY_ROWS(8)
+    COPY_ROWS(16)
+  default:
+    for (size_t row = 0; row < height; ++row)
+      memmove(target + row * to_pitch, source + row * from_pitch, width);
+  }
+  return 0;
+}
+
 static int fill(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream) {
   (void)device;
   (void)stream;
@@ -240,6 +266,7 @@ const struct mgpu_backend mgpu_backend_host = {
     .alloc = alloc,
     .free = release,
     .memcpy = copy,
+    .memcpy2d = copy_rows,
     .memset = fill,
     .host_register = host_register,
     .host_unregister = nothing,

@@ -55,4 +55,7 @@ void test_host(const char *image_path, const char *artifact_path);
 void test_cuda(void);
 void test_hip(void);
 
+/* Copies and fills of arrays of every layout on the backend in use. */
+void check_strided(void);
+
 #endif

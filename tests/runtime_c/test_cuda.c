@@ -332,6 +332,7 @@ void test_cuda(void) {
   test_streams();
   test_thread_end();
   test_memory();
+  check_strided();
   test_modules();
   test_no_fit();
   pthread_t threads[6];

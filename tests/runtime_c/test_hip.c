@@ -69,6 +69,7 @@ void test_hip(void) {
   CHECK(back[100] == 0, "past the fill");
   mgpuMemFree(memory, NULL);
   mgpuMemFree(shared, NULL);
+  check_strided();
   CHECK(hip.live(MEMORY) == 0, "all freed");
 
   void *stream = mgpuStreamCreate(), *event = mgpuEventCreate();

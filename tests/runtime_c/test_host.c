@@ -317,6 +317,7 @@ void test_host(const char *image_path, const char *artifact_path) {
   }
   test_launch_errors();
   test_memory();
+  check_strided();
   test_handles();
   test_many_threads();
   test_images(image, size);

@@ -183,6 +183,16 @@ EXPORT hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMem
   return hipSuccess;
 }
 
+EXPORT hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                                   size_t width, size_t height, hipMemcpyKind kind, hipStream_t stream) {
+  (void)stream;
+  if (kind != hipMemcpyDefault || width > to_pitch || width > from_pitch)
+    return INVALID_VALUE;
+  for (size_t row = 0; row < height; ++row)
+    memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+  return hipSuccess;
+}
+
 EXPORT hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_t count_,
                                    hipStream_t stream) {
   (void)stream;

@@ -270,6 +270,18 @@ EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUs
   return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, CUstream stream) {
+  (void)stream;
+  NEED_CONTEXT;
+  if (rows->srcMemoryType != CU_MEMORYTYPE_UNIFIED || rows->dstMemoryType != CU_MEMORYTYPE_UNIFIED ||
+      rows->srcPitch < rows->WidthInBytes || rows->dstPitch < rows->WidthInBytes)
+    return INVALID_VALUE;
+  for (size_t row = 0; row < rows->Height; ++row)
+    memcpy((void *)(size_t)(rows->dstDevice + row * rows->dstPitch),
+           (const void *)(size_t)(rows->srcDevice + row * rows->srcPitch), rows->WidthInBytes);
+  return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count_, CUstream stream) {
   (void)stream;
   NEED_CONTEXT;
