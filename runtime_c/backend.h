@@ -24,6 +24,7 @@ struct mgpu_launch {
 struct mgpu_backend {
   const char *name;   /* "cuda" */
   const char *target; /* the images it runs: "nvvm" */
+  bool is_cpu;        /* its memory is the program's own */
 
   /* How many devices; 0 with no driver. Never fails, keeps no error. */
   int (*device_count)(void);

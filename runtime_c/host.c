@@ -247,6 +247,7 @@ static int host_register(int device, void *memory, size_t size) {
 const struct mgpu_backend mgpu_backend_host = {
     .name = "host",
     .target = "host",
+    .is_cpu = true,
     .device_count = device_count,
     .why_absent = why_absent,
     .device_info = device_info,

@@ -86,6 +86,25 @@ void mgpuMemset32(void *to, unsigned int value, size_t count, void *stream) {
 
 void mgpuMemset64(void *to, uint64_t value, size_t count, void *stream) { fill(to, value, 8, count, stream); }
 
+void *mgpuSharedGlobal(mgpuGlobalSlot *global) {
+  void *memory = __atomic_load_n(&global->state, __ATOMIC_ACQUIRE);
+  struct mgpu_place place;
+  if (memory)
+    return memory;
+  if (mgpu_pending() || mgpu_stream_place(NULL, &place) || mgpu_backends[place.backend]->is_cpu)
+    return global->initial;
+  const struct mgpu_backend *backend = mgpu_backends[place.backend];
+  mgpu_lock();
+  memory = global->state;
+  if (!memory && backend->alloc(place.device, (size_t)global->size, place.driver, true, &memory) == 0) {
+    if (backend->memcpy(place.device, memory, global->initial, (size_t)global->size, place.driver) == 0 &&
+        backend->stream_sync(place.device, place.driver) == 0)
+      __atomic_store_n(&global->state, memory, __ATOMIC_RELEASE);
+  }
+  mgpu_unlock();
+  return global->state ? global->state : global->initial;
+}
+
 void mgpuMemHostRegister(void *memory, uint64_t size) {
   struct mgpu_place place;
   if (mgpu_pending() || size == 0)

@@ -58,6 +58,14 @@ typedef struct mgpuKernelSlot {
   void *state;
 } mgpuKernelSlot;
 
+/* A global of an artifact's host code that kernels use too: its initial value in the artifact's own data. `state`
+ * starts as NULL and belongs to the runtime. */
+typedef struct mgpuGlobalSlot {
+  void *initial;
+  uint64_t size; /* bytes */
+  void *state;
+} mgpuGlobalSlot;
+
 /* The streams that one activation of a host function created. Zero-initialized on the stack of the function;
  * never holds more than MGPU_SCOPE_STREAMS, so loops do not grow it: past that, streams are handed out again
  * in turn, which orders more work than asked for but never less. */

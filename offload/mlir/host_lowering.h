@@ -10,6 +10,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace offload {
 
@@ -62,6 +63,9 @@ template <typename Op> struct HostPattern : public mlir::ConvertOpToLLVMPattern<
 void addSlots(mlir::ModuleOp module);
 
 void populateMemoryPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
+/// `shared`: the names of the globals that kernels use.
+void populateGlobalPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,
+                            const llvm::StringSet<> &shared);
 void populateLaunchPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
 
 } // namespace offload

@@ -14,36 +14,51 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// Bytes per element of a memref in memory, or failure for types without a whole number of bytes.
-FailureOr<int64_t> elementBytes(MemRefType type) {
-  Type element = type.getElementType();
-  if (auto complex = dyn_cast<ComplexType>(element)) {
-    unsigned bits = complex.getElementType().getIntOrFloatBitWidth();
-    return int64_t(bits / 8) * 2;
-  }
-  if (element.isIndex())
-    return 8;
-  if (!element.isIntOrFloat())
-    return failure();
-  return int64_t(llvm::divideCeil(element.getIntOrFloatBitWidth(), 8));
-}
-
-/// The number of elements of a memref value.
-Value elementCount(ConversionPatternRewriter &rewriter, Location loc, MemRefType type, Value descriptor) {
-  MemRefDescriptor memref(descriptor);
-  Type index = rewriter.getI64Type();
-  Value count = constant(rewriter, loc, index, 1);
-  for (int64_t i = 0; i < type.getRank(); ++i) {
-    Value size = type.isDynamicDim(i) ? memref.size(rewriter, loc, i)
-                                      : constant(rewriter, loc, index, type.getDimSize(i));
-    count = LLVM::MulOp::create(rewriter, loc, count, size);
-  }
-  return count;
-}
-
 /// One gap-free run of memory in the order of its indices?
 bool isContiguous(MemRefType type) {
   return type.getLayout().isIdentity() || memref::isStaticShapeAndContiguousRowMajor(type);
+}
+
+/// Has a memref of this type a descriptor, that is, sizes and strides that are known at run time?
+bool isStrided(MemRefType type) {
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  return succeeded(type.getStridesAndOffset(strides, offset));
+}
+
+/// What the runtime is told of a memref of any layout: its first element, sizes and strides in elements.
+struct View {
+  Value first, sizes, strides;
+};
+
+/// Stores values into an array in the function's entry block; NULL for none.
+Value arrayOf(OpBuilder &b, Operation *op, ArrayRef<Value> values) {
+  if (values.empty())
+    return null(b, op->getLoc());
+  Type i64 = b.getI64Type(), pointer = pointerType(b.getContext());
+  Value array = entryAlloca(b, op, i64, int64_t(values.size()));
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value place =
+        LLVM::GEPOp::create(b, op->getLoc(), pointer, i64, array, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    LLVM::StoreOp::create(b, op->getLoc(), value, place);
+  }
+  return array;
+}
+
+SmallVector<Value> sizesOf(OpBuilder &b, Location loc, MemRefType type, Value descriptor) {
+  MemRefDescriptor memref(descriptor);
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    sizes.push_back(type.isDynamicDim(i) ? memref.size(b, loc, i)
+                                         : constant(b, loc, b.getI64Type(), type.getDimSize(i)));
+  return sizes;
+}
+
+Value elementCount(OpBuilder &b, Location loc, MemRefType type, Value descriptor) {
+  Value count = constant(b, loc, b.getI64Type(), 1);
+  for (Value size : sizesOf(b, loc, type, descriptor))
+    count = LLVM::MulOp::create(b, loc, count, size);
+  return count;
 }
 
 struct AllocPattern : public HostPattern<gpu::AllocOp> {
@@ -53,7 +68,9 @@ struct AllocPattern : public HostPattern<gpu::AllocOp> {
     Location loc = op.getLoc();
     MemRefType type = op.getType();
     if (!isConvertibleAndHasIdentityMaps(type))
-      return rewriter.notifyMatchFailure(op, "needs a memref with the identity layout");
+      return op.emitOpError() << "of " << type
+                              << ": allocate with the identity layout and take a view (memref.subview, "
+                                 "memref.reinterpret_cast)";
     SmallVector<Value> shape, strides;
     Value bytes;
     getMemRefDescriptorSizes(loc, type, adaptor.getDynamicSizes(), rewriter, shape, strides, bytes);
@@ -85,50 +102,100 @@ struct DeallocPattern : public HostPattern<gpu::DeallocOp> {
   }
 };
 
-struct MemcpyPattern : public HostPattern<gpu::MemcpyOp> {
-  using HostPattern::HostPattern;
+/// Base of the patterns that touch arrays of any layout.
+template <typename Op> struct ArrayPattern : public HostPattern<Op> {
+  using HostPattern<Op>::HostPattern;
+
+  LogicalResult check(Op op, MemRefType type) const {
+    if (isStrided(type))
+      return success();
+    return op.emitOpError()
+           << "on " << type
+           << ": a layout without strides cannot be copied or set; use a kernel, or a strided layout";
+  }
+
+  /// The address of the first element.
+  Value first(OpBuilder &b, Location loc, MemRefType type, Value descriptor) const {
+    Value pointer = MemRefDescriptor(descriptor).bufferPtr(b, loc, *this->getTypeConverter(), type);
+    Type plain = pointerType(b.getContext());
+    return pointer.getType() == plain ? pointer : LLVM::AddrSpaceCastOp::create(b, loc, plain, pointer);
+  }
+
+  View view(OpBuilder &b, Operation *op, MemRefType type, Value descriptor) const {
+    MemRefDescriptor memref(descriptor);
+    SmallVector<Value> strides;
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      strides.push_back(memref.stride(b, op->getLoc(), i));
+    return {first(b, op->getLoc(), type, descriptor),
+            arrayOf(b, op, sizesOf(b, op->getLoc(), type, descriptor)), arrayOf(b, op, strides)};
+  }
+};
+
+struct MemcpyPattern : public ArrayPattern<gpu::MemcpyOp> {
+  using ArrayPattern::ArrayPattern;
   LogicalResult matchAndRewrite(gpu::MemcpyOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto to = cast<MemRefType>(op.getDst().getType()), from = cast<MemRefType>(op.getSrc().getType());
-    FailureOr<int64_t> width = elementBytes(from);
-    if (failed(width) || !isContiguous(to) || !isContiguous(from))
-      return op.emitOpError(
-          "copies between contiguous memrefs of numbers only; copy strided views in a kernel");
+    if (failed(check(op, to)) || failed(check(op, from)))
+      return failure();
     Stream stream = streamOf(rewriter, op, adaptor);
-    Value bytes = LLVM::MulOp::create(rewriter, loc, elementCount(rewriter, loc, from, adaptor.getSrc()),
-                                      constant(rewriter, loc, getIndexType(), *width));
-    Value target = MemRefDescriptor(adaptor.getDst()).bufferPtr(rewriter, loc, *getTypeConverter(), to);
-    Value source = MemRefDescriptor(adaptor.getSrc()).bufferPtr(rewriter, loc, *getTypeConverter(), from);
-    callRuntime(rewriter, op, "mgpuMemcpy", {}, {target, source, bytes, stream.value});
+    Value width = getSizeInBytes(loc, from.getElementType(), rewriter);
+    if (isContiguous(to) && isContiguous(from)) {
+      Value count = elementCount(rewriter, loc, from, adaptor.getSrc());
+      Value bytes = LLVM::MulOp::create(rewriter, loc, count, width);
+      callRuntime(rewriter, op, "mgpuMemcpy", {},
+                  {first(rewriter, loc, to, adaptor.getDst()), first(rewriter, loc, from, adaptor.getSrc()),
+                   bytes, stream.value});
+    } else {
+      View target = view(rewriter, op, to, adaptor.getDst());
+      View source = view(rewriter, op, from, adaptor.getSrc());
+      callRuntime(rewriter, op, "mgpuMemcpyStrided", {},
+                  {target.first, target.strides, source.first, source.strides, source.sizes,
+                   constant(rewriter, loc, rewriter.getI64Type(), from.getRank()), width, stream.value});
+    }
     waitFor(rewriter, op, stream);
     finish(rewriter, op, stream);
     return success();
   }
 };
 
-struct MemsetPattern : public HostPattern<gpu::MemsetOp> {
-  using HostPattern::HostPattern;
+/// The width of an element that the runtime fills by value: whole words of 8 to 64 bits; 0 for others.
+unsigned wordBits(Type element) {
+  unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+  if (bits == 1)
+    return 8; // a byte in memory
+  return bits >= 8 && bits <= 64 && llvm::isPowerOf2_32(bits) ? bits : 0;
+}
+
+struct MemsetPattern : public ArrayPattern<gpu::MemsetOp> {
+  using ArrayPattern::ArrayPattern;
   LogicalResult matchAndRewrite(gpu::MemsetOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto type = cast<MemRefType>(op.getDst().getType());
-    FailureOr<int64_t> width = elementBytes(type);
-    Type element = adaptor.getValue().getType();
-    bool scalar = element.isIntOrFloat();
-    if (failed(width) || !isContiguous(type) || !scalar || *width > 8 || !llvm::isPowerOf2_64(*width))
-      return op.emitOpError("sets contiguous memrefs of 8, 16, 32 or 64-bit elements only; use a kernel");
+    if (failed(check(op, type)))
+      return failure();
     Stream stream = streamOf(rewriter, op, adaptor);
     Value value = adaptor.getValue();
-    Type word = rewriter.getIntegerType(unsigned(*width) * 8);
-    if (!element.isInteger())
-      value = LLVM::BitcastOp::create(rewriter, loc, word, value);
-    else if (element != word)
-      value = LLVM::ZExtOp::create(rewriter, loc, word, value);
-    Value target = MemRefDescriptor(adaptor.getDst()).bufferPtr(rewriter, loc, *getTypeConverter(), type);
-    Value count = elementCount(rewriter, loc, type, adaptor.getDst());
-    std::string name = ("mgpuMemset" + Twine(*width * 8)).str();
-    callRuntime(rewriter, op, name, {}, {target, value, count, stream.value});
+    if (unsigned bits = wordBits(value.getType()); bits && isContiguous(type)) {
+      Type word = rewriter.getIntegerType(bits);
+      if (!value.getType().isInteger())
+        value = LLVM::BitcastOp::create(rewriter, loc, word, value);
+      else if (value.getType() != word)
+        value = LLVM::ZExtOp::create(rewriter, loc, word, value);
+      callRuntime(rewriter, op, "mgpuMemset" + std::to_string(bits), {},
+                  {first(rewriter, loc, type, adaptor.getDst()), value,
+                   elementCount(rewriter, loc, type, adaptor.getDst()), stream.value});
+    } else {
+      Value element = entryAlloca(rewriter, op, value.getType(), 1);
+      LLVM::StoreOp::create(rewriter, loc, value, element);
+      View target = view(rewriter, op, type, adaptor.getDst());
+      callRuntime(rewriter, op, "mgpuMemsetStrided", {},
+                  {target.first, target.strides, target.sizes,
+                   constant(rewriter, loc, rewriter.getI64Type(), type.getRank()), element,
+                   getSizeInBytes(loc, type.getElementType(), rewriter), stream.value});
+    }
     waitFor(rewriter, op, stream);
     finish(rewriter, op, stream);
     return success();

@@ -26,6 +26,7 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -114,6 +115,10 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
     addSlots(module);
+    llvm::StringSet<> shared; // the attribute does not survive the global's conversion
+    for (auto global : module.getOps<memref::GlobalOp>())
+      if (global->hasAttr(kSharedGlobal))
+        shared.insert(global.getSymName());
     addScopes(module);
 
     LowerToLLVMOptions options(context);
@@ -133,6 +138,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     populateVectorToLLVMConversionPatterns(converter, patterns);
     patterns.add<WaitPattern, SetDevicePattern>(converter);
     populateMemoryPatterns(converter, patterns);
+    populateGlobalPatterns(converter, patterns, shared);
     populateLaunchPatterns(converter, patterns);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();

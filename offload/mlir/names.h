@@ -8,6 +8,8 @@ inline constexpr char kArgumentName[] =
     "offload.name";                               // argument attribute: the author's name of an argument
 inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
 
+inline constexpr char kSharedGlobal[] = "offload.shared"; // on a memref.global that kernels use
+
 // Symbols of the host module.
 inline constexpr char kModuleTable[] = "offload_modules"; // array of mgpuModuleSlot, ended by a zero one
 inline constexpr char kImagesBegin[] = "offload_images_begin";

@@ -2,26 +2,23 @@
 //
 // Programs that come from linalg or scf.parallel speak of memory, not of devices: a temporary of theirs is
 // memref.alloc, and a kernel that reads it would read host memory. Once kernels are known, this pass makes
-// such temporaries gpu.alloc:
+// such memory reachable for them:
 //
-//  * used by kernels and copies alone: device memory;
-//  * used by host code too: memory that both reach (host_shared).
+//  * memref.alloc becomes gpu.alloc, its deallocations gpu.dealloc;
+//  * memref.alloca becomes gpu.alloc, deallocated where the stack's memory ends;
+//  * a memref.global is marked: host_to_llvm.cpp puts it into memory that both sides reach.
 //
-// A buffer that goes through branches or to a calling function stays host memory: a deallocation that this
-// pass cannot see would be the wrong one. Memory that the author registered (gpu.host_register) is the
-// author's business and stays. memref.copy to or from memory of a kernel becomes gpu.memcpy.
+// Memory that host code uses as well is host_shared. What a buffer may be is followed (buffer_flow.h) through
+// views, select, branches, loops and calls. Memory that the author registered (gpu.host_register) or got from
+// a caller is theirs and stays. memref.copy to or from memory of a kernel becomes gpu.memcpy.
 //
 //===----------------------------------------------------------------------===//
 
+#include "buffer_flow.h"
+#include "names.h"
 #include "passes.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/SymbolTable.h"
-#include "mlir/Interfaces/ControlFlowInterfaces.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -30,90 +27,92 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// Everything that is done to a buffer, through views of it too.
-struct Uses {
-  bool kernel = false, host = false, registered = false;
-  bool passedOn = false; // into control flow or to a caller: who frees it cannot be seen here
-  SmallVector<memref::DeallocOp> deallocations;
-};
-
-/// Does another function of the program get this one's results? (Python does: it knows what to free, and
-/// how.)
-bool isCalled(func::FuncOp function) {
-  return !SymbolTable::symbolKnownUseEmpty(function, function->getParentOfType<ModuleOp>());
-}
-
-Uses usesOf(Value buffer) {
-  Uses uses;
-  SmallVector<Value> work = {buffer};
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    for (Operation *user : value.getUsers()) {
-      if (isa<gpu::LaunchFuncOp>(user))
-        uses.kernel = true;
-      else if (auto deallocation = dyn_cast<memref::DeallocOp>(user))
-        uses.deallocations.push_back(deallocation);
-      else if (isa<RegionBranchTerminatorOpInterface, BranchOpInterface>(user) && !isa<func::ReturnOp>(user))
-        uses.passedOn = true;
-      else if (isa<func::ReturnOp>(user))
-        uses.passedOn = uses.passedOn || isCalled(user->getParentOfType<func::FuncOp>());
-      else if (isa<gpu::HostRegisterOp, gpu::HostUnregisterOp>(user))
-        uses.registered = true;
-      else if (isa<ViewLikeOpInterface, memref::CastOp>(user))
-        llvm::append_range(work, user->getResults());
-      else if (!isa<memref::DimOp, memref::CopyOp, gpu::MemcpyOp, gpu::MemsetOp>(user))
-        uses.host = true; // loads, stores, calls, what else there is
+/// Puts `free` where the stack memory of an alloca ends, or says that there is no such place.
+LogicalResult atEndOfScope(memref::AllocaOp op, const BufferClass &buffer,
+                           function_ref<void(OpBuilder &)> free) {
+  Region *region = op->getParentRegion();
+  if (region->hasOneBlock()) {
+    Operation *end = op->getBlock()->getTerminator();
+    if (!isa<func::ReturnOp>(end) &&
+        llvm::any_of(end->getOperands(), [&](Value value) { return buffer.values.contains(value); }))
+      return op.emitOpError("leaves its block and is used by a kernel: use memref.alloc and memref.dealloc");
+    OpBuilder b(end);
+    free(b);
+    return success();
+  }
+  if (op->getBlock() != &region->front())
+    return op.emitOpError("is used by a kernel: put it into the function's first block, or use memref.alloc");
+  for (Block &block : *region)
+    if (block.getNumSuccessors() == 0) {
+      OpBuilder b(block.getTerminator());
+      free(b);
     }
-  }
-  return uses;
+  return success();
 }
 
-/// The buffer that a view shows.
-Value sourceOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<ViewLikeOpInterface, memref::CastOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
+gpu::AllocOp allocate(OpBuilder &b, Operation *op, MemRefType type, ValueRange sizes, bool shared) {
+  return gpu::AllocOp::create(b, op->getLoc(), type, /*asyncToken=*/Type(),
+                              /*asyncDependencies=*/ValueRange(), sizes, /*symbolOperands=*/ValueRange(),
+                              shared);
 }
 
 struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlaceBuffers)
 
   StringRef getArgument() const final { return "offload-place-buffers"; }
-  StringRef getDescription() const final { return "Put temporaries of kernels into device memory"; }
+  StringRef getDescription() const final { return "Put memory that kernels use where they reach it"; }
   void getDependentDialects(DialectRegistry &registry) const final { registry.insert<gpu::GPUDialect>(); }
 
   void runOnOperation() final {
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
-      function.walk([](memref::AllocOp op) { place(op); });
-      function.walk([](memref::CopyOp op) {
-        if (!usesOf(sourceOf(op.getSource())).kernel && !usesOf(sourceOf(op.getTarget())).kernel)
-          return;
-        OpBuilder builder(op);
-        gpu::MemcpyOp::create(builder, op.getLoc(), Type(), ValueRange(), op.getTarget(), op.getSource());
-        op.erase();
-      });
+    BufferFlow flow(getOperation());
+    SmallVector<memref::CopyOp> copies;
+    getOperation()->walk([&](memref::CopyOp op) {
+      if (!op->getParentOfType<gpu::GPUModuleOp>() &&
+          (flow.classOf(op.getSource()).kernel || flow.classOf(op.getTarget()).kernel))
+        copies.push_back(op);
+    });
+    for (BufferClass &buffer : flow.classes())
+      if (buffer.kernel && !buffer.registered && failed(place(buffer)))
+        return signalPassFailure();
+    for (memref::CopyOp op : copies) {
+      OpBuilder b(op);
+      gpu::MemcpyOp::create(b, op.getLoc(), Type(), ValueRange(), op.getTarget(), op.getSource());
+      op.erase();
     }
   }
 
-  static void place(memref::AllocOp op) {
-    Uses uses = usesOf(op);
-    bool identity = op.getType().getLayout().isIdentity() && op.getSymbolOperands().empty();
-    if (!uses.kernel || uses.registered || uses.passedOn || !identity)
-      return;
-    OpBuilder builder(op);
-    auto placed = gpu::AllocOp::create(builder, op.getLoc(), op.getType(), /*asyncToken=*/Type(),
-                                       /*asyncDependencies=*/ValueRange(), op.getDynamicSizes(),
-                                       /*symbolOperands=*/ValueRange(), /*hostShared=*/uses.host);
-    for (memref::DeallocOp deallocation : uses.deallocations) {
-      OpBuilder at(deallocation);
-      gpu::DeallocOp::create(at, deallocation.getLoc(), Type(), ValueRange(), placed.getMemref());
-      deallocation.erase();
+  LogicalResult place(BufferClass &buffer) {
+    for (memref::GetGlobalOp op : buffer.globals)
+      if (auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr()))
+        global->setAttr(kSharedGlobal, UnitAttr::get(&getContext()));
+    bool foreign = buffer.foreign || !buffer.globals.empty();
+    for (memref::DeallocOp op : buffer.deallocations) {
+      if (foreign && (!buffer.allocations.empty() || !buffer.stack.empty()))
+        return op.emitOpError("may free a temporary of a kernel or memory from elsewhere: give each a "
+                              "deallocation of its own");
+      if (foreign)
+        continue;
+      OpBuilder b(op);
+      gpu::DeallocOp::create(b, op.getLoc(), Type(), ValueRange(), op.getMemref());
+      op.erase();
     }
-    op.replaceAllUsesWith(placed.getMemref());
-    op.erase();
+    for (memref::AllocaOp op : buffer.stack) {
+      OpBuilder b(op);
+      auto placed = allocate(b, op, op.getType(), op.getDynamicSizes(), buffer.host);
+      auto free = [&](OpBuilder &at) {
+        gpu::DeallocOp::create(at, op.getLoc(), Type(), ValueRange(), placed.getMemref());
+      };
+      if (failed(atEndOfScope(op, buffer, free)))
+        return failure();
+      op.replaceAllUsesWith(placed.getMemref());
+      op.erase();
+    }
+    for (memref::AllocOp op : buffer.allocations) {
+      OpBuilder b(op);
+      op.replaceAllUsesWith(allocate(b, op, op.getType(), op.getDynamicSizes(), buffer.host).getMemref());
+      op.erase();
+    }
+    return success();
   }
 };
 

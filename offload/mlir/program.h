@@ -13,7 +13,8 @@ std::string signatures(const IRModule &module);
 /// renamed; a public one throws Failure.
 void append(IRModule &module, IRModule &other);
 
-/// What the library exports: the public functions with a body and, for those of the func dialect, their C interfaces.
+/// What the library exports: the public functions with a body and, for those of the func dialect, their C
+/// interfaces.
 std::vector<std::string> exportedSymbols(const IRModule &module);
 
 /// Names of the gpu.modules, in order.

@@ -1,14 +1,13 @@
 //===- signatures.cpp - Functions and kernels as data ---------------------===//
 
+#include "buffer_flow.h"
 #include "names.h"
 #include "program.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/JSON.h"
 
@@ -89,44 +88,22 @@ static std::optional<json::Object> describe(Type type, StringRef name, StringRef
                       {"space", space}};
 }
 
-/// Who touches the memory behind a host value: "device" where a kernel does, "host" where host code alone
-/// does, "any" where neither is seen (a copy source, say).
-static StringRef spaceOf(Value memory) {
-  bool device = false, host = false;
-  SmallVector<Value> work = {memory};
-  std::set<void *> seen;
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    if (!seen.insert(value.getAsOpaquePointer()).second)
-      continue;
-    for (Operation *user : value.getUsers()) {
-      if (isa<gpu::LaunchFuncOp, gpu::MemsetOp>(user))
-        device = true;
-      else if (isa<memref::LoadOp, memref::StoreOp>(user))
-        host = true;
-      else if (isa<ViewLikeOpInterface, memref::CastOp>(user))
-        llvm::append_range(work, user->getResults());
-    }
-  }
-  return device ? "device" : host ? "host" : "any";
+/// Who touches the memory of an argument: "device" where a kernel does, "host" where host code alone does,
+/// "any" where neither is seen (a copy source, say).
+static StringRef spaceOf(BufferFlow &flow, Value argument) {
+  if (!isa<BaseMemRefType>(argument.getType()))
+    return "any";
+  const BufferClass &buffer = flow.classOf(argument);
+  return buffer.kernel ? "device" : buffer.host ? "host" : "any";
 }
 
-/// Where the memory of a returned memref comes from: "device" for what gpu.alloc made, else "any" (host
-/// memory, or an argument's own).
-static StringRef spaceOfResult(func::FuncOp function, unsigned index) {
-  for (Block &block : function.getBody()) {
-    auto op = dyn_cast<func::ReturnOp>(block.getTerminator());
-    if (!op)
-      continue;
-    Value value = op.getOperand(index);
-    while (Operation *source = value.getDefiningOp()) {
-      if (isa<gpu::AllocOp>(source))
+/// Where the memory of a returned memref comes from: "device" where gpu.alloc may have made it, else "any"
+/// (host memory, or an argument's own).
+static StringRef spaceOfResult(BufferFlow &flow, func::FuncOp function, unsigned index) {
+  for (Block &block : function.getBody())
+    if (auto op = dyn_cast<func::ReturnOp>(block.getTerminator()))
+      if (isa<BaseMemRefType>(op.getOperand(index).getType()) && flow.classOf(op.getOperand(index)).device)
         return "device";
-      if (!isa<ViewLikeOpInterface, memref::CastOp>(source))
-        break;
-      value = source->getOperand(0);
-    }
-  }
   return "any";
 }
 
@@ -152,22 +129,21 @@ static std::string givenName(FunctionOpInterface function, unsigned index) {
   return name ? name.str() : "";
 }
 
-static std::optional<json::Object> describeFunction(func::FuncOp function) {
+static std::optional<json::Object> describeFunction(BufferFlow &flow, func::FuncOp function) {
   std::vector<std::string> given;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     given.push_back(givenName(function, i));
   std::vector<std::string> names = uniqueNames(given);
   json::Array arguments, results;
   for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
-    StringRef space = isa<MemRefType>(argument.getType()) ? spaceOf(argument) : "any";
-    std::optional<json::Object> entry = describe(argument.getType(), names[i], space);
+    std::optional<json::Object> entry = describe(argument.getType(), names[i], spaceOf(flow, argument));
     if (!entry)
       return std::nullopt;
     arguments.push_back(std::move(*entry));
   }
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
     std::optional<json::Object> entry =
-        describe(type, "result" + std::to_string(i), spaceOfResult(function, unsigned(i)));
+        describe(type, "result" + std::to_string(i), spaceOfResult(flow, function, unsigned(i)));
     if (!entry)
       return std::nullopt;
     results.push_back(std::move(*entry));
@@ -200,9 +176,10 @@ static std::vector<std::string> kernelNames(ModuleOp module, FunctionOpInterface
 
 std::string signatures(const IRModule &module) {
   json::Array functions, kernels;
+  BufferFlow flow(module.get());
   for (auto function : module.get().getOps<func::FuncOp>())
     if (function.isPublic() && !function.isExternal())
-      if (std::optional<json::Object> entry = describeFunction(function))
+      if (std::optional<json::Object> entry = describeFunction(flow, function))
         functions.push_back(std::move(*entry));
   for (auto device : module.get().getOps<gpu::GPUModuleOp>())
     for (auto kernel : device.getOps<FunctionOpInterface>()) {

@@ -304,6 +304,20 @@ static void *many(void *unused) {
   return NULL;
 }
 
+static void test_shared_global(void) {
+  int initial[3] = {1, 2, 3};
+  static mgpuGlobalSlot slot;
+  slot = (mgpuGlobalSlot){initial, sizeof initial, NULL};
+  int *shared = mgpuSharedGlobal(&slot);
+  CHECK_CLEAN();
+  CHECK(shared != initial && memcmp(shared, initial, sizeof initial) == 0, "a copy that the device reaches");
+  shared[1] = 7;
+  int *again = mgpuSharedGlobal(&slot);
+  CHECK(again == shared && again[1] == 7, "one and the same");
+  mgpuMemFree(shared, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "no allocation");
+}
+
 void test_cuda(void) {
   cuda = standin_open("libcuda.so.1");
   *(void **)&get_current = dlsym(cuda.library, "cuCtxGetCurrent");
@@ -341,5 +355,6 @@ void test_cuda(void) {
   for (int i = 0; i < 6; ++i)
     pthread_join(threads[i], NULL);
   CHECK(cuda.live(MEMORY) == 0, "%d allocations left", cuda.live(MEMORY));
+  test_shared_global(); /* such memory stays */
   test_fork();
 }

@@ -1,0 +1,48 @@
+//===- buffer_flow.h - Which values of host code may be the same memory ---===//
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+
+#include <deque>
+
+namespace offload {
+
+/// Values of host code that may show the same memory, where that memory comes from and what is done to it.
+struct BufferClass {
+  llvm::DenseSet<mlir::Value> values;
+  llvm::SmallVector<mlir::memref::AllocOp> allocations;
+  llvm::SmallVector<mlir::memref::AllocaOp> stack;
+  llvm::SmallVector<mlir::memref::GetGlobalOp> globals;
+  llvm::SmallVector<mlir::memref::DeallocOp> deallocations;
+  bool foreign = false;    // may come from a caller or from an operation that is not known
+  bool device = false;     // may come from gpu.alloc
+  bool kernel = false;     // a device uses it
+  bool host = false;       // host code reads or writes it
+  bool registered = false; // the author made it reachable
+};
+
+/// Follows memrefs through views, select, branches, regions and calls, without regard to order.
+class BufferFlow {
+public:
+  explicit BufferFlow(mlir::ModuleOp module);
+
+  BufferClass &classOf(mlir::Value value);
+  std::deque<BufferClass> &classes() { return all; }
+
+private:
+  void connect(mlir::Operation *op);
+  void connectCall(mlir::func::CallOp call);
+  void join(mlir::Value a, mlir::Value b);
+  void join(mlir::ValueRange a, mlir::ValueRange b);
+  void record(mlir::Operation *op);
+
+  llvm::EquivalenceClasses<void *> same; // opaque pointers of values
+  llvm::DenseMap<void *, BufferClass *> byLeader;
+  std::deque<BufferClass> all;
+};
+
+} // namespace offload

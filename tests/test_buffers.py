@@ -1,0 +1,113 @@
+"""Memory of the host's program that kernels use: where it is put, and that results are right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, PROGRAMS, emit, emit_text, on_host, program
+
+import offload
+
+TABLE = np.array([1, 2, 3, 4], np.float32)
+
+
+@pytest.mark.parametrize("which", [True, False])
+def test_a_choice_between_heap_and_stack(which: bool) -> None:
+    out = np.zeros(4, np.float32)
+    program("buffers").pick(which, out)
+    np.testing.assert_array_equal(out, 2 * TABLE)
+
+
+def test_a_global_that_kernels_and_host_code_change() -> None:
+    library = on_host((PROGRAMS / "buffers.mlir").read_text() + "\n")
+    total = 0.0
+    for times in (0, 1, 3):
+        total += 2 * times
+        assert library.count(times) == total
+
+
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_a_buffer_that_a_loop_replaces(n: int) -> None:
+    out = np.full(n, -1, np.float32)
+    program("buffers").grow(n, out)
+    np.testing.assert_array_equal(out, np.full(n, n, np.float32))
+
+
+def test_where_the_memory_is() -> None:
+    text = emit_text(PROGRAMS / "buffers.mlir", "kernels")
+    assert text.count("gpu.alloc  host_shared") == 2  # `pick` stores into one, and the other may be the same
+    for left in ("memref.alloc", "memref.dealloc", "memref.copy"):
+        assert left not in text
+    assert text.count("{offload.shared}") == 2
+    assert "call ptr @mgpuSharedGlobal(" in emit_text(PROGRAMS / "buffers.mlir", "host-llvm")
+
+
+def test_it_builds_for_every_target() -> None:
+    assert len(emit(PROGRAMS / "buffers.mlir", "object", ALL_TARGETS)) == 4 * 3
+
+
+def test_memory_of_host_code_alone_stays() -> None:
+    text = emit_text(
+        """
+        memref.global "private" @g : memref<2xf32> = dense<3.0>
+        func.func @f() -> f32 {
+          %c0 = arith.constant 0 : index
+          %a = memref.alloc() : memref<2xf32>
+          %b = memref.alloca() : memref<2xf32>
+          %g = memref.get_global @g : memref<2xf32>
+          memref.copy %g, %a : memref<2xf32> to memref<2xf32>
+          memref.copy %a, %b : memref<2xf32> to memref<2xf32>
+          %r = memref.load %b[%c0] : memref<2xf32>
+          memref.dealloc %a : memref<2xf32>
+          return %r : f32
+        }
+        """,
+        "kernels",
+    )
+    assert "gpu." not in text
+    assert "offload.shared" not in text
+
+
+WHOSE = """
+func.func @f(%mine: memref<4xf32>, %which: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %f = arith.constant 1.0 : f32
+  %a = memref.alloc() : memref<4xf32>
+  %x = arith.select %which, %mine, %a : memref<4xf32>
+  scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+    memref.store %f, %x[%i] : memref<4xf32>
+  }
+  memref.dealloc %x : memref<4xf32>
+  return
+}
+"""
+
+
+def test_a_deallocation_of_who_knows_what_is_refused() -> None:
+    with pytest.raises(offload.CompileError, match=r"<string>:12:3: error: .*deallocation of its own"):
+        offload.compile(WHOSE, targets=["host"])
+
+
+def test_an_alloca_that_leaves_its_block_is_refused() -> None:
+    text = """
+func.func @f(%which: i1, %mine: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %f = arith.constant 1.0 : f32
+  %x = scf.if %which -> memref<4xf32> {
+    %a = memref.alloca() : memref<4xf32>
+    scf.yield %a : memref<4xf32>
+  } else {
+    scf.yield %mine : memref<4xf32>
+  }
+  scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+    memref.store %f, %x[%i] : memref<4xf32>
+  }
+  return
+}
+"""
+    with pytest.raises(offload.CompileError, match=r"<string>:8:10: error: .*use memref.alloc and memref.dealloc"):
+        offload.compile(text, targets=["host"])
