@@ -28,6 +28,8 @@ def lower_to_kernels(module: Any, sources: Sequence[Source], verify_each: bool) 
 def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
     dialects = {name.split(".")[0] for name in host}
     passes = ["offload-check-input"]
+    if "async" in dialects:
+        passes.append("offload-inline-async")
     if any(name.startswith("linalg.") for name in device):
         passes.append("gpu.module(convert-linalg-to-loops)")
     if "linalg" in dialects:

@@ -5,6 +5,7 @@
 namespace offload {
 
 void registerOffloadPasses() {
+  registerInlineAsyncPass();
   registerIntegerCmpXchgPass();
   registerPlaceBuffersPass();
   registerPlainDeclarationsPass();

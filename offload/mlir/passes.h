@@ -22,6 +22,7 @@ namespace offload {
 void registerOffloadPasses();
 
 // One per file; called by registerOffloadPasses.
+void registerInlineAsyncPass();
 void registerIntegerCmpXchgPass();
 void registerPlaceBuffersPass();
 void registerPlainDeclarationsPass();

@@ -144,7 +144,7 @@ std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, Stri
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(data, filename);
   bool isText = !isBytecode(buffer->getMemBufferRef());
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  ParserConfig config(&session->context());
+  ParserConfig config(&session->context(), /*verifyAfterParse=*/false);
   Block block;
   AsmParserState state;
   LocationAttr start = FileLineColLoc::get(&session->context(), filename, 1, 1);
@@ -156,6 +156,12 @@ std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, Stri
       mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &session->context(), start);
   if (!module)
     session->fail("the input is not one builtin.module");
+  // Launches ask for an attribute of their module that says nothing more than that there are launches.
+  if (module->walk([](gpu::LaunchFuncOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    module->getOperation()->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                                    UnitAttr::get(&session->context()));
+  if (failed(verify(*module)))
+    session->fail("the input is not valid");
   if (isText)
     nameArguments(*module, state);
   return std::make_shared<IRModule>(session, std::move(module));
