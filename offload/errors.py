@@ -36,9 +36,7 @@ class Diagnostic:
             position += f":{self.line}"
             if self.column > 0:
                 position += f":{self.column}"
-        lines = [
-            f"{position}: {self.severity}: {self.message}" if position else f"{self.severity}: {self.message}"
-        ]
+        lines = [f"{position}: {self.severity}: {self.message}" if position else f"{self.severity}: {self.message}"]
         if self.source_line is not None:
             lines.append(self.source_line)
             if self.column > 0:

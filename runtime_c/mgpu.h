@@ -40,6 +40,7 @@ enum {
   MGPU_ERROR_MEMORY = 5,      /* out of memory */
   MGPU_ERROR_UNSUPPORTED = 6, /* this backend has no such thing */
   MGPU_ERROR_DRIVER = 7,      /* the driver refused the call or the kernel failed */
+  MGPU_ERROR_ASSERT = 8,      /* an assertion of the program failed */
 };
 
 /* One gpu.module of an artifact, in writable data of the artifact. `state` starts as NULL and belongs to the
@@ -58,8 +59,8 @@ typedef struct mgpuKernelSlot {
   void *state;
 } mgpuKernelSlot;
 
-/* A global of an artifact's host code that kernels use too: its initial value in the artifact's own data. `state`
- * starts as NULL and belongs to the runtime. */
+/* A global of an artifact's host code that kernels use too: its initial value in the artifact's own data.
+ * `state` starts as NULL and belongs to the runtime. */
 typedef struct mgpuGlobalSlot {
   void *initial;
   uint64_t size; /* bytes */
@@ -73,8 +74,12 @@ typedef struct mgpuGlobalSlot {
 typedef struct mgpuScope {
   uint32_t count;
   uint32_t next;
+  struct mgpuScope *outer; /* the thread's scope before this one */
   void *streams[MGPU_SCOPE_STREAMS];
 } mgpuScope;
+
+/* Room for what mgpuGuardEnter keeps, 16-byte aligned. */
+#define MGPU_GUARD_BYTES 512
 
 /* A device as bindings see it. Strings are NUL-terminated. */
 typedef struct mgpuDeviceInfo {
@@ -90,9 +95,9 @@ typedef struct mgpuDeviceInfo {
 #include "mgpu_functions.def"
 #undef MGPU_FUNCTION
 
-/* The function table of an artifact, for bindings. An artifact exports one symbol of the runtime, offload_api,
- * because mgpu* functions stay hidden in it: two artifacts in one process must not meet. Every function of
- * mgpu_functions.def is a member, in the order of that file; new ones are added at its end. */
+/* The function table of an artifact, for bindings. An artifact exports one symbol of the runtime,
+ * offload_api, because mgpu* functions stay hidden in it: two artifacts in one process must not meet. Every
+ * function of mgpu_functions.def is a member, in the order of that file; new ones are added at its end. */
 typedef struct mgpuApi {
   uint32_t abi_version;
   uint32_t size; /* sizeof(mgpuApi) of the runtime that filled it */

@@ -206,12 +206,20 @@ void *mgpuScopeStream(mgpuScope *scope) {
     return scope->streams[turn];
   }
   void *stream = create(MGPU_STREAM);
-  if (stream)
-    scope->streams[scope->count++] = stream;
+  if (!stream)
+    return NULL;
+  if (scope->count == 0) {
+    struct mgpu_thread *thread = mgpu_thread();
+    scope->outer = thread->scopes;
+    thread->scopes = scope;
+  }
+  scope->streams[scope->count++] = stream;
   return stream;
 }
 
 void mgpuScopeEnd(mgpuScope *scope) {
+  if (scope->count)
+    mgpu_thread()->scopes = scope->outer;
   for (uint32_t i = 0; i < scope->count; ++i)
     destroy(scope->streams[i]);
   scope->count = scope->next = 0;

@@ -14,6 +14,8 @@ struct mgpu_thread {
   void *stream;                            /* mgpuSetThreadStream's, or NULL */
   void *scratch;                           /* the host backend's working memory, or NULL */
   void (*scratch_free)(void *scratch);
+  struct guard *guard;              /* the innermost entry point that takes assertions (guard.c), or NULL */
+  mgpuScope *scopes;                /* the innermost scope that has streams, or NULL */
   char message[MGPU_MESSAGE_BYTES]; /* of the last kept error */
 };
 

@@ -16,12 +16,10 @@ class Native(Protocol):
     """The extension module ``offload.mlir._native``."""
 
     @property
-    def LLVMModule(self) -> type[LLVMModule]:
-        ...
+    def LLVMModule(self) -> type[LLVMModule]: ...
 
     @property
-    def MachineOptions(self) -> type[MachineOptions]:
-        ...
+    def MachineOptions(self) -> type[MachineOptions]: ...
 
     def is_known_processor(self, triple: str, cpu: str) -> bool:
         """Does LLVM know the processor?"""

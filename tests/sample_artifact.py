@@ -29,8 +29,7 @@ KERNEL = KernelSignature("saxpy", "blas", (STRIDED, Argument("a", "scalar", "boo
 
 def meta_of(images: list[Image]) -> Metadata:
     infos = tuple(
-        ImageInfo(i.module, i.target, i.chip, i.format, i.kernels, {"saxpy": {"registers": 16}})
-        for i in images
+        ImageInfo(i.module, i.target, i.chip, i.format, i.kernels, {"saxpy": {"registers": 16}}) for i in images
     )
     return Metadata((SIGNATURE,), (KERNEL,), infos, {"name": "offload", "version": "1"})
 

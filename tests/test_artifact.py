@@ -146,9 +146,7 @@ def test_suffix_and_kind(target: str, form: str, suffix: str, kind: int) -> None
 def test_llvm_lists_the_images(library: Path) -> None:
     objdump = shutil.which("llvm-objdump-22") or shutil.which("llvm-objdump")
     assert objdump, "llvm-objdump is not installed; scripts/setup_system.sh installs it"
-    listing = subprocess.run(
-        [objdump, "--offloading", library], check=True, capture_output=True, text=True
-    ).stdout
+    listing = subprocess.run([objdump, "--offloading", library], check=True, capture_output=True, text=True).stdout
     fields = [line.split() for line in listing.splitlines() if line and " " in line]
     assert [f[1] for f in fields if f[0] == "kind"] == ["cubin", "elf", "elf", "ptx"]
     assert [f[1] for f in fields if f[0] == "arch"] == [image.chip for image in IMAGES]
@@ -189,9 +187,7 @@ def test_needed(tmp_path: Path) -> None:
 
 
 def test_container_object_is_reproducible_and_checked() -> None:
-    assert container_object(IMAGES, meta_of(IMAGES), 62) == container_object(
-        IMAGES, meta_of(IMAGES), "x86_64"
-    )
+    assert container_object(IMAGES, meta_of(IMAGES), 62) == container_object(IMAGES, meta_of(IMAGES), "x86_64")
     with pytest.raises(ArtifactError, match=r"expected one of the host machines x86_64, .*found 'vax'"):
         container_object([], Metadata(), "vax")
     with pytest.raises(ArtifactError, match=r"expected blas\.nvvm\.sm_90\.bin \(saxpy, dot\); found none"):
@@ -238,9 +234,7 @@ def test_damaged_artifacts_raise_nothing_else(library: Path, tmp_path: Path) -> 
         damaged = bytearray(data)
         for _ in range(dice.randint(1, 4)):
             start = dice.choice([0, len(data) - 26 * 64, dice.randrange(len(data))])
-            damaged[min(start + dice.randrange(64), len(data) - 1)] = dice.choice(
-                [0, 1, 255, dice.randrange(256)]
-            )
+            damaged[min(start + dice.randrange(64), len(data) - 1)] = dice.choice([0, 1, 255, dice.randrange(256)])
         path.write_bytes(damaged)
         try:
             read(path)
@@ -257,9 +251,7 @@ def test_files_that_are_no_artifacts(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="it starts with nothing"):
         read(text)
     text.write_bytes(b"\x7fELF\1\1\1" + bytes(60))
-    with pytest.raises(
-        ArtifactError, match="expected a 64-bit little-endian ELF file of version 1, found class 1"
-    ):
+    with pytest.raises(ArtifactError, match="expected a 64-bit little-endian ELF file of version 1, found class 1"):
         read(text)
     with pytest.raises(ArtifactError, match=r"missing\.so: cannot read the artifact: No such file"):
         read(tmp_path / "missing.so")

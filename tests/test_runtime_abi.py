@@ -29,6 +29,9 @@ _TYPES: dict[str, Any] = {
     "void **": POINTER(ctypes.c_void_p),
     "const char *": ctypes.c_char_p,
     "mgpuKernelSlot *": POINTER(abi.KernelSlot),
+    "const void *": ctypes.c_void_p,
+    "const int64_t *": POINTER(ctypes.c_int64),
+    "mgpuGlobalSlot *": POINTER(abi.GlobalSlot),
     "mgpuScope *": POINTER(abi.Scope),
     "mgpuDeviceInfo *": POINTER(abi.RawDeviceInfo),
 }
@@ -84,4 +87,4 @@ def test_error_codes_are_those_of_the_header() -> None:
     header = (RUNTIME_C / "mgpu.h").read_text()
     codes = {name: int(value) for name, value in re.findall(r"MGPU_(SUCCESS|ERROR_\w+) = (\d+)", header)}
     assert codes == {name: getattr(abi, name) for name in codes}
-    assert len(codes) == 8
+    assert len(codes) == 9

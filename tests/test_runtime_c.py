@@ -65,11 +65,7 @@ def build(folder: Path, sanitizer: str) -> Built:
     standins.mkdir(parents=True, exist_ok=True)
     built = Built(folder / "mgpu_test", folder / "host_kernels.so", folder / "artifact.so", standins)
     runtime = {source: folder / f"{source.stem}.o" for source in sorted(RUNTIME.glob("*.c"))}
-    tests = {
-        s: folder / f"{s.stem}.o"
-        for s in sorted(TESTS.glob("*.c"))
-        if s.stem not in ("artifact", "host_kernels")
-    }
+    tests = {s: folder / f"{s.stem}.o" for s in sorted(TESTS.glob("*.c")) if s.stem not in ("artifact", "host_kernels")}
     jobs = [("-DMGPU_API=", "-c", source, "-o", to) for source, to in (runtime | tests).items()]
     jobs.append(("-shared", TESTS / "host_kernels.c", "-o", built.image))
     jobs.append(("-shared", STANDIN / "libcuda.c", "-o", standins / "libcuda.so.1"))
@@ -149,17 +145,13 @@ def test_vendor_abi(vendor: str) -> None:
 
 
 def exported(library: Path) -> set[str]:
-    output = subprocess.run(
-        ["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True
-    )
+    output = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True)
     return {line.split()[-1] for line in output.stdout.splitlines()}
 
 
 def declared() -> set[str]:
     """The names in mgpu_functions.def, as the preprocessor sees them."""
-    text = (
-        "#define MGPU_FUNCTION(ret, name, params) @name\n" + f'#include "{RUNTIME / "mgpu_functions.def"}"\n'
-    )
+    text = "#define MGPU_FUNCTION(ret, name, params) @name\n" + f'#include "{RUNTIME / "mgpu_functions.def"}"\n'
     command = [*COMPILER, "-E", "-P", "-xc", "-"]
     output = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
     return {word[1:] for word in output.split() if word.startswith("@")}

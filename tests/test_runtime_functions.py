@@ -338,10 +338,7 @@ def test_device_memory() -> None:
     message = refusal(fake().on_host, x)
     assert "given float32[2] in the memory of cuda; the host reads this argument: pass x.numpy()" in message
     message = refusal(real().scale, 1, x)
-    assert (
-        "in the memory of cuda, but the backend in use is host; make it anew with lib.device.array(...)"
-        in message
-    )
+    assert "in the memory of cuda, but the backend in use is host; make it anew with lib.device.array(...)" in message
     assert "lib.use('cuda')" in message
 
 

@@ -79,9 +79,7 @@ def test_libraries_that_lack_something() -> None:
     obj.write_bytes(container_object([host_image()], metadata(), 62))
     bare = folder() / "bare.so"
     subprocess.run(["cc", "-shared", "-o", bare, obj], check=True)
-    with pytest.raises(
-        ArtifactError, match="does not export offload_api; it was linked without the mgpu runtime"
-    ):
+    with pytest.raises(ArtifactError, match="does not export offload_api; it was linked without the mgpu runtime"):
         load(bare)
     with pytest.raises(ArtifactError, match="its mgpu runtime does not speak version 1 of the ABI"):
         load(fake_path("version", version="99"))
@@ -90,9 +88,7 @@ def test_libraries_that_lack_something() -> None:
     ghost = Signature("ghost", "_mlir_ciface_ghost")
     with pytest.raises(ArtifactError, match="does not export _mlir_ciface_ghost, which its metadata names"):
         load(fake_path("ghost", functions=(ghost,)))
-    with pytest.raises(
-        ArtifactError, match="names the kernel k of the module other, its module table has kernels"
-    ):
+    with pytest.raises(ArtifactError, match="names the kernel k of the module other, its module table has kernels"):
         load(fake_path("other", kernels=(KernelSignature("k", "other"),)))
 
 
@@ -110,15 +106,11 @@ def test_names() -> None:
     assert real().signatures["scale"].args[0].dtype == "float32"
     assert callable(real().use)
     assert real().functions["use"] is not real().use
-    with pytest.raises(
-        AttributeError, match=r"real\.so has no function 'scael'; did you mean 'scale'\? It has: "
-    ):
+    with pytest.raises(AttributeError, match=r"real\.so has no function 'scael'; did you mean 'scale'\? It has: "):
         real().scael  # noqa: B018
     with pytest.raises(AttributeError, match=r"real\.so has no function 'zzzz'\. It has: "):
         real().zzzz  # noqa: B018
-    with pytest.raises(
-        AttributeError, match=r"has no kernel 'saxp'; did you mean 'saxpy'\? It has: report, saxpy"
-    ):
+    with pytest.raises(AttributeError, match=r"has no kernel 'saxp'; did you mean 'saxpy'\? It has: report, saxpy"):
         real().kernels.saxp  # noqa: B018
     with pytest.raises(KeyError, match="has no kernel 'saxp'"):
         real().kernels["saxp"]
@@ -188,15 +180,10 @@ def test_refused_kernel_arguments() -> None:
     message = refusal(saxpy, 1, x, x)
     assert message == "kernel saxpy: say how many blocks and threads to launch: saxpy[grid, block](a, x, y)"
     message = refusal(saxpy[1, 1], 1, x, np.ones(2))
-    assert message.startswith(
-        "kernel saxpy: argument 'y' (3 of 3): expected array float32[?], given float64[2]"
-    )
+    assert message.startswith("kernel saxpy: argument 'y' (3 of 3): expected array float32[?], given float64[2]")
     assert "missing: y" in refusal(saxpy[1, 1], 1, x)
     message = refusal(fake().kernels.saxpy[1, 1], 1, x, x)
-    assert (
-        "in host memory, but the kernels run on cuda; copy it to the device with lib.device.array(x)"
-        in message
-    )
+    assert "in host memory, but the kernels run on cuda; copy it to the device with lib.device.array(x)" in message
 
 
 def test_a_launch_that_fails() -> None:

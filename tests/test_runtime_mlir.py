@@ -145,7 +145,5 @@ def test_results_of_ml_dtypes() -> None:
 def test_results_that_need_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ml_dtypes", None)
     fresh = offload.runtime.load(library().path)
-    with pytest.raises(
-        offload.errors.SignatureError, match="install the package ml_dtypes: pip install ml_dtypes"
-    ):
+    with pytest.raises(offload.errors.SignatureError, match="install the package ml_dtypes: pip install ml_dtypes"):
         fresh.made(2)

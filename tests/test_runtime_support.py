@@ -104,9 +104,7 @@ def _kernels() -> tuple[KernelSignature, ...]:
     vector = [memref("float32", None, name=name, space="device") for name in "xy"]
     scalars = [
         scalar(dtype, name)
-        for name, dtype in zip(
-            "bihfcd", ("bool", "int8", "float16", "bfloat16", "complex128", "float64"), strict=True
-        )
+        for name, dtype in zip("bihfcd", ("bool", "int8", "float16", "bfloat16", "complex128", "float64"), strict=True)
     ]
     return (
         KernelSignature("saxpy", "kernels", (scalar("float32", "a"), *vector)),

@@ -54,9 +54,7 @@ def read(path: str | os.PathLike[str]) -> Artifact:
             f"{path}: expected section {IMAGES_SECTION} of type {container.SHT_LLVM_OFFLOADING:#x}, "
             f"found {section.type:#x}"
         )
-    images = (
-        container.read(file.contents(section), f"{path}: {IMAGES_SECTION}") if section is not None else []
-    )
+    images = container.read(file.contents(section), f"{path}: {IMAGES_SECTION}") if section is not None else []
     _check_same(path, metadata, images)
     return Artifact(path, metadata, tuple(images), file.machine, tuple(file.needed()))
 
@@ -84,9 +82,7 @@ def container_object(images: Sequence[Image], metadata: Metadata, machine: int |
     not agree."""
     if isinstance(machine, str):
         if machine not in elf.MACHINES:
-            raise ArtifactError(
-                f"expected one of the host machines {', '.join(elf.MACHINES)}, found {machine!r}"
-            )
+            raise ArtifactError(f"expected one of the host machines {', '.join(elf.MACHINES)}, found {machine!r}")
         machine = elf.MACHINES[machine]
     _check_same("new artifact", metadata, images)
     data = container.write(images)

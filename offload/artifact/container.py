@@ -20,9 +20,7 @@ IMG_OBJECT, IMG_BITCODE, IMG_CUBIN, IMG_FATBINARY, IMG_PTX, IMG_SPIRV = range(1,
 OFK_NONE, OFK_CUDA, OFK_HIP = 0, 2, 4
 
 _HEADER = struct.Struct("<4sIQQQ")  # magic, version, size, offset of the entry, size of the entry
-_ENTRY = struct.Struct(
-    "<HHIQQQQ"
-)  # image kind, offload kind, flags, strings: offset, count, image: offset, size
+_ENTRY = struct.Struct("<HHIQQQQ")  # image kind, offload kind, flags, strings: offset, count, image: offset, size
 _PAIR = struct.Struct("<QQ")  # offset of the key, of the value
 _KEYS = ("triple", "arch", "target", "module", "format", "kernels")
 
@@ -79,8 +77,7 @@ def _aligned(size: int) -> int:
 def _write_one(image: Image) -> bytes:
     if any("," in kernel or not kernel for kernel in image.kernels):
         raise ArtifactError(
-            f"module {image.module!r} has a kernel whose name is empty or has a comma: "
-            f"{list(image.kernels)}; rename it"
+            f"module {image.module!r} has a kernel whose name is empty or has a comma: {list(image.kernels)}; rename it"
         )
     values = (image.triple, image.chip, image.target, image.module, image.format, ",".join(image.kernels))
     strings = bytearray()
@@ -135,9 +132,7 @@ def read(data: bytes, name: str = "image container") -> list[Image]:
 def _read_one(data: bytes, start: int, what: str) -> tuple[Image, int]:
     rest = len(data) - start
     if rest < _HEADER.size + _ENTRY.size:
-        raise ArtifactError(
-            f"{what}: expected at least {_HEADER.size + _ENTRY.size} bytes of header, found {rest}"
-        )
+        raise ArtifactError(f"{what}: expected at least {_HEADER.size + _ENTRY.size} bytes of header, found {rest}")
     magic, version, size, entry_offset, entry_size = _HEADER.unpack_from(data, start)
     if magic != MAGIC:
         raise ArtifactError(f"{what}: expected the magic bytes {MAGIC.hex(' ')}, found {magic.hex(' ')}")
@@ -150,9 +145,7 @@ def _read_one(data: bytes, start: int, what: str) -> tuple[Image, int]:
 
     def check(offset: int, length: int, part: str) -> None:
         if offset + length > size:
-            raise ArtifactError(
-                f"{what}: {part} should end at byte {offset + length} of it, its size is {size}"
-            )
+            raise ArtifactError(f"{what}: {part} should end at byte {offset + length} of it, its size is {size}")
 
     if entry_size < _ENTRY.size:
         raise ArtifactError(f"{what}: expected an entry of at least {_ENTRY.size} bytes, found {entry_size}")
@@ -165,9 +158,7 @@ def _read_one(data: bytes, start: int, what: str) -> tuple[Image, int]:
     def text(offset: int) -> str:
         end = data.find(b"\0", start + offset, start + size) if offset < size else -1
         if end < 0:
-            raise ArtifactError(
-                f"{what}: a string at byte {offset} of it does not end inside its {size} bytes"
-            )
+            raise ArtifactError(f"{what}: a string at byte {offset} of it does not end inside its {size} bytes")
         try:
             return data[start + offset : end].decode()
         except UnicodeDecodeError:

@@ -128,12 +128,8 @@ class ElfFile:
         if count == 0:
             return
         if entry_size != _SEGMENT.size:
-            raise ArtifactError(
-                f"{self.name}: expected program headers of {_SEGMENT.size} bytes, found {entry_size}"
-            )
-        for fields in _SEGMENT.iter_unpack(
-            self._bytes(offset, entry_size * count, "the program header table")
-        ):
+            raise ArtifactError(f"{self.name}: expected program headers of {_SEGMENT.size} bytes, found {entry_size}")
+        for fields in _SEGMENT.iter_unpack(self._bytes(offset, entry_size * count, "the program header table")):
             if fields[0] == PT_LOAD:
                 self._bytes(fields[2], fields[5], "a load segment")
 
@@ -144,9 +140,7 @@ class ElfFile:
                 "them, build it again without it"
             )
         if entry_size != _SECTION.size:
-            raise ArtifactError(
-                f"{self.name}: expected section headers of {_SECTION.size} bytes, found {entry_size}"
-            )
+            raise ArtifactError(f"{self.name}: expected section headers of {_SECTION.size} bytes, found {entry_size}")
         table = self._bytes(offset, entry_size * max(count, 1), "the section header table")
         if count == 0:  # More than 0xfeff sections: the count stands in the first header's size field.
             count = _SECTION.unpack_from(table)[5]
@@ -221,9 +215,7 @@ def relocatable_object(sections: Sequence[NewSection], symbols: Iterable[NewSymb
     """
     everything = [*sections, NewSection(".note.GNU-stack", SHT_PROGBITS, 0, 1, b"")]
     strings = _Strings()
-    ordered = sorted(
-        symbols, key=lambda symbol: symbol.binding != STB_LOCAL
-    )  # Locals come first: gABI, sh_info.
+    ordered = sorted(symbols, key=lambda symbol: symbol.binding != STB_LOCAL)  # Locals come first: gABI, sh_info.
     symbol_table = bytearray(_SYMBOL.size)
     for symbol in ordered:
         symbol_table += _SYMBOL.pack(

@@ -250,12 +250,8 @@ class _Record:
     def sizes(self, key: str) -> tuple[int | None, ...]:
         values = self.get(key, list)
         if not all(value is None or type(value) is int for value in values):
-            raise ArtifactError(
-                f"{self.where}: expected integers and null in the field {key!r}, found {values}"
-            )
+            raise ArtifactError(f"{self.where}: expected integers and null in the field {key!r}, found {values}")
         return tuple(values)
 
     def all(self, key: str, read: Any) -> tuple[Any, ...]:
-        return tuple(
-            read(value, f"{self.where}: {key}[{index}]") for index, value in enumerate(self.get(key, list))
-        )
+        return tuple(read(value, f"{self.where}: {key}[{index}]") for index, value in enumerate(self.get(key, list)))

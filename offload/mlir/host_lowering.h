@@ -62,10 +62,14 @@ template <typename Op> struct HostPattern : public mlir::ConvertOpToLLVMPattern<
 /// Makes the table of modules and one slot per kernel that the host code launches.
 void addSlots(mlir::ModuleOp module);
 
+/// Makes the C interfaces of lowered functions that may fail an assertion return with the error.
+void guardEntryPoints(mlir::ModuleOp module);
+
 void populateMemoryPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
 /// `shared`: the names of the globals that kernels use.
 void populateGlobalPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,
                             const llvm::StringSet<> &shared);
+void populateAssertPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
 void populateLaunchPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
 
 } // namespace offload

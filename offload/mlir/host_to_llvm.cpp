@@ -36,7 +36,7 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kScopeBytes = 8 + 8 * 14; // sizeof(mgpuScope)
+constexpr int64_t kScopeBytes = 16 + 8 * 14; // sizeof(mgpuScope)
 
 struct WaitPattern : public HostPattern<gpu::WaitOp> {
   using HostPattern::HostPattern;
@@ -140,8 +140,10 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     populateMemoryPatterns(converter, patterns);
     populateGlobalPatterns(converter, patterns, shared);
     populateLaunchPatterns(converter, patterns);
+    populateAssertPatterns(converter, patterns);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
+    guardEntryPoints(module);
     for (auto gpuModule : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
       gpuModule.erase();
     module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());

@@ -26,7 +26,7 @@ ABI_VERSION = 1
 
 # Codes of mgpuGetLastError.
 SUCCESS, ERROR_INVALID, ERROR_NO_DEVICE, ERROR_NO_IMAGE, ERROR_BAD_IMAGE = range(5)
-ERROR_MEMORY, ERROR_UNSUPPORTED, ERROR_DRIVER = range(5, 8)
+ERROR_MEMORY, ERROR_UNSUPPORTED, ERROR_DRIVER, ERROR_ASSERT = range(5, 9)
 
 BACKENDS = ("cuda", "hip", "host")
 
@@ -48,10 +48,16 @@ class KernelSlot(ctypes.Structure):
     _fields_ = (("module", POINTER(ModuleSlot)), ("name", c_char_p), ("state", c_void_p))
 
 
+class GlobalSlot(ctypes.Structure):
+    """mgpuGlobalSlot: a global of host code that kernels use; ``state`` belongs to the runtime."""
+
+    _fields_ = (("initial", c_void_p), ("size", c_uint64), ("state", c_void_p))
+
+
 class Scope(ctypes.Structure):
     """mgpuScope: the streams of one activation of a host function."""
 
-    _fields_ = (("count", c_uint32), ("next", c_uint32), ("streams", c_void_p * 14))
+    _fields_ = (("count", c_uint32), ("next", c_uint32), ("outer", c_void_p), ("streams", c_void_p * 14))
 
 
 class RawDeviceInfo(ctypes.Structure):
@@ -69,6 +75,7 @@ class RawDeviceInfo(ctypes.Structure):
 
 _stream = _event = _module = _memory = c_void_p
 _index = c_ssize_t
+_sizes = POINTER(c_int64)
 
 # (return type, name, parameter types), append only like the file that it mirrors; a test compares the two.
 FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
@@ -122,6 +129,12 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
         "mgpuLaunchClusterKernel",
         (c_void_p, *(_index,) * 9, c_int32, _stream, POINTER(c_void_p), POINTER(c_void_p)),
     ),
+    (None, "mgpuMemcpyStrided", (_memory, _sizes, _memory, _sizes, _sizes, c_int64, c_size_t, _stream)),
+    (None, "mgpuMemsetStrided", (_memory, _sizes, _sizes, c_int64, c_void_p, c_size_t, _stream)),
+    (_memory, "mgpuSharedGlobal", (POINTER(GlobalSlot),)),
+    (c_void_p, "mgpuGuardEnter", (c_void_p,)),
+    (None, "mgpuGuardLeave", (c_void_p,)),
+    (None, "mgpuAssertFail", (c_char_p, c_char_p)),
 )
 
 

@@ -133,9 +133,7 @@ class MemrefPacker:
                     f"{view} in the memory of {view.places[0]}",
                     f"the host reads this argument: pass {name}.numpy() or another copy in host memory",
                 )
-        elif backend not in view.places and (
-            backend == "host" or self.space == "device" or "host" not in view.places
-        ):
+        elif backend not in view.places and (backend == "host" or self.space == "device" or "host" not in view.places):
             if view.places == ("host",):
                 raise Mismatch(
                     f"{view} in host memory, but the kernels run on {backend}",
@@ -154,9 +152,7 @@ class MemrefPacker:
         steps = view.strides
         if steps is None:
             steps = tuple(stride * view.itemsize for stride in strides)
-        wanted: tuple[int | None, ...] = (
-            tuple(strides) if self.argument.strides is None else self.argument.strides
-        )
+        wanted: tuple[int | None, ...] = tuple(strides) if self.argument.strides is None else self.argument.strides
         empty = 0 in view.shape
         for index, (size, step, want) in enumerate(zip(view.shape, steps, wanted, strict=True)):
             if size == 1 or empty:  # The stride is never used; keep the type's promise.

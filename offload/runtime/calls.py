@@ -42,9 +42,7 @@ class Callee:
     ``label`` is how messages call it, e.g. "saxpy()".
     """
 
-    def __init__(
-        self, name: str, label: str, arguments: Sequence[Argument], results: Sequence[Argument] = ()
-    ) -> None:
+    def __init__(self, name: str, label: str, arguments: Sequence[Argument], results: Sequence[Argument] = ()) -> None:
         self.name = name
         self.label = label
         self.arguments = tuple(arguments)

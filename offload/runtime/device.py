@@ -145,9 +145,7 @@ class DeviceArray:
         itemsize = self.dtype.itemsize
         self._memory.copy(flat.ctypes.data, self.pointer + low * itemsize, flat.nbytes)
         return numpy.ascontiguousarray(
-            numpy.ndarray(
-                self.shape, self.dtype, flat, -low * itemsize, tuple(stride * itemsize for stride in strides)
-            )
+            numpy.ndarray(self.shape, self.dtype, flat, -low * itemsize, tuple(stride * itemsize for stride in strides))
         )
 
     def copy_from(self, source: Any) -> None:
@@ -165,9 +163,7 @@ class DeviceArray:
                 f"numpy.asarray(x, '{self.dtype.name}')"
             )
         if self.strides is not None:
-            raise SignatureError(
-                "DeviceArray.copy_from(): the array is a strided view; copy into a contiguous one"
-            )
+            raise SignatureError("DeviceArray.copy_from(): the array is a strided view; copy into a contiguous one")
         self._settle()
         values = numpy.ascontiguousarray(values)
         self._memory.copy(self.pointer, values.ctypes.data, self.nbytes)
@@ -184,9 +180,7 @@ class DeviceArray:
     def __dlpack__(self, **options: Any) -> Any:
         """DLPack of the memory itself; on a GPU there is `__cuda_array_interface__` instead (BufferError)."""
         if self.backend != "host":
-            raise BufferError(
-                f"an array on {self.backend} is exported through __cuda_array_interface__, not DLPack"
-            )
+            raise BufferError(f"an array on {self.backend} is exported through __cuda_array_interface__, not DLPack")
         self._settle()
         return self._host_view().__dlpack__(**options)
 
@@ -196,9 +190,7 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.backend == "host":
-            raise AttributeError(
-                "__cuda_array_interface__: the array is in the memory of the CPU, use DLPack"
-            )
+            raise AttributeError("__cuda_array_interface__: the array is in the memory of the CPU, use DLPack")
         self._settle()
         strides = None if self.strides is None else tuple(s * self.dtype.itemsize for s in self.strides)
         return {
@@ -234,9 +226,7 @@ class Device:
             raise ValueError(f"a shape has no negative sizes: {sizes}")
         element = numpy.dtype(dtype)
         if element.hasobject or not element.isnative:
-            raise SignatureError(
-                f"an array of {element} cannot be in device memory; use a native numeric dtype"
-            )
+            raise SignatureError(f"an array of {element} cannot be in device memory; use a native numeric dtype")
         memory = self._native.memory()
         pointer = memory.allocate(math.prod(sizes) * element.itemsize)
         return DeviceArray(memory, pointer, element, sizes, owner=Allocation(pointer, memory.free))

@@ -144,9 +144,7 @@ def _fits(dtype: DType, code: str) -> Callable[[Any], float]:
         try:
             pack(number)
         except OverflowError:
-            raise Mismatch(
-                f"{number!r}, which does not fit", f"pass a number in the range of {dtype.name}"
-            ) from None
+            raise Mismatch(f"{number!r}, which does not fit", f"pass a number in the range of {dtype.name}") from None
         return number
 
     return convert

@@ -82,11 +82,7 @@ class Function:
         results = self.signature.results
         result: ScalarResult | StructResult | None = None
         try:
-            if (
-                len(results) == 1
-                and results[0].kind == "scalar"
-                and find(results[0].dtype).family != "complex"
-            ):
+            if len(results) == 1 and results[0].kind == "scalar" and find(results[0].dtype).family != "complex":
                 result = ScalarResult(results[0])
             elif results:
                 result = StructResult(results, self._native)

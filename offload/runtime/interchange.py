@@ -25,9 +25,7 @@ DLPACK_DEVICES = {"host": 1, "cuda": 2, "hip": 10}
 _CODES = {0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 5: "complex{}", 6: "bool"}
 _CODES |= {
     code: f"float8_{name}"
-    for code, name in enumerate(
-        ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"), 7
-    )
+    for code, name in enumerate(("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"), 7)
 }
 _READ_ONLY = 1
 
@@ -132,9 +130,7 @@ def _from_dlpack(value: Any) -> tuple[Any, ...]:
         pointer = _capsule_pointer(capsule, b"dltensor_versioned")
         managed = _Versioned.from_address(pointer) if pointer is not None else None
         if managed is None or managed.major != 1:
-            raise Mismatch(
-                f"a {type(value).__name__} with DLPack of an unknown version", "pass a NumPy array"
-            )
+            raise Mismatch(f"a {type(value).__name__} with DLPack of an unknown version", "pass a NumPy array")
         tensor, readonly = managed.tensor, bool(managed.flags & _READ_ONLY)
     name = _CODES.get(tensor.code, "").format(tensor.bits)
     places = _DEVICES.get(tensor.device_type)
@@ -150,11 +146,7 @@ def _from_dlpack(value: Any) -> tuple[Any, ...]:
         )
     dtype = DTYPES[name]
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
-    strides = (
-        tuple(s * dtype.size for s in tensor.strides[: tensor.ndim])
-        if tensor.ndim and tensor.strides
-        else None
-    )
+    strides = tuple(s * dtype.size for s in tensor.strides[: tensor.ndim]) if tensor.ndim and tensor.strides else None
     return (
         (tensor.data or 0) + tensor.byte_offset,
         name,
@@ -182,6 +174,5 @@ def stream_handle(stream: Any) -> int:
         if isinstance(handle, int):
             return handle
     raise TypeError(
-        f"expected a stream of lib.stream(), a driver's handle or an object with one, "
-        f"given a {type(stream).__name__}"
+        f"expected a stream of lib.stream(), a driver's handle or an object with one, given a {type(stream).__name__}"
     )

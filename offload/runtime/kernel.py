@@ -64,8 +64,7 @@ class Kernel:
         shared = launch[3] if len(launch) > 3 else 0
         if type(shared) is not int or not 0 <= shared <= _SIZE_LIMIT:
             raise SignatureError(
-                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, "
-                f"given {shared!r}"
+                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}"
             )
         handle = None
         if isinstance(stream, Stream):
@@ -75,9 +74,7 @@ class Kernel:
                 handle = interchange.stream_handle(stream)
             except TypeError as error:
                 raise SignatureError(f"{self._callee.label}: {error}") from None
-        return Launch(
-            self, (*self._sizes("grid", grid), *self._sizes("block", block)), stream, handle, shared
-        )
+        return Launch(self, (*self._sizes("grid", grid), *self._sizes("block", block)), stream, handle, shared)
 
     def _sizes(self, what: str, given: Any) -> tuple[int, int, int]:
         if type(given) is int and 0 < given <= _SIZE_LIMIT:

@@ -62,9 +62,7 @@ def load(path: str | os.PathLike[str]) -> Library:
 def _unknown(owner: str, kind: str, name: str, names: Mapping[str, object]) -> AttributeError:
     close = difflib.get_close_matches(name, names, 1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
-    return AttributeError(
-        f"{owner} has no {kind} {name!r}{hint} It has: {', '.join(sorted(names)) or 'none'}"
-    )
+    return AttributeError(f"{owner} has no {kind} {name!r}{hint} It has: {', '.join(sorted(names)) or 'none'}")
 
 
 class Kernels(Mapping[str, Kernel]):
@@ -76,8 +74,7 @@ class Kernels(Mapping[str, Kernel]):
         self._qualified = {f"{module}.{name}": kernel for (module, name), kernel in kernels.items()}
         names = [name for _, name in kernels]
         self._kernels = {
-            name if names.count(name) == 1 else f"{module}.{name}": kernel
-            for (module, name), kernel in kernels.items()
+            name if names.count(name) == 1 else f"{module}.{name}": kernel for (module, name), kernel in kernels.items()
         }
 
     def __getitem__(self, name: str) -> Kernel:
@@ -126,9 +123,7 @@ class Library:
                 ) from None
             functions[signature.name] = Function(signature, pointer, self._native)
         self.functions: Mapping[str, Function] = MappingProxyType(functions)
-        self.signatures: Mapping[str, Signature] = MappingProxyType(
-            {s.name: s for s in self.metadata.functions}
-        )
+        self.signatures: Mapping[str, Signature] = MappingProxyType({s.name: s for s in self.metadata.functions})
         self.kernels = Kernels(self.path.name, self._load_kernels(library))
         self.device = Device(self._native)
         _libraries.add(self)

@@ -22,8 +22,7 @@ class Native:
             entry = library.offload_api
         except AttributeError:
             raise ArtifactError(
-                f"{name}: it does not export offload_api; it was linked without the mgpu runtime, "
-                "build it again"
+                f"{name}: it does not export offload_api; it was linked without the mgpu runtime, build it again"
             ) from None
         entry.restype = ctypes.POINTER(abi.Api)
         entry.argtypes = (ctypes.c_uint32,)
@@ -36,13 +35,9 @@ class Native:
         size = table.contents.size
         if size < ctypes.sizeof(abi.Api):
             missing = [entry[1] for entry in abi.FUNCTIONS if getattr(abi.Api, entry[1]).offset >= size]
-            raise ArtifactError(
-                f"{name}: its mgpu runtime is too old, it lacks {', '.join(missing)}; build it again"
-            )
+            raise ArtifactError(f"{name}: its mgpu runtime is too old, it lacks {', '.join(missing)}; build it again")
         # Reading a member of the table makes a new function object each time, so they are read once.
-        self.api: Any = SimpleNamespace(
-            **{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS}
-        )
+        self.api: Any = SimpleNamespace(**{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS})
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
 
     def check(self) -> None:
@@ -50,9 +45,7 @@ class Native:
         code = self.api.mgpuGetLastError()
         if code != abi.SUCCESS:
             message: bytes | None = self.api.mgpuGetLastErrorMessage()
-            raise DeviceError(
-                (message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code
-            )
+            raise DeviceError((message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code)
 
     def backend(self) -> str:
         """The name of the backend in use, chosen now if none was. Raises `DeviceError` where there is

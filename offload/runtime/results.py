@@ -122,9 +122,7 @@ class StructResult:
         shape = words[3 : 3 + rank]
         strides = tuple(stride * dtype.itemsize for stride in words[3 + rank :])
         pointer = aligned + offset * dtype.itemsize
-        source = next(
-            (owner for low, high, owner in inputs if low <= pointer < high or low <= allocated < high), None
-        )
+        source = next((owner for low, high, owner in inputs if low <= pointer < high or low <= allocated < high), None)
         if source is None:
             on_device = result.space == "device"
         else:

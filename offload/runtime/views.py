@@ -59,9 +59,7 @@ def view_of(value: Any) -> View:
     try:
         buffer = memoryview(value)
     except TypeError:
-        raise Mismatch(
-            f"a {type(value).__name__}", "pass an array, for instance numpy.asarray(...) of it"
-        ) from None
+        raise Mismatch(f"a {type(value).__name__}", "pass an array, for instance numpy.asarray(...) of it") from None
     return _of_numpy(numpy.asarray(buffer), value)
 
 

@@ -1,0 +1,22 @@
+// Assertions in host code: directly, in a function that is called, beside work on streams.
+func.func @check(%x: i32) -> i32 {
+  %zero = arith.constant 0 : i32
+  %ok = arith.cmpi sgt, %x, %zero : i32
+  cf.assert %ok, "x must be positive"
+  return %x : i32
+}
+func.func private @deep(%x: i32) {
+  %r = func.call @check(%x) : (i32) -> i32
+  return
+}
+func.func @indirect(%data: memref<4xi32>, %x: i32) {
+  %c0 = arith.constant 0 : index
+  %t0 = gpu.wait async
+  %d, %t1 = gpu.alloc async [%t0] () : memref<4xi32>
+  %t2 = gpu.memset async [%t1] %d, %x : memref<4xi32>, i32
+  func.call @deep(%x) : (i32) -> ()
+  %t3 = gpu.memcpy async [%t2] %data, %d : memref<4xi32>, memref<4xi32>
+  %t4 = gpu.dealloc async [%t3] %d : memref<4xi32>
+  gpu.wait [%t4]
+  return
+}

@@ -1,0 +1,38 @@
+"""The async dialect in host code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, PROGRAMS, emit, emit_text, program
+
+import offload
+
+
+@pytest.mark.parametrize("n", [1, 33])
+def test_tokens_of_streams_as_async_values(n: int) -> None:
+    x, y = np.arange(n, dtype=np.int32), np.zeros(n, np.int32)
+    program("async_dialect").chain(x, y)
+    np.testing.assert_array_equal(y, x + 3)
+
+
+def test_an_async_function() -> None:
+    assert program("async_dialect").called(np.array([5, 6], np.int32), 7) == 12
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+def test_groups(n: int) -> None:
+    x = np.full(n, -1, np.int32)
+    assert program("async_dialect").group(n, x) == sum(range(n))
+    np.testing.assert_array_equal(x, np.arange(n))
+
+
+def test_nothing_of_the_dialect_is_left_and_streams_still_meet() -> None:
+    assert "async." not in emit_text(PROGRAMS / "async_dialect.mlir", "kernels").replace("gpu.async", "")
+    assert len(emit(PROGRAMS / "async_dialect.mlir", "object", ALL_TARGETS)) == 3
+
+
+def test_its_run_time_half_is_refused() -> None:
+    text = "func.func @f() {\n  %t = async.runtime.create : !async.token\n  return\n}\n"
+    with pytest.raises(offload.CompileError, match=r"<string>:2:8: error: .*before async-to-async-runtime"):
+        offload.compile(text, targets=["host"])
