@@ -139,7 +139,7 @@ static void test_streams(void) {
   CHECK(cuda.live(STREAMS) <= 64 + 4, "the pool is bounded: %d", cuda.live(STREAMS));
   CHECK_CLEAN();
 
-  mgpuScope scope = {0, 0, {NULL}};
+  mgpuScope scope = {0, 0, NULL, {NULL}};
   for (int i = 0; i < 40; ++i)
     CHECK(mgpuScopeStream(&scope), "stream %d", i);
   CHECK(mgpuModuleGetFunction(NULL, "x") == NULL, "makes an error");
@@ -292,7 +292,7 @@ static void *many(void *unused) {
   (void)unused;
   for (int i = 0; i < 50; ++i) {
     mgpuSetDefaultDevice(i % 2);
-    mgpuScope scope = {0, 0, {NULL}};
+    mgpuScope scope = {0, 0, NULL, {NULL}};
     void *a = mgpuScopeStream(&scope), *b = mgpuScopeStream(&scope);
     void *memory = mgpuMemAlloc(64, a, i % 3 == 0);
     launch(&kernel, 0, a, 0, 0);

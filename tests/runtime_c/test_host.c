@@ -204,7 +204,7 @@ static void test_handles(void) {
   for (int i = 0; i < 1000; ++i)
     mgpuStreamDestroy(held[i]);
 
-  mgpuScope scope = {0, 0, {NULL}};
+  mgpuScope scope = {0, 0, NULL, {NULL}};
   void *first = mgpuScopeStream(&scope);
   for (int i = 1; i < MGPU_SCOPE_STREAMS; ++i)
     CHECK(mgpuScopeStream(&scope) != first, "stream %d", i);
