@@ -19,12 +19,20 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-bool mentionsTensor(Operation *op) {
-  auto isTensor = [](Type type) { return isa<TensorType>(type); };
+/// Is there such a type among an operation's operands and results, or in a function's signature?
+bool mentions(Operation *op, function_ref<bool(Type)> what) {
   if (auto function = dyn_cast<FunctionOpInterface>(op))
-    return llvm::any_of(function.getArgumentTypes(), isTensor) ||
-           llvm::any_of(function.getResultTypes(), isTensor);
-  return llvm::any_of(op->getOperandTypes(), isTensor) || llvm::any_of(op->getResultTypes(), isTensor);
+    return llvm::any_of(function.getArgumentTypes(), what) || llvm::any_of(function.getResultTypes(), what);
+  return llvm::any_of(op->getOperandTypes(), what) || llvm::any_of(op->getResultTypes(), what);
+}
+
+bool isTensor(Type type) { return isa<TensorType>(type); }
+
+bool isWithoutStrides(Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  return memref && failed(memref.getStridesAndOffset(strides, offset));
 }
 
 /// A function under the name of a library function would be called in its place, by itself for instance:
@@ -62,7 +70,12 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
                               "rename the function");
                 return WalkResult::interrupt();
               }
-              if (!mentionsTensor(op))
+              if (mentions(op, isWithoutStrides)) {
+                op->emitError("a memref has a layout without strides, which has no descriptor: normalize the "
+                              "program first, for instance with mlir-opt --normalize-memrefs");
+                return WalkResult::interrupt();
+              }
+              if (!mentions(op, isTensor))
                 return WalkResult::advance();
               op->emitError("tensors have no memory to hand to a kernel: bufferize the program first, for "
                             "instance with mlir-opt --one-shot-bufferize=bufferize-function-boundaries");

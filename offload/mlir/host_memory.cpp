@@ -19,13 +19,6 @@ bool isContiguous(MemRefType type) {
   return type.getLayout().isIdentity() || memref::isStaticShapeAndContiguousRowMajor(type);
 }
 
-/// Has a memref of this type a descriptor, that is, sizes and strides that are known at run time?
-bool isStrided(MemRefType type) {
-  int64_t offset;
-  SmallVector<int64_t> strides;
-  return succeeded(type.getStridesAndOffset(strides, offset));
-}
-
 /// What the runtime is told of a memref of any layout: its first element, sizes and strides in elements.
 struct View {
   Value first, sizes, strides;
@@ -106,14 +99,6 @@ struct DeallocPattern : public HostPattern<gpu::DeallocOp> {
 template <typename Op> struct ArrayPattern : public HostPattern<Op> {
   using HostPattern<Op>::HostPattern;
 
-  LogicalResult check(Op op, MemRefType type) const {
-    if (isStrided(type))
-      return success();
-    return op.emitOpError()
-           << "on " << type
-           << ": a layout without strides cannot be copied or set; use a kernel, or a strided layout";
-  }
-
   /// The address of the first element.
   Value first(OpBuilder &b, Location loc, MemRefType type, Value descriptor) const {
     Value pointer = MemRefDescriptor(descriptor).bufferPtr(b, loc, *this->getTypeConverter(), type);
@@ -137,8 +122,6 @@ struct MemcpyPattern : public ArrayPattern<gpu::MemcpyOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto to = cast<MemRefType>(op.getDst().getType()), from = cast<MemRefType>(op.getSrc().getType());
-    if (failed(check(op, to)) || failed(check(op, from)))
-      return failure();
     Stream stream = streamOf(rewriter, op, adaptor);
     Value width = getSizeInBytes(loc, from.getElementType(), rewriter);
     if (isContiguous(to) && isContiguous(from)) {
@@ -174,8 +157,6 @@ struct MemsetPattern : public ArrayPattern<gpu::MemsetOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto type = cast<MemRefType>(op.getDst().getType());
-    if (failed(check(op, type)))
-      return failure();
     Stream stream = streamOf(rewriter, op, adaptor);
     Value value = adaptor.getValue();
     if (unsigned bits = wordBits(value.getType()); bits && isContiguous(type)) {

@@ -1,0 +1,184 @@
+"""What stock MLIR 22 drops or lowers wrongly, program by program: seen to go wrong there, seen to be right here.
+
+Each test runs mlir-opt 22 on a program and asserts on the fault; when a newer LLVM mends it, the test says so and
+what works around it can go. The same program then goes through offload.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from compiling import emit_text, on_host, tool
+
+import offload
+
+GPU_TO_LLVM = "builtin.module(convert-scf-to-cf,gpu-to-llvm,reconcile-unrealized-casts)"
+
+KERNEL = """
+gpu.module @m [#nvvm.target] {
+  llvm.func @k(%x: i32) attributes {gpu.kernel, nvvm.kernel} {
+    llvm.return
+  }
+}
+"""
+OURS = "gpu.module @m {\n  gpu.func @k(%x: i32) kernel {\n    gpu.return\n  }\n}\n"
+LAUNCH = "gpu.launch_func {} @m::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%v : i32)"
+
+
+def stock(program: str, pipeline: str = GPU_TO_LLVM) -> subprocess.CompletedProcess[str]:
+    """mlir-opt 22 on a program."""
+    return subprocess.run(
+        ["mlir-opt-22", f"--pass-pipeline={pipeline}", "-"],
+        input=f"module attributes {{gpu.container_module}} {{\n{program}\n}}\n",
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def ours(program: str) -> str:
+    return emit_text(program, "host-llvm")
+
+
+def function(body: str, arguments: str = "%v: i32") -> str:
+    return f"func.func @f({arguments}) {{\n%c1 = arith.constant 1 : index\n{body}\nreturn\n}}\n"
+
+
+LEFT = {
+    "gpu.memcpy": ("gpu.memcpy %x, %y : memref<?xf32>, memref<?xf32>", "mgpuMemcpy"),
+    "gpu.memset": ("%z = arith.constant 0.0 : f32\ngpu.memset %x, %z : memref<?xf32>, f32", "mgpuMemset32"),
+    "gpu.dealloc": ("gpu.dealloc %x : memref<?xf32>", "mgpuMemFree"),
+    "gpu.alloc": ("%d = gpu.alloc (%n) : memref<?xf32>\ngpu.dealloc %d : memref<?xf32>", "mgpuMemAlloc"),
+    "gpu.memset of i8": (
+        "%t0 = gpu.wait async\n%t = gpu.memset async [%t0] %b, %o : memref<?xi8>, i8\ngpu.wait [%t]", "mgpuMemset8",
+    ),
+    "gpu.memset of f64": (
+        "%t0 = gpu.wait async\n%t = gpu.memset async [%t0] %d, %e : memref<?xf64>, f64\ngpu.wait [%t]", "mgpuMemset64",
+    ),
+    "gpu.memcpy with two dependencies": (
+        "%t0 = gpu.wait async\n%t1 = gpu.wait async\n"
+        "%t = gpu.memcpy async [%t0, %t1] %x, %y : memref<?xf32>, memref<?xf32>\ngpu.wait [%t]", "mgpuMemcpy",
+    ),
+    "gpu.memcpy, strided": (
+        "%t0 = gpu.wait async\n%t = gpu.memcpy async [%t0] %s, %s : memref<?xf32, strided<[2]>>, "
+        "memref<?xf32, strided<[2]>>\ngpu.wait [%t]", "mgpuMemcpyStrided",
+    ),
+}  # fmt: skip
+ARGUMENTS = "%x: memref<?xf32>, %y: memref<?xf32>, %n: index, %b: memref<?xi8>, %o: i8, %d: memref<?xf64>, %e: f64, "
+ARGUMENTS += "%s: memref<?xf32, strided<[2]>>"
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_operations_left_without_an_error(name: str) -> None:
+    body, call = LEFT[name]
+    arguments = ARGUMENTS.replace("%d:", "%q:") if name == "gpu.alloc" else ARGUMENTS
+    program = function(body, arguments)
+    upstream = stock(program)
+    lowered = upstream.returncode == 0 and not re.search(r"gpu\.(memcpy|memset|alloc|dealloc)", upstream.stdout)
+    assert not lowered, "stock MLIR lowers it now"
+    assert f"@{call}(" in ours(program)
+
+
+def test_two_dependencies_of_a_launch() -> None:
+    body = "%t0 = gpu.wait async\n%t1 = gpu.wait async\n"
+    body += "%t = " + LAUNCH.format("async [%t0, %t1]") + "\ngpu.wait [%t]"
+    assert stock(KERNEL + function(body)).returncode != 0
+    assert "call void @mgpuStreamWaitStream" in ours(OURS + function(body))
+
+
+def test_a_stream_through_a_loop_is_no_event() -> None:
+    body = f"""
+    %t0 = gpu.wait async
+    %t = scf.for %i = %c1 to %n step %c1 iter_args(%u = %t0) -> !gpu.async.token {{
+      %w = {LAUNCH.format("async [%u]")}
+      scf.yield %w : !gpu.async.token
+    }}
+    gpu.wait [%t]
+    """
+    program = function(body, "%v: i32, %n: index")
+    upstream = stock(KERNEL + program)
+    assert upstream.returncode == 0
+    assert "@mgpuEventSynchronize" in upstream.stdout, "stock MLIR takes the stream for a stream now"
+    assert "mgpuEvent" not in ours(OURS + program)
+
+
+def test_joined_streams_are_given_back() -> None:
+    body = "%t0 = gpu.wait async\n%t1 = gpu.wait async\n%t2 = gpu.wait async [%t0, %t1]\n"
+    body += "%t3 = " + LAUNCH.format("async [%t2]") + "\ngpu.wait [%t3]"
+    upstream = stock(KERNEL + function(body)).stdout
+    assert upstream.count("call @mgpuStreamCreate(") > upstream.count("call @mgpuStreamDestroy("), "mended upstream"
+    text = ours(OURS + function(body))
+    assert "mgpuStreamCreate" not in text
+    assert "@mgpuScopeEnd(" in text
+
+
+def test_the_stream_that_the_author_names() -> None:
+    body = LAUNCH.format("<%s : !llvm.ptr>")
+    upstream = stock(KERNEL + function(body, "%v: i32, %s: !llvm.ptr")).stdout
+    assert "<%" not in next(line for line in upstream.splitlines() if "gpu.launch_func" in line), "mended upstream"
+    text = ours(OURS + function(body, "%v: i32, %s: !llvm.ptr"))
+    launch = next(line for line in text.splitlines() if "call void @mgpuKernelLaunch(" in line)
+    assert "ptr %1," in launch
+
+
+BINARY = """
+gpu.binary @m [#gpu.object<#nvvm.target<chip = "sm_75">, "one">, #gpu.object<#nvvm.target<chip = "sm_90">, "other">]
+"""
+
+
+def translated(program: str) -> str:
+    """Stock MLIR's LLVM IR of a program with a gpu.binary."""
+    pipeline = (
+        "builtin.module(func.func(gpu-async-region),gpu-to-llvm,convert-arith-to-llvm,convert-func-to-llvm,"
+        "reconcile-unrealized-casts)"
+    )
+    lowered = stock(program, pipeline)
+    assert lowered.returncode == 0, lowered.stderr
+    return tool("mlir-translate", "--mlir-to-llvmir", "-", given=lowered.stdout)
+
+
+def test_one_image_loaded_at_start_up() -> None:
+    text = translated(BINARY + function(LAUNCH.format("")))
+    assert '"one"' in text
+    assert '"other"' not in text, "stock MLIR embeds every object now"
+    assert "llvm.global_ctors" in text
+    mine = ours(OURS + function(LAUNCH.format("")))
+    assert "global_ctors" not in mine
+
+
+def test_a_launch_looks_nothing_up_and_makes_no_stream() -> None:
+    text = translated(BINARY + function(LAUNCH.format("")))
+    for call in ("mgpuModuleGetFunction", "mgpuStreamCreate", "mgpuStreamDestroy"):
+        assert f"@{call}(" in text
+    mine = ours(OURS + function(LAUNCH.format("")))
+    assert "@mgpuKernelLaunch(" in mine
+    assert "mgpuModuleGetFunction" not in mine
+    assert "mgpuStream" not in mine
+
+
+def test_launches_in_a_loop_leave_the_stack_alone() -> None:
+    body = f"scf.for %i = %c1 to %n step %c1 {{\n{LAUNCH.format('')}\n}}"
+    arguments = "%v: i32, %n: index"
+    text = translated(BINARY + "\n" + stock_loops(function(body, arguments)))
+    in_loop = text.split("define void @f(")[1].split("\n}")[0].split("br ", 1)[1]
+    assert "alloca" in in_loop, "stock MLIR keeps the arguments in the entry block now"
+    library = on_host(OURS + function(body, arguments))
+    library.f(np.int32(1), 1_000_000)  # 16 bytes a launch would be twice the stack
+
+
+def stock_loops(program: str) -> str:
+    lowered = stock(program.replace("@m::@k", "@m::@k") + KERNEL, "builtin.module(convert-scf-to-cf)")
+    assert lowered.returncode == 0, lowered.stderr
+    start = lowered.stdout.index("  func.func")
+    return lowered.stdout[start:].split("\n  }\n")[0] + "\n  }\n"
+
+
+def test_an_unknown_amd_chip_ends_the_process() -> None:
+    kernel = "gpu.module @m {\n  gpu.func @k(%x: memref<?xindex>) kernel {\n    %t = gpu.thread_id x\n"
+    kernel += "    memref.store %t, %x[%t] : memref<?xindex>\n    gpu.return\n  }\n}\n"
+    attach = "rocdl-attach-target{chip=gfx12345},gpu.module(convert-gpu-to-rocdl)"
+    upstream = stock(kernel, f"builtin.module({attach},gpu-module-to-binary{{format=bin}})")
+    assert upstream.returncode < 0, "stock MLIR lives now"
+    with pytest.raises(offload.TargetError, match="unknown chip 'gfx12345'"):
+        offload.compile(OURS, targets=["rocdl:gfx12345"])
