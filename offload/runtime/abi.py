@@ -28,6 +28,10 @@ ABI_VERSION = 1
 SUCCESS, ERROR_INVALID, ERROR_NO_DEVICE, ERROR_NO_IMAGE, ERROR_BAD_IMAGE = range(5)
 ERROR_MEMORY, ERROR_UNSUPPORTED, ERROR_DRIVER = range(5, 8)
 
+# What mgpuCount counts.
+COUNT_STREAMS, COUNT_EVENTS, COUNT_POOLED_STREAMS, COUNT_POOLED_EVENTS = range(4)
+COUNT_ALLOCATIONS, COUNT_MODULES, COUNT_QUEUED, COUNT_LATE_WRITES = range(4, 8)
+
 BACKENDS = ("cuda", "hip", "host")
 
 
@@ -46,6 +50,12 @@ class KernelSlot(ctypes.Structure):
     """mgpuKernelSlot: one kernel of such a module; ``state`` belongs to the runtime."""
 
     _fields_ = (("module", POINTER(ModuleSlot)), ("name", c_char_p), ("state", c_void_p))
+
+
+class GlobalSlot(ctypes.Structure):
+    """mgpuGlobalSlot: a global of host code that kernels use too; ``state`` belongs to the runtime."""
+
+    _fields_ = (("initial", c_void_p), ("size", c_uint64), ("state", c_void_p))
 
 
 class Scope(ctypes.Structure):
@@ -122,6 +132,19 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
         "mgpuLaunchClusterKernel",
         (c_void_p, *(_index,) * 9, c_int32, _stream, POINTER(c_void_p), POINTER(c_void_p)),
     ),
+    (
+        None,
+        "mgpuMemcpyStrided",
+        (_memory, POINTER(c_int64), _memory, POINTER(c_int64), POINTER(c_int64), c_int64, c_size_t, _stream),
+    ),
+    (
+        None,
+        "mgpuMemsetStrided",
+        (_memory, POINTER(c_int64), POINTER(c_int64), c_int64, c_void_p, c_size_t, _stream),
+    ),
+    (_memory, "mgpuSharedGlobal", (POINTER(GlobalSlot),)),
+    (c_int64, "mgpuCount", (c_int32,)),
+    (None, "mgpuHostSchedule", (c_uint64,)),
 )
 
 
