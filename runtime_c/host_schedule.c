@@ -45,13 +45,21 @@ struct event {
   uint64_t number; /* of its last operation when the event was recorded */
 };
 
+/* NULL when out of memory. Needs no lock. */
+static struct operation *make_operation(size_t size) {
+  void *made = NULL;
+  if (posix_memalign(&made, alignof(struct operation), sizeof(struct operation) + size))
+    return NULL;
+  return memset(made, 0, sizeof(struct operation));
+}
+
 int mgpu_host_schedule_state;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
 static struct object *streams[BUCKETS], *events[BUCKETS];
 static struct stream *busy; /* streams with operations */
-static uint64_t queued, chance;
+static uint64_t queued, chance, eagerness;
 static bool environment_read;
 static int failure; /* the first since somebody waited */
 static char failure_text[256];
@@ -163,20 +171,22 @@ static void need_all(void) {
     need(stream, stream->put);
 }
 
-/* Now and then more runs than anybody needs. */
+/* More runs than anybody needs, so that what nobody waits for can also come early. How often depends on the
+ * seed: a fault may show only where nearly all work is late, or only where it is not. */
 static void need_more(void) {
-  uint64_t what = draw(16), streams_left = 0;
-  if (what == 0)
+  if (draw(4) >= eagerness)
+    return;
+  if (draw(2)) {
     need_all();
-  else if (what < 4) {
-    for (struct stream *stream = busy; stream; stream = stream->further)
-      ++streams_left;
-    struct stream *stream = busy;
-    for (uint64_t skip = streams_left ? draw(streams_left) : 0; skip; --skip)
-      stream = stream->further;
-    if (stream)
-      need(stream, stream->done + 1 + draw(stream->put - stream->done));
+    return;
   }
+  uint64_t count = 0;
+  for (struct stream *stream = busy; stream; stream = stream->further)
+    ++count;
+  struct stream *stream = busy;
+  for (uint64_t skip = draw(count); skip; --skip)
+    stream = stream->further;
+  need(stream, stream->done + 1 + draw(stream->put - stream->done));
 }
 
 /* Runs one operation that is marked and ready. False when there is none: others run those that there are. */
@@ -233,6 +243,7 @@ static void switch_to(uint64_t seed) {
   mgpu_host_quarantine_end();
   environment_read = true;
   chance = seed;
+  eagerness = draw(4);
   __atomic_store_n(&mgpu_host_schedule_state, seed != 0, __ATOMIC_RELEASE);
 }
 
@@ -361,7 +372,7 @@ int mgpu_host_stream_wait_event(int device, void *waiter, void *pointer) {
   struct stream *waited = event ? event->stream : NULL;
   if (waited && waited->done < event->number) {
     struct stream *stream = stream_of(waiter);
-    struct operation *wait = stream ? calloc(1, sizeof *wait) : NULL;
+    struct operation *wait = stream ? make_operation(0) : NULL;
     if (wait) {
       wait->waited = waited;
       wait->target = event->number;
@@ -387,13 +398,10 @@ int mgpu_host_event_sync(int device, void *pointer) {
 }
 
 void *mgpu_host_schedule_data(size_t size) {
-  void *made = NULL;
-  if (posix_memalign(&made, alignof(struct operation), sizeof(struct operation) + size)) {
+  struct operation *made = make_operation(size);
+  if (!made)
     mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for %zu bytes of work on a stream.", size);
-    return NULL;
-  }
-  memset(made, 0, sizeof(struct operation));
-  return ((struct operation *)made)->data;
+  return made ? made->data : NULL;
 }
 
 int mgpu_host_schedule_put(void *pointer, mgpu_host_action *action, void *data) {
