@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -107,16 +107,23 @@ def async_region(text: str) -> str:
     return done.stdout
 
 
-def batches(seeds: Sequence[int], size: int, synchronous: bool, operations: int) -> Iterator[Batch]:
-    for first in range(0, len(seeds), size):
-        some = seeds[first : first + size]
+def without_one(seed: int, options: Options) -> Program:
+    """The program of a seed without one of the dependencies that it needs."""
+    stated = generate(seed, options).stated
+    return generate(seed, replace(options, drop=seed % max(stated, 1)))
+
+
+def batches(given: argparse.Namespace) -> Iterator[Batch]:
+    seeds = range(given.seed, given.seed + given.count)
+    for first in range(0, len(seeds), given.batch):
+        some = seeds[first : first + given.batch]
         kinds = random.Random(some[0]).sample(list(kernels.TYPES), 2)
         kinds = list(dict.fromkeys([*kinds, "i32"]))
-        options = Options(kinds, synchronous, operations)
-        programs = [generate(seed, options) for seed in some]
+        options = Options(kinds, given.synchronous, given.operations)
+        programs = [without_one(seed, options) if given.leave_out else generate(seed, options) for seed in some]
         text = module(programs, kinds)
         yield loaded(programs, text)
-        if synchronous:
+        if given.synchronous:
             yield loaded(programs, async_region(text))
 
 
@@ -127,12 +134,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--schedules", type=int, default=3, help="schedules of each program")
     parser.add_argument("--batch", type=int, default=100, help="programs per module")
     parser.add_argument("--operations", type=int, default=20, help="operations of a program, about")
+    parser.add_argument("--leave-out", action="store_true", help="leave a dependency out of each; something must fail")
     parser.add_argument("--synchronous", action="store_true", help="programs without tokens, and gpu-async-region")
     given = parser.parse_args(arguments)
     os.environ["OFFLOAD_CACHE_DIR"] = ""
     start, runs = time.monotonic(), 0
-    seeds = range(given.seed, given.seed + given.count)
-    for batch in batches(seeds, given.batch, given.synchronous, given.operations):
+    for batch in batches(given):
         for program in batch.programs:
             seed = int(program.name[1:])
             try:

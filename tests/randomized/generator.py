@@ -19,6 +19,7 @@ from randomized.state import State, Use
 Env = dict[str, Any]
 Effect = Callable[[Env], None]
 TOKEN = "!gpu.async.token"
+LAUNCH = "blocks in (%blocks, %c1, %c1) threads in (%c32, %c1, %c1)"
 
 PROLOGUE = """
     %c0 = arith.constant 0 : index
@@ -286,7 +287,7 @@ class Generator:
         self.issue(
             state,
             "gpu.launch_func",
-            f"@work::@{which}_{kind} blocks in (%blocks, %c1, %c1) threads in (%c32, %c1, %c1) args({', '.join(typed)})",
+            f"@work::@{which}_{kind} {LAUNCH} args({', '.join(typed)})",
             lambda env: function(*(env[name] for name in arguments)),
             reads=[name for name in reads if name != to],
             writes=[to],

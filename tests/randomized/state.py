@@ -80,8 +80,7 @@ class State:
                 for number in everything
                 if all(
                     number in mine
-                    or any(number in other.issued for other in branches if other is not branch)
-                    and number not in branch.issued
+                    or (number not in branch.issued and any(number in other.issued for other in branches))
                     for branch, mine in zip(branches, per_branch, strict=True)
                 )
             }
