@@ -247,24 +247,6 @@ static int copy(int device, void *to, const void *from, size_t size, void *strea
   return put(stream, run_copy, &work, sizeof work);
 }
 
-struct fill_work {
-  unsigned char *to;
-  uint64_t value;
-  size_t count;
-  unsigned width;
-};
-
-static int run_fill(void *data, struct mgpu_text *why) {
-  const struct fill_work *work = data;
-  (void)why;
-  if (work->width == 1)
-    memset(work->to, (int)(work->value & 0xFF), work->count);
-  else
-    for (size_t i = 0; i < work->count; ++i) /* the low bytes: all our hosts are little-endian */
-      memcpy(work->to + i * work->width, &work->value, work->width);
-  return 0;
-}
-
 struct rows_work {
   unsigned char *to;
   const unsigned char *from;
@@ -316,32 +298,6 @@ static int run_fill(void *data, struct mgpu_text *why) {
   else
     for (size_t i = 0; i < work->count; ++i) /* the low bytes: all our hosts are little-endian */
       memcpy(work->to + i * work->width, &work->value, work->width);
-  return 0;
-}
-
-/* A width known to the compiler makes each row one load and one store. */
-#define COPY_ROWS(bytes)                                                                                     \
-  case bytes:                                                                                                \
-    for (size_t row = 0; row < height; ++row)                                                                \
-      memcpy(target + row * to_pitch, source + row * from_pitch, bytes);                                     \
-    break;
-
-static int copy_rows(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                     size_t height, void *stream) {
-  (void)device;
-  (void)stream;
-  unsigned char *target = to;
-  const unsigned char *source = from;
-  switch (width) {
-    COPY_ROWS(1)
-    COPY_ROWS(2)
-    COPY_ROWS(4)
-    COPY_ROWS(8)
-    COPY_ROWS(16)
-  default:
-    for (size_t row = 0; row < height; ++row)
-      memmove(target + row * to_pitch, source + row * from_pitch, width);
-  }
   return 0;
 }
 
