@@ -8,6 +8,8 @@ from pathlib import Path
 VARIABLES = {
     "OFFLOAD_TARGETS": "targets to build for, separated by ';' (overrides pyproject.toml, not the command line)",
     "OFFLOAD_BACKEND": "the backend to run on: cuda, hip or host (read by the C runtime)",
+    "OFFLOAD_HOST_SCHEDULE": "a seed: work on the CPU's streams runs as late as a driver may run it, in an order drawn "
+    "from the seed, so that a missing wait or dependency shows as a wrong result (read by the C runtime)",
     "OFFLOAD_CACHE_DIR": "folder for compiled programs; empty switches the cache off",
     "CUDA_HOME": "a CUDA toolkit; where it is set, no other is used",
     "ROCM_PATH": "a ROCm installation, or a folder with amdgcn/bitcode; where it is set, no other is used",

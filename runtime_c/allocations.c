@@ -70,3 +70,10 @@ bool mgpu_allocation_take(const void *memory, struct mgpu_allocation *allocation
   mgpu_handles_unlock();
   return found;
 }
+
+size_t mgpu_allocations_count(void) {
+  mgpu_handles_lock();
+  size_t count = used;
+  mgpu_handles_unlock();
+  return count;
+}

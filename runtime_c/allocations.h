@@ -5,6 +5,7 @@
 #define MGPU_INTERNAL_ALLOCATIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct mgpu_allocation {
   const void *memory; /* NULL: an empty place of the table */
@@ -18,5 +19,8 @@ bool mgpu_allocation_add(struct mgpu_allocation allocation);
 
 /* Forgets the allocation at that address and fills *allocation. False when it is none of this runtime. */
 bool mgpu_allocation_take(const void *memory, struct mgpu_allocation *allocation);
+
+/* How many there are. */
+size_t mgpu_allocations_count(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* fork.c: the lock of the slow paths, and what happens to the runtime in the child of a fork. */
 #include "backend.h"
 #include "handle.h"
+#include "host_schedule.h"
 
 #include <pthread.h>
 
@@ -21,15 +22,18 @@ static void before(void) {
   mgpu_lock();
   mgpu_init_lock();
   mgpu_handles_lock();
+  mgpu_host_schedule_lock();
 }
 
 static void in_parent(void) {
+  mgpu_host_schedule_unlock();
   mgpu_handles_unlock();
   mgpu_init_unlock();
   mgpu_unlock();
 }
 
 static void in_child(void) {
+  mgpu_host_schedule_in_child();
   in_parent();
   for (int i = 0; i < MGPU_BACKENDS; ++i)
     mgpu_backends[i]->after_fork();

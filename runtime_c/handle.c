@@ -17,6 +17,7 @@ struct pool {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mgpu_handle *slabs[SLABS]; /* atomic; slab i has FIRST_SLAB << i handles */
 static struct mgpu_handle *empty;        /* handles without a driver object */
+static unsigned given[2];                /* handles that are live, by kind */
 static struct pool pools[MGPU_BACKENDS][MGPU_MAX_DEVICES];
 
 void mgpu_handles_lock(void) { pthread_mutex_lock(&lock); }
@@ -69,6 +70,7 @@ struct mgpu_handle *mgpu_handle_get(int backend, int device, enum mgpu_kind kind
   if (handle) {
     pool->first[kind] = handle->next;
     --pool->count[kind];
+    ++given[kind];
     mgpu_handles_unlock();
     __atomic_store_n(&handle->live, 1, __ATOMIC_RELEASE);
     return handle;
@@ -94,6 +96,9 @@ struct mgpu_handle *mgpu_handle_get(int backend, int device, enum mgpu_kind kind
   handle->backend = backend;
   handle->device = device;
   handle->kind = kind;
+  mgpu_handles_lock();
+  ++given[kind];
+  mgpu_handles_unlock();
   __atomic_store_n(&handle->live, 1, __ATOMIC_RELEASE);
   return handle;
 }
@@ -104,6 +109,7 @@ bool mgpu_handle_put(struct mgpu_handle *handle) {
   struct pool *pool = &pools[handle->backend][handle->device];
   unsigned limit = handle->kind == MGPU_STREAM ? POOLED_STREAMS : POOLED_EVENTS;
   mgpu_handles_lock();
+  --given[handle->kind];
   bool keep = pool->count[handle->kind] < limit;
   if (keep) {
     handle->next = pool->first[handle->kind];
@@ -120,4 +126,16 @@ bool mgpu_handle_put(struct mgpu_handle *handle) {
     put_empty(handle);
   }
   return true;
+}
+
+unsigned mgpu_handles_count(enum mgpu_kind kind, bool live) {
+  unsigned count = 0;
+  mgpu_handles_lock();
+  for (int backend = 0; backend < MGPU_BACKENDS && !live; ++backend)
+    for (int device = 0; device < MGPU_MAX_DEVICES; ++device)
+      count += pools[backend][device].count[kind];
+  if (live)
+    count = given[kind];
+  mgpu_handles_unlock();
+  return count;
 }

@@ -30,6 +30,9 @@ struct mgpu_handle *mgpu_handle_get(int backend, int device, enum mgpu_kind kind
  * is still on a stream goes on. False when the handle was not live (given back twice). */
 bool mgpu_handle_put(struct mgpu_handle *handle);
 
+/* How many handles of a kind are given out (live), or lie in the pools. */
+unsigned mgpu_handles_count(enum mgpu_kind kind, bool live);
+
 /* The lock of the pools and of the table of allocations; for fork.c and allocations.c. */
 void mgpu_handles_lock(void);
 void mgpu_handles_unlock(void);

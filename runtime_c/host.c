@@ -1,8 +1,9 @@
 /* host.c: the CPU as a device. Images are shared objects (host_abi.h); work runs when it is put on a stream,
- * on the calling thread and the pool, so streams are in order and events always past. */
+ * on the calling thread and the pool, unless host_schedule.h puts it off. */
 #include "host.h"
 
 #include "error.h"
+#include "host_schedule.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -67,6 +68,7 @@ static int module_load(int device, const void *data, size_t size, int jit_level,
 static int module_unload(int device, void *pointer) {
   (void)device;
   struct module *module = pointer;
+  mgpu_host_schedule_drain(); /* its kernels may be among what is put off */
   mgpu_host_image_unload(module->library, module->descriptor);
   for (struct kernel *kernel = module->kernels, *next; kernel; kernel = next) {
     next = kernel->next;
@@ -130,38 +132,74 @@ static int check_sizes(const struct kernel *kernel, const struct mgpu_launch *la
   return 0;
 }
 
-static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
-  (void)device;
-  struct kernel *kernel = pointer;
-  int failure = check_sizes(kernel, launch);
-  if (failure)
-    return failure;
-  struct mgpu_host_work work = {.kernel = kernel->info, .blocks = 1};
-  for (int i = 0; i < 3; ++i) {
-    work.launch.grid[i] = launch->grid[i];
-    work.launch.block[i] = launch->block[i];
-    work.blocks *= launch->grid[i];
-  }
-  work.launch.dynamic_shared = launch->smem;
-  work.launch.params = launch->params;
-  failure = mgpu_host_pool_run(work.blocks, mgpu_host_run_blocks, &work);
+struct launch_work {
+  const struct kernel *kernel;
+  struct mgpu_host_work work;
+};
+
+static int run_launch(void *data, struct mgpu_text *why) {
+  struct launch_work *launch = data;
+  int failure = mgpu_host_pool_run(launch->work.blocks, mgpu_host_run_blocks, &launch->work);
   if (failure == MGPU_ERROR_MEMORY)
-    mgpu_fail(failure,
-              "Out of memory while the kernel \"%s\" ran: for its workgroup memory or its threads' frames.",
-              kernel->name);
+    mgpu_text_add(
+        why, "Out of memory while the kernel \"%s\" ran: for its workgroup memory or its threads' frames.",
+        launch->kernel->name);
   else if (failure)
-    mgpu_fail(failure, "The host kernel \"%s\" suspended a thread without saying what it waits for.",
-              kernel->name);
+    mgpu_text_add(why, "The host kernel \"%s\" suspended a thread without saying what it waits for.",
+                  launch->kernel->name);
   return failure;
 }
 
-/* Streams and events need an address each and nothing else. */
-static char here;
+/* The values are the caller's until the launch returns, so they go along. */
+static int put_launch(void *stream, const struct launch_work *launch, void **params) {
+  enum { ALIGNMENT = 64 }; /* of any parameter's type */
+  const mgpuHostKernel *info = launch->kernel->info;
+  size_t head = sizeof *launch + info->params * sizeof(void *), size = head;
+  for (uint32_t i = 0; i < info->params; ++i)
+    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + info->param_sizes[i];
+  struct launch_work *copied = mgpu_host_schedule_data(size);
+  if (!copied)
+    return MGPU_ERROR_MEMORY;
+  *copied = *launch;
+  copied->work.launch.params = (void **)(copied + 1);
+  size_t at = head;
+  for (uint32_t i = 0; i < info->params; ++i) {
+    at = (at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    copied->work.launch.params[i] = memcpy((unsigned char *)copied + at, params[i], info->param_sizes[i]);
+    at += info->param_sizes[i];
+  }
+  return mgpu_host_schedule_put(stream, run_launch, copied);
+}
 
-static int create(int device, void **out) {
+/* Does a piece of work now, or puts a copy of its data on the stream. */
+static int put(void *stream, mgpu_host_action *action, void *data, size_t size) {
+  if (mgpu_host_schedule_on()) {
+    void *copied = mgpu_host_schedule_data(size);
+    return copied ? mgpu_host_schedule_put(stream, action, memcpy(copied, data, size)) : MGPU_ERROR_MEMORY;
+  }
+  char buffer[256];
+  struct mgpu_text why = {buffer, sizeof buffer, 0};
+  int failure = action(data, &why);
+  return failure ? mgpu_fail(failure, "%s", buffer) : 0;
+}
+
+static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   (void)device;
-  *out = &here;
-  return 0;
+  const struct kernel *kernel = pointer;
+  int failure = check_sizes(kernel, launch);
+  if (failure)
+    return failure;
+  struct launch_work work = {.kernel = kernel, .work = {.kernel = kernel->info, .blocks = 1}};
+  for (int i = 0; i < 3; ++i) {
+    work.work.launch.grid[i] = launch->grid[i];
+    work.work.launch.block[i] = launch->block[i];
+    work.work.blocks *= launch->grid[i];
+  }
+  work.work.launch.dynamic_shared = launch->smem;
+  work.work.launch.params = launch->params;
+  if (mgpu_host_schedule_on())
+    return put_launch(launch->stream, &work, launch->params);
+  return put(launch->stream, run_launch, &work, sizeof work);
 }
 
 static int nothing(int device, void *object) {
@@ -170,73 +208,103 @@ static int nothing(int device, void *object) {
   return 0;
 }
 
-static int nothing_between(int device, void *object, void *other) {
-  (void)other;
-  return nothing(device, object);
-}
-
 static int alloc(int device, size_t size, void *stream, bool shared, void **out) {
   (void)device;
-  (void)stream;
-  (void)shared;
   enum { ALIGNMENT = 64 };
   if (posix_memalign(out, ALIGNMENT, size))
     return mgpu_fail(MGPU_ERROR_MEMORY, "The allocation of %zu bytes on host:0 failed: out of memory.", size);
-  return 0;
+  int failure = mgpu_host_schedule_on() ? mgpu_host_schedule_alloc(stream, *out, size, shared) : 0;
+  if (failure)
+    free(*out);
+  return failure;
 }
 
 static int release(int device, void *memory, void *stream, bool shared) {
   (void)device;
-  (void)stream;
   (void)shared;
+  if (mgpu_host_schedule_on())
+    return mgpu_host_schedule_free(stream, memory);
   free(memory);
+  return 0;
+}
+
+struct copy_work {
+  void *to;
+  const void *from;
+  size_t size;
+};
+
+static int run_copy(void *data, struct mgpu_text *why) {
+  const struct copy_work *work = data;
+  (void)why;
+  memmove(work->to, work->from, work->size);
   return 0;
 }
 
 static int copy(int device, void *to, const void *from, size_t size, void *stream) {
   (void)device;
-  (void)stream;
-  memmove(to, from, size);
-  return 0;
+  struct copy_work work = {to, from, size};
+  return put(stream, run_copy, &work, sizeof work);
 }
+
+struct rows_work {
+  unsigned char *to;
+  const unsigned char *from;
+  size_t to_pitch, from_pitch, width, height;
+};
 
 /* A width known to the compiler makes each row one load and one store. */
 #define COPY_ROWS(bytes)                                                                                     \
   case bytes:                                                                                                \
-    for (size_t row = 0; row < height; ++row)                                                                \
-      memcpy(target + row * to_pitch, source + row * from_pitch, bytes);                                     \
+    for (size_t row = 0; row < work->height; ++row)                                                          \
+      memcpy(work->to + row * work->to_pitch, work->from + row * work->from_pitch, bytes);                   \
     break;
 
-static int copy_rows(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                     size_t height, void *stream) {
-  (void)device;
-  (void)stream;
-  unsigned char *target = to;
-  const unsigned char *source = from;
-  switch (width) {
+static int run_rows(void *data, struct mgpu_text *why) {
+  const struct rows_work *work = data;
+  (void)why;
+  switch (work->width) {
     COPY_ROWS(1)
     COPY_ROWS(2)
     COPY_ROWS(4)
     COPY_ROWS(8)
     COPY_ROWS(16)
   default:
-    for (size_t row = 0; row < height; ++row)
-      memmove(target + row * to_pitch, source + row * from_pitch, width);
+    for (size_t row = 0; row < work->height; ++row)
+      memmove(work->to + row * work->to_pitch, work->from + row * work->from_pitch, work->width);
   }
+  return 0;
+}
+
+static int copy_rows(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                     size_t height, void *stream) {
+  (void)device;
+  struct rows_work work = {to, from, to_pitch, from_pitch, width, height};
+  return put(stream, run_rows, &work, sizeof work);
+}
+
+struct fill_work {
+  unsigned char *to;
+  uint64_t value;
+  size_t count;
+  unsigned width;
+};
+
+static int run_fill(void *data, struct mgpu_text *why) {
+  const struct fill_work *work = data;
+  (void)why;
+  if (work->width == 1)
+    memset(work->to, (int)(work->value & 0xFF), work->count);
+  else
+    for (size_t i = 0; i < work->count; ++i) /* the low bytes: all our hosts are little-endian */
+      memcpy(work->to + i * work->width, &work->value, work->width);
   return 0;
 }
 
 static int fill(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream) {
   (void)device;
-  (void)stream;
-  unsigned char *bytes = to;
-  if (width == 1) {
-    memset(to, (int)(value & 0xFF), count);
-    return 0;
-  }
-  for (size_t i = 0; i < count; ++i)
-    memcpy(bytes + i * width, &value, width); /* the low bytes: all our hosts are little-endian */
-  return 0;
+  struct fill_work work = {to, value, count, width};
+  return put(stream, run_fill, &work, sizeof work);
 }
 
 static int host_register(int device, void *memory, size_t size) {
@@ -256,14 +324,14 @@ const struct mgpu_backend mgpu_backend_host = {
     .module_unload = module_unload,
     .kernel_get = kernel_get,
     .launch = launch,
-    .stream_create = create,
-    .stream_destroy = nothing,
-    .stream_sync = nothing,
-    .stream_wait_event = nothing_between,
-    .event_create = create,
-    .event_destroy = nothing,
-    .event_record = nothing_between,
-    .event_sync = nothing,
+    .stream_create = mgpu_host_stream_create,
+    .stream_destroy = mgpu_host_stream_destroy,
+    .stream_sync = mgpu_host_stream_sync,
+    .stream_wait_event = mgpu_host_stream_wait_event,
+    .event_create = mgpu_host_event_create,
+    .event_destroy = mgpu_host_event_destroy,
+    .event_record = mgpu_host_event_record,
+    .event_sync = mgpu_host_event_sync,
     .alloc = alloc,
     .free = release,
     .memcpy = copy,

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define MGPU_HOST_ABI_VERSION 1u
+#define MGPU_HOST_ABI_VERSION 2u
 #define MGPU_HOST_WARP_SIZE 32u
 
 /* What a suspended thread waits for. */
@@ -47,11 +47,12 @@ typedef struct mgpuHostBlock {
 
 typedef struct mgpuHostKernel {
   uint32_t abi_version;
-  uint32_t reserved;
+  uint32_t params;       /* how many parameters */
   uint64_t shared_bytes; /* static workgroup memory, a multiple of 64 */
   /* Exactly one of the two is not NULL. */
   void (*blocks)(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last);
   void *(*thread)(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread_id);
+  const uint32_t *param_sizes; /* bytes of each parameter; may be NULL where there are none */
 } mgpuHostKernel;
 
 #endif

@@ -43,6 +43,18 @@ enum {
   MGPU_ERROR_ASSERT = 8,      /* an assertion of the program failed */
 };
 
+/* What mgpuCount counts. */
+enum {
+  MGPU_COUNT_STREAMS = 0,        /* made and not destroyed, the threads' own among them */
+  MGPU_COUNT_EVENTS = 1,         /* made and not destroyed */
+  MGPU_COUNT_POOLED_STREAMS = 2, /* destroyed, kept for the next that is made */
+  MGPU_COUNT_POOLED_EVENTS = 3,
+  MGPU_COUNT_ALLOCATIONS = 4, /* of device memory, not freed */
+  MGPU_COUNT_MODULES = 5,     /* loaded by a driver */
+  MGPU_COUNT_QUEUED = 6,      /* work on the host's streams that mgpuHostSchedule has put off */
+  MGPU_COUNT_LATE_WRITES = 7, /* blocks of freed host memory that were written to later, while work is put off */
+};
+
 /* One gpu.module of an artifact, in writable data of the artifact. `state` starts as NULL and belongs to the
  * runtime. [images_begin, images_end) is a sequence of LLVM offload binaries (see image.h). */
 typedef struct mgpuModuleSlot {

@@ -67,6 +67,8 @@ static int pick(const struct mgpu_module *module, int backend, int device, struc
   return best_rank ? 0 : none_fits(module, backend, device);
 }
 
+static unsigned loaded_now; /* driver modules; under mgpu_lock */
+
 /* The driver's module for that device; called with the lock held. */
 static void *load(struct mgpu_module *module, int backend, int device) {
   void **loaded = &module->loaded[backend][device];
@@ -74,8 +76,10 @@ static void *load(struct mgpu_module *module, int backend, int device) {
   if (*loaded || pick(module, backend, device, &image))
     return *loaded;
   void *driver = NULL;
-  if (mgpu_backends[backend]->module_load(device, image.data, image.size, module->jit_level, &driver) == 0)
+  if (mgpu_backends[backend]->module_load(device, image.data, image.size, module->jit_level, &driver) == 0) {
     *loaded = driver;
+    ++loaded_now;
+  }
   return *loaded;
 }
 
@@ -164,8 +168,10 @@ void mgpuModuleUnload(void *pointer) {
   mgpu_lock();
   for (int backend = 0; backend < MGPU_BACKENDS; ++backend)
     for (int device = 0; device < MGPU_MAX_DEVICES; ++device)
-      if (module->loaded[backend][device])
+      if (module->loaded[backend][device]) {
         mgpu_backends[backend]->module_unload(device, module->loaded[backend][device]);
+        --loaded_now;
+      }
   mgpu_unlock();
   for (struct mgpu_kernel *kernel = module->kernels, *next; kernel; kernel = next) {
     next = kernel->next;
@@ -215,4 +221,11 @@ void *mgpuModuleGetFunction(void *pointer, const char *name) {
   if (backend < 0 || !mgpu_kernel_handle(kernel, backend, mgpu_thread()->device[backend]))
     return NULL;
   return kernel;
+}
+
+unsigned mgpu_modules_count(void) {
+  mgpu_lock();
+  unsigned count = loaded_now;
+  mgpu_unlock();
+  return count;
 }

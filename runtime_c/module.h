@@ -31,4 +31,7 @@ void *mgpu_kernel_handle(struct mgpu_kernel *kernel, int backend, int device);
 /* The backend in use, chosen by this module's images if none was. -1 after mgpu_fail. */
 int mgpu_module_backend(const struct mgpu_module *module);
 
+/* How many driver modules are loaded. */
+unsigned mgpu_modules_count(void);
+
 #endif

@@ -54,6 +54,12 @@ def test_a_token_goes_through_functions() -> None:
     np.testing.assert_array_equal(x, numbers(10) + 2)
 
 
+def test_a_token_made_in_a_function_is_used_after_it() -> None:
+    x = numbers(10)
+    program("async").made_inside(x)
+    np.testing.assert_array_equal(x, numbers(10) + 4)
+
+
 def test_no_dependencies() -> None:
     out = np.zeros(10, np.int32)
     program("async").no_dependency(numbers(10), out)

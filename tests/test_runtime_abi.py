@@ -28,6 +28,9 @@ _TYPES: dict[str, Any] = {
     "void *": ctypes.c_void_p,
     "void **": POINTER(ctypes.c_void_p),
     "const char *": ctypes.c_char_p,
+    "const void *": ctypes.c_void_p,
+    "const int64_t *": POINTER(ctypes.c_int64),
+    "mgpuGlobalSlot *": POINTER(abi.GlobalSlot),
     "mgpuKernelSlot *": POINTER(abi.KernelSlot),
     "const void *": ctypes.c_void_p,
     "const int64_t *": POINTER(ctypes.c_int64),
@@ -64,6 +67,7 @@ def test_layouts_are_those_of_the_c_compiler() -> None:
         "mgpuModuleSlot": abi.ModuleSlot,
         "mgpuKernelSlot": abi.KernelSlot,
         "mgpuScope": abi.Scope,
+        "mgpuGlobalSlot": abi.GlobalSlot,
         "mgpuDeviceInfo": abi.RawDeviceInfo,
     }
     lines = ['#include "mgpu.h"', "#include <stdio.h>", "int main(void) {"]

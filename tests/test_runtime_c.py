@@ -102,6 +102,16 @@ def test_host(built: Built) -> None:
     assert built.run("host", str(built.image), str(built.artifact), STANDIN_DEVICES="0") == ""
 
 
+def test_schedule(built: Built) -> None:
+    assert built.run("schedule", str(built.image), STANDIN_DEVICES="0") == ""
+
+
+@pytest.mark.parametrize(("value", "code"), [("12", 0), ("18446744073709551615", 0), ("late", 1), ("3x", 1), ("-1", 1)])
+def test_schedule_by_environment(builds, value: str, code: int) -> None:
+    env = {"OFFLOAD_HOST_SCHEDULE": value, "STANDIN_DEVICES": "0"}
+    assert builds("plain").run("schedule_env", str(code), **env) == ""
+
+
 @pytest.mark.parametrize(
     ("backend", "devices", "wanted", "code"),
     [

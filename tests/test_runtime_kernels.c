@@ -4,10 +4,14 @@
 #include <stdbool.h>
 
 #define ARGUMENT(type, index) (*(type *)launch->params[index])
-#define KERNEL(name)                                                                                                   \
+#define KERNEL(name, ...)                                                                                              \
+  static const uint32_t name##_sizes[] = {__VA_ARGS__};                                                                \
   extern const mgpuHostKernel name##_info __asm__(#name ".info");                                                      \
-  __attribute__((visibility("default"))) const mgpuHostKernel name##_info = {.abi_version = MGPU_HOST_ABI_VERSION,     \
-                                                                             .blocks = name}
+  __attribute__((visibility("default"))) const mgpuHostKernel name##_info = {                                          \
+      .abi_version = MGPU_HOST_ABI_VERSION,                                                                            \
+      .params = sizeof name##_sizes / sizeof *name##_sizes,                                                            \
+      .blocks = name,                                                                                                  \
+      .param_sizes = name##_sizes}
 
 /* y[i] = a * x[i] + y[i]; parameters: a, x as 5 words, y as 5 words. */
 static void saxpy(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last) {
@@ -18,7 +22,7 @@ static void saxpy(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t 
     if ((int64_t)i < ARGUMENT(int64_t, 4))
       y[(int64_t)i * ARGUMENT(int64_t, 10)] += a * x[(int64_t)i * ARGUMENT(int64_t, 5)];
 }
-KERNEL(saxpy);
+KERNEL(saxpy, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8);
 
 /* Writes what it was launched with: grid, block, dynamic bytes; then its scalars. */
 static void report(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last) {
@@ -39,4 +43,4 @@ static void report(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t
   out[12] = ((double *)launch->params[9])[1];
   out[13] = ARGUMENT(double, 10);
 }
-KERNEL(report);
+KERNEL(report, 8, 8, 8, 8, 8, 1, 1, 2, 2, 16, 8);

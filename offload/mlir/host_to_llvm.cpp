@@ -70,16 +70,34 @@ struct SetDevicePattern : public ConvertOpToLLVMPattern<gpu::SetDefaultDeviceOp>
 bool isToken(Type type) { return isa<gpu::AsyncTokenType>(type); }
 
 /// Gives each function that makes tokens a scope, ended on every return. A token that a function returns is
-/// waited for first: its stream goes back with the scope.
+/// waited for first: its stream goes back with the scope. What the caller gets stands for work that is done,
+/// so it takes a stream of its own scope instead.
 void addScopes(ModuleOp module) {
   module.walk([&](func::FuncOp function) {
+    if (function.isExternal())
+      return;
+    function.walk([&](CallOpInterface call) {
+      OpBuilder b(call->getContext());
+      b.setInsertionPointAfter(call);
+      for (Value result : call->getResults())
+        if (isToken(result.getType()))
+          result.replaceAllUsesWith(
+              gpu::WaitOp::create(b, call.getLoc(), result.getType(), ValueRange()).getAsyncToken());
+    });
+    function.walk([&](func::ReturnOp op) {
+      SmallVector<Value> tokens = llvm::to_vector(llvm::make_filter_range(
+          op.getOperands(), [](Value operand) { return isToken(operand.getType()); }));
+      OpBuilder atReturn(op);
+      if (!tokens.empty())
+        gpu::WaitOp::create(atReturn, op.getLoc(), Type(), tokens);
+    });
     bool makesTokens = function
                            .walk([](Operation *op) {
-                             bool any = llvm::any_of(op->getResultTypes(), isToken) && !isa<func::CallOp>(op);
-                             return any ? WalkResult::interrupt() : WalkResult::advance();
+                             return llvm::any_of(op->getResultTypes(), isToken) ? WalkResult::interrupt()
+                                                                                : WalkResult::advance();
                            })
                            .wasInterrupted();
-    if (!makesTokens || function.isExternal())
+    if (!makesTokens)
       return;
     Location loc = function.getLoc();
     OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
@@ -90,12 +108,6 @@ void addScopes(ModuleOp module) {
     LLVM::StoreOp::create(b, loc, LLVM::ZeroOp::create(b, loc, bytes), scope);
     function.walk([&](func::ReturnOp op) {
       OpBuilder atReturn(op);
-      SmallVector<Value> tokens;
-      for (Value operand : op.getOperands())
-        if (isToken(operand.getType()))
-          tokens.push_back(operand);
-      if (!tokens.empty())
-        gpu::WaitOp::create(atReturn, op.getLoc(), Type(), tokens);
       callRuntime(atReturn, op, "mgpuScopeEnd", {}, {scope});
     });
   });

@@ -39,7 +39,7 @@ namespace {
 constexpr const char *kAxes[] = {"x", "y", "z"};
 
 // Must agree with host_abi.h.
-constexpr uint32_t kAbiVersion = 1;
+constexpr uint32_t kAbiVersion = 2;
 constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
 enum LaunchField { LaunchGrid, LaunchBlock, LaunchDynamicShared, LaunchReserved, LaunchParams };
 enum BlockField { BlockId, BlockReserved, BlockShared, BlockState, BlockExchange, BlockFrame };
@@ -50,7 +50,7 @@ struct Types {
         voidType(Type::getVoidTy(c)), pointer(PointerType::get(c, 0)), dim(ArrayType::get(i32, 3)),
         launch(StructType::get(c, {dim, dim, i32, i32, pointer})),
         block(StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer})),
-        kernel(StructType::get(c, {i32, i32, i64, pointer, pointer})) {}
+        kernel(StructType::get(c, {i32, i32, i64, pointer, pointer, pointer})) {}
   IntegerType *i1, *i8, *i32, *i64;
   Type *voidType;
   PointerType *pointer;
@@ -76,10 +76,11 @@ public:
     bool suspends = usesStandIn(kBarrier) || usesStandIn(kExchange);
     Function *entry = suspends ? buildThread() : buildBlocks();
     Constant *none = ConstantPointerNull::get(types.pointer);
-    auto *info = ConstantStruct::get(types.kernel, {ConstantInt::get(types.i32, kAbiVersion),
-                                                    ConstantInt::get(types.i32, 0),
-                                                    ConstantInt::get(types.i64, sharedBytes),
-                                                    suspends ? none : entry, suspends ? entry : none});
+    auto *info =
+        ConstantStruct::get(types.kernel, {ConstantInt::get(types.i32, kAbiVersion),
+                                           ConstantInt::get(types.i32, kernel.arg_size()),
+                                           ConstantInt::get(types.i64, sharedBytes), suspends ? none : entry,
+                                           suspends ? entry : none, parameterSizes()});
     std::string name = kernel.getName().str();
     new GlobalVariable(module, types.kernel, /*isConstant=*/true, GlobalValue::ExternalLinkage, info,
                        name + ".info");
@@ -89,6 +90,16 @@ public:
   }
 
 private:
+  /// Bytes of each parameter as loadArguments reads it, in a table of the module.
+  Constant *parameterSizes() {
+    SmallVector<uint32_t> sizes;
+    for (Argument &argument : kernel.args())
+      sizes.push_back(uint32_t(module.getDataLayout().getTypeStoreSize(argument.getType())));
+    Constant *table = ConstantDataArray::get(context, sizes);
+    return new GlobalVariable(module, table->getType(), /*isConstant=*/true, GlobalValue::InternalLinkage,
+                              table, kernel.getName() + ".sizes");
+  }
+
   bool usesStandIn(StringRef name) {
     Function *standIn = module.getFunction(name);
     return standIn && any_of(standIn->users(), [&](User *user) {

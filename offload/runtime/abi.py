@@ -28,6 +28,10 @@ ABI_VERSION = 1
 SUCCESS, ERROR_INVALID, ERROR_NO_DEVICE, ERROR_NO_IMAGE, ERROR_BAD_IMAGE = range(5)
 ERROR_MEMORY, ERROR_UNSUPPORTED, ERROR_DRIVER, ERROR_ASSERT = range(5, 9)
 
+# What mgpuCount counts.
+COUNT_STREAMS, COUNT_EVENTS, COUNT_POOLED_STREAMS, COUNT_POOLED_EVENTS = range(4)
+COUNT_ALLOCATIONS, COUNT_MODULES, COUNT_QUEUED, COUNT_LATE_WRITES = range(4, 8)
+
 BACKENDS = ("cuda", "hip", "host")
 
 
@@ -135,6 +139,8 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (c_void_p, "mgpuGuardEnter", (c_void_p,)),
     (None, "mgpuGuardLeave", (c_void_p,)),
     (None, "mgpuAssertFail", (c_char_p, c_char_p)),
+    (c_int64, "mgpuCount", (c_int32,)),
+    (None, "mgpuHostSchedule", (c_uint64,)),
 )
 
 

@@ -131,6 +131,32 @@ module attributes {gpu.container_module} {
     return
   }
 
+  // A token that a function makes, and one that it only hands back.
+  func.func private @start(%x: memref<?xi32>) -> !gpu.async.token {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %one = arith.constant 1 : i32
+    %n = memref.dim %x, %c0 : memref<?xi32>
+    %t = gpu.launch_func async @work::@add blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
+        args(%x : memref<?xi32>, %one : i32)
+    return %t : !gpu.async.token
+  }
+  func.func private @same(%t: !gpu.async.token) -> !gpu.async.token {
+    return %t : !gpu.async.token
+  }
+  func.func @made_inside(%x: memref<?xi32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %three = arith.constant 3 : i32
+    %n = memref.dim %x, %c0 : memref<?xi32>
+    %a = func.call @start(%x) : (memref<?xi32>) -> !gpu.async.token
+    %b = func.call @same(%a) : (!gpu.async.token) -> !gpu.async.token
+    %c = gpu.launch_func async [%b, %a] @work::@add blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
+        args(%x : memref<?xi32>, %three : i32)
+    gpu.wait [%c, %b]
+    return
+  }
+
   // Without dependencies, and nobody waits at the end: the function's return does.
   func.func @no_dependency(%x: memref<?xi32>, %out: memref<?xi32>) {
     %t = gpu.memcpy async %out, %x : memref<?xi32>, memref<?xi32>

@@ -52,6 +52,8 @@ size_t fake_elf(unsigned char *to, int machine, const char *tag);
 void test_image(void);
 void test_error(void);
 void test_host(const char *image_path, const char *artifact_path);
+void test_schedule(const char *image_path);
+void test_schedule_environment(int code);
 void test_cuda(void);
 void test_hip(void);
 

@@ -1,6 +1,7 @@
 /* main.c: runs one group of tests per process, because the backend in use belongs to the process.
- *   mgpu_test image | error | host IMAGE.so ARTIFACT.so | cuda | hip | absent | env NAME CODE
- * host wants STANDIN_DEVICES=0; host, cuda, hip want the stand-ins in LD_LIBRARY_PATH. */
+ *   mgpu_test image | error | host IMAGE.so ARTIFACT.so | schedule IMAGE.so | schedule_env CODE |
+ *   cuda | hip | absent | env NAME CODE
+ * host and schedule want STANDIN_DEVICES=0; host, cuda, hip want the stand-ins in LD_LIBRARY_PATH. */
 #include "check.h"
 
 /* Whatever this machine has: counting devices is never an error. Tests look at what is printed: nothing. */
@@ -28,6 +29,10 @@ int main(int count, char **arguments) {
     test_error();
   else if (strcmp(group, "host") == 0 && count == 4)
     test_host(arguments[2], arguments[3]);
+  else if (strcmp(group, "schedule") == 0 && count == 3)
+    test_schedule(arguments[2]);
+  else if (strcmp(group, "schedule_env") == 0 && count == 3)
+    test_schedule_environment(atoi(arguments[2]));
   else if (strcmp(group, "cuda") == 0)
     test_cuda();
   else if (strcmp(group, "hip") == 0)

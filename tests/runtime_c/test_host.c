@@ -125,7 +125,7 @@ static void test_launch_errors(void) {
   launch(&missing, 1, 1, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
   launch(&future, 1, 1, 0, NULL, params);
-  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 2");
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 3");
   launch(&lost, 3, 64, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "lost");
   launch(&greedy, 3, 64, 0, NULL, params);

@@ -1,0 +1,1 @@
+"""Random host programs: asynchronous MLIR text with just enough dependencies, and what it computes."""

@@ -1,0 +1,307 @@
+/* test_schedule.c: work on the host's streams that is put off: what runs when, in which order, and what it
+ * shows. */
+#include "check.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SEEDS = 64 };
+
+static struct container images;
+static mgpuModuleSlot module = {NULL, NULL, "m", NULL};
+static mgpuKernelSlot saxpy = {&module, "saxpy", NULL}, reduce = {&module, "reduce", NULL},
+                      lost = {&module, "lost", NULL};
+
+static void load(const char *path) {
+  FILE *file = fopen(path, "rb");
+  CHECK(file, "cannot open %s", path);
+  fseek(file, 0, SEEK_END);
+  size_t size = (size_t)ftell(file);
+  rewind(file);
+  void *image = malloc(size);
+  CHECK(fread(image, 1, size, file) == size, "cannot read %s", path);
+  fclose(file);
+  container_add_image(&images, "host", "", "bin", "m", image, size);
+  module.images_begin = images.data;
+  module.images_end = images.data + images.size;
+  free(image);
+}
+
+static void copy(int *to, int *from, void *stream) { mgpuMemcpy(to, from, sizeof *to, stream); }
+
+/* Nothing runs before a wait; then the stream's work is done, in its order. */
+static void test_late(void) {
+  void *stream = mgpuStreamCreate();
+  for (uint64_t seed = 1; seed <= SEEDS; ++seed) {
+    mgpuHostSchedule(seed);
+    int x = 1, y = 2, z = 3;
+    copy(&y, &x, stream);
+    copy(&z, &y, stream);
+    mgpuMemset32(&x, 9, 1, stream);
+    CHECK(x == 1 && y == 2 && z == 3 && mgpuCount(MGPU_COUNT_QUEUED) == 3, "%d %d %d", x, y, z);
+    mgpuStreamSynchronize(stream);
+    CHECK(x == 9 && y == 1 && z == 1 && mgpuCount(MGPU_COUNT_QUEUED) == 0, "%d %d %d", x, y, z);
+    copy(&y, &x, stream);
+    mgpuHostSchedule(0);
+    CHECK(y == 9, "switching it off runs what is left");
+    copy(&z, &y, stream);
+    CHECK(z == 9, "work is done at once when it is off");
+  }
+  mgpuStreamDestroy(stream);
+  CHECK_CLEAN();
+}
+
+/* A launch keeps the values of its parameters; its kernel may have barriers. */
+static void test_parameters(void) {
+  void *stream = mgpuStreamCreate();
+  mgpuHostSchedule(5);
+  float a = 2, x[100], out[100], *x_pointer = x, *out_pointer = out;
+  for (int i = 0; i < 100; ++i) {
+    x[i] = (float)i;
+    out[i] = 1;
+  }
+  uint64_t n = 100;
+  void *params[] = {&a, &x_pointer, &out_pointer, &n};
+  mgpuKernelLaunch(&saxpy, 4, 1, 1, 32, 1, 1, 0, 0, 0, 0, stream, params, 4, 0);
+  uint32_t sums[3] = {0}, *sums_pointer = sums, active = 50;
+  void *others[] = {&sums_pointer, &active};
+  mgpuKernelLaunch(&reduce, 3, 1, 1, 64, 1, 1, 0, 0, 0, 4 * 64, stream, others, 2, 0);
+  a = 100;
+  n = 0;
+  active = 3;
+  x_pointer = out_pointer = NULL;
+  sums_pointer = NULL;
+  params[0] = params[1] = others[0] = NULL;
+  CHECK(out[7] == 1 && sums[2] == 0, "nothing has run");
+  mgpuStreamSynchronize(stream);
+  for (int i = 0; i < 100; ++i)
+    CHECK(out[i] == 2 * (float)i + 1, "element %d is %g", i, (double)out[i]);
+  CHECK(sums[2] == 50 * 51 / 2, "%u", sums[2]);
+  mgpuHostSchedule(0);
+  mgpuStreamDestroy(stream);
+  CHECK_CLEAN();
+}
+
+/* What stands behind an event runs before those who wait for it; what came later runs for some seeds only. */
+static void test_events(void) {
+  int later = 0;
+  for (uint64_t seed = 1; seed <= SEEDS; ++seed) {
+    mgpuHostSchedule(seed);
+    void *a = mgpuStreamCreate(), *b = mgpuStreamCreate(), *event = mgpuEventCreate();
+    int x = 1, y = 2, z = 3, other = 4;
+    copy(&y, &x, a);
+    mgpuEventRecord(event, a);
+    copy(&other, &x, a);
+    mgpuStreamWaitEvent(b, event);
+    mgpuEventRecord(event, b); /* moves the event, not the wait */
+    copy(&z, &y, b);
+    if (seed % 2) {
+      mgpuStreamSynchronize(b);
+      CHECK(y == 1 && z == 1, "seed %d: %d %d", (int)seed, y, z);
+    } else {
+      mgpuEventSynchronize(event);
+      CHECK(y == 1, "seed %d: %d", (int)seed, y);
+    }
+    later += other == 1;
+    mgpuEventDestroy(event);
+    mgpuStreamDestroy(a);
+    mgpuStreamDestroy(b);
+    mgpuHostSchedule(0);
+    CHECK(other == 1 && z == 1, "work on streams that were destroyed");
+  }
+  CHECK(later > 0 && later < SEEDS / 2, "what nobody needs ran %d times", later);
+  CHECK_CLEAN();
+}
+
+/* Without the event, most seeds show it. */
+static void test_a_missing_wait(void) {
+  int wrong = 0;
+  for (uint64_t seed = 1; seed <= SEEDS; ++seed) {
+    mgpuHostSchedule(seed);
+    void *a = mgpuStreamCreate(), *b = mgpuStreamCreate();
+    int x = 1, y = 2, z = 3;
+    copy(&y, &x, a);
+    copy(&z, &y, b);
+    mgpuStreamSynchronize(b);
+    wrong += z != 1;
+    mgpuStreamDestroy(a);
+    mgpuStreamDestroy(b);
+    mgpuHostSchedule(0);
+  }
+  CHECK(wrong > SEEDS / 2, "%d of %d", wrong, SEEDS);
+  CHECK_CLEAN();
+}
+
+/* More streams than the pool keeps, given back with work on them. */
+static void test_destroyed_streams(void) {
+  enum { MANY = 200 };
+  static int from[MANY], to[MANY];
+  void *streams[MANY];
+  mgpuHostSchedule(3);
+  for (int i = 0; i < MANY; ++i) {
+    from[i] = i + 1;
+    streams[i] = mgpuStreamCreate();
+    copy(&to[i], &from[i], streams[i]);
+  }
+  for (int i = 0; i < MANY; ++i)
+    mgpuStreamDestroy(streams[i]);
+  CHECK(to[0] == 0 && to[MANY - 1] == 0, "nothing has run");
+  mgpuHostSchedule(0);
+  for (int i = 0; i < MANY; ++i)
+    CHECK(to[i] == i + 1, "the work of stream %d is lost", i);
+  CHECK_CLEAN();
+}
+
+/* Fresh and freed memory have patterns, at the time when the stream comes there. */
+static void test_memory(void) {
+  mgpuHostSchedule(4);
+  int64_t before = mgpuCount(MGPU_COUNT_ALLOCATIONS), damaged = mgpuCount(MGPU_COUNT_LATE_WRITES);
+  void *a = mgpuStreamCreate(), *b = mgpuStreamCreate();
+  unsigned char *shared = mgpuMemAlloc(10, a, true), *memory = mgpuMemAlloc(10, a, false);
+  CHECK(shared[9] == 0xA7 && mgpuCount(MGPU_COUNT_QUEUED) == 1, "memory for the CPU is there at once");
+  mgpuMemset8(memory, 7, 10, b); /* does not wait for the allocation */
+  mgpuStreamSynchronize(b);
+  mgpuStreamSynchronize(a);
+  CHECK(memory[9] == 0xA7 || memory[9] == 7, "%d", memory[9]);
+  mgpuMemset8(memory, 7, 10, a);
+  mgpuMemFree(memory, a);
+  mgpuMemFree(shared, a);
+  CHECK(mgpuCount(MGPU_COUNT_ALLOCATIONS) == before, "freed, as far as the program can tell");
+  mgpuStreamSynchronize(a);
+  CHECK(memory[0] == 0xD5 && memory[9] == 0xD5, "%d", memory[0]);
+  mgpuMemset8(memory, 7, 3, b); /* too late */
+  mgpuStreamSynchronize(b);
+  CHECK(mgpuCount(MGPU_COUNT_LATE_WRITES) == damaged + 1, "a write to freed memory is noticed");
+  void *own = mgpuMemAlloc(8, NULL, false); /* no stream named: ready for all */
+  CHECK(*(unsigned char *)own == 0xA7, "%d", *(unsigned char *)own);
+  mgpuMemFree(own, NULL);
+  mgpuStreamDestroy(a);
+  mgpuStreamDestroy(b);
+  mgpuHostSchedule(0);
+  CHECK_CLEAN();
+}
+
+/* A kernel's failure comes with the wait. */
+static void test_failure(void) {
+  mgpuHostSchedule(6);
+  void *stream = mgpuStreamCreate();
+  mgpuKernelLaunch(&lost, 3, 1, 1, 64, 1, 1, 0, 0, 0, 0, stream, NULL, 0, 0);
+  CHECK_CLEAN();
+  mgpuStreamSynchronize(stream);
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "lost");
+  mgpuStreamSynchronize(stream);
+  mgpuStreamDestroy(stream);
+  mgpuHostSchedule(0);
+  CHECK_CLEAN();
+}
+
+/* The child of a fork has the queues too. */
+static void test_fork(void) {
+  mgpuHostSchedule(7);
+  void *stream = mgpuStreamCreate();
+  int x = 1, y = 2;
+  copy(&y, &x, stream);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    mgpuStreamSynchronize(stream);
+    _exit(y == 1 && mgpuGetLastError() == 0 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %#x", (unsigned)status);
+  CHECK(y == 2, "the parent's work still waits");
+  mgpuHostSchedule(0);
+  mgpuStreamDestroy(stream);
+}
+
+/* Chains over several streams in many threads, which run each other's work. */
+static void *chains(void *argument) {
+  enum { STREAMS = 3, STEPS = 40 };
+  unsigned mine = *(unsigned *)argument;
+  for (int round = 0; round < 30; ++round) {
+    void *streams[STREAMS], *event = mgpuEventCreate();
+    for (int i = 0; i < STREAMS; ++i)
+      streams[i] = mgpuStreamCreate();
+    int *values = mgpuMemAlloc((STEPS + 1) * sizeof *values, streams[0], false), *all = values, last = -1;
+    mgpuMemset32(values, mine, 1, streams[0]);
+    unsigned at = 0, random = mine * 97 + (unsigned)round;
+    for (int i = 0; i < STEPS; ++i) {
+      random = random * 1664525u + 1013904223u;
+      unsigned next = (random >> 16) % STREAMS;
+      mgpuEventRecord(event, streams[at]);
+      mgpuStreamWaitEvent(streams[next], event);
+      copy(all + i + 1, all + i, streams[next]);
+      at = next;
+    }
+    copy(&last, all + STEPS, streams[at]);
+    mgpuMemFree(values, streams[at]);
+    mgpuStreamSynchronize(streams[at]);
+    CHECK(last == (int)mine, "thread %u has %d", mine, last);
+    mgpuEventDestroy(event);
+    for (int i = 0; i < STREAMS; ++i)
+      mgpuStreamDestroy(streams[i]);
+  }
+  CHECK_CLEAN();
+  return NULL;
+}
+
+static void test_many_threads(void) {
+  enum { THREADS = 6 };
+  pthread_t threads[THREADS];
+  unsigned numbers[THREADS];
+  mgpuHostSchedule(8);
+  for (unsigned i = 0; i < THREADS; ++i) {
+    numbers[i] = i + 1;
+    pthread_create(&threads[i], NULL, chains, &numbers[i]);
+  }
+  for (int i = 0; i < THREADS; ++i)
+    pthread_join(threads[i], NULL);
+  mgpuHostSchedule(0);
+  CHECK(mgpuCount(MGPU_COUNT_QUEUED) == 0 && mgpuCount(MGPU_COUNT_ALLOCATIONS) == 0, "left behind");
+}
+
+/* Modules, streams and events are counted. */
+static void test_counters(void) {
+  int64_t streams = mgpuCount(MGPU_COUNT_STREAMS), events = mgpuCount(MGPU_COUNT_EVENTS);
+  void *stream = mgpuStreamCreate(), *event = mgpuEventCreate();
+  CHECK(mgpuCount(MGPU_COUNT_STREAMS) == streams + 1 && mgpuCount(MGPU_COUNT_EVENTS) == events + 1, "live");
+  int64_t pooled = mgpuCount(MGPU_COUNT_POOLED_STREAMS);
+  mgpuStreamDestroy(stream);
+  mgpuEventDestroy(event);
+  CHECK(mgpuCount(MGPU_COUNT_STREAMS) == streams && mgpuCount(MGPU_COUNT_EVENTS) == events, "given back");
+  CHECK(mgpuCount(MGPU_COUNT_POOLED_STREAMS) <= 64 && mgpuCount(MGPU_COUNT_POOLED_STREAMS) >= pooled, "pool");
+  CHECK(mgpuCount(MGPU_COUNT_POOLED_EVENTS) > 0 && mgpuCount(MGPU_COUNT_MODULES) == 1, "modules");
+  CHECK(mgpuCount(-1) == -1 && mgpuCount(100) == -1, "no such thing");
+  CHECK_CLEAN();
+}
+
+void test_schedule(const char *image_path) {
+  load(image_path);
+  test_late();
+  test_parameters();
+  test_events();
+  test_a_missing_wait();
+  test_destroyed_streams();
+  test_memory();
+  test_failure();
+  test_counters();
+  test_fork();
+  test_many_threads();
+}
+
+void test_schedule_environment(int code) {
+  void *stream = mgpuStreamCreate();
+  if (code != MGPU_SUCCESS) {
+    CHECK(stream == NULL, "no stream");
+    CHECK_ERROR(code, "OFFLOAD_HOST_SCHEDULE");
+    return;
+  }
+  int x = 1, y = 2;
+  copy(&y, &x, stream);
+  CHECK(y == 2, "put off");
+  mgpuStreamSynchronize(stream);
+  CHECK(y == 1, "done");
+  CHECK_CLEAN();
+}
