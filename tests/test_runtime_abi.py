@@ -32,9 +32,6 @@ _TYPES: dict[str, Any] = {
     "const int64_t *": POINTER(ctypes.c_int64),
     "mgpuGlobalSlot *": POINTER(abi.GlobalSlot),
     "mgpuKernelSlot *": POINTER(abi.KernelSlot),
-    "const void *": ctypes.c_void_p,
-    "const int64_t *": POINTER(ctypes.c_int64),
-    "mgpuGlobalSlot *": POINTER(abi.GlobalSlot),
     "mgpuScope *": POINTER(abi.Scope),
     "mgpuDeviceInfo *": POINTER(abi.RawDeviceInfo),
 }

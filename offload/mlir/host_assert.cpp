@@ -23,17 +23,22 @@ constexpr int64_t kGuardBytes = 512; // MGPU_GUARD_BYTES
 /// A constant string, one per text.
 Value textAddress(OpBuilder &b, Operation *anchor, StringRef text) {
   auto module = anchor->getParentOfType<ModuleOp>();
-  std::string name = "offload_text." + std::to_string(llvm::hash_value(text));
-  if (!module.lookupSymbol(name)) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(module.getBody());
-    std::string bytes = text.str();
-    bytes.push_back('\0');
-    auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
-    LLVM::GlobalOp::create(b, anchor->getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
-                           b.getStringAttr(bytes));
+  StringAttr bytes = b.getStringAttr(text + StringRef("\0", 1));
+  std::string name;
+  for (unsigned number = 0;; ++number) {
+    name = "offload_text." + std::to_string(number);
+    auto known = module.lookupSymbol<LLVM::GlobalOp>(name);
+    if (known && known.getValueOrNull() != bytes)
+      continue;
+    if (!known) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(module.getBody());
+      auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
+      LLVM::GlobalOp::create(b, anchor->getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                             bytes);
+    }
+    return LLVM::AddressOfOp::create(b, anchor->getLoc(), pointerType(b.getContext()), name);
   }
-  return LLVM::AddressOfOp::create(b, anchor->getLoc(), pointerType(b.getContext()), name);
 }
 
 std::string placeOf(Location loc) {
