@@ -114,7 +114,7 @@ def device_builds(
             if carried and not module.has_source(name):
                 if target in request.optional:
                     continue
-                there = ", ".join(f"{image.target_name}:{image.chip}" for image in carried)
+                there = ", ".join(image.spelling for image in carried)
                 raise error_at(
                     module.position_of(name),
                     f"'{name}' has no image for {target.name}:{target.image_chip(native())} and no source to compile; "

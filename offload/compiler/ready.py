@@ -33,6 +33,12 @@ class ReadyBuild:
         return self.vendor.name
 
     @property
+    def spelling(self) -> str:
+        """The target and every chip that the image has code for."""
+        chips = self.ready.chips if self.format == "fatbin" and self.ready.chips else (self.chip,)
+        return f"{self.target_name}:{'+'.join(chips)}"
+
+    @property
     def format(self) -> str:
         """What the bytes are."""
         return self.ready.format
@@ -148,8 +154,10 @@ def _recognize(data: bytes, what: str, vendors: Sequence[type[Target]], everyone
 
 
 def _build(item: Any, vendor: type[Target], chip: str, ready: ReadyImage) -> ReadyBuild:
-    jit_level = item.jit_level if ready.format == "isa" and item.jit_level >= 0 else None
-    return ReadyBuild(item.module, vendor, chip, ready, (), jit_level)
+    level = item.jit_level if ready.format == "isa" else None
+    if level is not None and level not in range(5):
+        raise CompileError(f"the property O of assembly is 0 to 4, not {level}")
+    return ReadyBuild(item.module, vendor, chip, ready, (), level)
 
 
 def _with_kernels(request: BuildRequest, module: Any, item: Any, builds: list[ReadyBuild]) -> list[ReadyBuild]:
@@ -162,11 +170,12 @@ def _with_kernels(request: BuildRequest, module: Any, item: Any, builds: list[Re
     for build in builds:
         held = build.ready.kernels
         if held is not None:
-            for kernel, position in launches:
-                if kernel not in held and kernel not in (item.kernels or ()):
+            wanted = [(kernel, item.position) for kernel in item.kernels or ()]  # a table must not promise more
+            for kernel, position in [*wanted, *launches]:
+                if kernel not in held:
                     message = (
-                        f"the ready image of '{item.module}' for {build.target_name} {build.chip} has no kernel "
-                        f"'{kernel}'; it has: {', '.join(held) or 'none'}"
+                        f"the compiled code of '{item.module}' for {build.spelling} has no kernel '{kernel}'; "
+                        f"it has: {', '.join(held) or 'none'}"
                     )
                     raise error_at(position, message, request.sources)
         kernels = item.kernels if item.kernels is not None else held

@@ -44,7 +44,7 @@ class ReadyObject:
     format: str
     data: bytes
     kernels: list[str] | None
-    jit_level: int
+    jit_level: int | None
 
 class MachineOptions:
     """What code is generated for."""

@@ -1,6 +1,7 @@
 //===- ready_images.cpp - Compiled code that a program carries ------------===//
 
 #include "ready_images.h"
+#include "names.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -76,7 +77,7 @@ static void takeObjects(gpu::BinaryOp binary, std::vector<ReadyObject> &found) {
     }
     if (DictionaryAttr properties = object.getProperties())
       if (auto level = properties.getAs<IntegerAttr>("O"))
-        ready.jitLevel = int(level.getInt());
+        ready.jitLevel = level.getInt();
     found.push_back(std::move(ready));
   }
 }
@@ -97,6 +98,7 @@ static void takeAttribute(gpu::GPUModuleOp device, StringRef name, std::vector<R
   ready.data = data.getValue().str();
   found.push_back(std::move(ready));
   device->removeDiscardableAttr(name);
+  device->setDiscardableAttr(kReady, UnitAttr::get(device.getContext()));
 }
 
 std::vector<ReadyObject> takeReadyObjects(IRModule &module, const std::vector<std::string> &annotations) {

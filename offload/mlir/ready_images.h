@@ -16,7 +16,7 @@ struct ReadyObject {
   std::string format;     // bin, isa, fatbin or offload; empty for attributes
   std::string data;       // unchanged
   std::optional<std::vector<std::string>> kernels; // of the object's kernel table
-  int jitLevel = -1;                               // the property O of assembly
+  std::optional<int64_t> jitLevel;                 // the property O of assembly
 };
 
 /// A launch of a kernel that is in a gpu.binary or gpu.module.
@@ -26,8 +26,8 @@ struct LaunchSite {
 };
 
 /// The ready objects of a program, in order, taken out of it where they are attributes (of the given names):
-/// no pass and no text of a later stage meets them. Of a gpu.binary with #gpu.select_object<…> the chosen
-/// object alone. Throws Failure at the operation.
+/// no text of a later stage has them, and the module is marked with kReady. Of a gpu.binary with
+/// #gpu.select_object<…> the chosen object alone. Throws Failure at the operation.
 std::vector<ReadyObject> takeReadyObjects(IRModule &module, const std::vector<std::string> &annotations);
 
 /// The launches of the kernels of a gpu.binary or gpu.module, in order.
