@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import functools
+import struct
+from pathlib import Path
 
+import pytest
 from compiling import emit
+
+import offload
+from offload import artifact
+from offload.artifact import Artifact
+from offload.errors import CompileError
 
 SOURCE = """
 module attributes {gpu.container_module} {
@@ -31,6 +39,14 @@ def image(target: str, stage: str = "object") -> bytes:
     """The kernel's code for a target, as a stage of the compiler gives it."""
     (item,) = emit(SOURCE, stage, [target])
     return item.data
+
+
+CUBIN = image("nvvm:sm_90")
+OLDER = image("nvvm:sm_80")
+PTX = image("nvvm:sm_90", "isa")
+FATBIN = image("nvvm:sm_90,format=fatbin", "fat")
+HSACO = image("rocdl:gfx942")
+BUNDLE = image("rocdl:gfx942,format=fatbin", "fat")
 
 
 def escaped(data: bytes) -> str:
@@ -77,3 +93,35 @@ def binary(*objects: str, handler: str = "", launch: str = LAUNCH) -> str:
         "module attributes {gpu.container_module} {\n"
         f"gpu.binary @m {handler} [{', '.join(objects)}] // here\n{host(launch)}"
     )
+
+
+def bundled(images: dict[str, bytes]) -> bytes:
+    """clang's offload bundle: a count, then offset, size, length of the id and the id for each; the host's is empty."""
+    entries = {"host-x86_64-unknown-linux-gnu-": b""}
+    entries |= {f"hipv4-amdgcn-amd-amdhsa--{chip}": data for chip, data in images.items()}
+    head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(entries))
+    position = len(head) + sum(24 + len(name) for name in entries)
+    body = b""
+    for name, data in entries.items():
+        head += struct.pack("<QQQ", position + len(body), len(data), len(name)) + name.encode()
+        body += data
+    return head + body
+
+
+def built(source: str, folder: Path, **options: object) -> Artifact:
+    """The program as a library on disk, read back."""
+    path = folder / "program.mlir"
+    path.write_text(source)
+    return artifact.read(offload.build(path, folder / "program.so", **options))  # type: ignore[arg-type]
+
+
+def held(found: Artifact) -> list[tuple[str, str, str, bytes]]:
+    return [(image.target, image.chip, image.format, image.data) for image in found.images]
+
+
+def refusal(source: str, **options: object) -> tuple[str, int]:
+    """The first diagnostic of a program that cannot be built, and its line."""
+    with pytest.raises(CompileError) as caught:
+        offload.compile(source, **options)  # type: ignore[arg-type]
+    first = caught.value.diagnostics[0]
+    return first.message, first.line

@@ -1,50 +1,38 @@
-"""Programs that carry compiled code: what becomes an image, with which bytes, and what is refused where."""
+"""Programs that carry compiled code: what becomes an image, with which bytes, for which targets and kernels."""
 
 from __future__ import annotations
 
 import re
-import struct
-import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from compiling import command, tool
-from offload.targets import nvvm_images, registry, rocdl_images
-from ready import BODY, LAUNCH, SOURCE, annotated, binary, escaped, image, nvvm_object, rocdl_object
+from offload.targets import registry
+from ready import (
+    BODY,
+    BUNDLE,
+    CUBIN,
+    FATBIN,
+    HSACO,
+    LAUNCH,
+    OLDER,
+    PTX,
+    SOURCE,
+    annotated,
+    binary,
+    built,
+    bundled,
+    escaped,
+    held,
+    image,
+    nvvm_object,
+    refusal,
+    rocdl_object,
+)
 
 import offload
 from offload import artifact
-from offload.artifact import Artifact
-from offload.compiler.native import native
-from offload.errors import CompileError
-
-CUBIN = image("nvvm:sm_90")
-OLDER = image("nvvm:sm_80")
-PTX = image("nvvm:sm_90", "isa")
-FATBIN = image("nvvm:sm_90,format=fatbin", "fat")
-HSACO = image("rocdl:gfx942")
-BUNDLE = image("rocdl:gfx942,format=fatbin", "fat")
-CHIP = re.compile(r"sm_\d+[af]?")
-
-
-def built(source: str, folder: Path, **options: object) -> Artifact:
-    """The program as a library on disk, read back."""
-    path = folder / "program.mlir"
-    path.write_text(source)
-    return artifact.read(offload.build(path, folder / "program.so", **options))  # type: ignore[arg-type]
-
-
-def held(found: Artifact) -> list[tuple[str, str, str, bytes]]:
-    return [(image.target, image.chip, image.format, image.data) for image in found.images]
-
-
-def refusal(source: str, **options: object) -> tuple[str, int]:
-    """The first diagnostic of a program that cannot be built, and its line."""
-    with pytest.raises(CompileError) as caught:
-        offload.compile(source, **options)  # type: ignore[arg-type]
-    first = caught.value.diagnostics[0]
-    return first.message, first.line
-
 
 # Which images, and their bytes.
 
@@ -173,118 +161,6 @@ def test_a_bundle_in_an_attribute_is_unpacked(tmp_path: Path) -> None:
     assert held(found) == [("rocdl", "gfx942", "bin", HSACO), ("rocdl", "gfx1100", "bin", other)]
 
 
-def bundled(images: dict[str, bytes]) -> bytes:
-    """clang's offload bundle: a count, then offset, size, length of the id and the id for each; the host's is empty."""
-    entries = {"host-x86_64-unknown-linux-gnu-": b""}
-    entries |= {f"hipv4-amdgcn-amd-amdhsa--{chip}": data for chip, data in images.items()}
-    head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(entries))
-    position = len(head) + sum(24 + len(name) for name in entries)
-    body = b""
-    for name, data in entries.items():
-        head += struct.pack("<QQQ", position + len(body), len(data), len(name)) + name.encode()
-        body += data
-    return head + body
-
-
-# Chips out of the bytes.
-
-
-@pytest.mark.parametrize(
-    "chip", ["sm_75", "sm_80", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_120", "sm_120a"]
-)
-def test_the_chip_of_a_cubin(chip: str) -> None:
-    found = nvvm_images.read(native(), image(f"nvvm:{chip}"))
-    assert found is not None
-    assert found.chips == (chip,)
-
-
-@pytest.mark.parametrize(
-    ("flags", "abi", "chip"),
-    # As ptxas of CUDA 12.8 writes them.
-    [
-        (0x00320532, 7, "sm_50"),
-        (0x004B054B, 7, "sm_75"),
-        (0x005A055A, 7, "sm_90"),
-        (0x005A0D5A, 7, "sm_90a"),
-        (0x06006402, 8, "sm_100"),
-        (0x0600640A, 8, "sm_100a"),
-    ],
-)
-def test_the_chip_of_a_cubin_of_cuda_12(flags: int, abi: int, chip: str) -> None:
-    data = bytearray(CUBIN)
-    data[8] = abi
-    data[48:52] = flags.to_bytes(4, "little")
-    found = nvvm_images.read(native(), bytes(data))
-    assert found is not None
-    assert found.chips == (chip,)
-
-
-def test_the_chips_of_a_fat_binary(tmp_path: Path) -> None:
-    tools = next(found.path for found in registry().get("nvvm").toolkit() if "ptxas" in found.what)
-    assert tools is not None
-    words = []
-    for chip in ("100f", "75", "90a"):
-        (tmp_path / chip).write_bytes(image(f"nvvm:sm_{chip}"))
-        words.append(f"--image3=kind=elf,sm={chip},file={tmp_path / chip}")
-    subprocess.run([tools.parent / "fatbinary", "-64", f"--create={tmp_path / 'all'}", *words], check=True)
-    data = (tmp_path / "all").read_bytes()
-    found = nvvm_images.read(native(), data)
-    assert found is not None
-    assert found.chips == ("sm_75", "sm_90a", "sm_100f")
-    # It is listed under the oldest, since a device takes any image for its chip or an older one to the driver; it
-    # serves for all that it holds.
-    source = annotated({"nvvm.cubin": data})
-    assert held(built(source, tmp_path, targets=["nvvm:sm_90a", "nvvm:sm_75"])) == [("nvvm", "sm_75", "fatbin", data)]
-    assert refusal(source, targets=["nvvm:sm_90"]) == (
-        "'m' has no image for nvvm:sm_90 and no source to compile; it carries: nvvm:sm_75+sm_90a+sm_100f", 2
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("chip", ["gfx900", "gfx906", "gfx90a", "gfx942", "gfx1030", "gfx1201", "gfx9-4-generic"])
-def test_the_chip_of_a_code_object(chip: str) -> None:
-    found = rocdl_images.read(native(), image(f"rocdl:{chip}"))
-    assert found is not None
-    assert found.chips == (chip,)
-
-
-@pytest.mark.parametrize(
-    ("features", "chip"),
-    [("+xnack", "gfx90a:xnack+"), ("-xnack", "gfx90a:xnack-"), ("+sramecc,-xnack", "gfx90a:sramecc+:xnack-")],
-)
-def test_a_code_object_may_need_settings_of_the_chip(features: str, chip: str, tmp_path: Path) -> None:
-    data = clang_code_object(tmp_path, chip)
-    found = rocdl_images.read(native(), data)
-    assert found is not None
-    assert found.chips == (chip,)
-    # The target attribute names the chip alone: the bytes say more, and the runtime looks at it.
-    source = binary(rocdl_object("gfx90a", data))
-    assert held(built(source, tmp_path)) == [("rocdl", chip, "bin", data)]
-    assert features.split(",")[-1][1:] in chip
-
-
-def clang_code_object(folder: Path, chip: str) -> bytes:
-    """The kernel as clang compiles it."""
-    source = folder / "k.c"
-    source.write_text(
-        "__attribute__((device_kernel)) void k(float *p, float *q, long o, long n, long s, float a) { *q = a; }\n"
-    )
-    words = ["--target=amdgcn-amd-amdhsa", f"-mcpu={chip}", "-nogpulib", "-mcode-object-version=5", "-fuse-ld=lld"]
-    tool("clang", *words, source, "-o", folder / "k.hsaco")
-    return (folder / "k.hsaco").read_bytes()
-
-
-def test_every_processor_of_llvm_is_known() -> None:
-    header = Path("/usr/lib/llvm-22/include/llvm/BinaryFormat/ELF.h").read_text()
-    listed = re.findall(r"EF_AMDGPU_MACH_AMDGCN_GFX(\w+)\s*= 0x([0-9a-f]+)", header)
-    assert len(listed) > 50
-    for name, number in listed:
-        data = bytearray(HSACO)
-        data[48] = int(number, 16)
-        found = rocdl_images.read(native(), bytes(data))
-        assert found is not None
-        assert found.chips == (f"gfx{name.lower().replace('_', '-')}",)
-
-
 # Targets that are asked for.
 
 
@@ -409,113 +285,6 @@ llvm.func @f(%p: !llvm.ptr, %a: f32) attributes {{llvm.emit_c_interface}} {{
     ]
 
 
-# What is broken.
-
-
-@pytest.mark.parametrize(
-    ("attributes", "message"),
-    [
-        ({"nvvm.cubin": b"CUBIN"}, "the attribute 'nvvm.cubin' holds no code for nvvm; it begins with the bytes 43"),
-        ({"nvvm.cubin": b""}, "the attribute 'nvvm.cubin' is empty"),
-        ({"nvvm.cubin": HSACO}, "the attribute 'nvvm.cubin' holds no code for nvvm but for rocdl; it begins with"),
-        ({"nvvm.cubin": CUBIN[:-1]}, "the attribute 'nvvm.cubin' holds a damaged cubin: "),
-        ({"nvvm.cubin": CUBIN[:200]}, "the attribute 'nvvm.cubin' holds a damaged cubin: "),
-        ({"nvvm.cubin": FATBIN[:-1]}, "the attribute 'nvvm.cubin' holds a fat binary that should have "),
-        ({"nvvm.cubin": FATBIN[:9]}, "the attribute 'nvvm.cubin' holds a fat binary that ends inside its header"),
-        ({"nvvm.cubin": b".version 8.0\n"}, "the attribute 'nvvm.cubin' holds PTX without a .target line"),
-        (
-            {"nvvm.cubin": CUBIN[:16] + b"\1" + CUBIN[17:]},
-            "the attribute 'nvvm.cubin' holds a cubin that is not linked",
-        ),
-        ({"rocdl.hsaco": CUBIN}, "the attribute 'rocdl.hsaco' holds no code for rocdl but for nvvm; it begins with"),
-        ({"rocdl.hsaco": HSACO[:-1]}, "the attribute 'rocdl.hsaco' holds a damaged code object: "),
-        ({"rocdl.hsaco": HSACO[:16] + b"\1" + HSACO[17:]}, "the attribute 'rocdl.hsaco' holds a code object that is n"),
-        ({"rocdl.hsaco": HSACO[:48] + b"\1" + HSACO[49:]}, "the attribute 'rocdl.hsaco' holds a code object for an u"),
-        ({"rocdl.hsaco": BUNDLE[:-1]}, "the attribute 'rocdl.hsaco' holds a damaged offload bundle"),
-        ({"rocdl.hsaco": BUNDLE[:30]}, "the attribute 'rocdl.hsaco' holds a damaged offload bundle"),
-        ({"rocdl.hsaco": b"CCOB\2\0"}, "the attribute 'rocdl.hsaco' holds a compressed offload bundle: unpack it"),
-    ],
-    ids=lambda value: None if isinstance(value, dict) else value.replace("the attribute ", "")[:50],
-)
-def test_broken_bytes_are_errors_at_the_module(attributes: dict[str, bytes], message: str) -> None:
-    found, line = refusal(annotated(attributes))
-    assert found.startswith(message)
-    assert line == 2
-
-
-def test_no_cut_of_an_image_is_taken() -> None:
-    for data, read in ((CUBIN, nvvm_images.read), (HSACO, rocdl_images.read), (BUNDLE, rocdl_images.read)):
-        for size in [*range(0, len(data), 97), len(data) - 1]:
-            try:
-                assert read(native(), data[:size]) is None
-            except CompileError:
-                continue
-
-
-SPIRV = '#gpu.object<#spirv.target_env<#spirv.vce<v1.0, [Shader], []>, #spirv.resource_limits<>>, bin = "abc">'
-
-
-@pytest.mark.parametrize(
-    ("objects", "handler", "message"),
-    [
-        ([nvvm_object("sm_80", CUBIN)], "", '#nvvm.target<chip = "sm_80"> holds code for sm_90, not for sm_80'),
-        ([rocdl_object("gfx90a", HSACO)], "", '#rocdl.target<chip = "gfx90a"> holds code for gfx942, not for gfx90a'),
-        ([rocdl_object("gfx90a", CUBIN)], "", '#rocdl.target<chip = "gfx90a"> holds no code for rocdl but for nvvm'),
-        ([rocdl_object("gfx90a", BUNDLE)], "", "holds code for gfx942, not for gfx90a: correct the chip"),
-        ([nvvm_object("sm_90", b"x", "")], "", "holds no code for nvvm; it begins with the bytes 78"),
-        (
-            [nvvm_object("sm_90", b"abc", "offload = ")],
-            "",
-            "should be LLVM bitcode (offload = …), and its bytes are not",
-        ),
-        (
-            [nvvm_object("sm_90", PTX, "assembly = ", "properties = {O = 9 : i32}, ")],
-            "",
-            "O of assembly is 0 to 4, not 9",
-        ),
-        ([SPIRV], "", "would run nowhere: there are the targets host, nvvm, rocdl; take it out, or choose another"),
-        ([nvvm_object("sm_90", CUBIN), SPIRV], "", "#spirv.resource_limits<>> would run nowhere"),
-        (['#gpu.object<#xevm.target, bin = "abc">'], "", "the object for #xevm.target would run nowhere"),
-        ([nvvm_object("sm_90", CUBIN)], "<#gpu.select_object<1>>", "chooses object 1, but there are 1, counted from 0"),
-        ([nvvm_object("sm_90", CUBIN)], "<#gpu.select_object<#nvvm.target>>", "but no object is for that target"),
-        (
-            [nvvm_object("sm_90", CUBIN, more='kernels = <[#gpu.kernel_metadata<"z", () -> ()>]>, ')],
-            "",
-            "the compiled code of 'm' for nvvm:sm_90 has no kernel 'z'; it has: k",
-        ),
-    ],
-)
-def test_wrong_objects_are_errors_at_the_binary(objects: list[str], handler: str, message: str) -> None:
-    found, line = refusal(binary(*objects, handler=handler))
-    assert message in found
-    assert line == 2
-
-
-def test_an_object_that_is_not_chosen_does_not_matter(tmp_path: Path) -> None:
-    source = binary(SPIRV, nvvm_object("sm_90", CUBIN), handler="<#gpu.select_object<1>>")
-    assert held(built(source, tmp_path)) == [("nvvm", "sm_90", "bin", CUBIN)]
-
-
-def test_a_launch_of_a_kernel_that_is_not_there() -> None:
-    source = binary(nvvm_object("sm_90", CUBIN), launch=LAUNCH.replace("@k", "@other"))
-    message, line = refusal(source)
-    assert message == "the compiled code of 'm' for nvvm:sm_90 has no kernel 'other'; it has: k"
-    assert source.splitlines()[line - 1].endswith("// launch")
-
-
-def test_other_values_of_the_attributes(tmp_path: Path) -> None:
-    source = annotated({"nvvm.cubin": b""}).replace('nvvm.cubin = ""', "nvvm.cubin = 3")
-    assert refusal(source) == ("the attribute 'nvvm.cubin' should hold compiled code, as a string", 2)
-    with pytest.raises(CompileError, match=r"no gpu\.module has the attribute 'my.cod', which was said to hold"):
-        offload.compile(annotated({"my.code": CUBIN}, BODY), gpu_binary_annotation=["my.cod"])
-
-
-def test_an_error_shows_no_more_than_a_piece_of_a_binary() -> None:
-    with pytest.raises(CompileError) as caught:
-        offload.compile(binary(nvvm_object("sm_80", CUBIN)))
-    assert len(str(caught.value)) < 600
-
-
 # The command line.
 
 
@@ -547,3 +316,11 @@ def test_stages_show_the_images(tmp_path: Path) -> None:
     assert "offload_kernel.m.k" in text
     assert "ELF" not in text
     assert escaped(CUBIN)[:40] in command("build", path, "--emit", "input", "-q", cwd=tmp_path).stdout
+
+
+def test_a_machine_without_that_device_says_so(tmp_path: Path) -> None:
+    """The library has no image for the CPU, which is not used in the GPU's place."""
+    library = offload.compile(binary(nvvm_object("sm_90", CUBIN)))
+    library.use("host")
+    with pytest.raises(offload.DeviceError, match=r'No image of gpu\.module "m" fits host:0\. Images: nvvm sm_90 bin'):
+        library.f(np.zeros(4, np.float32), 1.0)

@@ -111,7 +111,7 @@ def _of_object(item: Any, vendors: Sequence[type[Target]]) -> list[ReadyBuild]:
             raise CompileError(f"{what} should be LLVM bitcode (offload = …), and its bytes are not")
         ready = ReadyImage(Image(item.data), "offload")
     else:
-        ready = _recognize(item.data, what, [vendor], vendors)
+        _, ready = _recognize(item.data, what, [vendor], vendors)
     chip, ready = _agree(what, chip, ready)
     return [_build(item, vendor, chip, ready)]
 
@@ -131,13 +131,17 @@ def _agree(what: str, chip: str, ready: ReadyImage) -> tuple[str, ReadyImage]:
 def _of_annotation(item: Any, vendors: Sequence[type[Target]]) -> list[ReadyBuild]:
     what = f"the attribute '{item.annotation}'"
     own = [vendor for vendor in vendors if item.annotation in vendor.annotations]
-    ready = _recognize(item.data, what, own or vendors, vendors)
-    vendor = next(vendor for vendor in own or vendors if vendor.ready_image(native(), item.data) is not None)
-    return [_build(item, vendor, part.chips[0], part) for part in ready.parts or (ready,)]
+    vendor, ready = _recognize(item.data, what, own or vendors, vendors)
+    parts = ready.parts or (ready,)
+    if not all(part.chips for part in parts):
+        raise CompileError(f"{what} holds code for {vendor.name} that does not say for which chip")
+    return [_build(item, vendor, part.chips[0], part) for part in parts]
 
 
-def _recognize(data: bytes, what: str, vendors: Sequence[type[Target]], everyone: Sequence[type[Target]]) -> ReadyImage:
-    """What the bytes are to one of the vendors. Raises CompileError, naming whose code they are instead."""
+def _recognize(
+    data: bytes, what: str, vendors: Sequence[type[Target]], everyone: Sequence[type[Target]]
+) -> tuple[type[Target], ReadyImage]:
+    """Whose of the vendors the bytes are, and what. Raises CompileError that names whose code they are instead."""
     if not data:
         raise CompileError(f"{what} is empty")
     for vendor in vendors:
@@ -146,11 +150,18 @@ def _recognize(data: bytes, what: str, vendors: Sequence[type[Target]], everyone
         except CompileError as error:
             raise CompileError(f"{what} holds {error}") from error
         if ready is not None:
-            return ready
+            return vendor, ready
     wanted = ", ".join(vendor.name for vendor in vendors)
-    others = [vendor.name for vendor in everyone if vendor not in vendors and vendor.ready_image(native(), data)]
-    instead = f" but for {others[0]}" if others else ""
+    owner = next((vendor.name for vendor in everyone if _is_of(vendor, data)), None)
+    instead = f" but for {owner}" if owner else ""
     raise CompileError(f"{what} holds no code for {wanted}{instead}; it begins with the bytes {data[:8].hex(' ')}")
+
+
+def _is_of(vendor: type[Target], data: bytes) -> bool:
+    try:
+        return vendor.ready_image(native(), data) is not None
+    except CompileError:
+        return True  # damaged, but the vendor's
 
 
 def _build(item: Any, vendor: type[Target], chip: str, ready: ReadyImage) -> ReadyBuild:

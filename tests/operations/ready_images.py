@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from ready import BODY, annotated, binary, image, nvvm_object, rocdl_object
+from ready import BODY, CUBIN, HSACO, PTX, annotated, binary, image, nvvm_object, rocdl_object
 
 from offload.runtime import Library
 from operations import Case
-
-_CUBIN, _HSACO = image("nvvm:sm_90"), image("rocdl:gfx942")
-_PTX = image("nvvm:sm_90", "isa")
 
 _NONE = {name: f"'m' has no image for {name}" for name in ("nvvm", "rocdl", "host")}
 """What a target is told for which there is neither an image nor source."""
@@ -29,7 +26,7 @@ def _stores(library: Library) -> None:
     np.testing.assert_array_equal(x, [2.5, 2.5, 2.5, 2.5, 0, 0])
 
 
-_BOTH = [nvvm_object("sm_90", _CUBIN), rocdl_object("gfx942", _HSACO)]
+_BOTH = [nvvm_object("sm_90", CUBIN), rocdl_object("gfx942", HSACO)]
 _SPIRV = '#gpu.object<#spirv.target_env<#spirv.vce<v1.0, [Shader], []>, #spirv.resource_limits<>>, bin = "abc">'
 
 CASES = [
@@ -38,7 +35,7 @@ CASES = [
         "gpu.binary",
         "assembly",
         binary(
-            nvvm_object("sm_90", _PTX, "assembly = ", "properties = {O = 2 : i32}, "),
+            nvvm_object("sm_90", PTX, "assembly = ", "properties = {O = 2 : i32}, "),
             rocdl_object("gfx942", image("rocdl:gfx942", "isa"), "assembly = "),
         ),
         refused=_without("host"),
@@ -73,21 +70,21 @@ CASES = [
     Case(
         "gpu.binary",
         "damaged object",
-        binary(nvvm_object("sm_90", _CUBIN[:-1])),
+        binary(nvvm_object("sm_90", CUBIN[:-1])),
         refused=_everywhere("holds a damaged cubin"),
     ),
-    Case("gpu.module", "nvvm.cubin, with source", annotated({"nvvm.cubin": _CUBIN}, BODY), _stores),
-    Case("gpu.module", "rocdl.hsaco, with source", annotated({"rocdl.hsaco": _HSACO}, BODY), _stores),
+    Case("gpu.module", "nvvm.cubin, with source", annotated({"nvvm.cubin": CUBIN}, BODY), _stores),
+    Case("gpu.module", "rocdl.hsaco, with source", annotated({"rocdl.hsaco": HSACO}, BODY), _stores),
     Case(
         "gpu.module",
         "nvvm.cubin and rocdl.hsaco, without source",
-        annotated({"nvvm.cubin": _CUBIN, "rocdl.hsaco": _HSACO}),
+        annotated({"nvvm.cubin": CUBIN, "rocdl.hsaco": HSACO}),
         refused=_without("host"),
     ),
     Case(
         "gpu.module",
         "attribute named by gpu_binary_annotation, with source",
-        annotated({"my.code": _HSACO}, BODY),
+        annotated({"my.code": HSACO}, BODY),
         _stores,
         options={"gpu_binary_annotation": "my.code"},
     ),
