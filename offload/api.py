@@ -26,18 +26,29 @@ def build(
     link: Iterable[PathLike] = (),
     objects: Iterable[PathLike] = (),
     runtime: str = "static",
+    gpu_binary_annotation: str | Iterable[str] = (),
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Builds MLIR files (text or bytecode) into one shared library and returns its path.
 
     ``targets`` are spellings such as ``"nvvm:sm_90"`` (default: OFFLOAD_TARGETS, else the CPU); ``opt`` is the level
-    of the host code; ``link`` are bitcode files for the device, ``objects`` object files for the host. The output is
-    replaced at once or, on failure, left as it was. Raises CompileError, ToolkitError, LinkError, OffloadError.
+    of the host code; ``link`` are bitcode files for the device, ``objects`` object files for the host. Compiled
+    code that a program carries (gpu.binary, nvvm.cubin, rocdl.hsaco) is taken as it is; ``gpu_binary_annotation`` names
+    further attributes of gpu.modules that hold such. The output is replaced at once or, on failure, left as it was.
+    Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically
 
     target_path = Path(output)
-    request = make_request(_sources(sources), targets, opt=opt, link=link, objects=objects, runtime=runtime)
+    request = make_request(
+        _sources(sources),
+        targets,
+        opt=opt,
+        link=link,
+        objects=objects,
+        runtime=runtime,
+        gpu_binary_annotation=gpu_binary_annotation,
+    )
     check_output(target_path, request.sources)
     from offload.compiler.driver import Program
 
@@ -54,6 +65,7 @@ def compile(
     opt: int = 3,
     link: Iterable[PathLike] = (),
     objects: Iterable[PathLike] = (),
+    gpu_binary_annotation: str | Iterable[str] = (),
     name: str | None = None,
 ) -> Library:
     """Builds a program, or finds it in the cache, and loads it.
@@ -64,7 +76,14 @@ def compile(
     """
     from offload.compiler.cache import cached_build
 
-    request = make_request([_source(source, name)], targets, opt=opt, link=link, objects=objects)
+    request = make_request(
+        [_source(source, name)],
+        targets,
+        opt=opt,
+        link=link,
+        objects=objects,
+        gpu_binary_annotation=gpu_binary_annotation,
+    )
     return load(cached_build(request))
 
 
@@ -93,10 +112,11 @@ def make_request(
     objects: Iterable[PathLike] = (),
     runtime: str = "static",
     verify_each: bool = False,
+    gpu_binary_annotation: str | Iterable[str] = (),
 ) -> BuildRequest:
     """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default."""
     from offload.compiler.request import BuildRequest
-    from offload.config import target_specs
+    from offload.config import environment, target_specs
     from offload.targets import Target, parse_targets
 
     if isinstance(targets, str):
@@ -107,7 +127,12 @@ def make_request(
             raise TargetError(f"a target is a spelling ('offload targets' lists them) or a Target, not {target!r}")
     ready = [target for target in given if isinstance(target, Target)]
     specs = [target for target in given if isinstance(target, str)]
-    parsed = parse_targets(specs) if ready else parse_targets(target_specs(specs))
+    by_default = not given and environment("OFFLOAD_TARGETS") is None
+    specs = specs if ready else target_specs(specs)
+    parsed = parse_targets(specs)
+    named = [] if by_default else parse_targets(spec for spec in specs if spec.strip() != "native")
+    if isinstance(gpu_binary_annotation, str):
+        gpu_binary_annotation = [gpu_binary_annotation]
     return BuildRequest(
         sources=tuple(sources),
         targets=(*ready, *parsed),
@@ -116,6 +141,8 @@ def make_request(
         objects=tuple(Path(path) for path in objects),
         runtime=runtime,
         verify_each=verify_each,
+        optional=tuple(target for target in parsed if target not in named),
+        gpu_binary_annotation=tuple(gpu_binary_annotation),
     )
 
 

@@ -93,6 +93,13 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime", choices=("static", "shared"), default="static", help="mgpu runtime: inside, or libmgpu.so"
     )
+    parser.add_argument(
+        "--gpu-binary-annotation",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="attribute of gpu.modules that holds compiled code, besides nvvm.cubin and rocdl.hsaco (repeatable)",
+    )
     parser.add_argument("--verify-each", action="store_true", help="verify the IR after every pass")
 
 

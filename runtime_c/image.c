@@ -71,6 +71,8 @@ static void take_string(struct mgpu_image *image, const char *key, const char *v
     image->format = value;
   else if (strcmp(key, "kernels") == 0)
     image->kernels = value;
+  else if (strcmp(key, "jit") == 0)
+    image->jit = value;
 }
 
 int mgpu_image_next(struct mgpu_image_reader *reader, struct mgpu_image *image, const char **problem) {
@@ -99,7 +101,7 @@ int mgpu_image_next(struct mgpu_image_reader *reader, struct mgpu_image *image, 
   if (count > size / STRING_ENTRY_BYTES || !inside(strings, count * STRING_ENTRY_BYTES, size))
     return damaged(reader, problem, "an entry's string table is outside of it");
 
-  *image = (struct mgpu_image){entry + data, (size_t)data_size, "", "", "", "", "", ""};
+  *image = (struct mgpu_image){entry + data, (size_t)data_size, "", "", "", "", "", "", ""};
   for (uint64_t i = 0; i < count; ++i) {
     const unsigned char *pair = entry + strings + i * STRING_ENTRY_BYTES;
     const char *key = string_at(entry, size, read64(pair));

@@ -6,6 +6,7 @@
  *   triple   the LLVM triple        arch    the chip: sm_90, gfx942, x86-64-v3
  *   target   nvvm, rocdl, host      format  offload, isa, bin, fatbin
  *   module   the gpu.module's name  kernels its kernels, comma-separated
+ *   jit      0 to 4: the level at which a driver compiles text; absent: the driver's own
  *
  * Pure functions over the caller's memory: no allocation, no locks, safe in any thread. */
 #ifndef MGPU_INTERNAL_IMAGE_H
@@ -24,6 +25,7 @@ struct mgpu_image {
   const char *module;
   const char *format;
   const char *kernels;
+  const char *jit;
 };
 
 struct mgpu_image_reader {

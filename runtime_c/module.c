@@ -76,7 +76,10 @@ static void *load(struct mgpu_module *module, int backend, int device) {
   if (*loaded || pick(module, backend, device, &image))
     return *loaded;
   void *driver = NULL;
-  if (mgpu_backends[backend]->module_load(device, image.data, image.size, module->jit_level, &driver) == 0) {
+  int level = module->jit_level;
+  if (image.jit && *image.jit >= '0' && *image.jit <= '4') /* NULL: raw bytes */
+    level = *image.jit - '0';
+  if (mgpu_backends[backend]->module_load(device, image.data, image.size, level, &driver) == 0) {
     *loaded = driver;
     ++loaded_now;
   }

@@ -1,6 +1,6 @@
 """Targets: what a GPU module can be compiled for. Installed as ``offload.targets``; loads no LLVM and no driver."""
 
-from offload.targets.base import Device, Image, Stage, Target
+from offload.targets.base import Device, Image, ReadyImage, Stage, Target
 from offload.targets.registry import Registry, parse_target, parse_targets, registry
 from offload.targets.tools import Found, Tool, run_tool
 
@@ -8,6 +8,7 @@ __all__ = [
     "Device",
     "Found",
     "Image",
+    "ReadyImage",
     "Registry",
     "Stage",
     "Target",

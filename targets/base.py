@@ -43,6 +43,22 @@ class Image:
 
 
 @dataclass(frozen=True)
+class ReadyImage:
+    """Compiled code that a program carries, as its own bytes describe it.
+
+    ``format`` is one of :data:`FORMATS`. ``chips`` are those it is for, the oldest first; empty where the bytes do
+    not tell. ``kernels`` are all that it holds, None where the bytes do not tell. ``parts`` are the images of single
+    chips inside of a bundle.
+    """
+
+    image: Image
+    format: str
+    chips: tuple[str, ...] = ()
+    kernels: tuple[str, ...] | None = None
+    parts: tuple[ReadyImage, ...] = ()
+
+
+@dataclass(frozen=True)
 class Work:
     """What a stage works with, besides its input: the compiler, a scratch folder, the module's name and kernels.
 
@@ -86,6 +102,8 @@ class Target:
     kernel_mark: ClassVar[str] = ""
     """The attribute that makes a lowered function a kernel of the vendor's."""
     suffixes: ClassVar[Mapping[str, str]] = {}
+    annotations: ClassVar[tuple[str, ...]] = ()
+    """Attributes of a gpu.module that hold compiled code of the vendor's."""
 
     def __post_init__(self) -> None:
         if not self.chip:
@@ -130,6 +148,21 @@ class Target:
     def devices(cls) -> list[Device]:
         """The devices in this machine. Never raises: no driver means none."""
         return []
+
+    # Compiled code that a program carries.
+
+    @classmethod
+    def chip_of(cls, attribute: str) -> str | None:
+        """The chip that an MLIR target attribute, given as text, names; None where it is not the vendor's."""
+        return None
+
+    @classmethod
+    def ready_image(cls, native: Native, data: bytes) -> ReadyImage | None:
+        """What compiled code is by its bytes; None where it is not the vendor's.
+
+        Raises CompileError for code of the vendor's that is damaged.
+        """
+        return None
 
     # How a gpu.module becomes an image.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from offload.mlir._native import LLVMModule, MachineOptions, Module
+    from offload.mlir._native import ElfFile, LLVMModule, MachineOptions, Module
 
 
 class Native(Protocol):
@@ -17,6 +17,9 @@ class Native(Protocol):
 
     @property
     def LLVMModule(self) -> type[LLVMModule]: ...
+
+    @property
+    def Failure(self) -> type[Exception]: ...
 
     @property
     def MachineOptions(self) -> type[MachineOptions]: ...
@@ -30,8 +33,11 @@ class Native(Protocol):
     def link_elf(self, arguments: list[str]) -> None:
         """Runs lld; raises Failure with its messages."""
 
+    def read_elf(self, data: bytes) -> ElfFile:
+        """An ELF file; raises Failure for bytes that are none or are damaged."""
+
     def amdgpu_resources(self, elf: bytes) -> list[tuple[str, list[tuple[str, int]]]]:
         """Kernel resources from the metadata of an AMDGPU code object."""
 
 
-__all__ = ["LLVMModule", "MachineOptions", "Module", "Native"]
+__all__ = ["ElfFile", "LLVMModule", "MachineOptions", "Module", "Native"]

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from offload.targets.base import Device, Image, Target, Work
+from offload.targets import nvvm_images
+from offload.targets.base import Device, Image, ReadyImage, Target, Work
 from offload.targets.tools import (
     Found,
     SearchStep,
@@ -57,6 +58,7 @@ class NvvmTarget(Target):
         "offload": "bc",
         "fatbin": "fatbin",
     }
+    annotations: ClassVar[tuple[str, ...]] = ("nvvm.cubin",)
 
     @classmethod
     def default_chip(cls) -> str:
@@ -85,6 +87,14 @@ class NvvmTarget(Target):
     @classmethod
     def devices(cls) -> list[Device]:
         return _driver_devices()
+
+    @classmethod
+    def chip_of(cls, attribute: str) -> str | None:
+        return nvvm_images.chip_of(attribute)
+
+    @classmethod
+    def ready_image(cls, native: Native, data: bytes) -> ReadyImage | None:
+        return nvvm_images.read(native, data)
 
     def triple(self) -> str:
         return "nvptx64-nvidia-cuda"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from offload.targets.base import Device, Image, Target, Work
+from offload.targets import rocdl_images
+from offload.targets.base import Device, Image, ReadyImage, Target, Work
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, search
 
 from offload.errors import CompileError, TargetError
@@ -48,6 +49,7 @@ class RocdlTarget(Target):
     backend: ClassVar[str] = "hip"
     kernel_mark: ClassVar[str] = "rocdl.kernel"
     suffixes: ClassVar[Mapping[str, str]] = {"bin": "hsaco", "isa": "s", "offload": "bc", "fatbin": "fatbin"}
+    annotations: ClassVar[tuple[str, ...]] = ("rocdl.hsaco",)
 
     @classmethod
     def default_chip(cls) -> str:
@@ -80,6 +82,14 @@ class RocdlTarget(Target):
     @classmethod
     def devices(cls) -> list[Device]:
         return _kernel_driver_devices()
+
+    @classmethod
+    def chip_of(cls, attribute: str) -> str | None:
+        return rocdl_images.chip_of(attribute)
+
+    @classmethod
+    def ready_image(cls, native: Native, data: bytes) -> ReadyImage | None:
+        return rocdl_images.read(native, data)
 
     def triple(self) -> str:
         return "amdgcn-amd-amdhsa"

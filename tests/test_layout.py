@@ -91,7 +91,7 @@ VENDOR_WORDS = re.compile(
     r"cuda|\bhip|\bcubin|nvvm|nvidia|nvptx|ptxas|libdevice|rocdl|rocm|\bamd|hsaco|\bsm_\d|gfx\d", re.IGNORECASE
 )
 VENDOR_FILES = {
-    "targets/nvvm.py", "targets/rocdl.py",  # their own modules
+    "targets/nvvm.py", "targets/nvvm_images.py", "targets/rocdl.py", "targets/rocdl_images.py",  # their own modules
     "targets/native.py",  # the extension's reader of AMD's notes, as a type
     "offload/config.py",  # CUDA_HOME, ROCM_PATH
     "offload/artifact/elf.py",  # names of ELF machines

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compiling import EXAMPLES, HERE, ROOT
+from compiling import EXAMPLES, HERE, ROOT, python
+from ready import annotated, binary, image, nvvm_object, rocdl_object
 
 import offload
 
@@ -77,3 +78,68 @@ def test_no_silent_fall_to_the_cpu(drivers: Path, tmp_path: Path) -> None:
     assert "sm_100" in seen["failed"]
     assert "sm_90" in seen["failed"]
     assert not [line for line in seen["log"] if line.startswith("launch")]
+
+
+READY = """
+import ctypes, json, sys, numpy, offload
+library = offload.load(sys.argv[1])
+x = library.device.array(numpy.arange(6, dtype=numpy.float32))
+driver = ctypes.CDLL(sys.argv[2])
+driver.standin_log.restype = ctypes.c_char_p
+driver.standin_clear()
+library.f(x, 2.5)
+library.kernels.k[(2, 3), (4, 1, 1)](x, 2.5)
+print(json.dumps({"x": x.pointer, "backend": library.backend, "log": driver.standin_log().decode().splitlines()}))
+"""
+
+
+def run_ready(drivers: Path, source: str, data: bytes, driver: str, folder: Path) -> tuple[dict[str, Any], bytes]:
+    """Launches the kernel of compiled code twice; what the driver was told, and the bytes that it got."""
+    path = folder / "ready.mlir"
+    path.write_text(source)
+    artifact = offload.build(path, folder / "ready.so")
+    image = folder / "image"
+    environment = {
+        "LD_LIBRARY_PATH": str(drivers),
+        "STANDIN_IMAGE_FILE": str(image),
+        "STANDIN_IMAGE_BYTES": str(len(data)),
+        "STANDIN_PARAMETERS": "8 8 8 8 8 4",
+    }
+    seen = json.loads(python(READY, artifact, driver, cwd=folder, environment=environment))
+    return seen, image.read_bytes()
+
+
+@pytest.mark.parametrize("form", ["gpu.binary", "attribute"])
+@pytest.mark.parametrize("backend", ["cuda", "hip"])
+def test_compiled_code_of_the_program_reaches_the_driver(
+    drivers: Path, backend: str, form: str, tmp_path: Path
+) -> None:
+    if backend == "cuda":
+        driver, data, name = "libcuda.so.1", image("nvvm:sm_90"), "nvvm.cubin"
+        objects = nvvm_object("sm_80", image("nvvm:sm_80")), nvvm_object("sm_90", data)
+    else:
+        driver, data, name = "libamdhip64.so.6", image("rocdl:gfx942"), "rocdl.hsaco"
+        objects = rocdl_object("gfx90a", image("rocdl:gfx90a")), rocdl_object("gfx942", data)
+    source = binary(*objects) if form == "gpu.binary" else annotated({name: data})
+    seen, loaded = run_ready(drivers, source, data, driver, tmp_path)
+    assert seen["backend"] == backend
+    assert loaded == data  # once, though there are two launches
+    launches = [line.split(" stream ")[0] for line in seen["log"] if line.startswith("launch")]
+    cluster = " cluster 0" if backend == "cuda" else ""
+    assert launches == [
+        f"launch k grid 1 1 1 block 4 1 1{cluster} smem 0",
+        f"launch k grid 2 3 1 block 4 1 1{cluster} smem 0",
+    ]
+    # The memref of six elements, expanded, and 2.5 as its bits.
+    values = [f"{seen['x']:x}", f"{seen['x']:x}", "0", "6", "1", "40200000"]
+    told = [line for line in seen["log"] if line.startswith("parameter")]
+    assert told == [f"parameter {index} {value}" for index, value in enumerate(values)] * 2
+
+
+@pytest.mark.parametrize(("properties", "level"), [("", 4), ("properties = {O = 2 : i32}, ", 2)])
+def test_assembly_is_compiled_at_its_level(drivers: Path, properties: str, level: int, tmp_path: Path) -> None:
+    data = image("nvvm:sm_90", "isa")
+    source = binary(nvvm_object("sm_90", data, "assembly = ", properties))
+    seen, loaded = run_ready(drivers, source, data, "libcuda.so.1", tmp_path)
+    assert loaded == data
+    assert [line for line in seen["log"] if line.startswith("level")] == [f"level {level}"]

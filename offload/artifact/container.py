@@ -23,6 +23,7 @@ _HEADER = struct.Struct("<4sIQQQ")  # magic, version, size, offset of the entry,
 _ENTRY = struct.Struct("<HHIQQQQ")  # image kind, offload kind, flags, strings: offset, count, image: offset, size
 _PAIR = struct.Struct("<QQ")  # offset of the key, of the value
 _KEYS = ("triple", "arch", "target", "module", "format", "kernels")
+_JIT_LEVEL = "jit"  # not every image has it
 
 _SUFFIXES = {
     ("nvvm", "bin"): ".cubin",
@@ -48,7 +49,8 @@ class Image:
 
     ``target`` is a name of the target registry, ``chip`` e.g. "sm_90", ``format`` one of "offload", "isa",
     "bin" and "fatbin", ``kernels`` the symbols of the module's kernels, ``data`` the bytes that a driver
-    loads."""
+    loads. ``jit_level`` is the optimization level (0 to 4) for text that a driver compiles; None is the
+    driver's own."""
 
     module: str
     target: str
@@ -57,6 +59,7 @@ class Image:
     format: str
     kernels: tuple[str, ...]
     data: bytes
+    jit_level: int | None = None
 
     @property
     def suffix(self) -> str:
@@ -82,8 +85,11 @@ def _write_one(image: Image) -> bytes:
     values = (image.triple, image.chip, image.target, image.module, image.format, ",".join(image.kernels))
     strings = bytearray()
     pairs = bytearray()
-    first = _HEADER.size + _ENTRY.size + len(_KEYS) * _PAIR.size
-    for key, value in zip(_KEYS, values, strict=True):
+    named = dict(zip(_KEYS, values, strict=True))
+    if image.jit_level is not None:
+        named[_JIT_LEVEL] = str(image.jit_level)
+    first = _HEADER.size + _ENTRY.size + len(named) * _PAIR.size
+    for key, value in named.items():
         encoded = value.encode()
         if b"\0" in encoded:
             raise ArtifactError(f"module {image.module!r}: its {key} {value!r} holds a NUL character")
@@ -99,7 +105,7 @@ def _write_one(image: Image) -> bytes:
             _OFFLOAD_KINDS.get(image.target, OFK_NONE),
             0,
             _HEADER.size + _ENTRY.size,
-            len(_KEYS),
+            len(named),
             image_offset,
             len(image.data),
         )
@@ -171,6 +177,11 @@ def _read_one(data: bytes, start: int, what: str) -> tuple[Image, int]:
     missing = [key for key in _KEYS if key not in strings]
     if missing:
         raise ArtifactError(f"{what}: it has no {', '.join(missing)}; it was not written by offload")
+    jit_level = None
+    if _JIT_LEVEL in strings:
+        if strings[_JIT_LEVEL] not in ("0", "1", "2", "3", "4"):
+            raise ArtifactError(f"{what}: expected a level of 0 to 4, found {strings[_JIT_LEVEL]!r}")
+        jit_level = int(strings[_JIT_LEVEL])
     image = Image(
         strings["module"],
         strings["target"],
@@ -179,6 +190,7 @@ def _read_one(data: bytes, start: int, what: str) -> tuple[Image, int]:
         strings["format"],
         tuple(strings["kernels"].split(",")) if strings["kernels"] else (),
         data[start + image_offset : start + image_offset + image_size],
+        jit_level,
     )
     expected = (_IMAGE_KINDS.get(image.suffix, IMG_OBJECT), _OFFLOAD_KINDS.get(image.target, OFK_NONE))
     if (kind, offload_kind) != expected:

@@ -29,6 +29,7 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
         objects=options.object,
         runtime=options.runtime,
         verify_each=options.verify_each,
+        gpu_binary_annotation=options.gpu_binary_annotation,
     )
 
 

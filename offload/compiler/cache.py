@@ -64,6 +64,8 @@ def _key(request: BuildRequest) -> str:
         "builtins": _content(package_file("lib/liboffload_builtins.a")),
         "sources": [hashlib.sha256(source.data).hexdigest() for source in request.sources],
         "targets": [_target(target) for target in request.targets],
+        "optional": [_target(target) for target in request.optional],
+        "annotations": request.gpu_binary_annotation,
         "opt": request.opt,
         "link": [_content(path) for path in request.link],
         "objects": [_content(path) for path in request.objects],

@@ -1,4 +1,4 @@
-"""One gpu.module for one target: runs the target's stages on a clone of the module."""
+"""One gpu.module for one target: runs the target's stages on a clone of the module, unless its code is there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from offload.compiler.native import failures, native
+from offload.compiler.native import error_at, failures, native
+from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
 from offload.targets import Image, Stage, Target
 from offload.targets.base import FINAL_STAGE, Work
@@ -25,6 +26,28 @@ class DeviceBuild:
     module: Any
     folder: Path
     _results: dict[str, Any] = field(default_factory=dict)
+
+    jit_level: None = None
+
+    @property
+    def target_name(self) -> str:
+        """The target in the registry."""
+        return self.target.name
+
+    @property
+    def chip(self) -> str:
+        """The chip that the artifact names."""
+        return self.target.image_chip(native())
+
+    @property
+    def format(self) -> str:
+        """The image's format."""
+        return self.target.format
+
+    @property
+    def triple(self) -> str:
+        """LLVM's triple of the image."""
+        return self.target.triple()
 
     def stage(self, name: str) -> Any:
         """The output of a stage. Raises CompileError or ToolkitError."""
@@ -52,13 +75,52 @@ class DeviceBuild:
             return Image(result.bitcode())
         return result if isinstance(result, Image) else Image(result)
 
+    def emit(self, stage: str) -> tuple[bytes, str] | None:
+        """The bytes that a stage prints and the suffix of their file; None where there is no such stage."""
+        if stage == "fat" and self.format != "fatbin":
+            return None
+        result = self.stage(stage)
+        suffixes = self.target.suffixes
+        if stage == "lowered":
+            return result.text().encode(), "mlir"
+        if stage == "llvm":
+            return result.text().encode(), "ll"
+        if stage == "isa":
+            return result, suffixes["isa"]
+        return result.data, suffixes["bin" if stage == "object" else "fatbin"]
 
-def device_builds(request: BuildRequest, module: Any, scratch: tempfile.TemporaryDirectory[str]) -> list[DeviceBuild]:
-    """One build per module and target; nothing is compiled yet."""
-    builds: list[DeviceBuild] = []
+
+Build = DeviceBuild | ReadyBuild
+
+
+def device_builds(
+    request: BuildRequest,
+    module: Any,
+    ready: Mapping[str, list[ReadyBuild]],
+    scratch: tempfile.TemporaryDirectory[str],
+) -> list[Build]:
+    """The ready images of each module, and one build for each target that has none; nothing is compiled yet.
+
+    Raises CompileError at a module that has neither an image nor source for a target that was named.
+    """
+    builds: list[Build] = []
     for name in module.device_modules():
+        carried = ready.get(name, [])
+        builds += carried
         kernels = tuple(module.kernels_of(name))
         for number, target in enumerate(request.targets):
+            if any(image.covers(target) for image in carried):
+                continue
+            if carried and not module.has_source(name):
+                if target in request.optional:
+                    continue
+                there = ", ".join(image.spelling for image in carried)
+                raise error_at(
+                    module.position_of(name),
+                    f"'{name}' has no image for {target.name}:{target.image_chip(native())} and no source to compile; "
+                    f"it carries: {there}",
+                    request.sources,
+                )
             folder = Path(scratch.name) / f"{len(builds)}-{number}"
             folder.mkdir()
             attribute = target.attribute()

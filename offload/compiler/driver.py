@@ -14,9 +14,10 @@ from typing import Any
 from offload import artifact
 from offload._version import __version__
 from offload.compiler import frontend, host
-from offload.compiler.device import DeviceBuild, device_builds
+from offload.compiler.device import Build, DeviceBuild, device_builds
 from offload.compiler.link import link
 from offload.compiler.native import native
+from offload.compiler.ready import ReadyBuild, take_ready_builds
 from offload.compiler.request import BuildRequest
 from offload.errors import OffloadError
 from offload.targets import Image
@@ -51,6 +52,7 @@ class Program:
         self._session = frontend.new_session()
         progress("parsing")
         self.module = frontend.parse(request.sources, self._session)
+        self._ready: dict[str, list[ReadyBuild]] = {}
         self._scratch = tempfile.TemporaryDirectory(prefix="offload-")
 
     def __enter__(self) -> Program:
@@ -62,6 +64,7 @@ class Program:
     def make_kernels(self) -> None:
         """Brings the program to the stage ``kernels``. Raises CompileError."""
         self._progress("making kernels")
+        self._ready = take_ready_builds(self.request, self.module)
         frontend.lower_to_kernels(self.module, self.request.sources, self.request.verify_each)
 
     def emit(self, stage: str) -> Iterator[Emitted]:
@@ -77,12 +80,12 @@ class Program:
         elif stage == "split":
             yield Emitted(stage, "host", host.split(self.module).text().encode(), "mlir")
             for build in self._device_builds():
-                yield Emitted(stage, _label(build), build.module.text().encode(), "mlir")
+                if isinstance(build, DeviceBuild):
+                    yield Emitted(stage, _label(build), build.module.text().encode(), "mlir")
         elif stage in DEVICE_STAGES:
             for build in self._device_builds():
-                if stage == "fat" and build.target.format != "fatbin":
-                    continue
-                yield Emitted(stage, _label(build), *_bytes_of(build, stage))
+                if (printed := build.emit(stage)) is not None:
+                    yield Emitted(stage, _label(build), *printed)
         elif stage == "host-llvm":
             yield Emitted(stage, "host", self._host_code().text().encode(), "ll")
         else:
@@ -123,13 +126,13 @@ class Program:
             self.request.objects,
         )
 
-    def _compile(self, builds: list[DeviceBuild]) -> tuple[list[Image], bytes]:
+    def _compile(self, builds: list[Build]) -> tuple[list[Image], bytes]:
         """Every image, in order, and the host's object file. The first error in that order is raised."""
         waiting: list[Callable[[], Image]] = []
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             try:
                 for build in builds:
-                    self._progress(f"compiling {build.name} for {build.target}")
+                    self._progress(f"{_verb(build)} {build.name} for {build.target_name}:{build.chip}")
                     build.translate()
                     # From here on a build has an LLVM context of its own; the session's stays on this thread.
                     waiting.append(pool.submit(build.image).result)
@@ -139,49 +142,42 @@ class Program:
                 images = [image() for image in waiting]
         return images, code
 
-    def _device_builds(self) -> list[DeviceBuild]:
-        return device_builds(self.request, self.module, self._scratch)
+    def _device_builds(self) -> list[Build]:
+        return device_builds(self.request, self.module, self._ready, self._scratch)
 
     def _host_code(self) -> Any:
         lowered = host.lower(self.request, host.split(self.module))
         return host.translate(self.request, lowered, self.module.exported_symbols())
 
 
-def _label(build: DeviceBuild) -> str:
-    return f"{build.name}.{build.target.name}.{build.target.chip}"
+def _verb(build: Build) -> str:
+    return "compiling" if isinstance(build, DeviceBuild) else "taking the image of"
 
 
-def _bytes_of(build: DeviceBuild, stage: str) -> tuple[bytes, str]:
-    result = build.stage(stage)
-    suffixes = build.target.suffixes
-    if stage == "lowered":
-        return result.text().encode(), "mlir"
-    if stage == "llvm":
-        return result.text().encode(), "ll"
-    if stage == "isa":
-        return result, suffixes["isa"]
-    return result.data, suffixes["bin" if stage == "object" else "fatbin"]
+def _label(build: Build) -> str:
+    chip = build.target.chip if isinstance(build, DeviceBuild) else build.chip
+    return f"{build.name}.{build.target_name}.{chip}"
 
 
-def _container_image(build: DeviceBuild, image: Image) -> artifact.Image:
-    target = build.target
+def _container_image(build: Build, image: Image) -> artifact.Image:
     return artifact.Image(
         module=build.name,
-        target=target.name,
-        chip=target.image_chip(native()),
-        triple=target.triple(),
-        format=target.format,
+        target=build.target_name,
+        chip=build.chip,
+        triple=build.triple,
+        format=build.format,
         kernels=build.kernels,
         data=image.data,
+        jit_level=build.jit_level,
     )
 
 
-def _image_info(build: DeviceBuild, image: Image) -> dict[str, Any]:
+def _image_info(build: Build, image: Image) -> dict[str, Any]:
     return {
         "module": build.name,
-        "target": build.target.name,
-        "chip": build.target.image_chip(native()),
-        "format": build.target.format,
+        "target": build.target_name,
+        "chip": build.chip,
+        "format": build.format,
         "kernels": list(build.kernels),
         "resources": {kernel: dict(values) for kernel, values in image.resources.items()},
     }

@@ -40,6 +40,13 @@ def failures(sources: Sequence[Source], doing: str) -> Iterator[None]:
         raise CompileError(text, tuple(found)) from error
 
 
+def error_at(position: Sequence[Any], message: str, sources: Sequence[Source]) -> CompileError:
+    """The error that stands at a position of the extension's (a diagnostic whose message does not count)."""
+    _, _, file, line, column, notes = position
+    found = _diagnostic(("error", message, file, line, column, notes), sources)
+    return CompileError(found.render(), [found])
+
+
 # MLIR's messages are written for its developers; these say the same to the author of a program, and what to do.
 _PLAINER = (
     (
@@ -72,14 +79,19 @@ def _diagnostic(item: Sequence[Any], sources: Sequence[Source]) -> Diagnostic:
         severity=severity,
         message=_plainer(message),
         notes=tuple(_diagnostic(note, sources) for note in notes),
-        source_line=_source_line(file, line, sources),
+        source_line=_source_line(file, line, column, sources),
     )
 
 
-def _source_line(file: str, line: int, sources: Sequence[Source]) -> str | None:
+_LONGEST_LINE = 200
+
+
+def _source_line(file: str, line: int, column: int, sources: Sequence[Source]) -> str | None:
     for source in sources:
         if source.name == file and line > 0:
             lines = source.data.split(b"\n")
             if line <= len(lines):
-                return lines[line - 1].decode(errors="replace")
+                text = lines[line - 1].decode(errors="replace")
+                shown = max(_LONGEST_LINE, column + _LONGEST_LINE // 4)  # a line may hold a whole binary
+                return text if len(text) <= shown else f"{text[:shown]} …"
     return None

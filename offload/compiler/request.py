@@ -32,6 +32,10 @@ class BuildRequest:
     ``opt`` (0 to 3) is the level of the host code; targets carry their own. ``link`` are bitcode files linked into
     every device module, ``objects`` are object files or archives linked into the library. ``runtime`` is ``static``
     (the mgpu runtime inside, hidden) or ``shared`` (needs libmgpu.so).
+
+    ``optional`` are those of the targets that nobody named (the default, or what ``native`` stands for): a module that
+    carries compiled code and no source goes without them, where a target that was named is an error.
+    ``gpu_binary_annotation`` are further attributes of gpu.modules that hold compiled code.
     """
 
     sources: tuple[Source, ...]
@@ -41,6 +45,8 @@ class BuildRequest:
     objects: tuple[Path, ...] = field(default=())
     runtime: str = "static"
     verify_each: bool = False
+    optional: tuple[Target, ...] = field(default=())
+    gpu_binary_annotation: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         if not self.sources:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 llvm_version: str
 
+Position = tuple[str, str, str, int, int, list[object]]
+"""A diagnostic without a message: (severity, message, file, line, column, notes)."""
+
 class Failure(Exception):
     """args: a message, and diagnostics as (severity, message, file, line, column, notes)."""
 
@@ -23,9 +26,25 @@ class Module:
     def exported_symbols(self) -> list[str]: ...
     def device_modules(self) -> list[str]: ...
     def kernels_of(self, name: str) -> list[str]: ...
+    def take_ready_objects(self, annotations: list[str]) -> list[ReadyObject]: ...
+    def launches_of(self, name: str) -> list[tuple[str, Position]]: ...
+    def position_of(self, name: str) -> Position: ...
+    def has_source(self, name: str) -> bool: ...
     def device_module(self, name: str, attributes: str = "") -> Module: ...
     def set_kernel_attribute(self, name: str, value: str, unless: str = "") -> None: ...
     def host_module(self) -> Module: ...
+
+class ReadyObject:
+    """Compiled code in a program; ready_images.h says what the fields are."""
+
+    module: str
+    position: Position
+    target: str
+    annotation: str
+    format: str
+    data: bytes
+    kernels: list[str] | None
+    jit_level: int | None
 
 class MachineOptions:
     """What code is generated for."""
@@ -58,4 +77,33 @@ def known_processors(triple: str) -> list[str]: ...
 def host_triple() -> str: ...
 def host_processor() -> str: ...
 def link_elf(arguments: list[str]) -> None: ...
+
+class ElfSection:
+    """``info`` is sh_info; ``data`` is empty where the file holds none."""
+
+    name: str
+    info: int
+    size: int
+    data: bytes
+
+class ElfSymbol:
+    """``other`` is st_other."""
+
+    name: str
+    other: int
+    is_function: bool
+    is_global: bool
+    is_defined: bool
+
+class ElfFile:
+    """Header, sections and symbols of a 64-bit little-endian ELF file."""
+
+    machine: int
+    type: int
+    abi_version: int
+    flags: int
+    sections: list[ElfSection]
+    symbols: list[ElfSymbol]
+
+def read_elf(data: bytes) -> ElfFile: ...
 def amdgpu_resources(elf: bytes) -> list[tuple[str, list[tuple[str, int]]]]: ...

@@ -8,6 +8,7 @@
 
 #include "llvm_module.h"
 #include "program.h"
+#include "ready_images.h"
 #include "session.h"
 
 #include "llvm/Config/llvm-config.h"
@@ -71,10 +72,35 @@ PYBIND11_MODULE(_native, m) {
       .def("exported_symbols", &exportedSymbols)
       .def("device_modules", &deviceModules)
       .def("kernels_of", &kernelsOf, py::arg("name"))
+      .def("take_ready_objects", &takeReadyObjects, py::arg("annotations"))
+      .def(
+          "launches_of",
+          [](const IRModule &self, const std::string &name) {
+            py::list result;
+            for (const LaunchSite &site : launchesOf(self, name))
+              result.append(py::make_tuple(site.kernel, toPython(site.position)));
+            return result;
+          },
+          py::arg("name"))
+      .def(
+          "position_of",
+          [](const IRModule &self, const std::string &name) { return toPython(positionOf(self, name)); },
+          py::arg("name"))
+      .def("has_source", &hasSource, py::arg("name"))
       .def("device_module", &deviceModule, py::arg("name"), py::arg("attributes") = "", NoGil())
       .def("set_kernel_attribute", &setKernelAttribute, py::arg("name"), py::arg("value"),
            py::arg("unless") = "")
       .def("host_module", &hostModule, NoGil());
+
+  py::class_<ReadyObject>(m, "ReadyObject")
+      .def_readonly("module", &ReadyObject::module)
+      .def_property_readonly("position", [](const ReadyObject &self) { return toPython(self.position); })
+      .def_readonly("target", &ReadyObject::target)
+      .def_readonly("annotation", &ReadyObject::annotation)
+      .def_readonly("format", &ReadyObject::format)
+      .def_property_readonly("data", [](const ReadyObject &self) { return py::bytes(self.data); })
+      .def_readonly("kernels", &ReadyObject::kernels)
+      .def_readonly("jit_level", &ReadyObject::jitLevel);
 
   py::class_<MachineOptions>(m, "MachineOptions")
       .def(py::init([](std::string triple, std::string cpu, std::string features, int level, bool fastMath) {
@@ -117,5 +143,24 @@ PYBIND11_MODULE(_native, m) {
   m.def("host_triple", &hostTriple);
   m.def("host_processor", &hostProcessor);
   m.def("link_elf", &linkElf, py::arg("arguments"), NoGil());
+  py::class_<ElfSection>(m, "ElfSection")
+      .def_readonly("name", &ElfSection::name)
+      .def_readonly("info", &ElfSection::info)
+      .def_readonly("size", &ElfSection::size)
+      .def_property_readonly("data", [](const ElfSection &self) { return py::bytes(self.data); });
+  py::class_<ElfSymbol>(m, "ElfSymbol")
+      .def_readonly("name", &ElfSymbol::name)
+      .def_readonly("other", &ElfSymbol::other)
+      .def_readonly("is_function", &ElfSymbol::isFunction)
+      .def_readonly("is_global", &ElfSymbol::isGlobal)
+      .def_readonly("is_defined", &ElfSymbol::isDefined);
+  py::class_<ElfFile>(m, "ElfFile")
+      .def_readonly("machine", &ElfFile::machine)
+      .def_readonly("type", &ElfFile::type)
+      .def_readonly("abi_version", &ElfFile::abiVersion)
+      .def_readonly("flags", &ElfFile::flags)
+      .def_readonly("sections", &ElfFile::sections)
+      .def_readonly("symbols", &ElfFile::symbols);
+  m.def("read_elf", [](const py::bytes &data) { return readElf(data); }, py::arg("data"));
   m.def("amdgpu_resources", [](const py::bytes &elf) { return amdgpuResources(elf); }, py::arg("elf"));
 }

@@ -1,4 +1,4 @@
-//===- elf.cpp - Linking with lld and reading AMDGPU metadata -------------===//
+//===- elf.cpp - Linking with lld, reading ELF files and AMDGPU metadata --===//
 
 #include "llvm_module.h"
 
@@ -88,6 +88,47 @@ KernelResources amdgpuResources(const std::string &elf) {
     }
     return true;
   });
+  return result;
+}
+
+template <typename T> static T orThrow(Expected<T> value) {
+  if (!value)
+    throw Failure(toString(value.takeError()), {});
+  return std::move(*value);
+}
+
+ElfFile readElf(const std::string &data) {
+  using Elf = object::ELF64LEFile;
+  StringRef bytes(data);
+  bool known = data.size() > ELF::EI_DATA && bytes.starts_with(ELF::ElfMagic) &&
+               data[ELF::EI_CLASS] == ELF::ELFCLASS64 && data[ELF::EI_DATA] == ELF::ELFDATA2LSB;
+  if (!known)
+    throw Failure("not a 64-bit little-endian ELF file", {});
+  Elf file = orThrow(Elf::create(bytes));
+  const Elf::Elf_Ehdr &header = file.getHeader();
+  ElfFile result{header.e_machine, header.e_type, header.e_ident[ELF::EI_ABIVERSION], header.e_flags, {}, {}};
+  for (const Elf::Elf_Phdr &segment : orThrow(file.program_headers()))
+    if (segment.p_offset > data.size() || segment.p_filesz > data.size() - segment.p_offset)
+      throw Failure("the file ends inside a segment", {});
+  const Elf::Elf_Shdr *symbols = nullptr;
+  Elf::Elf_Shdr_Range sections = orThrow(file.sections());
+  for (const Elf::Elf_Shdr &section : sections) {
+    bool held = section.sh_type != ELF::SHT_NOBITS && section.sh_type != ELF::SHT_NULL;
+    ArrayRef<uint8_t> content;
+    if (held)
+      content = orThrow(file.getSectionContents(section));
+    result.sections.push_back({orThrow(file.getSectionName(section)).str(), section.sh_info, section.sh_size,
+                               std::string(content.begin(), content.end())});
+    if (section.sh_type == ELF::SHT_SYMTAB || (section.sh_type == ELF::SHT_DYNSYM && !symbols))
+      symbols = &section;
+  }
+  if (!symbols)
+    return result;
+  StringRef names = orThrow(file.getStringTableForSymtab(*symbols, sections));
+  for (const Elf::Elf_Sym &symbol : orThrow(file.symbols(symbols)))
+    result.symbols.push_back({orThrow(symbol.getName(names)).str(), symbol.st_other,
+                              symbol.getType() == ELF::STT_FUNC, symbol.getBinding() != ELF::STB_LOCAL,
+                              symbol.st_shndx != ELF::SHN_UNDEF});
   return result;
 }
 

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -60,6 +61,8 @@ struct FinishKernels : public PassWrapper<FinishKernels, OperationPass<ModuleOp>
         }
     for (gpu::GPUFuncOp kernel : kernels) {
       auto device = kernel->getParentOfType<gpu::GPUModuleOp>();
+      if (device->hasAttr(kReady))
+        continue; // compiled code has the name
       // An outlined module is named after its kernel; others have the author's names, which stay.
       bool outlined = device.getName().starts_with(kernel.getName());
       if (count[kernel.getName()] < 2 || !outlined || kernel.getName() == device.getName() ||

@@ -104,9 +104,14 @@ void addSlots(ModuleOp module) {
   Location loc = module.getLoc();
   Type pointer = pointerType(context);
 
-  SmallVector<StringRef> modules;
-  for (auto gpuModule : module.getOps<gpu::GPUModuleOp>())
-    modules.push_back(gpuModule.getName());
+  SmallVector<StringAttr> modules;
+  SmallVector<Operation *> binaries;
+  for (Operation &op : *module.getBody())
+    if (isa<gpu::GPUModuleOp, gpu::BinaryOp>(op)) {
+      modules.push_back(cast<SymbolOpInterface>(op).getNameAttr());
+      if (isa<gpu::BinaryOp>(op))
+        binaries.push_back(&op);
+    }
   for (StringRef name : {kImagesBegin, kImagesEnd}) {
     auto global = LLVM::GlobalOp::create(b, loc, b.getI8Type(), /*isConstant=*/true, LLVM::Linkage::External,
                                          name, Attribute());
@@ -121,7 +126,8 @@ void addSlots(ModuleOp module) {
     Value begin = LLVM::AddressOfOp::create(inside, loc, pointer, kImagesBegin);
     Value end = LLVM::AddressOfOp::create(inside, loc, pointer, kImagesEnd);
     OpBuilder globals = OpBuilder::atBlockBegin(module.getBody());
-    for (auto [i, name] : llvm::enumerate(modules)) {
+    for (auto [i, symbol] : llvm::enumerate(modules)) {
+      StringRef name = symbol.getValue();
       int64_t row = int64_t(i);
       Value text = stringAddress(globals, inside, loc, "offload_module_name." + name, name);
       value = LLVM::InsertValueOp::create(inside, loc, value, begin, ArrayRef<int64_t>{row, 0});
@@ -138,7 +144,7 @@ void addSlots(ModuleOp module) {
     std::string symbol = kernelSlotName(launch.getKernel());
     if (!seen.insert(symbol).second)
       return;
-    int32_t row = int32_t(llvm::find(modules, launch.getKernelModuleName().getValue()) - modules.begin());
+    int32_t row = int32_t(llvm::find(modules, launch.getKernelModuleName()) - modules.begin());
     b.setInsertionPointToEnd(module.getBody());
     aggregateGlobal(b, loc, kernelSlot, symbol, LLVM::Linkage::Internal, [&](OpBuilder &inside) {
       OpBuilder globals = OpBuilder::atBlockBegin(module.getBody());
@@ -150,6 +156,9 @@ void addSlots(ModuleOp module) {
       return Value(LLVM::InsertValueOp::create(inside, loc, value, text, ArrayRef<int64_t>{1}));
     });
   });
+  // Launches are lowered by the names alone, and the images stand in the library's container.
+  for (Operation *binary : binaries)
+    binary->erase();
 }
 
 void populateLaunchPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns) {

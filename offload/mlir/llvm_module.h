@@ -94,6 +94,31 @@ void linkElf(const std::vector<std::string> &arguments);
 /// Resources of the kernels in an AMDGPU code object, from its metadata note.
 KernelResources amdgpuResources(const std::string &elf);
 
+/// A 64-bit little-endian ELF file, its tables and sections checked against its end.
+struct ElfSection {
+  std::string name;
+  uint32_t info;
+  uint64_t size;
+  std::string data; // empty where the file holds none
+};
+struct ElfSymbol {
+  std::string name;
+  unsigned other; // st_other
+  bool isFunction;
+  bool isGlobal;
+  bool isDefined;
+};
+struct ElfFile {
+  unsigned machine;
+  unsigned type;
+  unsigned abiVersion;
+  uint32_t flags;
+  std::vector<ElfSection> sections;
+  std::vector<ElfSymbol> symbols; // of the section .symtab, in order; without one, of .dynsym
+};
+/// Throws Failure for bytes that are no such file or are damaged.
+ElfFile readElf(const std::string &data);
+
 /// The work of LLVMModule::lowerKernelsForHost (spmd.cpp); sets `error` where it fails.
 KernelResources lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels,
                                     std::string &error);

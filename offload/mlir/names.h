@@ -6,6 +6,7 @@ namespace offload {
 // Discardable attributes in the IR.
 inline constexpr char kArgumentName[] =
     "offload.name";                               // argument attribute: the author's name of an argument
+inline constexpr char kReady[] = "offload.ready"; // on a gpu.module whose kernels are compiled already
 inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
 
 inline constexpr char kSharedGlobal[] = "offload.shared"; // on a memref.global that kernels use

@@ -30,7 +30,7 @@ void append(IRModule &module, IRModule &other) {
       auto function = dyn_cast<FunctionOpInterface>(op), known = dyn_cast<FunctionOpInterface>(same);
       if (function && known && function.isExternal() && function.getFunctionType() == known.getFunctionType())
         continue; // declared here, declared or defined there
-      if (!symbol.isPrivate() && !isa<gpu::GPUModuleOp>(op)) {
+      if (!symbol.isPrivate() && !isa<gpu::GPUModuleOp, gpu::BinaryOp>(op)) {
         InFlightDiagnostic error = op.emitError("'") << symbol.getName() << "' is defined in two sources";
         error.attachNote(same->getLoc()) << "the other definition";
         error.report();
@@ -61,13 +61,16 @@ std::vector<std::string> exportedSymbols(const IRModule &module) {
 
 std::vector<std::string> deviceModules(const IRModule &module) {
   std::vector<std::string> names;
-  for (auto device : module.get().getOps<gpu::GPUModuleOp>())
-    names.push_back(device.getName().str());
+  for (Operation &op : *module.get().getBody())
+    if (isa<gpu::GPUModuleOp, gpu::BinaryOp>(op))
+      names.push_back(cast<SymbolOpInterface>(op).getName().str());
   return names;
 }
 
 std::vector<std::string> kernelsOf(const IRModule &module, const std::string &name) {
   std::vector<std::string> names;
+  if (isa_and_nonnull<gpu::BinaryOp>(SymbolTable::lookupSymbolIn(module.get(), name)))
+    return names;
   for (auto function : findDeviceModule(module, name).getOps<FunctionOpInterface>())
     if (function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
       names.push_back(function.getName().str());

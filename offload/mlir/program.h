@@ -17,9 +17,9 @@ void append(IRModule &module, IRModule &other);
 /// interfaces.
 std::vector<std::string> exportedSymbols(const IRModule &module);
 
-/// Names of the gpu.modules, in order.
+/// Names of the gpu.modules and gpu.binaries, in order.
 std::vector<std::string> deviceModules(const IRModule &module);
-/// Names of the kernels in a gpu.module, in order.
+/// Names of the kernels in a gpu.module, in order; none of a gpu.binary, which has no functions.
 std::vector<std::string> kernelsOf(const IRModule &module, const std::string &name);
 
 /// A module that holds a copy of one gpu.module and nothing else. `attributes` is the text of an array

@@ -8,6 +8,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/JSON.h"
 
@@ -154,14 +156,21 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
                       {"results", std::move(results)}};
 }
 
-/// Names of a kernel's arguments: the author's, or those of the host values that a launch passes.
-static std::vector<std::string> kernelNames(ModuleOp module, FunctionOpInterface kernel, StringRef device) {
-  std::vector<std::string> given;
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
-    given.push_back(givenName(kernel, i));
+/// The launches of a kernel.
+static SmallVector<gpu::LaunchFuncOp> launchesOf(ModuleOp module, StringRef device, StringRef kernel) {
+  SmallVector<gpu::LaunchFuncOp> launches;
   module.walk([&](gpu::LaunchFuncOp launch) {
-    if (launch.getKernelModuleName() != device || launch.getKernelName() != kernel.getName())
-      return;
+    if (launch.getKernelModuleName() == device && launch.getKernelName() == kernel)
+      launches.push_back(launch);
+  });
+  return launches;
+}
+
+/// Names of a kernel's arguments: the author's, where `given` has them, or those of the host values that a
+/// launch passes.
+static std::vector<std::string> kernelNames(std::vector<std::string> given,
+                                            ArrayRef<gpu::LaunchFuncOp> launches) {
+  for (gpu::LaunchFuncOp launch : launches)
     for (auto [i, operand] : llvm::enumerate(launch.getKernelOperands())) {
       auto argument = dyn_cast<BlockArgument>(operand);
       if (i >= given.size() || !given[i].empty() || !argument)
@@ -170,8 +179,80 @@ static std::vector<std::string> kernelNames(ModuleOp module, FunctionOpInterface
           function && argument.getOwner()->isEntryBlock())
         given[i] = givenName(function, argument.getArgNumber());
     }
-  });
   return uniqueNames(given);
+}
+
+/// What the launches of a kernel pass; nothing where there is none or they do not agree.
+static std::optional<SmallVector<Type>> launchedTypes(ArrayRef<gpu::LaunchFuncOp> launches) {
+  std::optional<SmallVector<Type>> types;
+  for (gpu::LaunchFuncOp launch : launches) {
+    SmallVector<Type> passed(launch.getKernelOperands().getTypes());
+    if (types && *types != passed)
+      return std::nullopt;
+    types = std::move(passed);
+  }
+  return types;
+}
+
+static void addKernel(json::Array &kernels, StringRef device, StringRef name, ArrayRef<Type> types,
+                      ArrayRef<std::string> names) {
+  json::Array arguments;
+  for (auto [i, type] : llvm::enumerate(types)) {
+    std::optional<json::Object> entry = describe(type, names[i], isa<MemRefType>(type) ? "device" : "any");
+    if (!entry)
+      return;
+    arguments.push_back(std::move(*entry));
+  }
+  kernels.push_back(json::Object{{"name", name}, {"module", device}, {"args", std::move(arguments)}});
+}
+
+static void addKernels(json::Array &kernels, ModuleOp module, gpu::GPUModuleOp device) {
+  for (auto kernel : device.getOps<FunctionOpInterface>()) {
+    if (!kernel->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
+      continue;
+    SmallVector<gpu::LaunchFuncOp> launches = launchesOf(module, device.getName(), kernel.getName());
+    SmallVector<Type> types(kernel.getArgumentTypes());
+    // The declaration of a kernel that is there as machine code has expanded memrefs: a launch tells more.
+    if (kernel.isExternal())
+      types = launchedTypes(launches).value_or(types);
+    std::vector<std::string> given(types.size());
+    for (unsigned i = 0; i < types.size() && types.size() == kernel.getNumArguments(); ++i)
+      given[i] = givenName(kernel, i);
+    addKernel(kernels, device.getName(), kernel.getName(), types, kernelNames(given, launches));
+  }
+}
+
+/// The kernels of compiled code: their arguments are known from launches or else from a kernel table.
+static void addKernels(json::Array &kernels, ModuleOp module, gpu::BinaryOp device) {
+  llvm::MapVector<StringRef, SmallVector<Type>> tables;
+  for (Attribute object : device.getObjects())
+    if (gpu::KernelTableAttr table = cast<gpu::ObjectAttr>(object).getKernels())
+      for (gpu::KernelMetadataAttr kernel : table) {
+        SmallVector<Type> types;
+        if (auto function = dyn_cast<LLVM::LLVMFunctionType>(kernel.getFunctionType()))
+          types.assign(function.getParams().begin(), function.getParams().end());
+        else if (auto function = dyn_cast<FunctionType>(kernel.getFunctionType()))
+          types.assign(function.getInputs().begin(), function.getInputs().end());
+        else
+          continue;
+        tables.insert({kernel.getName().getValue(), types});
+      }
+  llvm::SetVector<StringRef> names;
+  module.walk([&](gpu::LaunchFuncOp launch) {
+    if (launch.getKernelModuleName() == device.getName())
+      names.insert(launch.getKernelName().getValue());
+  });
+  for (auto &[name, types] : tables)
+    names.insert(name);
+  for (StringRef name : names) {
+    SmallVector<gpu::LaunchFuncOp> launches = launchesOf(module, device.getName(), name);
+    std::optional<SmallVector<Type>> types = launchedTypes(launches);
+    if (!types && tables.contains(name))
+      types = tables.lookup(name);
+    if (types)
+      addKernel(kernels, device.getName(), name, *types,
+                kernelNames(std::vector<std::string>(types->size()), launches));
+  }
 }
 
 std::string signatures(const IRModule &module) {
@@ -181,24 +262,12 @@ std::string signatures(const IRModule &module) {
     if (function.isPublic() && !function.isExternal())
       if (std::optional<json::Object> entry = describeFunction(flow, function))
         functions.push_back(std::move(*entry));
-  for (auto device : module.get().getOps<gpu::GPUModuleOp>())
-    for (auto kernel : device.getOps<FunctionOpInterface>()) {
-      if (!kernel->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
-        continue;
-      std::vector<std::string> names = kernelNames(module.get(), kernel, device.getName());
-      json::Array arguments;
-      bool known = true;
-      for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-        std::optional<json::Object> entry =
-            describe(type, names[i], isa<MemRefType>(type) ? "device" : "any");
-        known = known && entry;
-        if (entry)
-          arguments.push_back(std::move(*entry));
-      }
-      if (known)
-        kernels.push_back(json::Object{
-            {"name", kernel.getName()}, {"module", device.getName()}, {"args", std::move(arguments)}});
-    }
+  for (Operation &op : *module.get().getBody()) {
+    if (auto device = dyn_cast<gpu::GPUModuleOp>(op))
+      addKernels(kernels, module.get(), device);
+    else if (auto binary = dyn_cast<gpu::BinaryOp>(op))
+      addKernels(kernels, module.get(), binary);
+  }
   json::Value result = json::Object{{"functions", std::move(functions)}, {"kernels", std::move(kernels)}};
   std::string text;
   llvm::raw_string_ostream stream(text);

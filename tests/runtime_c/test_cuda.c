@@ -11,7 +11,7 @@ static int (*get_current)(void **);
 static int (*set_current)(void *);
 
 static int rank(const char *arch, const void *data, size_t size) {
-  struct mgpu_image image = {data, size, "", arch, "nvvm", "", "", ""};
+  struct mgpu_image image = {data, size, "", arch, "nvvm", "", "", "", ""};
   return mgpu_backend_cuda.image_rank(0, &image);
 }
 

@@ -6,7 +6,7 @@ static struct standin hip;
 
 static int rank(const char *arch) {
   unsigned char elf[128];
-  struct mgpu_image image = {elf, fake_elf(elf, 224, "x"), "", arch, "rocdl", "", "", ""};
+  struct mgpu_image image = {elf, fake_elf(elf, 224, "x"), "", arch, "rocdl", "", "", "", ""};
   return mgpu_backend_hip.image_rank(0, &image);
 }
 
@@ -17,7 +17,7 @@ static void test_ranks(void) { /* the device is a gfx942:sramecc+:xnack- */
   CHECK(rank("gfx942:xnack+") == 0 && rank("gfx942:sramecc+:xnack+") == 0, "wrong feature");
   CHECK(rank("gfx90a") == 0 && rank("gfx94") == 0 && rank("gfx9421") == 0 && rank("gfx11-generic") == 0,
         "other chips");
-  struct mgpu_image text = {"s_endpgm", 8, "", "gfx942", "rocdl", "", "isa", ""};
+  struct mgpu_image text = {"s_endpgm", 8, "", "gfx942", "rocdl", "", "isa", "", ""};
   CHECK(mgpu_backend_hip.image_rank(0, &text) == 0, "assembly");
 }
 

@@ -6,7 +6,8 @@
 static struct container sample(void) {
   struct container container = {NULL, 0};
   container_add_image(&container, "nvvm", "sm_90", "bin", "m", "cubin", 5);
-  const char *strings[] = {"arch", "gfx942", "target", "rocdl", "unknown", "value", "kernels", "a,b", NULL};
+  const char *strings[] = {"arch",    "gfx942", "target", "rocdl", "unknown", "value",
+                           "kernels", "a,b",    "jit",    "2",     NULL};
   container_add(&container, "hsaco bytes", 11, strings);
   container_add_image(&container, "host", "x86-64-v3", "bin", "m", "", 0);
   return container;
@@ -23,8 +24,9 @@ static int read_all(const unsigned char *data, size_t size, unsigned *sum) {
     ++entries;
     for (size_t i = 0; i < image.size; ++i)
       *sum += ((const unsigned char *)image.data)[i];
-    *sum += (unsigned)(strlen(image.triple) + strlen(image.arch) + strlen(image.target) +
-                       strlen(image.module) + strlen(image.format) + strlen(image.kernels));
+    *sum +=
+        (unsigned)(strlen(image.triple) + strlen(image.arch) + strlen(image.target) + strlen(image.module) +
+                   strlen(image.format) + strlen(image.kernels) + strlen(image.jit));
     *sum += (unsigned)mgpu_image_blob(image.data, image.size);
   }
   if (more < 0)
@@ -44,6 +46,7 @@ static void test_good(const struct container *container) {
   CHECK(image.size == 5 && memcmp(image.data, "cubin", 5) == 0, "image bytes");
   CHECK(mgpu_image_next(&reader, &image, &problem) == 1, "second entry: %s", problem);
   CHECK(strcmp(image.kernels, "a,b") == 0 && *image.module == 0, "%s %s", image.kernels, image.module);
+  CHECK(strcmp(image.jit, "2") == 0, "%s", image.jit);
   CHECK(mgpu_image_next(&reader, &image, &problem) == 1 && image.size == 0, "third entry: %s", problem);
   CHECK(mgpu_image_next(&reader, &image, &problem) == 0, "end");
   mgpu_image_reader_init(&reader, NULL, NULL);

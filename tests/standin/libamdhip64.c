@@ -77,6 +77,7 @@ EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
 
 EXPORT hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
   note("load %.40s on %d", tag(image), current);
+  keep_image(image);
   if (strstr(tag(image), "broken"))
     return hipErrorInvalidImage;
   *module = make(MODULES, current);
@@ -108,11 +109,11 @@ EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx,
                                         unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
                                         unsigned int smem, hipStream_t stream, void **params, void **extra) {
   (void)extra;
-  (void)params;
   NEED_DEVICE_OF(function);
   NEED_DEVICE_OF(stream);
   note("launch %s grid %u %u %u block %u %u %u smem %u stream %d",
        ((const struct object *)(void *)function)->name, gx, gy, gz, bx, by, bz, smem, number(stream));
+  note_parameters(params);
   return hipSuccess;
 }
 

@@ -102,6 +102,10 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
                                    CUjit_option *options, void **values) {
   NEED_CONTEXT;
   note("load %.40s on %d with %u options", tag(image), here(), count_);
+  for (unsigned int i = 0; i < count_; ++i)
+    if (options[i] == CU_JIT_OPTIMIZATION_LEVEL)
+      note("level %u", (unsigned)(size_t)values[i]);
+  keep_image(image);
   if (strstr(tag(image), "broken")) {
     for (unsigned int i = 0; i < count_; ++i)
       if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
@@ -158,6 +162,7 @@ static CUresult start(CUfunction function, const unsigned *grid, const unsigned 
   note("launch %s grid %u %u %u block %u %u %u cluster %u smem %u stream %d arg %d", kernel->name, grid[0],
        grid[1], grid[2], block[0], block[1], block[2], cluster ? cluster[0] : 0, smem,
        (size_t)stream > 2 ? number(stream) : -(int)(size_t)stream, params ? *(int *)params[0] : -1);
+  note_parameters(params);
   return CUDA_SUCCESS;
 }
 

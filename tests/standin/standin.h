@@ -1,7 +1,9 @@
 /* standin.h: what the stand-in drivers share: a log of calls, counts of live objects, objects with a number.
  *
  * Environment: STANDIN_DEVICES, how many devices (2 when unset); with 0 the driver answers "no device".
- * Exported for tests by both libraries: standin_log, standin_clear, standin_live. */
+ * STANDIN_IMAGE_FILE and STANDIN_IMAGE_BYTES: a file to write that many bytes of each loaded image to;
+ * STANDIN_PARAMETERS: the sizes of a kernel's parameters in bytes ("8 8 4"), whose values each launch then
+ * logs. Exported for tests by both libraries: standin_log, standin_clear, standin_live. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -89,6 +91,29 @@ static int memory_free(void *memory, size_t way) {
 
 /* The words behind the 64 bytes of an ELF header, or the text itself. */
 static const char *tag(const char *image) { return memcmp(image, "\177ELF", 4) == 0 ? image + 64 : image; }
+
+/* Adds the image to the file that the environment names. */
+static void keep_image(const void *image) {
+  const char *path = getenv("STANDIN_IMAGE_FILE"), *size = getenv("STANDIN_IMAGE_BYTES");
+  FILE *file = path && size ? fopen(path, "ab") : NULL;
+  if (!file)
+    return;
+  fwrite(image, 1, strtoul(size, NULL, 10), file);
+  fclose(file);
+}
+
+/* Logs the parameters of a launch, in hexadecimal, where the environment tells their sizes. */
+static void note_parameters(void **params) {
+  const char *sizes = getenv("STANDIN_PARAMETERS");
+  for (int i = 0; sizes && *sizes; ++i) {
+    char *end;
+    size_t size = strtoul(sizes, &end, 10);
+    unsigned long long value = 0;
+    memcpy(&value, params[i], size <= sizeof value ? size : sizeof value);
+    note("parameter %d %llx", i, value);
+    sizes = end + strspn(end, " ");
+  }
+}
 
 static int number(const void *object) { return object ? ((const struct object *)object)->number : 0; }
 
