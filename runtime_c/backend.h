@@ -21,6 +21,8 @@ struct mgpu_launch {
   void **params; /* one pointer per kernel parameter */
 };
 
+struct mgpu_sparse_ops;
+
 struct mgpu_backend {
   const char *name;   /* "cuda" */
   const char *target; /* the images it runs: "nvvm" */
@@ -62,6 +64,9 @@ struct mgpu_backend {
   int (*memset)(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream);
   int (*host_register)(int device, void *memory, size_t size);
   int (*host_unregister)(int device, void *memory);
+
+  /* Sparse operations (sparse.h); NULL: there are none. */
+  const struct mgpu_sparse_ops *sparse;
 
   /* Runs in the child after a fork: marks what did not survive. Touches no driver. */
   void (*after_fork)(void);

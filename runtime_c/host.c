@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "host_schedule.h"
+#include "sparse.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -339,5 +340,6 @@ const struct mgpu_backend mgpu_backend_host = {
     .memset = fill,
     .host_register = host_register,
     .host_unregister = nothing,
+    .sparse = &mgpu_host_sparse,
     .after_fork = mgpu_host_pool_after_fork,
 };

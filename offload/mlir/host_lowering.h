@@ -71,5 +71,7 @@ void populateGlobalPatterns(const mlir::LLVMTypeConverter &converter, mlir::Rewr
                             const llvm::StringSet<> &shared);
 void populateAssertPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
 void populateLaunchPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
+/// Also converts the types of sparse handles.
+void populateSparsePatterns(mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
 
 } // namespace offload

@@ -153,6 +153,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     populateGlobalPatterns(converter, patterns, shared);
     populateLaunchPatterns(converter, patterns);
     populateAssertPatterns(converter, patterns);
+    populateSparsePatterns(converter, patterns);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
     guardEntryPoints(module);

@@ -22,6 +22,8 @@ from ctypes import (
 )
 from typing import Any
 
+from offload.runtime.abi_sparse import SPARSE_FUNCTIONS
+
 ABI_VERSION = 1
 
 # Codes of mgpuGetLastError.
@@ -141,6 +143,7 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (None, "mgpuAssertFail", (c_char_p, c_char_p)),
     (c_int64, "mgpuCount", (c_int32,)),
     (None, "mgpuHostSchedule", (c_uint64,)),
+    *SPARSE_FUNCTIONS,
 )
 
 

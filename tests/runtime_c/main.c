@@ -1,7 +1,7 @@
 /* main.c: runs one group of tests per process, because the backend in use belongs to the process.
  *   mgpu_test image | error | host IMAGE.so ARTIFACT.so | schedule IMAGE.so | schedule_env CODE |
- *   cuda | hip | absent | env NAME CODE
- * host and schedule want STANDIN_DEVICES=0; host, cuda, hip want the stand-ins in LD_LIBRARY_PATH. */
+ *   cuda | hip | sparse | absent | env NAME CODE
+ * host and schedule want STANDIN_DEVICES=0; host, cuda, hip, sparse want the stand-ins in LD_LIBRARY_PATH. */
 #include "check.h"
 
 /* Whatever this machine has: counting devices is never an error. Tests look at what is printed: nothing. */
@@ -37,6 +37,8 @@ int main(int count, char **arguments) {
     test_cuda();
   else if (strcmp(group, "hip") == 0)
     test_hip();
+  else if (strcmp(group, "sparse") == 0)
+    test_sparse();
   else if (strcmp(group, "absent") == 0)
     test_absent();
   else if (strcmp(group, "env") == 0 && count == 4)
