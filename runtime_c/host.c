@@ -172,16 +172,14 @@ static int put_launch(void *stream, const struct launch_work *launch, void **par
   return mgpu_host_schedule_put(stream, run_launch, copied);
 }
 
-/* Does a piece of work now, or puts a copy of its data on the stream. */
-static int put(void *stream, mgpu_host_action *action, void *data, size_t size) {
-  if (mgpu_host_schedule_on()) {
-    void *copied = mgpu_host_schedule_data(size);
-    return copied ? mgpu_host_schedule_put(stream, action, memcpy(copied, data, size)) : MGPU_ERROR_MEMORY;
-  }
-  char buffer[256];
-  struct mgpu_text why = {buffer, sizeof buffer, 0};
-  int failure = action(data, &why);
-  return failure ? mgpu_fail(failure, "%s", buffer) : 0;
+static int put_copy(void *stream, mgpu_host_action *action, const void *data, size_t size) {
+  void *copied = mgpu_host_schedule_data(size);
+  return copied ? mgpu_host_schedule_put(stream, action, memcpy(copied, data, size)) : MGPU_ERROR_MEMORY;
+}
+
+/* Does a piece of work that cannot fail now, or puts a copy of its data on the stream. */
+static inline int put(void *stream, mgpu_host_action *action, void *data, size_t size) {
+  return mgpu_host_schedule_on() ? put_copy(stream, action, data, size) : action(data, NULL);
 }
 
 static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
@@ -200,7 +198,10 @@ static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   work.work.launch.params = launch->params;
   if (mgpu_host_schedule_on())
     return put_launch(launch->stream, &work, launch->params);
-  return put(launch->stream, run_launch, &work, sizeof work);
+  char buffer[256];
+  struct mgpu_text why = {buffer, sizeof buffer, 0};
+  failure = run_launch(&work, &why);
+  return failure ? mgpu_fail(failure, "%s", buffer) : 0;
 }
 
 static int nothing(int device, void *object) {

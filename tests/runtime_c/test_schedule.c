@@ -52,6 +52,24 @@ static void test_late(void) {
   CHECK_CLEAN();
 }
 
+/* Copies and fills of views are work as well; the value of a fill is read at once. */
+static void test_views(void) {
+  void *stream = mgpuStreamCreate();
+  mgpuHostSchedule(9);
+  int from[8] = {1, 2, 3, 4, 5, 6, 7, 8}, to[8] = {0}, value = 5;
+  const int64_t strides[] = {2}, sizes[] = {4};
+  mgpuMemcpyStrided(to, strides, from, strides, sizes, 1, sizeof *to, stream);
+  mgpuMemsetStrided(to + 1, strides, sizes, 1, &value, sizeof *to, stream);
+  value = 6;
+  CHECK(to[0] == 0 && to[1] == 0, "nothing has run");
+  mgpuStreamSynchronize(stream);
+  for (int i = 0; i < 8; ++i)
+    CHECK(to[i] == (i % 2 ? 5 : from[i]), "element %d is %d", i, to[i]);
+  mgpuHostSchedule(0);
+  mgpuStreamDestroy(stream);
+  CHECK_CLEAN();
+}
+
 /* A launch keeps the values of its parameters; its kernel may have barriers. */
 static void test_parameters(void) {
   void *stream = mgpuStreamCreate();
@@ -280,6 +298,7 @@ static void test_counters(void) {
 void test_schedule(const char *image_path) {
   load(image_path);
   test_late();
+  test_views();
   test_parameters();
   test_events();
   test_a_missing_wait();
