@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -26,18 +27,25 @@ def build(
     link: Iterable[PathLike] = (),
     objects: Iterable[PathLike] = (),
     runtime: str = "static",
+    debug: bool = False,
+    bare_pointers: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Builds MLIR files (text or bytecode) into one shared library and returns its path.
 
     ``targets`` are spellings such as ``"nvvm:sm_90"`` (default: OFFLOAD_TARGETS, else the CPU); ``opt`` is the level
-    of the host code; ``link`` are bitcode files for the device, ``objects`` object files for the host. The output is
-    replaced at once or, on failure, left as it was. Raises CompileError, ToolkitError, LinkError, OffloadError.
+    of the host code; ``link`` are bitcode files for the device, ``objects`` object files for the host. ``debug`` adds
+    line information to host code and kernels. With ``bare_pointers`` kernels take a plain pointer for each memref; they
+    need static shapes and identity layouts then. The output is replaced at once or, on failure, left as it was.
+    Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically
 
     target_path = Path(output)
-    request = make_request(_sources(sources), targets, opt=opt, link=link, objects=objects, runtime=runtime)
+    request = make_request(
+        _sources(sources), targets, opt=opt, link=link, objects=objects, runtime=runtime, debug=debug,
+        bare_pointers=bare_pointers,
+    )  # fmt: skip
     check_output(target_path, request.sources)
     from offload.compiler.driver import Program
 
@@ -54,6 +62,8 @@ def compile(
     opt: int = 3,
     link: Iterable[PathLike] = (),
     objects: Iterable[PathLike] = (),
+    debug: bool = False,
+    bare_pointers: bool = False,
     name: str | None = None,
 ) -> Library:
     """Builds a program, or finds it in the cache, and loads it.
@@ -64,7 +74,9 @@ def compile(
     """
     from offload.compiler.cache import cached_build
 
-    request = make_request([_source(source, name)], targets, opt=opt, link=link, objects=objects)
+    request = make_request(
+        [_source(source, name)], targets, opt=opt, link=link, objects=objects, debug=debug, bare_pointers=bare_pointers
+    )
     return load(cached_build(request))
 
 
@@ -93,8 +105,14 @@ def make_request(
     objects: Iterable[PathLike] = (),
     runtime: str = "static",
     verify_each: bool = False,
+    debug: bool = False,
+    bare_pointers: bool = False,
 ) -> BuildRequest:
-    """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default."""
+    """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default.
+
+    ``debug`` and ``bare_pointers`` become options of every target; bare pointers that all targets ask for are the
+    build's.
+    """
     from offload.compiler.request import BuildRequest
     from offload.config import target_specs
     from offload.targets import Target, parse_targets
@@ -108,14 +126,18 @@ def make_request(
     ready = [target for target in given if isinstance(target, Target)]
     specs = [target for target in given if isinstance(target, str)]
     parsed = parse_targets(specs) if ready else parse_targets(target_specs(specs))
+    every = {name: True for name, wanted in (("debug", debug), ("bare_pointers", bare_pointers)) if wanted}
+    chosen = [dataclasses.replace(target, **every) for target in (*ready, *parsed)] if every else [*ready, *parsed]
     return BuildRequest(
         sources=tuple(sources),
-        targets=(*ready, *parsed),
+        targets=tuple(chosen),
         opt=opt,
         link=tuple(Path(path) for path in link),
         objects=tuple(Path(path) for path in objects),
         runtime=runtime,
         verify_each=verify_each,
+        debug=debug,
+        bare_pointers=bare_pointers or bool(chosen) and all(target.bare_pointers for target in chosen),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from offload.errors import OffloadError
+from offload.errors import OffloadError, TargetError
 from offload.targets import Target
 
 
@@ -31,7 +31,8 @@ class BuildRequest:
 
     ``opt`` (0 to 3) is the level of the host code; targets carry their own. ``link`` are bitcode files linked into
     every device module, ``objects`` are object files or archives linked into the library. ``runtime`` is ``static``
-    (the mgpu runtime inside, hidden) or ``shared`` (needs libmgpu.so).
+    (the mgpu runtime inside, hidden) or ``shared`` (needs libmgpu.so). ``debug`` asks for line information in the host
+    code; ``bare_pointers`` are kernels that take plain pointers, which every target must then say, too.
     """
 
     sources: tuple[Source, ...]
@@ -41,6 +42,8 @@ class BuildRequest:
     objects: tuple[Path, ...] = field(default=())
     runtime: str = "static"
     verify_each: bool = False
+    debug: bool = False
+    bare_pointers: bool = False
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -51,6 +54,12 @@ class BuildRequest:
             raise OffloadError(f"runtime is 'static' or 'shared', not {self.runtime!r}")
         if self.opt not in range(4):
             raise OffloadError(f"opt is 0 to 3, not {self.opt}")
+        for target in self.targets:
+            if target.bare_pointers != self.bare_pointers:
+                raise TargetError(
+                    f"{target} has {'bare pointers' if target.bare_pointers else 'memref descriptors'} and others have "
+                    "not, but a kernel takes the same parameters everywhere: use --bare-pointers, for all targets"
+                )
         seen: dict[tuple[str, str], Target] = {}
         for target in self.targets:
             other = seen.setdefault((target.name, target.chip), target)

@@ -9,6 +9,7 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/InstIterator.h"
@@ -21,6 +22,7 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
@@ -103,6 +105,10 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   for (auto device : module.get().getOps<mlir::gpu::GPUModuleOp>())
     root = device;
   refuseUnlowered(*module.session, root, options.triple);
+  root->walk([&](mlir::LLVM::CallOp call) {
+    if (auto callee = call.getCallee())
+      result->calls.try_emplace(callee->str(), resolveLocation(call.getLoc()));
+  });
   result->module = mlir::translateModuleToLLVMIR(root, *result->context, "offload");
   if (!result->module)
     module.session->fail("the module cannot be translated to LLVM IR");
@@ -165,12 +171,36 @@ void LLVMModule::answerReflection(const std::string &property, uint32_t value) {
   }
 }
 
-void LLVMModule::linkNeeded(const std::string &path) {
-  SharedLock shared(optionsLock());
+static std::unique_ptr<llvm::Module> readLibrary(const std::string &path, LLVMContext &context) {
   SMDiagnostic message;
-  std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, *context);
+  std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, context);
   if (!library)
     throw Failure("cannot read the bitcode library " + path + ": " + message.getMessage().str(), {});
+  return library;
+}
+
+void LLVMModule::linkLibrary(const std::string &path) {
+  {
+    SharedLock shared(optionsLock());
+    std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
+    const Triple &theirs = library->getTargetTriple(), &mine = module->getTargetTriple();
+    auto same = [&] { return theirs.getArch() == mine.getArch() && theirs.getOS() == mine.getOS(); };
+    if (!theirs.str().empty() && !same())
+      throw Failure("cannot link " + path + ": it is for " + theirs.str() + ", this target is " + mine.str() +
+                        "; give it to the target that it is for (TARGET,link=" + path + ")",
+                    {});
+    const std::string &layout = library->getDataLayoutStr();
+    if (!layout.empty() && layout != module->getDataLayoutStr())
+      throw Failure("cannot link " + path + ": its data layout is " + layout + ", this target's is " +
+                        module->getDataLayoutStr() + "; compile it with clang of LLVM 22 for " + mine.str(),
+                    {});
+  }
+  linkNeeded(path);
+}
+
+void LLVMModule::linkNeeded(const std::string &path) {
+  SharedLock shared(optionsLock());
+  std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
   library->setTargetTriple(module->getTargetTriple());
   library->setDataLayout(module->getDataLayout());
   bool failed = Linker::linkModules(*module, std::move(library), Linker::LinkOnlyNeeded,
@@ -191,16 +221,48 @@ std::vector<std::string> LLVMModule::undefinedFunctions() const {
   return names;
 }
 
+void LLVMModule::refuseUndefined(const std::vector<std::string> &except) {
+  std::vector<Diagnostic> errors;
+  std::string names;
+  for (const std::string &name : undefinedFunctions()) {
+    if (is_contained(except, name))
+      continue;
+    names += (names.empty() ? "" : ", ") + name;
+    auto call = calls.find(name);
+    Diagnostic error = call == calls.end() ? Diagnostic() : call->second;
+    error.severity = "error";
+    error.message = "the function '" + name +
+                    "' has no definition for this target; define it in the gpu.module, or " +
+                    "link bitcode that has it (--link)";
+    errors.push_back(error);
+  }
+  if (!errors.empty())
+    throw Failure("undefined: " + names, errors);
+}
+
+void LLVMModule::setDebugFolder(const std::string &path) {
+  for (DICompileUnit *unit : module->debug_compile_units()) {
+    DIFile *file = unit->getFile();
+    if (file && !sys::path::is_absolute(file->getDirectory()))
+      unit->replaceOperandWith(0,
+                               DIFile::get(*context,
+                                           (Twine(file->getDirectory()) +
+                                            (file->getDirectory().empty() ? "" : "/") + file->getFilename())
+                                               .str(),
+                                           path));
+  }
+}
+
 void LLVMModule::internalize(const std::vector<std::string> &kept) {
   std::set<std::string> names(kept.begin(), kept.end());
   internalizeModule(*module,
                     [&](const GlobalValue &value) { return names.count(value.getName().str()) != 0; });
 }
 
-void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels) {
+void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits) {
   SharedLock shared(optionsLock());
   std::string error;
-  resources = offload::lowerKernelsForHost(*module, kernels, error);
+  resources = offload::lowerKernelsForHost(*module, kernels, limits, error);
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
     error = "internal error in the host target's kernel lowering: " + error;

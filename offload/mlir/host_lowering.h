@@ -70,6 +70,7 @@ void populateMemoryPatterns(const mlir::LLVMTypeConverter &converter, mlir::Rewr
 void populateGlobalPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,
                             const llvm::StringSet<> &shared);
 void populateAssertPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
-void populateLaunchPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
+void populateLaunchPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,
+                            bool barePointers);
 
 } // namespace offload
