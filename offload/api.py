@@ -137,7 +137,7 @@ def make_request(
         runtime=runtime,
         verify_each=verify_each,
         debug=debug,
-        bare_pointers=bare_pointers or bool(chosen) and all(target.bare_pointers for target in chosen),
+        bare_pointers=bare_pointers or (bool(chosen) and all(target.bare_pointers for target in chosen)),
     )
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from offload.targets.options import check, option, spelled
 from offload.targets.tools import Found
 
+from offload.errors import TargetError
+
 if TYPE_CHECKING:
     from offload.targets.native import LLVMModule, MachineOptions, Module, Native
 
@@ -83,7 +85,7 @@ class Target:
     O: int = option(3, "optimization level", least=0, most=3)  # noqa: E741 - MLIR's name for it, and what users type
     fast: bool = option(False, "allows reassociation, contraction and approximations of floating-point operations")
     features: str = option("", "features of LLVM's code generator: `+ptx80`, `-xnack`, `+avx2`")
-    format: str = option("bin", "what the image is: machine code, assembly text, a bundle, LLVM bitcode", choices=FORMATS)
+    format: str = option("bin", "what the image is: machine code, assembly text, a bundle, bitcode", choices=FORMATS)
     link: tuple[str, ...] = option((), "bitcode (or LLVM IR text) linked into the kernels of this target alone")
     max_threads: int = option(
         0, "most threads of a block: the registers are shared out for this many (not set: the chip's limit)",
@@ -221,6 +223,12 @@ class Target:
         return module
 
     def _translate(self, work: Work, module: Module) -> LLVMModule:
+        if unknown := work.native.unknown_features(self.triple(), self.features):
+            what = " ".join(unknown)
+            raise TargetError(
+                f"{self}: LLVM knows no feature {what} for {self.triple()}; `llc -mtriple={self.triple()} -mattr=help` "
+                "lists them, each is written with + or -"
+            )
         code = work.native.LLVMModule.translate(module, self.machine(work.native))
         if self.debug:
             code.set_debug_folder(str(Path.cwd()))

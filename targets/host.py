@@ -77,6 +77,16 @@ class HostTarget(Target):
     def prepare(self, work: Work, code: LLVMModule) -> None:
         code.lower_kernels_for_host(list(work.kernels), dict(work.limits))
 
+    def provided_functions(self, code: LLVMModule) -> list[str]:
+        """Those of the libraries that images are linked with: an archive holds its symbols between zero bytes."""
+        builtins = package_file("lib/liboffload_builtins.a").read_bytes()
+        libraries = [ctypes.CDLL(path) for path in system_libraries()]
+        return [
+            name
+            for name in code.undefined_functions()
+            if f"\0{name}\0".encode() in builtins or any(hasattr(library, name) for library in libraries)
+        ]
+
     def assemble(self, work: Work) -> Image:
         code: LLVMModule = work.stage("llvm")
         source, result = work.folder / "kernels.o", work.folder / "kernels.so"

@@ -118,7 +118,8 @@ def _for_one_target(request: BuildRequest, stage: str, only: str) -> BuildReques
     from offload.targets.base import STAGES as DEVICE_STAGES
 
     if stage not in DEVICE_STAGES:
-        raise TargetError(f"--emit {stage}:{only}: that stage is not one target's; these are: {', '.join(DEVICE_STAGES)}")
+        known = ", ".join(DEVICE_STAGES)
+        raise TargetError(f"--emit {stage}:{only}: that stage is not one target's; these are: {known}")
     spelled = {f"{target.name}:{target.chip}": target for target in request.targets}
     chosen = tuple(target for name, target in spelled.items() if only in (name, target.name))
     if not chosen:

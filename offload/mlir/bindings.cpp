@@ -120,6 +120,7 @@ PYBIND11_MODULE(_native, m) {
           py::arg("assembly"));
 
   m.def("is_known_processor", &isKnownProcessor, py::arg("triple"), py::arg("cpu"));
+  m.def("unknown_features", &unknownFeatures, py::arg("triple"), py::arg("features"));
   m.def("known_processors", &knownProcessors, py::arg("triple"));
   m.def("host_triple", &hostTriple);
   m.def("host_processor", &hostProcessor);

@@ -12,6 +12,7 @@
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Operator.h"
@@ -98,6 +99,23 @@ static void refuseUnlowered(Session &session, mlir::Operation *root, const std::
       throw Failure("some operations could not be lowered", found);
 }
 
+/// Some passes make private memory in the flat address space, where some chips have no stack. At O=0 it would
+/// stay.
+static void placeAllocas(llvm::Module &module) {
+  unsigned space = module.getDataLayout().getAllocaAddrSpace();
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *old = dyn_cast<AllocaInst>(&instruction);
+      if (!old || old->getAddressSpace() == space)
+        continue;
+      IRBuilder<> builder(old);
+      AllocaInst *placed = builder.CreateAlloca(old->getAllocatedType(), space, old->getArraySize());
+      placed->setAlignment(old->getAlign());
+      old->replaceAllUsesWith(builder.CreateAddrSpaceCast(placed, old->getType()));
+      old->eraseFromParent();
+    }
+}
+
 std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const MachineOptions &options) {
   SharedLock shared(optionsLock());
   std::shared_ptr<LLVMModule> result(new LLVMModule(module.session, options));
@@ -115,6 +133,7 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   result->module->setTargetTriple(Triple(options.triple));
   result->module->setDataLayout(result->machine->createDataLayout());
   result->module->setSourceFileName("");
+  placeAllocas(*result->module);
   return result;
 }
 
@@ -365,6 +384,22 @@ static std::unique_ptr<MCSubtargetInfo> subtarget(const std::string &triple) {
 bool isKnownProcessor(const std::string &triple, const std::string &cpu) {
   auto info = subtarget(triple);
   return info && info->isCPUStringValid(cpu);
+}
+
+std::vector<std::string> unknownFeatures(const std::string &triple, const std::string &features) {
+  std::vector<std::string> unknown;
+  auto info = subtarget(triple);
+  SmallVector<StringRef> words;
+  StringRef(features).split(words, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef word : words) {
+    StringRef name = word.trim();
+    bool signs = name.consume_front("+") || name.consume_front("-");
+    bool known = info && any_of(info->getAllProcessorFeatures(),
+                                [&](const SubtargetFeatureKV &feature) { return name == feature.Key; });
+    if (!signs || !known)
+      unknown.push_back(word.str());
+  }
+  return unknown;
 }
 
 std::vector<std::string> knownProcessors(const std::string &triple) {

@@ -96,6 +96,8 @@ void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePas
 
 /// Does LLVM know this processor name for the triple? Asked before code generation, which would abort.
 bool isKnownProcessor(const std::string &triple, const std::string &cpu);
+/// The words of a list such as "+ptx80,-avx" that are no features of the triple's processors.
+std::vector<std::string> unknownFeatures(const std::string &triple, const std::string &features);
 std::vector<std::string> knownProcessors(const std::string &triple);
 std::string hostTriple();
 std::string hostProcessor();
