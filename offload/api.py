@@ -126,8 +126,10 @@ def make_request(
     ready = [target for target in given if isinstance(target, Target)]
     specs = [target for target in given if isinstance(target, str)]
     parsed = parse_targets(specs) if ready else parse_targets(target_specs(specs))
-    every = {name: True for name, wanted in (("debug", debug), ("bare_pointers", bare_pointers)) if wanted}
-    chosen = [dataclasses.replace(target, **every) for target in (*ready, *parsed)] if every else [*ready, *parsed]
+    chosen = [
+        dataclasses.replace(target, debug=target.debug or debug, bare_pointers=target.bare_pointers or bare_pointers)
+        for target in (*ready, *parsed)
+    ]
     return BuildRequest(
         sources=tuple(sources),
         targets=tuple(chosen),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, EXAMPLES, PROGRAMS, ROOT, command, emit, emit_text, on_host, tool
+from compiling import ALL_TARGETS, EXAMPLES, PROGRAMS, command, emit, emit_text, on_host, tool
 
 import offload
 from offload.errors import CompileError, DeviceError, OffloadError, TargetError
@@ -129,8 +127,9 @@ def test_bare_pointers_are_for_all_targets_or_none() -> None:
     [
         ("%x: memref<8xindex>", "", "cannot have 32-bit indices: others read and write its elements as 64 bits"),
         (
-            "%x: memref<8xf32>",
-            "%a = memref.extract_aligned_pointer_as_index %x : memref<8xf32> -> index",
+            "%x: memref<i64>",
+            "%a = memref.extract_aligned_pointer_as_index %x : memref<i64> -> index\n"
+            "%b = arith.index_cast %a : index to i64\nmemref.store %b, %x[] : memref<i64>",
             "an address does not fit a 32-bit index",
         ),
     ],
@@ -170,7 +169,7 @@ def test_level_reaches_the_assembler() -> None:
 
 
 def test_fast_contracts() -> None:
-    assert "fma.rn" not in isa("nvvm:sm_90").split("Begin function k")[1]
+    assert "fma.rn" not in isa("nvvm:sm_90")
     assert re.search(r"fma\.rn", isa("nvvm:sm_90,fast"))
     assert not re.search(r"v_fma|v_pk_fma|v_fmac", isa("rocdl:gfx942"))
     assert re.search(r"v_fma|v_pk_fma|v_fmac", isa("rocdl:gfx942,fast"))
@@ -273,7 +272,7 @@ def test_bitcode_of_another_target(target: str, tmp_path: Path) -> None:
         message = f"it is for {TRIPLES[other]}, this target is {TRIPLES[name]}; give it to the target that it is for"
         with pytest.raises(CompileError, match=message):
             offload.compile(CALLER, targets=[target], link=[bitcode(tmp_path, other)])
-    with pytest.raises(CompileError, match="its data layout is e-p:32:32, this target's is e"):
+    with pytest.raises(CompileError, match=r"its data layout is \S*e-p:32:32\S*, this target's is e-"):
         offload.compile(CALLER, targets=[target], link=[bitcode(tmp_path, name, layout="e-p:32:32")])
 
 
@@ -356,80 +355,6 @@ def test_bundles(target: str, tmp_path: Path) -> None:
     assert library.metadata.images[0].format == "fatbin"
 
 
-# Looking into a build.
-
-
-def test_dump_writes_every_stage(tmp_path: Path) -> None:
-    targets = [word for target in ALL_TARGETS for word in ("-t", target)]
-    done = command("build", OPTIONS, *targets, "--dump", "d", "-q", "-o", "x.so", cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    stages = {
-        "nvvm.sm_90": ("split.mlir", "lowered.mlir", "llvm.ll", "isa.ptx", "object.cubin"),
-        "rocdl.gfx942": ("split.mlir", "lowered.mlir", "llvm.ll", "isa.s", "object.hsaco"),
-        "host.x86-64": ("split.mlir", "lowered.mlir", "llvm.ll", "isa.s", "object.o"),
-    }
-    names = {f"m.{target}.{stage}" for target, suffixes in stages.items() for stage in suffixes}
-    names |= {"options.input.mlir", "options.kernels.mlir", "host.split.mlir", "host.host-llvm.ll", "options.so.so"}
-    assert {path.name for path in (tmp_path / "d").iterdir()} == names
-    assert (tmp_path / "d" / "options.so.so").read_bytes() == (tmp_path / "x.so").read_bytes()
-    (tmp_path / "plain").mkdir()
-    plain = offload.build(OPTIONS, tmp_path / "plain" / "x.so", targets=ALL_TARGETS)
-    assert plain.read_bytes() == (tmp_path / "x.so").read_bytes()
-    for stage in ("llvm", "isa"):
-        (item,) = emit(OPTIONS, stage, ["nvvm:sm_90"])
-        assert item.data == (tmp_path / "d" / f"m.nvvm.sm_90.{stage}.{item.suffix}").read_bytes()
-
-
-def test_a_stage_of_one_target(tmp_path: Path) -> None:
-    targets = ("-t", "nvvm:sm_90", "-t", "nvvm:sm_80", "-t", "host")
-    for only, labels in (
-        ("nvvm", ["nvvm.sm_90", "nvvm.sm_80"]),
-        ("nvvm:sm_80", ["nvvm.sm_80"]),
-        ("host", ["host.x86-64"]),
-    ):
-        done = command("build", OPTIONS, *targets, "--emit", f"llvm:{only}", "-q", cwd=tmp_path)
-        assert re.findall(r"^; ----- llvm: m\.(.*)$", done.stdout, re.MULTILINE) == labels
-    for wrong, message in (
-        ("llvm:rocdl", "--emit llvm:rocdl: this build's targets are nvvm:sm_90, nvvm:sm_80, host:x86-64"),
-        ("so:host", "--emit so:host: that stage is not one target's; these are: lowered, llvm, isa, object, fat"),
-    ):
-        done = command("build", OPTIONS, *targets, "--emit", wrong, "-q", cwd=tmp_path)
-        assert (done.returncode, done.stderr) == (2, f"offload: error: {message}\n")
-
-
-def test_one_way_to_look_at_a_time(tmp_path: Path) -> None:
-    done = command("build", OPTIONS, "--emit", "isa", "--dump", "d", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "one of --emit, --dump and --print-pipeline at a time" in done.stderr
-
-
-def test_printed_pipelines_run_in_mlir_opt(tmp_path: Path) -> None:
-    """Without offload's own passes, which this program does not need for NVIDIA."""
-    done = command(
-        "build", OPTIONS, "--print-pipeline", "-g", "-q", "-t", "nvvm:sm_90", "-t", "host", cwd=tmp_path
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    parts = [part.split("\n") for part in done.stdout.split("\n\n// ")[1:]]
-    assert [part[0] for part in parts] == [
-        "the program, to kernels",
-        "gpu.module @m for nvvm:sm_90,debug",
-        "gpu.module @m for host:x86-64,debug",
-        "the host code",
-    ]
-    (device,) = (item for item in emit(OPTIONS, "split", ["nvvm:sm_90"]) if item.label != "host")
-    text = device.data.decode()
-    for pipeline in filter(None, parts[1][1:]):
-        pipeline = re.sub(r"offload-[\w-]+(\{[^}]*\})?,", "", pipeline)
-        text = tool("mlir-opt", f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo", given=text)
-    assert "nvvm.kernel" in text
-    assert "emissionKind = DebugDirectivesOnly" in text
-
-
-def test_verifying_covers_the_kernels() -> None:
-    for target in ALL_TARGETS:
-        assert emit(OPTIONS, "isa", [target], verify_each=True)
-
-
 # Spellings.
 
 
@@ -458,18 +383,5 @@ def test_an_option_of_a_wrong_type_from_python() -> None:
 
 
 def test_a_file_to_link_that_is_not_there() -> None:
-    with pytest.raises(OffloadError, match="cannot read .*gone.bc"):
+    with pytest.raises(OffloadError, match=r"cannot read .*gone\.bc"):
         offload.compile(OPTIONS, targets=["host,link=gone.bc"])
-
-
-# The pages that are made from the code.
-
-
-@pytest.mark.parametrize("name", ["settings", "targets", "operations"])
-def test_generated_pages_are_up_to_date(name: str, tmp_path: Path) -> None:
-    script = ROOT / "scripts" / f"docs_{name}.py"
-    done = subprocess.run(
-        [sys.executable, script, "--check"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"run scripts/docs_{name}.py\n{done.stderr}"
-    assert f"{name}.md" in (ROOT / "mkdocs.yml").read_text()

@@ -9,6 +9,7 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/AutoUpgrade.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
@@ -209,7 +210,9 @@ void LLVMModule::linkLibrary(const std::string &path) {
                         "; give it to the target that it is for (TARGET,link=" + path + ")",
                     {});
     const std::string &layout = library->getDataLayoutStr();
-    if (!layout.empty() && layout != module->getDataLayoutStr())
+    // Bitcode without a layout gets what LLVM adds to every layout when it is read.
+    bool silent = layout.empty() || layout == UpgradeDataLayoutString("", theirs.str());
+    if (!silent && layout != module->getDataLayoutStr())
       throw Failure("cannot link " + path + ": its data layout is " + layout + ", this target's is " +
                         module->getDataLayoutStr() + "; compile it with clang of LLVM 22 for " + mine.str(),
                     {});

@@ -1,10 +1,10 @@
 // One kernel over a static array, with an index argument, a called function and a denormal's worth of arithmetic.
 module attributes {gpu.container_module} {
   gpu.module @m {
-    gpu.func private @scaled(%v: f32, %f: f32) -> f32 {
+    func.func private @scaled(%v: f32, %f: f32) -> f32 {
       %r = arith.mulf %v, %f : f32
       %s = arith.addf %r, %f : f32
-      gpu.return %s : f32
+      return %s : f32
     }
     gpu.func @k(%x: memref<4x16xf32>, %n: index, %f: f32) kernel {
       %b = gpu.block_id x
