@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from compiling import ALL_TARGETS, PROGRAMS, ROOT, command, emit, tool
 
-import offload
-
 OPTIONS = PROGRAMS / "options.mlir"
 
 
