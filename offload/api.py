@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ def build(
     objects: Iterable[PathLike] = (),
     runtime: str = "static",
     gpu_binary_annotation: str | Iterable[str] = (),
+    debug: bool = False,
+    bare_pointers: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Builds MLIR files (text or bytecode) into one shared library and returns its path.
@@ -34,7 +37,9 @@ def build(
     ``targets`` are spellings such as ``"nvvm:sm_90"`` (default: OFFLOAD_TARGETS, else the CPU); ``opt`` is the level
     of the host code; ``link`` are bitcode files for the device, ``objects`` object files for the host. Compiled
     code that a program carries (gpu.binary, nvvm.cubin, rocdl.hsaco) is taken as it is; ``gpu_binary_annotation`` names
-    further attributes of gpu.modules that hold such. The output is replaced at once or, on failure, left as it was.
+    further attributes of gpu.modules that hold such. ``debug`` adds line information to host code and kernels. With
+    ``bare_pointers`` kernels take a plain pointer for each memref; they need static shapes and identity layouts then.
+    The output is replaced at once or, on failure, left as it was.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically
@@ -48,6 +53,8 @@ def build(
         objects=objects,
         runtime=runtime,
         gpu_binary_annotation=gpu_binary_annotation,
+        debug=debug,
+        bare_pointers=bare_pointers,
     )
     check_output(target_path, request.sources)
     from offload.compiler.driver import Program
@@ -66,6 +73,8 @@ def compile(
     link: Iterable[PathLike] = (),
     objects: Iterable[PathLike] = (),
     gpu_binary_annotation: str | Iterable[str] = (),
+    debug: bool = False,
+    bare_pointers: bool = False,
     name: str | None = None,
 ) -> Library:
     """Builds a program, or finds it in the cache, and loads it.
@@ -83,6 +92,8 @@ def compile(
         link=link,
         objects=objects,
         gpu_binary_annotation=gpu_binary_annotation,
+        debug=debug,
+        bare_pointers=bare_pointers,
     )
     return load(cached_build(request))
 
@@ -113,8 +124,14 @@ def make_request(
     runtime: str = "static",
     verify_each: bool = False,
     gpu_binary_annotation: str | Iterable[str] = (),
+    debug: bool = False,
+    bare_pointers: bool = False,
 ) -> BuildRequest:
-    """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default."""
+    """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default.
+
+    ``debug`` and ``bare_pointers`` become options of every target; bare pointers that all targets ask for are the
+    build's.
+    """
     from offload.compiler.request import BuildRequest
     from offload.config import environment, target_specs
     from offload.targets import Target, parse_targets
@@ -129,8 +146,16 @@ def make_request(
     specs = [target for target in given if isinstance(target, str)]
     by_default = not given and environment("OFFLOAD_TARGETS") is None
     specs = specs if ready else target_specs(specs)
-    parsed = parse_targets(specs)
-    named = [] if by_default else parse_targets(spec for spec in specs if spec.strip() != "native")
+
+    def chosen(targets: Iterable[Target]) -> list[Target]:
+        return [
+            dataclasses.replace(each, debug=each.debug or debug, bare_pointers=each.bare_pointers or bare_pointers)
+            for each in targets
+        ]
+
+    parsed = chosen(parse_targets(specs))
+    ready = chosen(ready)
+    named = [] if by_default else chosen(parse_targets(spec for spec in specs if spec.strip() != "native"))
     if isinstance(gpu_binary_annotation, str):
         gpu_binary_annotation = [gpu_binary_annotation]
     return BuildRequest(
@@ -143,6 +168,9 @@ def make_request(
         verify_each=verify_each,
         optional=tuple(target for target in parsed if target not in named),
         gpu_binary_annotation=tuple(gpu_binary_annotation),
+        debug=debug,
+        bare_pointers=bare_pointers
+        or (bool(parsed or ready) and all(target.bare_pointers for target in (*ready, *parsed))),
     )
 
 

@@ -49,7 +49,13 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("sources", nargs="*", metavar="SRC", help="MLIR text or bytecode")
     build.add_argument("-o", "--output", metavar="OUT.so", help="the library; with --emit, a folder")
     _add_build_options(build)
-    build.add_argument("--emit", metavar="STAGE", help="stop at a stage and print it (--emit help lists them)")
+    build.add_argument(
+        "--emit",
+        metavar="STAGE[:TARGET]",
+        help="stop at a stage and print it, for all targets or one: isa, isa:nvvm:sm_90 (--emit help lists the stages)",
+    )
+    build.add_argument("--dump", metavar="DIR", help="also write the output of every stage into a folder")
+    build.add_argument("--print-pipeline", action="store_true", help="print the passes that a build runs, and stop")
     build.add_argument("-q", "--quiet", action="store_true", help="no progress")
     build.set_defaults(run=_build, usage_error=build.error)
 
@@ -88,7 +94,17 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         "OFFLOAD_TARGETS, else host)",
     )
     parser.add_argument("-O", type=int, default=3, choices=range(4), dest="opt", help="level of the host code")
-    parser.add_argument("--link", action="append", default=[], metavar="FILE.bc", help="bitcode for the device code")
+    parser.add_argument("-g", action="store_true", dest="debug", help="line information in host code and kernels")
+    parser.add_argument(
+        "--bare-pointers", action="store_true", help="kernels take plain pointers for memrefs (static shapes alone)"
+    )
+    parser.add_argument(
+        "--link",
+        action="append",
+        default=[],
+        metavar="FILE.bc",
+        help="bitcode or LLVM IR for the kernels of every target (for one: TARGET,link=FILE.bc)",
+    )
     parser.add_argument("--object", action="append", default=[], metavar="FILE.o", help="object file for the host code")
     parser.add_argument(
         "--runtime", choices=("static", "shared"), default="static", help="mgpu runtime: inside, or libmgpu.so"

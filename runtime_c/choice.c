@@ -103,7 +103,9 @@ static int choose(const void *begin, const void *end, const char *target) {
     mgpu_image_reader_init(&reader, begin, end);
     int more;
     for (; (more = mgpu_image_next(&reader, &image, &problem)) == 1; separator = ", ")
-      mgpu_text_add(&text, "%s%s %s %s", separator, image.target, image.arch, image.format);
+      mgpu_text_add(&text, "%s%s %s %s%s", separator, image.target, image.arch, image.format,
+                    mgpu_image_loadable(&image) ? ""
+                                                : " (no driver loads this format: build with format=bin)");
     if (more < 0) {
       mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The image container is damaged: %s.", problem);
       return -1;

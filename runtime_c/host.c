@@ -119,6 +119,11 @@ static int check_sizes(const struct kernel *kernel, const struct mgpu_launch *la
         "The kernel \"%s\" is launched with a block of (%u, %u, %u); the most are 1024 threads and 64 "
         "along z.",
         kernel->name, block[0], block[1], block[2]);
+  if (kernel->info->max_threads && block[0] * block[1] * block[2] > kernel->info->max_threads)
+    return mgpu_fail(
+        MGPU_ERROR_INVALID,
+        "The kernel \"%s\" is launched with a block of (%u, %u, %u); it was built for at most %llu threads.",
+        kernel->name, block[0], block[1], block[2], (unsigned long long)kernel->info->max_threads);
   if (grid[0] > MOST_BLOCKS_X || grid[1] > MOST_BLOCKS_YZ || grid[2] > MOST_BLOCKS_YZ)
     return mgpu_fail(
         MGPU_ERROR_INVALID,

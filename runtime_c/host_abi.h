@@ -3,18 +3,18 @@
  * A host image is a small ELF shared object. For each kernel `k` it defines `k.info` (mgpuHostKernel).
  * offload/mlir/spmd.cpp generates code against these layouts; change both together and raise the version.
  *
- * A kernel without barriers has `blocks`: it runs whole blocks [first, last) in linear order, all their threads.
- * A kernel with barriers has `thread`: an LLVM switched-resume coroutine, one per GPU thread. Calling it runs the
- * thread up to its first suspension and returns its handle, whose first word is the function that continues it and
- * becomes NULL once the thread has ended. Before it suspends, a thread writes into block->state[its linear id] what it
- * waits for.
+ * A kernel without barriers has `blocks`: it runs whole blocks [first, last) in linear order, all their
+ * threads. A kernel with barriers has `thread`: an LLVM switched-resume coroutine, one per GPU thread.
+ * Calling it runs the thread up to its first suspension and returns its handle, whose first word is the
+ * function that continues it and becomes NULL once the thread has ended. Before it suspends, a thread writes
+ * into block->state[its linear id] what it waits for.
  */
 #ifndef MGPU_HOST_ABI_H
 #define MGPU_HOST_ABI_H
 
 #include <stdint.h>
 
-#define MGPU_HOST_ABI_VERSION 2u
+#define MGPU_HOST_ABI_VERSION 3u
 #define MGPU_HOST_WARP_SIZE 32u
 
 /* What a suspended thread waits for. */
@@ -53,6 +53,7 @@ typedef struct mgpuHostKernel {
   void (*blocks)(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last);
   void *(*thread)(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread_id);
   const uint32_t *param_sizes; /* bytes of each parameter; may be NULL where there are none */
+  uint64_t max_threads;        /* of a block; 0 where the kernel sets no limit of its own */
 } mgpuHostKernel;
 
 #endif

@@ -152,6 +152,10 @@ enum mgpu_blob mgpu_image_blob(const void *data, size_t size) {
   return MGPU_BLOB_TEXT;
 }
 
+bool mgpu_image_loadable(const struct mgpu_image *image) {
+  return strcmp(mgpu_blob_target(mgpu_image_blob(image->data, image->size)), image->target) == 0;
+}
+
 const char *mgpu_blob_target(enum mgpu_blob blob) {
   switch (blob) {
   case MGPU_BLOB_TEXT:

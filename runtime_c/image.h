@@ -56,6 +56,10 @@ enum mgpu_blob {
 };
 enum mgpu_blob mgpu_image_blob(const void *data, size_t size);
 
+/* Are the image's bytes of a kind that drivers of its target load? Bitcode and most assembly are for tools.
+ */
+bool mgpu_image_loadable(const struct mgpu_image *image);
+
 /* The target's name for such a blob ("nvvm", "rocdl", "host"), or "" when the bytes do not tell. */
 const char *mgpu_blob_target(enum mgpu_blob blob);
 

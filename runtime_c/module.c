@@ -27,7 +27,9 @@ static int none_fits(const struct mgpu_module *module, int backend, int device) 
   mgpu_image_reader_init(&reader, module->begin, module->end);
   while (mgpu_image_next(&reader, &image, &problem) == 1)
     if (of_module(module, &image)) {
-      mgpu_text_add(&text, "%s%s %s %s", separator, image.target, image.arch, image.format);
+      mgpu_text_add(&text, "%s%s %s %s%s", separator, image.target, image.arch, image.format,
+                    mgpu_image_loadable(&image) ? ""
+                                                : " (no driver loads this format: build with format=bin)");
       separator = ", ";
     }
   mgpu_text_add(&text, "%s. Devices: ", *separator ? "" : "none");

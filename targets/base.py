@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from offload.targets.options import check, option, spelled
 from offload.targets.tools import Found
 
 from offload.errors import TargetError
@@ -23,6 +24,11 @@ FINAL_STAGE = {"offload": "llvm", "isa": "isa", "bin": "object", "fatbin": "fat"
 
 STAGES = ("lowered", "llvm", "isa", "object", "fat")
 """The stages of a device module, in order. Each is printed by ``offload build --emit STAGE``."""
+
+
+def debug_pipeline(kind: str) -> str:
+    """The pass that gives functions of the LLVM dialect the lines of the source."""
+    return f"ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}}"
 
 
 @dataclass(frozen=True)
@@ -62,8 +68,8 @@ class ReadyImage:
 class Work:
     """What a stage works with, besides its input: the compiler, a scratch folder, the module's name and kernels.
 
-    ``libraries`` are bitcode files to link into every device module; ``stage`` runs (once) and returns another stage
-    of the same module.
+    ``libraries`` are bitcode files to link into every device module; ``limits`` are the most threads of a block, for
+    kernels that have such a limit; ``stage`` runs (once) and returns another stage of the same module.
     """
 
     native: Native
@@ -72,6 +78,8 @@ class Work:
     kernels: tuple[str, ...]
     libraries: tuple[Path, ...]
     stage: Callable[[str], Any]
+    limits: Mapping[str, int] = field(default_factory=dict)
+    verify_each: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,19 +94,33 @@ class Stage:
 class Target:
     """A chip to compile for, with options. Subclasses live in one module each and enter the registry by name.
 
-    ``O`` is the optimization level, ``fast`` allows reassociation and approximations, ``features`` are LLVM's, for
-    instance ``+ptx80``; ``format`` is one of :data:`FORMATS`.
+    The fields are the options that every target has; :func:`option` says what each means.
     """
 
-    chip: str = ""
-    O: int = 3  # noqa: E741 - MLIR's name for it, and what users type
-    fast: bool = False
-    features: str = ""
-    format: str = "bin"
+    chip: str = option("", "the chip to compile for; `offload targets` lists them")
+    O: int = option(3, "optimization level", least=0, most=3)  # noqa: E741 - MLIR's name for it, and what users type
+    fast: bool = option(False, "allows reassociation, contraction and approximations of floating-point operations")
+    features: str = option("", "features of LLVM's code generator: `+ptx80`, `-xnack`, `+avx2`")
+    format: str = option("bin", "what the image is: machine code, assembly text, a bundle, bitcode", choices=FORMATS)
+    link: tuple[str, ...] = option((), "bitcode (or LLVM IR text) linked into the kernels of this target alone")
+    max_threads: int = option(
+        0, "most threads of a block: the registers are shared out for this many (not set: the chip's limit)",
+        least=1, most=1024,
+    )  # fmt: skip
+    index: int = option(
+        64, "bits of `index` inside kernels; 32 is the author's promise that every index, size, stride and offset fits",
+        choices=(32, 64),
+    )  # fmt: skip
+    debug: bool = option(False, "line information: the lines of the MLIR source (`-g` sets it for everything)")
+    bare_pointers: bool = option(
+        False, "kernels take a plain pointer for each memref; all targets of a build alike (`--bare-pointers`)"
+    )
 
     name: ClassVar[str] = ""
     backend: ClassVar[str] = ""
     """The runtime's backend that runs these images."""
+    debug_kind: ClassVar[str] = "LineTablesOnly"
+    """The kind of line information that the vendor's tools take (MLIR's name)."""
     kernel_mark: ClassVar[str] = ""
     """The attribute that makes a lowered function a kernel of the vendor's."""
     suffixes: ClassVar[Mapping[str, str]] = {}
@@ -108,20 +130,13 @@ class Target:
     def __post_init__(self) -> None:
         if not self.chip:
             object.__setattr__(self, "chip", self.default_chip())
-        if self.format not in FORMATS:
-            raise TargetError(f"{self}: unknown format {self.format!r}; it is one of {', '.join(FORMATS)}")
-        if self.O not in range(4):
-            raise TargetError(f"{self}: O is 0 to 3, not {self.O}")
+        check(self)
         self.check_chip()
 
     def __str__(self) -> str:
-        options = []
-        for option in dataclasses.fields(self):
-            value = getattr(self, option.name)
-            if option.name == "chip" or value == option.default:
-                continue
-            options.append(option.name if value is True else f"{option.name}={value}")
-        return ",".join([f"{self.name}:{self.chip}", *options])
+        options = [field for field in dataclasses.fields(self) if field.name != "chip"]
+        words = [word for field in options for word in spelled(field, getattr(self, field.name))]
+        return ",".join([f"{self.name}:{self.chip}", *words])
 
     # What a vendor says of itself.
 
@@ -182,9 +197,25 @@ class Target:
         """Attributes for kernels whose block size is not known, set before the pipeline: name to MLIR text."""
         return {}
 
+    def limit_attributes(self) -> Mapping[str, str]:
+        """Attributes for every kernel that has not its own, set after the pipeline: name to MLIR text."""
+        return {}
+
     def pipeline(self) -> str:
         """The passes that lower a clone of the gpu.module to the LLVM dialect."""
         raise NotImplementedError
+
+    def conversion_options(self) -> str:
+        """The options of the pass that makes gpu.func a function of LLVM's, from the target's own."""
+        return f"index-bitwidth={self.index}" + (" use-bare-ptr-memref-call-conv=true" if self.bare_pointers else "")
+
+    def pipelines(self) -> list[str]:
+        """All passes of the stage ``lowered``, as textual pipelines that run one after the other."""
+        return [self.pipeline(), *([debug_pipeline(self.debug_kind)] if self.debug else [])]
+
+    def provided_functions(self, code: LLVMModule) -> list[str] | None:
+        """The functions that kernels may call without a definition; None where the linker of the images decides."""
+        return None
 
     def machine(self, native: Native) -> MachineOptions:
         """What LLVM generates code for."""
@@ -204,25 +235,41 @@ class Target:
     def stages(self) -> Mapping[str, Stage]:
         """Stage name to step; the names are :data:`STAGES`."""
         return {
-            "lowered": Stage("", lambda work, module: self._lower(module)),
+            "lowered": Stage("", self._lower),
             "llvm": Stage("lowered", self._translate),
             "isa": Stage("llvm", lambda work, code: code.emit(assembly=True)),
             "object": Stage("llvm", lambda work, code: self.assemble(work)),
             "fat": Stage("llvm", lambda work, code: self.bundle(work)),
         }
 
-    def _lower(self, module: Module) -> Module:
+    def _lower(self, work: Work, module: Module) -> Module:
+        if self.index == 32:
+            module.check_narrow_index()
         for name, value in self.kernel_attributes().items():
             module.set_kernel_attribute(name, value, unless="known_block_size")
-        module.run(self.pipeline())
+        for pipeline in self.pipelines():
+            module.run(pipeline, work.verify_each)
         if self.kernel_mark:  # Kernels that came in the LLVM dialect lack it and would be functions nobody can launch.
             module.set_kernel_attribute(self.kernel_mark, "unit")
+        for name, value in self.limit_attributes().items():
+            module.set_kernel_attribute(name, value)
         return module
 
     def _translate(self, work: Work, module: Module) -> LLVMModule:
+        if unknown := work.native.unknown_features(self.triple(), self.features):
+            what = " ".join(unknown)
+            raise TargetError(
+                f"{self}: LLVM knows no feature {what} for {self.triple()}; `llc -mtriple={self.triple()} -mattr=help` "
+                "lists them, each is written with + or -"
+            )
         code = work.native.LLVMModule.translate(module, self.machine(work.native))
-        for library in work.libraries:
-            code.link_needed(str(library))
+        if self.debug:
+            code.set_debug_folder(str(Path.cwd()))
+        for library in (*work.libraries, *self.link):
+            code.link_library(str(library))
         self.prepare(work, code)
+        provided = self.provided_functions(code)
+        if provided is not None:
+            code.refuse_undefined(provided)
         code.optimize()
         return code

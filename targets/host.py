@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets.base import Device, Image, Target, Work
+from offload.targets.options import option
 
 from offload.errors import OffloadError, TargetError
 from offload.paths import package_file
@@ -25,7 +26,9 @@ _LEVELS = {
 
 @dataclass(frozen=True)
 class HostTarget(Target):
-    """``host``, ``host:x86-64-v3``, ``host:native`` (this machine's processor) or any processor name of LLVM."""
+    """The CPU: ``host``, ``host:x86-64-v3``, ``host:native`` (this machine's) or any processor name of LLVM."""
+
+    lld: str = option("", "options of lld, separated by spaces")
 
     name: ClassVar[str] = "host"
     backend: ClassVar[str] = "host"
@@ -58,7 +61,7 @@ class HostTarget(Target):
         return (
             "offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
             "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
-            "offload-gpu-to-host,offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
+            f"offload-gpu-to-host{{{self.conversion_options()}}},offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
         )
 
     def image_chip(self, native: Native) -> str:
@@ -72,7 +75,17 @@ class HostTarget(Target):
         return native.MachineOptions(self.triple(), chip, self.features, self.O, self.fast)
 
     def prepare(self, work: Work, code: LLVMModule) -> None:
-        code.lower_kernels_for_host(list(work.kernels))
+        code.lower_kernels_for_host(list(work.kernels), dict(work.limits))
+
+    def provided_functions(self, code: LLVMModule) -> list[str]:
+        """Those of the libraries that images are linked with: an archive holds its symbols between zero bytes."""
+        builtins = package_file("lib/liboffload_builtins.a").read_bytes()
+        libraries = [ctypes.CDLL(path) for path in system_libraries()]
+        return [
+            name
+            for name in code.undefined_functions()
+            if f"\0{name}\0".encode() in builtins or any(hasattr(library, name) for library in libraries)
+        ]
 
     def assemble(self, work: Work) -> Image:
         code: LLVMModule = work.stage("llvm")
@@ -83,7 +96,7 @@ class HostTarget(Target):
                 *("-shared", "-z", "now", "-z", "noexecstack", "--no-undefined", "--build-id=none"),
                 *("--hash-style=gnu", "--gc-sections", "-soname", f"{work.module_name}.host", str(source)),
                 *(str(package_file("lib/liboffload_builtins.a")), "--as-needed", *system_libraries()),
-                *("-o", str(result)),
+                *(*self.lld.split(), "-o", str(result)),
             ]
         )
         resources = {kernel: dict(values) for kernel, values in code.host_resources()}

@@ -27,6 +27,9 @@ class Native(Protocol):
     def is_known_processor(self, triple: str, cpu: str) -> bool:
         """Does LLVM know the processor?"""
 
+    def unknown_features(self, triple: str, features: str) -> list[str]:
+        """The words of a list of features that LLVM does not know for the triple."""
+
     def host_processor(self) -> str:
         """LLVM's name of this machine's processor."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import nvvm_images
 from offload.targets.base import Device, Image, ReadyImage, Target, Work
+from offload.targets.options import option
 from offload.targets.tools import (
     Found,
     SearchStep,
@@ -44,14 +45,17 @@ _WHEELS = "pip install nvidia-cuda-nvcc nvidia-nvvm (or 'offload[cuda]'), or set
 
 @dataclass(frozen=True)
 class NvvmTarget(Target):
-    """``nvvm:sm_90``. ``ftz`` flushes denormals to zero; ``ptxas`` adds options of that tool (space-separated)."""
+    """NVIDIA: ``nvvm:sm_90``."""
 
-    ftz: bool = False
-    ptxas: str = ""
+    ftz: bool = option(False, "flushes denormal numbers of 32 bits to zero")
+    ptxas: str = option("", "options of ptxas, separated by spaces")
+    min_blocks: int = option(0, "blocks that should fit a multiprocessor at once; needs max_threads", least=1, most=32)
+    maxregs: int = option(0, "most registers of a thread", least=16, most=255)
 
     name: ClassVar[str] = "nvvm"
     backend: ClassVar[str] = "cuda"
     kernel_mark: ClassVar[str] = "nvvm.kernel"
+    debug_kind: ClassVar[str] = "DebugDirectivesOnly"  # ptxas refuses more in optimized code
     suffixes: ClassVar[Mapping[str, str]] = {
         "bin": "cubin",
         "isa": "ptx",
@@ -71,6 +75,8 @@ class NvvmTarget(Target):
     def check_chip(self) -> None:
         if self.chip not in CHIPS:
             raise TargetError(f"unknown chip {self.chip!r} for target nvvm; there are: {', '.join(CHIPS)}")
+        if self.min_blocks and not self.max_threads:
+            raise TargetError(f"{self}: min_blocks says how many blocks of max_threads fit: give max_threads too")
 
     @classmethod
     def toolkit(cls) -> list[Found]:
@@ -108,12 +114,23 @@ class NvvmTarget(Target):
             words.append("flags = {" + ", ".join(f'"{flag}"' for flag in flags) + "}")
         return f"#nvvm.target<{', '.join(words)}>"
 
+    def limit_attributes(self) -> Mapping[str, str]:
+        limits = {"nvvm.maxntid": f"array<i32: {self.max_threads}>"} if self.max_threads else {}
+        if self.min_blocks:
+            limits["nvvm.minctasm"] = f"{self.min_blocks} : i32"
+        if self.maxregs:
+            limits["nvvm.maxnreg"] = f"{self.maxregs} : i32"
+        return limits
+
+    def provided_functions(self, code: LLVMModule) -> list[str]:
+        return ["vprintf", "malloc", "free", "__assertfail", "__nvvm_reflect"]  # by the driver; by LLVM
+
     def pipeline(self) -> str:
         redux = "true" if self._number() >= 80 else "false"
         return (
             "convert-nvgpu-to-nvvm,"
             "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
-            f"convert-gpu-to-nvvm{{index-bitwidth=64 has-redux={redux}}},convert-nvvm-to-llvm,"
+            f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
         )
 
@@ -141,7 +158,7 @@ class NvvmTarget(Target):
         tool = self._ptxas().need()
         source, result = work.folder / "kernels.ptx", work.folder / "kernels.cubin"
         source.write_bytes(work.stage("isa"))
-        options = [f"-O{self.O}", *self.ptxas.split()]
+        options = [f"-O{self.O}", *(["-lineinfo"] if self.debug else []), *self.ptxas.split()]
         report = run_tool(
             [tool, "-v", f"-arch={self.chip}", *options, source, "-o", result],
             f"assemble {work.module_name} for {self.chip}",

@@ -8,6 +8,7 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from importlib import metadata
+from typing import cast
 
 from offload.targets.base import Target
 
@@ -102,9 +103,12 @@ def parse_target(spec: str) -> Target:
             close = difflib.get_close_matches(key, fields, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise TargetError(f"{spec}: target {name!r} has no option {key!r}{hint} (it has: {', '.join(fields)})")
-        if key in values:
+        converted = _convert(spec, option, equals, value)
+        if isinstance(converted, tuple):
+            converted = (*cast("tuple[str, ...]", values.get(key, ())), *converted)
+        elif key in values:
             raise TargetError(f"{spec}: option {key!r} is given twice")
-        values[key] = _convert(spec, option, equals, value)
+        values[key] = converted
     return cls(**values)  # type: ignore[arg-type]
 
 
@@ -123,7 +127,7 @@ def _convert(spec: str, option: dataclasses.Field[object], equals: str, value: s
             return int(value)
         except ValueError:
             raise TargetError(f"{spec}: option {option.name!r} is a number, not {value!r}") from None
-    return value
+    return (value,) if kind.startswith("tuple") else value
 
 
 def _native_targets() -> list[Target]:

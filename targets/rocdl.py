@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import rocdl_images
 from offload.targets.base import Device, Image, ReadyImage, Target, Work
+from offload.targets.options import option
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, search
 
 from offload.errors import CompileError, TargetError
@@ -39,11 +40,14 @@ _CONSTANT_SPACE = 4
 
 @dataclass(frozen=True)
 class RocdlTarget(Target):
-    """``rocdl:gfx942``. ``wave64`` and ``wave32`` choose the wave size where the chip has both (gfx10 and later)."""
+    """AMD: ``rocdl:gfx942``."""
 
-    wave64: bool = False
-    wave32: bool = False
-    daz: bool = False
+    wave64: bool = option(False, "waves of 64 threads, where the chip has both sizes (gfx10 and later)")
+    wave32: bool = option(False, "waves of 32 threads, the default of these chips")
+    daz: bool = option(False, "treats denormal numbers of 32 bits as zero")
+    waves_per_eu: int = option(0, "waves that should fit an execution unit at once", least=1, most=16)
+    code_object: int = option(0, "version of the code object (not set: 5, generic chips 6)", choices=(4, 5, 6))
+    lld: str = option("", "options of lld, separated by spaces")
 
     name: ClassVar[str] = "rocdl"
     backend: ClassVar[str] = "hip"
@@ -65,6 +69,8 @@ class RocdlTarget(Target):
         if self.wave32 and (self.wave64 or self.chip.startswith("gfx9")):
             why = "with wave64" if self.wave64 else f"on {self.chip}, whose waves have 64 threads"
             raise TargetError(f"{self.name}:{self.chip}: wave32 is not possible {why}")
+        if self.chip.endswith("-generic") and self.code_object not in (0, 6):
+            raise TargetError(f"{self}: generic chips exist since code object version 6")
 
     @classmethod
     def toolkit(cls) -> list[Found]:
@@ -105,6 +111,8 @@ class RocdlTarget(Target):
         return f"#rocdl.target<{', '.join(words)}>"
 
     def _code_object_version(self) -> int:
+        if self.code_object:
+            return 100 * self.code_object
         return _CODE_OBJECT_VERSION_OF_GENERIC if self.chip.endswith("-generic") else _CODE_OBJECT_VERSION
 
     def _wave64(self) -> bool:
@@ -118,14 +126,20 @@ class RocdlTarget(Target):
 
     def kernel_attributes(self) -> Mapping[str, str]:
         # Without it the translation writes 256, and HIP refuses larger blocks.
-        return {"rocdl.max_flat_work_group_size": "1024 : i32"}
+        return {"rocdl.max_flat_work_group_size": f"{self.max_threads or 1024} : i32"}
+
+    def limit_attributes(self) -> Mapping[str, str]:
+        return {"rocdl.waves_per_eu": f"{self.waves_per_eu} : i32"} if self.waves_per_eu else {}
+
+    def provided_functions(self, code: LLVMModule) -> list[str]:
+        return []
 
     def pipeline(self) -> str:
         chip = _MODEL_OF_GENERIC.get(self.chip, self.chip)
         return (
             f"gpu.module(offload-repair-shuffles,convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
-            f"convert-gpu-to-rocdl{{chipset={chip} index-bitwidth=64 runtime=HIP}},"
+            f"convert-gpu-to-rocdl{{chipset={chip} {self.conversion_options()} runtime=HIP}},"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
         )
 
@@ -159,7 +173,7 @@ class RocdlTarget(Target):
         code: LLVMModule = work.stage("llvm")
         source, result = work.folder / "kernels.o", work.folder / "kernels.hsaco"
         source.write_bytes(code.emit(assembly=False))
-        work.native.link_elf(["-shared", "--no-undefined", str(source), "-o", str(result)])
+        work.native.link_elf(["-shared", "--no-undefined", *self.lld.split(), str(source), "-o", str(result)])
         data = result.read_bytes()
         resources = {kernel: dict(values) for kernel, values in work.native.amdgpu_resources(data)}
         if set(resources) != set(work.kernels):

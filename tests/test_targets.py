@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from compiling import EXAMPLES, python
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from offload.targets import Device, Found, Target, parse_target, parse_targets, registry, run_tool, tools
 from offload.targets.host import HostTarget
@@ -53,7 +53,7 @@ def chips_of(name: str) -> str:
 
 
 MEANT = "; did you mean 'fast'?"
-NVVM_FIELDS = "chip, O, fast, features, format, ftz, ptxas"
+NVVM_FIELDS = ", ".join(field.name for field in dataclasses.fields(NvvmTarget))
 
 
 @pytest.mark.parametrize(
@@ -92,18 +92,24 @@ def test_wrong_spellings(spec: str, message: str) -> None:
 def values(option: dataclasses.Field[Any]) -> st.SearchStrategy[Any]:
     if option.name == "format":
         return st.sampled_from(["bin", "isa", "offload"])
-    if option.name == "O":
-        return st.integers(0, 3)
+    if choices := option.metadata["choices"]:
+        return st.sampled_from(choices)
+    if option.type == "int":
+        return st.just(option.default) | st.integers(option.metadata["least"], option.metadata["most"])
     if option.type == "bool":
         return st.booleans()
-    return st.text("abcXYZ+-_. 0189", max_size=12).map(str.strip)
+    text = st.text("abcXYZ+-_. 0189", max_size=12).map(str.strip)
+    return text if option.type == "str" else st.lists(text).map(tuple)
 
 
 @st.composite
 def any_target(draw: st.DrawFn) -> Target:
     cls = registry().get(draw(st.sampled_from(["nvvm", "rocdl", "host"])))
     options = {f.name: draw(values(f)) for f in dataclasses.fields(cls) if f.name not in ("chip", "wave32")}
-    return cls(chip=draw(st.sampled_from(list(cls.chips()))), **options)
+    try:
+        return cls(chip=draw(st.sampled_from(list(cls.chips()))), **options)
+    except TargetError:  # options that exclude each other
+        reject()
 
 
 @given(target=any_target())

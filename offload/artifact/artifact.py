@@ -119,7 +119,12 @@ def describe(artifact: Artifact) -> dict[str, Any]:
             for function in metadata.functions
         ],
         "kernels": [
-            {"name": kernel.name, "module": kernel.module, "args": [_argument(a) for a in kernel.args]}
+            {
+                "name": kernel.name,
+                "module": kernel.module,
+                "args": [_argument(a) for a in kernel.args],
+                **({"bare_pointers": True} if kernel.bare_pointers else {}),
+            }
             for kernel in metadata.kernels
         ],
         "images": [

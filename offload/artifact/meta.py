@@ -110,21 +110,28 @@ class Signature:
 
 @dataclass(frozen=True)
 class KernelSignature:
-    """A kernel of the gpu.module ``module``. Its parameters are the expanded memref descriptors and
-    scalars."""
+    """A kernel of the gpu.module ``module``. Its parameters are scalars and the expanded memref descriptors, or,
+    with ``bare_pointers``, one pointer for each memref."""
 
     name: str
     module: str
     args: tuple[Argument, ...] = ()
+    bare_pointers: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "module": self.module, "args": [a.to_json() for a in self.args]}
+        value = {"name": self.name, "module": self.module, "args": [a.to_json() for a in self.args]}
+        return {**value, "bare_pointers": True} if self.bare_pointers else value
 
     @classmethod
     def from_json(cls, value: Any, where: str = "kernel") -> KernelSignature:
         """Raises `ArtifactError` where the value is not a kernel of schema 1."""
         record = _Record(value, where)
-        return cls(record.get("name", str), record.get("module", str), record.all("args", Argument.from_json))
+        return cls(
+            record.get("name", str),
+            record.get("module", str),
+            record.all("args", Argument.from_json),
+            "bare_pointers" in record.value and record.get("bare_pointers", bool),
+        )
 
 
 @dataclass(frozen=True)

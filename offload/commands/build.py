@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offload.api import make_request
-from offload.errors import OffloadError
+from offload.errors import OffloadError, TargetError
 
 if TYPE_CHECKING:
     from offload.compiler.driver import Program
@@ -30,6 +31,8 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
         runtime=options.runtime,
         verify_each=options.verify_each,
         gpu_binary_annotation=options.gpu_binary_annotation,
+        debug=options.debug,
+        bare_pointers=options.bare_pointers,
     )
 
 
@@ -43,20 +46,27 @@ def build(options: argparse.Namespace) -> int:
         return 0
     if not options.sources:
         options.usage_error("the following arguments are required: SRC")
-    if options.emit is not None and options.emit not in STAGES:
+    stage, _, only = (options.emit or "").partition(":")
+    if stage and stage not in STAGES:
         known = ", ".join(STAGES)
-        print(f"offload build: unknown stage {options.emit!r}; stages are: {known}", file=sys.stderr)
+        print(f"offload build: unknown stage {stage!r}; stages are: {known}", file=sys.stderr)
         return 2
+    if (options.emit is not None) + (options.dump is not None) + options.print_pipeline > 1:
+        options.usage_error("one of --emit, --dump and --print-pipeline at a time")
     output = _output(options)
     request = request_from(options)
+    if only:
+        request = _for_one_target(request, stage, only)
     if output is not None:
         check_output(output, request.sources)
     started = time.perf_counter()
     with Program(request, Path(options.sources[0]).stem, _progress(options.quiet)) as program:
+        if options.print_pipeline:
+            return _print_pipelines(program)
         if options.emit is not None:
-            return _emit(program, options.emit, output)
+            return _emit(program, stage, output)
         assert output is not None
-        data = program.build()
+        data = program.build() if options.dump is None else _dump(program, Path(options.dump))
     write_atomically(output, data)
     if not options.quiet:
         taken = time.perf_counter() - started
@@ -67,7 +77,7 @@ def build(options: argparse.Namespace) -> int:
 def _output(options: argparse.Namespace) -> Path | None:
     if options.output is not None:
         return Path(options.output)
-    return None if options.emit is not None else Path(Path(options.sources[0]).stem + ".so")
+    return None if options.emit is not None or options.print_pipeline else Path(Path(options.sources[0]).stem + ".so")
 
 
 def _progress(quiet: bool) -> Callable[[str], None]:
@@ -77,6 +87,47 @@ def _progress(quiet: bool) -> Callable[[str], None]:
     return lambda text: print(f"[{time.perf_counter() - started:6.2f} s] {text}", file=sys.stderr)
 
 
+def _print_pipelines(program: Program) -> int:
+    """Prints each pipeline as mlir-opt's ``--pass-pipeline`` takes it."""
+    print("// Passes named offload-* are offload's own; mlir-opt has all others.")
+    for part, pipelines in program.pipelines():
+        print(f"\n// {part}")
+        for pipeline in pipelines:
+            print(f"builtin.module({pipeline})")
+    return 0
+
+
+def _dump(program: Program, folder: Path) -> bytes:
+    """Writes every stage as ``module.target.chip.stage.suffix`` and returns the library."""
+    data = b""
+    for item in program.dump():
+        data = item.data  # the last stage is the library
+        _write(folder / f"{item.label}.{item.stage}.{item.suffix}", data)
+    return data
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as error:
+        raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _for_one_target(request: BuildRequest, stage: str, only: str) -> BuildRequest:
+    """The request for the target that ``--emit STAGE:TARGET`` names alone. Raises TargetError where there is none."""
+    from offload.targets.base import STAGES as DEVICE_STAGES
+
+    if stage not in DEVICE_STAGES:
+        known = ", ".join(DEVICE_STAGES)
+        raise TargetError(f"--emit {stage}:{only}: that stage is not one target's; these are: {known}")
+    spelled = {f"{target.name}:{target.chip}": target for target in request.targets}
+    chosen = tuple(target for name, target in spelled.items() if only in (name, target.name))
+    if not chosen:
+        raise TargetError(f"--emit {stage}:{only}: this build's targets are {', '.join(spelled)}")
+    return dataclasses.replace(request, targets=chosen)
+
+
 def _emit(program: Program, stage: str, folder: Path | None) -> int:
     """Prints a stage, or writes it into a folder, a file per output."""
     count = 0
@@ -84,11 +135,7 @@ def _emit(program: Program, stage: str, folder: Path | None) -> int:
         count += 1
         if folder is not None:
             path = folder / f"{item.label}.{item.suffix}"
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(item.data)
-            except OSError as error:
-                raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
+            _write(path, item.data)
             print(path)
         elif item.is_text:
             comment = {"ll": ";", "s": "#"}.get(item.suffix, "//")

@@ -46,7 +46,8 @@ def _print(found: Artifact) -> None:
     print("kernels:")
     for kernel in metadata.kernels:
         arguments = ", ".join(f"{argument.name}: {argument}" for argument in kernel.args)
-        print(f"  {kernel.module}::{kernel.name}({arguments})")
+        pointers = " with bare pointers" if kernel.bare_pointers else ""
+        print(f"  {kernel.module}::{kernel.name}({arguments}){pointers}")
     print("images:")
     for image, info in zip(found.images, metadata.images, strict=True):
         print(f"  {image.module:<24} {image.target:<6} {image.chip:<12} {image.format:<8} {len(image.data):>9,} bytes")

@@ -55,6 +55,7 @@ def _is_whole(path: Path) -> bool:
 def _key(request: BuildRequest) -> str:
     """Contents, not paths: two machines with the same inputs and tools have the same key."""
     runtime = "lib/libmgpu.a" if request.runtime == "static" else "lib/libmgpu.so"
+    lines = request.debug or any(target.debug for target in request.targets)
     material = {
         "schema": _SCHEMA,
         "offload": __version__,
@@ -69,6 +70,8 @@ def _key(request: BuildRequest) -> str:
         "opt": request.opt,
         "link": [_content(path) for path in request.link],
         "objects": [_content(path) for path in request.objects],
+        "bare_pointers": request.bare_pointers,
+        "debug": [request.debug, *([str(Path.cwd()), *(source.name for source in request.sources)] if lines else [])],
     }
     return hashlib.sha256(json.dumps(material, sort_keys=True).encode()).hexdigest()
 
@@ -78,6 +81,7 @@ def _target(target: Target) -> list[object]:
         target.name,
         target.image_chip(native()),
         dataclasses.asdict(target),
+        [_content(Path(path)) for path in target.link],
         [[found.what, _content(found.path)] for found in target.toolkit()],
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class DeviceBuild:
     kernels: tuple[str, ...]
     module: Any
     folder: Path
+    limits: Mapping[str, int]
     _results: dict[str, Any] = field(default_factory=dict)
 
     jit_level: None = None
@@ -56,6 +57,7 @@ class DeviceBuild:
             stage = stages[name]
             before = self.stage(stage.after) if stage.after else self.module
             work = Work(native(), self.folder, self.name, self.kernels, self.request.link, self.stage)
+            work = replace(work, limits=self.limits, verify_each=self.request.verify_each)
             with failures(self.request.sources, f"{self.name} for {self.target}"):
                 self._results[name] = stage.run(work, before)
         return self._results[name]
@@ -126,5 +128,6 @@ def device_builds(
             attribute = target.attribute()
             with failures(request.sources, f"attaching {target}"):
                 clone = module.device_module(name, f"[{attribute}]" if attribute else "")
-            builds.append(DeviceBuild(request, target, name, kernels, clone, folder))
+                limits = dict(clone.limit_threads(target.max_threads))
+            builds.append(DeviceBuild(request, target, name, kernels, clone, folder, limits))
     return builds

@@ -16,7 +16,7 @@ from offload._version import __version__
 from offload.compiler import frontend, host
 from offload.compiler.device import Build, DeviceBuild, device_builds
 from offload.compiler.link import link
-from offload.compiler.native import native
+from offload.compiler.native import failures, native
 from offload.compiler.ready import ReadyBuild, take_ready_builds
 from offload.compiler.request import BuildRequest
 from offload.errors import OffloadError
@@ -66,6 +66,9 @@ class Program:
         self._progress("making kernels")
         self._ready = take_ready_builds(self.request, self.module)
         frontend.lower_to_kernels(self.module, self.request.sources, self.request.verify_each)
+        if self.request.bare_pointers:
+            with failures(self.request.sources, "bare pointers"):
+                self.module.check_bare_pointers()
 
     def emit(self, stage: str) -> Iterator[Emitted]:
         """The outputs of one stage. Raises CompileError, ToolkitError, or OffloadError for an unknown stage."""
@@ -77,19 +80,42 @@ class Program:
         self.make_kernels()
         if stage == "kernels":
             yield Emitted(stage, self.name, self.module.text().encode(), "mlir")
-        elif stage == "split":
-            yield Emitted(stage, "host", host.split(self.module).text().encode(), "mlir")
+        elif stage in ("split", *DEVICE_STAGES):
+            if stage == "split":
+                yield self._host_part()
             for build in self._device_builds():
-                if isinstance(build, DeviceBuild):
-                    yield Emitted(stage, _label(build), build.module.text().encode(), "mlir")
-        elif stage in DEVICE_STAGES:
-            for build in self._device_builds():
-                if (printed := build.emit(stage)) is not None:
-                    yield Emitted(stage, _label(build), *printed)
+                yield from _device_output(build, stage)
         elif stage == "host-llvm":
             yield Emitted(stage, "host", self._host_code().text().encode(), "ll")
         else:
             yield Emitted(stage, self.name, self.finish(), "so")
+
+    def dump(self) -> Iterator[Emitted]:
+        """The outputs of all stages of one build, in the order of :data:`STAGES` per module and target."""
+        yield Emitted("input", self.name, self.module.text().encode(), "mlir")
+        self.make_kernels()
+        yield Emitted("kernels", self.name, self.module.text().encode(), "mlir")
+        yield self._host_part()
+        builds = self._device_builds()
+        for build in builds:
+            for stage in ("split", *DEVICE_STAGES):
+                yield from _device_output(build, stage)
+        code = self._host_code()
+        yield Emitted("host-llvm", "host", code.text().encode(), "ll")
+        images = [build.image() for build in builds]
+        yield Emitted("so", self.name, self._link(builds, images, code.emit(assembly=False)), "so")
+
+    def _host_part(self) -> Emitted:
+        return Emitted("split", "host", host.split(self.module).text().encode(), "mlir")
+
+    def pipelines(self) -> Iterator[tuple[str, list[str]]]:
+        """What runs on which part of the program: the pass pipelines of a build, in order."""
+        yield "the program, to kernels", [frontend.pipeline(self.module)]
+        self.make_kernels()
+        for name in self.module.device_modules():
+            for target in self.request.targets:
+                yield f"gpu.module @{name} for {target}", target.pipelines()
+        yield "the host code", host.pipelines(self.request)
 
     def build(self) -> bytes:
         """The shared library. Raises CompileError, ToolkitError, LinkError."""
@@ -98,9 +124,13 @@ class Program:
 
     def finish(self) -> bytes:
         """The shared library of a program whose kernels are made."""
-        signatures = json.loads(self.module.signatures())
         builds = self._device_builds()
-        images, code = self._compile(builds)
+        return self._link(builds, *self._compile(builds))
+
+    def _link(self, builds: list[Build], images: list[Image], code: bytes) -> bytes:
+        signatures = json.loads(self.module.signatures())
+        if self.request.bare_pointers:
+            signatures["kernels"] = [{**kernel, "bare_pointers": True} for kernel in signatures["kernels"]]
         metadata = artifact.Metadata.from_json(
             json.dumps(
                 {
@@ -152,6 +182,14 @@ class Program:
 
 def _verb(build: Build) -> str:
     return "compiling" if isinstance(build, DeviceBuild) else "taking the image of"
+
+
+def _device_output(build: Build, stage: str) -> Iterator[Emitted]:
+    if stage == "split":
+        if isinstance(build, DeviceBuild):
+            yield Emitted(stage, _label(build), build.module.text().encode(), "mlir")
+    elif (printed := build.emit(stage)) is not None:
+        yield Emitted(stage, _label(build), *printed)
 
 
 def _label(build: Build) -> str:

@@ -20,9 +20,13 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
 
 def lower_to_kernels(module: Any, sources: Sequence[Source], verify_each: bool) -> None:
     """Runs, in place, the passes that this program's level needs and no others. Raises CompileError."""
-    passes = _passes(*module.operation_names())
     with failures(sources, "making kernels"):
-        module.run(",".join(passes), verify_each=verify_each)
+        module.run(pipeline(module), verify_each=verify_each)
+
+
+def pipeline(module: Any) -> str:
+    """The passes of :func:`lower_to_kernels` for this module, as a textual pipeline."""
+    return ",".join(_passes(*module.operation_names()))
 
 
 def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
+from offload.targets.base import debug_pipeline
 
 PIPELINE = (
     "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,convert-math-to-llvm,"
@@ -20,10 +22,20 @@ def split(module: Any) -> Any:
     return module.host_module()
 
 
+def pipelines(request: BuildRequest) -> list[str]:
+    """The passes of the host code, as textual pipelines that run one after the other."""
+    pipeline = PIPELINE
+    if request.bare_pointers:
+        name = "offload-host-to-llvm"
+        pipeline = pipeline.replace(name, f"{name}{{use-bare-pointers-for-kernels=true}}")
+    return [pipeline, *([debug_pipeline("LineTablesOnly")] if request.debug else [])]
+
+
 def lower(request: BuildRequest, host: Any) -> Any:
     """The host code in the LLVM dialect, in place. Raises CompileError."""
     with failures(request.sources, "lowering host code"):
-        host.run(PIPELINE, verify_each=request.verify_each)
+        for part in pipelines(request):
+            host.run(part, verify_each=request.verify_each)
     return host
 
 
@@ -33,6 +45,8 @@ def translate(request: BuildRequest, host: Any, exported: list[str]) -> Any:
     with failures(request.sources, "translating host code"):
         options = extension.MachineOptions(extension.host_triple(), "", "", request.opt)
         code = extension.LLVMModule.translate(host, options)
+        if request.debug:
+            code.set_debug_folder(str(Path.cwd()))
         code.internalize([*exported, *EXPORTED_BY_RUNTIME])
         code.optimize()
     return code

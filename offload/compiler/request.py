@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from offload.errors import OffloadError
+from offload.errors import OffloadError, TargetError
 from offload.targets import Target
 
 
@@ -36,6 +36,8 @@ class BuildRequest:
     ``optional`` are those of the targets that nobody named (the default, or what ``native`` stands for): a module that
     carries compiled code and no source goes without them, where a target that was named is an error.
     ``gpu_binary_annotation`` are further attributes of gpu.modules that hold compiled code.
+    ``debug`` asks for line information in the host code; ``bare_pointers`` are kernels that take plain pointers, which
+    every target must then say, too.
     """
 
     sources: tuple[Source, ...]
@@ -47,6 +49,8 @@ class BuildRequest:
     verify_each: bool = False
     optional: tuple[Target, ...] = field(default=())
     gpu_binary_annotation: tuple[str, ...] = field(default=())
+    debug: bool = False
+    bare_pointers: bool = False
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -57,6 +61,12 @@ class BuildRequest:
             raise OffloadError(f"runtime is 'static' or 'shared', not {self.runtime!r}")
         if self.opt not in range(4):
             raise OffloadError(f"opt is 0 to 3, not {self.opt}")
+        for target in self.targets:
+            if target.bare_pointers != self.bare_pointers:
+                raise TargetError(
+                    f"{target} has {'bare pointers' if target.bare_pointers else 'memref descriptors'} and others have "
+                    "not, but a kernel takes the same parameters everywhere: use --bare-pointers, for all targets"
+                )
         seen: dict[tuple[str, str], Target] = {}
         for target in self.targets:
             other = seen.setdefault((target.name, target.chip), target)

@@ -90,6 +90,9 @@ PYBIND11_MODULE(_native, m) {
       .def("device_module", &deviceModule, py::arg("name"), py::arg("attributes") = "", NoGil())
       .def("set_kernel_attribute", &setKernelAttribute, py::arg("name"), py::arg("value"),
            py::arg("unless") = "")
+      .def("limit_threads", &limitThreads, py::arg("most"))
+      .def("check_bare_pointers", &checkBarePointers)
+      .def("check_narrow_index", &checkNarrowIndex)
       .def("host_module", &hostModule, NoGil());
 
   py::class_<ReadyObject>(m, "ReadyObject")
@@ -121,9 +124,13 @@ PYBIND11_MODULE(_native, m) {
            py::arg("address_space"))
       .def("answer_reflection", &LLVMModule::answerReflection, py::arg("property"), py::arg("value"))
       .def("link_needed", &LLVMModule::linkNeeded, py::arg("path"), NoGil())
+      .def("link_library", &LLVMModule::linkLibrary, py::arg("path"), NoGil())
+      .def("refuse_undefined", &LLVMModule::refuseUndefined, py::arg("except"), NoGil())
+      .def("set_debug_folder", &LLVMModule::setDebugFolder, py::arg("path"))
       .def("undefined_functions", &LLVMModule::undefinedFunctions)
       .def("internalize", &LLVMModule::internalize, py::arg("kept"))
-      .def("lower_kernels_for_host", &LLVMModule::lowerKernelsForHost, py::arg("kernels"), NoGil())
+      .def("lower_kernels_for_host", &LLVMModule::lowerKernelsForHost, py::arg("kernels"),
+           py::arg("limits") = ThreadLimits(), NoGil())
       .def("host_resources", &LLVMModule::hostResources)
       .def("optimize", &LLVMModule::optimize, NoGil())
       .def(
@@ -139,6 +146,7 @@ PYBIND11_MODULE(_native, m) {
           py::arg("assembly"));
 
   m.def("is_known_processor", &isKnownProcessor, py::arg("triple"), py::arg("cpu"));
+  m.def("unknown_features", &unknownFeatures, py::arg("triple"), py::arg("features"));
   m.def("known_processors", &knownProcessors, py::arg("triple"));
   m.def("host_triple", &hostTriple);
   m.def("host_processor", &hostProcessor);

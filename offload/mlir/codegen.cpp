@@ -9,8 +9,11 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/AutoUpgrade.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Operator.h"
@@ -21,6 +24,7 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
@@ -96,6 +100,23 @@ static void refuseUnlowered(Session &session, mlir::Operation *root, const std::
       throw Failure("some operations could not be lowered", found);
 }
 
+/// Some passes make private memory in the flat address space, where some chips have no stack. At O=0 it would
+/// stay.
+static void placeAllocas(llvm::Module &module) {
+  unsigned space = module.getDataLayout().getAllocaAddrSpace();
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *old = dyn_cast<AllocaInst>(&instruction);
+      if (!old || old->getAddressSpace() == space)
+        continue;
+      IRBuilder<> builder(old);
+      AllocaInst *placed = builder.CreateAlloca(old->getAllocatedType(), space, old->getArraySize());
+      placed->setAlignment(old->getAlign());
+      old->replaceAllUsesWith(builder.CreateAddrSpaceCast(placed, old->getType()));
+      old->eraseFromParent();
+    }
+}
+
 std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const MachineOptions &options) {
   SharedLock shared(optionsLock());
   std::shared_ptr<LLVMModule> result(new LLVMModule(module.session, options));
@@ -103,12 +124,17 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   for (auto device : module.get().getOps<mlir::gpu::GPUModuleOp>())
     root = device;
   refuseUnlowered(*module.session, root, options.triple);
+  root->walk([&](mlir::LLVM::CallOp call) {
+    if (auto callee = call.getCallee())
+      result->calls.try_emplace(callee->str(), resolveLocation(call.getLoc()));
+  });
   result->module = mlir::translateModuleToLLVMIR(root, *result->context, "offload");
   if (!result->module)
     module.session->fail("the module cannot be translated to LLVM IR");
   result->module->setTargetTriple(Triple(options.triple));
   result->module->setDataLayout(result->machine->createDataLayout());
   result->module->setSourceFileName("");
+  placeAllocas(*result->module);
   return result;
 }
 
@@ -165,12 +191,38 @@ void LLVMModule::answerReflection(const std::string &property, uint32_t value) {
   }
 }
 
-void LLVMModule::linkNeeded(const std::string &path) {
-  SharedLock shared(optionsLock());
+static std::unique_ptr<llvm::Module> readLibrary(const std::string &path, LLVMContext &context) {
   SMDiagnostic message;
-  std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, *context);
+  std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, context);
   if (!library)
     throw Failure("cannot read the bitcode library " + path + ": " + message.getMessage().str(), {});
+  return library;
+}
+
+void LLVMModule::linkLibrary(const std::string &path) {
+  {
+    SharedLock shared(optionsLock());
+    std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
+    const Triple &theirs = library->getTargetTriple(), &mine = module->getTargetTriple();
+    auto same = [&] { return theirs.getArch() == mine.getArch() && theirs.getOS() == mine.getOS(); };
+    if (!theirs.str().empty() && !same())
+      throw Failure("cannot link " + path + ": it is for " + theirs.str() + ", this target is " + mine.str() +
+                        "; give it to the target that it is for (TARGET,link=" + path + ")",
+                    {});
+    const std::string &layout = library->getDataLayoutStr();
+    // Bitcode without a layout gets what LLVM adds to every layout when it is read.
+    bool silent = layout.empty() || layout == UpgradeDataLayoutString("", theirs.str());
+    if (!silent && layout != module->getDataLayoutStr())
+      throw Failure("cannot link " + path + ": its data layout is " + layout + ", this target's is " +
+                        module->getDataLayoutStr() + "; compile it with clang of LLVM 22 for " + mine.str(),
+                    {});
+  }
+  linkNeeded(path);
+}
+
+void LLVMModule::linkNeeded(const std::string &path) {
+  SharedLock shared(optionsLock());
+  std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
   library->setTargetTriple(module->getTargetTriple());
   library->setDataLayout(module->getDataLayout());
   bool failed = Linker::linkModules(*module, std::move(library), Linker::LinkOnlyNeeded,
@@ -191,16 +243,48 @@ std::vector<std::string> LLVMModule::undefinedFunctions() const {
   return names;
 }
 
+void LLVMModule::refuseUndefined(const std::vector<std::string> &except) {
+  std::vector<Diagnostic> errors;
+  std::string names;
+  for (const std::string &name : undefinedFunctions()) {
+    if (is_contained(except, name))
+      continue;
+    names += (names.empty() ? "" : ", ") + name;
+    auto call = calls.find(name);
+    Diagnostic error = call == calls.end() ? Diagnostic() : call->second;
+    error.severity = "error";
+    error.message = "the function '" + name +
+                    "' has no definition for this target; define it in the gpu.module, or " +
+                    "link bitcode that has it (--link)";
+    errors.push_back(error);
+  }
+  if (!errors.empty())
+    throw Failure("undefined: " + names, errors);
+}
+
+void LLVMModule::setDebugFolder(const std::string &path) {
+  for (DICompileUnit *unit : module->debug_compile_units()) {
+    DIFile *file = unit->getFile();
+    if (file && !sys::path::is_absolute(file->getDirectory()))
+      unit->replaceOperandWith(0,
+                               DIFile::get(*context,
+                                           (Twine(file->getDirectory()) +
+                                            (file->getDirectory().empty() ? "" : "/") + file->getFilename())
+                                               .str(),
+                                           path));
+  }
+}
+
 void LLVMModule::internalize(const std::vector<std::string> &kept) {
   std::set<std::string> names(kept.begin(), kept.end());
   internalizeModule(*module,
                     [&](const GlobalValue &value) { return names.count(value.getName().str()) != 0; });
 }
 
-void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels) {
+void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits) {
   SharedLock shared(optionsLock());
   std::string error;
-  resources = offload::lowerKernelsForHost(*module, kernels, error);
+  resources = offload::lowerKernelsForHost(*module, kernels, limits, error);
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
     error = "internal error in the host target's kernel lowering: " + error;
@@ -303,6 +387,22 @@ static std::unique_ptr<MCSubtargetInfo> subtarget(const std::string &triple) {
 bool isKnownProcessor(const std::string &triple, const std::string &cpu) {
   auto info = subtarget(triple);
   return info && info->isCPUStringValid(cpu);
+}
+
+std::vector<std::string> unknownFeatures(const std::string &triple, const std::string &features) {
+  std::vector<std::string> unknown;
+  auto info = subtarget(triple);
+  SmallVector<StringRef> words;
+  StringRef(features).split(words, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef word : words) {
+    StringRef name = word.trim();
+    bool signs = name.consume_front("+") || name.consume_front("-");
+    bool known = info && any_of(info->getAllProcessorFeatures(),
+                                [&](const SubtargetFeatureKV &feature) { return name == feature.Key; });
+    if (!signs || !known)
+      unknown.push_back(word.str());
+  }
+  return unknown;
 }
 
 std::vector<std::string> knownProcessors(const std::string &triple) {

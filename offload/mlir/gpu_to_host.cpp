@@ -77,6 +77,14 @@ Value blockThreads(OpBuilder &b, Operation *op) {
   return LLVM::MulOp::create(b, loc, plane, standIn32(b, op, kBlockDim, "z"));
 }
 
+/// An i32 as the value of an operation of type index, which has 32 or 64 bits here.
+void replaceByIndex(ConversionPatternRewriter &rewriter, Operation *op, Type index, Value value) {
+  if (value.getType() == index)
+    rewriter.replaceOp(op, value);
+  else
+    rewriter.replaceOpWithNewOp<LLVM::ZExtOp>(op, index, value);
+}
+
 /// thread_id, block_id, block_dim, grid_dim.
 template <typename Op> struct IdPattern : public ConvertOpToLLVMPattern<Op> {
   IdPattern(const LLVMTypeConverter &converter, StringRef prefix)
@@ -84,7 +92,7 @@ template <typename Op> struct IdPattern : public ConvertOpToLLVMPattern<Op> {
   LogicalResult matchAndRewrite(Op op, typename Op::Adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Value id = standIn32(rewriter, op, prefix, suffix(op.getDimension()));
-    rewriter.replaceOpWithNewOp<LLVM::ZExtOp>(op, this->getTypeConverter()->getIndexType(), id);
+    replaceByIndex(rewriter, op, this->getTypeConverter()->getIndexType(), id);
     return success();
   }
   StringRef prefix;
@@ -106,7 +114,7 @@ template <typename Op> struct WarpPattern : public ConvertOpToLLVMPattern<Op> {
                                           constant32(rewriter, loc, kWarpSize - 1));
       value = LLVM::UDivOp::create(rewriter, loc, rounded, size);
     }
-    rewriter.replaceOpWithNewOp<LLVM::ZExtOp>(op, this->getTypeConverter()->getIndexType(), value);
+    replaceByIndex(rewriter, op, this->getTypeConverter()->getIndexType(), value);
     return success();
   }
 };
@@ -243,6 +251,13 @@ void markWorkgroupGlobals(gpu::GPUModuleOp module) {
 struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GpuToHost)
 
+  GpuToHost() = default;
+  GpuToHost(const GpuToHost &other) : PassWrapper(other) {}
+  Option<unsigned> indexBitwidth{*this, "index-bitwidth", llvm::cl::desc("Bits of index"),
+                                 llvm::cl::init(64)};
+  Option<bool> barePointers{*this, "use-bare-ptr-memref-call-conv",
+                            llvm::cl::desc("Memref arguments are plain pointers"), llvm::cl::init(false)};
+
   StringRef getArgument() const final { return "offload-gpu-to-host"; }
   StringRef getDescription() const final { return "Lower a gpu.module for execution on the CPU"; }
   void getDependentDialects(DialectRegistry &registry) const final {
@@ -282,7 +297,8 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
         function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(), UnitAttr::get(context));
 
     LowerToLLVMOptions options(context);
-    options.overrideIndexBitwidth(64);
+    options.overrideIndexBitwidth(indexBitwidth);
+    options.useBarePtrCallConv = barePointers;
     LLVMTypeConverter converter(context, options);
     populateGpuMemorySpaceAttributeConversions(converter, [](gpu::AddressSpace) { return 0; });
     LLVMConversionTarget target(*context);

@@ -22,14 +22,15 @@ std::string kernelSlotName(SymbolRefAttr kernel) {
 }
 
 struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
-  using HostPattern::HostPattern;
+  LaunchPattern(const LLVMTypeConverter &converter, bool barePointers)
+      : HostPattern(converter), barePointers(barePointers) {}
   LogicalResult matchAndRewrite(gpu::LaunchFuncOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Type pointer = pointerType(getContext()), i64 = rewriter.getI64Type(), i32 = rewriter.getI32Type();
 
-    SmallVector<Value> arguments(getTypeConverter()->promoteOperands(loc, op.getKernelOperands(),
-                                                                     adaptor.getKernelOperands(), rewriter));
+    SmallVector<Value> arguments(getTypeConverter()->promoteOperands(
+        loc, op.getKernelOperands(), adaptor.getKernelOperands(), rewriter, barePointers));
     SmallVector<Type> types(ValueRange(arguments).getTypes());
     auto record = LLVM::LLVMStructType::getLiteral(getContext(), types);
     size_t count = arguments.size();
@@ -74,6 +75,7 @@ struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
     finish(rewriter, op, stream);
     return success();
   }
+  bool barePointers; // memref arguments are plain pointers
 };
 
 /// A global whose initializer is an aggregate of the given values; `fill` returns them in order.
@@ -161,8 +163,9 @@ void addSlots(ModuleOp module) {
     binary->erase();
 }
 
-void populateLaunchPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
-  patterns.add<LaunchPattern>(converter);
+void populateLaunchPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns,
+                            bool barePointers) {
+  patterns.add<LaunchPattern>(converter, barePointers);
 }
 
 } // namespace offload

@@ -70,7 +70,8 @@ void populateMemoryPatterns(const mlir::LLVMTypeConverter &converter, mlir::Rewr
 void populateGlobalPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,
                             const llvm::StringSet<> &shared);
 void populateAssertPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
-void populateLaunchPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
+void populateLaunchPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,
+                            bool barePointers);
 /// Also converts the types of sparse handles.
 void populateSparsePatterns(mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
 

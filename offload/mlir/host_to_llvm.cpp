@@ -116,6 +116,11 @@ void addScopes(ModuleOp module) {
 struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HostToLLVM)
 
+  HostToLLVM() = default;
+  HostToLLVM(const HostToLLVM &other) : PassWrapper(other) {}
+  Option<bool> barePointers{*this, "use-bare-pointers-for-kernels",
+                            llvm::cl::desc("Kernels take plain pointers for memrefs"), llvm::cl::init(false)};
+
   StringRef getArgument() const final { return "offload-host-to-llvm"; }
   StringRef getDescription() const final { return "Lower host code to LLVM with calls to the mgpu runtime"; }
   void getDependentDialects(DialectRegistry &registry) const final {
@@ -151,7 +156,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     patterns.add<WaitPattern, SetDevicePattern>(converter);
     populateMemoryPatterns(converter, patterns);
     populateGlobalPatterns(converter, patterns, shared);
-    populateLaunchPatterns(converter, patterns);
+    populateLaunchPatterns(converter, patterns, barePointers);
     populateAssertPatterns(converter, patterns);
     populateSparsePatterns(converter, patterns);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))

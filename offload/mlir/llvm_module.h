@@ -14,6 +14,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ struct MachineOptions {
 using Resources = std::vector<std::pair<std::string, int64_t>>;
 using KernelResources = std::vector<std::pair<std::string, Resources>>;
 
+/// The most threads of a block, by kernel.
+using ThreadLimits = std::map<std::string, uint32_t>;
+
 class LLVMModule {
 public:
   /// Translates a module without gpu.module operations (host), or the one gpu.module in it (device).
@@ -51,13 +55,20 @@ public:
   void answerReflection(const std::string &property, uint32_t value);
   /// Links the functions that this module lacks from a bitcode file and makes them internal. Throws Failure.
   void linkNeeded(const std::string &path);
+  /// The same for a user's bitcode or LLVM IR text, which must be for this module's triple and data layout.
+  void linkLibrary(const std::string &path);
+  /// Throws Failure where functions other than `except` are undefined: names each, at the line of a call of
+  /// it.
+  void refuseUndefined(const std::vector<std::string> &except);
+  /// Where the relative source names of line information start.
+  void setDebugFolder(const std::string &path);
   /// The functions that are declared but neither defined nor intrinsics.
   std::vector<std::string> undefinedFunctions() const;
   /// Makes everything but `kept` internal, so that what is not needed goes.
   void internalize(const std::vector<std::string> &kept);
 
   /// Turns kernels of the host target into functions that run blocks (host_abi.h). Throws Failure.
-  void lowerKernelsForHost(const std::vector<std::string> &kernels);
+  void lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits);
   /// What lowerKernelsForHost found out about the kernels.
   const KernelResources &hostResources() const { return resources; }
 
@@ -74,6 +85,7 @@ private:
   std::shared_ptr<Session> session;
   MachineOptions options;
   KernelResources resources;
+  std::map<std::string, Diagnostic> calls; // where each declared function is called, for errors
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module; // after `context`
@@ -84,6 +96,8 @@ void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePas
 
 /// Does LLVM know this processor name for the triple? Asked before code generation, which would abort.
 bool isKnownProcessor(const std::string &triple, const std::string &cpu);
+/// The words of a list such as "+ptx80,-avx" that are no features of the triple's processors.
+std::vector<std::string> unknownFeatures(const std::string &triple, const std::string &features);
 std::vector<std::string> knownProcessors(const std::string &triple);
 std::string hostTriple();
 std::string hostProcessor();
@@ -121,6 +135,6 @@ ElfFile readElf(const std::string &data);
 
 /// The work of LLVMModule::lowerKernelsForHost (spmd.cpp); sets `error` where it fails.
 KernelResources lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels,
-                                    std::string &error);
+                                    const ThreadLimits &limits, std::string &error);
 
 } // namespace offload

@@ -32,6 +32,16 @@ std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string
 void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value,
                         const std::string &unless);
 
+/// The most threads of a block per kernel: its known_block_size, else `most`; none for kernels with neither
+/// (0). Throws Failure where a known_block_size is more than `most`.
+std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module, int64_t most);
+
+/// Throws Failure where a function of a gpu.module has a memref that a plain pointer cannot stand for.
+void checkBarePointers(const IRModule &module);
+
+/// Throws Failure where a device module needs an index of 64 bits.
+void checkNarrowIndex(const IRModule &module);
+
 /// The host code alone: kernels are there by name and type only, exported functions ask for a C interface.
 std::shared_ptr<IRModule> hostModule(const IRModule &module);
 

@@ -109,6 +109,12 @@ std::vector<Diagnostic> Session::takeDiagnostics() {
 
 void Session::fail(const std::string &what) { throw Failure(what, takeDiagnostics()); }
 
+void Session::failOnErrors(const std::string &what) {
+  for (const Diagnostic &diagnostic : diagnostics)
+    if (diagnostic.severity == "error")
+      fail(what);
+}
+
 /// The identifier of `%name` at the place where the text defines a value; empty for numbers (`%0`).
 static StringRef definedName(SMRange range) {
   if (!range.isValid())

@@ -51,6 +51,9 @@ public:
   /// Throws Failure with the diagnostics so far; `what` stands in where there are none.
   [[noreturn]] void fail(const std::string &what);
 
+  /// Throws Failure where an error was reported since the last call of takeDiagnostics.
+  void failOnErrors(const std::string &what);
+
 private:
   std::unique_ptr<mlir::MLIRContext> ctx;
   mlir::DiagnosticEngine::HandlerID handler;

@@ -21,6 +21,7 @@
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/CallGraph.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Intrinsics.h"
@@ -39,7 +40,7 @@ namespace {
 constexpr const char *kAxes[] = {"x", "y", "z"};
 
 // Must agree with host_abi.h.
-constexpr uint32_t kAbiVersion = 2;
+constexpr uint32_t kAbiVersion = 3;
 constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
 enum LaunchField { LaunchGrid, LaunchBlock, LaunchDynamicShared, LaunchReserved, LaunchParams };
 enum BlockField { BlockId, BlockReserved, BlockShared, BlockState, BlockExchange, BlockFrame };
@@ -50,7 +51,7 @@ struct Types {
         voidType(Type::getVoidTy(c)), pointer(PointerType::get(c, 0)), dim(ArrayType::get(i32, 3)),
         launch(StructType::get(c, {dim, dim, i32, i32, pointer})),
         block(StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer})),
-        kernel(StructType::get(c, {i32, i32, i64, pointer, pointer, pointer})) {}
+        kernel(StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64})) {}
   IntegerType *i1, *i8, *i32, *i64;
   Type *voidType;
   PointerType *pointer;
@@ -67,8 +68,9 @@ struct Place {
 
 class KernelLowering {
 public:
-  KernelLowering(Module &module, Function &kernel)
-      : module(module), kernel(kernel), context(module.getContext()), types(context) {}
+  KernelLowering(Module &module, Function &kernel, uint32_t maxThreads)
+      : module(module), kernel(kernel), context(module.getContext()), types(context), maxThreads(maxThreads) {
+  }
 
   /// Replaces the kernel by what host_abi.h describes; returns its resources.
   Resources run() {
@@ -76,11 +78,11 @@ public:
     bool suspends = usesStandIn(kBarrier) || usesStandIn(kExchange);
     Function *entry = suspends ? buildThread() : buildBlocks();
     Constant *none = ConstantPointerNull::get(types.pointer);
-    auto *info =
-        ConstantStruct::get(types.kernel, {ConstantInt::get(types.i32, kAbiVersion),
-                                           ConstantInt::get(types.i32, kernel.arg_size()),
-                                           ConstantInt::get(types.i64, sharedBytes), suspends ? none : entry,
-                                           suspends ? entry : none, parameterSizes()});
+    auto *info = ConstantStruct::get(
+        types.kernel,
+        {ConstantInt::get(types.i32, kAbiVersion), ConstantInt::get(types.i32, kernel.arg_size()),
+         ConstantInt::get(types.i64, sharedBytes), suspends ? none : entry, suspends ? entry : none,
+         parameterSizes(), ConstantInt::get(types.i64, maxThreads)});
     std::string name = kernel.getName().str();
     new GlobalVariable(module, types.kernel, /*isConstant=*/true, GlobalValue::ExternalLinkage, info,
                        name + ".info");
@@ -210,8 +212,8 @@ private:
       map[&argument] = body->getArg(argument.getArgNo());
     SmallVector<ReturnInst *> returns;
     CloneFunctionInto(body, &kernel, map, CloneFunctionChangeType::LocalChangesOnly, returns);
-    body->setDSOLocal(true); // the clone took over the external kernel's property
-    body->setSubprogram(nullptr);
+    body->setDSOLocal(true);       // the clone took over the external kernel's property
+    kernel.setSubprogram(nullptr); // line information describes one function, and this is the one that stays
     return body;
   }
 
@@ -294,7 +296,13 @@ private:
     append_range(arguments, place.blockDim);
     append_range(arguments, place.gridDim);
     arguments.push_back(shared);
-    b.CreateCall(body, arguments);
+    CallInst *call = b.CreateCall(body, arguments);
+    if (DISubprogram *source = body->getSubprogram()) {
+      // The loops are the kernel's own function; inlining needs to know where the call stands.
+      DISubprogram *loops = describeLoops(*source, blocks->getName());
+      blocks->setSubprogram(loops);
+      call->setDebugLoc(DILocation::get(context, source->getLine(), 0, loops));
+    }
     endLoop(b, x);
     endLoop(b, y);
     endLoop(b, z);
@@ -302,6 +310,12 @@ private:
     b.CreateRetVoid();
     markParallel(x.backEdge, group);
     return blocks;
+  }
+
+  DISubprogram *describeLoops(const DISubprogram &source, StringRef name) {
+    return DISubprogram::getDistinct(context, source.getScope(), name, name, source.getFile(),
+                                     source.getLine(), source.getType(), source.getScopeLine(), nullptr, 0, 0,
+                                     DINode::FlagArtificial, source.getSPFlags(), source.getUnit());
   }
 
   /// Puts the thread's accesses to shared data into one access group. Threads of a kernel without barriers
@@ -372,6 +386,10 @@ private:
     thread->splice(thread->end(), body);
     b.CreateBr(start);
     hoistAllocas(*start, thread->getEntryBlock());
+    if (DISubprogram *source = body->getSubprogram()) {
+      body->setSubprogram(nullptr);
+      thread->setSubprogram(source);
+    }
     body->eraseFromParent();
     bind(*thread, place);
 
@@ -447,6 +465,7 @@ private:
   Function &kernel;
   LLVMContext &context;
   Types types;
+  uint32_t maxThreads; // of a block; 0 where the kernel sets no limit
   uint64_t sharedBytes = 0;
   SmallVector<std::pair<GlobalVariable *, uint64_t>> sharedOffsets;
 };
@@ -478,7 +497,7 @@ void inlineEverything(Module &module, const std::vector<std::string> &kernels) {
 } // namespace
 
 KernelResources lowerKernelsForHost(Module &module, const std::vector<std::string> &kernels,
-                                    std::string &error) {
+                                    const ThreadLimits &limits, std::string &error) {
   KernelResources resources;
   if (Function *function = findRecursion(module)) {
     error = "'" + function->getName().str() + "' is recursive: kernels cannot call recursive functions";
@@ -486,8 +505,11 @@ KernelResources lowerKernelsForHost(Module &module, const std::vector<std::strin
   }
   inlineEverything(module, kernels);
   for (const std::string &name : kernels)
-    if (Function *kernel = module.getFunction(name); kernel && !kernel->isDeclaration())
-      resources.push_back({name, KernelLowering(module, *kernel).run()});
+    if (Function *kernel = module.getFunction(name); kernel && !kernel->isDeclaration()) {
+      auto limit = limits.find(name);
+      uint32_t most = limit == limits.end() ? 0 : limit->second;
+      resources.push_back({name, KernelLowering(module, *kernel, most).run()});
+    }
   for (Function &function : make_early_inc_range(module))
     if (function.isDeclaration() && function.use_empty())
       function.eraseFromParent();

@@ -141,8 +141,10 @@ class Kernel:
             try:
                 if argument.kind == "memref":
                     space = "host" if argument.space == "host" else "device"
-                    packers.append(MemrefPacker(argument, self._native, space))
-                    count = 3 + 2 * argument.rank
+                    packer = MemrefPacker(argument, self._native, space)
+                    bare = self.signature.bare_pointers
+                    packers.append(_address_packer(packer) if bare else packer)
+                    count = 1 if bare else 3 + 2 * argument.rank
                     offsets += range(position, position + 8 * count, 8)
                     position += 8 * count
                 else:
@@ -160,6 +162,11 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<offload kernel {self._callee.text()} of {self.signature.module}>"
+
+
+def _address_packer(descriptor: MemrefPacker) -> Callable[[Any, list[object]], bytes]:
+    """The aligned pointer alone: the second word of a descriptor, whose offset is 0 in an identity layout."""
+    return lambda value, keep: descriptor(value, keep)[8:16]
 
 
 def _scalar_packer(argument: Argument) -> tuple[Callable[[Any, list[object]], bytes], int]:

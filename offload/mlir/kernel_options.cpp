@@ -1,0 +1,98 @@
+//===- kernel_options.cpp - What build options ask of kernels -------------===//
+//
+// Sizes of blocks, bare pointers and 32-bit indices change what a kernel may look like. Each is checked here,
+// at the kernel's own line, before anything is lowered.
+//
+//===----------------------------------------------------------------------===//
+
+#include "names.h"
+#include "program.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+
+namespace offload {
+
+static bool isKernel(FunctionOpInterface function) {
+  return function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
+}
+
+std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module, int64_t most) {
+  std::vector<std::pair<std::string, int64_t>> limits;
+  module.get().walk([&](FunctionOpInterface function) {
+    if (!isKernel(function))
+      return;
+    int64_t limit = most;
+    if (auto known = function->getAttrOfType<DenseI32ArrayAttr>("known_block_size")) {
+      limit = 1;
+      for (int32_t size : known.asArrayRef())
+        limit *= size;
+      if (most && limit > most)
+        function->emitError("the kernel's known_block_size of ")
+            << limit << " threads is more than max_threads=" << most;
+    }
+    if (limit)
+      limits.push_back({function.getName().str(), limit});
+  });
+  module.session->failOnErrors("a kernel's block is too large");
+  return limits;
+}
+
+/// A memref that a plain pointer can stand for: everything but the address is known from the type.
+static bool fitsBarePointer(Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  return memref && memref.hasStaticShape() && memref.getLayout().isIdentity();
+}
+
+void checkBarePointers(const IRModule &module) {
+  for (auto device : module.get().getOps<gpu::GPUModuleOp>())
+    for (auto function : device.getOps<FunctionOpInterface>()) {
+      if (isa<LLVM::LLVMFuncOp>(function))
+        continue;
+      auto types = llvm::to_vector(function.getArgumentTypes());
+      llvm::append_range(types, function.getResultTypes());
+      for (Type type : types)
+        if (isa<BaseMemRefType>(type) && !fitsBarePointer(type)) {
+          function->emitError("bare pointers are not possible here: ")
+              << type
+              << " needs its sizes or strides at run time; make its shape static and its layout the "
+                 "identity, "
+              << "or build without bare pointers";
+          break;
+        }
+    }
+  module.session->failOnErrors("bare pointers are not possible");
+}
+
+static bool hasIndex(Type type) {
+  if (type.isIndex())
+    return true;
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    return hasIndex(shaped.getElementType());
+  return false;
+}
+
+void checkNarrowIndex(const IRModule &module) {
+  module.get().walk([&](FunctionOpInterface function) {
+    if (isa<LLVM::LLVMFuncOp>(function))
+      return;
+    for (Type type : function.getArgumentTypes())
+      if (isKernel(function) && !type.isIndex() && hasIndex(type)) {
+        function->emitError("a kernel with an argument of ")
+            << type << " cannot have 32-bit indices: others read and write its elements as 64 bits; "
+            << "use i32 or i64 elements, or build without index=32";
+        break;
+      }
+  });
+  module.get().walk([](memref::ExtractAlignedPointerAsIndexOp op) {
+    op.emitError("an address does not fit a 32-bit index; build without index=32");
+  });
+  module.session->failOnErrors("indices cannot have 32 bits");
+}
+
+} // namespace offload

@@ -1,0 +1,79 @@
+"""Writes docs/targets.md from the fields of the targets' classes; ``--check`` only compares."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from offload.targets import Target, options, registry
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "targets.md"
+HEAD = """# Targets
+
+A target is written `NAME:CHIP,OPTION,OPTION=VALUE`: `nvvm:sm_90a,O=2,fast,ftz`, `rocdl:gfx942,wave64`, `host`. `native`
+stands for what is in the machine. `offload targets` lists the chips. This page is written by `scripts/docs_targets.py`
+from the classes in `targets/`.
+
+| option | takes | default | {names} | meaning |
+|---|---|---|{lines}---|
+"""
+TAIL = """
+Options of a build as a whole, on the command line and in Python:
+
+| command line | Python | meaning |
+|---|---|---|
+| `-g` | `debug=True` | `debug` for every target, and line information in the host code |
+| `--bare-pointers` | `bare_pointers=True` | `bare_pointers` for every target, and the same in launches |
+| `-O LEVEL` | `opt=LEVEL` | level of the host code |
+| `--link FILE` | `link=[FILE]` | bitcode or LLVM IR text for the kernels of every target |
+| `--object FILE` | `objects=[FILE]` | object file or archive for the host code |
+
+## Notes
+
+* **Line information** names the source as it was given to the build; relative names start at the folder of the
+  build. It goes with every level.
+* **index=32** changes arithmetic and addresses inside kernels. Launches stay as they are: a parameter is passed by
+  its address, of which a kernel with 32-bit indices reads the low half, so targets of both widths stand in one
+  library. Values that do not fit are not noticed. Kernels whose memrefs have `index` elements, or that take an
+  address as an index, are refused.
+* **Bare pointers** need memrefs of static shape with the identity layout; others are an error at the kernel. The
+  kernels' names, types and `lib.kernels.k[grid, block](array)` stay the same.
+* **max_threads** is a promise to the vendor's compiler. A `known_block_size` of a kernel comes first; one that is
+  larger is an error. On the CPU a launch with a larger block fails with a `DeviceError`, as the drivers do.
+* **link** takes bitcode whose triple and data layout are the target's, or that names none. Of it only what the
+  kernels call goes into the image. A function that stays undefined is an error at its call.
+* **format**: `bin` loads everywhere; `fatbin` adds PTX for newer chips (NVIDIA) or is clang's bundle (AMD); `isa`
+  is PTX, which the driver compiles (NVIDIA), or assembly for readers; `offload` is LLVM bitcode for other tools.
+  What no driver loads says so when a kernel is launched.
+"""
+
+
+def render() -> str:
+    classes = registry().all()
+    fields: dict[str, dataclasses.Field[object]] = {}
+    for cls in (Target, *classes.values()):
+        fields |= {field.name: field for field in dataclasses.fields(cls)}
+    names = sorted(classes)
+    lines = []
+    for name, field in fields.items():
+        if not options.meaning(field):
+            raise SystemExit(f"option {name} has no meaning: declare it with offload.targets.options.option")
+        default = "" if field.default in ("", (), 0, False) else f"`{field.default}`"
+        marks = ["yes" if name in {f.name for f in dataclasses.fields(classes[cls])} else "" for cls in names]
+        lines.append(
+            f"| `{name}` | {options.values(field)} | {default} | {' | '.join(marks)} | {options.meaning(field)} |"
+        )
+    head = HEAD.format(names=" | ".join(f"`{name}`" for name in names), lines="---|" * len(names))
+    return head + "\n".join(lines) + "\n" + TAIL
+
+
+def main() -> int:
+    if "--check" in sys.argv:
+        return 0 if PAGE.exists() and PAGE.read_text() == render() else 1
+    PAGE.write_text(render())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Options of targets: what each means, which values it takes, and how a target's spelling says it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from offload.errors import TargetError
+
+
+def option(
+    default: Any, meaning: str, *, least: int | None = None, most: int | None = None, choices: Sequence[object] = ()
+) -> Any:
+    """A field of a target. The documentation is made from ``meaning`` and the values that it takes.
+
+    A number is at least ``least`` and at most ``most``; the default is always allowed, so that it can mean "not set".
+    """
+    return dataclasses.field(
+        default=default, metadata={"meaning": meaning, "least": least, "most": most, "choices": tuple(choices)}
+    )
+
+
+def meaning(field: dataclasses.Field[Any]) -> str:
+    """What the option does, in one sentence; empty for a field that was not made by :func:`option`."""
+    return str(field.metadata.get("meaning", ""))
+
+
+def values(field: dataclasses.Field[Any]) -> str:
+    """Which values an option takes, for people."""
+    least, most = field.metadata.get("least"), field.metadata.get("most")
+    if choices := field.metadata.get("choices"):
+        return ", ".join(map(str, choices))
+    if least is not None:
+        return f"{least} to {most}" if most is not None else f"{least} and more"
+    return {"bool": "a flag", "str": "text", "int": "a number"}.get(str(field.type), "text, may be repeated")
+
+
+def check(target: Any) -> None:
+    """Raises TargetError for a value that its option does not take, and says what it takes."""
+    for field in dataclasses.fields(target):
+        value, least, most = getattr(target, field.name), field.metadata.get("least"), field.metadata.get("most")
+        choices = field.metadata.get("choices")
+        if value == field.default:
+            continue
+        if choices and value not in choices:
+            raise TargetError(f"{target}: unknown {field.name} {value!r}; it is one of {', '.join(map(str, choices))}")
+        if least is not None and (type(value) is not int or value < least or (most is not None and value > most)):
+            raise TargetError(f"{target}: {field.name} is {values(field)}, not {value}")
+
+
+def spelled(field: dataclasses.Field[Any], value: Any) -> list[str]:
+    """The words of a target's spelling that give the option this value; none for the default."""
+    if value == field.default:
+        return []
+    if isinstance(value, tuple):
+        return [f"{field.name}={item}" for item in value]
+    return [field.name if value is True else f"{field.name}={value}"]
