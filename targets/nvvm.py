@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from offload.targets.base import Device, Image, Target, Work
+from offload.targets.base import Device, Image, Target, Work, numeric_pipeline
 from offload.targets.tools import (
     Found,
     SearchStep,
@@ -102,7 +102,7 @@ class NvvmTarget(Target):
         redux = "true" if self._number() >= 80 else "false"
         return (
             "convert-nvgpu-to-nvvm,"
-            "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
+            f"gpu.module({numeric_pipeline('nvvm')},convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-gpu-to-nvvm{{index-bitwidth=64 has-redux={redux}}},convert-nvvm-to-llvm,"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
         )

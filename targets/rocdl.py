@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from offload.targets.base import Device, Image, Target, Work
+from offload.targets.base import Device, Image, Target, Work, numeric_pipeline
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, search
 
 from offload.errors import CompileError, TargetError
@@ -113,7 +113,7 @@ class RocdlTarget(Target):
     def pipeline(self) -> str:
         chip = _MODEL_OF_GENERIC.get(self.chip, self.chip)
         return (
-            f"gpu.module(offload-repair-shuffles,convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
+            f"gpu.module({numeric_pipeline('rocdl')},offload-repair-shuffles,convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
             f"convert-gpu-to-rocdl{{chipset={chip} index-bitwidth=64 runtime=HIP}},"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"

@@ -9,6 +9,9 @@ void registerOffloadPasses() {
   registerIntegerCmpXchgPass();
   registerPlaceBuffersPass();
   registerPlainDeclarationsPass();
+  registerPrepareMathPass();
+  registerPrepareSmallFloatsPass();
+  registerPrepareVectorsPass();
   registerRepairPasses();
   registerSerialLinalgPass();
   registerTileParallelPass();

@@ -18,6 +18,9 @@ namespace offload {
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
 ///   offload-plain-declarations       calls declared functions without memrefs by their own names
 /// On either:
+///   offload-prepare-math             brings math operations to what the lowerings take
+///   offload-prepare-small-floats     writes out conversions of floats with 4 to 8 bits
+///   offload-prepare-vectors          checks vectors, writes out those of several dimensions
 ///   offload-integer-cmpxchg          makes cmpxchg of floats, which LLVM lacks, one of their bits
 void registerOffloadPasses();
 
@@ -26,6 +29,9 @@ void registerInlineAsyncPass();
 void registerIntegerCmpXchgPass();
 void registerPlaceBuffersPass();
 void registerPlainDeclarationsPass();
+void registerPrepareMathPass();
+void registerPrepareSmallFloatsPass();
+void registerPrepareVectorsPass();
 void registerRepairPasses();
 void registerSerialLinalgPass();
 void registerTileParallelPass();
