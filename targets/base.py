@@ -21,13 +21,14 @@ FORMATS = ("bin", "isa", "fatbin", "offload")
 FINAL_STAGE = {"offload": "llvm", "isa": "isa", "bin": "object", "fatbin": "fat"}
 """The last stage that a format needs."""
 
-def numeric_pipeline(library: str) -> str:
+def numeric_pipeline(library: str, *, host_code: bool = False) -> str:
     """The passes that bring numbers to what every lowering takes; first of a pipeline for device or host code.
 
     ``library`` is the one that the target's lowering of math calls: nvvm, rocdl or libm.
     """
     return (
-        "offload-prepare-vectors,convert-complex-to-standard{complex-range=improved},"
+        f"{'' if host_code else 'offload-prepare-memory,'}offload-prepare-vectors,"
+        "offload-prepare-complex,convert-complex-to-standard{complex-range=improved},"
         f"offload-prepare-math{{library={library}}},offload-prepare-small-floats"
     )
 

@@ -9,7 +9,7 @@ from offload.compiler.request import BuildRequest
 from offload.targets.base import numeric_pipeline
 
 PIPELINE = (
-    f"{numeric_pipeline('libm')},"
+    f"{numeric_pipeline('libm', host_code=True)},"
     "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,convert-math-to-llvm,"
     "convert-math-to-libm,offload-host-to-llvm,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts"
 )

@@ -34,8 +34,7 @@ inline mlir::Value floatOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Type ty
 /// The integer type of the same shape and width, for the bits of a float.
 inline mlir::Type bitsType(mlir::Type type) {
   mlir::Type element = mlir::getElementTypeOrSelf(type);
-  return withElement(type,
-                     mlir::IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth()));
+  return withElement(type, mlir::IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth()));
 }
 
 /// Floats of fewer than 16 bits, which no target computes with.
@@ -44,8 +43,8 @@ inline bool isSmallFloat(mlir::Type type) {
   return element && element.getWidth() < 16;
 }
 
-/// Narrows from f64 to f32 so that a second rounding, to a type with at most 21 bits of significand, gives what
-/// one rounding gives: inexact results have an odd last bit.
+/// Narrows from f64 to f32 so that a second rounding, to a type with at most 21 bits of significand, gives
+/// what one rounding gives: inexact results have an odd last bit.
 mlir::Value narrowToOdd(mlir::OpBuilder &b, mlir::Location loc, mlir::Value wide);
 
 } // namespace offload

@@ -9,7 +9,9 @@ void registerOffloadPasses() {
   registerIntegerCmpXchgPass();
   registerPlaceBuffersPass();
   registerPlainDeclarationsPass();
+  registerPrepareComplexPass();
   registerPrepareMathPass();
+  registerPrepareMemoryPass();
   registerPrepareSmallFloatsPass();
   registerPrepareVectorsPass();
   registerRepairPasses();

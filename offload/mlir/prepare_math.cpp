@@ -16,12 +16,18 @@
 #include "numeric.h"
 #include "passes.h"
 
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToROCDL/MathToROCDL.h"
+#include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -49,20 +55,24 @@ struct MathPattern : public RewritePattern {
   }
 };
 
+/// Operations of other dialects that the lowerings take on vectors of rank 1 only.
+bool isOfRankOne(Operation *op) {
+  return isa<arith::AddUIExtendedOp, arith::MulSIExtendedOp, arith::MulUIExtendedOp>(op);
+}
+
 /// vector<2x3xf32> and vector<f32> as vector<6xf32> and vector<1xf32>.
 struct Flatten : public MathPattern {
   using MathPattern::MathPattern;
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &b) const override {
     auto shaped = op->getNumResults() ? dyn_cast<VectorType>(op->getResult(0).getType()) : VectorType();
-    if (!isMath(op) || !shaped || shaped.getRank() == 1)
+    if (!(isMath(op) || isOfRankOne(op)) || !shaped || shaped.isScalable() || shaped.getRank() == 1)
       return failure();
     auto flat = [&](Type type) -> Type {
       return VectorType::get({shaped.getNumElements()}, getElementTypeOrSelf(type));
     };
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())
-      operands.push_back(
-          vector::ShapeCastOp::create(b, op->getLoc(), flat(operand.getType()), operand));
+      operands.push_back(vector::ShapeCastOp::create(b, op->getLoc(), flat(operand.getType()), operand));
     SmallVector<Type> types = llvm::map_to_vector(op->getResultTypes(), flat);
     Operation *inner = rebuild(b, op, operands, types);
     SmallVector<Value> results;
@@ -73,7 +83,8 @@ struct Flatten : public MathPattern {
   }
 };
 
-/// Functions of f16, bf16 and narrower floats through f32. What only looks at bits stays; fma has its own rule.
+/// Functions of f16, bf16 and narrower floats through f32. What only looks at bits stays; fma has its own
+/// rule.
 struct ComputeInF32 : public MathPattern {
   using MathPattern::MathPattern;
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &b) const override {
@@ -98,16 +109,16 @@ struct ComputeInF32 : public MathPattern {
     Operation *inner = rebuild(b, op, operands, types);
     SmallVector<Value> results;
     for (auto [result, type] : llvm::zip(inner->getResults(), op->getResultTypes()))
-      results.push_back(result.getType() == type
-                            ? Value(result)
-                            : arith::TruncFOp::create(b, op->getLoc(), type, result));
+      results.push_back(result.getType() == type ? Value(result)
+                                                 : arith::TruncFOp::create(b, op->getLoc(), type, result));
     b.replaceOp(op, results);
     return success();
   }
 };
 
-/// Library functions on vectors, for GPUs: one call per element. The lowerings would make some of them intrinsics,
-/// which AMD's code generator takes for permission to approximate (sin, cos) or does not know (tanh).
+/// Library functions on vectors, for GPUs: one call per element. The lowerings would make some of them
+/// intrinsics, which AMD's code generator takes for permission to approximate (sin, cos) or does not know
+/// (tanh).
 struct PerElement : public MathPattern {
   using MathPattern::MathPattern;
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &b) const override {
@@ -133,17 +144,16 @@ struct PerElement : public MathPattern {
   }
 };
 
-/// Minima and maxima of bf16 in f32, which is exact: AMD's code generator cannot select some of them.
-template <typename Op> struct ShortExtremum : public OpRewritePattern<Op> {
+/// The promise that there is no NaN makes LLVM choose a minimum or maximum of bf16 that AMD's code generator
+/// cannot select.
+template <typename Op> struct DropNoNaN : public OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
   LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
-    Type type = op.getType(), wide = withElement(type, b.getF32Type());
-    if (!getElementTypeOrSelf(type).isBF16() || isScalable(type))
+    arith::FastMathFlags flags = op.getFastmath();
+    if (!getElementTypeOrSelf(op.getType()).isBF16() ||
+        !arith::bitEnumContainsAny(flags, arith::FastMathFlags::nnan))
       return failure();
-    Value x = arith::ExtFOp::create(b, op.getLoc(), wide, op.getLhs());
-    Value y = arith::ExtFOp::create(b, op.getLoc(), wide, op.getRhs());
-    Value result = Op::create(b, op.getLoc(), x, y, op.getFastmath());
-    b.replaceOpWithNewOp<arith::TruncFOp>(op, type, result);
+    b.modifyOpInPlace(op, [&] { op.setFastmath(flags & ~arith::FastMathFlags::nnan); });
     return success();
   }
 };
@@ -164,9 +174,9 @@ template <typename Op> struct Classify : public OpRewritePattern<Op> {
                         b.getIntegerAttr(getElementTypeOrSelf(integers), value.bitcastToAPInt()));
     };
     Value bits = arith::BitcastOp::create(b, loc, integers, op.getOperand());
-    Value mask = constantOf(b, loc, integers,
-                            b.getIntegerAttr(getElementTypeOrSelf(integers),
-                                             APInt::getSignedMaxValue(element.getWidth())));
+    Value mask = constantOf(
+        b, loc, integers,
+        b.getIntegerAttr(getElementTypeOrSelf(integers), APInt::getSignedMaxValue(element.getWidth())));
     Value size = arith::AndIOp::create(b, loc, bits, mask);
     Value infinity = bitsOf(APFloat::getInf(semantics));
     arith::CmpIPredicate predicate = arith::CmpIPredicate::ult;
@@ -189,8 +199,7 @@ template <typename Op> struct Classify : public OpRewritePattern<Op> {
 struct Clamp : public OpRewritePattern<math::ClampFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &b) const override {
-    Value least =
-        arith::MinimumFOp::create(b, op.getLoc(), op.getValue(), op.getMax(), op.getFastmath());
+    Value least = arith::MinimumFOp::create(b, op.getLoc(), op.getValue(), op.getMax(), op.getFastmath());
     b.replaceOpWithNewOp<arith::MaximumFOp>(op, least, op.getMin(), op.getFastmath());
     return success();
   }
@@ -209,7 +218,8 @@ struct SinCos : public OpRewritePattern<math::SincosOp> {
   bool libraryHasIt;
 };
 
-/// Squaring, as many times as the exponent has bits. A negative exponent leaves the inverse of 1 and -1, and 0.
+/// Squaring, as many times as the exponent has bits. A negative exponent leaves the inverse of 1 and -1, and
+/// 0.
 struct IntegerPower : public OpRewritePattern<math::IPowIOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -260,11 +270,11 @@ struct IntegerPower : public OpRewritePattern<math::IPowIOp> {
   }
 };
 
-/// libdevice has fpowi for exponents of 32 bits; AMD's code generator breaks the one of doubles; libm has none. The rest is powf of doubles: exact for exponents
-/// below 2^53, and with the sign taken from the exponent's last bit, right beyond.
+/// Libraries of GPUs have fpowi for exponents of 32 bits, libm has none. The rest is powf of doubles: exact
+/// for exponents below 2^53, and with the sign taken from the exponent's last bit, right beyond.
 struct FloatPower : public OpRewritePattern<math::FPowIOp> {
-  FloatPower(MLIRContext *context, bool libraryHasIt, bool onlyF32)
-      : OpRewritePattern(context), libraryHasIt(libraryHasIt), onlyF32(onlyF32) {}
+  FloatPower(MLIRContext *context, bool libraryHasIt)
+      : OpRewritePattern(context), libraryHasIt(libraryHasIt) {}
   LogicalResult matchAndRewrite(math::FPowIOp op, PatternRewriter &b) const override {
     Location loc = op.getLoc();
     Type type = op.getType(), exponents = op.getRhs().getType();
@@ -274,7 +284,7 @@ struct FloatPower : public OpRewritePattern<math::FPowIOp> {
       return failure();
     unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
     Value exponent = op.getRhs();
-    if (width <= 32 && (libraryHasIt || (onlyF32 && base.isF32()))) {
+    if (width <= 32 && libraryHasIt) {
       if (width == 32)
         return failure();
       exponent = arith::ExtSIOp::create(b, loc, withElement(exponents, b.getI32Type()), exponent);
@@ -297,8 +307,7 @@ struct FloatPower : public OpRewritePattern<math::FPowIOp> {
       Value size = math::AbsFOp::create(b, loc, x);
       size = math::PowFOp::create(b, loc, size, power, op.getFastmath());
       Value last = arith::AndIOp::create(b, loc, exponent, integerOf(b, loc, words, 1));
-      Value odd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, last,
-                                        integerOf(b, loc, words, 0));
+      Value odd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, last, integerOf(b, loc, words, 0));
       Value withSign = math::CopySignOp::create(b, loc, size, x);
       result = arith::SelectOp::create(b, loc, odd, withSign, size);
     }
@@ -307,12 +316,12 @@ struct FloatPower : public OpRewritePattern<math::FPowIOp> {
     b.replaceOp(op, result);
     return success();
   }
-  bool libraryHasIt, onlyF32;
+  bool libraryHasIt;
 };
 
 /// fma of 16-bit floats, rounded once. The product of two is exact in f64. For f16 the sum is exact where it
-/// matters; for bf16, of much larger range, an inexact sum is made odd, so that narrowing it sees on which side
-/// of a tie it lies.
+/// matters; for bf16, of much larger range, an inexact sum is made odd, so that narrowing it sees on which
+/// side of a tie it lies.
 struct ShortFma : public OpRewritePattern<math::FmaOp> {
   ShortFma(MLIRContext *context, bool f16, bool bf16) : OpRewritePattern(context), f16(f16), bf16(bf16) {}
   LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &b) const override {
@@ -337,17 +346,16 @@ struct ShortFma : public OpRewritePattern<math::FmaOp> {
       };
       // Not a number where the sum is not finite: no comparison with it holds.
       Value inexact = test(arith::CmpFPredicate::ONE, error, zero);
-      Value even = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                         arith::AndIOp::create(b, loc, bits, one),
-                                         integerOf(b, loc, words, 0));
+      Value even =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, arith::AndIOp::create(b, loc, bits, one),
+                                integerOf(b, loc, words, 0));
       Value outwards = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                              test(arith::CmpFPredicate::OGT, error, zero),
                                              test(arith::CmpFPredicate::OGT, sum, zero));
       Value odd = arith::SelectOp::create(b, loc, outwards, arith::AddIOp::create(b, loc, bits, one),
                                           arith::SubIOp::create(b, loc, bits, one));
       Value change = arith::AndIOp::create(b, loc, inexact, even);
-      sum = arith::BitcastOp::create(b, loc, wide,
-                                     arith::SelectOp::create(b, loc, change, odd, bits));
+      sum = arith::BitcastOp::create(b, loc, wide, arith::SelectOp::create(b, loc, change, odd, bits));
     }
     b.replaceOpWithNewOp<arith::TruncFOp>(op, type, sum);
     return success();
@@ -406,8 +414,8 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
   StringRef getArgument() const final { return "offload-prepare-math"; }
   StringRef getDescription() const final { return "Bring math operations to what the lowerings take"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
-                    vector::VectorDialect>();
+    registry.insert<arith::ArithDialect, gpu::GPUDialect, LLVM::LLVMDialect, math::MathDialect,
+                    scf::SCFDialect, vector::VectorDialect>();
   }
 
   void runOnOperation() final {
@@ -421,14 +429,29 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
                  ToIntrinsic<math::CountLeadingZerosOp>, ToIntrinsic<math::CountTrailingZerosOp>,
                  ToIntrinsic<math::CtPopOp>, ToIntrinsic<math::TruncOp>>(context);
     patterns.add<SinCos>(context, nvidia);
-    patterns.add<FloatPower>(context, nvidia, amd);
+    patterns.add<FloatPower>(context, nvidia || amd);
     if (nvidia || amd)
       patterns.add<PerElement>(context);
-    if (!nvidia)
-      patterns.add<ShortExtremum<arith::MaximumFOp>, ShortExtremum<arith::MinimumFOp>,
-                   ShortExtremum<arith::MaxNumFOp>, ShortExtremum<arith::MinNumFOp>>(context);
+    if (amd)
+      patterns.add<DropNoNaN<arith::MaximumFOp>, DropNoNaN<arith::MinimumFOp>>(context);
     patterns.add<ShortFma>(context, /*f16=*/!nvidia && !amd, /*bf16=*/!nvidia);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+
+    // The lowering of AMD's modules has two patterns for many functions, of this library and of LLVM's
+    // intrinsics, which have no code there; which one wins differs from run to run. So the calls are made
+    // here.
+    LLVMTypeConverter converter(context);
+    RewritePatternSet calls(context);
+    if (nvidia)
+      populateLibDeviceConversionPatterns(converter, calls);
+    else if (amd)
+      populateMathToROCDLConversionPatterns(converter, calls, std::nullopt);
+    else
+      return;
+    ConversionTarget target(*context); // what no pattern takes stays
+    target.addLegalDialect<LLVM::LLVMDialect, vector::VectorDialect>();
+    if (failed(applyPartialConversion(getOperation(), target, std::move(calls))))
       signalPassFailure();
   }
 

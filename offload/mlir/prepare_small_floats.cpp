@@ -1,13 +1,15 @@
 //===- prepare_small_floats.cpp - offload-prepare-small-floats ------------===//
 //
-// Conversions of floats with 4 to 8 bits, and conversions that name a rounding direction, as integer arithmetic
-// on all targets alike. Narrowing gives what arith's constant folder gives: to nearest, ties to even; too large
-// values become infinity, NaN in formats without infinity, and the largest number in formats without either.
+// Conversions of floats with 4 to 8 bits, and conversions that name a rounding direction, as integer
+// arithmetic on all targets alike. Narrowing gives what arith's constant folder gives: to nearest, ties to
+// even; too large values become infinity, NaN in formats without infinity, and the largest number in formats
+// without either.
 //
-// Processors either lack these instructions or have ones that saturate, round or know NaN in ways of their own,
-// and LLVM ignores a rounding direction outside x86's control register.
+// Processors either lack these instructions or have ones that saturate, round or know NaN in ways of their
+// own, and LLVM ignores a rounding direction outside x86's control register.
 //
-// Formats: OCP 8-bit Floating Point Specification 1.0, OCP Microscaling Formats 1.0; the FNUZ ones as in APFloat.
+// Formats: OCP 8-bit Floating Point Specification 1.0, OCP Microscaling Formats 1.0; the FNUZ ones as in
+// APFloat.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,11 +122,11 @@ Value decode(Arithmetic a, const Format &format, Value word) {
   using P = arith::CmpIPredicate;
   Value sign = a.shr(word, format.width - 1);
   Value size = a.band(word, (int64_t(1) << (format.width - 1)) - 1);
-  Value normal = a.add(a.shl(size, 23 - format.fraction),
-                       a.number(size, int64_t(127 - format.bias) << 23));
+  Value normal = a.add(a.shl(size, 23 - format.fraction), a.number(size, int64_t(127 - format.bias) << 23));
   Type real = withElement(word.getType(), a.b.getF32Type());
   Value count = arith::UIToFPOp::create(a.b, a.loc, real, size);
-  Value unit = floatOf(a.b, a.loc, real, std::ldexp(1.0, 1 - format.bias - static_cast<int>(format.fraction)));
+  Value unit =
+      floatOf(a.b, a.loc, real, std::ldexp(1.0, 1 - format.bias - static_cast<int>(format.fraction)));
   Value small = a.bits(arith::MulFOp::create(a.b, a.loc, count, unit));
   Value result = a.pick(a.test(P::ult, size, int64_t(1) << format.fraction), small, normal);
   if (format.infinity >= 0) {
@@ -139,8 +141,8 @@ Value decode(Arithmetic a, const Format &format, Value word) {
   return result;
 }
 
-/// f8E8M0FNU is a power of two from 2^-127 (an f32 without a leading 1) to 2^127, or NaN; it has no zero and no
-/// sign. Its one significant bit is odd: ties go up.
+/// f8E8M0FNU is a power of two from 2^-127 (an f32 without a leading 1) to 2^127, or NaN; it has no zero and
+/// no sign. Its one significant bit is odd: ties go up.
 Value encodePower(Arithmetic a, Value word) {
   using P = arith::CmpIPredicate;
   Value rounded = a.shr(a.add(word, a.number(word, 0x400000)), 23);
@@ -283,6 +285,13 @@ struct PrepareSmallFloats : public PassWrapper<PrepareSmallFloats, OperationPass
     arith::populateExpandScalingExtTruncPatterns(scaling);
     if (failed(applyPatternsGreedily(getOperation(), std::move(scaling))) || failed(computeInF32()))
       return signalPassFailure();
+    // Upstream marks its conversions so that pairs of them fold, and a sum of three would be rounded once.
+    getOperation()->walk([](Operation *op) {
+      if (auto widen = dyn_cast<arith::ExtFOp>(op); widen && isSmallFloat(widen.getIn().getType()))
+        widen.removeFastmathAttr();
+      else if (auto narrow = dyn_cast<arith::TruncFOp>(op); narrow && isSmallFloat(narrow.getType()))
+        narrow.removeFastmathAttr();
+    });
     RewritePatternSet patterns(&getContext());
     patterns.add<Widen, Narrow, NarrowDirected>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
@@ -293,10 +302,10 @@ struct PrepareSmallFloats : public PassWrapper<PrepareSmallFloats, OperationPass
   LogicalResult computeInF32() {
     MLIRContext *context = &getContext();
     SmallVector<Type> small = {
-        Float8E5M2Type::get(context),     Float8E4M3Type::get(context),     Float8E3M4Type::get(context),
-        Float8E4M3FNType::get(context),   Float8E5M2FNUZType::get(context), Float8E4M3FNUZType::get(context),
-        Float8E8M0FNUType::get(context),  Float6E2M3FNType::get(context),   Float6E3M2FNType::get(context),
-        Float4E2M1FNType::get(context),   Float8E4M3B11FNUZType::get(context)};
+        Float8E5M2Type::get(context),    Float8E4M3Type::get(context),       Float8E3M4Type::get(context),
+        Float8E4M3FNType::get(context),  Float8E5M2FNUZType::get(context),   Float8E4M3FNUZType::get(context),
+        Float8E8M0FNUType::get(context), Float6E2M3FNType::get(context),     Float6E3M2FNType::get(context),
+        Float4E2M1FNType::get(context),  Float8E4M3B11FNUZType::get(context)};
     TypeConverter converter;
     arith::populateEmulateUnsupportedFloatsConversions(converter, small, Float32Type::get(context));
     RewritePatternSet patterns(context);

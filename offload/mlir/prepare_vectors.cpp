@@ -1,8 +1,8 @@
 //===- prepare_vectors.cpp - offload-prepare-vectors ----------------------===//
 //
-// Vectors in kernels. Refuses what has no meaning there (scalable vectors, printing); lets vectors of i1 move to
-// and from memory as the bytes that memrefs of i1 have, where LLVM's vectors of i1 are packed bits; writes out
-// operations on vectors of several dimensions that convert-vector-to-llvm leaves alone.
+// Vectors in kernels. Refuses what has no meaning there (scalable vectors, printing); lets vectors of i1 move
+// to and from memory as the bytes that memrefs of i1 have, where LLVM's vectors of i1 are packed bits; writes
+// out operations on vectors of several dimensions that convert-vector-to-llvm leaves alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,9 @@ LogicalResult checkOperation(Operation *op) {
       llvm::any_of(op->getOperandTypes(), isScalable) || llvm::any_of(op->getResultTypes(), isScalable))
     return op->emitError("scalable vectors exist on no GPU: use a vector of a fixed size");
   if (isa<vector::PrintOp>(op) && op->getParentOfType<gpu::GPUModuleOp>())
-    return op->emitError("'vector.print' in a kernel has nowhere to print to: store the vector and print it on "
-                         "the host, or use gpu.printf with its elements");
+    return op->emitError(
+        "'vector.print' in a kernel has nowhere to print to: store the vector and print it on "
+        "the host, or use gpu.printf with its elements");
   return success();
 }
 
@@ -45,7 +46,8 @@ LogicalResult checkOperation(Operation *op) {
 OpOperand *maskOf(Operation *op) {
   return TypeSwitch<Operation *, OpOperand *>(op)
       .Case<vector::MaskedLoadOp, vector::MaskedStoreOp, vector::GatherOp, vector::ScatterOp,
-            vector::ExpandLoadOp, vector::CompressStoreOp>([](auto access) { return &access.getMaskMutable(); })
+            vector::ExpandLoadOp, vector::CompressStoreOp>(
+          [](auto access) { return &access.getMaskMutable(); })
       .Case<vector::TransferReadOp, vector::TransferWriteOp>([](auto access) -> OpOperand * {
         MutableOperandRange mask = access.getMaskMutable();
         return mask.empty() ? nullptr : &mask[0];
@@ -96,6 +98,68 @@ bool isAccessToBits(Operation *op) {
          });
 }
 
+/// The position of one row of a vector of several dimensions in memory, by the row's place in the vector.
+SmallVector<Value> rowIndices(OpBuilder &b, Location loc, ValueRange indices, ArrayRef<int64_t> row) {
+  SmallVector<Value> result(indices);
+  size_t first = indices.size() - row.size() - 1;
+  for (auto [i, offset] : llvm::enumerate(row)) {
+    Value step = arith::ConstantIndexOp::create(b, loc, offset);
+    result[first + i] = arith::AddIOp::create(b, loc, result[first + i], step);
+  }
+  return result;
+}
+
+bool hasRows(VectorType type, ValueRange indices) {
+  return type.getRank() > 1 && !type.isScalable() && indices.size() >= static_cast<size_t>(type.getRank());
+}
+
+/// Every place of a row in the vector: all but the last index.
+void forEachRow(VectorType type, llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
+  SmallVector<int64_t> shape(type.getShape().drop_back()), row(shape.size(), 0);
+  for (int64_t i = 0, e = type.getNumElements() / type.getShape().back(); i < e; ++i) {
+    visit(row);
+    for (size_t axis = shape.size(); axis-- > 0;) {
+      if (++row[axis] < shape[axis])
+        break;
+      row[axis] = 0;
+    }
+  }
+}
+
+struct LoadRows : public OpRewritePattern<vector::LoadOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::LoadOp op, PatternRewriter &b) const override {
+    VectorType type = op.getVectorType();
+    if (!hasRows(type, op.getIndices()))
+      return failure();
+    Location loc = op.getLoc();
+    auto rowType = VectorType::get({type.getShape().back()}, type.getElementType());
+    Value result = ub::PoisonOp::create(b, loc, type);
+    forEachRow(type, [&](ArrayRef<int64_t> row) {
+      Value loaded =
+          vector::LoadOp::create(b, loc, rowType, op.getBase(), rowIndices(b, loc, op.getIndices(), row));
+      result = vector::InsertOp::create(b, loc, loaded, result, row);
+    });
+    b.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct StoreRows : public OpRewritePattern<vector::StoreOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::StoreOp op, PatternRewriter &b) const override {
+    if (!hasRows(op.getVectorType(), op.getIndices()))
+      return failure();
+    Location loc = op.getLoc();
+    forEachRow(op.getVectorType(), [&](ArrayRef<int64_t> row) {
+      Value part = vector::ExtractOp::create(b, loc, op.getValueToStore(), row);
+      vector::StoreOp::create(b, loc, part, op.getBase(), rowIndices(b, loc, op.getIndices(), row));
+    });
+    b.eraseOp(op);
+    return success();
+  }
+};
+
 struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareVectors)
 
@@ -127,6 +191,7 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     });
 
     RewritePatternSet patterns(context);
+    patterns.add<LoadRows, StoreRows>(context);
     vector::populateVectorContractLoweringPatterns(patterns, vector::VectorContractLowering::OuterProduct);
     vector::populateVectorMultiReductionLoweringPatterns(patterns,
                                                          vector::VectorMultiReductionLowering::InnerParallel);

@@ -70,8 +70,6 @@ BATCH = """indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b
 DOT = 'indexing_maps = [affine_map<(k) -> (k)>, affine_map<(k) -> (k)>, affine_map<(k) -> ()>], iterator_types = ["reduction"]'
 MATVEC = """indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>],
   iterator_types = ["parallel", "reduction"]"""
-OUTER = """indexing_maps = [affine_map<(m, n) -> (m)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
-  iterator_types = ["parallel", "parallel"]"""
 
 MAKING = [
     computed("broadcast", "scalar to rank 1", [F4], F4, "%e = vector.extract %x0[2] : f32 from vector<4xf32>\n"
@@ -250,9 +248,6 @@ COMPUTING = [
     computed("contract", "matrix and vector", [M34, F4, ((3,), "f32")], ((3,), "f32"),
              f"%r = vector.contract {{{MATVEC}}} %x0, %x1, %x2 : vector<3x4xf32>, vector<4xf32> into vector<3xf32>",
              lambda x, y, z: x @ y + z),
-    computed("contract", "outer", [((2,), "f32"), F4, ((2, 4), "f32")], ((2, 4), "f32"),
-             f"%r = vector.contract {{{OUTER}}} %x0, %x1, %x2 : vector<2xf32>, vector<4xf32> into vector<2x4xf32>",
-             lambda x, y, z: np.outer(x, y) + z),
     _scalar("dot", "contract", [F4, F4, ((1,), "f32")], "%b = vector.extract %x2[0] : f32 from vector<1xf32>\n"
             f"%s = vector.contract {{{DOT}}} %x0, %x1, %b : vector<4xf32>, vector<4xf32> into f32",
             lambda x, y, z: x @ y + z[0]),
