@@ -21,6 +21,7 @@ FORMATS = ("bin", "isa", "fatbin", "offload")
 FINAL_STAGE = {"offload": "llvm", "isa": "isa", "bin": "object", "fatbin": "fat"}
 """The last stage that a format needs."""
 
+
 def numeric_pipeline(library: str, *, host_code: bool = False) -> str:
     """The passes that bring numbers to what every lowering takes; first of a pipeline for device or host code.
 

@@ -132,11 +132,15 @@ def within(got: Any, exact: Any, ulps: float, zero_signs: bool = True) -> None:
     bad = other & (value != near.astype(wide)) & (np.abs(value) != largest)
     assert not bad.any(), f"{got[bad]} where {exact[bad]} is right"
     info = ml_dtypes.finfo(dtype)
-    unit = np.maximum(np.exp2(np.floor(np.log2(np.maximum(np.abs(target[finite]), 1e-4000)))), float(info.smallest_normal))
+    unit = np.maximum(
+        np.exp2(np.floor(np.log2(np.maximum(np.abs(target[finite]), 1e-4000)))), float(info.smallest_normal)
+    )
     error = np.abs(value[finite] - target[finite]) / (unit * wide(float(info.eps)))
     if error.size and error.max() > ulps:
         at = int(np.argmax(error))
-        raise AssertionError(f"{got[finite][at]!r} where {exact[finite][at]!r} is right: {float(error[at]):.3f} ulp > {ulps}")
+        raise AssertionError(
+            f"{got[finite][at]!r} where {exact[finite][at]!r} is right: {float(error[at]):.3f} ulp > {ulps}"
+        )
 
 
 def specials(dtype: Any) -> list[float]:
@@ -144,7 +148,24 @@ def specials(dtype: Any) -> list[float]:
     info = ml_dtypes.finfo(dtype)
     small, tiny, large = float(info.smallest_normal), float(info.smallest_subnormal), float(info.max)
     one = float(info.eps)
-    positive = [0.0, tiny, small / 2, small, 1e-3, 0.5, 1 - one / 2, 1.0, 1 + one, 1.5, 2.0, 2.5, 3.0, 10.0, large, np.inf]
+    positive = [
+        0.0,
+        tiny,
+        small / 2,
+        small,
+        1e-3,
+        0.5,
+        1 - one / 2,
+        1.0,
+        1 + one,
+        1.5,
+        2.0,
+        2.5,
+        3.0,
+        10.0,
+        large,
+        np.inf,
+    ]
     return [*positive, *(-x for x in positive), np.nan]
 
 

@@ -93,8 +93,8 @@ struct ComputeInF32 : public MathPattern {
     auto element = dyn_cast<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType()));
     if (!element || element.getWidth() >= 32)
       return failure();
-    bool bits = isa<math::AbsFOp, math::CopySignOp, math::FmaOp, math::IsFiniteOp, math::IsInfOp,
-                    math::IsNaNOp, math::IsNormalOp>(op);
+    bool bits = isa<math::AbsFOp, math::ClampFOp, math::CopySignOp, math::FmaOp, math::IsFiniteOp,
+                    math::IsInfOp, math::IsNaNOp, math::IsNormalOp>(op);
     if (bits && element.getWidth() == 16)
       return failure();
     auto wide = [&](Type type) -> Type {
@@ -201,6 +201,28 @@ struct Clamp : public OpRewritePattern<math::ClampFOp> {
   LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &b) const override {
     Value least = arith::MinimumFOp::create(b, op.getLoc(), op.getValue(), op.getMax(), op.getFastmath());
     b.replaceOpWithNewOp<arith::MaximumFOp>(op, least, op.getMin(), op.getFastmath());
+    return success();
+  }
+};
+
+/// The lowering of sums and products with a second result takes index for the type of a struct's field.
+template <typename Op> struct ExtendedIndex : public OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
+    Type type = op->getOperand(0).getType(), words = withElement(type, b.getI64Type());
+    if (!getElementTypeOrSelf(type).isIndex() || isScalable(type))
+      return failure();
+    Location loc = op.getLoc();
+    Value x = arith::IndexCastOp::create(b, loc, words, op->getOperand(0));
+    Value y = arith::IndexCastOp::create(b, loc, words, op->getOperand(1));
+    SmallVector<Type> types;
+    for (Type result : op->getResultTypes())
+      types.push_back(result == type ? words : result);
+    SmallVector<Value> results;
+    for (auto [value, result] : llvm::zip(rebuild(b, op, {x, y}, types)->getResults(), op->getResultTypes()))
+      results.push_back(result == type ? Value(arith::IndexCastOp::create(b, loc, type, value))
+                                       : Value(value));
+    b.replaceOp(op, results);
     return success();
   }
 };
@@ -432,6 +454,8 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
     patterns.add<FloatPower>(context, nvidia || amd);
     if (nvidia || amd)
       patterns.add<PerElement>(context);
+    patterns.add<ExtendedIndex<arith::AddUIExtendedOp>, ExtendedIndex<arith::MulSIExtendedOp>,
+                 ExtendedIndex<arith::MulUIExtendedOp>>(context);
     if (amd)
       patterns.add<DropNoNaN<arith::MaximumFOp>, DropNoNaN<arith::MinimumFOp>>(context);
     patterns.add<ShortFma>(context, /*f16=*/!nvidia && !amd, /*bf16=*/!nvidia);

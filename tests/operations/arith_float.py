@@ -23,7 +23,7 @@ def pairs(kind: str) -> list[Any]:
     random = np.random.default_rng(11).normal(0, 3, (2, 1020 - len(special)))
     keep = np.random.default_rng(12).permutation(len(x))[: len(special)]
     with np.errstate(all="ignore"):
-        result = [np.concatenate([part[keep], own, part])[:1020] for part, own in zip((x, y), random)]
+        result = [np.concatenate([part[keep], own, part])[:1020] for part, own in zip((x, y), random, strict=False)]
         return [part.astype(DTYPES[kind]) for part in result]
 
 
@@ -149,10 +149,7 @@ def _convert(op: str, source: str, target: str) -> Case:
     def run(library: Library) -> None:
         for x in _every(source):
             with np.errstate(all="ignore"):
-                if target == "bf16" and source == "f64":
-                    expected = _to_bfloat16(x)
-                else:
-                    expected = x.astype(DTYPES[target])
+                expected = _to_bfloat16(x) if target == "bf16" and source == "f64" else x.astype(DTYPES[target])
             for form in forms:
                 same(form.run(library, x)[0], expected)
 
@@ -217,7 +214,9 @@ def _from_integer(op: str, source: str, target: str) -> Case:
                 x = x >> (x.dtype.itemsize * 8 - 20) if target == "f16" else x >> (x.dtype.itemsize * 8 - 24)
                 expected = x if op == "sitofp" else (y := x & np.array((1 << 20) - 1, x.dtype))
                 x = expected if op == "sitofp" else y
-            want = expected.astype(np.float64).astype(DTYPES[target]) if target != "f64" else expected.astype(np.float64)
+            want = (
+                expected.astype(np.float64).astype(DTYPES[target]) if target != "f64" else expected.astype(np.float64)
+            )
             if target == "f32" and source != "i1":
                 want = expected.astype(np.float32)
         for form in forms:
@@ -239,7 +238,9 @@ def _to_integer(op: str, source: str, target: str) -> Case:
         x = np.concatenate([x, np.random.default_rng(2).uniform(max(low, -3), 3, 96), [0.0, -0.0, 0.99, 1.5]])
         x = x.astype(DTYPES[source])
         whole = [int(value) for value in np.trunc(x.astype(np.float64))]
-        expected = np.array([value - (1 << bits) if value >> (bits - 1) == 1 else value for value in whole], DTYPES[target])
+        expected = np.array(
+            [value - (1 << bits) if value >> (bits - 1) == 1 else value for value in whole], DTYPES[target]
+        )
         for form in forms:
             same(form.run(library, x)[0], expected)
 

@@ -1,5 +1,6 @@
 """The arith dialect on integers: every operation for i1 to i64 and index, scalars and vectors."""
 
+# ruff: noqa: E501 - the MLIR of a case is easier to read unbroken
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -80,7 +81,7 @@ def operands(op: str, kind: str) -> list[Any]:
     if op in SHIFTS:
         y = [unsigned(value, width) % width for value in y]
     if op in DIVISIONS:
-        x = [-3 if (a, b) == (-(1 << (width - 1)), -1) else a for a, b in zip(x, y)]
+        x = [-3 if (a, b) == (-(1 << (width - 1)), -1) else a for a, b in zip(x, y, strict=False)]
         y = [b or (1 if width == 1 else 3) for b in y]
         if width == 1 and op not in UNSIGNED:
             x = [0] * len(x)  # -1 / -1 overflows
@@ -99,7 +100,8 @@ def _binary(op: str, kind: str) -> Case:
         x, y = operands(op, kind)
         shift = op in SHIFTS
         results = [
-            BINARY[op](view(int(a), width), int(b) if shift else view(int(b), width)) for a, b in zip(x, y)
+            BINARY[op](view(int(a), width), int(b) if shift else view(int(b), width))
+            for a, b in zip(x, y, strict=False)
         ]
         for form in forms:
             same(form.run(library, x, y)[0], np.array([wrap(r, width) for r in results], DTYPES[kind]))
@@ -116,12 +118,15 @@ def _extended(op: str, kind: str) -> Case:
 
     def run(library: Library) -> None:
         x, y = operands(op, kind)
-        pairs = [(view(int(a), width), view(int(b), width)) for a, b in zip(x, y)]
+        pairs = [(view(int(a), width), view(int(b), width)) for a, b in zip(x, y, strict=False)]
         whole = [a + b if op == "addui_extended" else a * b for a, b in pairs]
         for form in forms:
             low, high = form.run(library, x, y)
             same(low, np.array([wrap(value, width) for value in whole], DTYPES[kind]))
-            same(high, np.array([wrap(value >> width, 1 if second == "i1" else width) for value in whole], DTYPES[second]))
+            same(
+                high,
+                np.array([wrap(value >> width, 1 if second == "i1" else width) for value in whole], DTYPES[second]),
+            )
 
     return Case(f"arith.{op}", kind, module(forms), run)
 
@@ -146,7 +151,9 @@ def _cmpi(kind: str) -> Case:
         for form in forms:
             predicate = form.name.split("_")[0]
             view = unsigned if predicate.startswith("u") else signed
-            expected = [COMPARISONS[predicate](view(int(a), width), view(int(b), width)) for a, b in zip(x, y)]
+            expected = [
+                COMPARISONS[predicate](view(int(a), width), view(int(b), width)) for a, b in zip(x, y, strict=False)
+            ]
             same(form.run(library, x, y)[0], np.array(expected))
 
     return Case("arith.cmpi", kind, module(forms), run)
@@ -192,7 +199,7 @@ def _narrow_integer() -> Case:
 
     def run(library: Library) -> None:
         x, y = operands("addi", "i8")
-        expected = np.array([wrap(int(a) + int(b), 4) for a, b in zip(x, y)], np.int8)
+        expected = np.array([wrap(int(a) + int(b), 4) for a, b in zip(x, y, strict=False)], np.int8)
         for form in forms:
             same(form.run(library, x, y)[0], expected)
 

@@ -56,9 +56,7 @@ def _expected(x: Any, target: Any) -> Any:
 
 
 def _narrow(source: str, target: str) -> Case:
-    forms = [
-        Form(name, [source], [target], "%r0 = arith.truncf %x0 : {T} to {R}", shape) for name, shape in SHAPES
-    ]
+    forms = [Form(name, [source], [target], "%r0 = arith.truncf %x0 : {T} to {R}", shape) for name, shape in SHAPES]
 
     def run(library: Library) -> None:
         for x in _sources(source, DTYPES[target]):
@@ -142,7 +140,9 @@ def _function(kind: str) -> Case:
 
 
 def _compare(kind: str) -> Case:
-    forms = [Form(name, [kind, kind], ["i1"], "%r0 = arith.cmpf olt, %x0, %x1 : {T}", shape) for name, shape in SHAPES[:2]]
+    forms = [
+        Form(name, [kind, kind], ["i1"], "%r0 = arith.cmpf olt, %x0, %x1 : {T}", shape) for name, shape in SHAPES[:2]
+    ]
 
     def run(library: Library) -> None:
         x, y = (part.view(DTYPES[kind]) for part in np.random.default_rng(1).integers(0, 256, (2, 512), np.uint8))
@@ -185,11 +185,20 @@ def _integers(kind: str) -> Case:
 def _scaling(element: str, wide: str) -> list[Case]:
     types = {"S": "f8E8M0FNU", "E": element}
     up = [
-        Form(name, [wide, "f8E8M0FNU", element], [wide], "%r0 = arith.scaling_extf %x2, %x1 : {E}, {S} to {T}", shape, types)
+        Form(
+            name,
+            [wide, "f8E8M0FNU", element],
+            [wide],
+            "%r0 = arith.scaling_extf %x2, %x1 : {E}, {S} to {T}",
+            shape,
+            types,
+        )
         for name, shape in SHAPES
     ]
     down = [
-        Form(name, [wide, "f8E8M0FNU"], [element], "%r0 = arith.scaling_truncf %x0, %x1 : {T}, {S} to {E}", shape, types)
+        Form(
+            name, [wide, "f8E8M0FNU"], [element], "%r0 = arith.scaling_truncf %x0, %x1 : {T}, {S} to {E}", shape, types
+        )
         for name, shape in SHAPES
     ]
     scales = np.resize(np.arange(120, 134, dtype=np.uint8), 256).view(DTYPES["f8E8M0FNU"])
@@ -222,7 +231,9 @@ def _refused_direction(kind: str) -> Case:
         f"%x: memref<?xf32>, %y: memref<?x{kind}>",
     )
     reason = f"conversions to '{kind}' round to nearest, ties to even, only"
-    return Case("arith.truncf", f"f32 to {kind}, toward_zero", source, None, dict.fromkeys(("nvvm", "rocdl", "host"), reason))
+    return Case(
+        "arith.truncf", f"f32 to {kind}, toward_zero", source, None, dict.fromkeys(("nvvm", "rocdl", "host"), reason)
+    )
 
 
 CASES = [

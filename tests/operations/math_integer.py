@@ -67,7 +67,7 @@ def _ipowi(kind: str) -> Case:
         powers = [0, 1, 2, 3, 5, 11, 100, info.max, -1, -2, info.min, info.min + 1]
         base, power = (part.ravel() for part in np.meshgrid(np.array(values, dtype), np.array(powers, dtype)))
         base, power = np.append(base, np.zeros(4, dtype)), np.append(power, np.array([0, 1, 2, 9], dtype))
-        expected = np.array([_power(int(x), int(y), info.bits) for x, y in zip(base, power)], dtype)
+        expected = np.array([_power(int(x), int(y), info.bits) for x, y in zip(base, power, strict=False)], dtype)
         for form in forms:
             same(form.run(library, base, power)[0], expected)
 

@@ -32,7 +32,9 @@ def _pairs(kind: str, low: float, high: float) -> list[Any]:
     random = np.random.default_rng(5).uniform(low, high, (2, 200))
     count = (len(x) + 200) // 4 * 4
     with np.errstate(all="ignore"):
-        return [np.concatenate([part, own])[-count:].astype(DTYPES[kind]) for part, own in zip((x, y), random)]
+        return [
+            np.concatenate([part, own])[-count:].astype(DTYPES[kind]) for part, own in zip((x, y), random, strict=False)
+        ]
 
 
 def _wide(x: Any) -> Any:
@@ -50,7 +52,7 @@ def _binary(op: str, kind: str) -> Case:
                 chunks = [np.array_split(part, range(400, len(part), 400)) for part in _pairs(kind, -6, 6)]
             else:
                 chunks = [[x], [y]]
-            for a, b in zip(*chunks):
+            for a, b in zip(*chunks, strict=False):
                 with np.errstate(all="ignore"):
                     exact = function(_wide(a), _wide(b))
                 (got,) = form.run(library, a, b)
@@ -88,7 +90,8 @@ def _fma(kind: str) -> Case:
         tie = np.where(np.arange(256) % 2 == 0, 1, -1) * 2.0 ** -random.integers(8, 60, 256)
         c = (tie if kind == "bf16" else random.uniform(-4, 4, 256)).astype(DTYPES[kind])
         expected = [
-            _nearest(Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z)), kind) for x, y, z in zip(a, b, c)
+            _nearest(Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z)), kind)
+            for x, y, z in zip(a, b, c, strict=False)
         ]
         for form in forms:
             (got,) = form.run(library, a, b, c)
@@ -140,7 +143,11 @@ def _fpowi(kind: str, exponent: str) -> Case:
             with np.errstate(all="ignore"):
                 exact = np.power(_wide(base), power.astype(np.longdouble))
             # glibc's powl of -inf and -2**63 is inf.
-            exact = np.where(np.isinf(base.astype(float)) & (power < 0), np.where(power % 2 == 0, 0, np.copysign(0, base.astype(float))), exact)
+            exact = np.where(
+                np.isinf(base.astype(float)) & (power < 0),
+                np.where(power % 2 == 0, 0, np.copysign(0, base.astype(float))),
+                exact,
+            )
             within(form.run(library, base, power)[0], exact, 0.501 if "16" in kind else 1)
 
     return Case("math.fpowi", f"{kind}, {exponent}", module(forms), run)

@@ -1,5 +1,6 @@
 """Functions of one float: scalars, vectors of rank 1 and 2, with and without fast math, against NumPy's long doubles."""
 
+# ruff: noqa: E501 - the MLIR of a case is easier to read unbroken
 from __future__ import annotations
 
 import math

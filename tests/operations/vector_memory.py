@@ -1,5 +1,6 @@
 """Vectors to and from memory in kernels: loads, transfers, masks, gathers, compression; what is refused."""
 
+# ruff: noqa: E501 - the MLIR of a case is easier to read unbroken
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -27,16 +28,17 @@ def moved(
     expected: Callable[..., Sequence[Any]],
 ) -> Case:
     """``body`` works on memrefs %a, %b … of these types, given these arrays; NumPy says what they hold after."""
-    text = ", ".join(f"%{name}: {kind}" for name, (kind, _) in zip("abcdef", arguments))
+    text = ", ".join(f"%{name}: {kind}" for name, (kind, _) in zip("abcdef", arguments, strict=False))
+    name = op if "." in op else f"vector.{op}"
 
     def run(library: Library) -> None:
         arrays = [np.array(array) for _, array in arguments]
         want = expected(*(array.copy() for array in arrays))
         library.kernels.k[1, 1](*arrays)
-        for got, right in zip(arrays, want):
+        for got, right in zip(arrays, want, strict=False):
             np.testing.assert_array_equal(got, right)
 
-    return Case(f"vector.{op}", form, kernel(PREFIX + body, text), run)
+    return Case(name, form, kernel(PREFIX + body, text), run)
 
 
 def floats(*shape: int) -> Any:

@@ -1,5 +1,6 @@
 """The vector dialect in kernels: making, taking apart, rearranging and computing with vectors of rank 0 to 3."""
 
+# ruff: noqa: E501 - the MLIR of a case is easier to read unbroken
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -62,7 +63,9 @@ def _scalar(form: str, op: str, inputs: Any, body: str, expected: Expected, elem
     return computed(op, form, inputs, ((1,), element), text, expected)
 
 
-_DYNAMIC = "%m = memref.dim %a0, %z : memref<4xf32>\n%two = arith.constant 2 : index\n%p = arith.subi %m, %two : index\n"
+_DYNAMIC = (
+    "%m = memref.dim %a0, %z : memref<4xf32>\n%two = arith.constant 2 : index\n%p = arith.subi %m, %two : index\n"
+)
 MATMUL = """indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
   affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]"""
 BATCH = """indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>,
@@ -202,7 +205,7 @@ def _reductions() -> list[Case]:
                         f"%r = vector.multi_reduction <{kind}>, %x0, %x1 {axes} : vector<2x3x{element}> to "
                         f"vector<{shape[0]}x{element}>",
                         lambda x, y, function=function, axes=axes: [
-                            _folded(function, row, start) for row, start in zip(x if axes == [1] else x.T, y)]))  # fmt: skip
+                            _folded(function, row, start) for row, start in zip(x if axes == [1] else x.T, y, strict=False)]))  # fmt: skip
     cases += [
         _scalar("all dimensions", "multi_reduction", [T234, ((1,), "f32")],
                 "%b = vector.extract %x1[0] : f32 from vector<1xf32>\n"
@@ -217,6 +220,7 @@ def _reductions() -> list[Case]:
 def _scans() -> list[Case]:
     cases = []
     for inclusive in (True, False):
+
         def scan(x: Any, y: Any, inclusive: bool = inclusive) -> Any:
             sums = np.cumsum(x, 1)
             return sums if inclusive else sums - x + y[:, None]
