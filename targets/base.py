@@ -22,6 +22,19 @@ FORMATS = ("bin", "isa", "fatbin", "offload")
 FINAL_STAGE = {"offload": "llvm", "isa": "isa", "bin": "object", "fatbin": "fat"}
 """The last stage that a format needs."""
 
+
+def numeric_pipeline(library: str, *, host_code: bool = False) -> str:
+    """The passes that bring numbers to what every lowering takes; first of a pipeline for device or host code.
+
+    ``library`` is the one that the target's lowering of math calls: nvvm, rocdl or libm.
+    """
+    return (
+        f"{'' if host_code else 'offload-prepare-memory,'}offload-prepare-vectors,"
+        "offload-prepare-complex,convert-complex-to-standard{complex-range=improved},"
+        f"offload-prepare-math{{library={library}}},offload-prepare-small-floats"
+    )
+
+
 STAGES = ("lowered", "llvm", "isa", "object", "fat")
 """The stages of a device module, in order. Each is printed by ``offload build --emit STAGE``."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import nvvm_images
-from offload.targets.base import Device, Image, ReadyImage, Target, Work
+from offload.targets.base import Device, Image, ReadyImage, Target, Work, numeric_pipeline
 from offload.targets.options import option
 from offload.targets.tools import (
     Found,
@@ -129,7 +129,7 @@ class NvvmTarget(Target):
         redux = "true" if self._number() >= 80 else "false"
         return (
             "convert-nvgpu-to-nvvm,"
-            "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
+            f"gpu.module({numeric_pipeline('nvvm')},convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
         )

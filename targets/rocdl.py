@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import rocdl_images
-from offload.targets.base import Device, Image, ReadyImage, Target, Work
+from offload.targets.base import Device, Image, ReadyImage, Target, Work, numeric_pipeline
 from offload.targets.options import option
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, search
 
@@ -137,7 +137,7 @@ class RocdlTarget(Target):
     def pipeline(self) -> str:
         chip = _MODEL_OF_GENERIC.get(self.chip, self.chip)
         return (
-            f"gpu.module(offload-repair-shuffles,convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
+            f"gpu.module({numeric_pipeline('rocdl')},offload-repair-shuffles,convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
             f"convert-gpu-to-rocdl{{chipset={chip} {self.conversion_options()} runtime=HIP}},"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"

@@ -7,9 +7,10 @@ from typing import Any
 
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
-from offload.targets.base import debug_pipeline
+from offload.targets.base import debug_pipeline, numeric_pipeline
 
 PIPELINE = (
+    f"{numeric_pipeline('libm', host_code=True)},"
     "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,convert-math-to-llvm,"
     "convert-math-to-libm,offload-host-to-llvm,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts"
 )

@@ -9,6 +9,11 @@ void registerOffloadPasses() {
   registerIntegerCmpXchgPass();
   registerPlaceBuffersPass();
   registerPlainDeclarationsPass();
+  registerPrepareComplexPass();
+  registerPrepareMathPass();
+  registerPrepareMemoryPass();
+  registerPrepareSmallFloatsPass();
+  registerPrepareVectorsPass();
   registerRepairPasses();
   registerSerialLinalgPass();
   registerTileParallelPass();

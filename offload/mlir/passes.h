@@ -14,10 +14,15 @@ namespace offload {
 ///   offload-repair-math              makes expm1 and log1p calls of libm
 ///   offload-host-to-llvm             host code -> LLVM dialect with calls to the mgpu runtime
 /// On a gpu.module:
+///   offload-prepare-memory           checks memory operations of kernels, writes out copies
 ///   offload-repair-shuffles          expands all_reduce into shuffles of 32 lanes (AMD)
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
 ///   offload-plain-declarations       calls declared functions without memrefs by their own names
 /// On either:
+///   offload-prepare-complex          completes the lowering of complex numbers
+///   offload-prepare-math             brings math operations to what the lowerings take
+///   offload-prepare-small-floats     writes out conversions of floats with 4 to 8 bits
+///   offload-prepare-vectors          checks vectors, writes out those of several dimensions
 ///   offload-integer-cmpxchg          makes cmpxchg of floats, which LLVM lacks, one of their bits
 void registerOffloadPasses();
 
@@ -26,6 +31,11 @@ void registerInlineAsyncPass();
 void registerIntegerCmpXchgPass();
 void registerPlaceBuffersPass();
 void registerPlainDeclarationsPass();
+void registerPrepareComplexPass();
+void registerPrepareMathPass();
+void registerPrepareMemoryPass();
+void registerPrepareSmallFloatsPass();
+void registerPrepareVectorsPass();
 void registerRepairPasses();
 void registerSerialLinalgPass();
 void registerTileParallelPass();

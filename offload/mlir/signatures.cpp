@@ -49,6 +49,8 @@ static std::optional<std::string> dtypeName(Type type) {
       .Case([](Float8E4M3Type) { return "float8_e4m3"; })
       .Case([](Float8E5M2FNUZType) { return "float8_e5m2fnuz"; })
       .Case([](Float8E4M3FNUZType) { return "float8_e4m3fnuz"; })
+      .Case([](Float8E3M4Type) { return "float8_e3m4"; })
+      .Case([](Float8E8M0FNUType) { return "float8_e8m0fnu"; })
       .Case([](Float8E4M3B11FNUZType) { return "float8_e4m3b11fnuz"; })
       .Default([](Type) { return std::nullopt; });
 }

@@ -1,0 +1,102 @@
+//===- prepare_memory.cpp - offload-prepare-memory ------------------------===//
+//
+// memref operations in kernels. Copies become loops, because the usual lowering calls a library function that
+// exists on the host only. Refused are allocations, which need an allocator, and elements narrower than a
+// byte, which NumPy, LLVM and each vector lowering place differently.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// Elements that take part of a byte. i1 takes a whole one, as in NumPy.
+bool isPartOfAByte(Type type) {
+  auto memory = dyn_cast<BaseMemRefType>(type);
+  if (!memory)
+    return false;
+  Type element = getElementTypeOrSelf(memory.getElementType());
+  return element.isIntOrFloat() && element.getIntOrFloatBitWidth() % 8 != 0 && !element.isInteger(1);
+}
+
+LogicalResult check(Operation *op) {
+  if (isa<memref::AllocOp, memref::DeallocOp, memref::ReallocOp>(op))
+    return op->emitError("'")
+           << op->getName()
+           << "' in a kernel: threads have no allocator; use memref.alloca, a workgroup or "
+              "private attribution, or an argument that the host allocates";
+  if (isa<memref::CopyOp>(op) && llvm::any_of(op->getOperandTypes(), llvm::IsaPred<UnrankedMemRefType>))
+    return op->emitError("a copy of a memref without a rank: cast it to one with a rank first");
+  if (!isa<memref::LoadOp, memref::StoreOp, memref::AtomicRMWOp, memref::GenericAtomicRMWOp, memref::CopyOp,
+           memref::AllocaOp>(op) &&
+      !isa_and_nonnull<vector::VectorDialect>(op->getDialect()))
+    return success();
+  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (Type type : types)
+      if (isPartOfAByte(type))
+        return op->emitError("memory of ")
+               << getElementTypeOrSelf(cast<BaseMemRefType>(type).getElementType())
+               << " has no layout that the host and the devices share: keep i8 in memory and convert after "
+                  "loading";
+  return success();
+}
+
+void copyInLoops(memref::CopyOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto type = cast<MemRefType>(op.getSource().getType());
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
+  SmallVector<Value> indices;
+  for (int64_t i = 0; i < type.getRank(); ++i) {
+    Value size = memref::DimOp::create(b, loc, op.getSource(), i);
+    auto loop = scf::ForOp::create(b, loc, zero, size, one);
+    indices.push_back(loop.getInductionVar());
+    b.setInsertionPointToStart(loop.getBody());
+  }
+  Value element = memref::LoadOp::create(b, loc, op.getSource(), indices);
+  memref::StoreOp::create(b, loc, element, op.getTarget(), indices);
+  op.erase();
+}
+
+struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<gpu::GPUModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareMemory)
+
+  StringRef getArgument() const final { return "offload-prepare-memory"; }
+  StringRef getDescription() const final { return "Check memory operations of kernels, write out copies"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<arith::ArithDialect, memref::MemRefDialect, scf::SCFDialect>();
+  }
+
+  void runOnOperation() final {
+    SmallVector<memref::CopyOp> copies;
+    bool refused = getOperation()
+                       ->walk([&](Operation *op) {
+                         if (auto copy = dyn_cast<memref::CopyOp>(op))
+                           copies.push_back(copy);
+                         return failed(check(op)) ? WalkResult::interrupt() : WalkResult::advance();
+                       })
+                       .wasInterrupted();
+    if (refused)
+      return signalPassFailure();
+    for (memref::CopyOp copy : copies)
+      copyInLoops(copy);
+  }
+};
+
+} // namespace
+
+void registerPrepareMemoryPass() { PassRegistration<PrepareMemory>(); }
+
+} // namespace offload

@@ -1,0 +1,57 @@
+"""Numbers on GPUs that cannot be run here: which instructions functions become, and that order changes nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from compiling import emit
+
+SOURCE = """gpu.module @m {{
+  gpu.func @k(%x: memref<?x{type}>) kernel {{
+    %i = gpu.thread_id x
+    %v = memref.load %x[%i] : memref<?x{type}>
+    {body}
+    memref.store %r, %x[%i] : memref<?x{type}>
+    gpu.return
+  }}
+}}
+"""
+SCALAR = "%r = math.{op} %v : {type}"
+VECTOR = """%s = vector.broadcast %v : {type} to vector<4x{type}>
+    %t = math.{op} %s : vector<4x{type}>
+    %r = vector.extract %t[1] : {type} from vector<4x{type}>"""
+
+
+def code(op: str, kind: str, stage: str, body: str, targets: list[str]) -> dict[str, str]:
+    source = SOURCE.format(type=kind, body=body.format(op=op, type=kind))
+    return {item.label.split(".")[1]: item.data.decode() for item in emit(source, stage, targets)}
+
+
+@pytest.mark.parametrize("body", [SCALAR, VECTOR], ids=["scalar", "vector"])
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("op", ["sin", "cos", "tan"])
+def test_trigonometric_functions_reduce_their_arguments(op: str, kind: str, body: str) -> None:
+    """sin.approx and v_sin_f32 are right near 0 only: the library's code has many integer multiplications for 2/pi."""
+    texts = code(op, kind, "isa", body, ["nvvm:sm_90", "rocdl:gfx942"])
+    assert not re.search(r"(sin|cos|tanh)\.approx", texts["nvvm"])
+    assert not re.search(r"v_(sin|cos)_f(16|32)", texts["rocdl"])
+
+
+@pytest.mark.parametrize("op", ["tanh", "sinh", "acos", "atan", "cbrt", "log1p"])
+@pytest.mark.parametrize(
+    "targets", [["rocdl:gfx942"], ["nvvm:sm_90", "rocdl:gfx942"], ["host", "rocdl:gfx942", "nvvm:sm_90"]]
+)
+def test_functions_are_the_librarys_whatever_was_compiled_before(op: str, targets: list[str]) -> None:
+    """MLIR's lowering for AMD chose between the library and LLVM's intrinsics by chance."""
+    texts = code(op, "f32", "lowered", SCALAR, targets)
+    assert f"@__ocml_{op}_f32" in texts["rocdl"]
+    assert f"llvm.intr.{op}" not in texts["rocdl"]
+    if "nvvm" in texts:
+        assert f"@__nv_{op}f" in texts["nvvm"]
+
+
+def test_sums_of_products_are_not_fused_unless_asked() -> None:
+    body = "%p = arith.mulf %v, %v : {type}\n    %r = arith.addf %p, %v : {type}"
+    assert "fma" not in code("", "f32", "isa", body, ["nvvm:sm_90"])["nvvm"]
+    assert not re.search(r"v_(fma|mac|mad|fmac|pk_fma)_f32", code("", "f32", "isa", body, ["rocdl:gfx942"])["rocdl"])
