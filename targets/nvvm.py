@@ -112,7 +112,8 @@ class NvvmTarget(Target):
         redux = "true" if self._number() >= 80 else "false"
         return (
             "convert-nvgpu-to-nvvm,"
-            "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
+            f"gpu.module(offload-prepare-device{{target={self.name} chip={self.chip} subgroup-size=32}},"
+            "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-gpu-to-nvvm{{index-bitwidth=64 has-redux={redux}}},convert-nvvm-to-llvm,"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
         )

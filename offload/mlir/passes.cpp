@@ -9,6 +9,7 @@ void registerOffloadPasses() {
   registerIntegerCmpXchgPass();
   registerPlaceBuffersPass();
   registerPlainDeclarationsPass();
+  registerPrepareDevicePass();
   registerRepairPasses();
   registerSerialLinalgPass();
   registerTileParallelPass();

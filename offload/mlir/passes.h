@@ -14,7 +14,7 @@ namespace offload {
 ///   offload-repair-math              makes expm1 and log1p calls of libm
 ///   offload-host-to-llvm             host code -> LLVM dialect with calls to the mgpu runtime
 /// On a gpu.module:
-///   offload-repair-shuffles          expands all_reduce into shuffles of 32 lanes (AMD)
+///   offload-prepare-device           gpu operations -> few that every target lowers right; runs first
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
 ///   offload-plain-declarations       calls declared functions without memrefs by their own names
 /// On either:
@@ -26,6 +26,7 @@ void registerInlineAsyncPass();
 void registerIntegerCmpXchgPass();
 void registerPlaceBuffersPass();
 void registerPlainDeclarationsPass();
+void registerPrepareDevicePass();
 void registerRepairPasses();
 void registerSerialLinalgPass();
 void registerTileParallelPass();
