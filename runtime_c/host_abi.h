@@ -47,7 +47,7 @@ typedef struct mgpuHostBlock {
                             shared + mgpuHostKernel.shared_bytes */
   unsigned char *state;  /* one byte per thread: MGPU_HOST_WAIT_* */
   uint32_t *site;        /* one per thread */
-  uint64_t *exchange;    /* one word per thread of the block's last warp too, for shuffles */
+  uint64_t *exchange;    /* two words per thread, of whole warps, for what threads tell each other */
   /* Memory for the coroutine frame of one thread, `size` bytes, 64-byte aligned; never NULL. */
   void *(*frame)(struct mgpuHostBlock *block, uint64_t size);
   /* Called between two waits for the warp: a bit for each lane that is there too. */

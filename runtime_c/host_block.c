@@ -79,7 +79,7 @@ static struct scratch *get_scratch(size_t shared_size, size_t threads) {
   if (threads > scratch->threads) {
     unsigned char *state = calloc(threads, 1);
     uint32_t *site = calloc(threads, sizeof *site);
-    uint64_t *exchange = calloc(threads, sizeof *exchange);
+    uint64_t *exchange = calloc(threads, 2 * sizeof *exchange);
     void **handles = calloc(threads, sizeof *handles);
     if (!state || !site || !exchange || !handles) {
       free(state);
