@@ -130,11 +130,12 @@ static int check_sizes(const struct kernel *kernel, const struct mgpu_launch *la
         "The kernel \"%s\" is launched with a grid of (%u, %u, %u); the most are (2147483647, 65535, "
         "65535).",
         kernel->name, grid[0], grid[1], grid[2]);
-  if (cluster[0])
-    return mgpu_fail(MGPU_ERROR_UNSUPPORTED,
-                     "The kernel \"%s\" is launched with a cluster of (%u, %u, %u); the host "
-                     "has no clusters.",
-                     kernel->name, cluster[0], cluster[1], cluster[2]);
+  if (cluster[0] &&
+      (grid[0] % cluster[0] || !cluster[1] || grid[1] % cluster[1] || !cluster[2] || grid[2] % cluster[2]))
+    return mgpu_fail(MGPU_ERROR_INVALID,
+                     "The kernel \"%s\" is launched with clusters of (%u, %u, %u), which do not divide the "
+                     "grid of (%u, %u, %u).",
+                     kernel->name, cluster[0], cluster[1], cluster[2], grid[0], grid[1], grid[2]);
   return 0;
 }
 
@@ -150,6 +151,11 @@ static int run_launch(void *data, struct mgpu_text *why) {
     mgpu_text_add(
         why, "Out of memory while the kernel \"%s\" ran: for its workgroup memory or its threads' frames.",
         launch->kernel->name);
+  else if (launch->work.failed)
+    mgpu_text_add(why, "The kernel \"%s\" failed an assertion in block (%u, %u, %u), thread (%u, %u, %u): %s",
+                  launch->kernel->name, launch->work.at_block[0], launch->work.at_block[1],
+                  launch->work.at_block[2], launch->work.at_thread[0], launch->work.at_thread[1],
+                  launch->work.at_thread[2], launch->work.message);
   else if (failure)
     mgpu_text_add(why, "The host kernel \"%s\" suspended a thread without saying what it waits for.",
                   launch->kernel->name);
@@ -197,13 +203,15 @@ static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   for (int i = 0; i < 3; ++i) {
     work.work.launch.grid[i] = launch->grid[i];
     work.work.launch.block[i] = launch->block[i];
+    work.work.launch.cluster[i] = launch->cluster[0] ? launch->cluster[i] : 1;
     work.work.blocks *= launch->grid[i];
   }
   work.work.launch.dynamic_shared = launch->smem;
   work.work.launch.params = launch->params;
+  work.work.launch.fail = mgpu_host_assertion_failed;
   if (mgpu_host_schedule_on())
     return put_launch(launch->stream, &work, launch->params);
-  char buffer[256];
+  char buffer[1024];
   struct mgpu_text why = {buffer, sizeof buffer, 0};
   failure = run_launch(&work, &why);
   return failure ? mgpu_fail(failure, "%s", buffer) : 0;

@@ -40,13 +40,22 @@ void mgpu_host_pool_after_fork(void);
 /* host_block.c */
 
 struct mgpu_host_work {
+  mgpuHostLaunch launch; /* first: what fails finds the rest by it */
   const mgpuHostKernel *kernel;
-  mgpuHostLaunch launch;
   uint64_t blocks;
+  int failed;          /* atomic: whether an assertion failed; the first one's place: */
+  const char *message; /* in the image */
+  uint32_t at_block[3], at_thread[3];
 };
 
+/* mgpuHostLaunch.fail of a launch that is part of a struct mgpu_host_work. */
+void mgpu_host_assertion_failed(const mgpuHostLaunch *launch, const char *message, uint32_t block_x,
+                                uint32_t block_y, uint32_t block_z, uint32_t thread_x, uint32_t thread_y,
+                                uint32_t thread_z);
+
 /* A part of a job whose context is a struct mgpu_host_work: runs those blocks on the calling thread. Returns
- * 0, MGPU_ERROR_MEMORY, or MGPU_ERROR_BAD_IMAGE when a thread suspends without saying what it waits for. */
+ * 0, MGPU_ERROR_MEMORY, MGPU_ERROR_DRIVER when an assertion failed, or MGPU_ERROR_BAD_IMAGE when a thread
+ * suspends without saying what it waits for. */
 int mgpu_host_run_blocks(void *work, uint64_t first, uint64_t last);
 
 #endif

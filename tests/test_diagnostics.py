@@ -70,11 +70,6 @@ innermost loop, and its bounds must not depend on what it computes
   scf.parallel (%i) = (%c0) to (%n) step (%c1) {
   ^
 """,
-    "assertion": """\
-assertion.mlir:4:5: error: 'cf.assert' op in a kernel is not supported by the host target
-    cf.assert %x, "no"
-    ^
-""",
     "twice": """\
 twice.mlir:5:1: error: redefinition of symbol named 'f'
 func.func @f() {

@@ -255,7 +255,7 @@ RECURSIVE = """gpu.module @m {
 
 @pytest.mark.parametrize("callee", ["down", "again"])
 def test_recursion_is_refused(callee: str) -> None:
-    with pytest.raises(offload.CompileError, match=r"'(down|again)' is recursive: kernels cannot call recursive"):
+    with pytest.raises(offload.CompileError, match=r"<string>:\d+:\d+: error: .* calls '(down|again)' recursively"):
         offload.compile(RECURSIVE.replace("{callee}", callee), targets=["host"])
 
 

@@ -22,14 +22,12 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/DialectConversion.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 
@@ -52,29 +50,8 @@ StringRef suffix(gpu::Dimension dimension) {
   return dimension == gpu::Dimension::x ? "x" : dimension == gpu::Dimension::y ? "y" : "z";
 }
 
-Value constant32(OpBuilder &builder, Location loc, int64_t value) {
-  return LLVM::ConstantOp::create(builder, loc, builder.getI32Type(), builder.getI32IntegerAttr(value));
-}
-
 Value standIn32(OpBuilder &builder, Operation *op, StringRef prefix, StringRef axis) {
   return callStandIn(builder, op->getLoc(), op, (prefix + axis).str(), builder.getI32Type());
-}
-
-/// The thread's linear id in its block: x fastest.
-Value linearThread(OpBuilder &b, Operation *op) {
-  Location loc = op->getLoc();
-  Value x = standIn32(b, op, kThreadId, "x"), y = standIn32(b, op, kThreadId, "y"),
-        z = standIn32(b, op, kThreadId, "z"), dx = standIn32(b, op, kBlockDim, "x"),
-        dy = standIn32(b, op, kBlockDim, "y");
-  Value plane = LLVM::AddOp::create(b, loc, LLVM::MulOp::create(b, loc, z, dy), y);
-  return LLVM::AddOp::create(b, loc, LLVM::MulOp::create(b, loc, plane, dx), x);
-}
-
-Value blockThreads(OpBuilder &b, Operation *op) {
-  Location loc = op->getLoc();
-  Value plane =
-      LLVM::MulOp::create(b, loc, standIn32(b, op, kBlockDim, "x"), standIn32(b, op, kBlockDim, "y"));
-  return LLVM::MulOp::create(b, loc, plane, standIn32(b, op, kBlockDim, "z"));
 }
 
 /// An i32 as the value of an operation of type index, which has 32 or 64 bits here.
@@ -85,7 +62,7 @@ void replaceByIndex(ConversionPatternRewriter &rewriter, Operation *op, Type ind
     rewriter.replaceOpWithNewOp<LLVM::ZExtOp>(op, index, value);
 }
 
-/// thread_id, block_id, block_dim, grid_dim.
+/// thread_id, block_id, block_dim, grid_dim, cluster_dim_blocks.
 template <typename Op> struct IdPattern : public ConvertOpToLLVMPattern<Op> {
   IdPattern(const LLVMTypeConverter &converter, StringRef prefix)
       : ConvertOpToLLVMPattern<Op>(converter), prefix(prefix) {}
@@ -98,23 +75,38 @@ template <typename Op> struct IdPattern : public ConvertOpToLLVMPattern<Op> {
   StringRef prefix;
 };
 
-/// lane_id, subgroup_id, num_subgroups, subgroup_size: from the linear thread id.
-template <typename Op> struct WarpPattern : public ConvertOpToLLVMPattern<Op> {
+/// cluster_id, cluster_block_id, cluster_dim, from the blocks' ids and the cluster's size.
+template <typename Op> struct ClusterPattern : public ConvertOpToLLVMPattern<Op> {
   using ConvertOpToLLVMPattern<Op>::ConvertOpToLLVMPattern;
   LogicalResult matchAndRewrite(Op op, typename Op::Adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Value size = constant32(rewriter, loc, kWarpSize), value = size;
-    if constexpr (std::is_same_v<Op, gpu::LaneIdOp>) {
-      value = LLVM::URemOp::create(rewriter, loc, linearThread(rewriter, op), size);
-    } else if constexpr (std::is_same_v<Op, gpu::SubgroupIdOp>) {
-      value = LLVM::UDivOp::create(rewriter, loc, linearThread(rewriter, op), size);
-    } else if constexpr (std::is_same_v<Op, gpu::NumSubgroupsOp>) {
-      Value rounded = LLVM::AddOp::create(rewriter, loc, blockThreads(rewriter, op),
-                                          constant32(rewriter, loc, kWarpSize - 1));
-      value = LLVM::UDivOp::create(rewriter, loc, rounded, size);
-    }
+    StringRef axis = suffix(op.getDimension());
+    Value size = standIn32(rewriter, op, kClusterDim, axis), value;
+    if constexpr (std::is_same_v<Op, gpu::ClusterDimOp>)
+      value = LLVM::UDivOp::create(rewriter, loc, standIn32(rewriter, op, kGridDim, axis), size);
+    else if constexpr (std::is_same_v<Op, gpu::ClusterIdOp>)
+      value = LLVM::UDivOp::create(rewriter, loc, standIn32(rewriter, op, kBlockId, axis), size);
+    else
+      value = LLVM::URemOp::create(rewriter, loc, standIn32(rewriter, op, kBlockId, axis), size);
     replaceByIndex(rewriter, op, this->getTypeConverter()->getIndexType(), value);
+    return success();
+  }
+};
+
+/// The thread's number in its block, x fastest, and from it the lane.
+struct LanePattern : public ConvertOpToLLVMPattern<gpu::LaneIdOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LogicalResult matchAndRewrite(gpu::LaneIdOp op, OpAdaptor, ConversionPatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    Value x = standIn32(b, op, kThreadId, "x"), y = standIn32(b, op, kThreadId, "y"),
+          z = standIn32(b, op, kThreadId, "z"), dx = standIn32(b, op, kBlockDim, "x"),
+          dy = standIn32(b, op, kBlockDim, "y");
+    Value plane = LLVM::AddOp::create(b, loc, LLVM::MulOp::create(b, loc, z, dy), y);
+    Value thread = LLVM::AddOp::create(b, loc, LLVM::MulOp::create(b, loc, plane, dx), x);
+    Value size = LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(kWarpSize));
+    b.replaceOpWithNewOp<LLVM::ZExtOp>(op, getTypeConverter()->getIndexType(),
+                                       LLVM::URemOp::create(b, loc, thread, size));
     return success();
   }
 };
@@ -125,65 +117,6 @@ struct BarrierPattern : public ConvertOpToLLVMPattern<gpu::BarrierOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     callStandIn(rewriter, op.getLoc(), op, kBarrier, LLVM::LLVMVoidType::get(op.getContext()));
     rewriter.eraseOp(op);
-    return success();
-  }
-};
-
-/// gpu.shuffle as CUDA's shfl: the source lane lies in the segment of `width` lanes around the own lane, or
-/// the value stays and `valid` is false.
-struct ShufflePattern : public ConvertOpToLLVMPattern<gpu::ShuffleOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-  LogicalResult matchAndRewrite(gpu::ShuffleOp op, OpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Type type = adaptor.getValue().getType();
-    Type i64 = rewriter.getI64Type();
-    unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
-    if (bits == 0 || bits > 64)
-      return rewriter.notifyMatchFailure(op, "expected a scalar of at most 64 bits");
-
-    Value thread = linearThread(rewriter, op);
-    Value warp = constant32(rewriter, loc, kWarpSize);
-    Value lane = LLVM::URemOp::create(rewriter, loc, thread, warp);
-    Value offset = adaptor.getOffset(), width = adaptor.getWidth();
-    Value first = LLVM::SubOp::create(rewriter, loc, lane, LLVM::URemOp::create(rewriter, loc, lane, width));
-    Value source;
-    switch (op.getMode()) {
-    case gpu::ShuffleMode::XOR:
-      source = LLVM::XOrOp::create(rewriter, loc, lane, offset);
-      break;
-    case gpu::ShuffleMode::UP:
-      source = LLVM::SubOp::create(rewriter, loc, lane, offset);
-      break;
-    case gpu::ShuffleMode::DOWN:
-      source = LLVM::AddOp::create(rewriter, loc, lane, offset);
-      break;
-    case gpu::ShuffleMode::IDX:
-      source = LLVM::AddOp::create(rewriter, loc, first, offset);
-      break;
-    }
-    // One unsigned comparison checks both ends: source - first < width.
-    Value place = LLVM::SubOp::create(rewriter, loc, source, first);
-    Value valid = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ult, place, width);
-    Value chosen = LLVM::SelectOp::create(rewriter, loc, valid, source, lane);
-    Value sourceThread =
-        LLVM::AddOp::create(rewriter, loc, LLVM::SubOp::create(rewriter, loc, thread, lane), chosen);
-    // The last warp of a block may be partial: a thread that does not exist has no value.
-    Value exists = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ult, sourceThread,
-                                        blockThreads(rewriter, op));
-    sourceThread = LLVM::SelectOp::create(rewriter, loc, exists, sourceThread, thread);
-
-    Value word = adaptor.getValue();
-    if (!type.isInteger())
-      word = LLVM::BitcastOp::create(rewriter, loc, rewriter.getIntegerType(bits), word);
-    if (bits < 64)
-      word = LLVM::ZExtOp::create(rewriter, loc, i64, word);
-    Value result = callStandIn(rewriter, loc, op, kExchange, i64, {word, sourceThread});
-    if (bits < 64)
-      result = LLVM::TruncOp::create(rewriter, loc, rewriter.getIntegerType(bits), result);
-    if (!type.isInteger())
-      result = LLVM::BitcastOp::create(rewriter, loc, type, result);
-    rewriter.replaceOp(op, {result, valid});
     return success();
   }
 };
@@ -269,24 +202,6 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
     gpu::GPUModuleOp module = getOperation();
     MLIRContext *context = &getContext();
 
-    RewritePatternSet rewrites(context);
-    populateGpuRewritePatterns(rewrites);
-    populateGpuBreakDownSubgroupReducePatterns(rewrites, /*maxShuffleBitwidth=*/64, PatternBenefit(2));
-    populateGpuLowerSubgroupReduceToShufflePatterns(rewrites, kWarpSize, /*shuffleBitwidth=*/64);
-    populateGpuLowerClusteredSubgroupReduceToShufflePatterns(rewrites, kWarpSize, /*shuffleBitwidth=*/64);
-    if (failed(applyPatternsGreedily(module, std::move(rewrites))))
-      return signalPassFailure();
-
-    // Checked here because the standard lowering of an assertion aborts the whole process.
-    bool refused = module
-                       ->walk([](cf::AssertOp op) {
-                         op.emitOpError("in a kernel is not supported by the host target");
-                         return WalkResult::interrupt();
-                       })
-                       .wasInterrupted();
-    if (refused)
-      return signalPassFailure();
-
     for (auto kernel : llvm::make_early_inc_range(module.getOps<gpu::GPUFuncOp>()))
       makePlainFunction(kernel);
     markWorkgroupGlobals(module);
@@ -313,8 +228,9 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
     patterns.add<IdPattern<gpu::BlockIdOp>>(converter, kBlockId);
     patterns.add<IdPattern<gpu::BlockDimOp>>(converter, kBlockDim);
     patterns.add<IdPattern<gpu::GridDimOp>>(converter, kGridDim);
-    patterns.add<WarpPattern<gpu::LaneIdOp>, WarpPattern<gpu::SubgroupIdOp>, WarpPattern<gpu::NumSubgroupsOp>,
-                 WarpPattern<gpu::SubgroupSizeOp>, BarrierPattern, ShufflePattern, DynamicSharedPattern>(
+    patterns.add<IdPattern<gpu::ClusterDimBlocksOp>>(converter, kClusterDim);
+    patterns.add<ClusterPattern<gpu::ClusterDimOp>, ClusterPattern<gpu::ClusterIdOp>,
+                 ClusterPattern<gpu::ClusterBlockIdOp>, LanePattern, BarrierPattern, DynamicSharedPattern>(
         converter);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       signalPassFailure();

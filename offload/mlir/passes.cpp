@@ -14,6 +14,7 @@ void registerOffloadPasses() {
   registerPrepareMemoryPass();
   registerPrepareSmallFloatsPass();
   registerPrepareVectorsPass();
+  registerPrepareDevicePass();
   registerRepairPasses();
   registerSerialLinalgPass();
   registerTileParallelPass();

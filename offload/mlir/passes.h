@@ -15,7 +15,7 @@ namespace offload {
 ///   offload-host-to-llvm             host code -> LLVM dialect with calls to the mgpu runtime
 /// On a gpu.module:
 ///   offload-prepare-memory           checks memory operations of kernels, writes out copies
-///   offload-repair-shuffles          expands all_reduce into shuffles of 32 lanes (AMD)
+///   offload-prepare-device           gpu operations -> few that every target lowers right; runs first
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
 ///   offload-plain-declarations       calls declared functions without memrefs by their own names
 /// On either:
@@ -36,6 +36,7 @@ void registerPrepareMathPass();
 void registerPrepareMemoryPass();
 void registerPrepareSmallFloatsPass();
 void registerPrepareVectorsPass();
+void registerPrepareDevicePass();
 void registerRepairPasses();
 void registerSerialLinalgPass();
 void registerTileParallelPass();

@@ -17,6 +17,7 @@
 
 #include "llvm_module.h"
 #include "names.h"
+#include "spmd_order.h"
 
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/CallGraph.h"
@@ -40,17 +41,27 @@ namespace {
 constexpr const char *kAxes[] = {"x", "y", "z"};
 
 // Must agree with host_abi.h.
-constexpr uint32_t kAbiVersion = 3;
+constexpr uint32_t kAbiVersion = 4;
+constexpr uint32_t kWarpSize = 32;
 constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
-enum LaunchField { LaunchGrid, LaunchBlock, LaunchDynamicShared, LaunchReserved, LaunchParams };
-enum BlockField { BlockId, BlockReserved, BlockShared, BlockState, BlockExchange, BlockFrame };
+enum LaunchField { LaunchGrid, LaunchBlock, LaunchCluster, LaunchDynamicShared, LaunchParams, LaunchFail };
+enum BlockField {
+  BlockId,
+  BlockReserved,
+  BlockShared,
+  BlockState,
+  BlockSite,
+  BlockExchange,
+  BlockFrame,
+  BlockActive
+};
 
 struct Types {
   explicit Types(LLVMContext &c)
       : i1(Type::getInt1Ty(c)), i8(Type::getInt8Ty(c)), i32(Type::getInt32Ty(c)), i64(Type::getInt64Ty(c)),
         voidType(Type::getVoidTy(c)), pointer(PointerType::get(c, 0)), dim(ArrayType::get(i32, 3)),
-        launch(StructType::get(c, {dim, dim, i32, i32, pointer})),
-        block(StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer})),
+        launch(StructType::get(c, {dim, dim, dim, i32, pointer, pointer})),
+        block(StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer, pointer, pointer})),
         kernel(StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64})) {}
   IntegerType *i1, *i8, *i32, *i64;
   Type *voidType;
@@ -62,7 +73,7 @@ struct Types {
 /// The thread's view of where it is.
 struct Place {
   Value *launch = nullptr;
-  Value *threadId[3], *blockId[3], *blockDim[3], *gridDim[3];
+  Value *threadId[3], *blockId[3], *blockDim[3], *gridDim[3], *clusterDim[3];
   Value *shared = nullptr; // start of the block's workgroup memory
 };
 
@@ -75,7 +86,7 @@ public:
   /// Replaces the kernel by what host_abi.h describes; returns its resources.
   Resources run() {
     layoutSharedMemory();
-    bool suspends = usesStandIn(kBarrier) || usesStandIn(kExchange);
+    bool suspends = usesStandIn(kBarrier) || usesStandIn(kExchange) || usesStandIn(kActiveLanes);
     Function *entry = suspends ? buildThread() : buildBlocks();
     Constant *none = ConstantPointerNull::get(types.pointer);
     auto *info = ConstantStruct::get(
@@ -156,6 +167,7 @@ private:
     for (unsigned i = 0; i < 3; ++i) {
       place.blockDim[i] = field(b, types.launch, place.launch, LaunchBlock, i);
       place.gridDim[i] = field(b, types.launch, place.launch, LaunchGrid, i);
+      place.clusterDim[i] = field(b, types.launch, place.launch, LaunchCluster, i);
     }
   }
 
@@ -180,7 +192,9 @@ private:
       replaceCalls(body, Twine(kBlockId) + kAxes[i], [&](CallInst &) { return place.blockId[i]; });
       replaceCalls(body, Twine(kBlockDim) + kAxes[i], [&](CallInst &) { return place.blockDim[i]; });
       replaceCalls(body, Twine(kGridDim) + kAxes[i], [&](CallInst &) { return place.gridDim[i]; });
+      replaceCalls(body, Twine(kClusterDim) + kAxes[i], [&](CallInst &) { return place.clusterDim[i]; });
     }
+    replaceCalls(body, kFail, [&](CallInst &call) { return fail(call, place); });
     replaceCalls(body, kDynamicShared, [&](CallInst &call) -> Value * {
       return IRBuilder<>(&call).CreateConstInBoundsGEP1_64(types.i8, place.shared, sharedBytes);
     });
@@ -197,6 +211,22 @@ private:
         use->set(IRBuilder<>(before).CreateConstInBoundsGEP1_64(types.i8, place.shared, offset));
       }
     }
+  }
+
+  /// Ends the launch. What comes behind the call is cut off, so that it costs the rest of the kernel nothing.
+  Value *fail(CallInst &call, const Place &place) {
+    IRBuilder<> b(&call);
+    SmallVector<Value *> arguments{place.launch, call.getArgOperand(0)};
+    append_range(arguments, place.blockId);
+    append_range(arguments, place.threadId);
+    SmallVector<Type *> parameters;
+    for (Value *argument : arguments)
+      parameters.push_back(argument->getType());
+    auto *type = FunctionType::get(types.voidType, parameters, false);
+    CallInst *end = b.CreateCall(type, field(b, types.launch, place.launch, LaunchFail, 0), arguments);
+    end->setDoesNotReturn();
+    end->addFnAttr(Attribute::Cold);
+    return nullptr;
   }
 
   /// The kernel's code as a function of its arguments and, behind them, `extra` parameters.
@@ -252,8 +282,9 @@ private:
   }
 
   Function *buildBlocks() {
-    SmallVector<Type *> extra(13, types.i32); // thread, block, block size, grid size: three each
-    extra[12] = types.pointer;                // workgroup memory
+    SmallVector<Type *> extra(15,
+                              types.i32); // thread, block, block size, grid size, cluster size: three each
+    extra.append(2, types.pointer);       // workgroup memory, launch
     Function *body = cloneBody(extra, ".body", types.voidType);
     body->addFnAttr(Attribute::AlwaysInline);
     unsigned base = unsigned(kernel.arg_size());
@@ -263,8 +294,10 @@ private:
       inside.blockId[i] = body->getArg(base + 3 + i);
       inside.blockDim[i] = body->getArg(base + 6 + i);
       inside.gridDim[i] = body->getArg(base + 9 + i);
+      inside.clusterDim[i] = body->getArg(base + 12 + i);
     }
-    inside.shared = body->getArg(base + 12);
+    inside.shared = body->getArg(base + 15);
+    inside.launch = body->getArg(base + 16);
     bind(*body, inside);
     MDNode *group = markIndependent(*body);
 
@@ -295,7 +328,9 @@ private:
     append_range(arguments, place.blockId);
     append_range(arguments, place.blockDim);
     append_range(arguments, place.gridDim);
+    append_range(arguments, place.clusterDim);
     arguments.push_back(shared);
+    arguments.push_back(launch);
     CallInst *call = b.CreateCall(body, arguments);
     if (DISubprogram *source = body->getSubprogram()) {
       // The loops are the kernel's own function; inlining needs to know where the call stands.
@@ -400,12 +435,17 @@ private:
         IRBuilder<>(ret).CreateBr(final);
         ret->eraseFromParent();
       }
+    DenseMap<CallInst *, uint32_t> sites = numberSites(*thread);
     replaceCalls(*thread, kBarrier, [&](CallInst &call) -> Value * {
       suspend(&call, block, linear, kWaitBlock, suspended);
       return nullptr;
     });
-    replaceCalls(*thread, kExchange,
-                 [&](CallInst &call) -> Value * { return exchange(&call, block, linear, suspended); });
+    replaceCalls(*thread, kExchange, [&](CallInst &call) -> Value * {
+      return exchange(&call, block, linear, sites[&call], suspended);
+    });
+    replaceCalls(*thread, kActiveLanes, [&](CallInst &call) -> Value * {
+      return activeLanes(&call, block, linear, sites[&call], suspended);
+    });
 
     IRBuilder<> end(final);
     Value *done =
@@ -447,18 +487,58 @@ private:
     choice->addCase(end.getInt8(1), suspended);
   }
 
-  /// Publishes a value, waits for the warp, reads another thread's, and waits again before the words are
-  /// reused.
-  Value *exchange(CallInst *call, Value *block, Value *linear, BasicBlock *suspended) {
+  /// Numbers the places where threads wait for their warp, two for each: the scheduler lets those at the
+  /// lowest go on, and they meet the others where their ways join.
+  static DenseMap<CallInst *, uint32_t> numberSites(Function &thread) {
+    DenseMap<CallInst *, uint32_t> sites;
+    for (BasicBlock *part : meetingOrder(thread))
+      for (Instruction &instruction : *part)
+        if (auto *call = dyn_cast<CallInst>(&instruction))
+          if (Function *callee = call->getCalledFunction();
+              callee && (callee->getName() == kExchange || callee->getName() == kActiveLanes))
+            sites[call] = 2 * uint32_t(sites.size());
+    return sites;
+  }
+
+  void waitForWarp(CallInst *at, Value *block, Value *linear, uint32_t site, BasicBlock *suspended) {
+    IRBuilder<> b(at);
+    Value *known = field(b, types.block, block, BlockSite, 0);
+    b.CreateStore(b.getInt32(site), b.CreateInBoundsGEP(types.i32, known, linear));
+    suspend(at, block, linear, kWaitWarp, suspended);
+  }
+
+  /// Publishes a value, waits for those of the warp that come here too, reads another lane's, and waits again
+  /// before the words are reused. The own value where the other lane is not here.
+  Value *exchange(CallInst *call, Value *block, Value *linear, uint32_t site, BasicBlock *suspended) {
+    Value *own = call->getArgOperand(0), *lane = call->getArgOperand(1);
     IRBuilder<> b(call);
     Value *words = field(b, types.block, block, BlockExchange, 0);
-    b.CreateStore(call->getArgOperand(0), b.CreateInBoundsGEP(types.i64, words, linear));
-    suspend(call, block, linear, kWaitWarp, suspended);
+    b.CreateStore(own, b.CreateInBoundsGEP(types.i64, words, linear));
+    waitForWarp(call, block, linear, site, suspended);
     b.SetInsertPoint(call);
+    // The caller's state is not "waiting" any more, so it does not find itself; its own value is at hand.
+    Value *first = b.CreateAnd(linear, b.getInt32(~(kWarpSize - 1)));
+    Value *other = b.CreateOr(first, b.CreateAnd(lane, b.getInt32(kWarpSize - 1)));
+    Value *state = b.CreateLoad(
+        types.i8, b.CreateInBoundsGEP(types.i8, field(b, types.block, block, BlockState, 0), other));
+    Value *place = b.CreateLoad(
+        types.i32, b.CreateInBoundsGEP(types.i32, field(b, types.block, block, BlockSite, 0), other));
+    Value *here = b.CreateAnd(b.CreateICmpEQ(state, b.getInt8(kWaitWarp)),
+                              b.CreateICmpEQ(b.CreateAnd(place, b.getInt32(~1u)), b.getInt32(site)));
     words = field(b, types.block, block, BlockExchange, 0);
-    Value *value = b.CreateLoad(types.i64, b.CreateInBoundsGEP(types.i64, words, call->getArgOperand(1)));
-    suspend(call, block, linear, kWaitWarp, suspended);
+    Value *word = b.CreateLoad(types.i64, b.CreateInBoundsGEP(types.i64, words, other));
+    Value *value = b.CreateSelect(here, word, own);
+    waitForWarp(call, block, linear, site + 1, suspended);
     return value;
+  }
+
+  Value *activeLanes(CallInst *call, Value *block, Value *linear, uint32_t site, BasicBlock *suspended) {
+    waitForWarp(call, block, linear, site, suspended);
+    IRBuilder<> b(call);
+    auto *type = FunctionType::get(types.i32, {types.pointer, types.i32}, false);
+    Value *lanes = b.CreateCall(type, field(b, types.block, block, BlockActive, 0), {block, linear});
+    waitForWarp(call, block, linear, site + 1, suspended);
+    return lanes;
   }
 
   Module &module;

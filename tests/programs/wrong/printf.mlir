@@ -1,7 +1,7 @@
-// Printing from a kernel, which the CPU does not do.
+// A printf whose format takes another kind of number.
 gpu.module @m {
-  gpu.func @k(%x: i32) kernel {
-    gpu.printf "%d\n", %x : i32
+  gpu.func @k(%x: f32) kernel {
+    gpu.printf "%d\n", %x : f32
     gpu.return
   }
 }

@@ -1,0 +1,307 @@
+"""gpu.shuffle, gpu.rotate, gpu.subgroup_broadcast, gpu.warp_execute_on_lane_0: values of other lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from device_values import BLOCKS, FLOATS, INTEGERS, THREAD, launched, load, mapped, module, store, stored, values
+
+from offload.runtime import Library
+from operations import Case
+
+WARP = 32
+MODES = ("xor", "up", "down", "idx")
+OFFSETS = (0, 1, 3, 7, 15, 31)
+
+
+def _shuffle(kind: str, width: int | None, *, there: str = "") -> str:
+    """One kernel per mode; the width is an argument where it is None. ``there`` goes around the shuffle."""
+    text = ""
+    for mode in MODES:
+        constant = f"%width = arith.constant {width} : i32" if width else ""
+        text += f"""
+          gpu.func @{mode}(%x: memref<?x{stored(kind)}>, %out: memref<?x{stored(kind)}>, %ok: memref<?xi32>,
+                           %offset: i32{"" if width else ", %width: i32"}) kernel {{
+            {THREAD}{load(kind)}{constant}
+            %r, %valid = gpu.shuffle {mode} %v, %offset, %width : {kind} // here
+            {store(kind)}
+            %flag = arith.extui %valid : i1 to i32
+            memref.store %flag, %ok[%at] : memref<?xi32>
+            gpu.return
+          }}"""
+    return module(text)
+
+
+def _source(mode: str, lane: Any, offset: int) -> Any:
+    return {"xor": lane ^ offset, "up": lane - offset, "down": lane + offset, "idx": 0 * lane + offset}[mode]
+
+
+def _shuffled(kind: str, *widths: int, dynamic: bool = False) -> Callable[[Library], None]:
+    def run(library: Library) -> None:
+        for block in BLOCKS:
+            threads = int(np.prod(block))
+            x = values(kind, "minnumf", (3, threads))
+            thread = np.arange(threads)
+            lane, first = thread % WARP, thread // WARP * WARP
+            for width in widths:
+                for mode in MODES:
+                    for offset in OFFSETS:
+                        ok = np.full_like(x, 7, np.int32)
+                        more = (offset, width) if dynamic else (offset,)
+                        out = launched(library.kernels[mode], block, x, ok.reshape(-1), *more)
+                        source = _source(mode, lane, offset)
+                        valid = (lane < width) & (source >= 0) & (source < width)
+                        what = f"{mode} {block} width {width} offset {offset}"
+                        np.testing.assert_array_equal(ok, np.broadcast_to(valid, ok.shape), what)
+                        there = valid & (first + source < threads)
+                        np.testing.assert_array_equal(out[:, there], x[:, (first + source)[there]], what)
+
+    return run
+
+
+VECTOR = """
+  %k = arith.constant dense<[{constants}]> : vector<{count}x{kind}>
+  %s = vector.broadcast %v : {kind} to vector<{count}x{kind}>
+  %t = {add} %s, %k : vector<{count}x{kind}>
+  {change} : vector<{count}x{kind}>
+  %r = vector.extract %u[{last}] : {kind} from vector<{count}x{kind}>
+"""
+
+
+def _vector(kind: str, count: int, change: str) -> str:
+    constants = ", ".join(f"{i}.0" if kind in FLOATS else str(i) for i in range(count))
+    add = "arith.addf" if kind in FLOATS else "arith.addi"
+    body = VECTOR.format(constants=constants, kind=kind, count=count, change=change, last=count - 1, add=add)
+    return module(mapped("k", kind, body))
+
+
+def _exchanged(kind: str, source: Callable[[Any], Any], plus: int = 0) -> Callable[[Library], None]:
+    """The value of lane ``source(lane)``, where there is one."""
+
+    def run(library: Library) -> None:
+        for block in BLOCKS:
+            threads = int(np.prod(block))
+            x = values(kind, "minnumf", (3, threads))
+            thread = np.arange(threads)
+            other = thread // WARP * WARP + source(thread % WARP)
+            there = other < threads
+            with np.errstate(over="ignore"):
+                want = x[:, other[there]] + x.dtype.type(plus)
+            np.testing.assert_array_equal(launched(library.kernels.k, block, x)[:, there], want, str(block))
+
+    return run
+
+
+XOR_5 = "%o = arith.constant 5 : i32\n%w = arith.constant 32 : i32\n%u, %ok = gpu.shuffle xor %t, %o, %w"
+
+
+def _rotate(kind: str, offset: int, width: int) -> str:
+    return module(f"""
+      gpu.func @k(%x: memref<?x{stored(kind)}>, %out: memref<?x{stored(kind)}>, %ok: memref<?xi32>) kernel {{
+        {THREAD}{load(kind)}
+        %r, %valid = gpu.rotate %v, {offset}, {width} : {kind} // here
+        {store(kind)}
+        %flag = arith.extui %valid : i1 to i32
+        memref.store %flag, %ok[%at] : memref<?xi32>
+        gpu.return
+      }}""")
+
+
+def _rotated(kind: str, offset: int, width: int) -> Callable[[Library], None]:
+    def run(library: Library) -> None:
+        for block in BLOCKS:
+            threads = int(np.prod(block))
+            x = values(kind, "minnumf", (3, threads))
+            ok = np.full_like(x, 7, np.int32)
+            out = launched(library.kernels.k, block, x, ok.reshape(-1))
+            thread = np.arange(threads)
+            valid = thread % WARP < width
+            np.testing.assert_array_equal(ok, np.broadcast_to(valid, ok.shape))
+            source = thread // WARP * WARP + (thread % WARP + offset) % width
+            there = valid & (source < threads)
+            np.testing.assert_array_equal(out[:, there], x[:, source[there]], str(block))
+
+    return run
+
+
+FIRST = module("".join(mapped(f"of_{kind}", kind, f"""
+  %two = arith.constant 2 : index
+  %c = arith.cmpi uge, %thread, %two : index
+  %r = scf.if %c -> {kind} {{
+    %a = gpu.subgroup_broadcast %v, first_active_lane : {kind}
+    scf.yield %a : {kind}
+  }} else {{
+    scf.yield %v : {kind}
+  }}""") for kind in (*INTEGERS, *FLOATS, "index")))  # fmt: skip
+
+
+def _first(library: Library) -> None:
+    for kind in (*INTEGERS, *FLOATS, "index"):
+        for block in BLOCKS:
+            threads = int(np.prod(block))
+            x = values(kind, "minnumf", (3, threads))
+            thread = np.arange(threads)
+            want = x[:, np.where(thread < 2, thread, np.maximum(thread // WARP * WARP, np.minimum(2, threads - 1)))]
+            np.testing.assert_array_equal(launched(library.kernels[f"of_{kind}"], block, x), want, f"{kind} {block}")
+
+
+def _broadcast(kind: str, lane: int) -> str:
+    return module(mapped("k", kind, f"%l = arith.constant {lane} : i32\n"
+                         f"%r = gpu.subgroup_broadcast %v, specific_lane %l : {kind} // here"))  # fmt: skip
+
+
+PLAIN_LANE_0 = module(mapped("k", "i32", """
+  %l = gpu.lane_id
+  %new = arith.constant -5 : i32
+  gpu.warp_execute_on_lane_0(%l)[32] { // here
+    memref.store %new, %x[%at] : memref<?xi32>
+  }
+  %r = memref.load %x[%at] : memref<?xi32>"""))  # fmt: skip
+
+
+def _plain_lane_0(library: Library) -> None:
+    for block in BLOCKS:
+        x = values("i32", "add", (3, int(np.prod(block))))
+        want = np.where(np.arange(x.shape[1]) % WARP == 0, -5, x)
+        np.testing.assert_array_equal(launched(library.kernels.k, block, x), want)
+
+
+def _lane_0(size: int) -> str:
+    """Lane 0 adds up two values of each lane and tells all; and gives the values to the lanes in reverse."""
+    pair = "vector<2xf32>"
+    mask = ", ".join(map(str, range(2 * size - 1, -1, -1)))
+    return module(mapped("k", "f32", f"""
+      %l = gpu.lane_id
+      %one = arith.constant 1.0 : f32
+      %w = arith.addf %v, %one : f32
+      %pair = vector.from_elements %v, %w : vector<2xf32>
+      %sum, %back = gpu.warp_execute_on_lane_0(%l)[{size}] args(%pair : {pair}) -> (f32, {pair}) {{ // here
+      ^bb0(%all: vector<{2 * size}xf32>):
+        %s = vector.reduction <add>, %all : vector<{2 * size}xf32> into f32
+        %t = vector.shuffle %all, %all [{mask}] : vector<{2 * size}xf32>, vector<{2 * size}xf32>
+        gpu.yield %s, %t : f32, vector<{2 * size}xf32>
+      }}
+      %b = vector.extract %back[0] : f32 from vector<2xf32>
+      %hundred = arith.constant 1000.0 : f32
+      %m = arith.mulf %sum, %hundred : f32
+      %r = arith.addf %m, %b : f32"""))  # fmt: skip
+
+
+def _of_lane_0(library: Library) -> None:
+    x = np.random.default_rng(1).integers(0, 5, (3, 64)).astype(np.float32)
+    out = launched(library.kernels.k, (64, 1, 1), x)
+    warps = x.reshape(3, 2, WARP)
+    total = (2 * warps.sum(axis=2) + WARP)[:, :, None]
+    np.testing.assert_array_equal(out, (1000 * total + warps[:, :, ::-1] + 1).reshape(3, 64))
+
+
+# Lanes of one branch exchange values, then all do.
+BRANCHES = module(f"""
+  gpu.func @k(%x: memref<?xi32>, %out: memref<?xi32>) kernel {{
+    {THREAD}{load("i32")}
+    %l = gpu.lane_id
+    %eight = arith.constant 8 : index
+    %w8 = arith.constant 8 : i32
+    %w32 = arith.constant 32 : i32
+    %one = arith.constant 1 : i32
+    %c = arith.cmpi ult, %l, %eight : index
+    cf.cond_br %c, ^front, ^join(%v : i32)
+  ^front:
+    %a, %ok = gpu.shuffle xor %v, %one, %w8 : i32
+    cf.br ^join(%a : i32)
+  ^join(%b: i32):
+    %r, %ok2 = gpu.shuffle idx %b, %one, %w32 : i32
+    {store("i32")}
+    gpu.return
+  }}""")
+
+_OTHER = {"nvvm": "sm_75", "rocdl": "gfx1100"}
+_HALVES = {"nvvm": "sm_80", "rocdl": "gfx1100,wave64"}
+_SPLIT = {"nvvm": "sm_80", "rocdl": "gfx1030,wave64"}
+_WIDE = "of 64, but the subgroups of this target have 32 threads"
+_LANES_32 = "is written for subgroups of 32 threads, but those of this target have 64"
+CASES = [
+    *(
+        Case("gpu.shuffle", f"xor up down idx, {kind}", _shuffle(kind, 32), _shuffled(kind, 32))
+        for kind in INTEGERS + FLOATS
+    ),
+    *(
+        Case("gpu.shuffle", f"width {width}", _shuffle("f32", width), _shuffled("f32", width))
+        for width in (1, 8, 12, 16, 31)
+    ),
+    Case("gpu.shuffle", "width of the caller", _shuffle("i16", None), _shuffled("i16", 1, 5, 16, 32, dynamic=True)),
+    Case("gpu.shuffle", "wave32", _shuffle("f16", 16), _shuffled("f16", 16), chips=_OTHER),
+    Case("gpu.shuffle", "wave64 of two halves", _shuffle("f64", 32), _shuffled("f64", 32), chips=_HALVES),
+    Case(
+        "gpu.shuffle", "wave64 of two halves without exchange", _shuffle("i32", 32), _shuffled("i32", 32), chips=_SPLIT
+    ),
+    Case("gpu.shuffle", "width 64", _shuffle("f32", 64), refused={"nvvm": _WIDE, "host": _WIDE}),
+    *(
+        Case(
+            "gpu.shuffle",
+            f"vector of {count}, {kind}",
+            _vector(kind, count, XOR_5),
+            _exchanged(kind, lambda lane: lane ^ 5, count - 1),
+        )
+        for kind, count in (("f16", 4), ("i8", 3), ("f64", 2), ("i32", 2))
+    ),
+    Case("gpu.shuffle", "in a branch, then for all", BRANCHES, _exchanged("i32", lambda lane: 0 * lane)),
+    *(
+        Case(
+            "gpu.rotate", f"{kind}, by {offset} of {width}", _rotate(kind, offset, width), _rotated(kind, offset, width)
+        )
+        for kind, offset, width in (
+            ("i8", 1, 32),
+            ("i16", 3, 16),
+            ("i32", 31, 32),
+            ("i64", 7, 8),
+            ("f16", 0, 1),
+            ("bf16", 5, 32),
+            ("f32", 1, 2),
+            ("f64", 30, 32),
+        )
+    ),
+    Case("gpu.rotate", "wave32", _rotate("f32", 3, 16), _rotated("f32", 3, 16), chips=_OTHER),
+    Case(
+        "gpu.rotate",
+        "vector",
+        _vector("f16", 4, "%u, %ok = gpu.rotate %t, 3, 32"),
+        _exchanged("f16", lambda lane: (lane + 3) % WARP, 3),
+    ),
+    Case("gpu.rotate", "width 64", _rotate("f32", 3, 64), refused={"nvvm": _WIDE, "host": _WIDE}),
+    Case("gpu.subgroup_broadcast", "first_active_lane, every type, in a branch", FIRST, _first),
+    *(
+        Case(
+            "gpu.subgroup_broadcast",
+            f"specific_lane, {kind}",
+            _broadcast(kind, 6),
+            _exchanged(kind, lambda lane: 0 * lane + 6),
+        )
+        for kind in ("i8", "i32", "i64", "index", "f16", "bf16", "f64")
+    ),
+    Case(
+        "gpu.subgroup_broadcast",
+        "specific_lane, vector",
+        _vector("f32", 3, "%l = arith.constant 9 : i32\n%u = gpu.subgroup_broadcast %t, specific_lane %l"),
+        _exchanged("f32", lambda lane: 0 * lane + 9, 2),
+    ),
+    Case(
+        "gpu.subgroup_broadcast",
+        "lane 40",
+        _broadcast("f32", 40),
+        refused=dict.fromkeys(("nvvm", "host"), "reads lane 40, but the subgroups of this target have 32 threads"),
+    ),
+    Case("gpu.warp_execute_on_lane_0", "no results", PLAIN_LANE_0, _plain_lane_0, refused={"rocdl": _LANES_32}),
+    Case("gpu.warp_execute_on_lane_0", "no results, wave32", PLAIN_LANE_0, _plain_lane_0, chips=_OTHER),
+    Case("gpu.warp_execute_on_lane_0", "vectors in and out, 32 lanes", _lane_0(32), _of_lane_0, chips=_OTHER),
+    Case(
+        "gpu.warp_execute_on_lane_0",
+        "vectors in and out, 64 lanes",
+        _lane_0(64),
+        refused=dict.fromkeys(
+            ("nvvm", "host"), "is written for subgroups of 64 threads, but those of this target have 32"
+        ),
+    ),
+]

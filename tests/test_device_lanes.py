@@ -1,0 +1,61 @@
+"""How lanes read each other's values on chips whose waves differ, seen in the code: there is no such chip here."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from compiling import emit_text
+from device_values import mapped, module
+
+SHUFFLE = module(mapped("k", "i32", """
+  %five = arith.constant 5 : i32
+  %width = arith.constant 32 : i32
+  %r, %valid = gpu.shuffle xor %v, %five, %width : i32"""))  # fmt: skip
+REDUCE = module(mapped("k", "i32", "%r = gpu.subgroup_reduce add %v uniform : (i32) -> i32"))
+BLOCK = module(
+    mapped(
+        "k", "i32", "%r = gpu.all_reduce add %v uniform {} : (i32) -> i32",
+        attributes="attributes {known_block_size = array<i32: 256, 1, 1>}",
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "reads"),
+    [
+        ("rocdl:gfx942", {"ds.bpermute": 1}),
+        ("rocdl:gfx1100", {"ds.bpermute": 1}),
+        ("rocdl:gfx1100,wave64", {"wave.shuffle": 1}),  # ds_bpermute stays within a half of 32 lanes
+        ("rocdl:gfx1030", {"ds.bpermute": 1}),
+        ("rocdl:gfx1030,wave64", {"readlane": 64}),
+        ("nvvm:sm_75", {"shfl.sync.idx": 1}),
+    ],
+)
+def test_one_word_is_read_in_the_way_of_the_chip(target: str, reads: dict[str, int]) -> None:
+    text = emit_text(SHUFFLE, "llvm", [target])
+    found = re.findall(r"call .*@llvm\.(?:amdgcn|nvvm)\.([\w.]+?)(?:\.i32)?\(", text)
+    kinds = {"ds.bpermute", "wave.shuffle", "readlane", "shfl.sync.idx"}
+    assert {name: found.count(name) for name in kinds & set(found)} == reads
+
+
+@pytest.mark.parametrize(
+    ("target", "steps"),
+    [("rocdl:gfx942", 6), ("rocdl:gfx1100", 5), ("rocdl:gfx90a", 6), ("nvvm:sm_75", 5)],
+)
+def test_a_reduction_covers_the_waves_of_the_chip(target: str, steps: int) -> None:
+    """One read per step and one that tells all lanes; with whole subgroups all lanes have the result anyway."""
+    read = re.compile(r"call i32 @llvm\.(amdgcn\.ds\.bpermute|nvvm\.shfl\.sync\.idx\.i32)\(")
+    assert len(read.findall(emit_text(REDUCE, "llvm", [target]))) == steps + 1
+    assert len(read.findall(emit_text(BLOCK, "llvm", [target]))) == steps
+
+
+def test_chips_with_an_instruction_for_it_reduce_by_that() -> None:
+    assert "redux.sync.add" in emit_text(REDUCE, "isa", ["nvvm:sm_80"])
+    assert "redux" not in emit_text(REDUCE, "isa", ["nvvm:sm_75"])
+
+
+@pytest.mark.parametrize(("target", "waves"), [("rocdl:gfx942", 16), ("rocdl:gfx1100", 32), ("nvvm:sm_90", 32)])
+def test_a_block_has_room_for_all_its_subgroups(target: str, waves: int) -> None:
+    text = emit_text(BLOCK, "lowered", [target])
+    assert f"@__offload_parts_i32() {{addr_space = 3 : i32}} : !llvm.array<{waves} x i32>" in text
