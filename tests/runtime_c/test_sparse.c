@@ -372,6 +372,27 @@ static void test_threads(void) {
   CHECK_CLEAN();
 }
 
+/* Work of the stream, and of those that it waits for, comes before a sparse operation on it. */
+static void test_order(void) {
+  float *x = mgpuMemAlloc(3 * sizeof *x, NULL, true), y[3] = {0};
+  void *matrix = csr(), *dx = vector(x, 3), *dy = vector(y, 3);
+  memset(x, 0, 3 * sizeof *x);
+  mgpuHostSchedule(7);
+  void *first = mgpuStreamCreate(), *second = mgpuStreamCreate();
+  mgpuMemset32(x, 0x3F800000 /* 1.0f */, 3, first);
+  mgpuStreamWaitStream(second, first);
+  mgpuSpMV(MGPU_AS_IS, matrix, dx, dy, MGPU_F32, NULL, second);
+  CHECK(y[0] == 3 && y[1] == 0 && y[2] == 7, "%g %g %g", (double)y[0], (double)y[1], (double)y[2]);
+  mgpuStreamDestroy(first);
+  mgpuStreamDestroy(second);
+  mgpuHostSchedule(0);
+  mgpuDestroySpMat(matrix, NULL);
+  mgpuDestroyDnVec(dx, NULL);
+  mgpuDestroyDnVec(dy, NULL);
+  mgpuMemFree(x, NULL);
+  CHECK_CLEAN();
+}
+
 /* Backends that have no sparse operations say so; operands stay with the backend that they were made for. */
 static void test_other_backends(void) {
   const char *const names[] = {"cuda", "hip"};
@@ -402,5 +423,6 @@ void test_sparse(void) {
   test_two_to_four();
   test_rounding();
   test_threads();
+  test_order();
   test_other_backends();
 }
