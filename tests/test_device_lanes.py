@@ -44,9 +44,10 @@ def test_one_word_is_read_in_the_way_of_the_chip(target: str, reads: dict[str, i
     [("rocdl:gfx942", 6), ("rocdl:gfx1100", 5), ("rocdl:gfx90a", 6), ("nvvm:sm_75", 5)],
 )
 def test_a_reduction_covers_the_waves_of_the_chip(target: str, steps: int) -> None:
-    """One read per step and one that tells all lanes; with whole subgroups all lanes have the result anyway."""
+    """A read per step, and one that tells all lanes, which LLVM makes a readlane where it can; with whole subgroups all
+    lanes have the result anyway."""
     read = re.compile(r"call i32 @llvm\.(amdgcn\.ds\.bpermute|nvvm\.shfl\.sync\.idx\.i32)\(")
-    assert len(read.findall(emit_text(REDUCE, "llvm", [target]))) == steps + 1
+    assert len(read.findall(emit_text(REDUCE, "llvm", [target]))) == steps + target.startswith("nvvm")
     assert len(read.findall(emit_text(BLOCK, "llvm", [target]))) == steps
 
 

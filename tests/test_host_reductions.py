@@ -60,7 +60,7 @@ def test_all_reduce_that_some_threads_may_not_reach_is_refused_where_it_stands()
         "%three = arith.constant 3 : index\n%c = arith.cmpi ult, %at, %three : index\nscf.if %c { %u = gpu.all_reduce"
     )
     text = text.replace("%r = gpu.all_reduce", branch).replace("memref.store %r", "}\nmemref.store %v")
-    with pytest.raises(offload.CompileError, match=r"^<string>:\d+:17: error: 'gpu.all_reduce' op may not be reached"):
+    with pytest.raises(offload.CompileError, match=r"^<string>:\d+:18: error: 'gpu.all_reduce' op may not be reached"):
         offload.compile(text, targets=["host"])
 
 

@@ -120,12 +120,12 @@ static void test_launch_errors(void) {
   CHECK_ERROR(MGPU_ERROR_INVALID, "grid");
   launch(&saxpy, 1, 1, -1, NULL, params);
   CHECK_ERROR(MGPU_ERROR_INVALID, "-1 bytes");
-  mgpuKernelLaunch(&saxpy, 2, 1, 1, 1, 1, 1, 2, 1, 1, 0, NULL, params, 0, 1);
-  CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "cluster");
+  mgpuKernelLaunch(&saxpy, 3, 1, 1, 1, 1, 1, 2, 1, 1, 0, NULL, params, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "clusters of (2, 1, 1), which do not divide");
   launch(&missing, 1, 1, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
   launch(&future, 1, 1, 0, NULL, params);
-  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 3");
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 4");
   launch(&lost, 3, 64, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "lost");
   launch(&greedy, 3, 64, 0, NULL, params);
