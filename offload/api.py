@@ -27,6 +27,7 @@ def build(
     objects: Iterable[PathLike] = (),
     runtime: str = "static",
     gpu_binary_annotation: str | Iterable[str] = (),
+    reproducer: PathLike | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Builds MLIR files (text or bytecode) into one shared library and returns its path.
@@ -34,7 +35,9 @@ def build(
     ``targets`` are spellings such as ``"nvvm:sm_90"`` (default: OFFLOAD_TARGETS, else the CPU); ``opt`` is the level
     of the host code; ``link`` are bitcode files for the device, ``objects`` object files for the host. Compiled
     code that a program carries (gpu.binary, nvvm.cubin, rocdl.hsaco) is taken as it is; ``gpu_binary_annotation`` names
-    further attributes of gpu.modules that hold such. The output is replaced at once or, on failure, left as it was.
+    further attributes of gpu.modules that hold such. Where a pass fails and
+    ``reproducer`` names a folder, the IR before that pass is written there. The output is replaced at once or, on
+    failure, left as it was.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically
@@ -48,6 +51,7 @@ def build(
         objects=objects,
         runtime=runtime,
         gpu_binary_annotation=gpu_binary_annotation,
+        reproducer=reproducer,
     )
     check_output(target_path, request.sources)
     from offload.compiler.driver import Program
@@ -113,6 +117,7 @@ def make_request(
     runtime: str = "static",
     verify_each: bool = False,
     gpu_binary_annotation: str | Iterable[str] = (),
+    reproducer: PathLike | None = None,
 ) -> BuildRequest:
     """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default."""
     from offload.compiler.request import BuildRequest
@@ -143,6 +148,7 @@ def make_request(
         verify_each=verify_each,
         optional=tuple(target for target in parsed if target not in named),
         gpu_binary_annotation=tuple(gpu_binary_annotation),
+        reproducer=Path(reproducer) if reproducer is not None else None,
     )
 
 

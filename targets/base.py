@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,7 +64,7 @@ class Work:
     """What a stage works with, besides its input: the compiler, a scratch folder, the module's name and kernels.
 
     ``libraries`` are bitcode files to link into every device module; ``stage`` runs (once) and returns another stage
-    of the same module.
+    of the same module. ``reproducer`` is a file for the IR before a pass that fails, or empty.
     """
 
     native: Native
@@ -72,6 +73,7 @@ class Work:
     kernels: tuple[str, ...]
     libraries: tuple[Path, ...]
     stage: Callable[[str], Any]
+    reproducer: str = ""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,17 @@ class Target:
         """What LLVM generates code for."""
         return native.MachineOptions(self.triple(), self.chip, self.features, self.O, self.fast)
 
+    def check_features(self, native: Native) -> None:
+        """Raises TargetError for a feature that LLVM does not know: it would go on without it."""
+        known = native.known_features(self.triple())
+        for word in filter(None, (word.strip() for word in self.features.split(","))):
+            if word[0] not in "+-":
+                raise TargetError(f"{self}: write the feature {word!r} as +{word} or -{word}")
+            if word[1:] not in known:
+                close = difflib.get_close_matches(word[1:], known, n=3)
+                hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+                raise TargetError(f"{self}: LLVM has no feature {word[1:]!r} for {self.triple()}{hint}")
+
     def prepare(self, work: Work, code: LLVMModule) -> None:
         """Completes the translated LLVM IR before optimization: libraries, attributes. May raise ToolkitError."""
 
@@ -204,17 +217,18 @@ class Target:
     def stages(self) -> Mapping[str, Stage]:
         """Stage name to step; the names are :data:`STAGES`."""
         return {
-            "lowered": Stage("", lambda work, module: self._lower(module)),
+            "lowered": Stage("", self._lower),
             "llvm": Stage("lowered", self._translate),
             "isa": Stage("llvm", lambda work, code: code.emit(assembly=True)),
             "object": Stage("llvm", lambda work, code: self.assemble(work)),
             "fat": Stage("llvm", lambda work, code: self.bundle(work)),
         }
 
-    def _lower(self, module: Module) -> Module:
+    def _lower(self, work: Work, module: Module) -> Module:
+        self.check_features(work.native)
         for name, value in self.kernel_attributes().items():
             module.set_kernel_attribute(name, value, unless="known_block_size")
-        module.run(self.pipeline())
+        module.run(self.pipeline(), reproducer=work.reproducer)
         if self.kernel_mark:  # Kernels that came in the LLVM dialect lack it and would be functions nobody can launch.
             module.set_kernel_attribute(self.kernel_mark, "unit")
         return module

@@ -56,9 +56,10 @@ class HostTarget(Target):
 
     def pipeline(self) -> str:
         return (
-            "offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
+            "offload-check-device{target=host},offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
             "gpu.module(convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
-            "offload-gpu-to-host,offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
+            "offload-gpu-to-host,offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
+            "offload-check-lowered{target=host}"
         )
 
     def image_chip(self, native: Native) -> str:

@@ -24,8 +24,14 @@ class Native(Protocol):
     @property
     def MachineOptions(self) -> type[MachineOptions]: ...
 
+    @property
+    def Failure(self) -> type[Exception]: ...
+
     def is_known_processor(self, triple: str, cpu: str) -> bool:
         """Does LLVM know the processor?"""
+
+    def known_features(self, triple: str) -> list[str]:
+        """LLVM's names of a triple's features."""
 
     def host_processor(self) -> str:
         """LLVM's name of this machine's processor."""

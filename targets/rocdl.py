@@ -123,10 +123,11 @@ class RocdlTarget(Target):
     def pipeline(self) -> str:
         chip = _MODEL_OF_GENERIC.get(self.chip, self.chip)
         return (
-            f"gpu.module(offload-repair-shuffles,convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
+            f"offload-check-device{{target=rocdl chip={chip}}},gpu.module(offload-repair-shuffles,convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
             f"convert-gpu-to-rocdl{{chipset={chip} index-bitwidth=64 runtime=HIP}},"
-            "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
+            "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
+            "offload-check-lowered{target=rocdl}"
         )
 
     def machine(self, native: Native) -> MachineOptions:

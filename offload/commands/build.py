@@ -30,6 +30,7 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
         runtime=options.runtime,
         verify_each=options.verify_each,
         gpu_binary_annotation=options.gpu_binary_annotation,
+        reproducer=options.reproducer,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
+from offload.errors import CompileError
 from offload.targets import Image, Stage, Target
 from offload.targets.base import FINAL_STAGE, Work
 
@@ -55,10 +57,32 @@ class DeviceBuild:
             stages: Mapping[str, Stage] = self.target.stages()
             stage = stages[name]
             before = self.stage(stage.after) if stage.after else self.module
-            work = Work(native(), self.folder, self.name, self.kernels, self.request.link, self.stage)
+            reproducer = self.request.reproducer_file(f"{self.name}.{self.target.name}.{self.target.chip}")
+            work = Work(native(), self.folder, self.name, self.kernels, self.request.link, self.stage, reproducer)
             with failures(self.request.sources, f"{self.name} for {self.target}"):
-                self._results[name] = stage.run(work, before)
+                try:
+                    self._results[name] = stage.run(work, before)
+                except (CompileError, native().Failure) as error:
+                    if found := self._undefined(str(error)):
+                        raise native().Failure(str(error), found) from error
+                    raise
         return self._results[name]
+
+    def _undefined(self, message: str) -> list[tuple[Any, ...]]:
+        """Diagnostics for functions without a body that a linker's or an assembler's message speaks of."""
+        code = self._results.get("llvm")
+        if not isinstance(code, native().LLVMModule):
+            return []
+        found: list[tuple[Any, ...]] = []
+        for name in code.undefined_functions():
+            if re.search(rf"(?<![\w.$]){re.escape(name)}(?![\w.$])", message):
+                _, _, file, line, column, _ = code.position_of(name)
+                said = (
+                    f"{name!r} is called here, and nothing defines it for {self.target}: define it in this gpu.module, "
+                    "or link bitcode that has it (--link)"
+                )
+                found.append(("error", said, file, line, column, []))
+        return found
 
     def translate(self) -> None:
         """Runs the stages that work on MLIR, in the session's context: :meth:`image` may then run in any thread.

@@ -65,7 +65,8 @@ class Program:
         """Brings the program to the stage ``kernels``. Raises CompileError."""
         self._progress("making kernels")
         self._ready = take_ready_builds(self.request, self.module)
-        frontend.lower_to_kernels(self.module, self.request.sources, self.request.verify_each)
+        reproducer = self.request.reproducer_file("kernels")
+        frontend.lower_to_kernels(self.module, self.request.sources, self.request.verify_each, reproducer)
 
     def emit(self, stage: str) -> Iterator[Emitted]:
         """The outputs of one stage. Raises CompileError, ToolkitError, or OffloadError for an unknown stage."""

@@ -18,11 +18,11 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
     return merged
 
 
-def lower_to_kernels(module: Any, sources: Sequence[Source], verify_each: bool) -> None:
+def lower_to_kernels(module: Any, sources: Sequence[Source], verify_each: bool, reproducer: str = "") -> None:
     """Runs, in place, the passes that this program's level needs and no others. Raises CompileError."""
     passes = _passes(*module.operation_names())
     with failures(sources, "making kernels"):
-        module.run(",".join(passes), verify_each=verify_each)
+        module.run(",".join(passes), verify_each=verify_each, reproducer=reproducer)
 
 
 def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
@@ -48,7 +48,14 @@ def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
         host = [*host, "gpu.launch"]
     if "gpu.launch" in host:
         passes += ["func.func(gpu-launch-sink-index-computations)", "gpu-kernel-outlining"]
-    return [*passes, "offload-finish-kernels", "offload-place-buffers", "canonicalize", "cse"]
+    return [
+        *passes,
+        "offload-finish-kernels",
+        "offload-descriptor-arguments",
+        "offload-place-buffers",
+        "canonicalize",
+        "cse",
+    ]
 
 
 def new_session() -> Any:

@@ -8,8 +8,9 @@ from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
 
 PIPELINE = (
-    "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,convert-math-to-llvm,"
-    "convert-math-to-libm,offload-host-to-llvm,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts"
+    "offload-lower-descriptors,convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,convert-math-to-llvm,"
+    "convert-math-to-libm,offload-host-to-llvm,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts,"
+    "offload-check-lowered"
 )
 
 EXPORTED_BY_RUNTIME = ("offload_api", "offload_modules")
@@ -23,7 +24,7 @@ def split(module: Any) -> Any:
 def lower(request: BuildRequest, host: Any) -> Any:
     """The host code in the LLVM dialect, in place. Raises CompileError."""
     with failures(request.sources, "lowering host code"):
-        host.run(PIPELINE, verify_each=request.verify_each)
+        host.run(PIPELINE, verify_each=request.verify_each, reproducer=request.reproducer_file("host"))
     return host
 
 

@@ -36,6 +36,7 @@ class BuildRequest:
     ``optional`` are those of the targets that nobody named (the default, or what ``native`` stands for): a module that
     carries compiled code and no source goes without them, where a target that was named is an error.
     ``gpu_binary_annotation`` are further attributes of gpu.modules that hold compiled code.
+    ``reproducer`` is a folder: where a pass fails, the IR before it is written there.
     """
 
     sources: tuple[Source, ...]
@@ -47,6 +48,17 @@ class BuildRequest:
     verify_each: bool = False
     optional: tuple[Target, ...] = field(default=())
     gpu_binary_annotation: tuple[str, ...] = field(default=())
+    reproducer: Path | None = None
+
+    def reproducer_file(self, name: str) -> str:
+        """The file for the reproducer of one part of the build; empty where none is asked for. Raises OffloadError."""
+        if self.reproducer is None:
+            return ""
+        try:
+            self.reproducer.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OffloadError(f"cannot use {self.reproducer} for reproducers: {error.strerror or error}") from error
+        return str(self.reproducer / f"{name}.mlir")
 
     def __post_init__(self) -> None:
         if not self.sources:

@@ -13,6 +13,9 @@ void registerOffloadPasses() {
   registerSerialLinalgPass();
   registerTileParallelPass();
   registerCheckInputPass();
+  registerCheckDevicePass();
+  registerDescriptorPasses();
+  registerCheckLoweredPass();
   registerFinishKernelsPass();
   registerGpuToHostPass();
   registerHostToLLVMPass();
