@@ -19,9 +19,6 @@ class Native(Protocol):
     def LLVMModule(self) -> type[LLVMModule]: ...
 
     @property
-    def Failure(self) -> type[Exception]: ...
-
-    @property
     def MachineOptions(self) -> type[MachineOptions]: ...
 
     @property
