@@ -121,8 +121,8 @@ class NvvmTarget(Target):
 
     def machine(self, native: Native) -> MachineOptions:
         features = self.features
-        # By default LLVM writes the first PTX that knows the chip; shuffles and TMA came later than the first of these.
-        wanted = "+ptx60" if self._number() < 70 else "+ptx83" if self._number() == 90 else ""
+        # By default LLVM writes the first PTX that knows the chip; shuffles, sparse products and TMA came later.
+        wanted = "+ptx60" if self._number() < 70 else {80: "+ptx71", 90: "+ptx83"}.get(self._number(), "")
         if "+ptx" not in features and wanted:
             features = ",".join(word for word in (features, wanted) if word)
         return native.MachineOptions(self.triple(), self.chip, features, self.O, self.fast)

@@ -14,7 +14,10 @@ from offload.errors import CompileError
 
 _TABLES = (("nvvm", nvidia.CASES, nvidia.INSTRUCTIONS), ("rocdl", amd.CASES, amd.INSTRUCTIONS))
 _CASES = [
-    (target, case, instructions[f"{case.op}-{case.form}"]) for target, cases, instructions in _TABLES for case in cases
+    (target, case, instructions[f"{case.op}-{case.form}"])
+    for target, cases, instructions in _TABLES
+    for case in cases
+    if target not in case.refused
 ]
 
 

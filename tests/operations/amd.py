@@ -216,7 +216,7 @@ rocdl.s.sleep 2
 rocdl.sched.barrier 0
 %e = rocdl.sin %a f32 -> f32
 %t = rocdl.workitem.id.x : i32
-%b = rocdl.ds_bpermute %i, %t : (i32, i32) -> i32
+%b = rocdl.ds_bpermute %t, %t : (i32, i32) -> i32
 %g = arith.sitofp %b : i32 to f32
 %h = arith.addf %e, %g : f32
 memref.store %h, %o[%c0] : memref<?xf32>""",
