@@ -30,6 +30,7 @@ def build(
     gpu_binary_annotation: str | Iterable[str] = (),
     debug: bool = False,
     bare_pointers: bool = False,
+    reproducer: PathLike | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Builds MLIR files (text or bytecode) into one shared library and returns its path.
@@ -39,7 +40,8 @@ def build(
     code that a program carries (gpu.binary, nvvm.cubin, rocdl.hsaco) is taken as it is; ``gpu_binary_annotation`` names
     further attributes of gpu.modules that hold such. ``debug`` adds line information to host code and kernels. With
     ``bare_pointers`` kernels take a plain pointer for each memref; they need static shapes and identity layouts then.
-    The output is replaced at once or, on failure, left as it was.
+    Where a pass fails and ``reproducer`` names a folder, the IR before that pass is written there. The output is
+    replaced at once or, on failure, left as it was.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically
@@ -55,6 +57,7 @@ def build(
         gpu_binary_annotation=gpu_binary_annotation,
         debug=debug,
         bare_pointers=bare_pointers,
+        reproducer=reproducer,
     )
     check_output(target_path, request.sources)
     from offload.compiler.driver import Program
@@ -126,6 +129,7 @@ def make_request(
     gpu_binary_annotation: str | Iterable[str] = (),
     debug: bool = False,
     bare_pointers: bool = False,
+    reproducer: PathLike | None = None,
 ) -> BuildRequest:
     """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default.
 
@@ -171,6 +175,7 @@ def make_request(
         debug=debug,
         bare_pointers=bare_pointers
         or (bool(parsed or ready) and all(target.bare_pointers for target in (*ready, *parsed))),
+        reproducer=Path(reproducer) if reproducer is not None else None,
     )
 
 

@@ -116,6 +116,9 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="attribute of gpu.modules that holds compiled code, besides nvvm.cubin and rocdl.hsaco (repeatable)",
     )
+    parser.add_argument(
+        "--reproducer", metavar="DIR", help="where a pass fails, write the IR before it and its pipeline there"
+    )
     parser.add_argument("--verify-each", action="store_true", help="verify the IR after every pass")
 
 

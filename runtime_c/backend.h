@@ -22,6 +22,21 @@ struct mgpu_launch {
 };
 
 struct mgpu_sparse_ops;
+/* A tiled tensor as a descriptor tells of it; dimensions from the innermost one, codes are the ABI's. */
+struct mgpu_tensor {
+  int32_t type;
+  uint32_t rank;
+  void *address;
+  const uint64_t *sizes;
+  const uint64_t *distances; /* bytes, of all dimensions but the innermost */
+  const uint32_t *box;
+  const uint32_t *steps;
+  int32_t interleave, swizzle, l2_promotion, oob_fill;
+};
+
+struct mgpu_descriptor {
+  _Alignas(64) uint64_t words[16];
+};
 
 struct mgpu_backend {
   const char *name;   /* "cuda" */
@@ -67,6 +82,8 @@ struct mgpu_backend {
 
   /* Sparse operations (sparse.h); NULL: there are none. */
   const struct mgpu_sparse_ops *sparse;
+  /* Fills in a tensor descriptor. NULL where there is no such thing. */
+  int (*describe)(int device, const struct mgpu_tensor *tensor, struct mgpu_descriptor *out);
 
   /* Runs in the child after a fork: marks what did not survive. Touches no driver. */
   void (*after_fork)(void);

@@ -505,6 +505,24 @@ static int host_register(int device, void *memory, size_t size) {
 
 static int host_unregister(int device, void *memory) { IN_CONTEXT(device, cuMemHostUnregister, (memory)); }
 
+static int describe(int device, const struct mgpu_tensor *tensor, struct mgpu_descriptor *out) {
+  CUtensorMap map;
+  if (!cuda.cuTensorMapEncodeTiled)
+    return mgpu_fail(MGPU_ERROR_UNSUPPORTED,
+                     "This CUDA driver has no tensor descriptors: they came with CUDA 12.0.");
+  CUcontext previous;
+  int failure = enter(device, &previous);
+  if (failure)
+    return failure;
+  CUresult result = cuda.cuTensorMapEncodeTiled(
+      &map, tensor->type, tensor->rank, tensor->address, tensor->sizes, tensor->distances, tensor->box,
+      tensor->steps, tensor->interleave, tensor->swizzle, tensor->l2_promotion, tensor->oob_fill);
+  failure = leave(device, previous, result, "cuTensorMapEncodeTiled");
+  if (!failure)
+    memcpy(out, &map, sizeof map);
+  return failure;
+}
+
 const struct mgpu_backend mgpu_backend_cuda = {
     .name = "cuda",
     .target = "nvvm",
@@ -531,5 +549,6 @@ const struct mgpu_backend mgpu_backend_cuda = {
     .memset = fill,
     .host_register = host_register,
     .host_unregister = host_unregister,
+    .describe = describe,
     .after_fork = after_fork,
 };

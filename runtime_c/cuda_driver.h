@@ -4,6 +4,7 @@
 #define MGPU_CUDA_DRIVER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef int CUresult; /* an enum in NVIDIA's header, as are the next five */
 typedef int CUdevice_attribute;
@@ -11,6 +12,13 @@ typedef int CUfunction_attribute;
 typedef int CUjit_option;
 typedef int CUmemPool_attribute;
 typedef int CUlaunchAttributeID;
+typedef int CUtensorMapDataType; /* and these */
+typedef int CUtensorMapInterleave;
+typedef int CUtensorMapSwizzle;
+typedef int CUtensorMapL2promotion;
+typedef int CUtensorMapFloatOOBfill;
+typedef unsigned int cuuint32_t;
+typedef uint64_t cuuint64_t;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
@@ -19,6 +27,10 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+typedef struct CUtensorMap {
+  _Alignas(64) cuuint64_t opaque[16];
+} CUtensorMap;
 
 typedef struct CUDA_MEMCPY2D {
   size_t srcXInBytes, srcY;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,19 @@ def numeric_pipeline(library: str, *, host_code: bool = False) -> str:
         "offload-prepare-complex,convert-complex-to-standard{complex-range=improved},"
         f"offload-prepare-math{{library={library}}},offload-prepare-small-floats"
     )
+
+
+def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> list[tuple[Any, ...]]:
+    """Diagnostics for functions that nothing defines, at their first calls."""
+    errors: list[tuple[Any, ...]] = []
+    for name in names:
+        _, _, file, line, column, _ = code.position_of(name)
+        said = (
+            f"{name!r} is called here, and nothing defines it for {target}: define it in this gpu.module, "
+            "or link bitcode that has it (--link)"
+        )
+        errors.append(("error", said, file, line, column, []))
+    return errors
 
 
 STAGES = ("lowered", "llvm", "isa", "object", "fat")
@@ -83,6 +97,7 @@ class Work:
 
     ``libraries`` are bitcode files to link into every device module; ``limits`` are the most threads of a block, for
     kernels that have such a limit; ``stage`` runs (once) and returns another stage of the same module.
+    ``reproducer`` is a file for the IR before a pass that fails, or empty.
     """
 
     native: Native
@@ -93,6 +108,7 @@ class Work:
     stage: Callable[[str], Any]
     limits: Mapping[str, int] = field(default_factory=dict)
     verify_each: bool = False
+    reproducer: str = ""
 
 
 @dataclass(frozen=True)
@@ -234,6 +250,17 @@ class Target:
         """What LLVM generates code for."""
         return native.MachineOptions(self.triple(), self.chip, self.features, self.O, self.fast)
 
+    def check_features(self, native: Native) -> None:
+        """Raises TargetError for a feature that LLVM does not know: it would go on without it."""
+        known = native.known_features(self.triple())
+        for word in filter(None, (word.strip() for word in self.features.split(","))):
+            if word[0] not in "+-":
+                raise TargetError(f"{self}: write the feature {word!r} as +{word} or -{word}")
+            if word[1:] not in known:
+                close = difflib.get_close_matches(word[1:], known, n=3)
+                hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+                raise TargetError(f"{self}: LLVM has no feature {word[1:]!r} for {self.triple()}{hint}")
+
     def prepare(self, work: Work, code: LLVMModule) -> None:
         """Completes the translated LLVM IR before optimization: libraries, attributes. May raise ToolkitError."""
 
@@ -256,12 +283,13 @@ class Target:
         }
 
     def _lower(self, work: Work, module: Module) -> Module:
+        self.check_features(work.native)
         if self.index == 32:
             module.check_narrow_index()
         for name, value in self.kernel_attributes().items():
             module.set_kernel_attribute(name, value, unless="known_block_size")
         for pipeline in self.pipelines():
-            module.run(pipeline, work.verify_each)
+            module.run(pipeline, work.verify_each, reproducer=work.reproducer)
         if self.kernel_mark:  # Kernels that came in the LLVM dialect lack it and would be functions nobody can launch.
             module.set_kernel_attribute(self.kernel_mark, "unit")
         for name, value in self.limit_attributes().items():
@@ -269,12 +297,6 @@ class Target:
         return module
 
     def _translate(self, work: Work, module: Module) -> LLVMModule:
-        if unknown := work.native.unknown_features(self.triple(), self.features):
-            what = " ".join(unknown)
-            raise TargetError(
-                f"{self}: LLVM knows no feature {what} for {self.triple()}; `llc -mtriple={self.triple()} -mattr=help` "
-                "lists them, each is written with + or -"
-            )
         code = work.native.LLVMModule.translate(module, self.machine(work.native))
         if self.debug:
             code.set_debug_folder(str(Path.cwd()))
@@ -283,6 +305,8 @@ class Target:
         self.prepare(work, code)
         provided = self.provided_functions(code)
         if provided is not None:
-            code.refuse_undefined(provided)
+            missing = [name for name in code.undefined_functions() if name not in provided]
+            if missing:
+                raise work.native.Failure("undefined functions", undefined_errors(code, missing, self))
         code.optimize()
         return code

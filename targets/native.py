@@ -19,16 +19,16 @@ class Native(Protocol):
     def LLVMModule(self) -> type[LLVMModule]: ...
 
     @property
-    def Failure(self) -> type[Exception]: ...
+    def MachineOptions(self) -> type[MachineOptions]: ...
 
     @property
-    def MachineOptions(self) -> type[MachineOptions]: ...
+    def Failure(self) -> type[Exception]: ...
 
     def is_known_processor(self, triple: str, cpu: str) -> bool:
         """Does LLVM know the processor?"""
 
-    def unknown_features(self, triple: str, features: str) -> list[str]:
-        """The words of a list of features that LLVM does not know for the triple."""
+    def known_features(self, triple: str) -> list[str]:
+        """LLVM's names of a triple's features."""
 
     def host_processor(self) -> str:
         """LLVM's name of this machine's processor."""

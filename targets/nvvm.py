@@ -6,6 +6,7 @@ import ctypes
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import nvvm_images
@@ -22,7 +23,7 @@ from offload.targets.tools import (
     search,
 )
 
-from offload.errors import TargetError
+from offload.errors import CompileError, TargetError
 
 if TYPE_CHECKING:
     from offload.targets.native import LLVMModule, MachineOptions, Native
@@ -128,19 +129,21 @@ class NvvmTarget(Target):
     def pipeline(self) -> str:
         redux = "true" if self._number() >= 80 else "false"
         return (
-            "convert-nvgpu-to-nvvm,"
+            f"offload-check-device{{target=nvvm chip={self.chip}}},convert-nvgpu-to-nvvm,"
             f"gpu.module({numeric_pipeline('nvvm')},"
-            f"offload-prepare-device{{target={self.name} chip={self.chip} subgroup-size=32}},"
+            f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
             "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
-            "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
+            "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
+            "offload-check-lowered{target=nvvm}"
         )
 
     def machine(self, native: Native) -> MachineOptions:
         features = self.features
-        if "+ptx" not in features and self._number() < 70:
-            # By default LLVM writes the first PTX that knows the chip; shuffles came later than these, and it aborts.
-            features = ",".join(word for word in (features, "+ptx60") if word)
+        # By default LLVM writes the first PTX that knows the chip; shuffles, sparse products and TMA came later.
+        wanted = "+ptx60" if self._number() < 70 else {80: "+ptx71", 90: "+ptx83"}.get(self._number(), "")
+        if "+ptx" not in features and wanted:
+            features = ",".join(word for word in (features, wanted) if word)
         return native.MachineOptions(self.triple(), self.chip, features, self.O, self.fast)
 
     def _number(self) -> int:
@@ -161,10 +164,21 @@ class NvvmTarget(Target):
         source, result = work.folder / "kernels.ptx", work.folder / "kernels.cubin"
         source.write_bytes(work.stage("isa"))
         options = [f"-O{self.O}", *(["-lineinfo"] if self.debug else []), *self.ptxas.split()]
-        report = run_tool(
-            [tool, "-v", f"-arch={self.chip}", *options, source, "-o", result],
-            f"assemble {work.module_name} for {self.chip}",
-        )
+        command: list[str | Path] = [tool, "-v", f"-arch={self.chip}", *options, source, "-o", result]
+        purpose = f"assemble {work.module_name} for {self.chip}"
+        try:
+            report = run_tool(command, purpose)
+        except CompileError as error:
+            code: LLVMModule = work.stage("llvm")
+            # Once more with line directives, which say where in the program the refused instructions come from.
+            text = code.emit_with_lines()
+            source.write_bytes(text)
+            try:
+                run_tool(command, purpose)
+            except CompileError as again:
+                if found := _errors_of_assembler(str(again), text.decode(), self.chip, code):
+                    raise work.native.Failure(purpose, found) from error
+            raise
         return Image(result.read_bytes(), _resources(report))
 
     def bundle(self, work: Work) -> Image:
@@ -207,6 +221,30 @@ def _resources(report: str) -> dict[str, dict[str, int]]:
         if registers := _REGISTERS.search(line):
             shared = _SHARED.search(line)
             current.update(registers=int(registers.group(1)), shared_bytes=int(shared.group(1)) if shared else 0)
+    return found
+
+
+_ASSEMBLER_ERROR = re.compile(r"^ptxas \S+, line (\d+); error\s*: (.*)$", re.MULTILINE)
+_KERNEL_ERROR = re.compile(r"^ptxas error\s*: (Entry function '([^']+)'.*)$", re.MULTILINE)
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
+_PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
+
+
+def _errors_of_assembler(
+    output: str, text: str, chip: str, code: LLVMModule
+) -> list[tuple[str, str, str, int, int, list[object]]]:
+    """Diagnostics from what ptxas printed about an assembly text with line directives."""
+    files = {number: f"{first}/{second}" if second else first for number, first, second in _FILE.findall(text)}
+    lines = text.splitlines()
+    found: list[tuple[str, str, str, int, int, list[object]]] = []
+    for number, message in dict(_ASSEMBLER_ERROR.findall(output)).items():
+        place = next((match for line in reversed(lines[: int(number)]) if (match := _PLACE.match(line))), None)
+        file, line, column = place.groups() if place else ("", "0", "0")
+        said = f"ptxas refuses this for {chip}: {message.strip()}"
+        found.append(("error", said, files.get(file, ""), int(line), int(column), []))
+    for message, function in _KERNEL_ERROR.findall(output):
+        _, _, file, line, column, _ = code.position_of(function)
+        found.append(("error", f"ptxas refuses this for {chip}: {message.strip()}", file, line, column, []))
     return found
 
 

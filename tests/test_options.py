@@ -278,7 +278,7 @@ def test_bitcode_of_another_target(target: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
 def test_undefined_functions_are_named_at_their_call(target: str) -> None:
-    with pytest.raises(CompileError, match="the function 'theirs' has no definition for this target") as caught:
+    with pytest.raises(CompileError, match="'theirs' is called here, and nothing defines it for") as caught:
         offload.compile(CALLER, targets=[target])
     assert caught.value.diagnostics[0].line == 6
 
@@ -315,7 +315,7 @@ def test_code_object_version(version: int) -> None:
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
 def test_unknown_features(target: str) -> None:
-    with pytest.raises(TargetError, match=r"LLVM knows no feature \+no-such for "):
+    with pytest.raises(TargetError, match=r"LLVM has no feature 'no-such' for "):
         offload.compile(OPTIONS, targets=[f"{target},features=+no-such"])
 
 

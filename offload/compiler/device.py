@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,8 +12,9 @@ from typing import Any
 from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
+from offload.errors import CompileError
 from offload.targets import Image, Stage, Target
-from offload.targets.base import FINAL_STAGE, Work
+from offload.targets.base import FINAL_STAGE, Work, undefined_errors
 
 
 @dataclass
@@ -57,10 +59,29 @@ class DeviceBuild:
             stage = stages[name]
             before = self.stage(stage.after) if stage.after else self.module
             work = Work(native(), self.folder, self.name, self.kernels, self.request.link, self.stage)
-            work = replace(work, limits=self.limits, verify_each=self.request.verify_each)
+            work = replace(
+                work,
+                limits=self.limits,
+                verify_each=self.request.verify_each,
+                reproducer=self.request.reproducer_file(f"{self.name}.{self.target.name}.{self.target.chip}"),
+            )
             with failures(self.request.sources, f"{self.name} for {self.target}"):
-                self._results[name] = stage.run(work, before)
+                try:
+                    self._results[name] = stage.run(work, before)
+                except (CompileError, native().Failure) as error:
+                    if found := self._undefined(str(error)):
+                        raise native().Failure(str(error), found) from error
+                    raise
         return self._results[name]
+
+    def _undefined(self, message: str) -> list[tuple[Any, ...]]:
+        """Diagnostics for functions without a body that a linker's or an assembler's message speaks of."""
+        code = self._results.get("llvm")
+        if not isinstance(code, native().LLVMModule):
+            return []
+        names = code.undefined_functions()
+        named = [name for name in names if re.search(rf"(?<![\w.$]){re.escape(name)}(?![\w.$])", message)]
+        return undefined_errors(code, named, self.target)
 
     def translate(self) -> None:
         """Runs the stages that work on MLIR, in the session's context: :meth:`image` may then run in any thread.

@@ -65,7 +65,8 @@ class Program:
         """Brings the program to the stage ``kernels``. Raises CompileError."""
         self._progress("making kernels")
         self._ready = take_ready_builds(self.request, self.module)
-        frontend.lower_to_kernels(self.module, self.request.sources, self.request.verify_each)
+        reproducer = self.request.reproducer_file("kernels")
+        frontend.lower_to_kernels(self.module, self.request.sources, self.request.verify_each, reproducer)
         if self.request.bare_pointers:
             with failures(self.request.sources, "bare pointers"):
                 self.module.check_bare_pointers()

@@ -18,10 +18,10 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
     return merged
 
 
-def lower_to_kernels(module: Any, sources: Sequence[Source], verify_each: bool) -> None:
+def lower_to_kernels(module: Any, sources: Sequence[Source], verify_each: bool, reproducer: str = "") -> None:
     """Runs, in place, the passes that this program's level needs and no others. Raises CompileError."""
     with failures(sources, "making kernels"):
-        module.run(pipeline(module), verify_each=verify_each)
+        module.run(pipeline(module), verify_each=verify_each, reproducer=reproducer)
 
 
 def pipeline(module: Any) -> str:
@@ -52,7 +52,14 @@ def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
         host = [*host, "gpu.launch"]
     if "gpu.launch" in host:
         passes += ["func.func(gpu-launch-sink-index-computations)", "gpu-kernel-outlining"]
-    return [*passes, "offload-finish-kernels", "offload-place-buffers", "canonicalize", "cse"]
+    return [
+        *passes,
+        "offload-finish-kernels",
+        "offload-descriptor-arguments",
+        "offload-place-buffers",
+        "canonicalize",
+        "cse",
+    ]
 
 
 def new_session() -> Any:

@@ -10,9 +10,10 @@ from offload.compiler.request import BuildRequest
 from offload.targets.base import debug_pipeline, numeric_pipeline
 
 PIPELINE = (
-    f"{numeric_pipeline('libm', host_code=True)},"
+    f"offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},"
     "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,convert-math-to-llvm,"
-    "convert-math-to-libm,offload-host-to-llvm,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts"
+    "convert-math-to-libm,offload-host-to-llvm,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts,"
+    "offload-check-lowered"
 )
 
 EXPORTED_BY_RUNTIME = ("offload_api", "offload_modules")
@@ -36,7 +37,7 @@ def lower(request: BuildRequest, host: Any) -> Any:
     """The host code in the LLVM dialect, in place. Raises CompileError."""
     with failures(request.sources, "lowering host code"):
         for part in pipelines(request):
-            host.run(part, verify_each=request.verify_each)
+            host.run(part, verify_each=request.verify_each, reproducer=request.reproducer_file("host"))
     return host
 
 

@@ -37,7 +37,7 @@ class BuildRequest:
     carries compiled code and no source goes without them, where a target that was named is an error.
     ``gpu_binary_annotation`` are further attributes of gpu.modules that hold compiled code.
     ``debug`` asks for line information in the host code; ``bare_pointers`` are kernels that take plain pointers, which
-    every target must then say, too.
+    every target must then say, too. ``reproducer`` is a folder: where a pass fails, the IR before it is written there.
     """
 
     sources: tuple[Source, ...]
@@ -51,6 +51,17 @@ class BuildRequest:
     gpu_binary_annotation: tuple[str, ...] = field(default=())
     debug: bool = False
     bare_pointers: bool = False
+    reproducer: Path | None = None
+
+    def reproducer_file(self, name: str) -> str:
+        """The file for the reproducer of one part of the build; empty where none is asked for. Raises OffloadError."""
+        if self.reproducer is None:
+            return ""
+        try:
+            self.reproducer.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OffloadError(f"cannot use {self.reproducer} for reproducers: {error.strerror or error}") from error
+        return str(self.reproducer / f"{name}.mlir")
 
     def __post_init__(self) -> None:
         if not self.sources:

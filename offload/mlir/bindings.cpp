@@ -64,7 +64,8 @@ PYBIND11_MODULE(_native, m) {
           py::arg("data"), py::arg("filename"));
 
   py::class_<IRModule, std::shared_ptr<IRModule>>(m, "Module")
-      .def("run", &IRModule::run, py::arg("pipeline"), py::arg("verify_each") = false, NoGil())
+      .def("run", &IRModule::run, py::arg("pipeline"), py::arg("verify_each") = false,
+           py::arg("reproducer") = "", NoGil())
       .def("text", &IRModule::text, py::arg("locations") = false, NoGil())
       .def("operation_names", &IRModule::operationNames)
       .def("signatures", &signatures)
@@ -125,9 +126,10 @@ PYBIND11_MODULE(_native, m) {
       .def("answer_reflection", &LLVMModule::answerReflection, py::arg("property"), py::arg("value"))
       .def("link_needed", &LLVMModule::linkNeeded, py::arg("path"), NoGil())
       .def("link_library", &LLVMModule::linkLibrary, py::arg("path"), NoGil())
-      .def("refuse_undefined", &LLVMModule::refuseUndefined, py::arg("except"), NoGil())
       .def("set_debug_folder", &LLVMModule::setDebugFolder, py::arg("path"))
       .def("undefined_functions", &LLVMModule::undefinedFunctions)
+      .def("position_of",
+           [](LLVMModule &self, const std::string &name) { return toPython(self.positionOf(name)); })
       .def("internalize", &LLVMModule::internalize, py::arg("kept"))
       .def("lower_kernels_for_host", &LLVMModule::lowerKernelsForHost, py::arg("kernels"),
            py::arg("limits") = ThreadLimits(), NoGil())
@@ -143,10 +145,11 @@ PYBIND11_MODULE(_native, m) {
             }
             return py::bytes(code);
           },
-          py::arg("assembly"));
+          py::arg("assembly"))
+      .def("emit_with_lines", [](LLVMModule &self) { return py::bytes(self.emitWithLines()); });
 
   m.def("is_known_processor", &isKnownProcessor, py::arg("triple"), py::arg("cpu"));
-  m.def("unknown_features", &unknownFeatures, py::arg("triple"), py::arg("features"));
+  m.def("known_features", &knownFeatures, py::arg("triple"));
   m.def("known_processors", &knownProcessors, py::arg("triple"));
   m.def("host_triple", &hostTriple);
   m.def("host_processor", &hostProcessor);

@@ -8,6 +8,8 @@
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
@@ -73,6 +75,19 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
               if (mentions(op, isWithoutStrides)) {
                 op->emitError("a memref has a layout without strides, which has no descriptor: normalize the "
                               "program first, for instance with mlir-opt --normalize-memrefs");
+                return WalkResult::interrupt();
+              }
+              if (auto loop = dyn_cast<scf::ForallOp>(op); loop && loop.getMapping()) {
+                op->emitError(
+                    "'scf.forall' has a mapping, which is for the transform dialect: apply the "
+                    "transforms first, or take the mapping out (the loop becomes blocks of threads)");
+                return WalkResult::interrupt();
+              }
+              if (isa<linalg::SoftmaxOp>(op)) {
+                op->emitError(
+                    "'linalg.softmax' on memrefs has no loops in MLIR 22: write it as linalg.generic "
+                    "operations (maximum, exponential, sum, quotient), or decompose it while it is on "
+                    "tensors");
                 return WalkResult::interrupt();
               }
               if (!mentions(op, isTensor))

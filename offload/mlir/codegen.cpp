@@ -1,5 +1,6 @@
 //===- codegen.cpp - Translation, linking of bitcode, optimization, code --===//
 
+#include "check_lowered.h"
 #include "llvm_module.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -10,6 +11,7 @@
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/AutoUpgrade.h"
+#include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
@@ -48,9 +50,7 @@ static void initializeTargets() {
     InitializeAllAsmPrinters();
     // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has
     // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
-    install_fatal_error_handler(
-        [](void *, const char *reason, bool) { throw Failure(std::string("LLVM gave up: ") + reason, {}); },
-        nullptr);
+    install_fatal_error_handler([](void *, const char *reason, bool) { throw Failure(reason, {}); }, nullptr);
   });
 }
 
@@ -71,33 +71,39 @@ static std::unique_ptr<TargetMachine> createMachine(const MachineOptions &option
                                                                     Reloc::PIC_, std::nullopt, level));
 }
 
+namespace {
+/// What LLVM reports becomes diagnostics instead of text on stderr and exit.
+struct CollectErrors : public DiagnosticHandler {
+  CollectErrors(std::shared_ptr<std::vector<Diagnostic>> reported, const Positions &positions,
+                std::string chip)
+      : reported(std::move(reported)), positions(positions), chip(std::move(chip)) {}
+  bool handleDiagnostics(const DiagnosticInfo &info) override {
+    if (info.getSeverity() == DS_Error)
+      reported->push_back(positions.explain(info, chip));
+    return true;
+  }
+  std::shared_ptr<std::vector<Diagnostic>> reported;
+  const Positions &positions;
+  std::string chip;
+};
+} // namespace
+
 LLVMModule::LLVMModule(std::shared_ptr<Session> session, MachineOptions options)
     : session(std::move(session)), options(std::move(options)), context(std::make_unique<LLVMContext>()) {
   std::string error;
   machine = createMachine(this->options, error);
   if (!machine)
     throw Failure("no code generator for " + this->options.triple + ": " + error, {});
+  reported = std::make_shared<std::vector<Diagnostic>>();
+  std::string chip = this->options.cpu.empty() ? "this machine" : this->options.cpu;
+  context->setDiagnosticHandler(std::make_unique<CollectErrors>(reported, positions, chip));
 }
 
-/// Anything left that LLVM has no counterpart for is an error at its own place, not one of the translation.
-static void refuseUnlowered(Session &session, mlir::Operation *root, const std::string &triple) {
-  // A vendor's own operations mean something on that vendor's chips alone.
-  Triple target(triple);
-  llvm::StringRef own = target.isNVPTX() ? "nvvm" : target.isAMDGPU() ? "rocdl" : "llvm";
-  root->walk([&](mlir::Operation *op) {
-    llvm::StringRef dialect = op->getName().getDialectNamespace();
-    if (op == root || mlir::isa<mlir::ModuleOp, mlir::gpu::GPUModuleOp>(op))
-      return;
-    if (mlir::isa<mlir::UnrealizedConversionCastOp>(op))
-      op->emitError("a value of type ")
-          << op->getOperandTypes() << " could not be lowered to " << op->getResultTypes();
-    else if (dialect != "llvm" && dialect != own)
-      op->emitError("'") << op->getName() << "' could not be lowered for this target";
-  });
-  std::vector<Diagnostic> found = session.takeDiagnostics();
-  for (const Diagnostic &diagnostic : found)
-    if (diagnostic.severity == "error")
-      throw Failure("some operations could not be lowered", found);
+/// Whose operations may stand in a lowered module.
+static llvm::StringRef targetName(mlir::Operation *root, const Triple &triple) {
+  if (!mlir::isa<mlir::gpu::GPUModuleOp>(root))
+    return "";
+  return triple.isNVPTX() ? "nvvm" : triple.isAMDGPU() ? "rocdl" : "host";
 }
 
 /// Some passes make private memory in the flat address space, where some chips have no stack. At O=0 it would
@@ -123,32 +129,48 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   mlir::Operation *root = module.get();
   for (auto device : module.get().getOps<mlir::gpu::GPUModuleOp>())
     root = device;
-  refuseUnlowered(*module.session, root, options.triple);
-  root->walk([&](mlir::LLVM::CallOp call) {
-    if (auto callee = call.getCallee())
-      result->calls.try_emplace(callee->str(), resolveLocation(call.getLoc()));
-  });
-  result->module = mlir::translateModuleToLLVMIR(root, *result->context, "offload");
+  // Asked again for targets whose pipelines end without offload-check-lowered.
+  if (refuseUnlowered(root, targetName(root, Triple(options.triple))))
+    module.session->fail("some operations could not be lowered");
+  result->positions.collect(module.get());
+  // Verified below: MLIR would print what is wrong to stderr.
+  result->module =
+      mlir::translateModuleToLLVMIR(root, *result->context, "offload", /*disableVerification=*/true);
   if (!result->module)
     module.session->fail("the module cannot be translated to LLVM IR");
+  result->positions.markInlineAssembly(*result->module);
   result->module->setTargetTriple(Triple(options.triple));
   result->module->setDataLayout(result->machine->createDataLayout());
   result->module->setSourceFileName("");
   placeAllocas(*result->module);
+  std::string wrong;
+  raw_string_ostream stream(wrong);
+  if (verifyModule(*result->module, &stream))
+    throw Failure("the translation is not valid LLVM IR", {result->positions.explainFunction(wrong)});
   return result;
+}
+
+std::unique_ptr<llvm::Module> LLVMModule::presentable() const {
+  std::unique_ptr<llvm::Module> copy = CloneModule(*module);
+  if (positions.forMessagesAlone())
+    StripDebugInfo(*copy);
+  for (Function &function : *copy)
+    for (Instruction &instruction : instructions(function))
+      instruction.setMetadata("srcloc", nullptr);
+  return copy;
 }
 
 std::string LLVMModule::text() const {
   std::string result;
   raw_string_ostream stream(result);
-  module->print(stream, nullptr);
+  presentable()->print(stream, nullptr);
   return result;
 }
 
 std::string LLVMModule::bitcode() const {
   std::string result;
   raw_string_ostream stream(result);
-  WriteBitcodeToFile(*module, stream);
+  WriteBitcodeToFile(*presentable(), stream);
   return result;
 }
 
@@ -237,29 +259,12 @@ void LLVMModule::linkNeeded(const std::string &path) {
 
 std::vector<std::string> LLVMModule::undefinedFunctions() const {
   std::vector<std::string> names;
+  if (!module) // lost to a fatal error, see generate()
+    return names;
   for (const Function &function : *module)
     if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
       names.push_back(function.getName().str());
   return names;
-}
-
-void LLVMModule::refuseUndefined(const std::vector<std::string> &except) {
-  std::vector<Diagnostic> errors;
-  std::string names;
-  for (const std::string &name : undefinedFunctions()) {
-    if (is_contained(except, name))
-      continue;
-    names += (names.empty() ? "" : ", ") + name;
-    auto call = calls.find(name);
-    Diagnostic error = call == calls.end() ? Diagnostic() : call->second;
-    error.severity = "error";
-    error.message = "the function '" + name +
-                    "' has no definition for this target; define it in the gpu.module, or " +
-                    "link bitcode that has it (--link)";
-    errors.push_back(error);
-  }
-  if (!errors.empty())
-    throw Failure("undefined: " + names, errors);
 }
 
 void LLVMModule::setDebugFolder(const std::string &path) {
@@ -283,13 +288,17 @@ void LLVMModule::internalize(const std::vector<std::string> &kept) {
 
 void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits) {
   SharedLock shared(optionsLock());
+  // Blocks of one function move into others there, and debug locations may not.
+  positions.rememberIntrinsics(*module);
+  if (positions.forMessagesAlone())
+    StripDebugInfo(*module);
   std::string error;
   resources = offload::lowerKernelsForHost(*module, kernels, limits, error);
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
     error = "internal error in the host target's kernel lowering: " + error;
   if (!error.empty())
-    throw Failure(error, {});
+    throw Failure(error, {positions.explainFunction(error)});
 }
 
 void runPasses(llvm::Module &module, PassBuilder &builder, ModulePassManager passes) {
@@ -331,48 +340,58 @@ void LLVMModule::optimize() {
   OptimizationLevel level = levels[options.level];
   ModulePassManager passes = level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
                                                             : builder.buildPerModuleDefaultPipeline(level);
+  reported->clear();
   runPasses(*module, builder, std::move(passes));
+  if (!reported->empty())
+    throw Failure("LLVM's optimizer for " + options.triple + " failed", std::move(*reported));
 }
 
-namespace {
-/// Errors of the code generator become text instead of stderr and exit.
-struct CollectErrors : public DiagnosticHandler {
-  explicit CollectErrors(std::string &text) : text(text) {}
-  bool handleDiagnostics(const DiagnosticInfo &info) override {
-    if (info.getSeverity() == DS_Error) {
-      raw_string_ostream stream(text);
-      DiagnosticPrinterRawOStream printer(stream);
-      info.print(printer);
-      stream << "\n";
+/// Makes debug locations that are there for messages alone line directives.
+static void showLines(llvm::Module &module) {
+  NamedMDNode *units = module.getNamedMetadata("llvm.dbg.cu");
+  if (!units)
+    return;
+  units->clearOperands();
+  for (Function &function : module)
+    if (DISubprogram *scope = function.getSubprogram(); scope && scope->getUnit()) {
+      DICompileUnit *unit = scope->getUnit();
+      auto *shown = DICompileUnit::getDistinct(module.getContext(), unit->getSourceLanguage(),
+                                               unit->getFile(), unit->getProducer(), unit->isOptimized(),
+                                               unit->getFlags(), 0, "", DICompileUnit::DebugDirectivesOnly,
+                                               nullptr, nullptr, nullptr, nullptr, nullptr, 0, true, false,
+                                               DICompileUnit::DebugNameTableKind::Default, false, "", "");
+      scope->replaceUnit(shown);
+      units->addOperand(shown);
     }
-    return true;
-  }
-  std::string &text;
-};
-} // namespace
+}
 
-std::string LLVMModule::emit(bool assembly) {
+std::string LLVMModule::generate(bool assembly, bool withLines) {
   SharedLock shared(optionsLock());
-  std::string errors;
-  context->setDiagnosticHandler(std::make_unique<CollectErrors>(errors));
+  reported->clear();
   SmallString<0> buffer;
   raw_svector_ostream stream(buffer);
   // Code generation changes the module: it works on a copy, so that another stage may still use this one.
   std::unique_ptr<llvm::Module> copy = CloneModule(*module);
+  if (withLines && positions.forMessagesAlone())
+    showLines(*copy);
   auto passes = std::make_unique<legacy::PassManager>();
   CodeGenFileType type = assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile;
   if (machine->addPassesToEmitFile(*passes, stream, nullptr, type))
     throw Failure("no " + std::string(assembly ? "assembly" : "object code") + " for " + options.triple, {});
   try {
     passes->run(*copy);
-  } catch (...) {
+  } catch (Failure &failure) {
     // A fatal error of LLVM (see initializeTargets) left everything half done: not even destructors may run.
     (void)passes.release(), (void)copy.release();
+    if (module) {
+      std::string chip = options.cpu.empty() ? "this machine" : options.cpu;
+      reported->push_back(positions.explainFatal(failure.what(), *module, chip));
+    }
     (void)module.release(), (void)machine.release(), (void)context.release();
-    throw;
+    throw Failure(failure.what(), std::move(*reported));
   }
-  if (!errors.empty())
-    throw Failure("the code generator for " + options.triple + " failed: " + errors, {});
+  if (!reported->empty())
+    throw Failure("the code generator for " + options.triple + " failed", std::move(*reported));
   return std::string(buffer.str());
 }
 
@@ -389,27 +408,19 @@ bool isKnownProcessor(const std::string &triple, const std::string &cpu) {
   return info && info->isCPUStringValid(cpu);
 }
 
-std::vector<std::string> unknownFeatures(const std::string &triple, const std::string &features) {
-  std::vector<std::string> unknown;
-  auto info = subtarget(triple);
-  SmallVector<StringRef> words;
-  StringRef(features).split(words, ',', -1, /*KeepEmpty=*/false);
-  for (StringRef word : words) {
-    StringRef name = word.trim();
-    bool signs = name.consume_front("+") || name.consume_front("-");
-    bool known = info && any_of(info->getAllProcessorFeatures(),
-                                [&](const SubtargetFeatureKV &feature) { return name == feature.Key; });
-    if (!signs || !known)
-      unknown.push_back(word.str());
-  }
-  return unknown;
-}
-
 std::vector<std::string> knownProcessors(const std::string &triple) {
   std::vector<std::string> names;
   if (auto info = subtarget(triple))
     for (const SubtargetSubTypeKV &processor : info->getAllProcessorDescriptions())
       names.push_back(processor.Key);
+  return names;
+}
+
+std::vector<std::string> knownFeatures(const std::string &triple) {
+  std::vector<std::string> names;
+  if (auto info = subtarget(triple))
+    for (const SubtargetFeatureKV &feature : info->getAllProcessorFeatures())
+      names.push_back(feature.Key);
   return names;
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "positions.h"
 #include "session.h"
 
 #include "llvm/IR/LLVMContext.h"
@@ -57,13 +58,12 @@ public:
   void linkNeeded(const std::string &path);
   /// The same for a user's bitcode or LLVM IR text, which must be for this module's triple and data layout.
   void linkLibrary(const std::string &path);
-  /// Throws Failure where functions other than `except` are undefined: names each, at the line of a call of
-  /// it.
-  void refuseUndefined(const std::vector<std::string> &except);
   /// Where the relative source names of line information start.
   void setDebugFolder(const std::string &path);
   /// The functions that are declared but neither defined nor intrinsics.
   std::vector<std::string> undefinedFunctions() const;
+  /// Where a function is defined or, without a body, first called; line 0 where that is not known.
+  Diagnostic positionOf(const std::string &function) const { return positions.of(function); }
   /// Makes everything but `kept` internal, so that what is not needed goes.
   void internalize(const std::vector<std::string> &kept);
 
@@ -75,17 +75,24 @@ public:
   /// LLVM's default pipeline for the level of the options.
   void optimize();
   /// Machine code as assembly text or as an object file. Throws Failure.
-  std::string emit(bool assembly);
+  std::string emit(bool assembly) { return generate(assembly, /*withLines=*/false); }
+  /// The assembly text with line directives, for messages about it.
+  std::string emitWithLines() { return generate(/*assembly=*/true, /*withLines=*/true); }
 
   llvm::Module &get() { return *module; }
 
 private:
   LLVMModule(std::shared_ptr<Session> session, MachineOptions options);
 
+  std::string generate(bool assembly, bool withLines);
+  /// A copy without what is there for messages alone.
+  std::unique_ptr<llvm::Module> presentable() const;
+
   std::shared_ptr<Session> session;
   MachineOptions options;
+  Positions positions;
+  std::shared_ptr<std::vector<Diagnostic>> reported; // by LLVM, since the last step
   KernelResources resources;
-  std::map<std::string, Diagnostic> calls; // where each declared function is called, for errors
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module; // after `context`
@@ -96,8 +103,8 @@ void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePas
 
 /// Does LLVM know this processor name for the triple? Asked before code generation, which would abort.
 bool isKnownProcessor(const std::string &triple, const std::string &cpu);
-/// The words of a list such as "+ptx80,-avx" that are no features of the triple's processors.
-std::vector<std::string> unknownFeatures(const std::string &triple, const std::string &features);
+/// The names of a triple's features, as LLVM spells them.
+std::vector<std::string> knownFeatures(const std::string &triple);
 std::vector<std::string> knownProcessors(const std::string &triple);
 std::string hostTriple();
 std::string hostProcessor();

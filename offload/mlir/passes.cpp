@@ -19,6 +19,9 @@ void registerOffloadPasses() {
   registerSerialLinalgPass();
   registerTileParallelPass();
   registerCheckInputPass();
+  registerCheckDevicePass();
+  registerDescriptorPasses();
+  registerCheckLoweredPass();
   registerFinishKernelsPass();
   registerGpuToHostPass();
   registerHostToLLVMPass();

@@ -10,9 +10,14 @@ namespace offload {
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
 ///   offload-tile-parallel            tiles outermost scf.parallel into blocks of threads
 ///   offload-finish-kernels           checks and names what became kernels
+///   offload-descriptor-arguments     hands TMA descriptors to kernels as pointers
+///   offload-lower-descriptors        makes TMA descriptors by calls of the runtime (host code)
 ///   offload-place-buffers            puts temporaries of kernels into device memory
 ///   offload-repair-math              makes expm1 and log1p calls of libm
 ///   offload-host-to-llvm             host code -> LLVM dialect with calls to the mgpu runtime
+/// At the two ends of a target's pipeline:
+///   offload-check-device             refuses what a chip does not have
+///   offload-check-lowered            refuses what LLVM IR has no counterpart for (host code too)
 /// On a gpu.module:
 ///   offload-prepare-memory           checks memory operations of kernels, writes out copies
 ///   offload-prepare-device           gpu operations -> few that every target lowers right; runs first
@@ -41,6 +46,9 @@ void registerRepairPasses();
 void registerSerialLinalgPass();
 void registerTileParallelPass();
 void registerCheckInputPass();
+void registerCheckDevicePass();
+void registerDescriptorPasses();
+void registerCheckLoweredPass();
 void registerFinishKernelsPass();
 void registerGpuToHostPass();
 void registerHostToLLVMPass();

@@ -14,6 +14,8 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
@@ -173,16 +175,48 @@ std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, Stri
   return std::make_shared<IRModule>(session, std::move(module));
 }
 
-void IRModule::run(const std::string &pipeline, bool verifyEach) {
+namespace {
+/// Remembers the pass that failed.
+struct FailedPass : public PassInstrumentation {
+  explicit FailedPass(std::string &name) : name(name) {}
+  void runAfterPassFailed(Pass *pass, Operation *) override {
+    if (name.empty()) // the innermost one comes first
+      name = (pass->getArgument().empty() ? pass->getName() : pass->getArgument()).str();
+  }
+  std::string &name;
+};
+} // namespace
+
+void IRModule::run(const std::string &pipeline, bool verifyEach, const std::string &reproducer) {
   SharedLock shared(optionsLock());
   PassManager manager(&session->context(), ModuleOp::getOperationName());
   manager.enableVerifier(verifyEach);
-  std::string message;
+  std::string message, failedPass;
   llvm::raw_string_ostream stream(message);
   if (failed(parsePassPipeline(pipeline, manager, stream)))
     session->fail("bad pass pipeline: " + message);
-  if (failed(manager.run(op.get())))
-    session->fail("a pass failed");
+  manager.addInstrumentation(std::make_unique<FailedPass>(failedPass));
+  if (!reproducer.empty())
+    manager.enableCrashReproducerGeneration(reproducer, /*genLocalReproducer=*/true);
+  if (succeeded(manager.run(op.get())))
+    return;
+  std::vector<Diagnostic> found = session->takeDiagnostics();
+  // MLIR's own words about the reproducer stand at the module; ours follow below.
+  llvm::erase_if(found, [](const Diagnostic &item) {
+    return llvm::StringRef(item.message).starts_with("Failures have been detected");
+  });
+  bool explained = llvm::any_of(found, [](const Diagnostic &item) { return item.severity == "error"; });
+  if (!explained)
+    found.push_back({"error", "the pass " + failedPass + " failed without saying why", "", 0, 0, {}});
+  std::string how;
+  if (!reproducer.empty())
+    how = "the IR before it is in " + reproducer + ", which mlir-opt --run-reproducer reads";
+  else if (!explained || !llvm::StringRef(failedPass).starts_with("offload-")) // those say all there is
+    how = "to get the IR before it as a file that mlir-opt --run-reproducer reads: offload build "
+          "--reproducer DIR";
+  if (!how.empty())
+    found.push_back({"note", "the pass " + failedPass + " failed; " + how, "", 0, 0, {}});
+  throw Failure("the pass " + failedPass + " failed", std::move(found));
 }
 
 std::string IRModule::text(bool withLocations) const {

@@ -71,8 +71,9 @@ public:
                                          const std::string &filename);
 
   /// Runs passes on the builtin.module: a textual pipeline without its anchor
-  /// ("canonicalize,gpu.module(cse)"). Throws Failure.
-  void run(const std::string &pipeline, bool verifyEach);
+  /// ("canonicalize,gpu.module(cse)"). Where a pass fails and `reproducer` names a file, the IR before that
+  /// pass and the pass are written there, as mlir-opt --run-reproducer reads them. Throws Failure.
+  void run(const std::string &pipeline, bool verifyEach, const std::string &reproducer);
 
   std::string text(bool withLocations) const;
   std::shared_ptr<IRModule> clone() const;

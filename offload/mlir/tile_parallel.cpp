@@ -27,6 +27,8 @@ using namespace mlir;
 namespace offload {
 namespace {
 
+constexpr int64_t kMaxThreads = 1024; // of a block, on every target
+
 /// Threads per block along the innermost loops. The innermost loop runs over neighbouring addresses in most
 /// programs and gets at least a warp.
 SmallVector<int64_t> tileSizes(unsigned loops) {
@@ -49,18 +51,25 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
 
   void runOnOperation() final {
     SmallVector<scf::ParallelOp> outermost;
-    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    WalkResult walked = getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<gpu::GPUModuleOp, gpu::LaunchOp>(op))
         return WalkResult::skip();
       if (auto loop = dyn_cast<scf::ParallelOp>(op)) {
-        bool nested =
-            loop.getBody()->walk([](scf::ParallelOp) { return WalkResult::interrupt(); }).wasInterrupted();
+        bool nested = false, tooMany = false;
+        loop.getBody()->walk([&](scf::ParallelOp inner) {
+          nested = true;
+          tooMany |= inner->getParentOfType<scf::ParallelOp>() == loop && !fitsIntoBlock(inner);
+        });
+        if (tooMany)
+          return WalkResult::interrupt();
         if (!nested && !loop->hasAttr(gpu::getMappingAttrName()))
           outermost.push_back(loop);
         return WalkResult::skip();
       }
       return WalkResult::advance();
     });
+    if (walked.wasInterrupted())
+      return signalPassFailure();
     for (scf::ParallelOp loop : outermost) {
       if (loop.getNumReductions() != 0) {
         loop.emitOpError("with a reduction cannot become a kernel; use gpu.launch with gpu.all_reduce, or "
@@ -72,6 +81,26 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
           scf::tileParallelLoop(loop, tileSizes(loop.getNumLoops()), /*noMinMaxBounds=*/false).first;
       foldBounds(blocks);
     }
+  }
+
+  /// The second level of a nest becomes the threads of a block. Emits an error where they are known to be
+  /// more than a block may have.
+  static bool fitsIntoBlock(scf::ParallelOp loop) {
+    int64_t threads = 1;
+    unsigned mapped = 0; // the innermost three
+    for (unsigned i = loop.getNumLoops(); i-- > 0 && mapped < 3; ++mapped) {
+      std::optional<int64_t> low = getConstantIntValue(loop.getLowerBound()[i]),
+                             high = getConstantIntValue(loop.getUpperBound()[i]),
+                             step = getConstantIntValue(loop.getStep()[i]);
+      if (low && high && step && *step > 0 && *high > *low)
+        threads *= llvm::divideCeil(*high - *low, *step);
+    }
+    if (threads <= kMaxThreads || loop->hasAttr(gpu::getMappingAttrName()))
+      return true;
+    loop.emitError("the iterations of this inner parallel loop become the threads of one block: there are ")
+        << threads << ", and a block has at most " << kMaxThreads
+        << "; make one loop of both levels, which is tiled, or split this one";
+    return false;
   }
 
   /// Makes a loop count from 0 in steps of 1: bounds are then min(tile, rest) with a constant tile, whatever

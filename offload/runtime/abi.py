@@ -144,6 +144,15 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (c_int64, "mgpuCount", (c_int32,)),
     (None, "mgpuHostSchedule", (c_uint64,)),
     *SPARSE_FUNCTIONS,
+    (
+        None,
+        "mgpuTensorMapEncodeTiled",
+        (
+            *(c_void_p, c_int32, c_uint32, c_void_p, POINTER(c_uint64), POINTER(c_uint64)),
+            *(POINTER(c_uint32), POINTER(c_uint32), c_int32, c_int32, c_int32, c_int32),
+        ),
+    ),
+    (_memory, "mgpuTensorMapEncodeTiledMemref", (c_int64, c_void_p, *(c_int64,) * 5, POINTER(c_int64))),
 )
 
 

@@ -16,6 +16,7 @@ _Static_assert(sizeof(CUresult) == sizeof(int) && sizeof(CUdevice_attribute) == 
 _Static_assert(sizeof(CUfunction_attribute) == sizeof(int) && sizeof(CUjit_option) == sizeof(int),
                "enums are ints");
 _Static_assert(sizeof(CUmemPool_attribute) == sizeof(int) && sizeof(CUlaunchAttributeID) == sizeof(int), "");
+_Static_assert(sizeof(CUtensorMap) == 128 && _Alignof(CUtensorMap) >= 64, "descriptors");
 _Static_assert(sizeof(CUDA_MEMCPY2D) == 128, "copy struct");
 _Static_assert(sizeof(CUlaunchAttribute) == 72 && sizeof(CUlaunchConfig) == 56, "launch structs");
 _Static_assert(sizeof(CUdeviceptr) == sizeof(unsigned long long) && sizeof(CUdevice) == sizeof(int), "");

@@ -1,0 +1,28 @@
+//===- vendor_rules.h - Whose operation is it, and which chips have it ----===//
+#pragma once
+
+#include "mlir/IR/Operation.h"
+
+#include <optional>
+#include <string>
+
+namespace offload {
+
+/// What code is made for: the name of a target and a chip that MLIR knows; both may be empty.
+struct ChipName {
+  std::string target, chip;
+};
+
+/// Why an operation cannot be in code for this chip, as a sentence with what to do; nothing where it can, or
+/// where only the code generator can tell.
+std::optional<std::string> whyNotFor(mlir::Operation *op, const ChipName &where);
+
+/// The same for a value's type (a descriptor, memory in a space of one vendor).
+std::optional<std::string> whyNotFor(mlir::Type type, const ChipName &where);
+
+/// Whose operations a dialect holds ("NVIDIA GPUs"); empty for a dialect of everyone.
+llvm::StringRef ownerOf(llvm::StringRef dialect);
+/// The target of those GPUs; empty where there is none.
+llvm::StringRef targetOf(llvm::StringRef dialect);
+
+} // namespace offload

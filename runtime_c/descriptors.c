@@ -1,0 +1,135 @@
+/* descriptors.c: descriptors of tiled tensors, which TMA instructions read. A backend without them has no
+ * slot for them.
+ *
+ * A descriptor is 128 bytes that say all about a tensor's place and shape, and never change. Each is kept in
+ * device memory once and lives as long as the device's context: a function that makes one per call makes the
+ * same one each time. */
+#include "backend.h"
+#include "error.h"
+#include "stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DIMENSIONS = 5 };
+
+struct kept {
+  struct kept *next;
+  int backend, device;
+  void *memory;
+  struct mgpu_descriptor descriptor;
+};
+
+static struct kept *all; /* under mgpu_lock */
+
+/* Bytes of an element by the ABI's code of its type. */
+static const unsigned char element_bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+
+static int encode(const struct mgpu_place *place, struct mgpu_descriptor *out,
+                  const struct mgpu_tensor *tensor) {
+  const struct mgpu_backend *backend = mgpu_backends[place->backend];
+  if (!backend->describe)
+    return mgpu_fail(MGPU_ERROR_UNSUPPORTED,
+                     "The backend \"%s\" has no tensor descriptors: a program that makes them runs where its "
+                     "kernels do, on devices with TMA.",
+                     backend->name);
+  return backend->describe(place->device, tensor, out);
+}
+
+void mgpuTensorMapEncodeTiled(void *tensorMap, int32_t dataType, uint32_t tensorRank, void *globalAddress,
+                              const uint64_t *globalDim, const uint64_t *globalStrides,
+                              const uint32_t *boxDim, const uint32_t *elementStrides, int32_t interleave,
+                              int32_t swizzle, int32_t l2Promotion, int32_t oobFill) {
+  struct mgpu_place place;
+  struct mgpu_descriptor descriptor;
+  struct mgpu_tensor tensor = {dataType,       tensorRank, globalAddress, globalDim,   globalStrides, boxDim,
+                               elementStrides, interleave, swizzle,       l2Promotion, oobFill};
+  if (mgpu_pending() || mgpu_stream_place(NULL, &place) || encode(&place, &descriptor, &tensor))
+    return;
+  memcpy(tensorMap, &descriptor, sizeof descriptor);
+}
+
+/* The device's copy of a descriptor, made where there is none. Called under mgpu_lock. */
+static void *keep(const struct mgpu_place *place, const struct mgpu_descriptor *descriptor) {
+  const struct mgpu_backend *backend = mgpu_backends[place->backend];
+  for (struct kept *entry = all; entry; entry = entry->next)
+    if (entry->backend == place->backend && entry->device == place->device &&
+        memcmp(&entry->descriptor, descriptor, sizeof *descriptor) == 0)
+      return entry->memory;
+  struct kept *entry = malloc(sizeof *entry);
+  void *memory = NULL;
+  if (!entry) {
+    mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for a tensor descriptor.");
+    return NULL;
+  }
+  if (backend->alloc(place->device, sizeof *descriptor, place->driver, false, &memory) == 0) {
+    if (backend->memcpy(place->device, memory, descriptor, sizeof *descriptor, place->driver) == 0 &&
+        backend->stream_sync(place->device, place->driver) == 0) {
+      *entry = (struct kept){all, place->backend, place->device, memory, *descriptor};
+      all = entry;
+      return memory;
+    }
+    backend->free(place->device, memory, place->driver, false);
+  }
+  free(entry);
+  return NULL;
+}
+
+void *mgpuTensorMapEncodeTiledMemref(int64_t tensorRank, void *rankedDescriptor, int64_t dataType,
+                                     int64_t interleave, int64_t swizzle, int64_t l2Promotion,
+                                     int64_t oobFill, int64_t *inputBoxDims) {
+  struct head {
+    char *allocated, *aligned;
+    int64_t offset;
+    int64_t sizes_and_strides[];
+  };
+  struct mgpu_place place;
+  struct mgpu_descriptor descriptor;
+  if (mgpu_pending())
+    return NULL;
+  if (tensorRank < 1 || tensorRank > MOST_DIMENSIONS || dataType < 0 ||
+      dataType >= (int64_t)sizeof element_bytes || !rankedDescriptor) {
+    mgpu_fail(MGPU_ERROR_INVALID,
+              "A tensor descriptor has 1 to 5 dimensions and a known type, not %lld and type %lld.",
+              (long long)tensorRank, (long long)dataType);
+    return NULL;
+  }
+  const struct head *head = rankedDescriptor;
+  const int64_t *sizes = head->sizes_and_strides, *strides = sizes + tensorRank;
+  int64_t bytes = element_bytes[dataType];
+  if (strides[tensorRank - 1] != 1 && sizes[tensorRank - 1] != 1) {
+    mgpu_fail(
+        MGPU_ERROR_INVALID,
+        "A tensor descriptor needs neighbouring elements in its last dimension; their distance is %lld.",
+        (long long)strides[tensorRank - 1]);
+    return NULL;
+  }
+  /* The driver counts dimensions from the innermost one, whose stride it does not ask for. */
+  uint64_t dims[MOST_DIMENSIONS], distances[MOST_DIMENSIONS] = {0};
+  uint32_t box[MOST_DIMENSIONS], ones[MOST_DIMENSIONS];
+  for (int64_t i = 0; i < tensorRank; ++i) {
+    int64_t from = tensorRank - 1 - i;
+    dims[i] = (uint64_t)sizes[from];
+    box[i] = (uint32_t)inputBoxDims[from];
+    ones[i] = 1;
+    if (i > 0)
+      distances[i - 1] = (uint64_t)(strides[from] * bytes);
+  }
+  struct mgpu_tensor tensor = {(int32_t)dataType,
+                               (uint32_t)tensorRank,
+                               head->aligned + head->offset * bytes,
+                               dims,
+                               distances,
+                               box,
+                               ones,
+                               (int32_t)interleave,
+                               (int32_t)swizzle,
+                               (int32_t)l2Promotion,
+                               (int32_t)oobFill};
+  if (mgpu_stream_place(NULL, &place) || encode(&place, &descriptor, &tensor))
+    return NULL;
+  mgpu_lock();
+  void *memory = keep(&place, &descriptor);
+  mgpu_unlock();
+  return memory;
+}

@@ -1,0 +1,120 @@
+"""What LLVM, the linkers and the assembler refuse is reported at the author's line; passes that fail leave a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from compiling import ALL_TARGETS, command, tool
+from operations import kernel
+
+import offload
+from offload.errors import CompileError, Diagnostic, TargetError
+
+
+def refused(source: str, target: str) -> Diagnostic:
+    with pytest.raises(CompileError) as caught:
+        offload.compile(source, targets=[target])
+    return caught.value.diagnostics[0]
+
+
+def one(text: str, **more: str) -> str:
+    body = f"%c0 = arith.constant 0 : index\n{text}\nmemref.store %r, %x[%c0] : memref<?xi32>"
+    return kernel(body, "%x: memref<?xi32>, %v: i32", **more)
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("nvvm:sm_90", "ptxas refuses this for sm_90: Not a name of any known instruction: 'frobnicate'"),
+        ("rocdl:gfx942", "the inline assembly is refused for gfx942: invalid instruction; it reads: frobnicate s"),
+        ("host", "the inline assembly is refused for x86-64: invalid instruction mnemonic 'frobnicate'; it reads: "),
+    ],
+)
+def test_inline_assembly(target: str, text: str) -> None:
+    found = refused(one('  %r = llvm.inline_asm "frobnicate $0, $1;", "=r,r" %v : (i32) -> i32'), target)
+    assert (found.line, found.column) == (5, 8)
+    assert found.message.startswith(text)
+
+
+@pytest.mark.parametrize(("target", "chip"), [("nvvm:sm_75", "sm_75"), ("rocdl:gfx90a", "gfx90a"), ("host", "x86-64")])
+def test_intrinsics_that_a_chip_lacks(target: str, chip: str) -> None:
+    call = '  %r = llvm.call_intrinsic "llvm.nvvm.redux.sync.add"(%v, %v) : (i32, i32) -> i32'
+    found = refused(one(call), target)
+    assert (found.line, found.column) == (5, 8)
+    assert found.message == (
+        f"{chip} has no instruction for llvm.nvvm.redux.sync.add: build for a chip that has, or leave {chip} out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("nvvm:sm_90", "ptxas refuses this for sm_90: Entry function 'k' uses too much shared data"),
+        ("rocdl:gfx942", "gfx942: local memory (160000) exceeds limit (65536) in function 'k'"),
+    ],
+)
+def test_too_much_memory(target: str, text: str) -> None:
+    space = "memref<40000xi32, #gpu.address_space<workgroup>>"
+    body = f"  %t = gpu.thread_id x\nmemref.store %v, %s[%t] : {space}\ngpu.barrier\n%r = memref.load %s[%c0] : {space}"
+    found = refused(one(body, attributions=f"workgroup(%s: {space})"), target)
+    assert (found.line, found.column) == (3, 1)
+    assert found.message.startswith(text)
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_what_has_no_lowering(target: str) -> None:
+    name = target.split(":")[0]
+    found = refused(one("  %r = spirv.Constant 1 : i32"), target)
+    assert (found.line, found.column) == (5, 8)
+    assert found.message == (
+        f"'spirv.Constant' cannot be lowered for target {name}: lower it to operations that can be "
+        "before offload sees it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("nvvm:sm_90,features=+nonsense", "LLVM has no feature 'nonsense' for nvptx64-nvidia-cuda"),
+        ("rocdl:gfx942,features=+xnak-any", "LLVM has no feature 'xnak-any' for amdgcn-amd-amdhsa"),
+        ("host:x86-64,features=+avx3", "LLVM has no feature 'avx3' for x86_64-unknown-linux-gnu; did you mean 'avx'"),
+        ("host:x86-64,features=avx2", "write the feature 'avx2' as +avx2 or -avx2"),
+    ],
+)
+def test_unknown_features(target: str, text: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        offload.compile(one("%r = arith.addi %v, %v : i32"), targets=[target])
+    assert text in str(caught.value)
+
+
+def test_a_pass_that_fails_leaves_the_ir_before_it(tmp_path: Path) -> None:
+    """gpu.all_reduce without `uniform` fails in MLIR's own pass."""
+    (tmp_path / "p.mlir").write_text(one("  %r = gpu.all_reduce add %v {} : (i32) -> i32"))
+    done = command("build", "p.mlir", "-q", "-o", "out.so", "-t", "nvvm:sm_90", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "note: the pass convert-gpu-to-nvvm failed; to get the IR before it as a file that mlir-opt --run-reproducer "
+        "reads: offload build --reproducer DIR\n"
+    )
+    done = command("build", "p.mlir", "-q", "-o", "out.so", "-t", "nvvm:sm_90", "--reproducer", "why", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "the IR before it is in why/m.nvvm.sm_90.mlir, which mlir-opt --run-reproducer reads" in done.stderr
+    (written,) = (tmp_path / "why").iterdir()
+    assert 'pipeline: "builtin.module(gpu.module(convert-gpu-to-nvvm' in written.read_text()
+    with pytest.raises(AssertionError, match=r"failed to legalize operation 'gpu.all_reduce'"):
+        tool("mlir-opt", "--run-reproducer", written)
+
+
+def test_a_pass_of_host_code_that_fails_does_too(tmp_path: Path) -> None:
+    source = tmp_path / "p.mlir"
+    source.write_text("func.func @f(%v: i32) -> i32 {\n  %r = rocdl.readfirstlane %v : i32\n  return %r : i32\n}\n")
+    with pytest.raises(CompileError) as caught:
+        offload.build(source, tmp_path / "out.so", reproducer=tmp_path / "why")
+    first = caught.value.diagnostics[0]
+    assert (first.line, first.column) == (2, 8)
+    assert first.message == (
+        "'rocdl.readfirstlane' cannot be lowered for the host's code: it is an operation of AMD GPUs, for kernels; use "
+        "it in a kernel, and build that for those alone"
+    )
+    assert [path.name for path in (tmp_path / "why").iterdir()] == ["host.mlir"]

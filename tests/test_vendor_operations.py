@@ -1,0 +1,94 @@
+"""Operations of one vendor become the instructions they are named after; chips without them are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from compiling import emit_text
+from operations import Case, amd, kernel, nvidia
+
+import offload
+from offload.errors import CompileError
+
+_TABLES = (("nvvm", nvidia.CASES, nvidia.INSTRUCTIONS), ("rocdl", amd.CASES, amd.INSTRUCTIONS))
+_CASES = [
+    (target, case, instructions[f"{case.op}-{case.form}"])
+    for target, cases, instructions in _TABLES
+    for case in cases
+    if target not in case.refused
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "case", "instructions"),
+    _CASES,
+    ids=[f"{case.op}-{case.form}".replace(" ", "_") for _, case, _ in _CASES],
+)
+def test_the_instruction_is_there(target: str, case: Case, instructions: Sequence[str]) -> None:
+    text = emit_text(case.source, "isa", [case.target(target)])
+    assert [word for word in instructions if word not in text] == []
+
+
+def _one(text: str) -> str:
+    return kernel(text, "%x: memref<?xi32>, %v: i32, %f: f32")
+
+
+_OLD = [
+    (
+        "nvvm:sm_80",
+        _one("  nvvm.wgmma.fence.aligned"),
+        4,
+        3,
+        "'nvvm.wgmma.fence.aligned' needs sm_90a and is built for sm_80",
+    ),
+    ("nvvm:sm_90", _one("  nvvm.wgmma.fence.aligned"), 4, 3, "needs sm_90a and is built for sm_90"),
+    ("nvvm:sm_100a", _one("  nvvm.wgmma.fence.aligned"), 4, 3, "needs sm_90a and is built for sm_100a"),
+    ("nvvm:sm_75", _one("  nvvm.cp.async.commit.group"), 4, 3, "needs sm_80 or later and is built for sm_75"),
+    ("nvvm:sm_75", _one("  %r = nvvm.redux.sync add %v, %v : i32 -> i32"), 4, 8, "needs sm_80 or later"),
+    ("nvvm:sm_80", _one("  nvvm.fence.mbarrier.init"), 4, 3, "needs sm_90 or later"),
+    ("nvvm:sm_75", nvidia._mma("4x2xbf16", "2x2xbf16", "2x2xf32", "16, 8, 16"), 0, 6, "'nvgpu.mma.sync' needs sm_80"),
+    ("nvvm:sm_75", nvidia._mma("4x2xf16", "2x2xf16", "2x2xf16", "16, 8, 16"), 0, 6, "'nvgpu.mma.sync' needs sm_80"),
+    ("nvvm:sm_70", nvidia._mma("2x2xf16", "1x2xf16", "2x2xf16", "16, 8, 8"), 0, 6, "'nvgpu.mma.sync' needs sm_75"),
+    (
+        "rocdl:gfx1100",
+        _one(
+            "  %c = arith.constant dense<0.0> : vector<4xf32>\n"
+            "  %d = rocdl.mfma.f32.16x16x4f32 %f, %f, %c, %v, %v, %v : "
+            "(f32, f32, vector<4xf32>, i32, i32, i32) -> vector<4xf32>"
+        ),
+        5,
+        8,
+        "'rocdl.mfma.f32.16x16x4f32' needs a chip of gfx9 with matrix cores",
+    ),
+    ("rocdl:gfx942", _one("  rocdl.s.wait.dscnt 0"), 4, 3, "needs gfx12 or later and is built for gfx942"),
+]
+
+
+@pytest.mark.parametrize(("target", "source", "line", "column", "text"), _OLD)
+def test_chips_without_an_instruction_are_refused(target: str, source: str, line: int, column: int, text: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        offload.compile(source, targets=[target])
+    first = caught.value.diagnostics[0]
+    assert text in first.message
+    assert f"leave {target} out" in first.message
+    marked = [number for number, content in enumerate(source.splitlines(), 1) if content.endswith("// here")]
+    assert (first.line, first.column) == (line or marked[0], column)
+
+
+def test_a_type_of_one_vendor_in_a_signature_is_refused() -> None:
+    source = kernel("", "%x: memref<4xf32, #amdgpu.address_space<fat_raw_buffer>>")
+    with pytest.raises(CompileError, match="is a type of AMD GPUs, and target host has nothing like it") as caught:
+        offload.compile(source, targets=["host"])
+    assert caught.value.diagnostics[0].line == 3
+
+
+def test_descriptors_of_tensors_need_their_driver() -> None:
+    """Where the CPU runs the kernels there are none; the error is the runtime's, not a crash."""
+    (source,) = [case.source for case in nvidia.CASES if case.op == "nvgpu.tma.create.descriptor"]
+    alone = source.replace("nvgpu.tma.prefetch.descriptor %tm", "//")
+    library = offload.compile(alone, targets=["host"])
+    library.use("host")
+    with pytest.raises(offload.DeviceError, match='The backend "host" has no tensor descriptors'):
+        library.f(np.zeros((256, 256), np.float16))
