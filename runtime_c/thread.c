@@ -1,5 +1,9 @@
 /* thread.c: the calling thread's state and its end. A thread-specific key and not a thread-local variable: an
- * artifact then needs nothing of the dynamic loader, and a key has the end of the thread with it. */
+ * artifact then needs nothing of the dynamic loader, and a key has the end of the thread with it.
+ *
+ * A process has 1024 keys, and each artifact takes one. An artifact that gets none finds its threads in a
+ * list by their pthread_t: a thread that has ended leaves its state to the next one of that name, nothing is
+ * given back. */
 #include "thread.h"
 
 #include <pthread.h>
@@ -28,16 +32,40 @@ static void at_end(void *pointer) {
 static void make_key(void) { key_failure = pthread_key_create(&key, at_end); }
 
 static struct mgpu_thread *make(void) {
-  struct mgpu_thread *thread = key_failure ? NULL : calloc(1, sizeof *thread);
-  if (thread && pthread_setspecific(key, thread)) {
+  struct mgpu_thread *thread = calloc(1, sizeof *thread);
+  if (thread && !key_failure && pthread_setspecific(key, thread)) {
     free(thread);
     thread = NULL;
   }
-  return thread ? thread : &none;
+  return thread;
+}
+
+static struct mgpu_thread *listed(void) {
+  static struct listing {
+    pthread_t owner;
+    struct mgpu_thread *thread;
+    struct listing *next;
+  } *first;
+  pthread_t self = pthread_self();
+  for (struct listing *at = __atomic_load_n(&first, __ATOMIC_ACQUIRE); at; at = at->next)
+    if (pthread_equal(at->owner, self))
+      return at->thread;
+  struct listing *made = calloc(1, sizeof *made);
+  struct mgpu_thread *thread = made ? make() : NULL;
+  if (!thread) {
+    free(made);
+    return NULL;
+  }
+  *made = (struct listing){self, thread, __atomic_load_n(&first, __ATOMIC_RELAXED)};
+  while (!__atomic_compare_exchange_n(&first, &made->next, made, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    ;
+  return thread;
 }
 
 struct mgpu_thread *mgpu_thread(void) {
   pthread_once(&once, make_key);
-  struct mgpu_thread *thread = key_failure ? NULL : pthread_getspecific(key);
-  return thread ? thread : make();
+  struct mgpu_thread *thread = key_failure ? listed() : pthread_getspecific(key);
+  if (!thread && !key_failure)
+    thread = make();
+  return thread ? thread : &none;
 }

@@ -101,6 +101,7 @@ VENDOR_FILES = {
     "offload/cli.py", "offload/commands/inspect.py",  # examples in help texts; the disassembler of cubins
     "offload/mlir/vendor_rules.cpp", "offload/mlir/descriptors.cpp",  # which operation is whose, which chip has it
     "offload/mlir/codegen.cpp", "offload/mlir/elf.cpp", "offload/mlir/bindings.cpp", "offload/mlir/llvm_module.h",
+    "offload/mlir/prepare_math.cpp",  # the names of each vendor's library of functions
     "offload/mlir/lanes.cpp",  # how the lanes of each vendor's chips exchange values
 }  # fmt: skip
 

@@ -89,7 +89,7 @@ def built(request: pytest.FixtureRequest, builds) -> Built:
     return builds(request.param)
 
 
-@pytest.mark.parametrize("group", ["image", "error", "cuda", "hip", "sparse"])
+@pytest.mark.parametrize("group", ["image", "error", "keys", "cuda", "hip", "sparse"])
 def test_group(built: Built, group: str) -> None:
     assert built.run(group) == ""
 

@@ -17,6 +17,7 @@
 
 #include "llvm_module.h"
 #include "names.h"
+#include "spmd_abi.h"
 #include "spmd_order.h"
 
 #include "llvm/ADT/SCCIterator.h"
@@ -39,36 +40,6 @@ namespace offload {
 namespace {
 
 constexpr const char *kAxes[] = {"x", "y", "z"};
-
-// Must agree with host_abi.h.
-constexpr uint32_t kAbiVersion = 4;
-constexpr uint32_t kWarpSize = 32;
-constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
-enum LaunchField { LaunchGrid, LaunchBlock, LaunchCluster, LaunchDynamicShared, LaunchParams, LaunchFail };
-enum BlockField {
-  BlockId,
-  BlockReserved,
-  BlockShared,
-  BlockState,
-  BlockSite,
-  BlockExchange,
-  BlockFrame,
-  BlockActive
-};
-
-struct Types {
-  explicit Types(LLVMContext &c)
-      : i1(Type::getInt1Ty(c)), i8(Type::getInt8Ty(c)), i32(Type::getInt32Ty(c)), i64(Type::getInt64Ty(c)),
-        voidType(Type::getVoidTy(c)), pointer(PointerType::get(c, 0)), dim(ArrayType::get(i32, 3)),
-        launch(StructType::get(c, {dim, dim, dim, i32, pointer, pointer})),
-        block(StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer, pointer, pointer})),
-        kernel(StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64})) {}
-  IntegerType *i1, *i8, *i32, *i64;
-  Type *voidType;
-  PointerType *pointer;
-  ArrayType *dim;
-  StructType *launch, *block, *kernel;
-};
 
 /// The thread's view of where it is.
 struct Place {

@@ -102,7 +102,6 @@ constexpr MinimalChip kNvidia[] = {
     {"nvvm.nanosleep", 70},
     {"nvvm.wmma.*", 70},
     {"nvvm.redux.sync", 80},
-    {"gpu.cluster_*", 90},
 };
 
 /// The oldest chip with a matrix product of this shape; 0 where the table has none.

@@ -156,4 +156,4 @@ static void *large(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t 
 
 KERNEL(large) = {MGPU_HOST_ABI_VERSION, 1, 0, NULL, large, other_sizes, 0};
 
-KERNEL(future) = {MGPU_HOST_ABI_VERSION + 1, 4, 0, saxpy, NULL, saxpy_sizes};
+KERNEL(future) = {MGPU_HOST_ABI_VERSION + 1, 4, 0, saxpy, NULL, saxpy_sizes, 0};

@@ -1,8 +1,11 @@
 /* main.c: runs one group of tests per process, because the backend in use belongs to the process.
- *   mgpu_test image | error | host IMAGE.so ARTIFACT.so | schedule IMAGE.so | schedule_env CODE |
+ *   mgpu_test image | error | keys | host IMAGE.so ARTIFACT.so | schedule IMAGE.so | schedule_env CODE |
  *   cuda | hip | sparse | absent | env NAME CODE
- * host and schedule want STANDIN_DEVICES=0; host, cuda, hip, sparse want the stand-ins in LD_LIBRARY_PATH. */
+ * host and schedule want STANDIN_DEVICES=0; host, keys, cuda, hip, sparse want the stand-ins in
+ * LD_LIBRARY_PATH. */
 #include "check.h"
+
+#include <pthread.h>
 
 /* Whatever this machine has: counting devices is never an error. Tests look at what is printed: nothing. */
 static void test_absent(void) {
@@ -21,12 +24,23 @@ static void test_environment(const char *wanted, int code) {
     CHECK_ERROR(code, wanted);
 }
 
+/* What a process with more artifacts than thread-specific keys sees: the same. */
+static void test_keys(void) {
+  pthread_key_t key;
+  while (pthread_key_create(&key, NULL) == 0)
+    ;
+  test_error();
+  test_cuda();
+}
+
 int main(int count, char **arguments) {
   const char *group = count > 1 ? arguments[1] : "";
   if (strcmp(group, "image") == 0)
     test_image();
   else if (strcmp(group, "error") == 0)
     test_error();
+  else if (strcmp(group, "keys") == 0)
+    test_keys();
   else if (strcmp(group, "host") == 0 && count == 4)
     test_host(arguments[2], arguments[3]);
   else if (strcmp(group, "schedule") == 0 && count == 3)

@@ -1,0 +1,39 @@
+//===- spmd_abi.h - runtime_c/host_abi.h as LLVM types --------------------===//
+#pragma once
+
+#include "llvm/IR/DerivedTypes.h"
+
+namespace offload {
+
+// Must agree with host_abi.h.
+constexpr uint32_t kAbiVersion = 4;
+constexpr uint32_t kWarpSize = 32;
+constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
+enum LaunchField { LaunchGrid, LaunchBlock, LaunchCluster, LaunchDynamicShared, LaunchParams, LaunchFail };
+enum BlockField {
+  BlockId,
+  BlockReserved,
+  BlockShared,
+  BlockState,
+  BlockSite,
+  BlockExchange,
+  BlockFrame,
+  BlockActive
+};
+
+struct Types {
+  explicit Types(llvm::LLVMContext &c)
+      : i1(llvm::Type::getInt1Ty(c)), i8(llvm::Type::getInt8Ty(c)), i32(llvm::Type::getInt32Ty(c)),
+        i64(llvm::Type::getInt64Ty(c)), voidType(llvm::Type::getVoidTy(c)),
+        pointer(llvm::PointerType::get(c, 0)), dim(llvm::ArrayType::get(i32, 3)),
+        launch(llvm::StructType::get(c, {dim, dim, dim, i32, pointer, pointer})),
+        block(llvm::StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer, pointer, pointer})),
+        kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64})) {}
+  llvm::IntegerType *i1, *i8, *i32, *i64;
+  llvm::Type *voidType;
+  llvm::PointerType *pointer;
+  llvm::ArrayType *dim;
+  llvm::StructType *launch, *block, *kernel;
+};
+
+} // namespace offload
