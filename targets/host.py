@@ -60,7 +60,7 @@ class HostTarget(Target):
     def pipeline(self) -> str:
         return (
             f"gpu.module({numeric_pipeline('libm')}),offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
-            f"gpu.module(offload-prepare-device{{target={self.name} subgroup-size=32}},"
+            "gpu.module(offload-prepare-device{target=host subgroup-size=32},"
             "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"offload-gpu-to-host{{{self.conversion_options()}}},offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"
         )

@@ -130,7 +130,7 @@ class NvvmTarget(Target):
         return (
             "convert-nvgpu-to-nvvm,"
             f"gpu.module({numeric_pipeline('nvvm')},"
-            f"offload-prepare-device{{target={self.name} chip={self.chip} subgroup-size=32}},"
+            f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
             "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts)"

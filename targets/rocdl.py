@@ -139,7 +139,7 @@ class RocdlTarget(Target):
         size = 64 if self._wave64() else 32
         return (
             f"gpu.module({numeric_pipeline('rocdl')},"
-            f"offload-prepare-device{{target={self.name} chip={chip} subgroup-size={size}}},"
+            f"offload-prepare-device{{target=rocdl chip={chip} subgroup-size={size}}},"
             "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
             f"convert-gpu-to-rocdl{{chipset={chip} {self.conversion_options()} runtime=HIP}},"
