@@ -122,8 +122,11 @@ Value Lanes::lane(OpBuilder &b, Operation *anchor) const {
   return arith::IndexCastUIOp::create(b, loc, b.getI32Type(), lane);
 }
 
-void addVendorDialects(DialectRegistry &registry) {
-  registry.insert<NVVM::NVVMDialect, ROCDL::ROCDLDialect>();
+void addVendorDialect(DialectRegistry &registry, StringRef target) {
+  if (target == "nvvm")
+    registry.insert<NVVM::NVVMDialect>();
+  else if (target == "rocdl")
+    registry.insert<ROCDL::ROCDLDialect>();
 }
 
 std::unique_ptr<Lanes> makeLanes(StringRef target, unsigned size, StringRef chip) {

@@ -47,7 +47,8 @@ std::unique_ptr<Lanes> makeLanes(llvm::StringRef target, unsigned size, llvm::St
 mlir::Value throughWords(mlir::OpBuilder &b, mlir::Location loc, const Lanes &lanes, mlir::Value value,
                          llvm::function_ref<mlir::Value(mlir::Value)> each);
 
-/// The dialects that makeLanes' targets need.
-void addVendorDialects(mlir::DialectRegistry &registry);
+/// The dialect that the target's lanes need. Only this one: with another vendor's loaded, the lowering of
+/// math for AMD prefers LLVM's intrinsics, for which there is no code, to the device libraries.
+void addVendorDialect(mlir::DialectRegistry &registry, llvm::StringRef target);
 
 } // namespace offload

@@ -35,7 +35,7 @@ struct PrepareDevice : public PassWrapper<PrepareDevice, OperationPass<gpu::GPUM
   void getDependentDialects(DialectRegistry &registry) const final {
     registry.insert<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, memref::MemRefDialect,
                     scf::SCFDialect, vector::VectorDialect>();
-    addVendorDialects(registry);
+    addVendorDialect(registry, target);
   }
 
   void runOnOperation() final {
