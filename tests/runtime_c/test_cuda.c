@@ -277,6 +277,7 @@ static void test_no_fit(void) {
   size_t size = fake_elf(elf, 190, "old");
   struct container old = {NULL, 0};
   container_add_image(&old, "nvvm", "sm_80", "bin", "m", elf, size);
+  size = fake_elf(elf, 62, "old");
   container_add_image(&old, "host", "", "bin", "m", elf, size);
   mgpuModuleSlot slot = {old.data, old.data + old.size, "m", NULL};
   mgpuKernelSlot old_kernel = {&slot, "kernel", NULL};
