@@ -1,13 +1,17 @@
 /* host_pool.c: the threads that run the host backend's blocks.
  *
  * A job is handed out in chunks by an atomic counter. Its caller works on it too, and could finish it alone;
- * so many callers at once never wait for each other's jobs, only for threads that are inside their own. */
+ * so many callers at once never wait for each other's jobs, only for threads that are inside their own.
+ *
+ * Each artifact has a pool. Threads come when a job can use them and go when there has been none for a while:
+ * a process with a thousand artifacts has threads for those at work. */
 #include "host.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct job {
   mgpu_host_part *part;
@@ -25,8 +29,11 @@ struct pool {
   pthread_cond_t work; /* a job came */
   pthread_cond_t done; /* a worker left a job */
   struct job *jobs;    /* those with callers still inside, oldest first */
-  unsigned threads;
+  unsigned threads;    /* there now */
+  unsigned wanted;     /* at most */
 };
+
+enum { IDLE_SECONDS = 3 };
 
 static struct pool *pool; /* atomic; made at first use, under mgpu_init_lock; never freed */
 
@@ -47,17 +54,30 @@ static bool has_work(const struct job *job) {
          __atomic_load_n(&job->failure, __ATOMIC_RELAXED) == 0;
 }
 
+static struct job *find_work(const struct pool *from) {
+  struct job *job = from->jobs;
+  while (job && !has_work(job))
+    job = job->link;
+  return job;
+}
+
+/* Waits for a job under the pool's lock; NULL when none came for IDLE_SECONDS. */
+static struct job *wait_for_work(struct pool *from) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += IDLE_SECONDS;
+  struct job *job;
+  int failure = 0;
+  while (!(job = find_work(from)) && !failure)
+    failure = pthread_cond_timedwait(&from->work, &from->lock, &until);
+  return job;
+}
+
 static void *worker(void *argument) {
   struct pool *mine = argument;
+  struct job *job;
   pthread_mutex_lock(&mine->lock);
-  for (;;) {
-    struct job *job = mine->jobs;
-    while (job && !has_work(job))
-      job = job->link;
-    if (!job) {
-      pthread_cond_wait(&mine->work, &mine->lock);
-      continue;
-    }
+  while ((job = wait_for_work(mine))) {
     ++job->workers;
     pthread_mutex_unlock(&mine->lock);
     work_on(job);
@@ -65,6 +85,8 @@ static void *worker(void *argument) {
     if (--job->workers == 0)
       pthread_cond_broadcast(&mine->done);
   }
+  --mine->threads;
+  pthread_mutex_unlock(&mine->lock);
   return NULL;
 }
 
@@ -79,22 +101,33 @@ static struct pool *make(void) {
   struct pool *made = calloc(1, sizeof *made);
   if (!made)
     return NULL;
+  made->wanted = mgpu_host_pool_width() - 1;
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_mutex_init(&made->lock, NULL);
-  pthread_cond_init(&made->work, NULL);
+  pthread_cond_init(&made->work, &attributes);
   pthread_cond_init(&made->done, NULL);
+  pthread_condattr_destroy(&attributes);
+  return made;
+}
+
+/* Under the pool's lock: as many threads as `useful` chunks can use. Fewer only take longer. */
+static void hire(struct pool *to, uint64_t useful) {
+  unsigned goal = useful < to->wanted ? (unsigned)useful : to->wanted;
+  if (to->threads >= goal)
+    return;
   sigset_t every, before; /* signals are for the program's threads */
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &before);
-  unsigned wanted = mgpu_host_pool_width() - 1;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
-  while (made->threads < wanted && pthread_create(&thread, &attributes, worker, made) == 0)
-    ++made->threads; /* fewer threads than wanted only take longer */
+  while (to->threads < goal && pthread_create(&thread, &attributes, worker, to) == 0)
+    ++to->threads;
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return made;
 }
 
 static struct pool *get(void) {
@@ -113,10 +146,10 @@ void mgpu_host_pool_after_fork(void) { __atomic_store_n(&pool, NULL, __ATOMIC_RE
 
 int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context) {
   struct pool *now = total > 1 ? get() : NULL;
-  if (!now || now->threads == 0)
+  if (!now || now->wanted == 0)
     return part(context, 0, total);
   enum { CHUNKS_PER_THREAD = 8 };
-  uint64_t chunk = total / ((now->threads + 1) * (uint64_t)CHUNKS_PER_THREAD);
+  uint64_t chunk = total / ((now->wanted + 1) * (uint64_t)CHUNKS_PER_THREAD);
   struct job job = {.part = part, .context = context, .total = total, .chunk = chunk ? chunk : 1};
   uint64_t chunks = (total - 1) / job.chunk + 1;
 
@@ -125,6 +158,7 @@ int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context) {
   while (*end)
     end = &(*end)->link;
   *end = &job;
+  hire(now, chunks - 1);
   if (chunks > now->threads)
     pthread_cond_broadcast(&now->work);
   else

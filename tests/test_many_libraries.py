@@ -1,0 +1,43 @@
+"""What a process with very many libraries needs: threads that go when idle, and no use of what runs out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from compiling import python
+
+RUN = """
+import ctypes, os, sys, time, numpy, offload
+from concurrent.futures import ThreadPoolExecutor
+def threads():
+    return len(os.listdir("/proc/self/task"))
+before = threads()
+key = ctypes.c_uint()
+while int(sys.argv[2]) and ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None) == 0:
+    pass
+library = offload.load(sys.argv[1])
+library.use("host")
+def call(value):
+    x, y = numpy.arange(100_000, dtype=numpy.float32), numpy.ones(100_000, numpy.float32)
+    for _ in range(20):
+        library.saxpy(value, x, y)
+    return bool((y == 20 * value * x + 1).all())
+with ThreadPoolExecutor(4) as pool:
+    print(all(pool.map(call, range(8))))
+print(threads() > before)
+for _ in range(100):
+    if threads() == before:
+        break
+    time.sleep(0.1)
+print(threads() == before)
+print(call(1.0))
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="one processor: there are no other threads")
+@pytest.mark.parametrize("no_keys_left", [0, 1])
+def test_threads_go_and_keys_may_run_out(built: dict[str, Path], no_keys_left: int, tmp_path: Path) -> None:
+    said = python(RUN, built["saxpy"], str(no_keys_left), cwd=tmp_path)
+    assert said.split() == ["True"] * 4
