@@ -110,6 +110,7 @@ def same(got: Any, expected: Any) -> None:
     np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(expected)[numbers])
 
 
+@np.errstate(all="ignore")
 def within(got: Any, exact: Any, ulps: float, zero_signs: bool = True) -> None:
     """Every result at most so many units of its last place from ``exact``, which has a wider type.
 
@@ -118,8 +119,7 @@ def within(got: Any, exact: Any, ulps: float, zero_signs: bool = True) -> None:
     dtype = got.dtype
     wide = np.longdouble
     exact = np.asarray(exact)
-    with np.errstate(all="ignore"):
-        rounded = exact.astype(np.float64).astype(dtype) if dtype != np.float64 else exact.astype(dtype)
+    rounded = exact.astype(np.float64).astype(dtype) if dtype != np.float64 else exact.astype(dtype)
     value, target = got.astype(np.float64).astype(wide) if dtype != np.float64 else got.astype(wide), exact.astype(wide)
     np.testing.assert_array_equal(np.isnan(value), np.isnan(target))
     near = rounded.astype(np.float64)

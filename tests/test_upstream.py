@@ -11,7 +11,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from compiling import emit_text, on_host, tool
+from compiling import emit, emit_text, on_host, tool
 
 import offload
 
@@ -182,3 +182,33 @@ def test_an_unknown_amd_chip_ends_the_process() -> None:
     assert upstream.returncode < 0, "stock MLIR lives now"
     with pytest.raises(offload.TargetError, match="unknown chip 'gfx12345'"):
         offload.compile(OURS, targets=["rocdl:gfx12345"])
+
+
+def test_a_token_that_an_async_region_yields_is_no_event() -> None:
+    body = f"""
+    %token, %value = async.execute -> !async.value<!gpu.async.token> {{
+      %s = gpu.wait async
+      %u = {LAUNCH.format("async [%s]")}
+      async.yield %u : !gpu.async.token
+    }}
+    %t = async.await %value : !async.value<!gpu.async.token>
+    gpu.wait [%t]
+    """
+    upstream = stock(KERNEL + function(body))
+    assert upstream.returncode == 0
+    recorded = "mgpuEventRecord" in upstream.stdout.split("func @f")[-1]
+    assert not recorded, "stock MLIR records an event now"
+    assert "call @mgpuEventSynchronize(" in upstream.stdout
+    text = ours(OURS + function(body))
+    assert "mgpuEvent" not in text
+    assert "@mgpuStreamSynchronize(" in text
+    on_host(OURS + function(body)).f(np.int32(1))
+
+
+def test_assertions_in_kernels_for_amd() -> None:
+    kernel = 'gpu.module @m {\n  gpu.func @k(%x: i1) kernel {\n    cf.assert %x, "no"\n    gpu.return\n  }\n}\n'
+    attach = "rocdl-attach-target{chip=gfx942},gpu.module(convert-scf-to-cf,convert-gpu-to-rocdl)"
+    upstream = stock(kernel, f"builtin.module({attach})")
+    assert upstream.returncode != 0
+    assert "@assert_msg" in upstream.stderr, "stock MLIR lowers it now"
+    assert len(emit(kernel, "object", ["rocdl:gfx942"])) == 1
