@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from compiling import on_host
 from sample_artifact import IMAGES, KERNEL, SIGNATURE, X, meta_of
 
 from offload.artifact import (
@@ -72,3 +73,12 @@ def test_malformed_metadata(text: str | bytes, message: str) -> None:
     with pytest.raises(ArtifactError) as caught:
         Metadata.from_json(text, "m")
     assert message in str(caught.value)
+
+
+def test_functions_that_python_cannot_call_say_so() -> None:
+    library = on_host("func.func @f(%x: vector<4xf32>) -> vector<4xf32> {\n  return %x : vector<4xf32>\n}\n")
+    assert not library.functions
+    with pytest.raises(AttributeError, match=r"has a function 'f' with a type that has no counterpart in Python: "):
+        library.f(1)
+    with pytest.raises(AttributeError, match="has no function 'g'"):
+        library.g(1)

@@ -122,6 +122,7 @@ class Library:
                     f"the function {signature.name}; build it again"
                 ) from None
             functions[signature.name] = Function(signature, pointer, self._native)
+        self._loaded = library
         self.functions: Mapping[str, Function] = MappingProxyType(functions)
         self.signatures: Mapping[str, Signature] = MappingProxyType({s.name: s for s in self.metadata.functions})
         self.kernels = Kernels(self.path.name, self._load_kernels(library))
@@ -172,6 +173,11 @@ class Library:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "functions" not in self.__dict__:
             raise AttributeError(name)
+        if hasattr(self._loaded, f"_mlir_ciface_{name}"):
+            raise AttributeError(
+                f"{self.path.name} has a function {name!r} with a type that has no counterpart in Python: it is there "
+                f"for C (_mlir_ciface_{name}); give Python one that takes and returns scalars and ranked memrefs"
+            )
         raise _unknown(self.path.name, "function", name, self.functions)
 
     def __dir__(self) -> list[str]:
