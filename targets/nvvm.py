@@ -130,7 +130,7 @@ class NvvmTarget(Target):
         redux = "true" if self._number() >= 80 else "false"
         return (
             f"offload-check-device{{target=nvvm chip={self.chip}}},convert-nvgpu-to-nvvm,"
-            f"gpu.module({numeric_pipeline('nvvm')},"
+            f"gpu.module({numeric_pipeline('nvvm', bf16_fma=self._number() >= 80)},"
             f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
             "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"

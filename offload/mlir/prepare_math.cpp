@@ -385,6 +385,21 @@ struct ShortFma : public OpRewritePattern<math::FmaOp> {
   bool f16, bf16;
 };
 
+/// The same where the processor has it: MLIR's lowering for NVIDIA computes in f32 and rounds twice.
+struct NativeFma : public OpRewritePattern<math::FmaOp> {
+  NativeFma(MLIRContext *context, bool bf16) : OpRewritePattern(context, /*benefit=*/2), bf16(bf16) {}
+  LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &b) const override {
+    Type type = op.getType(), element = getElementTypeOrSelf(type);
+    auto vector = dyn_cast<VectorType>(type);
+    if (isScalable(type) || (vector && vector.getRank() != 1) ||
+        !(element.isF16() || (bf16 && element.isBF16())))
+      return failure();
+    b.replaceOpWithNewOp<LLVM::FMAOp>(op, type, op.getA(), op.getB(), op.getC());
+    return success();
+  }
+  bool bf16;
+};
+
 struct VectorFma : public OpRewritePattern<vector::FMAOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(vector::FMAOp op, PatternRewriter &b) const override {
@@ -458,7 +473,9 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
                  ExtendedIndex<arith::MulUIExtendedOp>>(context);
     if (amd)
       patterns.add<DropNoNaN<arith::MaximumFOp>, DropNoNaN<arith::MinimumFOp>>(context);
-    patterns.add<ShortFma>(context, /*f16=*/!nvidia && !amd, /*bf16=*/!nvidia);
+    if (nvidia)
+      patterns.add<NativeFma>(context, shortFma);
+    patterns.add<ShortFma>(context, /*f16=*/!nvidia && !amd, /*bf16=*/true);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
 
@@ -481,6 +498,8 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
 
   Option<std::string> library{*this, "library", llvm::cl::init("libm"),
                               llvm::cl::desc("nvvm, rocdl or libm")};
+  Option<bool> shortFma{*this, "bf16-fma", llvm::cl::init(false),
+                        llvm::cl::desc("the processor has fma of bf16")};
 };
 
 } // namespace
