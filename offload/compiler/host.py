@@ -9,13 +9,6 @@ from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
 from offload.targets.base import debug_pipeline, numeric_pipeline
 
-PIPELINE = (
-    f"offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},"
-    "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,convert-math-to-llvm,"
-    "convert-math-to-libm,offload-host-to-llvm,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts,"
-    "offload-check-lowered"
-)
-
 EXPORTED_BY_RUNTIME = ("offload_api", "offload_modules")
 
 
@@ -26,10 +19,13 @@ def split(module: Any) -> Any:
 
 def pipelines(request: BuildRequest) -> list[str]:
     """The passes of the host code, as textual pipelines that run one after the other."""
-    pipeline = PIPELINE
-    if request.bare_pointers:
-        name = "offload-host-to-llvm"
-        pipeline = pipeline.replace(name, f"{name}{{use-bare-pointers-for-kernels=true}}")
+    bare = "true" if request.bare_pointers else "false"
+    pipeline = (
+        f"offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},convert-vector-to-scf,"
+        "expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,"
+        f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{use-bare-pointers-for-kernels={bare}}},"
+        "offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
+    )
     return [pipeline, *([debug_pipeline("LineTablesOnly")] if request.debug else [])]
 
 
