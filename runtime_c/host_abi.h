@@ -1,7 +1,7 @@
 /* host_abi.h: the contract between the host target's compiled kernels and host.c, which runs them.
  *
  * A host image is a small ELF shared object. For each kernel `k` it defines `k.info` (mgpuHostKernel).
- * offload/mlir/spmd.cpp generates code against these layouts; change both together and raise the version.
+ * offload/mlir/cpu/spmd.cpp generates code against these layouts; change both together and raise the version.
  *
  * A kernel without barriers has `blocks`: it runs whole blocks [first, last) in linear order, all their
  * threads. A kernel with barriers has `thread`: an LLVM switched-resume coroutine, one per GPU thread.

@@ -106,7 +106,7 @@ static void sync_event(void *event) {
 }
 
 static void wait_event(void *stream, void *event) {
-  struct mgpu_place waiter, waited;
+  struct mgpu_place waiter = {0}, waited = {0};
   if (mgpu_stream_place(stream, &waiter) || event_place(event, &waited))
     return;
   if (waiter.backend != waited.backend)
@@ -116,7 +116,7 @@ static void wait_event(void *stream, void *event) {
 }
 
 static void wait_stream(void *waiter_stream, void *waited_stream) {
-  struct mgpu_place waiter, waited;
+  struct mgpu_place waiter = {0}, waited = {0};
   if (mgpu_stream_place(waiter_stream, &waiter) || mgpu_stream_place(waited_stream, &waited))
     return;
   const struct mgpu_backend *backend = backend_of(waited.backend);

@@ -99,10 +99,12 @@ VENDOR_FILES = {
     "offload/runtime/interchange.py",  # __cuda_array_interface__, DLPack's device types
     "offload/runtime/abi.py", "offload/runtime/device.py",  # names of backends
     "offload/cli.py", "offload/commands/inspect.py",  # examples in help texts; the disassembler of cubins
-    "offload/mlir/vendor_rules.cpp", "offload/mlir/descriptors.cpp",  # which operation is whose, which chip has it
-    "offload/mlir/codegen.cpp", "offload/mlir/elf.cpp", "offload/mlir/bindings.cpp", "offload/mlir/llvm_module.h",
-    "offload/mlir/prepare_math.cpp",  # the names of each vendor's library of functions
-    "offload/mlir/lanes.cpp",  # how the lanes of each vendor's chips exchange values
+    "offload/mlir/device/vendor_rules.cpp",  # which operation is whose, which chip has it
+    "offload/mlir/device/descriptors.cpp",
+    "offload/mlir/codegen/codegen.cpp", "offload/mlir/codegen/elf.cpp", "offload/mlir/codegen/llvm_module.h",
+    "offload/mlir/bindings.cpp",
+    "offload/mlir/device/prepare_math.cpp",  # the names of each vendor's library of functions
+    "offload/mlir/device/lanes.cpp",  # how the lanes of each vendor's chips exchange values
 }  # fmt: skip
 
 

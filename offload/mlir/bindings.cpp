@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "llvm_module.h"
+#include "codegen/llvm_module.h"
 #include "program.h"
-#include "ready_images.h"
+#include "input/ready_images.h"
 #include "session.h"
 
 #include "llvm/Config/llvm-config.h"

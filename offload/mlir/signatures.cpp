@@ -1,6 +1,6 @@
 //===- signatures.cpp - Functions and kernels as data ---------------------===//
 
-#include "buffer_flow.h"
+#include "host/buffer_flow.h"
 #include "names.h"
 #include "program.h"
 

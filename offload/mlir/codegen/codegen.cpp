@@ -1,0 +1,430 @@
+//===- codegen.cpp - Translation, linking of bitcode, optimization, code --===//
+
+#include "device/check_lowered.h"
+#include "codegen/llvm_module.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/AutoUpgrade.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Operator.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+#include <mutex>
+#include <set>
+
+using namespace llvm;
+
+namespace offload {
+
+static void initializeTargets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    InitializeAllTargetInfos();
+    InitializeAllTargets();
+    InitializeAllTargetMCs();
+    InitializeAllAsmParsers();
+    InitializeAllAsmPrinters();
+    // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has
+    // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
+    install_fatal_error_handler([](void *, const char *reason, bool) { throw Failure(reason, {}); }, nullptr);
+  });
+}
+
+static std::unique_ptr<TargetMachine> createMachine(const MachineOptions &options, std::string &error) {
+  initializeTargets();
+  const Target *target = TargetRegistry::lookupTarget(Triple(options.triple), error);
+  if (!target)
+    return nullptr;
+  TargetOptions target_options;
+  if (options.fastMath)
+    target_options.AllowFPOpFusion = FPOpFusion::Fast;
+  auto level = options.level == 0   ? CodeGenOptLevel::None
+               : options.level == 1 ? CodeGenOptLevel::Less
+               : options.level == 2 ? CodeGenOptLevel::Default
+                                    : CodeGenOptLevel::Aggressive;
+  return std::unique_ptr<TargetMachine>(target->createTargetMachine(Triple(options.triple), options.cpu,
+                                                                    options.features, target_options,
+                                                                    Reloc::PIC_, std::nullopt, level));
+}
+
+namespace {
+/// What LLVM reports becomes diagnostics instead of text on stderr and exit.
+struct CollectErrors : public DiagnosticHandler {
+  CollectErrors(std::shared_ptr<std::vector<Diagnostic>> reported, const Positions &positions,
+                std::string chip)
+      : reported(std::move(reported)), positions(positions), chip(std::move(chip)) {}
+  bool handleDiagnostics(const DiagnosticInfo &info) override {
+    if (info.getSeverity() == DS_Error)
+      reported->push_back(positions.explain(info, chip));
+    return true;
+  }
+  std::shared_ptr<std::vector<Diagnostic>> reported;
+  const Positions &positions;
+  std::string chip;
+};
+} // namespace
+
+LLVMModule::LLVMModule(std::shared_ptr<Session> session, MachineOptions options)
+    : session(std::move(session)), options(std::move(options)), context(std::make_unique<LLVMContext>()) {
+  std::string error;
+  machine = createMachine(this->options, error);
+  if (!machine)
+    throw Failure("no code generator for " + this->options.triple + ": " + error, {});
+  reported = std::make_shared<std::vector<Diagnostic>>();
+  std::string chip = this->options.cpu.empty() ? "this machine" : this->options.cpu;
+  context->setDiagnosticHandler(std::make_unique<CollectErrors>(reported, positions, chip));
+}
+
+/// Whose operations may stand in a lowered module.
+static llvm::StringRef targetName(mlir::Operation *root, const Triple &triple) {
+  if (!mlir::isa<mlir::gpu::GPUModuleOp>(root))
+    return "";
+  return triple.isNVPTX() ? "nvvm" : triple.isAMDGPU() ? "rocdl" : "host";
+}
+
+/// Some passes make private memory in the flat address space, where some chips have no stack. At O=0 it would
+/// stay.
+static void placeAllocas(llvm::Module &module) {
+  unsigned space = module.getDataLayout().getAllocaAddrSpace();
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *old = dyn_cast<AllocaInst>(&instruction);
+      if (!old || old->getAddressSpace() == space)
+        continue;
+      IRBuilder<> builder(old);
+      AllocaInst *placed = builder.CreateAlloca(old->getAllocatedType(), space, old->getArraySize());
+      placed->setAlignment(old->getAlign());
+      old->replaceAllUsesWith(builder.CreateAddrSpaceCast(placed, old->getType()));
+      old->eraseFromParent();
+    }
+}
+
+std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const MachineOptions &options) {
+  SharedLock shared(optionsLock());
+  std::shared_ptr<LLVMModule> result(new LLVMModule(module.session, options));
+  mlir::Operation *root = module.get();
+  for (auto device : module.get().getOps<mlir::gpu::GPUModuleOp>())
+    root = device;
+  // Asked again for targets whose pipelines end without offload-check-lowered.
+  if (refuseUnlowered(root, targetName(root, Triple(options.triple))))
+    module.session->fail("some operations could not be lowered");
+  result->positions.collect(module.get());
+  // Verified below: MLIR would print what is wrong to stderr.
+  result->module =
+      mlir::translateModuleToLLVMIR(root, *result->context, "offload", /*disableVerification=*/true);
+  if (!result->module)
+    module.session->fail("the module cannot be translated to LLVM IR");
+  result->positions.markInlineAssembly(*result->module);
+  result->module->setTargetTriple(Triple(options.triple));
+  result->module->setDataLayout(result->machine->createDataLayout());
+  result->module->setSourceFileName("");
+  placeAllocas(*result->module);
+  std::string wrong;
+  raw_string_ostream stream(wrong);
+  if (verifyModule(*result->module, &stream))
+    throw Failure("the translation is not valid LLVM IR", {result->positions.explainFunction(wrong)});
+  return result;
+}
+
+std::unique_ptr<llvm::Module> LLVMModule::presentable() const {
+  std::unique_ptr<llvm::Module> copy = CloneModule(*module);
+  if (positions.forMessagesAlone())
+    StripDebugInfo(*copy);
+  for (Function &function : *copy)
+    for (Instruction &instruction : instructions(function))
+      instruction.setMetadata("srcloc", nullptr);
+  return copy;
+}
+
+std::string LLVMModule::text() const {
+  std::string result;
+  raw_string_ostream stream(result);
+  presentable()->print(stream, nullptr);
+  return result;
+}
+
+std::string LLVMModule::bitcode() const {
+  std::string result;
+  raw_string_ostream stream(result);
+  WriteBitcodeToFile(*presentable(), stream);
+  return result;
+}
+
+void LLVMModule::addFunctionAttribute(const std::string &name, const std::string &value) {
+  for (Function &function : *module)
+    if (!function.isDeclaration())
+      function.addFnAttr(name, value);
+}
+
+void LLVMModule::addModuleFlag(const std::string &name, uint32_t value) {
+  module->addModuleFlag(llvm::Module::Error, name, value);
+}
+
+void LLVMModule::defineConstant(const std::string &name, unsigned bits, uint32_t value,
+                                unsigned addressSpace) {
+  Type *type = IntegerType::get(*context, bits);
+  GlobalVariable *global = module->getGlobalVariable(name);
+  if (!global)
+    global = new GlobalVariable(*module, type, /*isConstant=*/true, GlobalValue::LinkOnceODRLinkage, nullptr,
+                                name, nullptr, GlobalValue::NotThreadLocal, addressSpace);
+  global->setInitializer(ConstantInt::get(type, value));
+  global->setLinkage(GlobalValue::LinkOnceODRLinkage);
+  global->setVisibility(GlobalValue::HiddenVisibility);
+  global->setUnnamedAddr(GlobalValue::UnnamedAddr::Local);
+  global->setConstant(true);
+}
+
+void LLVMModule::answerReflection(const std::string &property, uint32_t value) {
+  Function *reflect = module->getFunction("__nvvm_reflect");
+  if (!reflect)
+    return;
+  for (User *user : make_early_inc_range(reflect->users())) {
+    auto *call = dyn_cast<CallInst>(user);
+    StringRef asked;
+    if (!call || !getConstantStringInfo(call->getArgOperand(0)->stripPointerCasts(), asked) ||
+        asked != property)
+      continue;
+    call->replaceAllUsesWith(ConstantInt::get(call->getType(), value));
+    call->eraseFromParent();
+  }
+}
+
+static std::unique_ptr<llvm::Module> readLibrary(const std::string &path, LLVMContext &context) {
+  SMDiagnostic message;
+  std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, context);
+  if (!library)
+    throw Failure("cannot read the bitcode library " + path + ": " + message.getMessage().str(), {});
+  return library;
+}
+
+void LLVMModule::linkLibrary(const std::string &path) {
+  {
+    SharedLock shared(optionsLock());
+    std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
+    const Triple &theirs = library->getTargetTriple(), &mine = module->getTargetTriple();
+    auto same = [&] { return theirs.getArch() == mine.getArch() && theirs.getOS() == mine.getOS(); };
+    if (!theirs.str().empty() && !same())
+      throw Failure("cannot link " + path + ": it is for " + theirs.str() + ", this target is " + mine.str() +
+                        "; give it to the target that it is for (TARGET,link=" + path + ")",
+                    {});
+    const std::string &layout = library->getDataLayoutStr();
+    // Bitcode without a layout gets what LLVM adds to every layout when it is read.
+    bool silent = layout.empty() || layout == UpgradeDataLayoutString("", theirs.str());
+    if (!silent && layout != module->getDataLayoutStr())
+      throw Failure("cannot link " + path + ": its data layout is " + layout + ", this target's is " +
+                        module->getDataLayoutStr() + "; compile it with clang of LLVM 22 for " + mine.str(),
+                    {});
+  }
+  linkNeeded(path);
+}
+
+void LLVMModule::linkNeeded(const std::string &path) {
+  SharedLock shared(optionsLock());
+  std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
+  library->setTargetTriple(module->getTargetTriple());
+  library->setDataLayout(module->getDataLayout());
+  bool failed = Linker::linkModules(*module, std::move(library), Linker::LinkOnlyNeeded,
+                                    [](llvm::Module &linked, const StringSet<> &added) {
+                                      internalizeModule(linked, [&added](const GlobalValue &value) {
+                                        return !value.hasName() || !added.contains(value.getName());
+                                      });
+                                    });
+  if (failed)
+    throw Failure("cannot link the bitcode library " + path, {});
+}
+
+std::vector<std::string> LLVMModule::undefinedFunctions() const {
+  std::vector<std::string> names;
+  if (!module) // lost to a fatal error, see generate()
+    return names;
+  for (const Function &function : *module)
+    if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
+      names.push_back(function.getName().str());
+  return names;
+}
+
+void LLVMModule::setDebugFolder(const std::string &path) {
+  for (DICompileUnit *unit : module->debug_compile_units()) {
+    DIFile *file = unit->getFile();
+    if (file && !sys::path::is_absolute(file->getDirectory()))
+      unit->replaceOperandWith(0,
+                               DIFile::get(*context,
+                                           (Twine(file->getDirectory()) +
+                                            (file->getDirectory().empty() ? "" : "/") + file->getFilename())
+                                               .str(),
+                                           path));
+  }
+}
+
+void LLVMModule::internalize(const std::vector<std::string> &kept) {
+  std::set<std::string> names(kept.begin(), kept.end());
+  internalizeModule(*module,
+                    [&](const GlobalValue &value) { return names.count(value.getName().str()) != 0; });
+}
+
+void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits) {
+  SharedLock shared(optionsLock());
+  // Blocks of one function move into others there, and debug locations may not.
+  positions.rememberIntrinsics(*module);
+  if (positions.forMessagesAlone())
+    StripDebugInfo(*module);
+  std::string error;
+  resources = offload::lowerKernelsForHost(*module, kernels, limits, error);
+  raw_string_ostream stream(error);
+  if (error.empty() && verifyModule(*module, &stream))
+    error = "internal error in the host target's kernel lowering: " + error;
+  if (!error.empty())
+    throw Failure(error, {positions.explainFunction(error)});
+}
+
+void runPasses(llvm::Module &module, PassBuilder &builder, ModulePassManager passes) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager sccs;
+  ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  passes.run(module, modules);
+}
+
+/// What `fast` allows: reassociation, approximations, fused operations; NaN and infinity keep their meaning.
+static void allowFastMath(llvm::Module &module) {
+  FastMathFlags flags;
+  flags.setAllowReassoc();
+  flags.setAllowReciprocal();
+  flags.setAllowContract();
+  flags.setApproxFunc();
+  flags.setNoSignedZeros();
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (isa<FPMathOperator>(instruction))
+        instruction.setFastMathFlags(flags | instruction.getFastMathFlags());
+}
+
+void LLVMModule::optimize() {
+  SharedLock shared(optionsLock());
+  if (options.fastMath)
+    allowFastMath(*module);
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
+  PassBuilder builder(machine.get(), tuning);
+  const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
+                                      OptimizationLevel::O3};
+  OptimizationLevel level = levels[options.level];
+  ModulePassManager passes = level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
+                                                            : builder.buildPerModuleDefaultPipeline(level);
+  reported->clear();
+  runPasses(*module, builder, std::move(passes));
+  if (!reported->empty())
+    throw Failure("LLVM's optimizer for " + options.triple + " failed", std::move(*reported));
+}
+
+/// Makes debug locations that are there for messages alone line directives.
+static void showLines(llvm::Module &module) {
+  NamedMDNode *units = module.getNamedMetadata("llvm.dbg.cu");
+  if (!units)
+    return;
+  units->clearOperands();
+  for (Function &function : module)
+    if (DISubprogram *scope = function.getSubprogram(); scope && scope->getUnit()) {
+      DICompileUnit *unit = scope->getUnit();
+      auto *shown = DICompileUnit::getDistinct(module.getContext(), unit->getSourceLanguage(),
+                                               unit->getFile(), unit->getProducer(), unit->isOptimized(),
+                                               unit->getFlags(), 0, "", DICompileUnit::DebugDirectivesOnly,
+                                               nullptr, nullptr, nullptr, nullptr, nullptr, 0, true, false,
+                                               DICompileUnit::DebugNameTableKind::Default, false, "", "");
+      scope->replaceUnit(shown);
+      units->addOperand(shown);
+    }
+}
+
+std::string LLVMModule::generate(bool assembly, bool withLines) {
+  SharedLock shared(optionsLock());
+  reported->clear();
+  SmallString<0> buffer;
+  raw_svector_ostream stream(buffer);
+  // Code generation changes the module: it works on a copy, so that another stage may still use this one.
+  std::unique_ptr<llvm::Module> copy = CloneModule(*module);
+  if (withLines && positions.forMessagesAlone())
+    showLines(*copy);
+  auto passes = std::make_unique<legacy::PassManager>();
+  CodeGenFileType type = assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile;
+  if (machine->addPassesToEmitFile(*passes, stream, nullptr, type))
+    throw Failure("no " + std::string(assembly ? "assembly" : "object code") + " for " + options.triple, {});
+  try {
+    passes->run(*copy);
+  } catch (Failure &failure) {
+    // A fatal error of LLVM (see initializeTargets) left everything half done: not even destructors may run.
+    (void)passes.release(), (void)copy.release();
+    if (module) {
+      std::string chip = options.cpu.empty() ? "this machine" : options.cpu;
+      reported->push_back(positions.explainFatal(failure.what(), *module, chip));
+    }
+    (void)module.release(), (void)machine.release(), (void)context.release();
+    throw Failure(failure.what(), std::move(*reported));
+  }
+  if (!reported->empty())
+    throw Failure("the code generator for " + options.triple + " failed", std::move(*reported));
+  return std::string(buffer.str());
+}
+
+static std::unique_ptr<MCSubtargetInfo> subtarget(const std::string &triple) {
+  initializeTargets();
+  std::string error;
+  const Target *target = TargetRegistry::lookupTarget(Triple(triple), error);
+  return std::unique_ptr<MCSubtargetInfo>(target ? target->createMCSubtargetInfo(Triple(triple), "", "")
+                                                 : nullptr);
+}
+
+bool isKnownProcessor(const std::string &triple, const std::string &cpu) {
+  auto info = subtarget(triple);
+  return info && info->isCPUStringValid(cpu);
+}
+
+std::vector<std::string> knownProcessors(const std::string &triple) {
+  std::vector<std::string> names;
+  if (auto info = subtarget(triple))
+    for (const SubtargetSubTypeKV &processor : info->getAllProcessorDescriptions())
+      names.push_back(processor.Key);
+  return names;
+}
+
+std::vector<std::string> knownFeatures(const std::string &triple) {
+  std::vector<std::string> names;
+  if (auto info = subtarget(triple))
+    for (const SubtargetFeatureKV &feature : info->getAllProcessorFeatures())
+      names.push_back(feature.Key);
+  return names;
+}
+
+std::string hostTriple() { return sys::getDefaultTargetTriple(); }
+std::string hostProcessor() { return sys::getHostCPUName().str(); }
+
+} // namespace offload

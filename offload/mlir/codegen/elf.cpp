@@ -1,0 +1,135 @@
+//===- elf.cpp - Linking with lld, reading ELF files and AMDGPU metadata --===//
+
+#include "codegen/llvm_module.h"
+
+#include "lld/Common/Driver.h"
+#include "llvm/BinaryFormat/AMDGPUMetadataVerifier.h"
+#include "llvm/BinaryFormat/ELF.h"
+#include "llvm/BinaryFormat/MsgPackDocument.h"
+#include "llvm/Object/ELF.h"
+#include "llvm/Support/AMDGPUMetadata.h"
+
+LLD_HAS_DRIVER(elf)
+
+using namespace llvm;
+
+namespace offload {
+
+void linkElf(const std::vector<std::string> &arguments) {
+  std::lock_guard<std::shared_mutex> alone(optionsLock()); // lld keeps its own state in globals, too
+  std::vector<const char *> words = {"ld.lld"};
+  for (const std::string &argument : arguments)
+    words.push_back(argument.c_str());
+  std::string output, errors;
+  raw_string_ostream outputStream(output), errorStream(errors);
+  lld::Result result = lld::lldMain(words, outputStream, errorStream, {{lld::Gnu, &lld::elf::link}});
+  if (result.retCode != 0 || !result.canRunAgain)
+    throw Failure("lld failed: " + errors, {});
+}
+
+/// Calls `take` on every note of the ELF file until it returns true.
+static void eachNote(const std::string &elf, function_ref<bool(const object::ELF64LE::Note &)> take) {
+  auto file = object::ELF64LEFile::create(elf);
+  if (!file) {
+    consumeError(file.takeError());
+    return;
+  }
+  auto headers = file->program_headers();
+  if (!headers) {
+    consumeError(headers.takeError());
+    return;
+  }
+  for (const auto &header : *headers) {
+    if (header.p_type != ELF::PT_NOTE)
+      continue;
+    Error error = Error::success();
+    for (const auto &note : file->notes(header, error))
+      if (take(note))
+        break;
+    consumeError(std::move(error));
+  }
+}
+
+KernelResources amdgpuResources(const std::string &elf) {
+  static constexpr std::pair<const char *, const char *> fields[] = {
+      {"vgpr", ".vgpr_count"},
+      {"agpr", ".agpr_count"},
+      {"sgpr", ".sgpr_count"},
+      {"vgpr_spills", ".vgpr_spill_count"},
+      {"sgpr_spills", ".sgpr_spill_count"},
+      {"shared_bytes", ".group_segment_fixed_size"},
+      {"private_bytes", ".private_segment_fixed_size"},
+      {"kernarg_bytes", ".kernarg_segment_size"},
+      {"wavefront_size", ".wavefront_size"},
+      {"max_threads", ".max_flat_workgroup_size"},
+  };
+  KernelResources result;
+  eachNote(elf, [&](const object::ELF64LE::Note &note) {
+    if (note.getName() != "AMDGPU" || note.getType() != ELF::NT_AMDGPU_METADATA)
+      return false;
+    msgpack::Document document;
+    ArrayRef<uint8_t> bytes = note.getDesc(4);
+    if (!document.readFromBlob(StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()), false))
+      return true;
+    msgpack::DocNode kernels = document.getRoot().getMap()["amdhsa.kernels"];
+    if (!kernels.isArray())
+      return true;
+    for (msgpack::DocNode &kernel : kernels.getArray()) {
+      msgpack::MapDocNode map = kernel.getMap();
+      Resources values;
+      for (auto [name, key] : fields) {
+        msgpack::DocNode value = map[key];
+        if (value.getKind() == msgpack::Type::UInt)
+          values.push_back({name, int64_t(value.getUInt())});
+        else if (value.getKind() == msgpack::Type::Int)
+          values.push_back({name, value.getInt()});
+      }
+      result.push_back({map[".name"].getString().str(), std::move(values)});
+    }
+    return true;
+  });
+  return result;
+}
+
+template <typename T> static T orThrow(Expected<T> value) {
+  if (!value)
+    throw Failure(toString(value.takeError()), {});
+  return std::move(*value);
+}
+
+ElfFile readElf(const std::string &data) {
+  using Elf = object::ELF64LEFile;
+  StringRef bytes(data);
+  bool known = data.size() > ELF::EI_DATA && bytes.starts_with(ELF::ElfMagic) &&
+               data[ELF::EI_CLASS] == ELF::ELFCLASS64 && data[ELF::EI_DATA] == ELF::ELFDATA2LSB;
+  if (!known)
+    throw Failure("not a 64-bit little-endian ELF file", {});
+  Elf file = orThrow(Elf::create(bytes));
+  const Elf::Elf_Ehdr &header = file.getHeader();
+  ElfFile result{header.e_machine, header.e_type, header.e_ident[ELF::EI_ABIVERSION], header.e_flags, {}, {}};
+  for (const Elf::Elf_Phdr &segment : orThrow(file.program_headers()))
+    if (segment.p_offset > data.size() || segment.p_filesz > data.size() - segment.p_offset)
+      throw Failure("the file ends inside a segment", {});
+  const Elf::Elf_Shdr *symbols = nullptr;
+  Elf::Elf_Shdr_Range sections = orThrow(file.sections());
+  for (const Elf::Elf_Shdr &section : sections) {
+    bool held = section.sh_type != ELF::SHT_NOBITS && section.sh_type != ELF::SHT_NULL;
+    ArrayRef<uint8_t> content;
+    if (held)
+      content = orThrow(file.getSectionContents(section));
+    result.sections.push_back({orThrow(file.getSectionName(section)).str(), section.sh_info, section.sh_size,
+                               std::string(content.begin(), content.end())});
+    if (section.sh_type == ELF::SHT_SYMTAB || (section.sh_type == ELF::SHT_DYNSYM && !symbols))
+      symbols = &section;
+  }
+  if (!symbols)
+    return result;
+  StringRef names = orThrow(file.getStringTableForSymtab(*symbols, sections));
+  for (const Elf::Elf_Sym &symbol : orThrow(file.symbols(symbols)))
+    result.symbols.push_back({orThrow(symbol.getName(names)).str(), symbol.st_other,
+                              symbol.getType() == ELF::STT_FUNC, symbol.getBinding() != ELF::STB_LOCAL,
+                              symbol.st_shndx != ELF::SHN_UNDEF});
+  return result;
+}
+
+} // namespace offload

@@ -1,0 +1,147 @@
+//===- llvm_module.h - LLVM IR of one device module or of the host --------===//
+//
+// An LLVM module in a context of its own, from translation to machine code. Not thread-safe; different
+// modules may be used from different threads.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "codegen/positions.h"
+#include "session.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace offload {
+
+/// What code is generated for.
+struct MachineOptions {
+  std::string triple;
+  std::string cpu;
+  std::string features;
+  int level = 3;         // 0 to 3
+  bool fastMath = false; // allow contraction and reassociation everywhere
+};
+
+/// Resources of a kernel by name, in the order in which they are shown.
+using Resources = std::vector<std::pair<std::string, int64_t>>;
+using KernelResources = std::vector<std::pair<std::string, Resources>>;
+
+/// The most threads of a block, by kernel.
+using ThreadLimits = std::map<std::string, uint32_t>;
+
+class LLVMModule {
+public:
+  /// Translates a module without gpu.module operations (host), or the one gpu.module in it (device).
+  static std::shared_ptr<LLVMModule> translate(const IRModule &module, const MachineOptions &options);
+
+  std::string text() const;
+  std::string bitcode() const;
+
+  /// Adds a function attribute to every function that is defined here.
+  void addFunctionAttribute(const std::string &name, const std::string &value);
+  /// Adds an integer module flag that must agree across modules.
+  void addModuleFlag(const std::string &name, uint32_t value);
+  /// Defines a constant that device libraries read (hidden, in `addressSpace`); `bits` is 8 or 32.
+  void defineConstant(const std::string &name, unsigned bits, uint32_t value, unsigned addressSpace);
+  /// Answers the questions that a device library asks about a property (NVIDIA's __nvvm_reflect).
+  void answerReflection(const std::string &property, uint32_t value);
+  /// Links the functions that this module lacks from a bitcode file and makes them internal. Throws Failure.
+  void linkNeeded(const std::string &path);
+  /// The same for a user's bitcode or LLVM IR text, which must be for this module's triple and data layout.
+  void linkLibrary(const std::string &path);
+  /// Where the relative source names of line information start.
+  void setDebugFolder(const std::string &path);
+  /// The functions that are declared but neither defined nor intrinsics.
+  std::vector<std::string> undefinedFunctions() const;
+  /// Where a function is defined or, without a body, first called; line 0 where that is not known.
+  Diagnostic positionOf(const std::string &function) const { return positions.of(function); }
+  /// Makes everything but `kept` internal, so that what is not needed goes.
+  void internalize(const std::vector<std::string> &kept);
+
+  /// Turns kernels of the host target into functions that run blocks (host_abi.h). Throws Failure.
+  void lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits);
+  /// What lowerKernelsForHost found out about the kernels.
+  const KernelResources &hostResources() const { return resources; }
+
+  /// LLVM's default pipeline for the level of the options.
+  void optimize();
+  /// Machine code as assembly text or as an object file. Throws Failure.
+  std::string emit(bool assembly) { return generate(assembly, /*withLines=*/false); }
+  /// The assembly text with line directives, for messages about it.
+  std::string emitWithLines() { return generate(/*assembly=*/true, /*withLines=*/true); }
+
+  llvm::Module &get() { return *module; }
+
+private:
+  LLVMModule(std::shared_ptr<Session> session, MachineOptions options);
+
+  std::string generate(bool assembly, bool withLines);
+  /// A copy without what is there for messages alone.
+  std::unique_ptr<llvm::Module> presentable() const;
+
+  std::shared_ptr<Session> session;
+  MachineOptions options;
+  Positions positions;
+  std::shared_ptr<std::vector<Diagnostic>> reported; // by LLVM, since the last step
+  KernelResources resources;
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> module; // after `context`
+};
+
+/// Runs passes with the analyses that they need.
+void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePassManager passes);
+
+/// Does LLVM know this processor name for the triple? Asked before code generation, which would abort.
+bool isKnownProcessor(const std::string &triple, const std::string &cpu);
+/// The names of a triple's features, as LLVM spells them.
+std::vector<std::string> knownFeatures(const std::string &triple);
+std::vector<std::string> knownProcessors(const std::string &triple);
+std::string hostTriple();
+std::string hostProcessor();
+
+/// Runs lld's ELF linker in this process. Throws Failure with its messages.
+void linkElf(const std::vector<std::string> &arguments);
+
+/// Resources of the kernels in an AMDGPU code object, from its metadata note.
+KernelResources amdgpuResources(const std::string &elf);
+
+/// A 64-bit little-endian ELF file, its tables and sections checked against its end.
+struct ElfSection {
+  std::string name;
+  uint32_t info;
+  uint64_t size;
+  std::string data; // empty where the file holds none
+};
+struct ElfSymbol {
+  std::string name;
+  unsigned other; // st_other
+  bool isFunction;
+  bool isGlobal;
+  bool isDefined;
+};
+struct ElfFile {
+  unsigned machine;
+  unsigned type;
+  unsigned abiVersion;
+  uint32_t flags;
+  std::vector<ElfSection> sections;
+  std::vector<ElfSymbol> symbols; // of the section .symtab, in order; without one, of .dynsym
+};
+/// Throws Failure for bytes that are no such file or are damaged.
+ElfFile readElf(const std::string &data);
+
+/// The work of LLVMModule::lowerKernelsForHost (spmd.cpp); sets `error` where it fails.
+KernelResources lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels,
+                                    const ThreadLimits &limits, std::string &error);
+
+} // namespace offload

@@ -1,0 +1,191 @@
+//===- positions.cpp - Where in the author's file LLVM's failures come from ===//
+
+#include "codegen/positions.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Intrinsics.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <regex>
+
+using namespace llvm;
+
+namespace offload {
+
+void Positions::collect(mlir::ModuleOp holder) {
+  bool hasScopes = false;
+  holder.walk([&](mlir::Operation *op) {
+    if (auto function = mlir::dyn_cast<mlir::LLVM::LLVMFuncOp>(op)) {
+      if (!function.isExternal())
+        defined.try_emplace(function.getName().str(), resolveLocation(op->getLoc()));
+      hasScopes |=
+          op->getLoc()->findInstanceOf<mlir::FusedLocWith<mlir::LLVM::DISubprogramAttr>>() != nullptr;
+    } else if (auto call = mlir::dyn_cast<mlir::LLVM::CallOp>(op)) {
+      if (std::optional<StringRef> callee = call.getCallee())
+        used.try_emplace(callee->str(), resolveLocation(op->getLoc()));
+    }
+  });
+  if (hasScopes)
+    return;
+  mlir::PassManager manager(holder.getContext());
+  manager.enableVerifier(false);
+  manager.addPass(mlir::LLVM::createDIScopeForLLVMFuncOpPass({mlir::LLVM::DIEmissionKind::None}));
+  added = mlir::succeeded(manager.run(holder));
+}
+
+void Positions::markInlineAssembly(llvm::Module &module) {
+  LLVMContext &context = module.getContext();
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function)) {
+      auto *call = dyn_cast<CallInst>(&instruction);
+      if (!call || !call->isInlineAsm())
+        continue;
+      assembly.push_back(positionOf(call->getDebugLoc()));
+      auto *number = ConstantInt::get(Type::getInt64Ty(context), assembly.size());
+      call->setMetadata("srcloc", MDNode::get(context, ConstantAsMetadata::get(number)));
+    }
+}
+
+static std::string fileName(const DIFile *file) {
+  if (!file || file->getFilename() == "<unknown>")
+    return "";
+  SmallString<128> path(file->getDirectory());
+  sys::path::append(path, file->getFilename());
+  return std::string(path.str());
+}
+
+Diagnostic positionOf(const DILocation *location) {
+  Diagnostic position;
+  // Inlined code counts as where it was written.
+  if (location && location->getLine()) {
+    position.file = fileName(location->getFile());
+    position.line = location->getLine();
+    position.column = location->getColumn();
+  }
+  return position;
+}
+
+Diagnostic Positions::ofFunction(StringRef name) const {
+  auto found = defined.find(name.str());
+  return found == defined.end() ? Diagnostic() : found->second;
+}
+
+Diagnostic Positions::of(const std::string &function) const {
+  Diagnostic position = ofFunction(function);
+  auto found = used.find(function);
+  return position.line || found == used.end() ? position : found->second;
+}
+
+void Positions::rememberIntrinsics(const llvm::Module &module) {
+  for (const Function &function : module)
+    for (const Instruction &instruction : instructions(function))
+      if (auto *call = dyn_cast<CallInst>(&instruction))
+        if (const Function *callee = call->getCalledFunction(); callee && callee->isIntrinsic())
+          intrinsics.try_emplace(callee->getName().str(), positionOf(call->getDebugLoc()));
+}
+
+static Diagnostic error(Diagnostic position, const Twine &message) {
+  position.severity = "error";
+  position.message = StringRef(message.str()).trim().str();
+  return position;
+}
+
+Diagnostic Positions::explain(const DiagnosticInfo &info, const std::string &chip) const {
+  Diagnostic position;
+  std::string text;
+  raw_string_ostream stream(text);
+  DiagnosticPrinterRawOStream printer(stream);
+  uint64_t cookie = 0;
+  if (auto *assembled = dyn_cast<DiagnosticInfoSrcMgr>(&info)) {
+    cookie = assembled->getLocCookie();
+    const SMDiagnostic &message = assembled->getSMDiag();
+    text = ("the inline assembly is refused for " + chip + ": " + message.getMessage()).str();
+    if (!message.getLineContents().empty())
+      text += "; it reads: " + message.getLineContents().trim().str();
+  } else if (auto *inlined = dyn_cast<DiagnosticInfoInlineAsm>(&info)) {
+    cookie = inlined->getLocCookie();
+    text = ("the inline assembly is refused for " + chip + ": " + inlined->getMsgStr()).str();
+  } else if (auto *unsupported = dyn_cast<DiagnosticInfoUnsupported>(&info)) {
+    text = (chip + " does not support this: " + unsupported->getMessage()).str();
+  } else {
+    info.print(printer);
+    static const std::regex place("^[^ ]*:\\d+:\\d+: "); // some say it themselves
+    text = chip + ": " + std::regex_replace(text, place, "");
+  }
+  if (cookie > 0 && cookie <= assembly.size())
+    position = assembly[cookie - 1];
+  if (auto *base = dynamic_cast<const DiagnosticInfoWithLocationBase *>(&info)) {
+    const DiagnosticInfoWithLocationBase &located = *base;
+    if (located.isLocationAvailable()) {
+      unsigned line = 0, column = 0;
+      StringRef relative;
+      located.getLocation(relative, line, column);
+      position.file = located.getLocation().getAbsolutePath();
+      position.line = line;
+      position.column = column;
+    }
+    // The subprogram's position has no column; the function's own has.
+    Diagnostic function = ofFunction(located.getFunction().getName());
+    if (position.line == 0 || (position.line == function.line && position.column == 0))
+      position = function;
+  }
+  return error(position, text);
+}
+
+/// The first call of an intrinsic that an error names without its types.
+Diagnostic Positions::firstCall(const llvm::Module &module, const std::string &intrinsic) const {
+  Positions now;
+  now.rememberIntrinsics(module);
+  for (const auto &calls : {now.intrinsics, intrinsics})
+    for (const auto &[name, position] : calls)
+      if (position.line && (name == intrinsic || StringRef(name).starts_with(intrinsic + ".")))
+        return position;
+  return {};
+}
+
+Diagnostic Positions::explainFatal(const std::string &reason, const llvm::Module &module,
+                                   const std::string &chip) const {
+  static const std::regex intrinsic("Cannot select: intrinsic %([A-Za-z0-9_.]+)"),
+      function("In function: (\\S+)"), place(", ([^\\s,]+):(\\d+):(\\d+)");
+  std::smatch found;
+  if (std::regex_search(reason, found, intrinsic)) {
+    std::string name = found[1];
+    return error(firstCall(module, name), chip + " has no instruction for " + name +
+                                              ": build for a chip that has, or leave " + chip + " out");
+  }
+  Diagnostic position;
+  if (std::regex_search(reason, found, function))
+    position = ofFunction(found[1].str());
+  // The first line shows the value that has no instruction; the others what it is made of.
+  std::string first = reason.substr(0, reason.find('\n'));
+  if (std::regex_search(first, found, place)) {
+    position.file = found[1];
+    position.line = static_cast<unsigned>(std::stoul(found[2]));
+    position.column = static_cast<unsigned>(std::stoul(found[3]));
+    first = first.substr(0, static_cast<size_t>(found.position(0)));
+  }
+  if (position.line == 0 && defined.size() == 1)
+    position = defined.begin()->second;
+  if (StringRef(first).starts_with("Cannot select"))
+    return error(position, chip + " has no instruction for this operation (LLVM: " + first + ")");
+  return error(position, "LLVM cannot compile this for " + chip + ": " + first);
+}
+
+Diagnostic Positions::explainFunction(const std::string &message) const {
+  static const std::regex quoted("'([^']+)'");
+  for (std::sregex_iterator it(message.begin(), message.end(), quoted), end; it != end; ++it)
+    if (Diagnostic position = ofFunction((*it)[1].str()); position.line)
+      return error(position, message);
+  return error({}, message);
+}
+
+} // namespace offload

@@ -1,0 +1,139 @@
+//===- check_lowered.cpp - offload-check-lowered --------------------------===//
+//
+// The last pass of every pipeline: what is left that LLVM IR has no counterpart for is an error at its own
+// place, with the reason, and not a failure of the translation.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/check_lowered.h"
+#include "passes.h"
+#include "device/vendor_rules.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+struct Advice {
+  StringRef dialect, text;
+};
+
+constexpr Advice kAdvice[] = {
+    {"tensor", "tensors have no memory in a kernel: bufferize the program first"},
+    {"bufferization", "bufferize the program first, for instance with mlir-opt --one-shot-bufferize"},
+    {"linalg", "lower it to loops first, for instance with mlir-opt --convert-linalg-to-loops"},
+    {"memref",
+     "a view that stays a view of one block of memory with constant strides can be lowered; copy where "
+     "it is none"},
+    {"vector", "lower it first to operations on vectors of one dimension"},
+    {"shape", "lower it first with mlir-opt --convert-shape-to-std"},
+    {"async",
+     "lower it first with mlir-opt --async-to-async-runtime; gpu operations have tokens of their own"},
+    {"complex", "lower it first with mlir-opt --convert-complex-to-standard"},
+    {"gpu", "use operations that this target has"},
+    {"func", "functions must be called or defined in the module that they are used in"},
+};
+
+std::string reason(Operation *op, StringRef target) {
+  StringRef dialect = op->getName().getDialectNamespace(), name = op->getName().getStringRef();
+  std::string text = "'" + name.str() + "' cannot be lowered for ";
+  text += target.empty() ? "the host's code" : "target " + target.str();
+  if (!op->getName().isRegistered())
+    return text + ": no dialect of MLIR 22 has it; lower it before offload sees it";
+  if (target == targetOf(dialect) && !target.empty())
+    return text + ": MLIR 22's lowering does not know this shape or type of it; use the operation of the " +
+           target.str() + " dialect, or llvm.inline_asm";
+  if (StringRef owner = ownerOf(dialect); !owner.empty())
+    return text + ": it is an operation of " + owner.str() + (target.empty() ? ", for kernels" : "") +
+           "; use it in a kernel, and build that for those alone";
+  for (const Advice &advice : kAdvice)
+    if (advice.dialect == dialect)
+      return text + ": " + advice.text.str();
+  return text + ": lower it to operations that can be before offload sees it";
+}
+
+/// May it stand in what is translated?
+bool translates(Operation *op, StringRef target) {
+  StringRef dialect = op->getName().getDialectNamespace();
+  return dialect == "llvm" || isa<ModuleOp, gpu::GPUModuleOp>(op) ||
+         (!target.empty() && dialect == target && !ownerOf(dialect).empty());
+}
+
+/// The operation of the author that a cast stands next to: its value has a type that nothing turned into one
+/// of LLVM's.
+Operation *behind(UnrealizedConversionCastOp cast) {
+  SmallVector<Operation *> next{cast};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!next.empty()) {
+    Operation *op = next.pop_back_val();
+    if (!op || !seen.insert(op).second)
+      continue;
+    if (!isa<UnrealizedConversionCastOp>(op))
+      return op;
+    for (Operation *user : op->getUsers())
+      next.push_back(user);
+    for (Value operand : op->getOperands())
+      next.push_back(operand.getDefiningOp() ? operand.getDefiningOp()
+                                             : operand.getParentBlock()->getParentOp());
+  }
+  return cast;
+}
+
+} // namespace
+
+bool refuseUnlowered(Operation *root, StringRef target) {
+  bool refused = false;
+  SmallVector<UnrealizedConversionCastOp> casts;
+  root->walk([&](Operation *op) {
+    if (op == root)
+      return;
+    if (auto cast = dyn_cast<UnrealizedConversionCastOp>(op)) {
+      casts.push_back(cast);
+    } else if (!translates(op, target)) {
+      op->emitError(reason(op, target));
+      refused = true;
+    }
+  });
+  if (refused || casts.empty()) // a cast next to a refused operation says nothing new
+    return refused;
+  UnrealizedConversionCastOp cast = casts.front();
+  Operation *user = behind(cast);
+  user->emitError("'") << user->getName() << "' has a value of type "
+                       << (cast.getOperandTypes().empty() ? cast->getResultTypes()[0]
+                                                          : cast.getOperandTypes()[0])
+                       << ", which cannot be lowered to " << cast->getResultTypes()
+                       << (target.empty() ? std::string() : " for target " + target.str())
+                       << ": use a type or a memory space that has a form there";
+  return true;
+}
+
+namespace {
+
+struct CheckLowered : public PassWrapper<CheckLowered, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckLowered)
+
+  CheckLowered() = default;
+  CheckLowered(const CheckLowered &other) : PassWrapper(other) {}
+
+  StringRef getArgument() const final { return "offload-check-lowered"; }
+  StringRef getDescription() const final { return "Refuse what LLVM IR has no counterpart for"; }
+
+  void runOnOperation() final {
+    if (refuseUnlowered(getOperation(), target))
+      signalPassFailure();
+  }
+
+  Option<std::string> target{*this, "target", llvm::cl::desc("the target's name; none for host code")};
+};
+
+} // namespace
+
+void registerCheckLoweredPass() { PassRegistration<CheckLowered>(); }
+
+} // namespace offload

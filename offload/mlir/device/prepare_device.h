@@ -1,0 +1,47 @@
+//===- prepare_device.h - The parts of offload-prepare-device -------------===//
+#pragma once
+
+#include "device/lanes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace offload {
+
+// Each rewrites one group of operations in the module, or fails with an error at the operation. One per file,
+// in the order in which they run.
+
+/// prepare_calls.cpp: refuses recursion.
+llvm::LogicalResult refuseRecursion(mlir::gpu::GPUModuleOp module);
+/// prepare_lane_zero.cpp: warp_execute_on_lane_0 becomes branches and exchanges.
+llvm::LogicalResult lowerLaneZeroRegions(mlir::gpu::GPUModuleOp module, const Lanes &lanes);
+/// prepare_reductions.cpp: all_reduce and subgroup_reduce become exchanges, workgroup memory and barriers.
+llvm::LogicalResult lowerReductions(mlir::gpu::GPUModuleOp module, const Lanes &lanes);
+/// prepare_shuffles.cpp: shuffle, rotate and subgroup_broadcast become exchanges.
+llvm::LogicalResult lowerShuffles(mlir::gpu::GPUModuleOp module, const Lanes &lanes);
+/// prepare_ids.cpp: ids and sizes that follow from others.
+llvm::LogicalResult lowerIds(mlir::gpu::GPUModuleOp module, const Lanes &lanes);
+/// prepare_prints.cpp: cf.assert, and the formats and arguments of printf.
+llvm::LogicalResult lowerPrints(mlir::gpu::GPUModuleOp module, const Lanes &lanes);
+/// prepare_atomics.cpp: atomic_rmw kinds that LLVM has no instruction for.
+llvm::LogicalResult lowerAtomics(mlir::gpu::GPUModuleOp module);
+
+/// uniformity.cpp: whether control flow makes sure that all threads of a block get to `op` as often as each
+/// other. False where it cannot tell.
+bool everyThreadReaches(mlir::Operation *op);
+
+// prepare_ids.cpp: values for the rewrites above; i32.
+
+/// The block's size along an axis, a constant where the kernel says so.
+mlir::Value blockSize(mlir::OpBuilder &b, mlir::Operation *anchor, mlir::gpu::Dimension axis);
+/// Threads of the block, if the kernel says so.
+std::optional<int64_t> knownThreads(mlir::Operation *anchor);
+mlir::Value blockThreads(mlir::OpBuilder &b, mlir::Operation *anchor);
+/// The thread's number in its block: x fastest, which is the order of lanes too.
+mlir::Value linearThread(mlir::OpBuilder &b, mlir::Operation *anchor);
+
+inline mlir::Value constant32(mlir::OpBuilder &b, mlir::Location loc, int64_t value) {
+  return mlir::arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+}
+
+} // namespace offload

@@ -1,0 +1,509 @@
+//===- prepare_math.cpp - offload-prepare-math ----------------------------===//
+//
+// Brings the math dialect to what every target's lowering takes and computes correctly. MLIR's lowerings each
+// leave out some operations, element types or vectors; these rules are the same for all targets:
+//
+//  * vectors of a rank other than 1 become vectors of rank 1;
+//  * floats narrower than f32 are computed in f32, whose library functions are precise enough to round once;
+//  * classification becomes tests of bits, so that no flag of fast math can fold it;
+//  * clampf, sincos, ipowi and fpowi are written out;
+//  * counting and absolute values of integers, and trunc, become LLVM's intrinsics.
+//
+// The option `library` names the library that the target's lowering calls: nvvm, rocdl or libm.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/numeric.h"
+#include "passes.h"
+
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToROCDL/MathToROCDL.h"
+#include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+bool isScalable(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.isScalable();
+}
+
+/// The same operation on other operands, with other result types.
+Operation *rebuild(PatternRewriter &b, Operation *op, ValueRange operands, TypeRange results) {
+  OperationState state(op->getLoc(), op->getName().getStringRef(), operands, results, op->getAttrs());
+  return b.create(state);
+}
+
+struct MathPattern : public RewritePattern {
+  MathPattern(MLIRContext *context, PatternBenefit benefit = 1)
+      : RewritePattern(MatchAnyOpTypeTag(), benefit, context) {}
+  static bool isMath(Operation *op) {
+    return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
+           llvm::none_of(op->getOperandTypes(), isScalable);
+  }
+};
+
+/// Operations of other dialects that the lowerings take on vectors of rank 1 only.
+bool isOfRankOne(Operation *op) {
+  return isa<arith::AddUIExtendedOp, arith::MulSIExtendedOp, arith::MulUIExtendedOp>(op);
+}
+
+/// vector<2x3xf32> and vector<f32> as vector<6xf32> and vector<1xf32>.
+struct Flatten : public MathPattern {
+  using MathPattern::MathPattern;
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &b) const override {
+    auto shaped = op->getNumResults() ? dyn_cast<VectorType>(op->getResult(0).getType()) : VectorType();
+    if (!(isMath(op) || isOfRankOne(op)) || !shaped || shaped.isScalable() || shaped.getRank() == 1)
+      return failure();
+    auto flat = [&](Type type) -> Type {
+      return VectorType::get({shaped.getNumElements()}, getElementTypeOrSelf(type));
+    };
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(vector::ShapeCastOp::create(b, op->getLoc(), flat(operand.getType()), operand));
+    SmallVector<Type> types = llvm::map_to_vector(op->getResultTypes(), flat);
+    Operation *inner = rebuild(b, op, operands, types);
+    SmallVector<Value> results;
+    for (auto [result, type] : llvm::zip(inner->getResults(), op->getResultTypes()))
+      results.push_back(vector::ShapeCastOp::create(b, op->getLoc(), type, result));
+    b.replaceOp(op, results);
+    return success();
+  }
+};
+
+/// Functions of f16, bf16 and narrower floats through f32. What only looks at bits stays; fma has its own
+/// rule.
+struct ComputeInF32 : public MathPattern {
+  using MathPattern::MathPattern;
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &b) const override {
+    if (!isMath(op) || op->getNumOperands() == 0)
+      return failure();
+    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType()));
+    if (!element || element.getWidth() >= 32)
+      return failure();
+    bool bits = isa<math::AbsFOp, math::ClampFOp, math::CopySignOp, math::FmaOp, math::IsFiniteOp,
+                    math::IsInfOp, math::IsNaNOp, math::IsNormalOp>(op);
+    if (bits && element.getWidth() == 16)
+      return failure();
+    auto wide = [&](Type type) -> Type {
+      return getElementTypeOrSelf(type) == element ? withElement(type, b.getF32Type()) : type;
+    };
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(wide(operand.getType()) == operand.getType()
+                             ? operand
+                             : arith::ExtFOp::create(b, op->getLoc(), wide(operand.getType()), operand));
+    SmallVector<Type> types = llvm::map_to_vector(op->getResultTypes(), wide);
+    Operation *inner = rebuild(b, op, operands, types);
+    SmallVector<Value> results;
+    for (auto [result, type] : llvm::zip(inner->getResults(), op->getResultTypes()))
+      results.push_back(result.getType() == type ? Value(result)
+                                                 : arith::TruncFOp::create(b, op->getLoc(), type, result));
+    b.replaceOp(op, results);
+    return success();
+  }
+};
+
+/// Library functions on vectors, for GPUs: one call per element. The lowerings would make some of them
+/// intrinsics, which AMD's code generator takes for permission to approximate (sin, cos) or does not know
+/// (tanh).
+struct PerElement : public MathPattern {
+  using MathPattern::MathPattern;
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &b) const override {
+    auto shaped = op->getNumResults() ? dyn_cast<VectorType>(op->getResult(0).getType()) : VectorType();
+    if (!isMath(op) || !shaped || shaped.getRank() != 1 || !isa<FloatType>(shaped.getElementType()) ||
+        isa<math::AbsFOp, math::CopySignOp, math::FmaOp, math::ClampFOp, math::TruncOp>(op))
+      return failure();
+    Location loc = op->getLoc();
+    SmallVector<SmallVector<Value>> results(op->getNumResults());
+    for (int64_t i = 0; i < shaped.getNumElements(); ++i) {
+      SmallVector<Value> operands;
+      for (Value operand : op->getOperands())
+        operands.push_back(vector::ExtractOp::create(b, loc, operand, i));
+      SmallVector<Type> types(op->getNumResults(), shaped.getElementType());
+      for (auto [all, one] : llvm::zip(results, rebuild(b, op, operands, types)->getResults()))
+        all.push_back(one);
+    }
+    SmallVector<Value> vectors;
+    for (auto [elements, type] : llvm::zip(results, op->getResultTypes()))
+      vectors.push_back(vector::FromElementsOp::create(b, loc, type, elements));
+    b.replaceOp(op, vectors);
+    return success();
+  }
+};
+
+/// The promise that there is no NaN makes LLVM choose a minimum or maximum of bf16 that AMD's code generator
+/// cannot select.
+template <typename Op> struct DropNoNaN : public OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
+    arith::FastMathFlags flags = op.getFastmath();
+    if (!getElementTypeOrSelf(op.getType()).isBF16() ||
+        !arith::bitEnumContainsAny(flags, arith::FastMathFlags::nnan))
+      return failure();
+    b.modifyOpInPlace(op, [&] { op.setFastmath(flags & ~arith::FastMathFlags::nnan); });
+    return success();
+  }
+};
+
+/// isnan, isinf, isfinite, isnormal: unsigned comparisons of the bits without the sign.
+template <typename Op> struct Classify : public OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
+    Type type = op.getOperand().getType();
+    auto element = cast<FloatType>(getElementTypeOrSelf(type));
+    if (element.getWidth() < 16 || element.getWidth() > 64 || isScalable(type))
+      return failure();
+    Location loc = op.getLoc();
+    const llvm::fltSemantics &semantics = element.getFloatSemantics();
+    Type integers = bitsType(type);
+    auto bitsOf = [&](const APFloat &value) -> Value {
+      return constantOf(b, loc, integers,
+                        b.getIntegerAttr(getElementTypeOrSelf(integers), value.bitcastToAPInt()));
+    };
+    Value bits = arith::BitcastOp::create(b, loc, integers, op.getOperand());
+    Value mask = constantOf(
+        b, loc, integers,
+        b.getIntegerAttr(getElementTypeOrSelf(integers), APInt::getSignedMaxValue(element.getWidth())));
+    Value size = arith::AndIOp::create(b, loc, bits, mask);
+    Value infinity = bitsOf(APFloat::getInf(semantics));
+    arith::CmpIPredicate predicate = arith::CmpIPredicate::ult;
+    if constexpr (std::is_same_v<Op, math::IsNaNOp>)
+      predicate = arith::CmpIPredicate::ugt;
+    if constexpr (std::is_same_v<Op, math::IsInfOp>)
+      predicate = arith::CmpIPredicate::eq;
+    if constexpr (std::is_same_v<Op, math::IsNormalOp>) {
+      // Between the two with one comparison: what is below the smallest wraps around to large numbers.
+      Value smallest = bitsOf(APFloat::getSmallestNormalized(semantics));
+      size = arith::SubIOp::create(b, loc, size, smallest);
+      infinity = arith::SubIOp::create(b, loc, infinity, smallest);
+    }
+    b.replaceOpWithNewOp<arith::CmpIOp>(op, predicate, size, infinity);
+    return success();
+  }
+};
+
+/// The dialect's text has the bounds the wrong way round; what it means is max(min(value, upper), lower).
+struct Clamp : public OpRewritePattern<math::ClampFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &b) const override {
+    Value least = arith::MinimumFOp::create(b, op.getLoc(), op.getValue(), op.getMax(), op.getFastmath());
+    b.replaceOpWithNewOp<arith::MaximumFOp>(op, least, op.getMin(), op.getFastmath());
+    return success();
+  }
+};
+
+/// The lowering of sums and products with a second result takes index for the type of a struct's field.
+template <typename Op> struct ExtendedIndex : public OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
+    Type type = op->getOperand(0).getType(), words = withElement(type, b.getI64Type());
+    if (!getElementTypeOrSelf(type).isIndex() || isScalable(type))
+      return failure();
+    Location loc = op.getLoc();
+    Value x = arith::IndexCastOp::create(b, loc, words, op->getOperand(0));
+    Value y = arith::IndexCastOp::create(b, loc, words, op->getOperand(1));
+    SmallVector<Type> types;
+    for (Type result : op->getResultTypes())
+      types.push_back(result == type ? words : result);
+    SmallVector<Value> results;
+    for (auto [value, result] : llvm::zip(rebuild(b, op, {x, y}, types)->getResults(), op->getResultTypes()))
+      results.push_back(result == type ? Value(arith::IndexCastOp::create(b, loc, type, value))
+                                       : Value(value));
+    b.replaceOp(op, results);
+    return success();
+  }
+};
+
+struct SinCos : public OpRewritePattern<math::SincosOp> {
+  SinCos(MLIRContext *context, bool libraryHasIt) : OpRewritePattern(context), libraryHasIt(libraryHasIt) {}
+  LogicalResult matchAndRewrite(math::SincosOp op, PatternRewriter &b) const override {
+    if (libraryHasIt && !isa<VectorType>(op.getOperand().getType()))
+      return failure();
+    Value sine = math::SinOp::create(b, op.getLoc(), op.getOperand(), op.getFastmath());
+    Value cosine = math::CosOp::create(b, op.getLoc(), op.getOperand(), op.getFastmath());
+    b.replaceOp(op, {sine, cosine});
+    return success();
+  }
+  bool libraryHasIt;
+};
+
+/// Squaring, as many times as the exponent has bits. A negative exponent leaves the inverse of 1 and -1, and
+/// 0.
+struct IntegerPower : public OpRewritePattern<math::IPowIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  static Value scalar(PatternRewriter &b, Location loc, Value base, Value exponent) {
+    Type type = base.getType();
+    auto number = [&](int64_t value) { return integerOf(b, loc, type, value); };
+    Value zero = number(0), one = number(1), minusOne = number(-1);
+    auto equal = [&](Value x, Value y) -> Value {
+      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, y);
+    };
+    auto loop = scf::WhileOp::create(
+        b, loc, TypeRange{type, type, type}, ValueRange{one, base, exponent},
+        [&](OpBuilder &inner, Location at, ValueRange state) {
+          Value more = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::ne, state[2], zero);
+          scf::ConditionOp::create(inner, at, more, state);
+        },
+        [&](OpBuilder &inner, Location at, ValueRange state) {
+          Value last = arith::AndIOp::create(inner, at, state[2], one);
+          Value odd = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::ne, last, zero);
+          Value product = arith::MulIOp::create(inner, at, state[0], state[1]);
+          Value result = arith::SelectOp::create(inner, at, odd, product, state[0]);
+          Value square = arith::MulIOp::create(inner, at, state[1], state[1]);
+          Value half = arith::ShRUIOp::create(inner, at, state[2], one);
+          scf::YieldOp::create(inner, at, ValueRange{result, square, half});
+        });
+    Value negative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, exponent, zero);
+    Value odd = equal(arith::AndIOp::create(b, loc, exponent, one), one);
+    Value sign = arith::SelectOp::create(b, loc, odd, minusOne, one);
+    Value inverse = arith::SelectOp::create(b, loc, equal(base, one), one, zero);
+    inverse = arith::SelectOp::create(b, loc, equal(base, minusOne), sign, inverse);
+    return arith::SelectOp::create(b, loc, negative, inverse, loop.getResult(0));
+  }
+
+  LogicalResult matchAndRewrite(math::IPowIOp op, PatternRewriter &b) const override {
+    auto type = dyn_cast<VectorType>(op.getType());
+    if (!type) {
+      b.replaceOp(op, scalar(b, op.getLoc(), op.getLhs(), op.getRhs()));
+      return success();
+    }
+    if (type.isScalable() || type.getRank() != 1)
+      return failure();
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      elements.push_back(scalar(b, op.getLoc(), vector::ExtractOp::create(b, op.getLoc(), op.getLhs(), i),
+                                vector::ExtractOp::create(b, op.getLoc(), op.getRhs(), i)));
+    b.replaceOpWithNewOp<vector::FromElementsOp>(op, type, elements);
+    return success();
+  }
+};
+
+/// Libraries of GPUs have fpowi for exponents of 32 bits, libm has none. The rest is powf of doubles: exact
+/// for exponents below 2^53, and with the sign taken from the exponent's last bit, right beyond.
+struct FloatPower : public OpRewritePattern<math::FPowIOp> {
+  FloatPower(MLIRContext *context, bool libraryHasIt)
+      : OpRewritePattern(context), libraryHasIt(libraryHasIt) {}
+  LogicalResult matchAndRewrite(math::FPowIOp op, PatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    Type type = op.getType(), exponents = op.getRhs().getType();
+    Type element = getElementTypeOrSelf(exponents);
+    auto base = cast<FloatType>(getElementTypeOrSelf(type));
+    if (base.getWidth() < 32 || base.getWidth() > 64 || isScalable(type))
+      return failure();
+    unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+    Value exponent = op.getRhs();
+    if (width <= 32 && libraryHasIt) {
+      if (width == 32)
+        return failure();
+      exponent = arith::ExtSIOp::create(b, loc, withElement(exponents, b.getI32Type()), exponent);
+      b.replaceOpWithNewOp<math::FPowIOp>(op, op.getLhs(), exponent, op.getFastmath());
+      return success();
+    }
+    Type wide = withElement(type, b.getF64Type()), words = withElement(type, b.getI64Type());
+    if (element.isIndex())
+      exponent = arith::IndexCastOp::create(b, loc, words, exponent);
+    else if (width < 64)
+      exponent = arith::ExtSIOp::create(b, loc, words, exponent);
+    else if (width > 64)
+      return failure();
+    Value x = op.getLhs();
+    if (base.getWidth() == 32)
+      x = arith::ExtFOp::create(b, loc, wide, x);
+    Value power = arith::SIToFPOp::create(b, loc, wide, exponent);
+    Value result = math::PowFOp::create(b, loc, x, power, op.getFastmath());
+    if (width == 64) {
+      Value size = math::AbsFOp::create(b, loc, x);
+      size = math::PowFOp::create(b, loc, size, power, op.getFastmath());
+      Value last = arith::AndIOp::create(b, loc, exponent, integerOf(b, loc, words, 1));
+      Value odd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, last, integerOf(b, loc, words, 0));
+      Value withSign = math::CopySignOp::create(b, loc, size, x);
+      result = arith::SelectOp::create(b, loc, odd, withSign, size);
+    }
+    if (base.getWidth() == 32)
+      result = arith::TruncFOp::create(b, loc, type, result);
+    b.replaceOp(op, result);
+    return success();
+  }
+  bool libraryHasIt;
+};
+
+/// fma of 16-bit floats, rounded once. The product of two is exact in f64. For f16 the sum is exact where it
+/// matters; for bf16, of much larger range, an inexact sum is made odd, so that narrowing it sees on which
+/// side of a tie it lies.
+struct ShortFma : public OpRewritePattern<math::FmaOp> {
+  ShortFma(MLIRContext *context, bool f16, bool bf16) : OpRewritePattern(context), f16(f16), bf16(bf16) {}
+  LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &b) const override {
+    Type type = op.getType(), element = getElementTypeOrSelf(type);
+    if (isScalable(type) || !((f16 && element.isF16()) || (bf16 && element.isBF16())))
+      return failure();
+    Location loc = op.getLoc();
+    Type wide = withElement(type, b.getF64Type()), words = withElement(type, b.getI64Type());
+    auto widened = [&](Value value) -> Value { return arith::ExtFOp::create(b, loc, wide, value); };
+    Value x = arith::MulFOp::create(b, loc, widened(op.getA()), widened(op.getB()));
+    Value y = widened(op.getC());
+    Value sum = arith::AddFOp::create(b, loc, x, y);
+    if (element.isBF16()) {
+      // Knuth's two-sum: x + y = sum + error, exactly.
+      auto sub = [&](Value l, Value r) -> Value { return arith::SubFOp::create(b, loc, l, r); };
+      Value part = sub(sum, x);
+      Value error = arith::AddFOp::create(b, loc, sub(x, sub(sum, part)), sub(y, part));
+      Value zero = floatOf(b, loc, wide, 0);
+      Value bits = arith::BitcastOp::create(b, loc, words, sum), one = integerOf(b, loc, words, 1);
+      auto test = [&](arith::CmpFPredicate p, Value l, Value r) -> Value {
+        return arith::CmpFOp::create(b, loc, p, l, r);
+      };
+      // Not a number where the sum is not finite: no comparison with it holds.
+      Value inexact = test(arith::CmpFPredicate::ONE, error, zero);
+      Value even =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, arith::AndIOp::create(b, loc, bits, one),
+                                integerOf(b, loc, words, 0));
+      Value outwards = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                             test(arith::CmpFPredicate::OGT, error, zero),
+                                             test(arith::CmpFPredicate::OGT, sum, zero));
+      Value odd = arith::SelectOp::create(b, loc, outwards, arith::AddIOp::create(b, loc, bits, one),
+                                          arith::SubIOp::create(b, loc, bits, one));
+      Value change = arith::AndIOp::create(b, loc, inexact, even);
+      sum = arith::BitcastOp::create(b, loc, wide, arith::SelectOp::create(b, loc, change, odd, bits));
+    }
+    b.replaceOpWithNewOp<arith::TruncFOp>(op, type, sum);
+    return success();
+  }
+  bool f16, bf16;
+};
+
+/// The same where the processor has it: MLIR's lowering for NVIDIA computes in f32 and rounds twice.
+struct NativeFma : public OpRewritePattern<math::FmaOp> {
+  NativeFma(MLIRContext *context, bool bf16) : OpRewritePattern(context, /*benefit=*/2), bf16(bf16) {}
+  LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &b) const override {
+    Type type = op.getType(), element = getElementTypeOrSelf(type);
+    auto vector = dyn_cast<VectorType>(type);
+    if (isScalable(type) || (vector && vector.getRank() != 1) ||
+        !(element.isF16() || (bf16 && element.isBF16())))
+      return failure();
+    b.replaceOpWithNewOp<LLVM::FMAOp>(op, type, op.getA(), op.getB(), op.getC());
+    return success();
+  }
+  bool bf16;
+};
+
+struct VectorFma : public OpRewritePattern<vector::FMAOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::FMAOp op, PatternRewriter &b) const override {
+    if (isScalable(op.getType()))
+      return failure();
+    b.replaceOpWithNewOp<math::FmaOp>(op, op.getLhs(), op.getRhs(), op.getAcc());
+    return success();
+  }
+};
+
+/// An operation that is an intrinsic of LLVM on every target.
+template <typename Op> struct ToIntrinsic : public OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
+    Type type = op.getType(), element = getElementTypeOrSelf(type);
+    auto vector = dyn_cast<VectorType>(type);
+    if (isScalable(type) || (vector && vector.getRank() != 1) || isSmallFloat(type))
+      return failure();
+    Location loc = op.getLoc();
+    Value operand = op.getOperand();
+    if (element.isIndex()) { // is 64 bits wide in every target's lowering
+      Type words = withElement(type, b.getI64Type());
+      operand = arith::IndexCastOp::create(b, loc, words, operand);
+      b.replaceOpWithNewOp<arith::IndexCastOp>(op, type, create(b, loc, words, operand));
+      return success();
+    }
+    b.replaceOp(op, create(b, loc, type, operand));
+    return success();
+  }
+  static Value create(PatternRewriter &b, Location loc, Type type, Value operand) {
+    if constexpr (std::is_same_v<Op, math::AbsIOp>)
+      return LLVM::AbsOp::create(b, loc, type, operand, /*is_int_min_poison=*/false);
+    else if constexpr (std::is_same_v<Op, math::CountLeadingZerosOp>)
+      return LLVM::CountLeadingZerosOp::create(b, loc, type, operand, /*is_zero_poison=*/false);
+    else if constexpr (std::is_same_v<Op, math::CountTrailingZerosOp>)
+      return LLVM::CountTrailingZerosOp::create(b, loc, type, operand, /*is_zero_poison=*/false);
+    else if constexpr (std::is_same_v<Op, math::CtPopOp>)
+      return LLVM::CtPopOp::create(b, loc, type, operand);
+    else
+      return LLVM::FTruncOp::create(b, loc, type, operand);
+  }
+};
+
+struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareMath)
+  PrepareMath() = default;
+  PrepareMath(const PrepareMath &other) : PassWrapper(other) {}
+
+  StringRef getArgument() const final { return "offload-prepare-math"; }
+  StringRef getDescription() const final { return "Bring math operations to what the lowerings take"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<arith::ArithDialect, gpu::GPUDialect, LLVM::LLVMDialect, math::MathDialect,
+                    scf::SCFDialect, vector::VectorDialect>();
+  }
+
+  void runOnOperation() final {
+    MLIRContext *context = &getContext();
+    bool nvidia = library == "nvvm", amd = library == "rocdl";
+    RewritePatternSet patterns(context);
+    patterns.add<Flatten>(context, PatternBenefit(3));
+    patterns.add<ComputeInF32>(context, PatternBenefit(2));
+    patterns.add<Classify<math::IsFiniteOp>, Classify<math::IsInfOp>, Classify<math::IsNaNOp>,
+                 Classify<math::IsNormalOp>, Clamp, IntegerPower, VectorFma, ToIntrinsic<math::AbsIOp>,
+                 ToIntrinsic<math::CountLeadingZerosOp>, ToIntrinsic<math::CountTrailingZerosOp>,
+                 ToIntrinsic<math::CtPopOp>, ToIntrinsic<math::TruncOp>>(context);
+    patterns.add<SinCos>(context, nvidia);
+    patterns.add<FloatPower>(context, nvidia || amd);
+    if (nvidia || amd)
+      patterns.add<PerElement>(context);
+    patterns.add<ExtendedIndex<arith::AddUIExtendedOp>, ExtendedIndex<arith::MulSIExtendedOp>,
+                 ExtendedIndex<arith::MulUIExtendedOp>>(context);
+    if (amd)
+      patterns.add<DropNoNaN<arith::MaximumFOp>, DropNoNaN<arith::MinimumFOp>>(context);
+    if (nvidia)
+      patterns.add<NativeFma>(context, shortFma);
+    patterns.add<ShortFma>(context, /*f16=*/!nvidia && !amd, /*bf16=*/true);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+
+    // The lowering of AMD's modules has two patterns for many functions, of this library and of LLVM's
+    // intrinsics, which have no code there; which one wins differs from run to run. So the calls are made
+    // here.
+    LLVMTypeConverter converter(context);
+    RewritePatternSet calls(context);
+    if (nvidia)
+      populateLibDeviceConversionPatterns(converter, calls);
+    else if (amd)
+      populateMathToROCDLConversionPatterns(converter, calls, std::nullopt);
+    else
+      return;
+    ConversionTarget target(*context); // what no pattern takes stays
+    target.addLegalDialect<LLVM::LLVMDialect, vector::VectorDialect>();
+    if (failed(applyPartialConversion(getOperation(), target, std::move(calls))))
+      signalPassFailure();
+  }
+
+  Option<std::string> library{*this, "library", llvm::cl::init("libm"),
+                              llvm::cl::desc("nvvm, rocdl or libm")};
+  Option<bool> shortFma{*this, "bf16-fma", llvm::cl::init(false),
+                        llvm::cl::desc("the processor has fma of bf16")};
+};
+
+} // namespace
+
+void registerPrepareMathPass() { PassRegistration<PrepareMath>(); }
+
+} // namespace offload

@@ -1,0 +1,234 @@
+//===- prepare_prints.cpp - printf and assertions in kernels --------------===//
+//
+// Targets take printf's arguments in different ways, none of which checks them against the format. Here the
+// format gets the lengths that its arguments have, so that any number prints right: integers of at most 32
+// bits are passed as int, others as long long, and floats as double. On the CPU, printf is the C library's.
+//
+// Where MLIR has no lowering of cf.assert that works, a failed one prints and traps; on the CPU it ends the
+// launch (host_abi.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "names.h"
+#include "device/prepare_device.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+class FormatRepair {
+public:
+  explicit FormatRepair(gpu::PrintfOp op) : op(op), b(op), rest(op.getFormat()) {}
+
+  LogicalResult run() {
+    while (!rest.empty()) {
+      char c = take();
+      if (c != '%')
+        continue;
+      if (rest.starts_with("%")) {
+        take();
+      } else if (failed(conversion())) {
+        return failure();
+      }
+    }
+    if (used != op.getArgs().size())
+      return op.emitOpError() << "has " << op.getArgs().size() << " arguments, but its format takes " << used;
+    op.setFormat(format);
+    op.getArgsMutable().assign(values);
+    return success();
+  }
+
+private:
+  char take() {
+    format += rest.front();
+    rest = rest.drop_front();
+    return format.back();
+  }
+
+  FailureOr<Value> next() {
+    if (used == op.getArgs().size())
+      return op.emitOpError() << "has " << used << " arguments, but its format takes more";
+    return op.getArgs()[used++];
+  }
+
+  LogicalResult starOrDigits() {
+    if (rest.starts_with("*")) {
+      take();
+      FailureOr<Value> value = next();
+      return failed(value) ? failure() : integer(*value, /*isSigned=*/true, 32);
+    }
+    while (!rest.empty() && isdigit(rest.front()))
+      take();
+    return success();
+  }
+
+  LogicalResult conversion() {
+    while (!rest.empty() && StringRef("-+ #0").contains(rest.front()))
+      take();
+    if (failed(starOrDigits()))
+      return failure();
+    if (rest.starts_with(".")) {
+      take();
+      if (failed(starOrDigits()))
+        return failure();
+    }
+    StringRef length = rest.take_while([](char c) { return StringRef("hlqjztL").contains(c); });
+    rest = rest.drop_front(length.size());
+    char kind = rest.empty() ? 0 : rest.front();
+    bool isInteger = kind && StringRef("diuoxXcp").contains(kind);
+    bool isFloat = kind && StringRef("fFeEgGaA").contains(kind);
+    if (!isInteger && !isFloat)
+      return op.emitOpError() << "has a conversion '%" << (kind ? StringRef(rest.data(), 1) : StringRef())
+                              << "' in its format: there are d i u o x X c p f F e E g G a A";
+    FailureOr<Value> value = next();
+    if (failed(value))
+      return failure();
+    Type type = value->getType();
+    if (isFloat != isa<FloatType>(type))
+      return op.emitOpError() << "has '%" << StringRef(&kind, 1) << "' in its format for an argument of type "
+                              << type;
+    unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+    if (bits > 64)
+      return op.emitOpError() << "cannot print values of type " << type;
+    if (isFloat) {
+      if (bits < 64)
+        value = arith::ExtFOp::create(b, op.getLoc(), b.getF64Type(), *value).getResult();
+      values.push_back(*value);
+    } else {
+      unsigned passed = kind == 'c' ? 32 : kind == 'p' || bits > 32 ? 64 : 32;
+      if (passed == 64 && kind != 'p')
+        format += "ll";
+      else if (passed == 32 && kind != 'c' && length.starts_with("h"))
+        format += length;
+      if (failed(integer(*value, (kind == 'd' || kind == 'i') && bits > 1, passed)))
+        return failure();
+    }
+    take();
+    return success();
+  }
+
+  LogicalResult integer(Value value, bool isSigned, unsigned bits) {
+    Location loc = op.getLoc();
+    Type wanted = b.getIntegerType(bits);
+    if (isa<FloatType>(value.getType()))
+      return op.emitOpError() << "has '*' in its format for an argument of type " << value.getType();
+    if (value.getType().isIndex())
+      value = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+    unsigned width = value.getType().getIntOrFloatBitWidth();
+    if (width > bits)
+      value = arith::TruncIOp::create(b, loc, wanted, value);
+    else if (width < bits && isSigned)
+      value = arith::ExtSIOp::create(b, loc, wanted, value);
+    else if (width < bits)
+      value = arith::ExtUIOp::create(b, loc, wanted, value);
+    values.push_back(value);
+    return success();
+  }
+
+  gpu::PrintfOp op;
+  OpBuilder b;
+  StringRef rest; // of the format that was given
+  std::string format;
+  unsigned used = 0;
+  SmallVector<Value> values;
+};
+
+/// The address of a string that ends with a zero byte.
+Value addressOf(OpBuilder &b, Operation *anchor, StringRef text) {
+  auto module = anchor->getParentOfType<gpu::GPUModuleOp>();
+  std::string data = text.str(), name;
+  data.push_back(0);
+  for (unsigned i = 0; name.empty() || module.lookupSymbol(name); ++i)
+    name = "__offload_text_" + std::to_string(i);
+  OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), data.size());
+  auto global = LLVM::GlobalOp::create(top, anchor->getLoc(), type, /*isConstant=*/true,
+                                       LLVM::Linkage::Internal, name, b.getStringAttr(data));
+  return LLVM::AddressOfOp::create(b, anchor->getLoc(), global);
+}
+
+/// printf and fflush: one call is one write, whole, whatever other threads print.
+void callLibrary(gpu::PrintfOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto module = op->getParentOfType<gpu::GPUModuleOp>();
+  auto pointer = LLVM::LLVMPointerType::get(op.getContext());
+  FailureOr<LLVM::LLVMFuncOp> print =
+      LLVM::lookupOrCreateFn(b, module, "printf", {pointer}, b.getI32Type(), /*isVarArg=*/true);
+  FailureOr<LLVM::LLVMFuncOp> flush = LLVM::lookupOrCreateFn(b, module, "fflush", {pointer}, b.getI32Type());
+  if (!module.lookupSymbol("stdout")) {
+    OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+    LLVM::GlobalOp::create(top, loc, pointer, /*isConstant=*/false, LLVM::Linkage::External, "stdout",
+                           Attribute());
+  }
+  SmallVector<Value> arguments{addressOf(b, op, op.getFormat())};
+  llvm::append_range(arguments, op.getArgs());
+  LLVM::CallOp::create(b, loc, *print, arguments);
+  Value stream = LLVM::AddressOfOp::create(b, loc, pointer, "stdout");
+  LLVM::CallOp::create(b, loc, *flush, LLVM::LoadOp::create(b, loc, pointer, stream).getResult());
+  op.erase();
+}
+
+/// "file:line:col: " where the location has these.
+std::string placeOf(Location loc) {
+  std::string text;
+  if (auto place = loc->findInstanceOf<FileLineColLoc>())
+    llvm::raw_string_ostream(text) << place.getFilename().getValue() << ":" << place.getLine() << ":"
+                                   << place.getColumn() << ": ";
+  return text;
+}
+
+void lowerAssertion(cf::AssertOp op, const Lanes &lanes) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
+  Value failed = arith::XOrIOp::create(b, loc, op.getArg(), yes);
+  auto branch = scf::IfOp::create(b, loc, failed);
+  OpBuilder in = branch.getThenBodyBuilder();
+  std::string text = placeOf(loc);
+  if (lanes.printsByLibrary()) {
+    auto pointer = LLVM::LLVMPointerType::get(op.getContext());
+    FailureOr<LLVM::LLVMFuncOp> fail =
+        LLVM::lookupOrCreateFn(in, op->getParentOfType<gpu::GPUModuleOp>(), kFail, {pointer},
+                               LLVM::LLVMVoidType::get(op.getContext()));
+    LLVM::CallOp::create(in, loc, *fail, addressOf(in, op, text + op.getMsg().str()));
+  } else {
+    auto function = op->getParentOfType<FunctionOpInterface>();
+    text += function.getName().str() +
+            ": block (%lld, %lld, %lld), thread (%lld, %lld, %lld): assertion failed: ";
+    for (char c : op.getMsg())
+      text += c == '%' ? std::string("%%") : std::string(1, c);
+    SmallVector<Value> ids;
+    for (auto axis : {gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z})
+      ids.push_back(gpu::BlockIdOp::create(in, loc, axis));
+    for (auto axis : {gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z})
+      ids.push_back(gpu::ThreadIdOp::create(in, loc, axis));
+    gpu::PrintfOp::create(in, loc, text + "\n", ids);
+    LLVM::Trap::create(in, loc);
+  }
+  op.erase();
+}
+
+} // namespace
+
+LogicalResult lowerPrints(gpu::GPUModuleOp module, const Lanes &lanes) {
+  if (!lanes.hasAssertions())
+    module.walk([&](cf::AssertOp op) { lowerAssertion(op, lanes); });
+  WalkResult walked = module.walk([&](gpu::PrintfOp op) {
+    if (failed(FormatRepair(op).run()))
+      return WalkResult::interrupt();
+    if (lanes.printsByLibrary())
+      callLibrary(op);
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+} // namespace offload

@@ -1,0 +1,213 @@
+//===- prepare_vectors.cpp - offload-prepare-vectors ----------------------===//
+//
+// Vectors in kernels. Refuses what has no meaning there (scalable vectors, printing); lets vectors of i1 move
+// to and from memory as the bytes that memrefs of i1 have, where LLVM's vectors of i1 are packed bits; writes
+// out operations on vectors of several dimensions that convert-vector-to-llvm leaves alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/numeric.h"
+#include "passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+bool isScalable(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.isScalable();
+}
+
+LogicalResult checkOperation(Operation *op) {
+  if (isa<vector::VectorScaleOp, vector::ScalableInsertOp, vector::ScalableExtractOp>(op) ||
+      llvm::any_of(op->getOperandTypes(), isScalable) || llvm::any_of(op->getResultTypes(), isScalable))
+    return op->emitError("scalable vectors exist on no GPU: use a vector of a fixed size");
+  if (isa<vector::PrintOp>(op) && op->getParentOfType<gpu::GPUModuleOp>())
+    return op->emitError(
+        "'vector.print' in a kernel has nowhere to print to: store the vector and print it on "
+        "the host, or use gpu.printf with its elements");
+  return success();
+}
+
+/// The operand that is a mask rather than data, where the operation has one.
+OpOperand *maskOf(Operation *op) {
+  return TypeSwitch<Operation *, OpOperand *>(op)
+      .Case<vector::MaskedLoadOp, vector::MaskedStoreOp, vector::GatherOp, vector::ScatterOp,
+            vector::ExpandLoadOp, vector::CompressStoreOp>(
+          [](auto access) { return &access.getMaskMutable(); })
+      .Case<vector::TransferReadOp, vector::TransferWriteOp>([](auto access) -> OpOperand * {
+        MutableOperandRange mask = access.getMaskMutable();
+        return mask.empty() ? nullptr : &mask[0];
+      })
+      .Default([](Operation *) { return nullptr; });
+}
+
+bool isBits(Type type) {
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    type = shaped.getElementType();
+  return type.isInteger(1);
+}
+
+/// A vector access to a memref of i1, as one to a memref of i8 on the same memory.
+void makeBytes(Operation *op) {
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  Type byte = b.getI8Type();
+  OpOperand *mask = maskOf(op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    Type type = operand.get().getType();
+    if (&operand == mask || !isBits(type))
+      continue;
+    if (auto memory = dyn_cast<MemRefType>(type)) {
+      Type bytes = MemRefType::get(memory.getShape(), byte, memory.getLayout(), memory.getMemorySpace());
+      operand.set(UnrealizedConversionCastOp::create(b, loc, bytes, operand.get()).getResult(0));
+    } else {
+      operand.set(arith::ExtUIOp::create(b, loc, withElement(type, byte), operand.get()));
+    }
+  }
+  b.setInsertionPointAfter(op);
+  for (Value result : op->getResults()) {
+    Type type = withElement(result.getType(), byte);
+    result.setType(type);
+    Value zero = integerOf(b, loc, type, 0);
+    auto bits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, result, zero);
+    result.replaceAllUsesExcept(bits, bits);
+  }
+}
+
+bool isAccessToBits(Operation *op) {
+  return isa<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp, vector::MaskedStoreOp, vector::GatherOp,
+             vector::ScatterOp, vector::ExpandLoadOp, vector::CompressStoreOp, vector::TransferReadOp,
+             vector::TransferWriteOp>(op) &&
+         llvm::any_of(op->getOperandTypes(), [](Type type) {
+           auto memory = dyn_cast<MemRefType>(type);
+           return memory && memory.getElementType().isInteger(1);
+         });
+}
+
+/// The position of one row of a vector of several dimensions in memory, by the row's place in the vector.
+SmallVector<Value> rowIndices(OpBuilder &b, Location loc, ValueRange indices, ArrayRef<int64_t> row) {
+  SmallVector<Value> result(indices);
+  size_t first = indices.size() - row.size() - 1;
+  for (auto [i, offset] : llvm::enumerate(row)) {
+    Value step = arith::ConstantIndexOp::create(b, loc, offset);
+    result[first + i] = arith::AddIOp::create(b, loc, result[first + i], step);
+  }
+  return result;
+}
+
+bool hasRows(VectorType type, ValueRange indices) {
+  return type.getRank() > 1 && !type.isScalable() && indices.size() >= static_cast<size_t>(type.getRank());
+}
+
+/// Every place of a row in the vector: all but the last index.
+void forEachRow(VectorType type, llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
+  SmallVector<int64_t> shape(type.getShape().drop_back()), row(shape.size(), 0);
+  for (int64_t i = 0, e = type.getNumElements() / type.getShape().back(); i < e; ++i) {
+    visit(row);
+    for (size_t axis = shape.size(); axis-- > 0;) {
+      if (++row[axis] < shape[axis])
+        break;
+      row[axis] = 0;
+    }
+  }
+}
+
+struct LoadRows : public OpRewritePattern<vector::LoadOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::LoadOp op, PatternRewriter &b) const override {
+    VectorType type = op.getVectorType();
+    if (!hasRows(type, op.getIndices()))
+      return failure();
+    Location loc = op.getLoc();
+    auto rowType = VectorType::get({type.getShape().back()}, type.getElementType());
+    Value result = ub::PoisonOp::create(b, loc, type);
+    forEachRow(type, [&](ArrayRef<int64_t> row) {
+      Value loaded =
+          vector::LoadOp::create(b, loc, rowType, op.getBase(), rowIndices(b, loc, op.getIndices(), row));
+      result = vector::InsertOp::create(b, loc, loaded, result, row);
+    });
+    b.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct StoreRows : public OpRewritePattern<vector::StoreOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::StoreOp op, PatternRewriter &b) const override {
+    if (!hasRows(op.getVectorType(), op.getIndices()))
+      return failure();
+    Location loc = op.getLoc();
+    forEachRow(op.getVectorType(), [&](ArrayRef<int64_t> row) {
+      Value part = vector::ExtractOp::create(b, loc, op.getValueToStore(), row);
+      vector::StoreOp::create(b, loc, part, op.getBase(), rowIndices(b, loc, op.getIndices(), row));
+    });
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareVectors)
+
+  StringRef getArgument() const final { return "offload-prepare-vectors"; }
+  StringRef getDescription() const final { return "Check vectors, write out those of several dimensions"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<arith::ArithDialect, memref::MemRefDialect, scf::SCFDialect, ub::UBDialect,
+                    vector::VectorDialect>();
+  }
+
+  void runOnOperation() final {
+    bool refused = getOperation()
+                       ->walk([](Operation *op) {
+                         return failed(checkOperation(op)) ? WalkResult::interrupt() : WalkResult::advance();
+                       })
+                       .wasInterrupted();
+    if (refused)
+      return signalPassFailure();
+
+    MLIRContext *context = &getContext();
+    // Masks around operations go into them, or become a choice between old and new.
+    RewritePatternSet masks(context);
+    vector::populateVectorMaskLoweringPatternsForSideEffectingOps(masks);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(masks))))
+      return signalPassFailure();
+    getOperation()->walk([](Operation *op) {
+      if (isAccessToBits(op))
+        makeBytes(op);
+    });
+
+    RewritePatternSet patterns(context);
+    patterns.add<LoadRows, StoreRows>(context);
+    vector::populateVectorContractLoweringPatterns(patterns, vector::VectorContractLowering::OuterProduct);
+    vector::populateVectorMultiReductionLoweringPatterns(patterns,
+                                                         vector::VectorMultiReductionLowering::InnerParallel);
+    vector::populateVectorOuterProductLoweringPatterns(patterns);
+    vector::populateVectorScanLoweringPatterns(patterns);
+    vector::populateVectorGatherLoweringPatterns(patterns);
+    vector::populateVectorInterleaveLoweringPatterns(patterns);
+    vector::populateVectorBitCastLoweringPatterns(patterns);
+    vector::populateVectorTransposeLoweringPatterns(patterns, vector::VectorTransposeLowering::EltWise);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+void registerPrepareVectorsPass() { PassRegistration<PrepareVectors>(); }
+
+} // namespace offload

@@ -1,0 +1,134 @@
+//===- assert.cpp - Assertions in host code -------------------------------===//
+//
+// cf.assert becomes a call of mgpuAssertFail on the failing side, which does not return. The C interface of a
+// function that may come there takes the error: it enters a guard (runtime_c/guard.c) around its body.
+//
+//===----------------------------------------------------------------------===//
+
+#include "host/lowering.h"
+
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+constexpr char kFail[] = "mgpuAssertFail";
+constexpr int64_t kGuardBytes = 512; // MGPU_GUARD_BYTES
+
+/// A constant string, one per text.
+Value textAddress(OpBuilder &b, Operation *anchor, StringRef text) {
+  auto module = anchor->getParentOfType<ModuleOp>();
+  StringAttr bytes = b.getStringAttr(text + StringRef("\0", 1));
+  std::string name;
+  for (unsigned number = 0;; ++number) {
+    name = "offload_text." + std::to_string(number);
+    auto known = module.lookupSymbol<LLVM::GlobalOp>(name);
+    if (known && known.getValueOrNull() != bytes)
+      continue;
+    if (!known) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(module.getBody());
+      auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
+      LLVM::GlobalOp::create(b, anchor->getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                             bytes);
+    }
+    return LLVM::AddressOfOp::create(b, anchor->getLoc(), pointerType(b.getContext()), name);
+  }
+}
+
+std::string placeOf(Location loc) {
+  std::string place = "the program";
+  loc->walk([&](Location inner) {
+    auto file = dyn_cast<FileLineColLoc>(inner);
+    if (!file)
+      return WalkResult::advance();
+    place = (file.getFilename().getValue() + ":" + Twine(file.getLine())).str();
+    return WalkResult::interrupt();
+  });
+  return place;
+}
+
+struct AssertPattern : public ConvertOpToLLVMPattern<cf::AssertOp> {
+  AssertPattern(const LLVMTypeConverter &converter) : ConvertOpToLLVMPattern(converter, /*benefit=*/2) {}
+  LogicalResult matchAndRewrite(cf::AssertOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Block *before = rewriter.getInsertionBlock();
+    Block *after = rewriter.splitBlock(before, ++Block::iterator(op));
+    Block *failed = rewriter.createBlock(before->getParent());
+    callRuntime(rewriter, op, kFail, {},
+                {textAddress(rewriter, op, op.getMsg()), textAddress(rewriter, op, placeOf(loc))});
+    LLVM::UnreachableOp::create(rewriter, loc);
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOpWithNewOp<LLVM::CondBrOp>(op, adaptor.getArg(), after, failed);
+    return success();
+  }
+};
+
+/// The functions that call `name`, directly or through others.
+llvm::SmallPtrSet<Operation *, 8> callersOf(ModuleOp module, StringRef name) {
+  llvm::SmallPtrSet<Operation *, 8> found;
+  SmallVector<StringRef> work = {name};
+  while (!work.empty()) {
+    StringRef callee = work.pop_back_val();
+    module.walk([&](LLVM::CallOp call) {
+      auto function = call->getParentOfType<LLVM::LLVMFuncOp>();
+      if (call.getCallee() == callee && function && found.insert(function).second)
+        work.push_back(function.getName());
+    });
+  }
+  return found;
+}
+
+/// setjmp, in front of the function's body; the other way out returns zero.
+void guard(LLVM::LLVMFuncOp function) {
+  OpBuilder b(function.getContext());
+  Location loc = function.getLoc();
+  Block *entry = &function.getBody().front();
+  Block *body = entry->splitBlock(entry->begin());
+  b.setInsertionPointToEnd(entry);
+  Type pointer = pointerType(b.getContext()), i32 = b.getI32Type();
+  auto room = LLVM::LLVMArrayType::get(b.getI8Type(), kGuardBytes);
+  Value memory = LLVM::AllocaOp::create(b, loc, pointer, room, constant(b, loc, b.getI64Type(), 1), 16);
+  Operation *anchor = body->getTerminator();
+  Value buffer = callRuntime(b, anchor, "mgpuGuardEnter", pointer, {memory});
+  Value jumped = callRuntime(b, anchor, "_setjmp", i32, {buffer});
+  auto setjmp = function->getParentOfType<ModuleOp>().lookupSymbol<LLVM::LLVMFuncOp>("_setjmp");
+  setjmp.setPassthroughAttr(b.getArrayAttr(b.getStringAttr("returns_twice")));
+  Value first = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, jumped, constant(b, loc, i32, 0));
+  auto returned = function.getFunctionType().getReturnType();
+  Block *back = b.createBlock(&function.getBody(), function.getBody().end());
+  if (isa<LLVM::LLVMVoidType>(returned))
+    LLVM::ReturnOp::create(b, loc, ValueRange());
+  else
+    LLVM::ReturnOp::create(b, loc, Value(LLVM::ZeroOp::create(b, loc, returned)));
+  function.walk([&](LLVM::ReturnOp op) {
+    if (op->getBlock() == back)
+      return;
+    OpBuilder at(op);
+    callRuntime(at, op, "mgpuGuardLeave", {}, {memory});
+  });
+  b.setInsertionPointToEnd(entry);
+  LLVM::CondBrOp::create(b, loc, first, body, back);
+}
+
+} // namespace
+
+void guardEntryPoints(ModuleOp module) {
+  for (Operation *op : callersOf(module, kFail)) {
+    auto function = cast<LLVM::LLVMFuncOp>(op);
+    if (function.getName().starts_with("_mlir_ciface_"))
+      guard(function);
+  }
+}
+
+void populateAssertPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
+  patterns.add<AssertPattern>(converter);
+}
+
+} // namespace offload

@@ -1,0 +1,147 @@
+//===- buffer_flow.cpp - Which values of host code may be the same memory -===//
+
+#include "host/buffer_flow.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+
+namespace offload {
+
+static bool isBuffer(Value value) { return isa<BaseMemRefType>(value.getType()); }
+
+/// The buffer that an operation shows part of, or null.
+static Value shownBy(Operation *op) {
+  if (auto view = dyn_cast<ViewLikeOpInterface>(op))
+    return view.getViewSource();
+  if (auto cast = dyn_cast<memref::CastOp>(op))
+    return cast.getSource();
+  return {};
+}
+
+void BufferFlow::join(Value a, Value b) {
+  if (isBuffer(a) && isBuffer(b))
+    same.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
+}
+
+void BufferFlow::join(ValueRange a, ValueRange b) {
+  for (auto [x, y] : llvm::zip(a, b))
+    join(x, y);
+}
+
+void BufferFlow::connectCall(func::CallOp call) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return;
+  join(call.getOperands(), callee.getArguments());
+  callee.walk([&](func::ReturnOp op) { join(call.getResults(), op.getOperands()); });
+}
+
+void BufferFlow::connect(Operation *op) {
+  if (Value source = shownBy(op))
+    for (Value result : op->getResults())
+      join(result, source);
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    join(select.getResult(), select.getTrueValue());
+    join(select.getResult(), select.getFalseValue());
+  }
+  if (auto branch = dyn_cast<BranchOpInterface>(op))
+    for (unsigned i = 0; i < op->getNumSuccessors(); ++i)
+      join(branch.getSuccessorOperands(i).getForwardedOperands(),
+           op->getSuccessor(i)->getArguments().drop_front(
+               branch.getSuccessorOperands(i).getProducedOperandCount()));
+  if (auto regions = dyn_cast<RegionBranchOpInterface>(op)) {
+    SmallVector<RegionSuccessor> successors;
+    regions.getSuccessorRegions(RegionBranchPoint::parent(), successors);
+    for (RegionSuccessor &successor : successors)
+      join(regions.getEntrySuccessorOperands(successor), successor.getSuccessorInputs());
+  }
+  if (auto end = dyn_cast<RegionBranchTerminatorOpInterface>(op))
+    if (auto regions = dyn_cast_or_null<RegionBranchOpInterface>(op->getParentOp())) {
+      SmallVector<RegionSuccessor> successors;
+      SmallVector<Attribute> unknown(op->getNumOperands());
+      end.getSuccessorRegions(unknown, successors);
+      for (RegionSuccessor &successor : successors)
+        join(end.getSuccessorOperands(successor), successor.getSuccessorInputs());
+    }
+  if (auto call = dyn_cast<func::CallOp>(op))
+    connectCall(call);
+}
+
+/// Operations that look at a buffer's shape, or move it on as `connect` knows.
+static bool touchesNoMemory(Operation *op) {
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr());
+    return callee && !callee.isExternal();
+  }
+  return shownBy(op) || isa<memref::DimOp, memref::RankOp, memref::CopyOp, arith::SelectOp, BranchOpInterface,
+                            RegionBranchOpInterface, RegionBranchTerminatorOpInterface, func::ReturnOp>(op);
+}
+
+void BufferFlow::record(Operation *op) {
+  bool onDevice = isa<gpu::GPUDialect>(op->getDialect()) || op->getName().getDialectNamespace() == "nvgpu";
+  for (Value operand : op->getOperands()) {
+    if (!isBuffer(operand))
+      continue;
+    BufferClass &buffer = classOf(operand);
+    if (auto deallocation = dyn_cast<memref::DeallocOp>(op))
+      buffer.deallocations.push_back(deallocation);
+    else if (isa<gpu::HostRegisterOp, gpu::HostUnregisterOp>(op))
+      buffer.registered = true;
+    else if (isa<gpu::MemcpyOp, gpu::DeallocOp>(op))
+      continue;
+    else if (onDevice)
+      buffer.kernel = true;
+    else if (!touchesNoMemory(op))
+      buffer.host = true;
+  }
+  for (Value result : op->getResults()) {
+    if (!isBuffer(result))
+      continue;
+    BufferClass &buffer = classOf(result);
+    if (auto allocation = dyn_cast<memref::AllocOp>(op))
+      buffer.allocations.push_back(allocation);
+    else if (auto allocation = dyn_cast<memref::AllocaOp>(op))
+      buffer.stack.push_back(allocation);
+    else if (auto global = dyn_cast<memref::GetGlobalOp>(op))
+      buffer.globals.push_back(global);
+    else if (isa<gpu::AllocOp>(op))
+      buffer.device = true;
+    else if (!touchesNoMemory(op))
+      buffer.foreign = true;
+  }
+}
+
+BufferClass &BufferFlow::classOf(Value value) {
+  void *key = value.getAsOpaquePointer();
+  same.insert(key);
+  BufferClass *&found = byLeader[same.getLeaderValue(key)];
+  if (!found)
+    found = &all.emplace_back();
+  found->values.insert(value);
+  return *found;
+}
+
+BufferFlow::BufferFlow(ModuleOp module) {
+  SmallVector<Operation *> operations;
+  module->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<gpu::GPUModuleOp>(op))
+      return WalkResult::skip();
+    operations.push_back(op);
+    return WalkResult::advance();
+  });
+  for (Operation *op : operations)
+    connect(op);
+  for (Operation *op : operations)
+    record(op);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      for (Value argument : function.getArguments())
+        if (isBuffer(argument))
+          classOf(argument).foreign = true;
+}
+
+} // namespace offload

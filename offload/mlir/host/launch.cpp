@@ -1,0 +1,171 @@
+//===- launch.cpp - Kernel launches in host code --------------------------===//
+//
+// gpu.launch_func becomes a call of mgpuKernelLaunch with a slot: the runtime loads the kernel's module when
+// it is first needed and keeps the handle. addSlots makes the slots and the table of modules.
+//
+//===----------------------------------------------------------------------===//
+
+#include "host/lowering.h"
+#include "names.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+std::string kernelSlotName(SymbolRefAttr kernel) {
+  return ("offload_kernel." + kernel.getRootReference().getValue() + "." +
+          kernel.getLeafReference().getValue())
+      .str();
+}
+
+struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
+  LaunchPattern(const LLVMTypeConverter &converter, bool barePointers)
+      : HostPattern(converter), barePointers(barePointers) {}
+  LogicalResult matchAndRewrite(gpu::LaunchFuncOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type pointer = pointerType(getContext()), i64 = rewriter.getI64Type(), i32 = rewriter.getI32Type();
+
+    SmallVector<Value> arguments(getTypeConverter()->promoteOperands(
+        loc, op.getKernelOperands(), adaptor.getKernelOperands(), rewriter, barePointers));
+    SmallVector<Type> types(ValueRange(arguments).getTypes());
+    auto record = LLVM::LLVMStructType::getLiteral(getContext(), types);
+    size_t count = arguments.size();
+    Value params = null(rewriter, loc);
+    if (count) {
+      Value values = entryAlloca(rewriter, op, record, 1);
+      params = entryAlloca(rewriter, op, pointer, int64_t(count));
+      for (auto [i, argument] : llvm::enumerate(arguments)) {
+        Value field = LLVM::GEPOp::create(rewriter, loc, pointer, record, values,
+                                          ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+        LLVM::StoreOp::create(rewriter, loc, argument, field);
+        Value place =
+            LLVM::GEPOp::create(rewriter, loc, pointer, pointer, params, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+        LLVM::StoreOp::create(rewriter, loc, field, place);
+      }
+    }
+
+    Stream stream = streamOf(rewriter, op, adaptor);
+    if (Value object = adaptor.getAsyncObject()) {
+      // The author's own stream: work goes there, after the dependencies; nobody waits for it here.
+      for (Value token : adaptor.getAsyncDependencies())
+        callRuntime(rewriter, op, "mgpuStreamWaitStream", {}, {object, token});
+      stream = {object, false};
+    }
+    Value zero = constant(rewriter, loc, i64, 0);
+    auto dimension = [&](Value value) -> Value {
+      if (!value)
+        return zero;
+      return value.getType() == i64 ? value : LLVM::ZExtOp::create(rewriter, loc, i64, value);
+    };
+    Value shared = adaptor.getDynamicSharedMemorySize();
+    if (!shared)
+      shared = constant(rewriter, loc, i32, 0);
+    Value slot = LLVM::AddressOfOp::create(rewriter, loc, pointer, kernelSlotName(op.getKernel()));
+    callRuntime(rewriter, op, "mgpuKernelLaunch", {},
+                {slot, dimension(adaptor.getGridSizeX()), dimension(adaptor.getGridSizeY()),
+                 dimension(adaptor.getGridSizeZ()), dimension(adaptor.getBlockSizeX()),
+                 dimension(adaptor.getBlockSizeY()), dimension(adaptor.getBlockSizeZ()),
+                 dimension(adaptor.getClusterSizeX()), dimension(adaptor.getClusterSizeY()),
+                 dimension(adaptor.getClusterSizeZ()), shared, stream.value, params,
+                 constant(rewriter, loc, i64, int64_t(count)), constant(rewriter, loc, i32, stream.wait)});
+    finish(rewriter, op, stream);
+    return success();
+  }
+  bool barePointers; // memref arguments are plain pointers
+};
+
+/// A global whose initializer is an aggregate of the given values; `fill` returns them in order.
+LLVM::GlobalOp aggregateGlobal(OpBuilder &b, Location loc, Type type, StringRef name, LLVM::Linkage linkage,
+                               function_ref<Value(OpBuilder &)> fill) {
+  auto global = LLVM::GlobalOp::create(b, loc, type, /*isConstant=*/false, linkage, name, Attribute());
+  Block *block = b.createBlock(&global.getInitializerRegion());
+  OpBuilder inside = OpBuilder::atBlockEnd(block);
+  LLVM::ReturnOp::create(inside, loc, fill(inside));
+  b.setInsertionPointAfter(global);
+  return global;
+}
+
+Value stringAddress(OpBuilder &globals, OpBuilder &inside, Location loc, const Twine &name, StringRef text) {
+  std::string symbol = name.str(), bytes = text.str();
+  bytes.push_back('\0');
+  auto type = LLVM::LLVMArrayType::get(globals.getI8Type(), bytes.size());
+  LLVM::GlobalOp::create(globals, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, symbol,
+                         globals.getStringAttr(bytes));
+  return LLVM::AddressOfOp::create(inside, loc, pointerType(globals.getContext()), symbol);
+}
+
+} // namespace
+
+void addSlots(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+  Location loc = module.getLoc();
+  Type pointer = pointerType(context);
+
+  SmallVector<StringAttr> modules;
+  SmallVector<Operation *> binaries;
+  for (Operation &op : *module.getBody())
+    if (isa<gpu::GPUModuleOp, gpu::BinaryOp>(op)) {
+      modules.push_back(cast<SymbolOpInterface>(op).getNameAttr());
+      if (isa<gpu::BinaryOp>(op))
+        binaries.push_back(&op);
+    }
+  for (StringRef name : {kImagesBegin, kImagesEnd}) {
+    auto global = LLVM::GlobalOp::create(b, loc, b.getI8Type(), /*isConstant=*/true, LLVM::Linkage::External,
+                                         name, Attribute());
+    global.setVisibility_(LLVM::Visibility::Hidden);
+  }
+
+  // mgpuModuleSlot: images_begin, images_end, name, state.
+  auto moduleSlot = LLVM::LLVMStructType::getLiteral(context, {pointer, pointer, pointer, pointer});
+  auto table = LLVM::LLVMArrayType::get(moduleSlot, modules.size() + 1);
+  aggregateGlobal(b, loc, table, kModuleTable, LLVM::Linkage::External, [&](OpBuilder &inside) {
+    Value value = LLVM::ZeroOp::create(inside, loc, table);
+    Value begin = LLVM::AddressOfOp::create(inside, loc, pointer, kImagesBegin);
+    Value end = LLVM::AddressOfOp::create(inside, loc, pointer, kImagesEnd);
+    OpBuilder globals = OpBuilder::atBlockBegin(module.getBody());
+    for (auto [i, symbol] : llvm::enumerate(modules)) {
+      StringRef name = symbol.getValue();
+      int64_t row = int64_t(i);
+      Value text = stringAddress(globals, inside, loc, "offload_module_name." + name, name);
+      value = LLVM::InsertValueOp::create(inside, loc, value, begin, ArrayRef<int64_t>{row, 0});
+      value = LLVM::InsertValueOp::create(inside, loc, value, end, ArrayRef<int64_t>{row, 1});
+      value = LLVM::InsertValueOp::create(inside, loc, value, text, ArrayRef<int64_t>{row, 2});
+    }
+    return value;
+  });
+
+  // mgpuKernelSlot: module, name, state.
+  auto kernelSlot = LLVM::LLVMStructType::getLiteral(context, {pointer, pointer, pointer});
+  llvm::StringSet<> seen;
+  module.walk([&](gpu::LaunchFuncOp launch) {
+    std::string symbol = kernelSlotName(launch.getKernel());
+    if (!seen.insert(symbol).second)
+      return;
+    int32_t row = int32_t(llvm::find(modules, launch.getKernelModuleName()) - modules.begin());
+    b.setInsertionPointToEnd(module.getBody());
+    aggregateGlobal(b, loc, kernelSlot, symbol, LLVM::Linkage::Internal, [&](OpBuilder &inside) {
+      OpBuilder globals = OpBuilder::atBlockBegin(module.getBody());
+      Value value = LLVM::ZeroOp::create(inside, loc, kernelSlot);
+      Value base = LLVM::AddressOfOp::create(inside, loc, pointer, kModuleTable);
+      Value slot = LLVM::GEPOp::create(inside, loc, pointer, moduleSlot, base, ArrayRef<LLVM::GEPArg>{row});
+      Value text = stringAddress(globals, inside, loc, symbol + ".name", launch.getKernelName().getValue());
+      value = LLVM::InsertValueOp::create(inside, loc, value, slot, ArrayRef<int64_t>{0});
+      return Value(LLVM::InsertValueOp::create(inside, loc, value, text, ArrayRef<int64_t>{1}));
+    });
+  });
+  // Launches are lowered by the names alone, and the images stand in the library's container.
+  for (Operation *binary : binaries)
+    binary->erase();
+}
+
+void populateLaunchPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns,
+                            bool barePointers) {
+  patterns.add<LaunchPattern>(converter, barePointers);
+}
+
+} // namespace offload

@@ -1,0 +1,67 @@
+//===- lowering.cpp - What the parts of offload-host-to-llvm share --------===//
+
+#include "host/lowering.h"
+#include "names.h"
+
+#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+
+namespace offload {
+
+Type pointerType(MLIRContext *context) { return LLVM::LLVMPointerType::get(context); }
+
+Value callRuntime(OpBuilder &b, Operation *anchor, StringRef name, Type result, ValueRange arguments) {
+  auto module = anchor->getParentOfType<ModuleOp>();
+  Type returned = result ? result : Type(LLVM::LLVMVoidType::get(b.getContext()));
+  FailureOr<LLVM::LLVMFuncOp> callee =
+      LLVM::lookupOrCreateFn(b, module, name, llvm::to_vector(arguments.getTypes()), returned);
+  auto call = LLVM::CallOp::create(b, anchor->getLoc(), *callee, arguments);
+  return result ? call.getResult() : Value();
+}
+
+Value constant(OpBuilder &b, Location loc, Type type, int64_t value) {
+  return LLVM::ConstantOp::create(b, loc, type, b.getIntegerAttr(type, value));
+}
+
+Value null(OpBuilder &b, Location loc) { return LLVM::ZeroOp::create(b, loc, pointerType(b.getContext())); }
+
+static Block &entryBlock(Operation *op) {
+  return op->getParentOfType<FunctionOpInterface>().getFunctionBody().front();
+}
+
+Value entryAlloca(OpBuilder &b, Operation *op, Type type, int64_t count) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&entryBlock(op));
+  Value size = constant(b, op->getLoc(), b.getI64Type(), count);
+  return LLVM::AllocaOp::create(b, op->getLoc(), pointerType(b.getContext()), type, size, /*alignment=*/16);
+}
+
+Value scopeOf(Operation *op) {
+  for (auto candidate : entryBlock(op).getOps<LLVM::AllocaOp>())
+    if (candidate->hasAttr(kScope))
+      return candidate;
+  llvm_unreachable("addScopes gives every function with tokens a scope");
+}
+
+Stream streamFor(OpBuilder &b, Operation *op, bool hasToken, ValueRange dependencies) {
+  Type pointer = pointerType(b.getContext());
+  if (dependencies.empty()) {
+    if (!hasToken)
+      return {null(b, op->getLoc()), true};
+    return {callRuntime(b, op, "mgpuScopeStream", pointer, {scopeOf(op)}), false};
+  }
+  Value stream = dependencies.front();
+  for (Value other : dependencies.drop_front())
+    if (other != stream)
+      callRuntime(b, op, "mgpuStreamWaitStream", {}, {stream, other});
+  return {stream, !hasToken};
+}
+
+void waitFor(OpBuilder &b, Operation *op, Stream stream) {
+  if (stream.wait)
+    callRuntime(b, op, "mgpuStreamSynchronize", {}, {stream.value});
+}
+
+} // namespace offload

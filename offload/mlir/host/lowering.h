@@ -1,0 +1,78 @@
+//===- lowering.h - What the parts of offload-host-to-llvm share ----------===//
+//
+// Helpers of the patterns that turn the gpu dialect's host operations into calls of the mgpu runtime. Each
+// file host_*.cpp owns the patterns of one group of operations; host_to_llvm.cpp is the pass.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace offload {
+
+mlir::Type pointerType(mlir::MLIRContext *context);
+
+/// Calls a runtime function, declaring it where it is new. `result` may be null for void.
+mlir::Value callRuntime(mlir::OpBuilder &b, mlir::Operation *anchor, llvm::StringRef name, mlir::Type result,
+                        mlir::ValueRange arguments);
+
+mlir::Value constant(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, int64_t value);
+mlir::Value null(mlir::OpBuilder &b, mlir::Location loc);
+
+/// Space for `count` elements in the entry block of the function around an operation: a use in a loop does
+/// not grow the stack.
+mlir::Value entryAlloca(mlir::OpBuilder &b, mlir::Operation *op, mlir::Type type, int64_t count);
+
+/// The mgpuScope of the function around an operation.
+mlir::Value scopeOf(mlir::Operation *op);
+
+/// Where an operation runs. With a token or dependencies: their stream, after all of them; otherwise the
+/// thread's stream (NULL).
+struct Stream {
+  mlir::Value value;
+  bool wait; // the host waits for it: the operation has no token
+};
+Stream streamFor(mlir::OpBuilder &b, mlir::Operation *op, bool hasToken, mlir::ValueRange dependencies);
+
+/// Makes the host wait where the operation has no token.
+void waitFor(mlir::OpBuilder &b, mlir::Operation *op, Stream stream);
+
+/// A pattern of an operation that may have a token.
+template <typename Op> struct HostPattern : public mlir::ConvertOpToLLVMPattern<Op> {
+  using mlir::ConvertOpToLLVMPattern<Op>::ConvertOpToLLVMPattern;
+
+  static Stream streamOf(mlir::OpBuilder &b, Op op, typename Op::Adaptor adaptor) {
+    return streamFor(b, op, op.getAsyncToken() != nullptr, adaptor.getAsyncDependencies());
+  }
+
+  /// Replaces the operation by its other results and, where it has one, its token.
+  static void finish(mlir::ConversionPatternRewriter &rewriter, Op op, Stream stream,
+                     mlir::ValueRange results = {}) {
+    llvm::SmallVector<mlir::Value> values(results);
+    if (op.getAsyncToken())
+      values.push_back(stream.value);
+    rewriter.replaceOp(op, values);
+  }
+};
+
+/// Makes the table of modules and one slot per kernel that the host code launches.
+void addSlots(mlir::ModuleOp module);
+
+/// Makes the C interfaces of lowered functions that may fail an assertion return with the error.
+void guardEntryPoints(mlir::ModuleOp module);
+
+void populateMemoryPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
+/// `shared`: the names of the globals that kernels use.
+void populateGlobalPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,
+                            const llvm::StringSet<> &shared);
+void populateAssertPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
+void populateLaunchPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,
+                            bool barePointers);
+/// Also converts the types of sparse handles.
+void populateSparsePatterns(mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
+
+} // namespace offload

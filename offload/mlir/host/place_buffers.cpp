@@ -1,0 +1,123 @@
+//===- place_buffers.cpp - offload-place-buffers --------------------------===//
+//
+// Programs that come from linalg or scf.parallel speak of memory, not of devices: a temporary of theirs is
+// memref.alloc, and a kernel that reads it would read host memory. Once kernels are known, this pass makes
+// such memory reachable for them:
+//
+//  * memref.alloc becomes gpu.alloc, its deallocations gpu.dealloc;
+//  * memref.alloca becomes gpu.alloc, deallocated where the stack's memory ends;
+//  * a memref.global is marked: host_to_llvm.cpp puts it into memory that both sides reach.
+//
+// Memory that host code uses as well is host_shared. What a buffer may be is followed (buffer_flow.h) through
+// views, select, branches, loops and calls. Memory that the author registered (gpu.host_register) or got from
+// a caller is theirs and stays. memref.copy to or from memory of a kernel becomes gpu.memcpy.
+//
+//===----------------------------------------------------------------------===//
+
+#include "host/buffer_flow.h"
+#include "names.h"
+#include "passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// Puts `free` where the stack memory of an alloca ends, or says that there is no such place.
+LogicalResult atEndOfScope(memref::AllocaOp op, const BufferClass &buffer,
+                           function_ref<void(OpBuilder &)> free) {
+  Region *region = op->getParentRegion();
+  if (region->hasOneBlock()) {
+    Operation *end = op->getBlock()->getTerminator();
+    if (!isa<func::ReturnOp>(end) &&
+        llvm::any_of(end->getOperands(), [&](Value value) { return buffer.values.contains(value); }))
+      return op.emitOpError("leaves its block and is used by a kernel: use memref.alloc and memref.dealloc");
+    OpBuilder b(end);
+    free(b);
+    return success();
+  }
+  if (op->getBlock() != &region->front())
+    return op.emitOpError("is used by a kernel: put it into the function's first block, or use memref.alloc");
+  for (Block &block : *region)
+    if (block.getNumSuccessors() == 0) {
+      OpBuilder b(block.getTerminator());
+      free(b);
+    }
+  return success();
+}
+
+gpu::AllocOp allocate(OpBuilder &b, Operation *op, MemRefType type, ValueRange sizes, bool shared) {
+  return gpu::AllocOp::create(b, op->getLoc(), type, /*asyncToken=*/Type(),
+                              /*asyncDependencies=*/ValueRange(), sizes, /*symbolOperands=*/ValueRange(),
+                              shared);
+}
+
+struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlaceBuffers)
+
+  StringRef getArgument() const final { return "offload-place-buffers"; }
+  StringRef getDescription() const final { return "Put memory that kernels use where they reach it"; }
+  void getDependentDialects(DialectRegistry &registry) const final { registry.insert<gpu::GPUDialect>(); }
+
+  void runOnOperation() final {
+    BufferFlow flow(getOperation());
+    SmallVector<memref::CopyOp> copies;
+    getOperation()->walk([&](memref::CopyOp op) {
+      if (!op->getParentOfType<gpu::GPUModuleOp>() &&
+          (flow.classOf(op.getSource()).kernel || flow.classOf(op.getTarget()).kernel))
+        copies.push_back(op);
+    });
+    for (BufferClass &buffer : flow.classes())
+      if (buffer.kernel && !buffer.registered && failed(place(buffer)))
+        return signalPassFailure();
+    for (memref::CopyOp op : copies) {
+      OpBuilder b(op);
+      gpu::MemcpyOp::create(b, op.getLoc(), Type(), ValueRange(), op.getTarget(), op.getSource());
+      op.erase();
+    }
+  }
+
+  LogicalResult place(BufferClass &buffer) {
+    for (memref::GetGlobalOp op : buffer.globals)
+      if (auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr()))
+        global->setAttr(kSharedGlobal, UnitAttr::get(&getContext()));
+    bool foreign = buffer.foreign || !buffer.globals.empty();
+    for (memref::DeallocOp op : buffer.deallocations) {
+      if (foreign && (!buffer.allocations.empty() || !buffer.stack.empty()))
+        return op.emitOpError("may free a temporary of a kernel or memory from elsewhere: give each a "
+                              "deallocation of its own");
+      if (foreign)
+        continue;
+      OpBuilder b(op);
+      gpu::DeallocOp::create(b, op.getLoc(), Type(), ValueRange(), op.getMemref());
+      op.erase();
+    }
+    for (memref::AllocaOp op : buffer.stack) {
+      OpBuilder b(op);
+      auto placed = allocate(b, op, op.getType(), op.getDynamicSizes(), buffer.host);
+      auto free = [&](OpBuilder &at) {
+        gpu::DeallocOp::create(at, op.getLoc(), Type(), ValueRange(), placed.getMemref());
+      };
+      if (failed(atEndOfScope(op, buffer, free)))
+        return failure();
+      op.replaceAllUsesWith(placed.getMemref());
+      op.erase();
+    }
+    for (memref::AllocOp op : buffer.allocations) {
+      OpBuilder b(op);
+      op.replaceAllUsesWith(allocate(b, op, op.getType(), op.getDynamicSizes(), buffer.host).getMemref());
+      op.erase();
+    }
+    return success();
+  }
+};
+
+} // namespace
+
+void registerPlaceBuffersPass() { PassRegistration<PlaceBuffers>(); }
+
+} // namespace offload

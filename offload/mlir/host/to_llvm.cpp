@@ -1,0 +1,175 @@
+//===- to_llvm.cpp - offload-host-to-llvm ---------------------------------===//
+//
+// Lowers host code to the LLVM dialect; the gpu dialect's host operations become calls to the mgpu runtime
+// (mgpu.h). Differences from upstream's gpu-to-llvm:
+//
+//  * An async token is a stream, everywhere: through block arguments, loops and calls. An operation with
+//  several
+//    dependencies runs on the first one's stream after waiting for the others. Streams belong to a scope of
+//    the function that created them (mgpuScope) and go back when it returns; waiting for a token twice is
+//    fine.
+//  * Operations without a token run on the calling thread's own stream, and the host waits for them.
+//  * A launch names a kernel slot; the runtime loads the module when it is first needed. No constructors.
+//  * Argument arrays live in the entry block: a launch in a loop does not grow the stack.
+//
+//===----------------------------------------------------------------------===//
+
+#include "host/lowering.h"
+#include "names.h"
+#include "passes.h"
+
+#include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
+#include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
+#include "mlir/Conversion/GPUCommon/GPUCommonPass.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+constexpr int64_t kScopeBytes = 16 + 8 * 14; // sizeof(mgpuScope)
+
+struct WaitPattern : public HostPattern<gpu::WaitOp> {
+  using HostPattern::HostPattern;
+  LogicalResult matchAndRewrite(gpu::WaitOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!op.getAsyncToken()) {
+      for (Value token : adaptor.getAsyncDependencies())
+        callRuntime(rewriter, op, "mgpuStreamSynchronize", {}, {token});
+      rewriter.eraseOp(op);
+      return success();
+    }
+    // A wait starts a stream of its own: this is how a program says that what follows may overlap.
+    Value stream = callRuntime(rewriter, op, "mgpuScopeStream", pointerType(getContext()), {scopeOf(op)});
+    for (Value token : adaptor.getAsyncDependencies())
+      callRuntime(rewriter, op, "mgpuStreamWaitStream", {}, {stream, token});
+    rewriter.replaceOp(op, stream);
+    return success();
+  }
+};
+
+struct SetDevicePattern : public ConvertOpToLLVMPattern<gpu::SetDefaultDeviceOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LogicalResult matchAndRewrite(gpu::SetDefaultDeviceOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    callRuntime(rewriter, op, "mgpuSetDefaultDevice", {}, {adaptor.getDevIndex()});
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+bool isToken(Type type) { return isa<gpu::AsyncTokenType>(type); }
+
+/// Gives each function that makes tokens a scope, ended on every return. A token that a function returns is
+/// waited for first: its stream goes back with the scope. What the caller gets stands for work that is done,
+/// so it takes a stream of its own scope instead.
+void addScopes(ModuleOp module) {
+  module.walk([&](func::FuncOp function) {
+    if (function.isExternal())
+      return;
+    function.walk([&](CallOpInterface call) {
+      OpBuilder b(call->getContext());
+      b.setInsertionPointAfter(call);
+      for (Value result : call->getResults())
+        if (isToken(result.getType()))
+          result.replaceAllUsesWith(
+              gpu::WaitOp::create(b, call.getLoc(), result.getType(), ValueRange()).getAsyncToken());
+    });
+    function.walk([&](func::ReturnOp op) {
+      SmallVector<Value> tokens = llvm::to_vector(llvm::make_filter_range(
+          op.getOperands(), [](Value operand) { return isToken(operand.getType()); }));
+      OpBuilder atReturn(op);
+      if (!tokens.empty())
+        gpu::WaitOp::create(atReturn, op.getLoc(), Type(), tokens);
+    });
+    bool makesTokens = function
+                           .walk([](Operation *op) {
+                             return llvm::any_of(op->getResultTypes(), isToken) ? WalkResult::interrupt()
+                                                                                : WalkResult::advance();
+                           })
+                           .wasInterrupted();
+    if (!makesTokens)
+      return;
+    Location loc = function.getLoc();
+    OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
+    Type bytes = LLVM::LLVMArrayType::get(b.getI8Type(), kScopeBytes);
+    Value one = constant(b, loc, b.getI64Type(), 1);
+    auto scope = LLVM::AllocaOp::create(b, loc, pointerType(b.getContext()), bytes, one, /*alignment=*/16);
+    scope->setAttr(kScope, b.getUnitAttr());
+    LLVM::StoreOp::create(b, loc, LLVM::ZeroOp::create(b, loc, bytes), scope);
+    function.walk([&](func::ReturnOp op) {
+      OpBuilder atReturn(op);
+      callRuntime(atReturn, op, "mgpuScopeEnd", {}, {scope});
+    });
+  });
+}
+
+struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HostToLLVM)
+
+  HostToLLVM() = default;
+  HostToLLVM(const HostToLLVM &other) : PassWrapper(other) {}
+  Option<bool> barePointers{*this, "use-bare-pointers-for-kernels",
+                            llvm::cl::desc("Kernels take plain pointers for memrefs"), llvm::cl::init(false)};
+
+  StringRef getArgument() const final { return "offload-host-to-llvm"; }
+  StringRef getDescription() const final { return "Lower host code to LLVM with calls to the mgpu runtime"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registerConvertToLLVMDependentDialectLoading(registry);
+    registry.insert<LLVM::LLVMDialect, cf::ControlFlowDialect>();
+  }
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    MLIRContext *context = &getContext();
+    addSlots(module);
+    llvm::StringSet<> shared; // the attribute does not survive the global's conversion
+    for (auto global : module.getOps<memref::GlobalOp>())
+      if (global->hasAttr(kSharedGlobal))
+        shared.insert(global.getSymName());
+    addScopes(module);
+
+    LowerToLLVMOptions options(context);
+    options.overrideIndexBitwidth(64);
+    LLVMTypeConverter converter(context, options);
+    converter.addConversion([context](gpu::AsyncTokenType) { return pointerType(context); });
+    populateGpuMemorySpaceAttributeConversions(converter, [](gpu::AddressSpace) { return 0; });
+    LLVMConversionTarget target(*context);
+    target.addIllegalDialect<gpu::GPUDialect>();
+    target.addLegalOp<gpu::GPUModuleOp>();
+    target.markOpRecursivelyLegal<gpu::GPUModuleOp>();
+    RewritePatternSet patterns(context);
+    for (Dialect *dialect : context->getLoadedDialects())
+      if (auto *interface = dyn_cast<ConvertToLLVMPatternInterface>(dialect))
+        if (!isa<gpu::GPUDialect>(dialect))
+          interface->populateConvertToLLVMConversionPatterns(target, converter, patterns);
+    populateVectorToLLVMConversionPatterns(converter, patterns);
+    patterns.add<WaitPattern, SetDevicePattern>(converter);
+    populateMemoryPatterns(converter, patterns);
+    populateGlobalPatterns(converter, patterns, shared);
+    populateLaunchPatterns(converter, patterns, barePointers);
+    populateAssertPatterns(converter, patterns);
+    populateSparsePatterns(converter, patterns);
+    if (failed(applyPartialConversion(module, target, std::move(patterns))))
+      return signalPassFailure();
+    guardEntryPoints(module);
+    for (auto gpuModule : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
+      gpuModule.erase();
+    module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
+  }
+};
+
+} // namespace
+
+void registerHostToLLVMPass() { PassRegistration<HostToLLVM>(); }
+
+} // namespace offload
