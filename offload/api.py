@@ -30,6 +30,7 @@ def build(
     gpu_binary_annotation: str | Iterable[str] = (),
     debug: bool = False,
     bare_pointers: bool = False,
+    bare_pointers_for_host: bool = False,
     reproducer: PathLike | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
@@ -40,6 +41,8 @@ def build(
     code that a program carries (gpu.binary, nvvm.cubin, rocdl.hsaco) is taken as it is; ``gpu_binary_annotation`` names
     further attributes of gpu.modules that hold such. ``debug`` adds line information to host code and kernels. With
     ``bare_pointers`` kernels take a plain pointer for each memref; they need static shapes and identity layouts then.
+    With ``bare_pointers_for_host`` so do the symbols of host functions, which C calls, and declared functions that the
+    program calls; how Python calls does not change.
     Where a pass fails and ``reproducer`` names a folder, the IR before that pass is written there. The output is
     replaced at once or, on failure, left as it was.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
@@ -57,6 +60,7 @@ def build(
         gpu_binary_annotation=gpu_binary_annotation,
         debug=debug,
         bare_pointers=bare_pointers,
+        bare_pointers_for_host=bare_pointers_for_host,
         reproducer=reproducer,
     )
     check_output(target_path, request.sources)
@@ -78,6 +82,7 @@ def compile(
     gpu_binary_annotation: str | Iterable[str] = (),
     debug: bool = False,
     bare_pointers: bool = False,
+    bare_pointers_for_host: bool = False,
     name: str | None = None,
 ) -> Library:
     """Builds a program, or finds it in the cache, and loads it.
@@ -97,6 +102,7 @@ def compile(
         gpu_binary_annotation=gpu_binary_annotation,
         debug=debug,
         bare_pointers=bare_pointers,
+        bare_pointers_for_host=bare_pointers_for_host,
     )
     return load(cached_build(request))
 
@@ -129,6 +135,7 @@ def make_request(
     gpu_binary_annotation: str | Iterable[str] = (),
     debug: bool = False,
     bare_pointers: bool = False,
+    bare_pointers_for_host: bool = False,
     reproducer: PathLike | None = None,
 ) -> BuildRequest:
     """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default.
@@ -175,6 +182,7 @@ def make_request(
         debug=debug,
         bare_pointers=bare_pointers
         or (bool(parsed or ready) and all(target.bare_pointers for target in (*ready, *parsed))),
+        bare_pointers_for_host=bare_pointers_for_host,
         reproducer=Path(reproducer) if reproducer is not None else None,
     )
 

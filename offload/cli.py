@@ -99,6 +99,11 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         "--bare-pointers", action="store_true", help="kernels take plain pointers for memrefs (static shapes alone)"
     )
     parser.add_argument(
+        "--bare-pointers-for-host",
+        action="store_true",
+        help="host functions take and return plain pointers for memrefs where C calls them, and C's where they call",
+    )
+    parser.add_argument(
         "--link",
         action="append",
         default=[],

@@ -25,6 +25,7 @@ Options of a build as a whole, on the command line and in Python:
 |---|---|---|
 | `-g` | `debug=True` | `debug` for every target, and line information in the host code |
 | `--bare-pointers` | `bare_pointers=True` | `bare_pointers` for every target, and the same in launches |
+| `--bare-pointers-for-host` | `bare_pointers_for_host=True` | host functions as C sees them, and declared ones |
 | `-O LEVEL` | `opt=LEVEL` | level of the host code |
 | `--link FILE` | `link=[FILE]` | bitcode or LLVM IR text for the kernels of every target |
 | `--object FILE` | `objects=[FILE]` | object file or archive for the host code |
@@ -39,6 +40,9 @@ Options of a build as a whole, on the command line and in Python:
   address as an index, are refused.
 * **Bare pointers** need memrefs of static shape with the identity layout; others are an error at the kernel. The
   kernels' names, types and `lib.kernels.k[grid, block](array)` stay the same.
+* **Bare pointers for the host** make `f(float *x)` of `@f(%x: memref<4xf32>)`: for the public functions of a program,
+  and for those it declares and calls (in an `--object`). A returned memref is a pointer, several results a struct.
+  Python calls as ever. A declaration with `llvm.emit_c_interface` is called through that interface.
 * **max_threads** is a promise to the vendor's compiler. A `known_block_size` of a kernel comes first; one that is
   larger is an error. On the CPU a launch with a larger block fails with a `DeviceError`, as the drivers do.
 * **link** takes bitcode whose triple and data layout are the target's, or that names none. Of it only what the

@@ -33,6 +33,7 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
         gpu_binary_annotation=options.gpu_binary_annotation,
         debug=options.debug,
         bare_pointers=options.bare_pointers,
+        bare_pointers_for_host=options.bare_pointers_for_host,
         reproducer=options.reproducer,
     )
 

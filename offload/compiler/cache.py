@@ -70,7 +70,7 @@ def _key(request: BuildRequest) -> str:
         "opt": request.opt,
         "link": [_content(path) for path in request.link],
         "objects": [_content(path) for path in request.objects],
-        "bare_pointers": request.bare_pointers,
+        "bare_pointers": [request.bare_pointers, request.bare_pointers_for_host],
         "debug": [request.debug, *([str(Path.cwd()), *(source.name for source in request.sources)] if lines else [])],
     }
     return hashlib.sha256(json.dumps(material, sort_keys=True).encode()).hexdigest()

@@ -19,11 +19,14 @@ def split(module: Any) -> Any:
 
 def pipelines(request: BuildRequest) -> list[str]:
     """The passes of the host code, as textual pipelines that run one after the other."""
-    bare = "true" if request.bare_pointers else "false"
+    bare = (
+        f"use-bare-pointers-for-kernels={str(request.bare_pointers).lower()} "
+        f"use-bare-pointers-for-host={str(request.bare_pointers_for_host).lower()}"
+    )
     pipeline = (
         f"offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},convert-vector-to-scf,"
         "expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,"
-        f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{use-bare-pointers-for-kernels={bare}}},"
+        f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{{bare}}},"
         "offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
     )
     return [pipeline, *([debug_pipeline("LineTablesOnly")] if request.debug else [])]

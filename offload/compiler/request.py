@@ -37,7 +37,8 @@ class BuildRequest:
     carries compiled code and no source goes without them, where a target that was named is an error.
     ``gpu_binary_annotation`` are further attributes of gpu.modules that hold compiled code.
     ``debug`` asks for line information in the host code; ``bare_pointers`` are kernels that take plain pointers, which
-    every target must then say, too. ``reproducer`` is a folder: where a pass fails, the IR before it is written there.
+    every target must then say, too; ``bare_pointers_for_host`` are host functions that C calls with plain pointers, and
+    declared ones that are called so. ``reproducer`` is a folder: where a pass fails, the IR before it is written there.
     """
 
     sources: tuple[Source, ...]
@@ -51,6 +52,7 @@ class BuildRequest:
     gpu_binary_annotation: tuple[str, ...] = field(default=())
     debug: bool = False
     bare_pointers: bool = False
+    bare_pointers_for_host: bool = False
     reproducer: Path | None = None
 
     def reproducer_file(self, name: str) -> str:

@@ -3,6 +3,8 @@
 
 #include "session.h"
 
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
 namespace offload {
 
 /// Exported functions and kernels with their arguments, as JSON: {"functions": […], "kernels": […]} in the
@@ -38,6 +40,8 @@ std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module
 
 /// Throws Failure where a function of a gpu.module has a memref that a plain pointer cannot stand for.
 void checkBarePointers(const IRModule &module);
+/// Fails, with an error at the function, where it has such a memref.
+mlir::LogicalResult checkBareTypes(mlir::FunctionOpInterface function);
 
 /// Throws Failure where a device module needs an index of 64 bits.
 void checkNarrowIndex(const IRModule &module);

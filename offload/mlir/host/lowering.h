@@ -1,7 +1,7 @@
 //===- lowering.h - What the parts of offload-host-to-llvm share ----------===//
 //
 // Helpers of the patterns that turn the gpu dialect's host operations into calls of the mgpu runtime. Each
-// file host_*.cpp owns the patterns of one group of operations; host_to_llvm.cpp is the pass.
+// file of this folder owns the patterns of one group of operations; to_llvm.cpp is the pass.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -61,6 +61,17 @@ template <typename Op> struct HostPattern : public mlir::ConvertOpToLLVMPattern<
 
 /// Makes the table of modules and one slot per kernel that the host code launches.
 void addSlots(mlir::ModuleOp module);
+
+/// The functions that others call, or that are called from elsewhere, and take or return memrefs: name and
+/// type before lowering.
+using BareFunctions = std::vector<std::pair<std::string, mlir::FunctionType>>;
+
+/// Fails, with errors at the functions, where a plain pointer cannot stand for a memref.
+mlir::LogicalResult findBareFunctions(mlir::ModuleOp module, BareFunctions &found);
+
+/// Makes these, lowered, take and return a plain pointer for each memref.
+void giveBarePointers(mlir::ModuleOp module, const BareFunctions &functions,
+                      const mlir::LLVMTypeConverter &converter);
 
 /// Makes the C interfaces of lowered functions that may fail an assertion return with the error.
 void guardEntryPoints(mlir::ModuleOp module);

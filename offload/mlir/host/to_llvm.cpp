@@ -120,6 +120,9 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
   HostToLLVM(const HostToLLVM &other) : PassWrapper(other) {}
   Option<bool> barePointers{*this, "use-bare-pointers-for-kernels",
                             llvm::cl::desc("Kernels take plain pointers for memrefs"), llvm::cl::init(false)};
+  Option<bool> hostBarePointers{*this, "use-bare-pointers-for-host",
+                                llvm::cl::desc("So do the functions that others call, and declared ones"),
+                                llvm::cl::init(false)};
 
   StringRef getArgument() const final { return "offload-host-to-llvm"; }
   StringRef getDescription() const final { return "Lower host code to LLVM with calls to the mgpu runtime"; }
@@ -137,6 +140,9 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
       if (global->hasAttr(kSharedGlobal))
         shared.insert(global.getSymName());
     addScopes(module);
+    BareFunctions bareFunctions;
+    if (hostBarePointers && failed(findBareFunctions(module, bareFunctions)))
+      return signalPassFailure();
 
     LowerToLLVMOptions options(context);
     options.overrideIndexBitwidth(64);
@@ -161,6 +167,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     populateSparsePatterns(converter, patterns);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
+    giveBarePointers(module, bareFunctions, converter);
     guardEntryPoints(module);
     for (auto gpuModule : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
       gpuModule.erase();

@@ -49,23 +49,23 @@ static bool fitsBarePointer(Type type) {
   return memref && memref.hasStaticShape() && memref.getLayout().isIdentity();
 }
 
+LogicalResult checkBareTypes(FunctionOpInterface function) {
+  auto types = llvm::to_vector(function.getArgumentTypes());
+  llvm::append_range(types, function.getResultTypes());
+  for (Type type : types)
+    if (isa<BaseMemRefType>(type) && !fitsBarePointer(type))
+      return function->emitError("bare pointers are not possible here: ")
+             << type
+             << " needs its sizes or strides at run time; make its shape static and its layout the identity, "
+             << "or build without bare pointers";
+  return success();
+}
+
 void checkBarePointers(const IRModule &module) {
   for (auto device : module.get().getOps<gpu::GPUModuleOp>())
-    for (auto function : device.getOps<FunctionOpInterface>()) {
-      if (isa<LLVM::LLVMFuncOp>(function))
-        continue;
-      auto types = llvm::to_vector(function.getArgumentTypes());
-      llvm::append_range(types, function.getResultTypes());
-      for (Type type : types)
-        if (isa<BaseMemRefType>(type) && !fitsBarePointer(type)) {
-          function->emitError("bare pointers are not possible here: ")
-              << type
-              << " needs its sizes or strides at run time; make its shape static and its layout the "
-                 "identity, "
-              << "or build without bare pointers";
-          break;
-        }
-    }
+    for (auto function : device.getOps<FunctionOpInterface>())
+      if (!isa<LLVM::LLVMFuncOp>(function))
+        (void)checkBareTypes(function); // failOnErrors has the error
   module.session->failOnErrors("bare pointers are not possible");
 }
 
