@@ -153,6 +153,7 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
         ),
     ),
     (_memory, "mgpuTensorMapEncodeTiledMemref", (c_int64, c_void_p, *(c_int64,) * 5, POINTER(c_int64))),
+    (None, "mgpuCheckShapes", (c_int64, _sizes, _sizes, c_char_p)),
 )
 
 

@@ -90,6 +90,13 @@ void check_strided(void) {
   int64_t sizes[33] = {1};
   mgpuMemcpyStrided(to, sizes, from, sizes, sizes, 33, 4, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "rank 33");
+  const int64_t shape[] = {2, 3, 4}, other[] = {2, 3, 5};
+  mgpuCheckShapes(3, shape, shape, "a.mlir:1");
+  mgpuCheckShapes(0, NULL, NULL, "a.mlir:1");
+  CHECK(mgpuGetLastError() == MGPU_SUCCESS, "equal shapes are no error");
+  mgpuCheckShapes(3, shape, other, "a.mlir:1");
+  CHECK_ERROR(MGPU_ERROR_INVALID,
+              "a.mlir:1: gpu.memcpy copies an array of shape (2, 3, 5) to one of shape (2, 3, 4).");
   int64_t two = 2, huge = INT64_MAX;
   mgpuMemsetStrided(to, &huge, &two, 1, from, 4, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "stride");

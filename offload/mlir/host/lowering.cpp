@@ -64,4 +64,36 @@ void waitFor(OpBuilder &b, Operation *op, Stream stream) {
     callRuntime(b, op, "mgpuStreamSynchronize", {}, {stream.value});
 }
 
+Value textAddress(OpBuilder &b, Operation *anchor, StringRef text) {
+  auto module = anchor->getParentOfType<ModuleOp>();
+  StringAttr bytes = b.getStringAttr(text + StringRef("\0", 1));
+  std::string name;
+  for (unsigned number = 0;; ++number) {
+    name = "offload_text." + std::to_string(number);
+    auto known = module.lookupSymbol<LLVM::GlobalOp>(name);
+    if (known && known.getValueOrNull() != bytes)
+      continue;
+    if (!known) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(module.getBody());
+      auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
+      LLVM::GlobalOp::create(b, anchor->getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                             bytes);
+    }
+    return LLVM::AddressOfOp::create(b, anchor->getLoc(), pointerType(b.getContext()), name);
+  }
+}
+
+std::string placeOf(Location loc) {
+  std::string place = "the program";
+  loc->walk([&](Location inner) {
+    auto file = dyn_cast<FileLineColLoc>(inner);
+    if (!file)
+      return WalkResult::advance();
+    place = (file.getFilename().getValue() + ":" + Twine(file.getLine())).str();
+    return WalkResult::interrupt();
+  });
+  return place;
+}
+
 } // namespace offload

@@ -23,6 +23,11 @@ mlir::Value callRuntime(mlir::OpBuilder &b, mlir::Operation *anchor, llvm::Strin
 mlir::Value constant(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, int64_t value);
 mlir::Value null(mlir::OpBuilder &b, mlir::Location loc);
 
+/// The address of a constant string; one string per text.
+mlir::Value textAddress(mlir::OpBuilder &b, mlir::Operation *anchor, llvm::StringRef text);
+/// "file:line", for messages at run time.
+std::string placeOf(mlir::Location loc);
+
 /// Space for `count` elements in the entry block of the function around an operation: a use in a loop does
 /// not grow the stack.
 mlir::Value entryAlloca(mlir::OpBuilder &b, mlir::Operation *op, mlir::Type type, int64_t count);
@@ -76,6 +81,8 @@ void giveBarePointers(mlir::ModuleOp module, const BareFunctions &functions,
 /// Makes the C interfaces of lowered functions that may fail an assertion return with the error.
 void guardEntryPoints(mlir::ModuleOp module);
 
+/// Marks copies whose two shapes are the same by construction; the others are compared where they run.
+void markEqualShapes(mlir::ModuleOp module);
 void populateMemoryPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
 /// `shared`: the names of the globals that kernels use.
 void populateGlobalPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,

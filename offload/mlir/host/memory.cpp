@@ -7,6 +7,7 @@
 #include "host/lowering.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 
 using namespace mlir;
@@ -116,12 +117,48 @@ template <typename Op> struct ArrayPattern : public HostPattern<Op> {
   }
 };
 
+/// What a size follows from: a constant, or a value, or that dimension of a memref.
+struct Size {
+  int64_t constant = -1;
+  Value value;
+  int64_t dimension = -1;
+  bool operator==(const Size &other) const {
+    return constant == other.constant && value == other.value && dimension == other.dimension;
+  }
+};
+
+Size sizeOf(Value memref, int64_t dimension) {
+  for (;;) {
+    auto type = cast<MemRefType>(memref.getType());
+    if (!type.isDynamicDim(dimension))
+      return {type.getDimSize(dimension), {}, -1};
+    auto alloc = memref.getDefiningOp<gpu::AllocOp>();
+    if (!alloc)
+      return {-1, memref, dimension};
+    Value size = alloc.getDynamicSizes()[type.getDynamicDimIndex(dimension)];
+    auto dim = size.getDefiningOp<memref::DimOp>();
+    std::optional<int64_t> index = dim ? getConstantIntValue(dim.getIndex()) : std::nullopt;
+    if (!index || !isa<MemRefType>(dim.getSource().getType()))
+      return {-1, size, -1};
+    memref = dim.getSource();
+    dimension = *index;
+  }
+}
+
+constexpr char kEqualShapes[] = "offload.equal_shapes";
+
 struct MemcpyPattern : public ArrayPattern<gpu::MemcpyOp> {
   using ArrayPattern::ArrayPattern;
   LogicalResult matchAndRewrite(gpu::MemcpyOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto to = cast<MemRefType>(op.getDst().getType()), from = cast<MemRefType>(op.getSrc().getType());
+    if (!op->hasAttr(kEqualShapes))
+      callRuntime(rewriter, op, "mgpuCheckShapes", {},
+                  {constant(rewriter, loc, rewriter.getI64Type(), to.getRank()),
+                   arrayOf(rewriter, op, sizesOf(rewriter, loc, to, adaptor.getDst())),
+                   arrayOf(rewriter, op, sizesOf(rewriter, loc, from, adaptor.getSrc())),
+                   textAddress(rewriter, op, placeOf(loc))});
     Stream stream = streamOf(rewriter, op, adaptor);
     Value width = getSizeInBytes(loc, from.getElementType(), rewriter);
     if (isContiguous(to) && isContiguous(from)) {
@@ -201,6 +238,15 @@ template <typename Op> struct RegisterPattern : public ConvertOpToLLVMPattern<Op
 };
 
 } // namespace
+
+void markEqualShapes(ModuleOp module) {
+  module.walk([](gpu::MemcpyOp op) {
+    int64_t rank = cast<MemRefType>(op.getDst().getType()).getRank();
+    if (llvm::all_of(llvm::seq<int64_t>(0, rank),
+                     [&](int64_t i) { return sizeOf(op.getDst(), i) == sizeOf(op.getSrc(), i); }))
+      op->setAttr(kEqualShapes, UnitAttr::get(op.getContext()));
+  });
+}
 
 void populateMemoryPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
   patterns.add<AllocPattern, DeallocPattern, MemcpyPattern, MemsetPattern>(converter);

@@ -140,6 +140,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
       if (global->hasAttr(kSharedGlobal))
         shared.insert(global.getSymName());
     addScopes(module);
+    markEqualShapes(module);
     BareFunctions bareFunctions;
     if (hostBarePointers && failed(findBareFunctions(module, bareFunctions)))
       return signalPassFailure();
