@@ -88,6 +88,15 @@ are 2048, and a block has at most 1024; make one loop of both levels, which is t
     scf.parallel (%j) = (%c0) to (%m) step (%c1) {
     ^
 """,
+    "other_block": """\
+other_block.mlir:11:3: error: 'gpu.launch_func' op has a block of 8 along y, but its kernel says known_block_size = \
+array<i32: 16, 2, 1>: make them the same
+  gpu.launch_func @m::@k blocks in (%c1, %c1, %c1) threads in (%c16, %c8, %c1)
+  ^
+other_block.mlir:3:3: note: the kernel is here
+  gpu.func @k() kernel attributes {known_block_size = array<i32: 16, 2, 1>} {
+  ^
+""",
     "twice": """\
 twice.mlir:5:1: error: redefinition of symbol named 'f'
 func.func @f() {

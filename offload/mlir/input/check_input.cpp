@@ -10,6 +10,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
@@ -57,6 +58,31 @@ bool takesLibraryName(Operation *op) {
   return memory.contains(name) || math.contains(name) || math.contains(single) || name.starts_with("mgpu");
 }
 
+/// A launch whose sizes are constants and not those that its kernel is declared to have. Drivers refuse such
+/// a block at the launch; a wrong grid they do not see.
+LogicalResult checkSizes(gpu::LaunchFuncOp launch) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(launch, launch.getKernelAttr());
+  if (!kernel)
+    return success();
+  const std::tuple<StringRef, StringRef, gpu::KernelDim3> checks[] = {
+      {"block", "known_block_size", launch.getBlockSizeOperandValues()},
+      {"grid", "known_grid_size", launch.getGridSizeOperandValues()}};
+  for (auto [what, attribute, sizes] : checks) {
+    auto known = kernel->getAttrOfType<DenseI32ArrayAttr>(attribute);
+    if (!known || known.size() != 3)
+      continue;
+    for (auto [i, size] : llvm::enumerate(std::array<Value, 3>{sizes.x, sizes.y, sizes.z}))
+      if (auto given = getConstantIntValue(size); given && *given != known[int64_t(i)]) {
+        auto error = launch.emitOpError("has a ")
+                     << what << " of " << *given << " along " << StringRef("xyz").substr(i, 1)
+                     << ", but its kernel says " << attribute << " = " << known << ": make them the same";
+        error.attachNote(kernel.getLoc()) << "the kernel is here";
+        return error;
+      }
+  }
+  return success();
+}
+
 struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckInput)
 
@@ -72,6 +98,8 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
                               "rename the function");
                 return WalkResult::interrupt();
               }
+              if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op); launch && failed(checkSizes(launch)))
+                return WalkResult::interrupt();
               if (mentions(op, isWithoutStrides)) {
                 op->emitError("a memref has a layout without strides, which has no descriptor: normalize the "
                               "program first, for instance with mlir-opt --normalize-memrefs");
