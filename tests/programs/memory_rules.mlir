@@ -68,4 +68,18 @@ gpu.module @memory {
     }
     gpu.return
   }
+  gpu.func @words(%x: memref<?xi64>, %i: index) kernel {
+    %v = memref.load %x[%i] : memref<?xi64>
+    %r = arith.addi %v, %v : i64
+    memref.store %r, %x[%i] : memref<?xi64>
+    gpu.return
+  }
+  gpu.func @own(%x: memref<64xf32>, %i: index) kernel {
+    %c0 = arith.constant 0 : index
+    %own = memref.alloca() : memref<64xf32>
+    memref.copy %x, %own : memref<64xf32> to memref<64xf32>
+    %v = memref.load %own[%i] : memref<64xf32>
+    memref.store %v, %x[%c0] : memref<64xf32>
+    gpu.return
+  }
 }
