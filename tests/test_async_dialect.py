@@ -20,6 +20,10 @@ def test_an_async_function() -> None:
     assert program("async_dialect").called(np.array([5, 6], np.int32), 7) == 12
 
 
+def test_a_chosen_value() -> None:
+    assert [program("async_dialect").chosen(which, 5) for which in (True, False)] == [10, 25]
+
+
 @pytest.mark.parametrize("n", [0, 1, 9])
 def test_groups(n: int) -> None:
     x = np.full(n, -1, np.int32)

@@ -85,3 +85,18 @@ func.func @group(%n: index, %x: memref<?xi32>) -> index {
   async.await_all %g
   return %sum : index
 }
+
+// A value chosen from two regions.
+func.func @chosen(%which: i1, %x: i32) -> i32 {
+  %a, %twice = async.execute -> !async.value<i32> {
+    %r = arith.addi %x, %x : i32
+    async.yield %r : i32
+  }
+  %b, %square = async.execute -> !async.value<i32> {
+    %r = arith.muli %x, %x : i32
+    async.yield %r : i32
+  }
+  %value = arith.select %which, %twice, %square : !async.value<i32>
+  %r = async.await %value : !async.value<i32>
+  return %r : i32
+}

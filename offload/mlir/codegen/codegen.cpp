@@ -1,7 +1,7 @@
 //===- codegen.cpp - Translation, linking of bitcode, optimization, code --===//
 
-#include "device/check_lowered.h"
 #include "codegen/llvm_module.h"
+#include "device/check_lowered.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -133,6 +133,11 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   if (refuseUnlowered(root, targetName(root, Triple(options.triple))))
     module.session->fail("some operations could not be lowered");
   result->positions.collect(module.get());
+  // Accesses get the alignment of their type while they are made; with LLVM's default layout that is 4 for
+  // i64, and a GPU would load each in two halves.
+  llvm::DataLayout layout = result->machine->createDataLayout();
+  root->setAttr(mlir::LLVM::LLVMDialect::getDataLayoutAttrName(),
+                mlir::StringAttr::get(root->getContext(), layout.getStringRepresentation()));
   // Verified below: MLIR would print what is wrong to stderr.
   result->module =
       mlir::translateModuleToLLVMIR(root, *result->context, "offload", /*disableVerification=*/true);
@@ -140,7 +145,7 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
     module.session->fail("the module cannot be translated to LLVM IR");
   result->positions.markInlineAssembly(*result->module);
   result->module->setTargetTriple(Triple(options.triple));
-  result->module->setDataLayout(result->machine->createDataLayout());
+  result->module->setDataLayout(layout);
   result->module->setSourceFileName("");
   placeAllocas(*result->module);
   std::string wrong;
