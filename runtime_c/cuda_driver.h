@@ -1,5 +1,6 @@
-/* cuda_driver.h: the few types and constants of the CUDA driver API that cuda.c needs, declared by ourselves
- * so that no vendor header is needed to build. checks/cuda_abi_check.c compares them with NVIDIA's. */
+/* cuda_driver.h: the few types and constants of the CUDA driver API that the cuda backend needs, declared by
+ * ourselves so that no vendor header is needed to build. checks/cuda_abi_check.c compares them with NVIDIA's.
+ */
 #ifndef MGPU_CUDA_DRIVER_H
 #define MGPU_CUDA_DRIVER_H
 

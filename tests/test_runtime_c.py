@@ -94,8 +94,9 @@ def test_group(built: Built, group: str) -> None:
     assert built.run(group) == ""
 
 
-def test_cuda_without_memory_pools(built: Built) -> None:
-    assert built.run("cuda", STANDIN_NO_POOLS="1") == ""
+@pytest.mark.parametrize("group", ["cuda", "hip"])
+def test_without_memory_pools(built: Built, group: str) -> None:
+    assert built.run(group, STANDIN_NO_POOLS="1") == ""
 
 
 def test_host(built: Built) -> None:

@@ -13,6 +13,7 @@ struct standin {
   const char *(*log)(void);
   void (*clear)(void);
   int (*live)(int kind);
+  void (*fail)(int code);
 };
 
 static inline struct standin standin_open(const char *name) {
@@ -21,7 +22,9 @@ static inline struct standin standin_open(const char *name) {
   *(void **)&standin.log = dlsym(standin.library, "standin_log");
   *(void **)&standin.clear = dlsym(standin.library, "standin_clear");
   *(void **)&standin.live = dlsym(standin.library, "standin_live");
-  CHECK(standin.log && standin.clear && standin.live, "%s is not the stand-in; check LD_LIBRARY_PATH", name);
+  *(void **)&standin.fail = dlsym(standin.library, "standin_fail");
+  CHECK(standin.log && standin.clear && standin.live && standin.fail,
+        "%s is not the stand-in; check LD_LIBRARY_PATH", name);
   return standin;
 }
 

@@ -1,5 +1,5 @@
 /* test_cuda.c: cuda.c, and what is common to drivers with real streams, over the stand-in driver. */
-#include "backend.h"
+#include "cuda_backend.h"
 #include "standins.h"
 
 #include <pthread.h>
@@ -32,6 +32,35 @@ static void test_ranks(void) { /* the device is an sm_90 */
   CHECK(rank("gfx942", elf, size) == 0 && rank("sm_", elf, size) == 0 && rank("sm_90x", elf, size) == 0,
         "names");
   CHECK(rank("sm_90", "BC\xC0\xDE", 4) == 0, "bitcode");
+}
+
+/* Chips whose stand-in there is not: what the backend knows of the device is replaced. */
+static int rank_on(int major, int minor, const char *arch, const void *data, size_t size) {
+  struct mgpu_cuda_device *device = &mgpu_cuda_devices[0], before = *device;
+  device->major = major;
+  device->minor = minor;
+  int found = rank(arch, data, size);
+  *device = before;
+  return found;
+}
+
+static void test_ranks_elsewhere(void) {
+  unsigned char elf[128];
+  size_t size = fake_elf(elf, 190, "x");
+  const char ptx[] = ".version 8.0";
+  CHECK(rank_on(10, 3, "sm_100f", elf, size) > rank_on(10, 3, "sm_100", elf, size) &&
+            rank_on(10, 3, "sm_100", elf, size) > rank_on(10, 3, "sm_90", ptx, 12),
+        "a family's code");
+  CHECK(rank_on(10, 3, "sm_103", elf, size) > rank_on(10, 3, "sm_100f", elf, size), "the chip's own first");
+  CHECK(rank_on(10, 3, "sm_100a", elf, size) == 0 && rank_on(12, 0, "sm_100f", elf, size) == 0,
+        "not others'");
+  CHECK(rank_on(10, 0, "sm_103f", elf, size) == 0, "a family starts at its chip");
+  CHECK(rank_on(8, 7, "sm_87", elf, size) > rank_on(8, 7, "sm_80", ptx, 12) &&
+            rank_on(8, 7, "sm_80", ptx, 12) > rank_on(8, 7, "sm_86", elf, size) &&
+            rank_on(8, 7, "sm_86", elf, size) > 0,
+        "a system-on-chip takes foreign code last");
+  CHECK(rank_on(8, 9, "sm_87", elf, size) < rank_on(8, 9, "sm_80", ptx, 12), "nor do others take its code");
+  CHECK(rank_on(10, 1, "sm_100f", elf, size) == 0 && rank_on(10, 1, "sm_101f", elf, size) > 0, "families");
 }
 
 static struct container images;
@@ -75,7 +104,8 @@ static void test_launch(void) {
   launch(&kernel, 0, NULL, 0, 0);
   CHECK_ERROR(MGPU_ERROR_DRIVER, "CUDA_ERROR_NOT_FOUND");
   mgpuKernelLaunch(&kernel, 1, 1, 1, 2000, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 0);
-  CHECK_ERROR(MGPU_ERROR_DRIVER, "\"kernel\" with grid (1, 1, 1) and block (2000, 1, 1)");
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "\"kernel\" with grid (1, 1, 1), block (2000, 1, 1) and 0 bytes of dynamic "
+                                 "workgroup memory on cuda:0 failed with");
 }
 
 static void test_second_device(void) {
@@ -220,6 +250,43 @@ static void test_memory(void) {
   CHECK_CLEAN();
 }
 
+/* What running work did wrong is told by whichever call comes next. */
+static void test_late_failures(void) {
+  void *stream = mgpuStreamCreate(), *memory = mgpuMemAlloc(64, stream, true);
+  cuda.fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+  mgpuStreamSynchronize(stream);
+  CHECK_ERROR(MGPU_ERROR_DRIVER,
+              "cuStreamSynchronize on cuda:0 failed with CUDA_ERROR_ILLEGAL_ADDRESS (700): "
+              "stand-in. Work that was put on the device earlier caused it");
+  CHECK(mgpuMemAlloc(64, stream, false) == NULL, "another call");
+  CHECK_ERROR(MGPU_ERROR_DRIVER,
+              "The allocation of 64 bytes on cuda:0 failed with CUDA_ERROR_ILLEGAL_ADDRESS");
+  CHECK_TEXT(mgpuGetLastErrorMessage(), "earlier caused it");
+  launch(&kernel, 0, stream, 0, 0);
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "earlier caused it");
+  cuda.fail(1);
+  mgpuStreamSynchronize(stream);
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "Work that was put on the device earlier may have caused it");
+  launch(&kernel, 0, stream, 0, 0);
+  CHECK(mgpuGetLastError() == MGPU_ERROR_DRIVER && !strstr(mgpuGetLastErrorMessage(), "earlier"), "its own");
+  /* The driver has shut down before the program's last objects go. */
+  cuda.fail(CUDA_ERROR_DEINITIALIZED);
+  mgpuMemFree(memory, stream);
+  mgpuMemHostUnregister(&stream);
+  CHECK_CLEAN();
+  CHECK(mgpuMemAlloc(64, stream, false) == NULL, "nothing new is made");
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "CUDA_ERROR_DEINITIALIZED");
+  cuda.fail(0);
+  int (*driver_free)(uint64_t);
+  *(void **)&driver_free = dlsym(cuda.library, "cuMemFree_v2");
+  set_current(mgpu_cuda_devices[0].context);
+  CHECK(driver_free((uintptr_t)memory) == 0, "the driver still has it");
+  set_current(NULL);
+  mgpuMemFree(mgpuMemAlloc(0, stream, false), stream);
+  mgpuStreamDestroy(stream);
+  CHECK_CLEAN();
+}
+
 static void test_modules(void) {
   int before = cuda.live(MODULES);
   char ptx[] = ".version 8.0\n.target sm_90";
@@ -256,9 +323,12 @@ static void test_modules(void) {
 }
 
 static void test_fork(void) {
+  void *memory = mgpuMemAlloc(8, NULL, false);
   pid_t child = fork();
   if (child == 0) {
     alarm(20);
+    mgpuMemFree(memory, NULL); /* its parent's: nothing to do here */
+    CHECK_CLEAN();
     launch(&kernel, 0, NULL, 0, 1);
     CHECK_ERROR(MGPU_ERROR_DRIVER, "forked after CUDA had been used");
     CHECK(mgpuMemAlloc(8, NULL, false) == NULL, "no memory either");
@@ -269,6 +339,8 @@ static void test_fork(void) {
   int status = 0;
   waitpid(child, &status, 0);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %#x", (unsigned)status);
+  mgpuMemFree(memory, NULL);
+  CHECK_CLEAN();
 }
 
 /* A device of a vendor whose images are there but do not fit: an error, not the CPU. */
@@ -342,6 +414,7 @@ void test_cuda(void) {
             info.multiprocessors == 132,
         "info");
   test_ranks();
+  test_ranks_elsewhere();
   test_launch();
   test_second_device();
   test_streams();
@@ -349,6 +422,7 @@ void test_cuda(void) {
   test_memory();
   check_strided();
   test_modules();
+  test_late_failures();
   test_no_fit();
   pthread_t threads[6];
   for (int i = 0; i < 6; ++i)

@@ -67,10 +67,19 @@ void test_hip(void) {
   for (int i = 2; i < 100; ++i)
     CHECK(back[i] == 0x1122334455667788u, "element %d", i);
   CHECK(back[100] == 0, "past the fill");
+  if (!getenv("STANDIN_NO_POOLS"))
+    CHECK_TEXT(hip.log(), "pool keeps 1073741824\n");
   mgpuMemFree(memory, NULL);
   mgpuMemFree(shared, NULL);
   check_strided();
   CHECK(hip.live(MEMORY) == 0, "all freed");
+
+  hip.fail(700);
+  mgpuStreamSynchronize(NULL);
+  CHECK_ERROR(MGPU_ERROR_DRIVER,
+              "hipStreamSynchronize on hip:0 failed with hipErrorIllegalAddress (700): stand-in. "
+              "Work that was put on the device earlier caused it");
+  hip.fail(0);
 
   void *stream = mgpuStreamCreate(), *event = mgpuEventCreate();
   mgpuEventRecord(event, NULL);

@@ -3,13 +3,11 @@
 #include "hip_layout.h"
 #include "standin.h"
 
-enum { NO_DEVICE = 100, INVALID_VALUE = 1, NOT_FOUND = 500 };
+enum { NO_DEVICE = 100, INVALID_VALUE = 1, NOT_FOUND = 500, PLAIN = 1, POOL = 2 };
 
 static _Thread_local int current;
 
-#define NEED_DEVICE_OF(thing)                                                                                \
-  if (((const struct object *)(thing))->device != current)                                                   \
-  return INVALID_VALUE
+#define NEED_DEVICE_OF(thing) NEED(((const struct object *)(thing))->device == current, INVALID_VALUE)
 
 EXPORT hipError_t hipInit(unsigned int flags) {
   (void)flags;
@@ -17,11 +15,12 @@ EXPORT hipError_t hipInit(unsigned int flags) {
 }
 
 EXPORT const char *hipGetErrorName(hipError_t result) {
-  return result == NO_DEVICE              ? "hipErrorNoDevice"
-         : result == NOT_FOUND            ? "hipErrorNotFound"
-         : result == hipErrorInvalidImage ? "hipErrorInvalidImage"
-         : result == hipErrorOutOfMemory  ? "hipErrorOutOfMemory"
-                                          : "hipErrorInvalidValue";
+  return result == NO_DEVICE                ? "hipErrorNoDevice"
+         : result == NOT_FOUND              ? "hipErrorNotFound"
+         : result == hipErrorInvalidImage   ? "hipErrorInvalidImage"
+         : result == hipErrorIllegalAddress ? "hipErrorIllegalAddress"
+         : result == hipErrorOutOfMemory    ? "hipErrorOutOfMemory"
+                                            : "hipErrorInvalidValue";
 }
 
 EXPORT const char *hipGetErrorString(hipError_t result) {
@@ -63,7 +62,7 @@ EXPORT hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device) {
 EXPORT hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device) {
   (void)device;
   *value = attribute == hipDeviceAttributeWarpSize               ? 64
-           : attribute == hipDeviceAttributeMemoryPoolsSupported ? 0
+           : attribute == hipDeviceAttributeMemoryPoolsSupported ? getenv("STANDIN_NO_POOLS") == NULL
                                                                  : 304;
   return hipSuccess;
 }
@@ -131,6 +130,7 @@ EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
 }
 
 EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
+  NEED_DEVICE_OF(stream);
   note("sync S%d", number(stream));
   return hipSuccess;
 }
@@ -163,17 +163,50 @@ EXPORT hipError_t hipEventSynchronize(hipEvent_t event) {
   return hipSuccess;
 }
 
-EXPORT hipError_t hipMalloc(void **out, size_t size) {
-  *out = memory_make(size, 1);
+static hipError_t give(void **out, size_t size, size_t way) {
+  NEED(true, 0);
+  *out = memory_make(size, way);
   return *out ? hipSuccess : hipErrorOutOfMemory;
 }
 
+EXPORT hipError_t hipMalloc(void **out, size_t size) { return give(out, size, PLAIN); }
+
 EXPORT hipError_t hipMallocManaged(void **out, size_t size, unsigned int flags) {
-  (void)flags;
-  return hipMalloc(out, size);
+  return flags == hipMemAttachGlobal ? give(out, size, PLAIN) : INVALID_VALUE;
 }
 
-EXPORT hipError_t hipFree(void *memory) { return memory_free(memory, 1) ? INVALID_VALUE : hipSuccess; }
+EXPORT hipError_t hipMallocAsync(void **out, size_t size, hipStream_t stream) {
+  NEED_DEVICE_OF(stream);
+  return give(out, size, POOL);
+}
+
+EXPORT hipError_t hipFree(void *memory) {
+  NEED(true, 0);
+  return memory_free(memory, PLAIN) ? INVALID_VALUE : hipSuccess;
+}
+
+EXPORT hipError_t hipFreeAsync(void *memory, hipStream_t stream) {
+  NEED_DEVICE_OF(stream);
+  return memory_free(memory, POOL) ? INVALID_VALUE : hipSuccess;
+}
+
+static uint64_t pool_keeps[8];
+
+EXPORT hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device) {
+  *pool = (hipMemPool_t)(void *)&pool_keeps[device % 8];
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
+  memcpy(value, pool, sizeof(uint64_t));
+  return attribute == hipMemPoolAttrReleaseThreshold ? hipSuccess : INVALID_VALUE;
+}
+
+EXPORT hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
+  memcpy((void *)pool, value, sizeof(uint64_t));
+  note("pool keeps %llu", *(unsigned long long *)value);
+  return attribute == hipMemPoolAttrReleaseThreshold ? hipSuccess : INVALID_VALUE;
+}
 
 EXPORT hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMemcpyKind kind,
                                  hipStream_t stream) {

@@ -22,12 +22,9 @@ static int here(void) {
   return current && index < sizeof contexts ? (int)index : -1;
 }
 
-#define NEED_CONTEXT                                                                                         \
-  if (here() < 0)                                                                                            \
-  return INVALID_CONTEXT
+#define NEED_CONTEXT NEED(here() >= 0, INVALID_CONTEXT)
 #define NEED_DEVICE_OF(thing)                                                                                \
-  if (here() < 0 || ((const struct object *)(thing))->device != here())                                      \
-  return INVALID_CONTEXT
+  NEED(here() >= 0 && ((const struct object *)(thing))->device == here(), INVALID_CONTEXT)
 
 EXPORT CUresult cuInit(unsigned int flags) {
   (void)flags;
@@ -35,12 +32,14 @@ EXPORT CUresult cuInit(unsigned int flags) {
 }
 
 EXPORT CUresult cuGetErrorName(CUresult result, const char **name) {
-  *name = result == NO_DEVICE                  ? "CUDA_ERROR_NO_DEVICE"
-          : result == NOT_FOUND                ? "CUDA_ERROR_NOT_FOUND"
-          : result == CUDA_ERROR_INVALID_PTX   ? "CUDA_ERROR_INVALID_PTX"
-          : result == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : result == INVALID_CONTEXT          ? "CUDA_ERROR_INVALID_CONTEXT"
-                                               : "CUDA_ERROR_INVALID_VALUE";
+  *name = result == NO_DEVICE                    ? "CUDA_ERROR_NO_DEVICE"
+          : result == NOT_FOUND                  ? "CUDA_ERROR_NOT_FOUND"
+          : result == CUDA_ERROR_INVALID_PTX     ? "CUDA_ERROR_INVALID_PTX"
+          : result == CUDA_ERROR_OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : result == INVALID_CONTEXT            ? "CUDA_ERROR_INVALID_CONTEXT"
+          : result == CUDA_ERROR_DEINITIALIZED   ? "CUDA_ERROR_DEINITIALIZED"
+          : result == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                                 : "CUDA_ERROR_INVALID_VALUE";
   return CUDA_SUCCESS;
 }
 
@@ -259,6 +258,24 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int fl
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
   NEED_DEVICE_OF(stream);
   return give(out, size, POOL);
+}
+
+static uint64_t pool_keeps[8];
+
+EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
+  *pool = (CUmemoryPool)(void *)&pool_keeps[device % 8];
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+  memcpy(value, pool, sizeof(uint64_t));
+  return attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? CUDA_SUCCESS : INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+  memcpy((void *)pool, value, sizeof(uint64_t));
+  note("pool keeps %llu", *(unsigned long long *)value);
+  return attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) { return take(memory, PLAIN, MANAGED); }

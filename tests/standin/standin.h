@@ -3,9 +3,11 @@
  * Environment: STANDIN_DEVICES, how many devices (2 when unset); with 0 the driver answers "no device".
  * STANDIN_IMAGE_FILE and STANDIN_IMAGE_BYTES: a file to write that many bytes of each loaded image to;
  * STANDIN_PARAMETERS: the sizes of a kernel's parameters in bytes ("8 8 4"), whose values each launch then
- * logs. Exported for tests by both libraries: standin_log, standin_clear, standin_live. */
+ * logs. Exported for tests by both libraries: standin_log, standin_clear, standin_live, standin_fail. */
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[1 << 16];
 static size_t used;
 static int live[KINDS], made[KINDS];
+static int failing; /* atomic: what calls that touch a device answer; 0: what is true */
 
 static int devices(void) {
   const char *value = getenv("STANDIN_DEVICES");
@@ -125,6 +128,17 @@ EXPORT void standin_clear(void) {
   text[0] = 0;
   pthread_mutex_unlock(&lock);
 }
+
+/* From now on every call that touches a device answers `code`; 0 ends that. */
+EXPORT void standin_fail(int code) { __atomic_store_n(&failing, code, __ATOMIC_RELAXED); }
+
+/* Ends the calling function where it is to fail, and with `code` unless `fine`. */
+#define NEED(fine, code)                                                                                     \
+  do {                                                                                                       \
+    int told_ = __atomic_load_n(&failing, __ATOMIC_RELAXED);                                                 \
+    if (told_ || !(fine))                                                                                    \
+      return told_ ? told_ : (code);                                                                         \
+  } while (0)
 
 EXPORT int standin_live(int kind) {
   pthread_mutex_lock(&lock);
