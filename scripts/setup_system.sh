@@ -4,7 +4,7 @@
 set -eu
 
 packages="libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools liblld-22-dev lld-22 clang-22 rocm-device-libs
-          libamdhip64-dev g++ make binutils python3-venv python3-dev"
+          libamdhip64-dev libclang-rt-22-dev g++ make binutils python3-venv python3-dev"
 
 missing=""
 for package in $packages; do
