@@ -91,6 +91,8 @@ void populateAssertPatterns(const mlir::LLVMTypeConverter &converter, mlir::Rewr
 void populateLaunchPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns,
                             bool barePointers);
 /// Also converts the types of sparse handles.
-void populateSparsePatterns(mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
+void populateSparseOperandPatterns(mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
+void populateSparseProductPatterns(const mlir::LLVMTypeConverter &converter,
+                                   mlir::RewritePatternSet &patterns);
 
 } // namespace offload

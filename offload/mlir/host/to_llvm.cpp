@@ -165,7 +165,8 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     populateGlobalPatterns(converter, patterns, shared);
     populateLaunchPatterns(converter, patterns, barePointers);
     populateAssertPatterns(converter, patterns);
-    populateSparsePatterns(converter, patterns);
+    populateSparseOperandPatterns(converter, patterns);
+    populateSparseProductPatterns(converter, patterns);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
     giveBarePointers(module, bareFunctions, converter);
