@@ -10,6 +10,9 @@ VARIABLES = {
     "OFFLOAD_BACKEND": "the backend to run on: cuda, hip or host (read by the C runtime)",
     "OFFLOAD_HOST_SCHEDULE": "a seed: work on the CPU's streams runs as late as a driver may run it, in an order drawn "
     "from the seed, so that a missing wait or dependency shows as a wrong result (read by the C runtime)",
+    "OFFLOAD_TRACE": "a file to write what ran to, for Perfetto or chrome://tracing: launches, copies, allocations and "
+    "waits of the host's threads and of each device's streams; %p in the name stands for the process's id (read by the "
+    "C runtime; docs/tracing.md)",
     "OFFLOAD_CACHE_DIR": "folder for compiled programs; empty switches the cache off",
     "CUDA_HOME": "a CUDA toolkit; where it is set, no other is used",
     "ROCM_PATH": "a ROCm installation, or a folder with amdgcn/bitcode; where it is set, no other is used",

@@ -85,6 +85,15 @@ struct mgpu_backend {
   /* Fills in a tensor descriptor. NULL where there is no such thing. */
   int (*describe)(int device, const struct mgpu_tensor *tensor, struct mgpu_descriptor *out);
 
+  /* Marks: points of a stream's work whose times a trace asks for. They keep no error; false: the driver does
+   * not answer. NULL where work runs when it is put on a stream. */
+  bool (*mark_create)(int device, void **mark);
+  bool (*mark_put)(int device, void *mark, void *stream);
+  /* Puts the mark on an idle stream and waits for it; *at is the host's CLOCK_MONOTONIC at that, in ns. */
+  bool (*mark_now)(int device, void *mark, uint64_t *at);
+  /* The ns from one mark to another; false as long as either has not been passed. */
+  bool (*mark_elapsed)(int device, void *from, void *to, double *ns);
+
   /* Runs in the child after a fork: marks what did not survive. Touches no driver. */
   void (*after_fork)(void);
 };
@@ -100,8 +109,9 @@ enum mgpu_backend_id {
 #include "backends.def"
 #undef MGPU_BACKEND
 
-/* All of them, indexed by mgpu_backend_id, in the order in which they are tried. */
-extern const struct mgpu_backend *const mgpu_backends[MGPU_BACKENDS];
+/* All of them, indexed by mgpu_backend_id, in the order in which they are tried. Not to be read before
+ * mgpu_first_use, which may replace them. */
+extern const struct mgpu_backend *mgpu_backends[MGPU_BACKENDS];
 
 /* The id of the backend of that name, or -1. */
 int mgpu_backend_find(const char *name);
@@ -128,7 +138,8 @@ void mgpu_unlock(void);
 void mgpu_init_lock(void);
 void mgpu_init_unlock(void);
 
-/* Makes sure that fork is safe from now on; called before anything that does not survive one. */
-void mgpu_watch_fork(void);
+/* Makes sure that fork is safe from now on, and that what runs is traced if it is to be. Called before any
+ * backend is. */
+void mgpu_first_use(void);
 
 #endif

@@ -1,11 +1,12 @@
 /* choice.c: the table of backends and the choice of the one in use. */
 #include "backend.h"
 #include "error.h"
+#include "trace.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const struct mgpu_backend *const mgpu_backends[MGPU_BACKENDS] = {
+const struct mgpu_backend *mgpu_backends[MGPU_BACKENDS] = {
 #define MGPU_BACKEND(name) &mgpu_backend_##name,
 #include "backends.def"
 #undef MGPU_BACKEND
@@ -121,7 +122,9 @@ int mgpu_backend_active(const void *begin, const void *end, const char *target) 
   int chosen = __atomic_load_n(&active, __ATOMIC_ACQUIRE);
   if (chosen >= 0)
     return chosen;
-  mgpu_watch_fork();
+  mgpu_first_use();
+  if (mgpu_trace_problem())
+    return -1;
   mgpu_lock();
   chosen = active;
   if (chosen < 0) {
@@ -135,7 +138,9 @@ int mgpu_backend_active(const void *begin, const void *end, const char *target) 
 int32_t mgpuBackendUse(const char *name) {
   if (mgpu_pending())
     return mgpu_pending();
-  mgpu_watch_fork();
+  mgpu_first_use();
+  if (mgpu_trace_problem())
+    return mgpu_pending();
   mgpu_lock();
   int chosen = name ? by_name(name, "mgpuBackendUse") : -1;
   bool fails = name && chosen < 0;

@@ -60,7 +60,10 @@ static const char *code_text(int code) {
   return text;
 }
 
+static mgpuDeviceInfo devices[MGPU_MAX_DEVICES];
+
 struct mgpu_vendor mgpu_cuda_vendor = {
+    .devices = devices,
     .name = "cuda",
     .title = "CUDA",
     .driver = "the CUDA driver",
@@ -198,5 +201,9 @@ const struct mgpu_backend mgpu_backend_cuda = {
     .host_register = mgpu_cuda_host_register,
     .host_unregister = mgpu_cuda_host_unregister,
     .describe = mgpu_cuda_describe,
+    .mark_create = mgpu_cuda_mark_create,
+    .mark_put = mgpu_cuda_mark_put,
+    .mark_now = mgpu_cuda_mark_now,
+    .mark_elapsed = mgpu_cuda_mark_elapsed,
     .after_fork = after_fork,
 };

@@ -80,6 +80,12 @@ int mgpu_cuda_host_register(int device, void *memory, size_t size);
 int mgpu_cuda_host_unregister(int device, void *memory);
 int mgpu_cuda_describe(int device, const struct mgpu_tensor *tensor, struct mgpu_descriptor *out);
 
+/* cuda_mark.c */
+bool mgpu_cuda_mark_create(int device, void **mark);
+bool mgpu_cuda_mark_put(int device, void *mark, void *stream);
+bool mgpu_cuda_mark_now(int device, void *mark, uint64_t *at);
+bool mgpu_cuda_mark_elapsed(int device, void *from, void *to, double *ns);
+
 /* What a kernel is to this backend. */
 struct mgpu_cuda_kernel {
   struct mgpu_vendor_kernel common;

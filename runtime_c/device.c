@@ -5,11 +5,9 @@
 #include <string.h>
 
 int32_t mgpuDeviceCount(const char *name) {
+  mgpu_first_use();
   int backend = name ? mgpu_backend_find(name) : -1;
-  if (backend < 0)
-    return 0;
-  mgpu_watch_fork();
-  return mgpu_backend_devices(backend);
+  return backend < 0 ? 0 : mgpu_backend_devices(backend);
 }
 
 int32_t mgpuDeviceGetInfo(const char *name, int32_t device, mgpuDeviceInfo *info) {
@@ -18,11 +16,11 @@ int32_t mgpuDeviceGetInfo(const char *name, int32_t device, mgpuDeviceInfo *info
   if (!name || !info)
     return mgpu_fail(MGPU_ERROR_INVALID,
                      "mgpuDeviceGetInfo needs a backend's name and a place for its answer.");
+  mgpu_first_use();
   int backend = mgpu_backend_find(name);
   if (backend < 0)
     return mgpu_fail(MGPU_ERROR_INVALID, "The backend \"%s\" is unknown; known are cuda, hip and host.",
                      name);
-  mgpu_watch_fork();
   int count = mgpu_backend_devices(backend);
   if (count == 0)
     return mgpu_fail(MGPU_ERROR_NO_DEVICE, "The backend \"%s\" has no device here: %s.", name,

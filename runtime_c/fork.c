@@ -2,6 +2,7 @@
 #include "backend.h"
 #include "handle.h"
 #include "host_schedule.h"
+#include "trace.h"
 
 #include <pthread.h>
 
@@ -20,6 +21,7 @@ void mgpu_init_unlock(void) { pthread_mutex_unlock(&init_lock); }
 /* The locks are taken over the fork, so that the child sees no half-made change. */
 static void before(void) {
   mgpu_lock();
+  mgpu_trace_lock(); /* before the next: tracing may be what a driver is first used for */
   mgpu_init_lock();
   mgpu_handles_lock();
   mgpu_host_schedule_lock();
@@ -29,11 +31,13 @@ static void in_parent(void) {
   mgpu_host_schedule_unlock();
   mgpu_handles_unlock();
   mgpu_init_unlock();
+  mgpu_trace_unlock();
   mgpu_unlock();
 }
 
 static void in_child(void) {
   mgpu_host_schedule_in_child();
+  mgpu_trace_in_child();
   in_parent();
   for (int i = 0; i < MGPU_BACKENDS; ++i)
     mgpu_backends[i]->after_fork();
@@ -49,4 +53,9 @@ static void watch(void) { __register_atfork(before, in_parent, in_child, &lock);
 static void watch(void) { pthread_atfork(before, in_parent, in_child); }
 #endif
 
-void mgpu_watch_fork(void) { pthread_once(&once, watch); }
+static void begin(void) {
+  watch();
+  mgpu_trace_start();
+}
+
+void mgpu_first_use(void) { pthread_once(&once, begin); }

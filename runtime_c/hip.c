@@ -82,7 +82,10 @@ static const char *code_name(int code) { return mgpu_hip.hipGetErrorName(code); 
 
 static const char *code_text(int code) { return mgpu_hip.hipGetErrorString(code); }
 
+static mgpuDeviceInfo devices[MGPU_MAX_DEVICES];
+
 struct mgpu_vendor mgpu_hip_vendor = {
+    .devices = devices,
     .name = "hip",
     .title = "HIP",
     .driver = "the HIP library",
@@ -185,5 +188,9 @@ const struct mgpu_backend mgpu_backend_hip = {
     .memset = mgpu_hip_memset,
     .host_register = mgpu_hip_host_register,
     .host_unregister = mgpu_hip_host_unregister,
+    .mark_create = mgpu_hip_mark_create,
+    .mark_put = mgpu_hip_mark_put,
+    .mark_now = mgpu_hip_mark_now,
+    .mark_elapsed = mgpu_hip_mark_elapsed,
     .after_fork = after_fork,
 };

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "host_schedule.h"
 #include "sparse.h"
+#include "trace.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -144,9 +145,19 @@ struct launch_work {
   struct mgpu_host_work work;
 };
 
+/* A part of a launch_work's job, with its place in the trace. */
+static int traced_blocks(void *work, uint64_t first, uint64_t last) {
+  const struct launch_work *launch = (const void *)((const char *)work - offsetof(struct launch_work, work));
+  uint64_t begin = mgpu_trace_now();
+  int failure = mgpu_host_run_blocks(work, first, last);
+  mgpu_trace_host_blocks(launch->kernel->name, first, last, begin);
+  return failure;
+}
+
 static int run_launch(void *data, struct mgpu_text *why) {
   struct launch_work *launch = data;
-  int failure = mgpu_host_pool_run(launch->work.blocks, mgpu_host_run_blocks, &launch->work);
+  int failure = mgpu_host_pool_run(launch->work.blocks, mgpu_trace_on ? traced_blocks : mgpu_host_run_blocks,
+                                   &launch->work);
   if (failure == MGPU_ERROR_MEMORY)
     mgpu_text_add(
         why, "Out of memory while the kernel \"%s\" ran: for its workgroup memory or its threads' frames.",

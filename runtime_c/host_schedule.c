@@ -7,6 +7,8 @@
  * several may do so at once. An operation runs without the lock held. */
 #include "host_schedule.h"
 
+#include "trace.h"
+
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdlib.h>
@@ -36,6 +38,7 @@ struct operation {
   mgpu_host_action *action; /* NULL: waits for operation `target` of `waited` */
   struct stream *waited;
   uint64_t target;
+  struct mgpu_trace_work *traced; /* or NULL */
   alignas(64) unsigned char data[];
 };
 
@@ -207,7 +210,10 @@ static bool step(void) {
     struct mgpu_text why = {buffer, sizeof buffer, 0};
     chosen->running = true;
     pthread_mutex_unlock(&lock);
+    uint64_t begin = operation->traced ? mgpu_trace_now() : 0;
     int code = operation->action(operation->data, &why);
+    if (operation->traced)
+      mgpu_trace_host_ran(operation->traced, begin);
     pthread_mutex_lock(&lock);
     chosen->running = false;
     if (code && !failure) {
@@ -408,6 +414,7 @@ int mgpu_host_schedule_put(void *pointer, mgpu_host_action *action, void *data) 
   struct operation *operation =
       (struct operation *)(void *)((unsigned char *)data - offsetof(struct operation, data));
   operation->action = action;
+  operation->traced = mgpu_trace_on ? mgpu_trace_host_take() : NULL;
   pthread_mutex_lock(&lock);
   struct stream *stream = stream_of(pointer);
   if (stream)

@@ -15,6 +15,7 @@ struct mgpu_thread {
   void *scratch;                           /* the host backend's working memory, or NULL */
   void (*scratch_free)(void *scratch);
   struct guard *guard;              /* the innermost entry point that takes assertions (guard.c), or NULL */
+  struct mgpu_trace_work *work;     /* what it is about to put on a stream (trace_host.c), or NULL */
   mgpuScope *scopes;                /* the innermost scope that has streams, or NULL */
   char message[MGPU_MESSAGE_BYTES]; /* of the last kept error */
 };

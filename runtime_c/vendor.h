@@ -33,14 +33,14 @@ struct mgpu_vendor {
   /* The driver's own words for one of its codes; may be NULL. */
   const char *(*code_name)(int code);
   const char *(*code_text)(int code);
-  int out_of_memory;     /* the driver's code for it */
-  int gone;              /* its code once it has shut down, at the end of the process */
+  int out_of_memory;       /* the driver's code for it */
+  int gone;                /* its code once it has shut down, at the end of the process */
+  mgpuDeviceInfo *devices; /* room for MGPU_MAX_DEVICES; apart, so that it takes none in the file */
   const int *late_codes; /* of failures that running work causes, whichever call tells of them; ends with 0 */
 
   /* From here on the business of vendor.c; written before `state` leaves UNKNOWN. */
   int state; /* atomic */
   int count;
-  mgpuDeviceInfo devices[MGPU_MAX_DEVICES];
   char absence[256];
 };
 

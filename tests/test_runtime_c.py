@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import json
 import os
 import shlex
 import subprocess
@@ -92,6 +93,29 @@ def built(request: pytest.FixtureRequest, builds) -> Built:
 @pytest.mark.parametrize("group", ["image", "error", "keys", "cuda", "hip", "sparse"])
 def test_group(built: Built, group: str) -> None:
     assert built.run(group) == ""
+
+
+def read_trace(path: Path) -> list[dict]:
+    """The events of a trace; nothing in it may be wrong."""
+    events = json.loads(path.read_text())["traceEvents"]
+    for event in events:
+        assert event["ph"] in ("X", "M")
+        assert event["ph"] == "M" or (event["dur"] >= 0 and event["ts"] > 0 and event["args"])
+    named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
+    assert {(e["pid"], e["tid"]) for e in events if e["ph"] == "X"} <= named
+    return events
+
+
+@pytest.mark.parametrize("group", ["cuda", "hip", "host", "schedule"])
+def test_traced(built: Built, group: str, tmp_path: Path) -> None:
+    """The same tests with a trace, which changes nothing of what they see."""
+    path = tmp_path / "trace.json"
+    files = {"host": [built.image, built.artifact], "schedule": [built.image]}.get(group, [])
+    env = {"STANDIN_DEVICES": "0"} if files else {}
+    assert built.run(group, *map(str, files), OFFLOAD_TRACE=str(path), **env) == ""
+    kinds = {event.get("cat") for event in read_trace(path)}
+    assert {"launch", "work", "memory", "wait", "module", "copy", "set"} <= kinds
+    assert ("blocks" in kinds) == bool(files)
 
 
 @pytest.mark.parametrize("group", ["cuda", "hip"])

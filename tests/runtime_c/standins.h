@@ -6,7 +6,7 @@
 
 #include <dlfcn.h>
 
-enum { STREAMS, EVENTS, MEMORY, MODULES };
+enum { STREAMS, EVENTS, MEMORY, MODULES, MARKS };
 
 struct standin {
   void *library;

@@ -132,6 +132,7 @@ EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
 EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
   NEED_DEVICE_OF(stream);
   note("sync S%d", number(stream));
+  waited();
   return hipSuccess;
 }
 
@@ -142,25 +143,36 @@ EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsig
 }
 
 EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned int flags) {
-  (void)flags;
-  *event = make(EVENTS, current);
+  bool timed = flags != hipEventDisableTiming;
+  struct object *made_ = make(timed ? MARKS : EVENTS, current);
+  made_->timed = timed;
+  *event = (hipEvent_t)(void *)made_;
   return hipSuccess;
 }
 
 EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
-  destroy(EVENTS, event);
+  destroy(((const struct object *)event)->timed ? MARKS : EVENTS, event);
   return hipSuccess;
 }
 
 EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
   NEED_DEVICE_OF(event);
-  note("record E%d S%d", number(event), number(stream));
+  if (!((const struct object *)event)->timed)
+    note("record E%d S%d", number(event), number(stream));
+  record(event);
   return hipSuccess;
 }
 
 EXPORT hipError_t hipEventSynchronize(hipEvent_t event) {
-  note("sync E%d", number(event));
+  if (!((const struct object *)event)->timed)
+    note("sync E%d", number(event));
+  waited();
   return hipSuccess;
+}
+
+EXPORT hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t from, hipEvent_t to) {
+  NEED_DEVICE_OF(to);
+  return elapsed(milliseconds, from, to);
 }
 
 static hipError_t give(void **out, size_t size, size_t way) {

@@ -201,6 +201,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   NEED_CONTEXT;
   if ((size_t)stream > 2)
     note("sync S%d", number(stream));
+  waited();
   return CUDA_SUCCESS;
 }
 
@@ -213,27 +214,38 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int f
 
 EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags) {
   NEED_CONTEXT;
-  (void)flags;
-  *event = make(EVENTS, here());
+  bool timed = flags != CU_EVENT_DISABLE_TIMING;
+  struct object *made_ = make(timed ? MARKS : EVENTS, here());
+  made_->timed = timed;
+  *event = (CUevent)(void *)made_;
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventDestroy_v2(CUevent event) {
   NEED_DEVICE_OF(event);
-  destroy(EVENTS, event);
+  destroy(((const struct object *)event)->timed ? MARKS : EVENTS, event);
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
   NEED_DEVICE_OF(event);
-  note("record E%d S%d", number(event), number(stream));
+  if (!((const struct object *)event)->timed)
+    note("record E%d S%d", number(event), number(stream));
+  record(event);
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventSynchronize(CUevent event) {
   NEED_CONTEXT;
-  note("sync E%d", number(event));
+  if (!((const struct object *)event)->timed)
+    note("sync E%d", number(event));
+  waited();
   return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
+  NEED_DEVICE_OF(to);
+  return elapsed(milliseconds, from, to);
 }
 
 static CUresult give(CUdeviceptr *out, size_t size, size_t way) {

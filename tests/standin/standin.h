@@ -11,22 +11,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { STREAMS, EVENTS, MEMORY, MODULES, KINDS };
+enum { STREAMS, EVENTS, MEMORY, MODULES, MARKS, KINDS }; /* marks: events with times; not in the log */
 
 struct object {
   int number;
   int device;
   char name[64];
+  /* Events: */
+  bool timed;
+  unsigned long order; /* among all records; 0: never recorded */
+  struct timespec at;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[1 << 16];
 static size_t used;
 static int live[KINDS], made[KINDS];
-static int failing; /* atomic: what calls that touch a device answer; 0: what is true */
+static unsigned long recorded, reached; /* records so far, and how many of them by the last wait */
+static int failing;                     /* atomic: what calls that touch a device answer; 0: what is true */
 
 static int devices(void) {
   const char *value = getenv("STANDIN_DEVICES");
@@ -60,6 +66,35 @@ static void *make(int kind, int device) {
   object->device = device;
   pthread_mutex_unlock(&lock);
   return object;
+}
+
+/* An event that comes now; but that it has come is told after the next wait for anything. */
+static void record(void *event) {
+  struct object *object = event;
+  pthread_mutex_lock(&lock);
+  object->order = ++recorded;
+  clock_gettime(CLOCK_MONOTONIC, &object->at);
+  pthread_mutex_unlock(&lock);
+}
+
+static void waited(void) {
+  pthread_mutex_lock(&lock);
+  reached = recorded;
+  pthread_mutex_unlock(&lock);
+}
+
+/* 0, 400 for an event without times or never recorded, 600 for one that has not come: codes of both vendors.
+ */
+static int elapsed(float *milliseconds, const void *first, const void *second) {
+  const struct object *from = first, *to = second;
+  pthread_mutex_lock(&lock);
+  int result = !from->timed || !to->timed || !from->order || !to->order ? 400
+               : from->order > reached || to->order > reached           ? 600
+                                                                        : 0;
+  double seconds = (double)(to->at.tv_sec - from->at.tv_sec);
+  *milliseconds = (float)(1e3 * seconds + 1e-6 * (double)(to->at.tv_nsec - from->at.tv_nsec));
+  pthread_mutex_unlock(&lock);
+  return result;
 }
 
 static void destroy(int kind, void *object) {

@@ -1,0 +1,252 @@
+"""OFFLOAD_TRACE: what ran, read back from the file, on the CPU and over stand-in drivers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compiling import HERE, ROOT, python
+
+N = 100_000
+PROGRAM = """
+import os, sys, numpy, offload
+library = offload.load(sys.argv[1])
+library.use(sys.argv[2])
+x = library.device.array(numpy.arange(100_000, dtype=numpy.float32))
+y = library.device.zeros((100_000,), numpy.float32)
+library.saxpy(2, x, y)
+library.kernels.saxpy_kernel[391, 256](x, y, 2.0)
+print(float(y.numpy()[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("drivers")
+    for source, name in (("libcuda.c", "libcuda.so.1"), ("libamdhip64.c", "libamdhip64.so.6")):
+        command = ["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-I", ROOT / "runtime_c", HERE / "standin" / source]
+        subprocess.run([*command, "-o", folder / name], check=True)
+    return folder
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
+    return events
+
+
+def calls(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What threads of the program did, in order."""
+    made = [event for event in events if event["ph"] == "X" and event["cat"] not in ("work", "blocks")]
+    return sorted(made, key=lambda event: event["ts"])
+
+
+def works(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What streams of devices did, in order."""
+    return sorted((event for event in events if event.get("cat") == "work"), key=lambda event: event["ts"])
+
+
+def lanes(events: Iterable[dict[str, Any]], kind: str) -> dict[tuple[int, int], str]:
+    return {
+        (event["pid"], event["tid"]): event["args"]["name"]
+        for event in events
+        if event["ph"] == "M" and event["name"] == kind
+    }
+
+
+def run(artifact: Path, backend: str, folder: Path, code: str = PROGRAM, **environment: str) -> list[dict[str, Any]]:
+    path = folder / "trace.json"
+    python(code, artifact, backend, cwd=folder, environment={"OFFLOAD_TRACE": str(path)} | environment)
+    return read(path)
+
+
+@pytest.mark.parametrize("backend", ["host", "cuda", "hip"])
+def test_what_ran_is_there_in_order(drivers: Path, built: dict[str, Path], backend: str, tmp_path: Path) -> None:
+    events = run(built["saxpy"], backend, tmp_path, LD_LIBRARY_PATH=str(drivers))
+    made = [event for event in calls(events) if event["cat"] not in ("wait", "order")]
+    assert [event["name"] for event in made] == [
+        "allocate", "copy", "allocate", "set", "load module", "launch saxpy_kernel", "launch saxpy_kernel", "copy",
+        "free", "free",
+    ]  # fmt: skip
+    assert [made[i]["args"]["bytes"] for i in (0, 1, 2, 3, 7)] == [4 * N] * 5
+    for launch in made[5:7]:
+        assert launch["args"]["grid"] == [391, 1, 1]
+        assert launch["args"]["block"] == [256, 1, 1]
+        assert launch["args"]["dynamic_memory"] == 0
+        assert launch["args"]["device"] == f"{backend}:0"
+    assert {event["args"]["address"] for event in made[8:]} == {made[i]["args"]["address"] for i in (0, 2)}
+    assert any(event["name"] == "wait for stream" for event in calls(events))
+    # The same work again where it ran, each on its call's stream.
+    ran = works(events)
+    assert [event["name"] for event in ran] == ["copy", "set", "saxpy_kernel", "saxpy_kernel", "copy"]
+    streams = {event["args"]["call"]: event["args"]["stream"] for event in made if "stream" in event["args"]}
+    assert all(event["args"]["stream"] == streams[event["args"]["call"]] for event in ran)
+
+
+@pytest.mark.parametrize("backend", ["host", "cuda", "hip"])
+def test_every_lane_has_its_name_and_no_overlap(
+    drivers: Path, built: dict[str, Path], backend: str, tmp_path: Path
+) -> None:
+    events = run(built["saxpy"], backend, tmp_path, LD_LIBRARY_PATH=str(drivers))
+    processes, threads = lanes(events, "process_name"), lanes(events, "thread_name")
+    timed = [event for event in events if event["ph"] == "X"]
+    assert {(event["pid"], event["tid"]) for event in timed} == set(threads)
+    assert {event["pid"] for event in timed} == {process for process, _ in processes}
+    chip = {"host": "host:0 ", "cuda": "cuda:0 Stand-in 0 (sm_90)", "hip": "hip:0 Stand-in 0 (gfx942"}[backend]
+    (device,) = {event["pid"] for event in works(events)}
+    assert processes[device, 0].startswith(chip)
+    assert "main thread" in threads.values()
+    ends: dict[int, float] = {}
+    for event in works(events):
+        assert event["dur"] >= 0
+        assert event["ts"] + 0.002 >= ends.get(event["tid"], 0)
+        assert threads[event["pid"], event["tid"]] == f"stream {event['args']['stream']}"
+        ends[event["tid"]] = event["ts"] + event["dur"]
+
+
+def test_blocks_are_in_the_lanes_of_their_threads(built: dict[str, Path], tmp_path: Path) -> None:
+    events = run(built["saxpy"], "host", tmp_path)
+    parts = [event for event in events if event.get("cat") == "blocks"]
+    assert sum(part["args"]["blocks"] for part in parts) == 2 * 391
+    (first, second) = [event for event in works(events) if event["name"] == "saxpy_kernel"]
+    for part in parts:
+        inside = second if part["ts"] >= second["ts"] else first
+        assert inside["ts"] <= part["ts"]
+        assert part["ts"] + part["dur"] <= inside["ts"] + inside["dur"] + 0.002
+
+
+def test_tracing_adds_no_wait_to_the_program(drivers: Path, built: dict[str, Path], tmp_path: Path) -> None:
+    code = (
+        PROGRAM
+        + """
+import ctypes
+driver = ctypes.CDLL("libcuda.so.1")
+driver.standin_log.restype = ctypes.c_char_p
+print(driver.standin_log().decode())
+"""
+    )
+    logs = [
+        python(code, built["saxpy"], "cuda", cwd=tmp_path, environment={"LD_LIBRARY_PATH": str(drivers)} | extra)
+        for extra in ({}, {"OFFLOAD_TRACE": str(tmp_path / "trace.json")})
+    ]
+    kinds = [[line.split()[0] for line in log.splitlines() if line] for log in logs]
+    assert kinds[0] == kinds[1]  # marks are not in the log
+    assert "sync" in kinds[0]
+
+
+def test_work_that_is_put_off_is_where_it_ran(built: dict[str, Path], tmp_path: Path) -> None:
+    events = run(built["saxpy"], "host", tmp_path, OFFLOAD_HOST_SCHEDULE="5")
+    launches = {event["args"]["call"]: event for event in calls(events) if event["cat"] == "launch"}
+    ran = {event["args"]["call"]: event for event in works(events) if event["args"]["call"] in launches}
+    assert len(ran) == 2
+    assert all(ran[call]["ts"] >= launches[call]["ts"] + launches[call]["dur"] for call in ran)
+
+
+def test_artifacts_of_a_process_share_a_file(built: dict[str, Path], tmp_path: Path) -> None:
+    code = """
+import sys, numpy, offload
+for path in sys.argv[1].split(":"):
+    library = offload.load(path)
+    library.use("host")
+    library.device.array(numpy.zeros(3, numpy.float32))
+"""
+    path = tmp_path / "trace.json"
+    both = f"{built['saxpy']}:{built['reduce']}"
+    for _ in range(2):  # the second run replaces what the first has left
+        python(code, both, cwd=tmp_path, environment={"OFFLOAD_TRACE": str(path)})
+        assert [event["name"] for event in calls(read(path)) if event["cat"] == "memory"] == [
+            "allocate", "free", "allocate", "free"
+        ]  # fmt: skip
+
+
+CHILDREN = """
+import os, subprocess, sys, numpy, offload
+library = offload.load(sys.argv[1])
+library.use("host")
+array = library.device.array(numpy.zeros(3, numpy.float32))
+if sys.argv[2] == "fork":
+    child = os.fork()
+    if child == 0:
+        library.device.array(numpy.zeros(5, numpy.float32))
+        os._exit(0)
+    os.waitpid(child, 0)
+elif sys.argv[2] == "spawn":
+    subprocess.run([sys.executable, "-c", open(sys.argv[3]).read(), sys.argv[1], "end"], check=True)
+library.device.array(numpy.zeros(7, numpy.float32))
+"""
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+@pytest.mark.parametrize("name", ["trace.json", "trace-%p.json"])
+def test_children_add_or_have_their_own(built: dict[str, Path], way: str, name: str, tmp_path: Path) -> None:
+    script = tmp_path / "children.py"
+    script.write_text(CHILDREN)
+    python(CHILDREN, built["saxpy"], way, script, cwd=tmp_path, environment={"OFFLOAD_TRACE": name})
+    files = sorted(tmp_path.glob("trace*.json"))
+    assert len(files) == (2 if "%p" in name else 1)
+    sizes: dict[int, list[int]] = {}
+    for path in files:
+        processes = set()
+        for event in calls(read(path)):
+            processes.add(event["pid"])
+            if event["name"] == "allocate":
+                sizes.setdefault(event["pid"], []).append(event["args"]["bytes"])
+        if "%p" in name:
+            assert path.name == f"trace-{processes.pop()}.json"
+            assert not processes
+    child = [20] if way == "fork" else [12, 28]
+    assert sorted(sizes.values()) == sorted([[12, 28], child])
+
+
+ERRORS = """
+import sys, numpy, offload
+library = offload.load(sys.argv[1])
+messages = []
+for _ in range(2):
+    try:
+        library.use("host")
+        library.device.array(numpy.zeros(3, numpy.float32))
+    except offload.DeviceError as error:
+        messages.append(str(error))
+print(messages)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("missing/trace.json", "No such file or directory"),
+        (".", "Is a directory"),
+        ("/dev/null", "it is no regular file"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_said_once(
+    built: dict[str, Path], name: str, reason: str, tmp_path: Path
+) -> None:
+    output = python(ERRORS, built["saxpy"], cwd=tmp_path, environment={"OFFLOAD_TRACE": name})
+    (message,) = eval(output)
+    assert message.startswith('The environment variable OFFLOAD_TRACE asks for a trace in "/')
+    assert message.endswith(f"which cannot be written: {reason}.")
+
+
+def test_a_disk_that_is_full_ends_the_trace_and_not_the_program(built: dict[str, Path], tmp_path: Path) -> None:
+    code = """
+import resource, sys, numpy, offload
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+library = offload.load(sys.argv[1])
+library.use("host")
+messages = []
+for _ in range(2000):
+    try:
+        library.device.array(numpy.zeros(3, numpy.float32))
+    except offload.DeviceError as error:
+        messages.append(str(error))
+print(messages)
+"""
+    path = tmp_path / "trace.json"
+    (message,) = eval(python(code, built["saxpy"], cwd=tmp_path, environment={"OFFLOAD_TRACE": str(path)}))
+    assert message == f'The trace in "{path}" ends early; the file cannot be written: File too large.'
+    assert 100 < len(calls(read(path))) < 2000
