@@ -79,6 +79,8 @@ struct mgpu_backend {
   int (*memset)(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream);
   int (*host_register)(int device, void *memory, size_t size);
   int (*host_unregister)(int device, void *memory);
+  /* What kernels know registered memory by. NULL: the address that the host has. */
+  int (*device_address)(int device, void *memory, void **address);
 
   /* Sparse operations (sparse.h); NULL: there are none. */
   const struct mgpu_sparse_ops *sparse;

@@ -200,6 +200,7 @@ const struct mgpu_backend mgpu_backend_cuda = {
     .memset = mgpu_cuda_memset,
     .host_register = mgpu_cuda_host_register,
     .host_unregister = mgpu_cuda_host_unregister,
+    .device_address = mgpu_cuda_device_address,
     .describe = mgpu_cuda_describe,
     .mark_create = mgpu_cuda_mark_create,
     .mark_put = mgpu_cuda_mark_put,

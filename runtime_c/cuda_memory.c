@@ -79,6 +79,18 @@ int mgpu_cuda_host_unregister(int device, void *memory) {
   MGPU_CUDA_RELEASE(device, cuMemHostUnregister, (memory));
 }
 
+int mgpu_cuda_device_address(int device, void *memory, void **out) {
+  CUdeviceptr found = 0;
+  CUcontext previous;
+  int failure = mgpu_cuda_enter(device, &previous);
+  if (failure)
+    return failure;
+  CUresult result = mgpu_cuda.cuMemHostGetDevicePointer_v2(&found, memory, 0);
+  mgpu_cuda_leave(device, previous);
+  *out = (void *)(uintptr_t)found;
+  return mgpu_cuda_check(device, result, "cuMemHostGetDevicePointer", false);
+}
+
 int mgpu_cuda_describe(int device, const struct mgpu_tensor *tensor, struct mgpu_descriptor *out) {
   CUtensorMap map;
   if (!mgpu_cuda.cuTensorMapEncodeTiled)

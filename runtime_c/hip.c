@@ -188,6 +188,7 @@ const struct mgpu_backend mgpu_backend_hip = {
     .memset = mgpu_hip_memset,
     .host_register = mgpu_hip_host_register,
     .host_unregister = mgpu_hip_host_unregister,
+    .device_address = mgpu_hip_device_address,
     .mark_create = mgpu_hip_mark_create,
     .mark_put = mgpu_hip_mark_put,
     .mark_now = mgpu_hip_mark_now,

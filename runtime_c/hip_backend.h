@@ -70,6 +70,7 @@ int mgpu_hip_memcpy2d(int device, void *to, size_t to_pitch, const void *from, s
 int mgpu_hip_memset(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream);
 int mgpu_hip_host_register(int device, void *memory, size_t size);
 int mgpu_hip_host_unregister(int device, void *memory);
+int mgpu_hip_device_address(int device, void *memory, void **address);
 /* hip_mark.c */
 bool mgpu_hip_mark_create(int device, void **mark);
 bool mgpu_hip_mark_put(int device, void *mark, void *stream);

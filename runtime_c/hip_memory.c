@@ -74,3 +74,7 @@ int mgpu_hip_host_register(int device, void *memory, size_t size) {
 int mgpu_hip_host_unregister(int device, void *memory) {
   MGPU_HIP_RELEASE(device, hipHostUnregister, (memory));
 }
+
+int mgpu_hip_device_address(int device, void *memory, void **out) {
+  MGPU_HIP_CALL(device, hipHostGetDevicePointer, (out, memory, 0));
+}

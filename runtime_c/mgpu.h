@@ -90,6 +90,15 @@ typedef struct mgpuScope {
   void *streams[MGPU_SCOPE_STREAMS];
 } mgpuScope;
 
+/* A memref of rank 1, as MLIR returns one; offset, size and stride in elements. */
+typedef struct mgpuMemref1d {
+  void *allocated;
+  void *aligned;
+  int64_t offset;
+  int64_t size;
+  int64_t stride;
+} mgpuMemref1d;
+
 /* Room for what mgpuGuardEnter keeps, 16-byte aligned. */
 #define MGPU_GUARD_BYTES 512
 

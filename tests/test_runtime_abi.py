@@ -30,6 +30,9 @@ _TYPES: dict[str, Any] = {
     "const uint32_t *": POINTER(ctypes.c_uint32),
     "size_t": ctypes.c_size_t,
     "void *": ctypes.c_void_p,
+    "float *": ctypes.c_void_p,
+    "int32_t *": ctypes.c_void_p,
+    "mgpuMemref1d": abi.Memref1d,
     "void **": POINTER(ctypes.c_void_p),
     "const char *": ctypes.c_char_p,
     "const void *": ctypes.c_void_p,
@@ -69,6 +72,7 @@ def test_layouts_are_those_of_the_c_compiler() -> None:
         "mgpuKernelSlot": abi.KernelSlot,
         "mgpuScope": abi.Scope,
         "mgpuGlobalSlot": abi.GlobalSlot,
+        "mgpuMemref1d": abi.Memref1d,
         "mgpuDeviceInfo": abi.RawDeviceInfo,
     }
     lines = ['#include "mgpu.h"', "#include <stdio.h>", "int main(void) {"]

@@ -79,6 +79,18 @@ class RawDeviceInfo(ctypes.Structure):
     )
 
 
+class Memref1d(ctypes.Structure):
+    """mgpuMemref1d: a memref of rank 1; offset, size and stride in elements."""
+
+    _fields_ = (
+        ("allocated", c_void_p),
+        ("aligned", c_void_p),
+        ("offset", c_int64),
+        ("size", c_int64),
+        ("stride", c_int64),
+    )
+
+
 _stream = _event = _module = _memory = c_void_p
 _index = c_ssize_t
 _sizes = POINTER(c_int64)
@@ -154,6 +166,8 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     ),
     (_memory, "mgpuTensorMapEncodeTiledMemref", (c_int64, c_void_p, *(c_int64,) * 5, POINTER(c_int64))),
     (None, "mgpuCheckShapes", (c_int64, _sizes, _sizes, c_char_p)),
+    (Memref1d, "mgpuMemGetDeviceMemRef1dFloat", (_memory, _memory, c_int64, c_int64, c_int64)),
+    (Memref1d, "mgpuMemGetDeviceMemRef1dInt32", (_memory, _memory, c_int64, c_int64, c_int64)),
 )
 
 

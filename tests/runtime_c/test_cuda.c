@@ -245,7 +245,13 @@ static void test_memory(void) {
   CHECK(cuda.live(MEMORY) == before, "freed from another device");
   cuda.clear();
   mgpuMemHostRegister(back, sizeof back);
+  mgpuMemref1d seen = mgpuMemGetDeviceMemRef1dFloat(NULL, (float *)back, 2, 3, 4);
+  CHECK(seen.allocated == back && seen.aligned == back, "registered memory has an address there");
+  CHECK(seen.offset == 2 && seen.size == 3 && seen.stride == 4, "the rest of the memref stays");
   mgpuMemHostUnregister(back);
+  seen = mgpuMemGetDeviceMemRef1dInt32(NULL, (int32_t *)back, 0, 3, 1);
+  CHECK(!seen.aligned, "nothing for memory that is not registered");
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "cuMemHostGetDevicePointer");
   CHECK_TEXT(cuda.log(), "register 800\nunregister\n");
   CHECK_CLEAN();
 }

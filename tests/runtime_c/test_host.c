@@ -168,6 +168,7 @@ static void test_memory(void) {
     int64_t offset, sizes[2], strides[2];
   } memref = {words, words, 0, {2, 2}, {2, 1}};
   mgpuMemHostRegisterMemRef(2, &memref, 8);
+  CHECK(mgpuMemGetDeviceMemRef1dFloat(NULL, (float *)words, 0, 4, 1).aligned == words, "itself");
   mgpuMemHostUnregisterMemRef(2, &memref, 8);
   CHECK_CLEAN();
   memref.strides[0] = 3;

@@ -262,14 +262,22 @@ EXPORT hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count_,
 }
 
 EXPORT hipError_t hipHostRegister(void *memory, size_t size, unsigned int flags) {
-  (void)memory;
   (void)flags;
+  register_range(memory, size);
   note("register %zu", size);
   return hipSuccess;
 }
 
+EXPORT hipError_t hipHostGetDevicePointer(void **out, void *memory, unsigned int flags) {
+  (void)flags;
+  if (!is_registered(memory))
+    return INVALID_VALUE;
+  *out = memory;
+  return hipSuccess;
+}
+
 EXPORT hipError_t hipHostUnregister(void *memory) {
-  (void)memory;
+  register_range(memory, 0);
   note("unregister");
   return hipSuccess;
 }

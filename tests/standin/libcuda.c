@@ -346,15 +346,24 @@ EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t coun
 }
 
 EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags) {
-  (void)memory;
   (void)flags;
   NEED_CONTEXT;
+  register_range(memory, size);
   note("register %zu", size);
   return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, unsigned int flags) {
+  (void)flags;
+  NEED_CONTEXT;
+  if (!is_registered(memory))
+    return INVALID_VALUE;
+  *out = (CUdeviceptr)(uintptr_t)memory;
+  return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuMemHostUnregister(void *memory) {
-  (void)memory;
+  register_range(memory, 0);
   NEED_CONTEXT;
   note("unregister");
   return CUDA_SUCCESS;

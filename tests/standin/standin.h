@@ -58,6 +58,33 @@ static void count(int kind, int change) {
   pthread_mutex_unlock(&lock);
 }
 
+/* Registered memory of the program: size 0 takes a range out. */
+static struct {
+  const char *begin;
+  size_t size;
+} ranges[64];
+
+static void register_range(const void *memory, size_t size) {
+  bool done = false;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64 && !done; ++i)
+    if (ranges[i].size ? ranges[i].begin == memory : size) {
+      ranges[i].begin = memory;
+      ranges[i].size = size;
+      done = true;
+    }
+  pthread_mutex_unlock(&lock);
+}
+
+static bool is_registered(const void *memory) {
+  bool found = false;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64; ++i)
+    found = found || (ranges[i].size && (uintptr_t)memory - (uintptr_t)ranges[i].begin < ranges[i].size);
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
 static void *make(int kind, int device) {
   struct object *object = calloc(1, sizeof *object);
   pthread_mutex_lock(&lock);
