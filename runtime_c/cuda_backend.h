@@ -78,6 +78,7 @@ int mgpu_cuda_memcpy2d(int device, void *to, size_t to_pitch, const void *from, 
 int mgpu_cuda_memset(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream);
 int mgpu_cuda_host_register(int device, void *memory, size_t size);
 int mgpu_cuda_host_unregister(int device, void *memory);
+/* cuda_tensor.c */
 int mgpu_cuda_describe(int device, const struct mgpu_tensor *tensor, struct mgpu_descriptor *out);
 
 /* cuda_mark.c */
