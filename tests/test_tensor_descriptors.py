@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from compiling import HERE, ROOT, python
+from compiling import python
 
 import offload
 
@@ -34,14 +33,6 @@ made, pointers = count() - start, [argument.pointer for argument in arguments]
 del arguments
 print(json.dumps({"log": log, "failed": failed, "made": made, "left": count() - start, "pointers": pointers}))
 """
-
-
-@pytest.fixture(scope="module")
-def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("drivers")
-    command = ["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-I", ROOT / "runtime_c", HERE / "standin" / "libcuda.c"]
-    subprocess.run([*command, "-o", folder / "libcuda.so.1"], check=True)
-    return folder
 
 
 def run(
