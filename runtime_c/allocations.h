@@ -11,6 +11,7 @@ struct mgpu_allocation {
   const void *memory; /* NULL: an empty place of the table */
   int backend;
   int device;
+  size_t size;
   bool shared;
 };
 

@@ -1,6 +1,7 @@
 /* counters.c: how much of everything there is at the moment, so that tests can tell that nothing is left
  * behind. */
 #include "allocations.h"
+#include "descriptors.h"
 #include "handle.h"
 #include "host_schedule.h"
 #include "module.h"
@@ -23,6 +24,8 @@ int64_t mgpuCount(int32_t what) {
     return (int64_t)mgpu_host_schedule_queued();
   case MGPU_COUNT_LATE_WRITES:
     return (int64_t)mgpu_host_schedule_late_writes();
+  case MGPU_COUNT_DESCRIPTORS:
+    return (int64_t)mgpu_descriptors_count();
   default:
     return -1;
   }

@@ -79,6 +79,7 @@ int mgpu_cuda_memset(int device, void *to, uint64_t value, unsigned width, size_
 int mgpu_cuda_host_register(int device, void *memory, size_t size);
 int mgpu_cuda_host_unregister(int device, void *memory);
 int mgpu_cuda_device_address(int device, void *memory, void **address);
+/* cuda_tensor.c */
 int mgpu_cuda_describe(int device, const struct mgpu_tensor *tensor, struct mgpu_descriptor *out);
 
 /* cuda_mark.c */

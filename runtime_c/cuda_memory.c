@@ -1,9 +1,7 @@
-/* cuda_memory.c: memory, copies, fills and tensor descriptors through the CUDA driver. */
+/* cuda_memory.c: memory, copies and fills through the CUDA driver. */
 #include "cuda_backend.h"
-#include "error.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static CUdeviceptr address(const void *pointer) { return (CUdeviceptr)(uintptr_t)pointer; }
 
@@ -89,23 +87,4 @@ int mgpu_cuda_device_address(int device, void *memory, void **out) {
   mgpu_cuda_leave(device, previous);
   *out = (void *)(uintptr_t)found;
   return mgpu_cuda_check(device, result, "cuMemHostGetDevicePointer", false);
-}
-
-int mgpu_cuda_describe(int device, const struct mgpu_tensor *tensor, struct mgpu_descriptor *out) {
-  CUtensorMap map;
-  if (!mgpu_cuda.cuTensorMapEncodeTiled)
-    return mgpu_fail(MGPU_ERROR_UNSUPPORTED,
-                     "This CUDA driver has no tensor descriptors: they came with CUDA 12.0.");
-  CUcontext previous;
-  int failure = mgpu_cuda_enter(device, &previous);
-  if (failure)
-    return failure;
-  CUresult result = mgpu_cuda.cuTensorMapEncodeTiled(
-      &map, tensor->type, tensor->rank, tensor->address, tensor->sizes, tensor->distances, tensor->box,
-      tensor->steps, tensor->interleave, tensor->swizzle, tensor->l2_promotion, tensor->oob_fill);
-  mgpu_cuda_leave(device, previous);
-  failure = mgpu_cuda_check(device, result, "cuTensorMapEncodeTiled", false);
-  if (!failure)
-    memcpy(out, &map, sizeof map);
-  return failure;
 }

@@ -2,8 +2,11 @@
  * slot for them.
  *
  * A descriptor is 128 bytes that say all about a tensor's place and shape, and never change. Each is kept in
- * device memory once and lives as long as the device's context: a function that makes one per call makes the
- * same one each time. */
+ * device memory once: a function that makes one per call makes the same one each time. It goes when the
+ * memory that it tells of is freed here; of memory that another library owns nobody hears when that is, and
+ * so such descriptors stay. */
+#include "descriptors.h"
+
 #include "backend.h"
 #include "error.h"
 #include "stream.h"
@@ -16,11 +19,14 @@ enum { MOST_DIMENSIONS = 5 };
 struct kept {
   struct kept *next;
   int backend, device;
+  const char *tensor; /* what it tells of begins there */
   void *memory;
   struct mgpu_descriptor descriptor;
 };
 
-static struct kept *all; /* under mgpu_lock */
+enum { BUCKETS = 256 };
+static struct kept *table[BUCKETS]; /* by contents; under mgpu_lock, as are the others */
+static size_t count;                /* atomic */
 
 /* Bytes of an element by the ABI's code of its type. */
 static const unsigned char element_bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
@@ -49,10 +55,19 @@ void mgpuTensorMapEncodeTiled(void *tensorMap, int32_t dataType, uint32_t tensor
   memcpy(tensorMap, &descriptor, sizeof descriptor);
 }
 
+static struct kept **bucket(const struct mgpu_descriptor *descriptor) {
+  uint64_t hash = 0;
+  for (size_t i = 0; i < sizeof descriptor->words / sizeof *descriptor->words; ++i)
+    hash = (hash ^ descriptor->words[i]) * 0x9E3779B97F4A7C15u;
+  return &table[hash >> 56];
+}
+
 /* The device's copy of a descriptor, made where there is none. Called under mgpu_lock. */
-static void *keep(const struct mgpu_place *place, const struct mgpu_descriptor *descriptor) {
+static void *keep(const struct mgpu_place *place, const struct mgpu_descriptor *descriptor,
+                  const char *tensor) {
   const struct mgpu_backend *backend = mgpu_backends[place->backend];
-  for (struct kept *entry = all; entry; entry = entry->next)
+  struct kept **first = bucket(descriptor);
+  for (struct kept *entry = *first; entry; entry = entry->next)
     if (entry->backend == place->backend && entry->device == place->device &&
         memcmp(&entry->descriptor, descriptor, sizeof *descriptor) == 0)
       return entry->memory;
@@ -65,8 +80,9 @@ static void *keep(const struct mgpu_place *place, const struct mgpu_descriptor *
   if (backend->alloc(place->device, sizeof *descriptor, place->driver, false, &memory) == 0) {
     if (backend->memcpy(place->device, memory, descriptor, sizeof *descriptor, place->driver) == 0 &&
         backend->stream_sync(place->device, place->driver) == 0) {
-      *entry = (struct kept){all, place->backend, place->device, memory, *descriptor};
-      all = entry;
+      *entry = (struct kept){*first, place->backend, place->device, tensor, memory, *descriptor};
+      *first = entry;
+      __atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
       return memory;
     }
     backend->free(place->device, memory, place->driver, false);
@@ -109,6 +125,11 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t tensorRank, void *rankedDescriptor,
   uint32_t box[MOST_DIMENSIONS], ones[MOST_DIMENSIONS];
   for (int64_t i = 0; i < tensorRank; ++i) {
     int64_t from = tensorRank - 1 - i;
+    if (inputBoxDims[from] < 0 || inputBoxDims[from] > UINT32_MAX) {
+      mgpu_fail(MGPU_ERROR_INVALID, "A tensor descriptor's box is %lld wide in dimension %lld.",
+                (long long)inputBoxDims[from], (long long)from);
+      return NULL;
+    }
     dims[i] = (uint64_t)sizes[from];
     box[i] = (uint32_t)inputBoxDims[from];
     ones[i] = 1;
@@ -129,7 +150,31 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t tensorRank, void *rankedDescriptor,
   if (mgpu_stream_place(NULL, &place) || encode(&place, &descriptor, &tensor))
     return NULL;
   mgpu_lock();
-  void *memory = keep(&place, &descriptor);
+  void *memory = keep(&place, &descriptor, tensor.address);
   mgpu_unlock();
   return memory;
 }
+
+void mgpu_descriptors_drop(const struct mgpu_place *place, const void *memory, size_t size) {
+  if (!mgpu_descriptors_count())
+    return;
+  mgpu_lock();
+  for (size_t i = 0; i < BUCKETS; ++i)
+    for (struct kept **link = &table[i]; *link;) {
+      struct kept *entry = *link;
+      uintptr_t offset = (uintptr_t)entry->tensor - (uintptr_t)memory;
+      struct mgpu_place there = *place; /* a device may have described another's memory */
+      if (entry->backend != place->backend || offset >= size ||
+          (entry->device != place->device && mgpu_stream_own(place->backend, entry->device, &there))) {
+        link = &entry->next;
+        continue;
+      }
+      mgpu_backends[there.backend]->free(there.device, entry->memory, there.driver, false);
+      *link = entry->next;
+      free(entry);
+      __atomic_store_n(&count, count - 1, __ATOMIC_RELAXED);
+    }
+  mgpu_unlock();
+}
+
+size_t mgpu_descriptors_count(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED); }

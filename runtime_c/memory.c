@@ -1,6 +1,7 @@
 /* memory.c: device memory, copies and fills of the ABI. */
 #include "allocations.h"
 #include "backend.h"
+#include "descriptors.h"
 #include "error.h"
 #include "stream.h"
 
@@ -16,7 +17,8 @@ void *mgpuMemAlloc(uint64_t size, void *stream, bool shared) {
   }
   if (backend->alloc(place.device, (size_t)size, place.driver, shared, &memory))
     return NULL;
-  if (!mgpu_allocation_add((struct mgpu_allocation){memory, place.backend, place.device, shared})) {
+  if (!mgpu_allocation_add(
+          (struct mgpu_allocation){memory, place.backend, place.device, (size_t)size, shared})) {
     backend->free(place.device, memory, place.driver, shared);
     mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for the table of allocations.");
     return NULL;
@@ -46,6 +48,7 @@ void mgpuMemFree(void *memory, void *stream) {
       return;
     place = own;
   }
+  mgpu_descriptors_drop(&place, memory, from.size);
   mgpu_backends[place.backend]->free(place.device, memory, place.driver, from.shared);
 }
 

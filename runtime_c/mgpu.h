@@ -52,7 +52,9 @@ enum {
   MGPU_COUNT_ALLOCATIONS = 4, /* of device memory, not freed */
   MGPU_COUNT_MODULES = 5,     /* loaded by a driver */
   MGPU_COUNT_QUEUED = 6,      /* work on the host's streams that mgpuHostSchedule has put off */
-  MGPU_COUNT_LATE_WRITES = 7, /* blocks of freed host memory that were written to later, while work is put off */
+  MGPU_COUNT_LATE_WRITES =
+      7, /* blocks of freed host memory that were written to later, while work is put off */
+  MGPU_COUNT_DESCRIPTORS = 8, /* of tiled tensors, in device memory */
 };
 
 /* One gpu.module of an artifact, in writable data of the artifact. `state` starts as NULL and belongs to the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,3 +46,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         path.stem: offload.build(path, folder / f"{path.stem}.so", targets=ALL_TARGETS)
         for path in sorted(EXAMPLES.glob("*.mlir"))
     }
+
+
+@pytest.fixture(scope="session")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder, for LD_LIBRARY_PATH, with stand-in drivers under the names of the vendors' libraries."""
+    from compiling import HERE, ROOT
+
+    folder = tmp_path_factory.mktemp("drivers")
+    for source, name in (("libcuda.c", "libcuda.so.1"), ("libamdhip64.c", "libamdhip64.so.6")):
+        command = ["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-I", ROOT / "runtime_c", HERE / "standin" / source]
+        subprocess.run([*command, "-o", folder / name], check=True)
+    return folder

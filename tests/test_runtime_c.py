@@ -90,7 +90,7 @@ def built(request: pytest.FixtureRequest, builds) -> Built:
     return builds(request.param)
 
 
-@pytest.mark.parametrize("group", ["image", "error", "keys", "cuda", "hip", "sparse"])
+@pytest.mark.parametrize("group", ["image", "error", "keys", "cuda", "hip", "tensor", "sparse"])
 def test_group(built: Built, group: str) -> None:
     assert built.run(group) == ""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from compiling import HERE, ROOT, python
+from compiling import python
 
 N = 100_000
 PROGRAM = """
@@ -22,15 +21,6 @@ library.saxpy(2, x, y)
 library.kernels.saxpy_kernel[391, 256](x, y, 2.0)
 print(float(y.numpy()[1]))
 """
-
-
-@pytest.fixture(scope="module")
-def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("drivers")
-    for source, name in (("libcuda.c", "libcuda.so.1"), ("libamdhip64.c", "libamdhip64.so.6")):
-        command = ["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-I", ROOT / "runtime_c", HERE / "standin" / source]
-        subprocess.run([*command, "-o", folder / name], check=True)
-    return folder
 
 
 def read(path: Path) -> list[dict[str, Any]]:

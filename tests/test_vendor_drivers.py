@@ -11,20 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compiling import EXAMPLES, HERE, ROOT, python
+from compiling import EXAMPLES, HERE, python
 from ready import annotated, binary, image, nvvm_object, rocdl_object
 
 import offload
-
-
-@pytest.fixture(scope="session")
-def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the stand-ins under the names of the vendors' libraries."""
-    folder = tmp_path_factory.mktemp("drivers")
-    for source, name in (("libcuda.c", "libcuda.so.1"), ("libamdhip64.c", "libamdhip64.so.6")):
-        command = ["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-I", ROOT / "runtime_c", HERE / "standin" / source]
-        subprocess.run([*command, "-o", folder / name], check=True)
-    return folder
 
 
 def drive(drivers: Path, artifact: Path, *arguments: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 /* main.c: runs one group of tests per process, because the backend in use belongs to the process.
  *   mgpu_test image | error | keys | host IMAGE.so ARTIFACT.so | schedule IMAGE.so | schedule_env CODE |
- *   cuda | hip | sparse | absent | env NAME CODE
- * host and schedule want STANDIN_DEVICES=0; host, keys, cuda, hip, sparse want the stand-ins in
+ *   cuda | hip | tensor | sparse | absent | env NAME CODE
+ * host and schedule want STANDIN_DEVICES=0; host, keys, cuda, hip, tensor, sparse want the stand-ins in
  * LD_LIBRARY_PATH. */
 #include "check.h"
 
@@ -51,6 +51,8 @@ int main(int count, char **arguments) {
     test_cuda();
   else if (strcmp(group, "hip") == 0)
     test_hip();
+  else if (strcmp(group, "tensor") == 0)
+    test_tensor();
   else if (strcmp(group, "sparse") == 0)
     test_sparse();
   else if (strcmp(group, "absent") == 0)

@@ -88,12 +88,10 @@ static void test_launch(void) {
   cuda.clear();
   launch(&kernel, 100000, NULL, 0, 0);
   launch(&kernel, 100000, NULL, 0, 0);
-  launch(&kernel, 0, NULL, 16, 0);
-  CHECK(strcmp(cuda.log(), "set attribute 8 to 100000\n"
-                           "launch kernel grid 2 3 4 block 32 2 1 cluster 0 smem 100000 stream 1 arg 42\n"
-                           "launch kernel grid 2 3 4 block 32 2 1 cluster 0 smem 100000 stream 1 arg 42\n"
-                           "set attribute 14 to 1\n"
-                           "launch kernel grid 2 3 4 block 32 2 1 cluster 16 smem 0 stream 1 arg 42\n") == 0,
+  CHECK(strcmp(cuda.log(),
+               "set attribute 8 to 100000\n"
+               "launch kernel grid 2 3 4 block 32 2 1 cluster 0 smem 100000 stream 1 arg 42\n"
+               "launch kernel grid 2 3 4 block 32 2 1 cluster 0 smem 100000 stream 1 arg 42\n") == 0,
         "%s", cuda.log());
   launch(&kernel, 300000, NULL, 0, 0);
   CHECK_ERROR(MGPU_ERROR_INVALID, "sm_90 allows 232448");
@@ -106,6 +104,39 @@ static void test_launch(void) {
   mgpuKernelLaunch(&kernel, 1, 1, 1, 2000, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 0);
   CHECK_ERROR(MGPU_ERROR_DRIVER, "\"kernel\" with grid (1, 1, 1), block (2000, 1, 1) and 0 bytes of dynamic "
                                  "workgroup memory on cuda:0 failed with");
+}
+
+static void launch_clusters(intptr_t x, intptr_t y, intptr_t z) {
+  int argument = 42;
+  void *params[] = {&argument};
+  mgpuKernelLaunch(&kernel, 32, 4, 8, 64, 1, 1, x, y, z, 0, NULL, params, 1, 0);
+}
+
+static void test_clusters(void) {
+  static const char launched[] = "launch kernel grid 32 4 8 block 64 1 1 cluster";
+  cuda.clear();
+  launch_clusters(2, 4, 1);
+  CHECK_CLEAN();
+  CHECK(strncmp(cuda.log(), "clusters of 2 4 1, policy 1\nlaunch kernel grid 32 4 8 block 64 1 1 cluster 2 ",
+                76) == 0,
+        "%s", cuda.log());
+  cuda.clear();
+  launch_clusters(1, 1, 1); /* as none */
+  CHECK(strncmp(cuda.log(), launched, sizeof launched - 1) == 0, "%s", cuda.log());
+  cuda.clear();
+  launch_clusters(16, 1, 1);
+  launch_clusters(4, 4, 1);
+  CHECK_CLEAN(); /* more blocks than any device must take: the kernel is told so, once */
+  CHECK_TEXT(cuda.log(), "set attribute 14 to 1\nclusters of 16 1 1, policy 1\n");
+  CHECK_TEXT(cuda.log(), "arg 42\nclusters of 4 4 1, policy 1\n");
+  launch_clusters(32, 1, 1);
+  CHECK_ERROR(MGPU_ERROR_DRIVER,
+              "cluster (32, 1, 1) and 0 bytes of dynamic workgroup memory on cuda:0 failed with "
+              "CUDA_ERROR_INVALID_CLUSTER_SIZE");
+  launch_clusters(3, 1, 1);
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "grid (32, 4, 8), block (64, 1, 1), cluster (3, 1, 1)");
+  launch_clusters(-1, 1, 1);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "cluster of (-1, 1, 1)");
 }
 
 static void test_second_device(void) {
@@ -305,9 +336,12 @@ static void test_modules(void) {
   void *params[] = {&argument};
   mgpuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL, 1);
   mgpuLaunchClusterKernel(function, 2, 1, 1, 4, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+  mgpuLaunchClusterKernel(function, 1, 2, 4, 3, 6, 8, 16, 2, 1, 64, NULL, params, NULL);
   mgpuSetDefaultDevice(0);
   CHECK_CLEAN();
-  CHECK_TEXT(cuda.log(), "launch jitted grid 4 1 1 block 1 1 1 cluster 2");
+  CHECK_TEXT(cuda.log(), "clusters of 2 1 1, policy 1\nlaunch jitted grid 4 1 1 block 1 1 1 cluster 2");
+  CHECK_TEXT(cuda.log(),
+             "clusters of 1 2 4, policy 1\nlaunch jitted grid 3 6 8 block 16 2 1 cluster 1 smem 64");
   CHECK(cuda.live(MODULES) == before + 2, "on two devices");
   mgpuModuleUnload(raw);
   CHECK(cuda.live(MODULES) == before, "unloaded from both");
@@ -422,6 +456,7 @@ void test_cuda(void) {
   test_ranks();
   test_ranks_elsewhere();
   test_launch();
+  test_clusters();
   test_second_device();
   test_streams();
   test_thread_end();

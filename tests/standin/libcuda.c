@@ -8,10 +8,21 @@ enum {
   INVALID_VALUE = 1,
   INVALID_CONTEXT = 201,
   NOT_FOUND = 500,
+  INVALID_CLUSTER_SIZE = 912,
   PLAIN = 1,
   POOL = 2,
   MANAGED = 3
 };
+
+/* What stands in the 128 bytes of a descriptor, dimensions from the innermost one. */
+struct tensor_map {
+  void *address;
+  unsigned long long strides[5];
+  unsigned sizes[5];
+  unsigned short box[5];
+  unsigned char rank, steps[5], codes[5];
+};
+_Static_assert(sizeof(struct tensor_map) <= sizeof(CUtensorMap), "room");
 
 static char contexts[64];
 static _Thread_local CUcontext current;
@@ -36,6 +47,7 @@ EXPORT CUresult cuGetErrorName(CUresult result, const char **name) {
           : result == NOT_FOUND                  ? "CUDA_ERROR_NOT_FOUND"
           : result == CUDA_ERROR_INVALID_PTX     ? "CUDA_ERROR_INVALID_PTX"
           : result == CUDA_ERROR_OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : result == INVALID_CLUSTER_SIZE       ? "CUDA_ERROR_INVALID_CLUSTER_SIZE"
           : result == INVALID_CONTEXT            ? "CUDA_ERROR_INVALID_CONTEXT"
           : result == CUDA_ERROR_DEINITIALIZED   ? "CUDA_ERROR_DEINITIALIZED"
           : result == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
@@ -146,8 +158,19 @@ EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, C
 
 EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   NEED_DEVICE_OF(function);
+  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+    ((struct object *)(void *)function)->wide = value != 0;
   note("set attribute %d to %d", attribute, value);
   return value > 232448 ? INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/* Logs the descriptor that a kernel gets, dimensions from the innermost one. */
+static void note_descriptor(const struct tensor_map *map) {
+  note("descriptor at %p type %d interleave %d swizzle %d promotion %d fill %d", map->address, map->codes[0],
+       map->codes[1], map->codes[2], map->codes[3], map->codes[4]);
+  for (int i = 0; i < map->rank; ++i)
+    note("dimension size %u stride %llu box %u step %d", map->sizes[i], i ? map->strides[i - 1] : 0,
+         map->box[i], map->steps[i]);
 }
 
 static CUresult start(CUfunction function, const unsigned *grid, const unsigned *block, unsigned smem,
@@ -161,6 +184,8 @@ static CUresult start(CUfunction function, const unsigned *grid, const unsigned 
   note("launch %s grid %u %u %u block %u %u %u cluster %u smem %u stream %d arg %d", kernel->name, grid[0],
        grid[1], grid[2], block[0], block[1], block[2], cluster ? cluster[0] : 0, smem,
        (size_t)stream > 2 ? number(stream) : -(int)(size_t)stream, params ? *(int *)params[0] : -1);
+  if (getenv("STANDIN_DESCRIPTOR"))
+    note_descriptor(*(const struct tensor_map **)params[atoi(getenv("STANDIN_DESCRIPTOR"))]);
   note_parameters(params);
   return CUDA_SUCCESS;
 }
@@ -172,15 +197,40 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned in
   return start(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, smem, stream, NULL, params);
 }
 
+/* What the attributes of a launch say. */
+static CUresult read_attributes(const CUlaunchConfig *config, unsigned cluster[3], int *policy) {
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const CUlaunchAttributeValue *value = &config->attrs[i].value;
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      memcpy(cluster, &value->clusterDim, 3 * sizeof *cluster);
+    else if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
+      *policy = value->clusterSchedulingPolicyPreference;
+    else
+      return INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+/* Clusters divide the grid and have at most 8 blocks, 16 where the kernel has been told so. */
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
                                  void **extra) {
+  enum { PORTABLE = 8, MOST = 16 };
   (void)extra;
-  const unsigned *cluster = NULL;
-  for (unsigned i = 0; i < config->numAttrs; ++i)
-    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-      cluster = &config->attrs[i].value.clusterDim.x;
-  return start(function, &config->gridDimX, &config->blockDimX, config->sharedMemBytes, config->hStream,
-               cluster, params);
+  const struct object *kernel = (const void *)function;
+  unsigned cluster[3] = {1, 1, 1};
+  const unsigned *grid = &config->gridDimX;
+  int policy = 0;
+  NEED_DEVICE_OF(kernel);
+  if (read_attributes(config, cluster, &policy))
+    return INVALID_VALUE;
+  unsigned blocks = cluster[0] * cluster[1] * cluster[2];
+  if (!blocks || blocks > (kernel->wide ? MOST : PORTABLE))
+    return INVALID_CLUSTER_SIZE;
+  for (int i = 0; i < 3; ++i)
+    if (grid[i] % cluster[i])
+      return INVALID_VALUE;
+  note("clusters of %u %u %u, policy %d", cluster[0], cluster[1], cluster[2], policy);
+  return start(function, grid, &config->blockDimX, config->sharedMemBytes, config->hStream, cluster, params);
 }
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags) {
@@ -366,5 +416,44 @@ EXPORT CUresult cuMemHostUnregister(void *memory) {
   register_range(memory, 0);
   NEED_CONTEXT;
   note("unregister");
+  return CUDA_SUCCESS;
+}
+
+/* A descriptor is what was asked for, after the rules that NVIDIA documents for it. */
+EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
+                                       void *address, const cuuint64_t *sizes, const cuuint64_t *strides,
+                                       const cuuint32_t *box, const cuuint32_t *steps,
+                                       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                       CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  static const unsigned bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4}, spans[] = {0, 32, 64, 128};
+  enum { FLOAT16 = 6, SWIZZLE_32B = 1, INTERLEAVE_32B = 2 };
+  struct tensor_map *out = (struct tensor_map *)(void *)map;
+  NEED_CONTEXT;
+  size_t unit = interleave == INTERLEAVE_32B ? 32 : 16;
+  if ((size_t)map % 64 || type < 0 || (size_t)type >= sizeof bytes / sizeof *bytes || rank < 1 || rank > 5 ||
+      (interleave && rank < 3) || (size_t)address % unit || interleave < 0 || interleave > INTERLEAVE_32B ||
+      swizzle < 0 || swizzle > 3 || promotion < 0 || promotion > 3 || fill < 0 || fill > 1)
+    return INVALID_VALUE;
+  for (unsigned i = 0; i < rank; ++i)
+    if (sizes[i] < 1 || sizes[i] > 1ull << 32 || box[i] < 1 || box[i] > 256 || steps[i] < 1 || steps[i] > 8 ||
+        (i + 1 < rank && (strides[i] % unit || strides[i] >= 1ull << 40)))
+      return INVALID_VALUE;
+  size_t row = box[0] * bytes[type];
+  if ((!interleave && (row % 16 || (swizzle && row > spans[swizzle]))) || (fill && type < FLOAT16) ||
+      (interleave == INTERLEAVE_32B && swizzle != SWIZZLE_32B))
+    return INVALID_VALUE;
+  memset(map, 0, sizeof *map);
+  out->address = address;
+  out->rank = (unsigned char)rank;
+  memcpy(out->codes,
+         (unsigned char[]){(unsigned char)type, (unsigned char)interleave, (unsigned char)swizzle,
+                           (unsigned char)promotion, (unsigned char)fill},
+         sizeof out->codes);
+  for (unsigned i = 0; i < rank; ++i) {
+    out->sizes[i] = (unsigned)sizes[i];
+    out->strides[i] = i + 1 < rank ? strides[i] : 0;
+    out->box[i] = (unsigned short)box[i];
+    out->steps[i] = (unsigned char)steps[i];
+  }
   return CUDA_SUCCESS;
 }

@@ -3,7 +3,8 @@
  * Environment: STANDIN_DEVICES, how many devices (2 when unset); with 0 the driver answers "no device".
  * STANDIN_IMAGE_FILE and STANDIN_IMAGE_BYTES: a file to write that many bytes of each loaded image to;
  * STANDIN_PARAMETERS: the sizes of a kernel's parameters in bytes ("8 8 4"), whose values each launch then
- * logs. Exported for tests by both libraries: standin_log, standin_clear, standin_live, standin_fail. */
+ * logs; STANDIN_DESCRIPTOR: which parameter is a tensor's descriptor, which each launch then logs.
+ * Exported for tests by both libraries: standin_log, standin_clear, standin_live, standin_fail. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@ struct object {
   int number;
   int device;
   char name[64];
+  bool wide; /* a kernel: clusters larger than the portable size are allowed */
   /* Events: */
   bool timed;
   unsigned long order; /* among all records; 0: never recorded */
