@@ -21,7 +21,6 @@ gpu.module @amdgpu {
     amdgpu.raw_buffer_store {boundsCheck = false} %v -> %x[%i] : vector<4xf32> -> memref<64xf32>, i32
     %f = vector.extract %v[0] : f32 from vector<4xf32>
     amdgpu.raw_buffer_atomic_fadd {boundsCheck = true} %f -> %x[%i] : f32 -> memref<64xf32>, i32
-    amdgpu.raw_buffer_atomic_fmax {boundsCheck = true} %f -> %x[%i] : f32 -> memref<64xf32>, i32
     amdgpu.raw_buffer_atomic_smax {boundsCheck = true} %i -> %y[%i] : i32 -> memref<64xi32>, i32
     amdgpu.raw_buffer_atomic_umin {boundsCheck = true} %i -> %y[%i] : i32 -> memref<64xi32>, i32
     %r = amdgpu.raw_buffer_atomic_cmpswap {boundsCheck = true} %i, %i -> %y[%i] : i32 -> memref<64xi32>, i32

@@ -11,6 +11,7 @@ gpu.module @wave32 {
   }
   gpu.func @buffers(%x: memref<64xf32>, %i: i32) kernel {
     %v = amdgpu.raw_buffer_load {boundsCheck = true} %x[%i] : memref<64xf32>, i32 -> f32
+    amdgpu.raw_buffer_atomic_fmax {boundsCheck = true} %v -> %x[%i] : f32 -> memref<64xf32>, i32
     amdgpu.raw_buffer_store {boundsCheck = true} %v -> %x[%i] : f32 -> memref<64xf32>, i32
     gpu.return
   }
