@@ -37,6 +37,14 @@ def numeric_pipeline(library: str, *, host_code: bool = False, bf16_fma: bool = 
     )
 
 
+STRUCTURE_PIPELINE = (
+    "convert-vector-to-scf,expand-strided-metadata,lower-affine,"
+    # MLIR's default compares the places of a partly filled vector in 32 bits: wrong in arrays of 2^31 elements.
+    "convert-vector-to-llvm{force-32bit-vector-indices=false},convert-scf-to-cf"
+)
+"""The passes that lower vectors, views, affine maps and loops, between those for numbers and those for a dialect."""
+
+
 def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> list[tuple[Any, ...]]:
     """Diagnostics for functions that nothing defines, at their first calls."""
     errors: list[tuple[Any, ...]] = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from offload.targets.base import Device, Image, Target, Work, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, Device, Image, Target, Work, numeric_pipeline
 from offload.targets.options import option
 
 from offload.errors import OffloadError, TargetError
@@ -62,7 +62,7 @@ class HostTarget(Target):
             f"offload-check-device{{target=host}},gpu.module({numeric_pipeline('libm')}),"
             "offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
             "gpu.module(offload-prepare-device{target=host subgroup-size=32},"
-            "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
+            f"{STRUCTURE_PIPELINE},"
             f"offload-gpu-to-host{{{self.conversion_options()}}},offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=host}"
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import nvvm_images
-from offload.targets.base import Device, Image, ReadyImage, Target, Work, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, Device, Image, ReadyImage, Target, Work, numeric_pipeline
 from offload.targets.options import option
 from offload.targets.tools import (
     Found,
@@ -132,7 +132,7 @@ class NvvmTarget(Target):
             f"offload-check-device{{target=nvvm chip={self.chip}}},convert-nvgpu-to-nvvm,"
             f"gpu.module({numeric_pipeline('nvvm', bf16_fma=self._number() >= 80)},"
             f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
-            "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
+            f"{STRUCTURE_PIPELINE},"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=nvvm}"

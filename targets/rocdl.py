@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import rocdl_images
-from offload.targets.base import Device, Image, ReadyImage, Target, Work, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, Device, Image, ReadyImage, Target, Work, numeric_pipeline
 from offload.targets.options import option
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, search
 
@@ -140,7 +140,7 @@ class RocdlTarget(Target):
         return (
             f"offload-check-device{{target=rocdl chip={chip}}},gpu.module({numeric_pipeline('rocdl')},"
             f"offload-prepare-device{{target=rocdl chip={chip} subgroup-size={size}}},"
-            "convert-vector-to-scf,expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,"
+            f"{STRUCTURE_PIPELINE},"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
             f"convert-gpu-to-rocdl{{chipset={chip} {self.conversion_options()} runtime=HIP}},"
             "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"

@@ -7,7 +7,7 @@ from typing import Any
 
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
-from offload.targets.base import debug_pipeline, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, debug_pipeline, numeric_pipeline
 
 EXPORTED_BY_RUNTIME = ("offload_api", "offload_modules")
 
@@ -24,8 +24,8 @@ def pipelines(request: BuildRequest) -> list[str]:
         f"use-bare-pointers-for-host={str(request.bare_pointers_for_host).lower()}"
     )
     pipeline = (
-        f"offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},convert-vector-to-scf,"
-        "expand-strided-metadata,lower-affine,convert-vector-to-llvm,convert-scf-to-cf,offload-repair-math,"
+        f"offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},"
+        f"{STRUCTURE_PIPELINE},offload-repair-math,"
         f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{{bare}}},"
         "offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
     )

@@ -4,6 +4,9 @@
 // scf.parallel has one level only and would run one thread per block; this pass tiles it first, so that there
 // are two. Nests that already have two levels are the author's own mapping and stay as they are.
 //
+// A grid has room for 2^31 blocks along x and for 65535 along y and z. Where the loops may need more there,
+// all blocks stand along x.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
@@ -27,7 +30,8 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kMaxThreads = 1024; // of a block, on every target
+constexpr int64_t kMaxThreads = 1024;  // of a block, on every target
+constexpr int64_t kMaxBlocks = 0xFFFF; // along y and z
 
 /// Threads per block along the innermost loops. The innermost loop runs over neighbouring addresses in most
 /// programs and gets at least a warp.
@@ -77,9 +81,11 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
         return signalPassFailure();
       }
       normalize(loop);
-      scf::ParallelOp blocks =
-          scf::tileParallelLoop(loop, tileSizes(loop.getNumLoops()), /*noMinMaxBounds=*/false).first;
+      SmallVector<int64_t> tiles = tileSizes(loop.getNumLoops());
+      scf::ParallelOp blocks = scf::tileParallelLoop(loop, tiles, /*noMinMaxBounds=*/false).first;
       foldBounds(blocks);
+      if (!fitsIntoGrid(blocks, tiles))
+        lineUp(blocks, tiles);
     }
   }
 
@@ -133,6 +139,49 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
       Value original = arith::AddIOp::create(inside, loc, scaled, low);
       variable.replaceAllUsesExcept(original, scaled);
     }
+  }
+
+  /// Is it known that the blocks of all loops but the innermost, which become the grid's x, are few enough?
+  static bool fitsIntoGrid(scf::ParallelOp blocks, ArrayRef<int64_t> tiles) {
+    for (unsigned i = 0; i + 1 < blocks.getNumLoops(); ++i) {
+      std::optional<int64_t> high = getConstantIntValue(blocks.getUpperBound()[i]);
+      if (!high || llvm::divideCeil(*high, tiles[i]) > kMaxBlocks)
+        return false;
+    }
+    return true;
+  }
+
+  /// Makes one loop of all loops over blocks. Their numbers come from its own by divisions of 32 bits: a grid
+  /// has fewer blocks than 2^31.
+  static void lineUp(scf::ParallelOp blocks, ArrayRef<int64_t> tiles) {
+    OpBuilder b(blocks);
+    Location loc = blocks.getLoc();
+    Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
+    Value total = one;
+    Type i32 = b.getI32Type(), index = b.getIndexType();
+    SmallVector<Value> counts;
+    for (auto [high, tile] : llvm::zip(blocks.getUpperBound(), tiles)) {
+      // Folded here: outlining puts only what is a constant then into the kernel.
+      Value step = arith::ConstantIndexOp::create(b, loc, tile);
+      Value count = b.createOrFold<arith::CeilDivSIOp>(loc, high, step);
+      total = b.createOrFold<arith::MulIOp>(loc, total, count);
+      counts.push_back(b.createOrFold<arith::IndexCastUIOp>(loc, i32, count));
+    }
+    auto line = scf::ParallelOp::create(b, loc, zero, total, one);
+    b.setInsertionPointToStart(line.getBody());
+    Value rest = arith::IndexCastUIOp::create(b, loc, i32, line.getInductionVars()[0]);
+    for (unsigned i = blocks.getNumLoops(); i-- > 0;) {
+      Value number = i ? arith::RemUIOp::create(b, loc, rest, counts[i]) : rest;
+      if (i)
+        rest = arith::DivUIOp::create(b, loc, rest, counts[i]);
+      Value start = arith::MulIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, index, number),
+                                          arith::ConstantIndexOp::create(b, loc, tiles[i]));
+      blocks.getInductionVars()[i].replaceAllUsesWith(start);
+    }
+    Block *body = blocks.getBody();
+    line.getBody()->getOperations().splice(b.getInsertionPoint(), body->getOperations(), body->begin(),
+                                           std::prev(body->end()));
+    blocks.erase();
   }
 
   /// Folds the tile sizes into the bounds min(tile, rest), where convert-parallel-loops-to-gpu looks for a
