@@ -30,6 +30,8 @@ struct mgpu_trace_event {
   const char *detail;
 };
 
+/* Names the calling thread's lane, the first time. Before its first event. */
+void mgpu_trace_name_thread(bool worker);
 /* Adds an event to the calling thread's lane. `writes`: the file may be written now and an error of that be
  * kept; else whoever adds the next one writes. */
 void mgpu_trace_add(const struct mgpu_trace_event *event, uint64_t begin, uint64_t end, bool writes);

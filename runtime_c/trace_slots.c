@@ -68,6 +68,7 @@ static void start(struct call *call, const char *work) {
     mgpu_trace_host_put(call->backend, call->device, call->stream, &event);
   else if (work && mgpu_untraced[call->backend]->mark_create)
     call->mark = mgpu_trace_mark(call->backend, call->device, call->stream);
+  mgpu_trace_name_thread(false); /* before it runs blocks of a kernel, as threads of the pool do */
   call->begin = mgpu_trace_now();
 }
 
