@@ -63,6 +63,8 @@ struct mgpu_backend {
   int (*stream_destroy)(int device, void *stream);
   int (*stream_sync)(int device, void *stream);
   int (*stream_wait_event)(int device, void *stream, void *event);
+  /* The device of a stream that another library has made; `current` where the driver cannot tell. */
+  int (*stream_device)(void *stream, int current);
   int (*event_create)(int device, void **event);
   int (*event_destroy)(int device, void *event);
   int (*event_record)(int device, void *event, void *stream);

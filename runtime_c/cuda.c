@@ -61,9 +61,11 @@ static const char *code_text(int code) {
 }
 
 static mgpuDeviceInfo devices[MGPU_MAX_DEVICES];
+static const struct mgpu_vendor_kernel *launched[MGPU_MAX_DEVICES];
 
 struct mgpu_vendor mgpu_cuda_vendor = {
     .devices = devices,
+    .launched = launched,
     .name = "cuda",
     .title = "CUDA",
     .driver = "the CUDA driver",
@@ -162,6 +164,31 @@ static int stream_wait_event(int device, void *stream, void *event) {
   MGPU_CUDA_CALL(device, cuStreamWaitEvent, (stream, event, 0));
 }
 
+static int stream_device(void *stream, int current) {
+  enum { PER_THREAD = 2 }; /* CU_STREAM_PER_THREAD; 1 is CU_STREAM_LEGACY */
+  const int entered = current;
+  CUcontext context = NULL, previous;
+  CUdevice ordinal = 0;
+  CUresult result = CUDA_SUCCESS;
+  const char *call;
+  if ((uintptr_t)stream <= (uintptr_t)PER_THREAD) /* stands for one of the current device */
+    return current;
+  if (mgpu_cuda_try_enter(current, &previous, &call))
+    return current; /* which the work on the stream then reports */
+  result = mgpu_cuda.cuStreamGetCtx(stream, &context);
+  if (!result && context != mgpu_cuda_devices[entered].context) {
+    result = mgpu_cuda.cuCtxSetCurrent(context);
+    if (!result)
+      result = mgpu_cuda.cuCtxGetDevice(&ordinal);
+    mgpu_cuda.cuCtxSetCurrent(mgpu_cuda_devices[entered].context);
+    for (int i = 0; !result && i < mgpu_cuda_vendor.count; ++i)
+      if (mgpu_cuda_devices[i].ordinal == ordinal)
+        current = i;
+  }
+  mgpu_cuda_leave(entered, previous);
+  return current;
+}
+
 static int event_create(int device, void **event) {
   MGPU_CUDA_CALL(device, cuEventCreate, ((CUevent *)event, CU_EVENT_DISABLE_TIMING));
 }
@@ -189,6 +216,7 @@ const struct mgpu_backend mgpu_backend_cuda = {
     .stream_destroy = stream_destroy,
     .stream_sync = stream_sync,
     .stream_wait_event = stream_wait_event,
+    .stream_device = stream_device,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,

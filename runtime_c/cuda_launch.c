@@ -69,6 +69,8 @@ int mgpu_cuda_launch(int index, void *pointer, const struct mgpu_launch *launch)
                                                  launch->block[2], launch->smem, launch->stream,
                                                  launch->params, NULL);
   mgpu_cuda_leave(index, previous);
+  if (!failure && !result)
+    mgpu_vendor_launched(&mgpu_cuda_vendor, index, &kernel->common);
   return result ? mgpu_vendor_launch_failed(&mgpu_cuda_vendor, index, result, kernel->common.name, launch)
                 : failure;
 }

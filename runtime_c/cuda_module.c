@@ -45,7 +45,7 @@ int mgpu_cuda_module_load(int index, const void *data, size_t size, int jit_leve
   free(module->copy); /* the driver has made its own */
   module->copy = NULL;
   if (failure)
-    mgpu_vendor_module_free(module);
+    mgpu_vendor_module_free(&mgpu_cuda_vendor, module);
   else
     *out = module;
   return failure;
@@ -56,7 +56,7 @@ static int unload(int device, CUmodule handle) { MGPU_CUDA_RELEASE(device, cuMod
 int mgpu_cuda_module_unload(int device, void *pointer) {
   struct mgpu_vendor_module *module = pointer;
   int failure = unload(device, module->handle);
-  mgpu_vendor_module_free(module);
+  mgpu_vendor_module_free(&mgpu_cuda_vendor, module);
   return failure;
 }
 

@@ -83,9 +83,11 @@ static const char *code_name(int code) { return mgpu_hip.hipGetErrorName(code); 
 static const char *code_text(int code) { return mgpu_hip.hipGetErrorString(code); }
 
 static mgpuDeviceInfo devices[MGPU_MAX_DEVICES];
+static const struct mgpu_vendor_kernel *launched[MGPU_MAX_DEVICES];
 
 struct mgpu_vendor mgpu_hip_vendor = {
     .devices = devices,
+    .launched = launched,
     .name = "hip",
     .title = "HIP",
     .driver = "the HIP library",
@@ -150,6 +152,17 @@ static int stream_wait_event(int device, void *stream, void *event) {
   MGPU_HIP_CALL(device, hipStreamWaitEvent, (stream, event, 0));
 }
 
+static int stream_device(void *stream, int current) {
+  enum { PER_THREAD = 2 }; /* hipStreamPerThread, which stands for one of the current device */
+  hipDevice_t device = current;
+  if ((uintptr_t)stream <= PER_THREAD || !mgpu_hip.hipStreamGetDevice ||
+      mgpu_vendor_state(&mgpu_hip_vendor) != MGPU_VENDOR_READY ||
+      mgpu_hip.hipStreamGetDevice(stream, &device) != hipSuccess || device < 0 ||
+      device >= mgpu_hip_vendor.count)
+    return current;
+  return device;
+}
+
 static int event_create(int device, void **event) {
   MGPU_HIP_CALL(device, hipEventCreateWithFlags, ((hipEvent_t *)event, hipEventDisableTiming));
 }
@@ -177,6 +190,7 @@ const struct mgpu_backend mgpu_backend_hip = {
     .stream_destroy = stream_destroy,
     .stream_sync = stream_sync,
     .stream_wait_event = stream_wait_event,
+    .stream_device = stream_device,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,

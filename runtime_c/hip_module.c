@@ -39,7 +39,7 @@ int mgpu_hip_module_load(int index, const void *data, size_t size, int jit_level
       failure = mgpu_hip_check(index, result, "hipModuleLoadData", false);
   }
   if (failure)
-    mgpu_vendor_module_free(module);
+    mgpu_vendor_module_free(&mgpu_hip_vendor, module);
   else
     *out = module;
   return failure;
@@ -50,7 +50,7 @@ static int unload(int device, hipModule_t handle) { MGPU_HIP_RELEASE(device, hip
 int mgpu_hip_module_unload(int device, void *pointer) {
   struct mgpu_vendor_module *module = pointer;
   int failure = unload(device, module->handle);
-  mgpu_vendor_module_free(module);
+  mgpu_vendor_module_free(&mgpu_hip_vendor, module);
   return failure;
 }
 
@@ -90,5 +90,7 @@ int mgpu_hip_launch(int index, void *pointer, const struct mgpu_launch *launch) 
       kernel->function, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
       launch->block[2], launch->smem, launch->stream, launch->params, NULL);
   mgpu_hip_leave(index, previous);
+  if (!result)
+    mgpu_vendor_launched(&mgpu_hip_vendor, index, &kernel->common);
   return result ? mgpu_vendor_launch_failed(&mgpu_hip_vendor, index, result, kernel->common.name, launch) : 0;
 }

@@ -234,6 +234,11 @@ static int nothing(int device, void *object) {
   return 0;
 }
 
+static int stream_device(void *stream, int current) {
+  (void)stream;
+  return current;
+}
+
 static int alloc(int device, size_t size, void *stream, bool shared, void **out) {
   (void)device;
   enum { ALIGNMENT = 64 };
@@ -354,6 +359,7 @@ const struct mgpu_backend mgpu_backend_host = {
     .stream_destroy = mgpu_host_stream_destroy,
     .stream_sync = mgpu_host_stream_sync,
     .stream_wait_event = mgpu_host_stream_wait_event,
+    .stream_device = stream_device,
     .event_create = mgpu_host_event_create,
     .event_destroy = mgpu_host_event_destroy,
     .event_record = mgpu_host_event_record,

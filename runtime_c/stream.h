@@ -10,7 +10,8 @@ struct mgpu_place {
 };
 
 /* Resolves a stream of ours, a foreign driver stream, or NULL (the calling thread's). A foreign stream
- * belongs to the thread's current device of the backend in use. 0, or a failure that is kept. Any thread. */
+ * belongs to the device that the driver of the backend in use says. 0, or a failure that is kept. Any thread.
+ */
 int mgpu_stream_place(void *stream, struct mgpu_place *place);
 
 /* The calling thread's own stream on that device, made at first use. 0, or a failure that is kept. */

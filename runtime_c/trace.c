@@ -189,29 +189,36 @@ extern int __cxa_atexit(void (*function)(void *), void *argument, void *library)
 
 /* The functions from here on take the lock. */
 
-void mgpu_trace_add(const struct mgpu_trace_event *event, uint64_t begin, uint64_t end, bool writes) {
-  struct lane lane = {(uint32_t)getpid(), (uint32_t)syscall(SYS_gettid)};
+static struct lane own_lane(void) { return (struct lane){(uint32_t)getpid(), (uint32_t)syscall(SYS_gettid)}; }
+
+void mgpu_trace_name_thread(bool worker) {
+  struct lane lane = own_lane();
   char name[32] = "";
+  take();
+  if (is_new((struct lane){lane.process, 0}))
+    name_process(lane.process);
+  if (is_new(lane)) {
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    name_lane("thread_name", lane,
+              worker                        ? "offload worker"
+              : lane.thread == lane.process ? "main thread"
+                                            : name);
+  }
+  let_go();
+}
+
+void mgpu_trace_add(const struct mgpu_trace_event *event, uint64_t begin, uint64_t end, bool writes) {
   int code = 0;
   take();
   if (!watches_exit) {
     watches_exit = true;
     __cxa_atexit(at_exit, NULL, &lock);
   }
-  if (is_new((struct lane){lane.process, 0}))
-    name_process(lane.process);
-  if (is_new(lane)) {
-    pthread_getname_np(pthread_self(), name, sizeof name);
-    name_lane("thread_name", lane,
-              !writes                       ? "offload worker"
-              : lane.thread == lane.process ? "main thread"
-                                            : name);
-  }
-  add_line(lane, event, begin, end);
-  /* A child of fork often ends without running exit handlers. */
-  if (writes && (forked || used >= ENOUGH || end > written_at + LONG_ENOUGH))
-    write_lines();
+  add_line(own_lane(), event, begin, end);
   if (writes) {
+    /* A child of fork often ends without running exit handlers. */
+    if (forked || used >= ENOUGH || end > written_at + LONG_ENOUGH)
+      write_lines();
     code = late;
     late = 0;
   }

@@ -1,8 +1,8 @@
 /* trace.h: what ran, written as a file that Perfetto and chrome://tracing read. OFFLOAD_TRACE names the file.
  *
  * Off, the table of backends is what it always is and nothing here runs. On, the table's slots are replaced
- * by ones that note what they do (trace_slots.c). The host's threads, and each stream of each device, have a
- * lane. Everything here may be called by any thread. */
+ * by ones that note what they do (trace_slots.c, trace_table.c). The host's threads, and each stream of each
+ * device, have a lane. Everything here may be called by any thread. */
 #ifndef MGPU_INTERNAL_TRACE_H
 #define MGPU_INTERNAL_TRACE_H
 
@@ -30,6 +30,8 @@ struct mgpu_trace_event {
   const char *detail;
 };
 
+/* Names the calling thread's lane, the first time. Before its first event. */
+void mgpu_trace_name_thread(bool worker);
 /* Adds an event to the calling thread's lane. `writes`: the file may be written now and an error of that be
  * kept; else whoever adds the next one writes. */
 void mgpu_trace_add(const struct mgpu_trace_event *event, uint64_t begin, uint64_t end, bool writes);
@@ -84,7 +86,7 @@ void mgpu_trace_host_ran(struct mgpu_trace_work *work, uint64_t begin);
 /* The calling thread has run blocks [first, last) of a kernel since `begin`. */
 void mgpu_trace_host_blocks(const char *kernel, uint64_t first, uint64_t last, uint64_t begin);
 
-/* trace_slots.c: replaces the table of backends by one that traces. */
+/* trace_table.c: replaces the table of backends by one that traces. */
 void mgpu_trace_wrap(void);
 
 #endif

@@ -47,5 +47,6 @@ void mgpu_trace_host_blocks(const char *kernel, uint64_t first, uint64_t last, u
   struct mgpu_text text = {detail, sizeof detail, 0};
   mgpu_text_add(&text, "\"first_block\":%llu,\"blocks\":%llu", (unsigned long long)first,
                 (unsigned long long)(last - first));
+  mgpu_trace_name_thread(true);
   mgpu_trace_add(&(struct mgpu_trace_event){kernel, "blocks", detail}, begin, mgpu_trace_now(), false);
 }

@@ -100,14 +100,18 @@ int mgpu_vendor_failed(const struct mgpu_vendor *vendor, int device, int code, c
         "with spawn, or fork before the first use.",
         vendor->title, vendor->title);
   const char *name = vendor->code_name(code), *text = vendor->code_text(code);
-  const char *late = is_late(vendor, code)
-                         ? " Work that was put on the device earlier caused it, a kernel most likely; the "
-                           "driver may refuse all further work of this process."
-                     : waited ? " Work that was put on the device earlier may have caused it."
-                              : "";
+  char buffer[400] = "";
+  struct mgpu_text late = {buffer, sizeof buffer, 0};
+  if (is_late(vendor, code) || waited) {
+    mgpu_text_add(&late, " Work that was put on the device earlier %s it",
+                  is_late(vendor, code) ? "caused" : "may have caused");
+    mgpu_vendor_last_kernel(vendor, device, &late);
+    mgpu_text_add(&late,
+                  is_late(vendor, code) ? "; the driver may refuse all further work of this process." : ".");
+  }
   return mgpu_fail(code == vendor->out_of_memory ? MGPU_ERROR_MEMORY : MGPU_ERROR_DRIVER,
                    "%s on %s:%d failed with %s (%d): %s.%s", call, vendor->name, device,
-                   name ? name : "an unknown code", code, text ? text : "no description", late);
+                   name ? name : "an unknown code", code, text ? text : "no description", buffer);
 }
 
 int mgpu_vendor_released(const struct mgpu_vendor *vendor, int device, int code, const char *call) {

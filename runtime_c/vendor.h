@@ -6,6 +6,7 @@
 #define MGPU_INTERNAL_VENDOR_H
 
 #include "backend.h"
+#include "error.h"
 
 /* A function of the driver's library and where its address goes. */
 struct mgpu_symbol {
@@ -19,6 +20,7 @@ enum { MGPU_VENDOR_UNKNOWN, MGPU_VENDOR_READY, MGPU_VENDOR_ABSENT, MGPU_VENDOR_F
 /* A result that no driver has: the process was forked after the driver had been used. */
 enum { MGPU_CODE_FORKED = -1 };
 
+struct mgpu_vendor_kernel;
 struct mgpu_vendor {
   const char *name;             /* of the backend: "cuda" */
   const char *title;            /* in sentences: "CUDA" */
@@ -36,6 +38,8 @@ struct mgpu_vendor {
   int out_of_memory;       /* the driver's code for it */
   int gone;                /* its code once it has shut down, at the end of the process */
   mgpuDeviceInfo *devices; /* room for MGPU_MAX_DEVICES; apart, so that it takes none in the file */
+  /* Room for MGPU_MAX_DEVICES: the kernel that was launched last; atomic. */
+  const struct mgpu_vendor_kernel **launched;
   const int *late_codes; /* of failures that running work causes, whichever call tells of them; ends with 0 */
 
   /* From here on the business of vendor.c; written before `state` leaves UNKNOWN. */
@@ -50,6 +54,9 @@ int mgpu_vendor_state(struct mgpu_vendor *vendor);
 /* The slots of the same names. */
 int mgpu_vendor_count(struct mgpu_vendor *vendor);
 void mgpu_vendor_after_fork(struct mgpu_vendor *vendor);
+
+/* Adds the name of the kernel that was launched last on the device, if it is known. */
+void mgpu_vendor_last_kernel(const struct mgpu_vendor *vendor, int device, struct mgpu_text *to);
 
 /* Keeps the error of a call that failed on a device with the driver's code, or with MGPU_CODE_FORKED. `call`
  * is the subject of the sentence. `waited`: the call waits for work, so that any failure may be the work's.
@@ -88,6 +95,12 @@ void mgpu_vendor_kernel_keep(struct mgpu_vendor_module *module, struct mgpu_vend
 struct mgpu_vendor_module *mgpu_vendor_module_new(const void *data, size_t size, bool copied);
 
 /* Frees the module and its kernels; the driver's handle is the caller's business. */
-void mgpu_vendor_module_free(struct mgpu_vendor_module *module);
+void mgpu_vendor_module_free(struct mgpu_vendor *vendor, struct mgpu_vendor_module *module);
+
+/* Remembers a kernel as the last that was launched on the device, for messages. */
+static inline void mgpu_vendor_launched(struct mgpu_vendor *vendor, int device,
+                                        const struct mgpu_vendor_kernel *kernel) {
+  __atomic_store_n(&vendor->launched[device], kernel, __ATOMIC_RELEASE);
+}
 
 #endif

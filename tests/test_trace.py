@@ -108,6 +108,22 @@ def test_blocks_are_in_the_lanes_of_their_threads(built: dict[str, Path], tmp_pa
         assert part["ts"] + part["dur"] <= inside["ts"] + inside["dur"] + 0.002
 
 
+def test_a_thread_that_launches_is_no_worker(built: dict[str, Path], tmp_path: Path) -> None:
+    code = PROGRAM.replace(
+        "library.kernels.saxpy_kernel[391, 256](x, y, 2.0)",
+        "import threading\n"
+        "kernel = library.kernels.saxpy_kernel[391, 256]\n"
+        "thread = threading.Thread(target=kernel, args=(x, y, 2.0))\n"
+        "thread.start()\n"
+        "thread.join()",
+    )
+    events = run(built["saxpy"], "host", tmp_path, code)
+    names = lanes(events, "thread_name")
+    launching = {names[event["pid"], event["tid"]] for event in calls(events) if event["cat"] == "launch"}
+    assert len(launching) == 2
+    assert "offload worker" not in launching
+
+
 def test_tracing_adds_no_wait_to_the_program(drivers: Path, built: dict[str, Path], tmp_path: Path) -> None:
     code = (
         PROGRAM

@@ -227,6 +227,14 @@ static void test_streams(void) {
   CHECK_TEXT(cuda.log(), wanted);
   mgpuEventSynchronize(mgpuSetThreadStream(NULL));
   CHECK_CLEAN();
+  mgpuSetDefaultDevice(1); /* the stream stays where it is */
+  cuda.clear();
+  launch(&kernel, 0, raw, 0, 1);
+  CHECK_CLEAN();
+  CHECK_TEXT(cuda.log(), wanted);
+  mgpuMemFree(mgpuMemAlloc(64, raw, false), raw);
+  CHECK_CLEAN();
+  mgpuSetDefaultDevice(0);
   destroy(raw);
   set_current(NULL);
 }
@@ -322,6 +330,25 @@ static void test_late_failures(void) {
   mgpuMemFree(mgpuMemAlloc(0, stream, false), stream);
   mgpuStreamDestroy(stream);
   CHECK_CLEAN();
+}
+
+/* A kernel that is gone is no longer named. */
+static void test_last_kernel(void) {
+  char ptx[] = ".version 8.0\n.target sm_90";
+  int argument = 1;
+  void *params[] = {&argument}, *raw = mgpuModuleLoadJIT(ptx, 3),
+       *function = mgpuModuleGetFunction(raw, "culprit");
+  mgpuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL, 1);
+  cuda.fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+  mgpuStreamSynchronize(NULL);
+  CHECK_ERROR(MGPU_ERROR_DRIVER,
+              "caused it; the kernel launched last there is \"culprit\"; the driver may refuse");
+  cuda.fail(0);
+  mgpuModuleUnload(raw);
+  cuda.fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+  mgpuStreamSynchronize(NULL);
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "earlier caused it; the driver may refuse");
+  cuda.fail(0);
 }
 
 static void test_modules(void) {
@@ -464,6 +491,7 @@ void test_cuda(void) {
   check_strided();
   test_modules();
   test_late_failures();
+  test_last_kernel();
   test_no_fit();
   pthread_t threads[6];
   for (int i = 0; i < 6; ++i)

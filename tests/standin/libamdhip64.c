@@ -129,6 +129,11 @@ EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
   return hipSuccess;
 }
 
+EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device) {
+  *device = ((const struct object *)(void *)stream)->device;
+  return hipSuccess;
+}
+
 EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
   NEED_DEVICE_OF(stream);
   note("sync S%d", number(stream));

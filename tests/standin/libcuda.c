@@ -109,6 +109,12 @@ EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
+  NEED_CONTEXT;
+  *device = here();
+  return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count_,
                                    CUjit_option *options, void **values) {
   NEED_CONTEXT;
@@ -244,6 +250,12 @@ EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags) {
 EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   NEED_DEVICE_OF(stream);
   destroy(STREAMS, stream);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
+  NEED_CONTEXT;
+  *context = (CUcontext)(void *)&contexts[((const struct object *)(void *)stream)->device];
   return CUDA_SUCCESS;
 }
 
