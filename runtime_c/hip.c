@@ -78,6 +78,10 @@ static bool read_device(int index, mgpuDeviceInfo *info) {
   return true;
 }
 
+/* The library keeps the last failure of a thread, and other libraries take what they find there for theirs.
+ */
+static void after_failure(void) { mgpu_hip.hipGetLastError(); }
+
 static const char *code_name(int code) { return mgpu_hip.hipGetErrorName(code); }
 
 static const char *code_text(int code) { return mgpu_hip.hipGetErrorString(code); }
@@ -98,6 +102,7 @@ struct mgpu_vendor mgpu_hip_vendor = {
     .read_device = read_device,
     .code_name = code_name,
     .code_text = code_text,
+    .after_failure = after_failure,
     .out_of_memory = hipErrorOutOfMemory,
     .gone = hipErrorDeinitialized,
     .late_codes = (const int[]){hipErrorECCNotCorrectable, hipErrorIllegalAddress, hipErrorLaunchTimeOut,

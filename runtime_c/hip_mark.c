@@ -10,6 +10,8 @@
       return false;                                                                                          \
     hipError_t result_ = calls;                                                                              \
     mgpu_hip_leave(device, previous_);                                                                       \
+    if (result_)                                                                                             \
+      mgpu_hip_vendor.after_failure();                                                                       \
     return result_ == hipSuccess;                                                                            \
   } while (0)
 
@@ -47,6 +49,8 @@ bool mgpu_hip_mark_elapsed(int device, void *from, void *to, double *ns) {
     return false;
   hipError_t result = mgpu_hip.hipEventElapsedTime(&milliseconds, from, to);
   mgpu_hip_leave(device, previous);
+  if (result)
+    mgpu_hip_vendor.after_failure(); /* most often: not yet */
   *ns = (double)milliseconds * 1e6;
   return result == hipSuccess;
 }

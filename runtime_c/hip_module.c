@@ -32,11 +32,13 @@ int mgpu_hip_module_load(int index, const void *data, size_t size, int jit_level
     hipError_t result = mgpu_hip.hipModuleLoadData(&handle, module->copy);
     mgpu_hip_leave(index, previous);
     module->handle = handle;
-    if (of_image(result))
+    if (of_image(result)) {
+      mgpu_hip_vendor.after_failure();
       failure = mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The HIP library cannot load the image on %s: %s (%d).",
                           mgpu_hip_vendor.devices[index].chip, mgpu_hip.hipGetErrorName(result), result);
-    else
+    } else {
       failure = mgpu_hip_check(index, result, "hipModuleLoadData", false);
+    }
   }
   if (failure)
     mgpu_vendor_module_free(&mgpu_hip_vendor, module);

@@ -100,6 +100,8 @@ int mgpu_vendor_failed(const struct mgpu_vendor *vendor, int device, int code, c
         "with spawn, or fork before the first use.",
         vendor->title, vendor->title);
   const char *name = vendor->code_name(code), *text = vendor->code_text(code);
+  if (vendor->after_failure)
+    vendor->after_failure();
   char buffer[400] = "";
   struct mgpu_text late = {buffer, sizeof buffer, 0};
   if (is_late(vendor, code) || waited) {

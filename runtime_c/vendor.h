@@ -35,6 +35,8 @@ struct mgpu_vendor {
   /* The driver's own words for one of its codes; may be NULL. */
   const char *(*code_name)(int code);
   const char *(*code_text)(int code);
+  /* Called after a failure; NULL where there is nothing to do. */
+  void (*after_failure)(void);
   int out_of_memory;       /* the driver's code for it */
   int gone;                /* its code once it has shut down, at the end of the process */
   mgpuDeviceInfo *devices; /* room for MGPU_MAX_DEVICES; apart, so that it takes none in the file */

@@ -80,6 +80,9 @@ void test_hip(void) {
               "hipStreamSynchronize on hip:0 failed with hipErrorIllegalAddress (700): stand-in. "
               "Work that was put on the device earlier caused it");
   hip.fail(0);
+  int (*last_error)(void);
+  *(void **)&last_error = dlsym(hip.library, "hipGetLastError");
+  CHECK(last_error() == 0, "other libraries do not find our failures");
 
   void *stream = mgpuStreamCreate(), *event = mgpuEventCreate();
   mgpuEventRecord(event, NULL);
@@ -92,6 +95,7 @@ void test_hip(void) {
   size = fake_elf(elf, 224, "broken");
   CHECK(mgpuModuleLoad(elf, size) == NULL, "broken");
   CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "hipErrorInvalidImage");
+  CHECK(last_error() == 0, "not this one either, nor those of a trace");
   char ptx[] = ".version 8.0";
   CHECK(mgpuModuleLoadJIT(ptx, 1) == NULL, "PTX");
   CHECK_ERROR(MGPU_ERROR_NO_IMAGE, "nvvm");

@@ -7,7 +7,21 @@ enum { NO_DEVICE = 100, INVALID_VALUE = 1, NOT_FOUND = 500, PLAIN = 1, POOL = 2 
 
 static _Thread_local int current;
 
-#define NEED_DEVICE_OF(thing) NEED(((const struct object *)(thing))->device == current, INVALID_VALUE)
+static _Thread_local hipError_t last; /* failure, until somebody asks */
+
+static hipError_t kept(hipError_t result) {
+  last = result ? result : last;
+  return result;
+}
+
+static hipError_t need(bool fine) {
+  NEED(fine, INVALID_VALUE);
+  return hipSuccess;
+}
+
+#define NEED_DEVICE_OF(thing)                                                                                \
+  if (kept(need(((const struct object *)(thing))->device == current)))                                       \
+  return last
 
 EXPORT hipError_t hipInit(unsigned int flags) {
   (void)flags;
@@ -26,6 +40,12 @@ EXPORT const char *hipGetErrorName(hipError_t result) {
 EXPORT const char *hipGetErrorString(hipError_t result) {
   (void)result;
   return "stand-in";
+}
+
+EXPORT hipError_t hipGetLastError(void) {
+  hipError_t result = last;
+  last = hipSuccess;
+  return result;
 }
 
 EXPORT hipError_t hipGetDeviceCount(int *out) {
@@ -78,7 +98,7 @@ EXPORT hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
   note("load %.40s on %d", tag(image), current);
   keep_image(image);
   if (strstr(tag(image), "broken"))
-    return hipErrorInvalidImage;
+    return kept(hipErrorInvalidImage);
   *module = make(MODULES, current);
   return hipSuccess;
 }
@@ -177,7 +197,7 @@ EXPORT hipError_t hipEventSynchronize(hipEvent_t event) {
 
 EXPORT hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t from, hipEvent_t to) {
   NEED_DEVICE_OF(to);
-  return elapsed(milliseconds, from, to);
+  return kept(elapsed(milliseconds, from, to));
 }
 
 static hipError_t give(void **out, size_t size, size_t way) {
