@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from compiling import python
 
+import offload
+
 N = 100_000
 PROGRAM = """
 import os, sys, numpy, offload
@@ -256,3 +258,59 @@ print(messages)
     (message,) = eval(python(code, built["saxpy"], cwd=tmp_path, environment={"OFFLOAD_TRACE": str(path)}))
     assert message == f'The trace in "{path}" ends early; the file cannot be written: File too large.'
     assert 100 < len(calls(read(path))) < 2000
+
+
+RACE = """
+module attributes {gpu.container_module} {
+gpu.module @m {
+gpu.func @k(%x: memref<?xi32>, %digit: i32) kernel {
+  %c0 = arith.constant 0 : index
+  %ten = arith.constant 10 : i32
+  %old = memref.load %x[%c0] : memref<?xi32>
+  %shifted = arith.muli %old, %ten : i32
+  %new = arith.addi %shifted, %digit : i32
+  memref.store %new, %x[%c0] : memref<?xi32>
+  gpu.return
+}
+}
+func.func @f(%x: memref<?xi32>) {
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %three = arith.constant 3 : i32
+  %a = gpu.launch_func async @m::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    args(%x : memref<?xi32>, %one : i32)
+  %b = gpu.launch_func async @m::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    args(%x : memref<?xi32>, %two : i32)
+  %c = gpu.launch_func async @m::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    args(%x : memref<?xi32>, %three : i32)
+  gpu.wait [%a, %b, %c]
+  return
+}
+}
+"""
+
+
+def test_a_seed_means_the_same_order_with_a_trace(tmp_path: Path) -> None:
+    """Three kernels that nothing orders, each adding its digit: the order in which they ran is in the results."""
+    (tmp_path / "race.mlir").write_text(RACE)
+    artifact = offload.build(tmp_path / "race.mlir", tmp_path / "race.so", targets=["host"])
+    code = """
+import sys, numpy, offload
+library = offload.load(sys.argv[1])
+library.use("host")
+results = []
+for _ in range(12):
+    x = numpy.zeros(1, numpy.int32)
+    library.f(x)
+    results.append(int(x[0]))
+print(results)
+"""
+    seen = set()
+    for seed in ("2", "5", "12"):
+        settings = {"OFFLOAD_HOST_SCHEDULE": seed}
+        plain = python(code, artifact, cwd=tmp_path, environment=settings)
+        traced = python(code, artifact, cwd=tmp_path, environment=settings | {"OFFLOAD_TRACE": "trace.json"})
+        assert plain == traced
+        seen.add(plain)
+    assert len(seen) == 3
