@@ -84,7 +84,7 @@ struct mgpu_backend {
   /* What kernels know registered memory by. NULL: the address that the host has. */
   int (*device_address)(int device, void *memory, void **address);
 
-  /* Sparse operations (sparse.h); NULL: there are none. */
+  /* Sparse operations: sparse.h. */
   const struct mgpu_sparse_ops *sparse;
   /* Fills in a tensor descriptor. NULL where there is no such thing. */
   int (*describe)(int device, const struct mgpu_tensor *tensor, struct mgpu_descriptor *out);

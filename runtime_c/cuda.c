@@ -3,6 +3,7 @@
  * Work runs in each device's primary context, which the CUDA runtime and other libraries share. The caller's
  * current context is put back after every call. */
 #include "cuda_backend.h"
+#include "sparse.h"
 
 #include <stdio.h>
 
@@ -229,6 +230,7 @@ const struct mgpu_backend mgpu_backend_cuda = {
     .host_register = mgpu_cuda_host_register,
     .host_unregister = mgpu_cuda_host_unregister,
     .device_address = mgpu_cuda_device_address,
+    .sparse = &mgpu_cuda_sparse,
     .describe = mgpu_cuda_describe,
     .mark_create = mgpu_cuda_mark_create,
     .mark_put = mgpu_cuda_mark_put,

@@ -4,6 +4,7 @@
 #include "hip_backend.h"
 
 #include "hip_layout.h"
+#include "sparse.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -208,6 +209,7 @@ const struct mgpu_backend mgpu_backend_hip = {
     .host_register = mgpu_hip_host_register,
     .host_unregister = mgpu_hip_host_unregister,
     .device_address = mgpu_hip_device_address,
+    .sparse = &mgpu_hip_sparse,
     .mark_create = mgpu_hip_mark_create,
     .mark_put = mgpu_hip_mark_put,
     .mark_now = mgpu_hip_mark_now,

@@ -9,6 +9,18 @@
 /* Nothing is needed; clients can allocate this much and pass it. */
 enum { WORKSPACE = 16 };
 
+/* Waits for the work on the stream, whose results the operands hold. 0, or an error code after mgpu_fail. */
+static int wait(const struct mgpu_sparse_call *call) {
+  return mgpu_backends[call->place.backend]->stream_sync(call->place.device, call->place.driver);
+}
+
+static int product_size(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size) {
+  (void)product;
+  (void)call;
+  *size = WORKSPACE;
+  return 0;
+}
+
 static int spmm(const struct mgpu_sparse_call *call) {
   struct mgpu_entries a;
   int failure = mgpu_entries_of(call->a, call->mode_a, &a);
@@ -18,11 +30,6 @@ static int spmm(const struct mgpu_sparse_call *call) {
   return failure;
 }
 
-static int spmm_2to4(const struct mgpu_sparse_call *call) {
-  int failure = mgpu_2to4_check(call);
-  return failure ? failure : spmm(call);
-}
-
 static int sddmm(const struct mgpu_sparse_call *call) {
   struct mgpu_entries c;
   int failure = mgpu_entries_of(call->c, MGPU_AS_IS, &c);
@@ -30,6 +37,28 @@ static int sddmm(const struct mgpu_sparse_call *call) {
     failure = mgpu_sparse_math_of(call->compute)->sddmm(call, &c);
   mgpu_entries_free(&c);
   return failure;
+}
+
+static int product(enum mgpu_product product, const struct mgpu_sparse_call *call, void *workspace) {
+  (void)workspace;
+  int failure = wait(call);
+  return failure ? failure : product == MGPU_SDDMM ? sddmm(call) : spmm(call);
+}
+
+static int plan_2to4(const struct mgpu_sparse_call *call, enum mgpu_prune prune, int64_t sizes[3]) {
+  int failure = prune == MGPU_PRUNE_NONE ? 0 : wait(call);
+  if (!failure && prune != MGPU_PRUNE_NONE)
+    failure = mgpu_2to4_prune(call);
+  sizes[0] = sizes[1] = sizes[2] = failure ? 0 : WORKSPACE;
+  return failure;
+}
+
+static int product_2to4(const struct mgpu_sparse_call *call, void *const buffers[3]) {
+  (void)buffers;
+  int failure = wait(call);
+  if (!failure)
+    failure = mgpu_2to4_check(call);
+  return failure ? failure : spmm(call);
 }
 
 void mgpu_spgemm_result_free(struct mgpu_spgemm_result *result) {
@@ -53,7 +82,7 @@ static int sorted_entries(const struct mgpu_sparse *matrix, int mode, struct mgp
                  : mgpu_entries_by_row(entries, mode == MGPU_AS_IS ? matrix->rows : matrix->cols, positions);
 }
 
-static int spgemm_compute(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, int64_t *entries) {
+static int spgemm_work(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, int64_t *entries) {
   release(spgemm);
   struct mgpu_spgemm_input input = {.rows = call->c->rows, .cols = call->c->cols};
   struct mgpu_spgemm_result *result = calloc(1, sizeof *result);
@@ -88,9 +117,35 @@ static int spgemm_compute(const struct mgpu_sparse_call *call, struct mgpu_spars
   return 0;
 }
 
+/* Whether there is a buffer that is large enough; *size becomes what is needed. */
+static int spgemm_buffer(size_t *size, const void *buffer) {
+  int failure = buffer ? mgpu_sparse_check_buffer("SpGEMM", *size, WORKSPACE) : 0;
+  *size = WORKSPACE;
+  return failure;
+}
+
+static int spgemm_estimate(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                           void *buffer) {
+  (void)call;
+  (void)spgemm;
+  return spgemm_buffer(size, buffer);
+}
+
+static int spgemm_compute(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                          void *buffer, int64_t *entries) {
+  int failure = spgemm_buffer(size, buffer);
+  if (failure || !buffer)
+    return failure;
+  failure = wait(call);
+  return failure ? failure : spgemm_work(call, spgemm, entries);
+}
+
 static int spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm) {
   const struct mgpu_spgemm_result *result = spgemm->state;
   struct mgpu_sparse *c = call->c;
+  int failure = wait(call);
+  if (failure)
+    return failure;
   if (result->into != c || result->positions[c->rows] != c->pending)
     return mgpu_fail(MGPU_ERROR_INVALID, "The result of this SpGEMM was computed for another matrix.");
   if (!c->positions || (c->pending && (!c->indices || !c->values)))
@@ -113,12 +168,12 @@ static int spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *
 }
 
 const struct mgpu_sparse_ops mgpu_host_sparse = {
-    .workspace = WORKSPACE,
-    .spmm = spmm,
-    .sddmm = sddmm,
+    .product_size = product_size,
+    .product = product,
+    .spgemm_estimate = spgemm_estimate,
     .spgemm_compute = spgemm_compute,
     .spgemm_copy = spgemm_copy,
-    .prune = mgpu_2to4_prune,
-    .spmm_2to4 = spmm_2to4,
+    .plan_2to4 = plan_2to4,
+    .product_2to4 = product_2to4,
     .release = release,
 };

@@ -3,13 +3,6 @@
 #include "error.h"
 #include "stream.h"
 
-/* Waits for the work on the stream, whose results the operands hold. False after mgpu_fail. */
-static bool is_idle(void *stream) {
-  struct mgpu_place place;
-  return mgpu_stream_place(stream, &place) == 0 &&
-         mgpu_backends[place.backend]->stream_sync(place.device, place.driver) == 0;
-}
-
 static const char *name_of(enum mgpu_sparse_kind kind) {
   static const char *const names[] = {"dense vector", "dense matrix", "sparse matrix", "SpGEMM"};
   return names[kind];
@@ -32,29 +25,35 @@ static struct mgpu_sparse *operand(const char *what, void *handle, enum mgpu_spa
   return NULL;
 }
 
-/* One operation from its arguments: finds the operands and checks all that can be checked without reading
- * their memory. Returns the backend's operations, or NULL after mgpu_fail. */
+/* The arguments of an operation, and of which kinds its operands must be. */
 struct request {
   const char *what;
-  enum mgpu_sparse_kind a_kind, b_kind, c_kind;
+  enum mgpu_sparse_kind kinds[3];
   bool compressed; /* A is 2:4 */
-  void *a, *b, *c;
+  int32_t mode_a, mode_b;
+  void *operands[3];
+  int32_t compute;
   void *stream;
 };
 
+/* Finds the operands and checks all that can be checked without reading their memory. Returns the backend's
+ * operations, or NULL after mgpu_fail. */
 static const struct mgpu_sparse_ops *resolve(const struct request *request, struct mgpu_sparse_call *call) {
-  int backend;
-  const struct mgpu_sparse_ops *ops = mgpu_sparse_backend(request->stream, &backend);
+  *call = (struct mgpu_sparse_call){.what = request->what,
+                                    .mode_a = request->mode_a,
+                                    .mode_b = request->mode_b,
+                                    .compute = request->compute};
+  const struct mgpu_sparse_ops *ops = mgpu_sparse_backend(request->stream, &call->place);
   if (!ops)
     return NULL;
-  call->a = operand(request->what, request->a, request->a_kind, backend);
-  call->b = call->a ? operand(request->what, request->b, request->b_kind, backend) : NULL;
-  call->c = call->b ? operand(request->what, request->c, request->c_kind, backend) : NULL;
-  if (!call->c)
-    return NULL;
-  const struct mgpu_sparse *const operands[] = {call->a, call->b, call->c};
+  struct mgpu_sparse *found[3];
   for (int i = 0; i < 3; ++i) {
-    bool is_2to4 = operands[i]->kind == MGPU_SPARSE_MATRIX && operands[i]->format == MGPU_2TO4;
+    found[i] = operand(request->what, request->operands[i], request->kinds[i], call->place.backend);
+    if (!found[i])
+      return NULL;
+  }
+  for (int i = 0; i < 3; ++i) {
+    bool is_2to4 = found[i]->kind == MGPU_SPARSE_MATRIX && found[i]->format == MGPU_2TO4;
     if (is_2to4 != (request->compressed && i == 0)) {
       mgpu_fail(MGPU_ERROR_INVALID,
                 is_2to4
@@ -65,89 +64,74 @@ static const struct mgpu_sparse_ops *resolve(const struct request *request, stru
       return NULL;
     }
   }
-  return mgpu_sparse_check_call(request->what, call) ? NULL : ops;
+  call->a = found[0];
+  call->b = found[1];
+  call->c = found[2];
+  return mgpu_sparse_check_call(call) ? NULL : ops;
 }
 
-static const struct mgpu_sparse_ops *spmv(int32_t ma, void *a, void *x, void *y, int32_t ctp, void *stream,
-                                          struct mgpu_sparse_call *call) {
-  const struct request request = {
-      "SpMV", MGPU_SPARSE_MATRIX, MGPU_DENSE_VECTOR, MGPU_DENSE_VECTOR, false, a, x, y, stream};
-  *call = (struct mgpu_sparse_call){.mode_a = ma, .compute = ctp};
-  return resolve(&request, call);
+/* SpMV, SpMM and SDDMM differ in their operands alone. */
+static struct request product_of(enum mgpu_product product, int32_t ma, int32_t mb, void *a, void *b, void *c,
+                                 int32_t ctp, void *stream) {
+  static const struct request products[] = {
+      [MGPU_SPMV] = {"SpMV", {MGPU_SPARSE_MATRIX, MGPU_DENSE_VECTOR, MGPU_DENSE_VECTOR}},
+      [MGPU_SPMM] = {"SpMM", {MGPU_SPARSE_MATRIX, MGPU_DENSE_MATRIX, MGPU_DENSE_MATRIX}},
+      [MGPU_SDDMM] = {"SDDMM", {MGPU_DENSE_MATRIX, MGPU_DENSE_MATRIX, MGPU_SPARSE_MATRIX}},
+  };
+  struct request request = products[product];
+  request.mode_a = ma;
+  request.mode_b = mb;
+  request.operands[0] = a;
+  request.operands[1] = b;
+  request.operands[2] = c;
+  request.compute = ctp;
+  request.stream = stream;
+  return request;
+}
+
+static intptr_t product_size(enum mgpu_product product, struct request request) {
+  struct mgpu_sparse_call call;
+  const struct mgpu_sparse_ops *ops = resolve(&request, &call);
+  size_t size = 0;
+  return ops && ops->product_size(product, &call, &size) == 0 ? (intptr_t)size : 0;
+}
+
+static void multiply(enum mgpu_product product, struct request request, void *buffer) {
+  struct mgpu_sparse_call call;
+  const struct mgpu_sparse_ops *ops = resolve(&request, &call);
+  if (ops)
+    ops->product(product, &call, buffer);
 }
 
 intptr_t mgpuSpMVBufferSize(int32_t ma, void *a, void *x, void *y, int32_t ctp, void *stream) {
-  struct mgpu_sparse_call call;
-  const struct mgpu_sparse_ops *ops = spmv(ma, a, x, y, ctp, stream, &call);
-  return ops ? (intptr_t)ops->workspace : 0;
+  return product_size(MGPU_SPMV, product_of(MGPU_SPMV, ma, MGPU_AS_IS, a, x, y, ctp, stream));
 }
 
 void mgpuSpMV(int32_t ma, void *a, void *x, void *y, int32_t ctp, void *buf, void *stream) {
-  (void)buf;
-  struct mgpu_sparse_call call;
-  const struct mgpu_sparse_ops *ops = spmv(ma, a, x, y, ctp, stream, &call);
-  if (ops && is_idle(stream))
-    ops->spmm(&call);
-}
-
-static const struct mgpu_sparse_ops *spmm(int32_t ma, int32_t mb, void *a, void *b, void *c, int32_t ctp,
-                                          void *stream, struct mgpu_sparse_call *call) {
-  const struct request request = {
-      "SpMM", MGPU_SPARSE_MATRIX, MGPU_DENSE_MATRIX, MGPU_DENSE_MATRIX, false, a, b, c, stream};
-  *call = (struct mgpu_sparse_call){.mode_a = ma, .mode_b = mb, .compute = ctp};
-  return resolve(&request, call);
+  multiply(MGPU_SPMV, product_of(MGPU_SPMV, ma, MGPU_AS_IS, a, x, y, ctp, stream), buf);
 }
 
 intptr_t mgpuSpMMBufferSize(int32_t ma, int32_t mb, void *a, void *b, void *c, int32_t ctp, void *stream) {
-  struct mgpu_sparse_call call;
-  const struct mgpu_sparse_ops *ops = spmm(ma, mb, a, b, c, ctp, stream, &call);
-  return ops ? (intptr_t)ops->workspace : 0;
+  return product_size(MGPU_SPMM, product_of(MGPU_SPMM, ma, mb, a, b, c, ctp, stream));
 }
 
 void mgpuSpMM(int32_t ma, int32_t mb, void *a, void *b, void *c, int32_t ctp, void *buf, void *stream) {
-  (void)buf;
-  struct mgpu_sparse_call call;
-  const struct mgpu_sparse_ops *ops = spmm(ma, mb, a, b, c, ctp, stream, &call);
-  if (ops && is_idle(stream))
-    ops->spmm(&call);
-}
-
-static const struct mgpu_sparse_ops *sddmm(int32_t ma, int32_t mb, void *a, void *b, void *c, int32_t ctp,
-                                           void *stream, struct mgpu_sparse_call *call) {
-  const struct request request = {
-      "SDDMM", MGPU_DENSE_MATRIX, MGPU_DENSE_MATRIX, MGPU_SPARSE_MATRIX, false, a, b, c, stream};
-  *call = (struct mgpu_sparse_call){.mode_a = ma, .mode_b = mb, .compute = ctp};
-  return resolve(&request, call);
+  multiply(MGPU_SPMM, product_of(MGPU_SPMM, ma, mb, a, b, c, ctp, stream), buf);
 }
 
 intptr_t mgpuSDDMMBufferSize(int32_t ma, int32_t mb, void *a, void *b, void *c, int32_t ctp, void *stream) {
-  struct mgpu_sparse_call call;
-  const struct mgpu_sparse_ops *ops = sddmm(ma, mb, a, b, c, ctp, stream, &call);
-  return ops ? (intptr_t)ops->workspace : 0;
+  return product_size(MGPU_SDDMM, product_of(MGPU_SDDMM, ma, mb, a, b, c, ctp, stream));
 }
 
 void mgpuSDDMM(int32_t ma, int32_t mb, void *a, void *b, void *c, int32_t ctp, void *buf, void *stream) {
-  (void)buf;
-  struct mgpu_sparse_call call;
-  const struct mgpu_sparse_ops *ops = sddmm(ma, mb, a, b, c, ctp, stream, &call);
-  if (ops && is_idle(stream))
-    ops->sddmm(&call);
+  multiply(MGPU_SDDMM, product_of(MGPU_SDDMM, ma, mb, a, b, c, ctp, stream), buf);
 }
 
-struct spgemm {
-  void *s;
-  int32_t ma, mb;
-  void *a, *b, *c;
-  int32_t ctp;
-  void *stream;
-};
-
-static const struct mgpu_sparse_ops *spgemm(const struct spgemm *from, struct mgpu_sparse_call *call,
+/* An SpGEMM's operands and its own handle. NULL after mgpu_fail. */
+static const struct mgpu_sparse_ops *spgemm(void *s, struct request request, struct mgpu_sparse_call *call,
                                             struct mgpu_sparse **descriptor) {
-  const struct request request = {
-      "SpGEMM", MGPU_SPARSE_MATRIX, MGPU_SPARSE_MATRIX, MGPU_SPARSE_MATRIX, false, from->a, from->b,
-      from->c,  from->stream};
-  *call = (struct mgpu_sparse_call){.mode_a = from->ma, .mode_b = from->mb, .compute = from->ctp};
+  request.what = "SpGEMM";
+  request.kinds[0] = request.kinds[1] = request.kinds[2] = MGPU_SPARSE_MATRIX;
   const struct mgpu_sparse_ops *ops = resolve(&request, call);
   if (!ops)
     return NULL;
@@ -155,18 +139,18 @@ static const struct mgpu_sparse_ops *spgemm(const struct spgemm *from, struct mg
     mgpu_fail(MGPU_ERROR_UNSUPPORTED, "SpGEMM computes into a CSR matrix only.");
     return NULL;
   }
-  *descriptor = operand("SpGEMM", from->s, MGPU_SPGEMM, call->c->backend);
+  *descriptor = operand("SpGEMM", s, MGPU_SPGEMM, call->place.backend);
   return *descriptor ? ops : NULL;
 }
 
-/* Whether the caller has the buffer already: without one it asks for its size. */
-static bool has_workspace(const struct mgpu_sparse_ops *ops, intptr_t size, const void *buffer) {
-  if (!buffer || size == 0)
-    return false;
-  if (size > 0 && (size_t)size >= ops->workspace)
+/* The caller's buffer, or NULL when it asks for its size. False after mgpu_fail. */
+static bool take_buffer(intptr_t bytes, void **buffer, size_t *size) {
+  if (bytes == 0)
+    *buffer = NULL;
+  *size = *buffer ? (size_t)bytes : 0;
+  if (!*buffer || bytes > 0)
     return true;
-  mgpu_fail(MGPU_ERROR_INVALID, "SpGEMM has a buffer of %lld bytes; it needs %zu.", (long long)size,
-            ops->workspace);
+  mgpu_fail(MGPU_ERROR_INVALID, "SpGEMM has a buffer of %lld bytes.", (long long)bytes);
   return false;
 }
 
@@ -174,34 +158,38 @@ intptr_t mgpuSpGEMMWorkEstimation(void *s, int32_t ma, int32_t mb, void *a, void
                                   intptr_t bs, void *buf, void *stream) {
   struct mgpu_sparse_call call;
   struct mgpu_sparse *descriptor;
-  const struct spgemm from = {s, ma, mb, a, b, c, ctp, stream};
-  const struct mgpu_sparse_ops *ops = spgemm(&from, &call, &descriptor);
-  if (!ops)
+  size_t size;
+  const struct request request = {
+      .mode_a = ma, .mode_b = mb, .operands = {a, b, c}, .compute = ctp, .stream = stream};
+  const struct mgpu_sparse_ops *ops = spgemm(s, request, &call, &descriptor);
+  if (!ops || !take_buffer(bs, &buf, &size))
     return 0;
-  return has_workspace(ops, bs, buf) || !mgpu_pending() ? (intptr_t)ops->workspace : 0;
+  return ops->spgemm_estimate(&call, descriptor, &size, buf) ? 0 : (intptr_t)size;
 }
 
 intptr_t mgpuSpGEMMCompute(void *s, int32_t ma, int32_t mb, void *a, void *b, void *c, int32_t ctp,
                            intptr_t bsz2, void *buf2, void *stream) {
   struct mgpu_sparse_call call;
   struct mgpu_sparse *descriptor;
-  const struct spgemm from = {s, ma, mb, a, b, c, ctp, stream};
-  const struct mgpu_sparse_ops *ops = spgemm(&from, &call, &descriptor);
-  if (!ops)
+  size_t size;
+  int64_t entries;
+  const struct request request = {
+      .mode_a = ma, .mode_b = mb, .operands = {a, b, c}, .compute = ctp, .stream = stream};
+  const struct mgpu_sparse_ops *ops = spgemm(s, request, &call, &descriptor);
+  if (!ops || !take_buffer(bsz2, &buf2, &size) ||
+      ops->spgemm_compute(&call, descriptor, &size, buf2, &entries))
     return 0;
-  if (has_workspace(ops, bsz2, buf2) && is_idle(stream)) {
-    int64_t entries;
-    if (ops->spgemm_compute(&call, descriptor, &entries) == 0)
-      call.c->pending = entries;
-  }
-  return mgpu_pending() ? 0 : (intptr_t)ops->workspace;
+  if (buf2)
+    call.c->pending = entries;
+  return (intptr_t)size;
 }
 
 void mgpuSpGEMMCopy(void *s, int32_t ma, int32_t mb, void *a, void *b, void *c, int32_t ctp, void *stream) {
   struct mgpu_sparse_call call;
   struct mgpu_sparse *descriptor;
-  const struct spgemm from = {s, ma, mb, a, b, c, ctp, stream};
-  const struct mgpu_sparse_ops *ops = spgemm(&from, &call, &descriptor);
+  const struct request request = {
+      .mode_a = ma, .mode_b = mb, .operands = {a, b, c}, .compute = ctp, .stream = stream};
+  const struct mgpu_sparse_ops *ops = spgemm(s, request, &call, &descriptor);
   if (!ops)
     return;
   if (!descriptor->state || call.c->pending < 0) {
@@ -210,7 +198,7 @@ void mgpuSpGEMMCopy(void *s, int32_t ma, int32_t mb, void *a, void *b, void *c, 
         "There is no result to copy: mgpuSpGEMMCompute comes first, once without and once with a buffer.");
     return;
   }
-  if (is_idle(stream) && ops->spgemm_copy(&call, descriptor) == 0) {
+  if (ops->spgemm_copy(&call, descriptor) == 0) {
     call.c->stored = call.c->pending;
     call.c->pending = -1;
   }
@@ -219,10 +207,11 @@ void mgpuSpGEMMCopy(void *s, int32_t ma, int32_t mb, void *a, void *b, void *c, 
 /* 2:4. cuSPARSELt's compute types: 0 multiplies 16-bit floats and keeps sums in f32, 1 is i32. */
 enum { LT_COMPUTE_16F = 0, LT_COMPUTE_32I = 1 };
 
-static const struct mgpu_sparse_ops *spmm_2to4(void *a, void *b, void *c, void *stream,
-                                               struct mgpu_sparse_call *call) {
-  const struct request request = {
-      "2:4 SpMM", MGPU_SPARSE_MATRIX, MGPU_DENSE_MATRIX, MGPU_DENSE_MATRIX, true, a, b, c, stream};
+static const struct mgpu_sparse_ops *product_2to4(struct request request, struct mgpu_sparse_call *call) {
+  request.what = "2:4 SpMM";
+  request.kinds[0] = MGPU_SPARSE_MATRIX;
+  request.kinds[1] = request.kinds[2] = MGPU_DENSE_MATRIX;
+  request.compressed = true;
   const struct mgpu_sparse_ops *ops = resolve(&request, call);
   if (!ops)
     return NULL;
@@ -254,25 +243,25 @@ void mgpuCuSparseLtSpMMBufferSize(void *bs, int32_t ma, int32_t mb, void *a, voi
     mgpu_fail(MGPU_ERROR_INVALID, "2:4 SpMM has the pruning flag %d; known are 0, 1 and 2.", prune_flag);
     return;
   }
-  struct mgpu_sparse_call call = {
-      .mode_a = ma, .mode_b = mb, .compute = ctp == LT_COMPUTE_16F ? MGPU_F32 : MGPU_I32};
-  const struct mgpu_sparse_ops *ops = spmm_2to4(a, b, c, stream, &call);
-  if (!ops || (prune_flag > 0 && (!is_idle(stream) || ops->prune(&call))))
+  struct mgpu_sparse_call call;
+  const struct request request = {.mode_a = ma,
+                                  .mode_b = mb,
+                                  .operands = {a, b, c},
+                                  .compute = ctp == LT_COMPUTE_16F ? MGPU_F32 : MGPU_I32,
+                                  .stream = stream};
+  const struct mgpu_sparse_ops *ops = product_2to4(request, &call);
+  if (!ops || ops->plan_2to4(&call, (enum mgpu_prune)prune_flag, sizes))
     return;
   call.a->planned = true;
   call.a->mode_a = ma;
   call.a->mode_b = mb;
   call.a->compute = call.compute;
-  sizes[0] = sizes[1] = sizes[2] = (int64_t)ops->workspace;
 }
 
 void mgpuCuSparseLtSpMM(void *a, void *b, void *c, void *d_workspace, void *dA_compressed,
                         void *dA_compressedBuffer, void *stream) {
-  (void)d_workspace;
-  (void)dA_compressed;
-  (void)dA_compressedBuffer;
   const struct mgpu_sparse *matrix = mgpu_pending() ? NULL : mgpu_sparse_find(a);
-  struct mgpu_sparse_call call = {.compute = MGPU_F32};
+  struct request request = {.operands = {a, b, c}, .compute = MGPU_F32, .stream = stream};
   if (matrix && matrix->kind == MGPU_SPARSE_MATRIX && matrix->format == MGPU_2TO4) {
     if (!matrix->planned) {
       mgpu_fail(MGPU_ERROR_INVALID,
@@ -280,11 +269,13 @@ void mgpuCuSparseLtSpMM(void *a, void *b, void *c, void *d_workspace, void *dA_c
                 "and the compute type.");
       return;
     }
-    call.mode_a = matrix->mode_a;
-    call.mode_b = matrix->mode_b;
-    call.compute = matrix->compute;
+    request.mode_a = matrix->mode_a;
+    request.mode_b = matrix->mode_b;
+    request.compute = matrix->compute;
   }
-  const struct mgpu_sparse_ops *ops = spmm_2to4(a, b, c, stream, &call);
-  if (ops && is_idle(stream))
-    ops->spmm_2to4(&call);
+  struct mgpu_sparse_call call;
+  void *const buffers[3] = {d_workspace, dA_compressed, dA_compressedBuffer};
+  const struct mgpu_sparse_ops *ops = product_2to4(request, &call);
+  if (ops)
+    ops->product_2to4(&call, buffers);
 }

@@ -8,6 +8,7 @@
 #define MGPU_INTERNAL_SPARSE_H
 
 #include "backend.h"
+#include "stream.h"
 
 /* cudaDataType_t, as the compiler writes it. */
 enum mgpu_type {
@@ -52,39 +53,55 @@ struct mgpu_sparse {
   int mode_a, mode_b, compute;
   /* The result of an SpGEMM: entries that are computed and not copied yet, or -1. */
   int64_t pending;
-  /* An SpGEMM: the backend's own, freed by its release slot. */
+  /* An SpGEMM, a planned 2:4 matrix: the backend's own, freed by its release slot. */
   void *state;
 };
 
+enum mgpu_product { MGPU_SPMV, MGPU_SPMM, MGPU_SDDMM };
+
+/* What is asked of a 2:4 matrix before it is multiplied: that it stays, that of each four values along the
+ * summed dimension the two largest stay, in place, and that this is looked at afterwards. */
+enum mgpu_prune { MGPU_PRUNE_NONE, MGPU_PRUNE, MGPU_PRUNE_AND_CHECK };
+
 /* C = op(A) op(B) + C. SpMV is SpMM with vectors. */
 struct mgpu_sparse_call {
+  const char *what;   /* for messages */
   int mode_a, mode_b; /* enum mgpu_mode */
   int compute;        /* enum mgpu_type: what sums are kept in; 16-bit ones are kept in 32 bits */
   struct mgpu_sparse *a, *b, *c;
+  struct mgpu_place place;
 };
 
-/* What a backend computes. Operands are checked and belong to the backend; the stream they come on is idle.
- * Each returns 0, or an error code after mgpu_fail. */
+/* What a backend computes. Operands are checked and belong to the backend. Work goes on the stream, after
+ * what is there, and may be done later; sizes are known when a slot returns. Each returns 0, or an error code
+ * after mgpu_fail. */
 struct mgpu_sparse_ops {
-  size_t workspace; /* bytes that every operation asks its caller to allocate; at least 1 */
-  /* A sparse. Plain formats only. */
-  int (*spmm)(const struct mgpu_sparse_call *call);
-  /* C sparse: only its entries are computed. */
-  int (*sddmm)(const struct mgpu_sparse_call *call);
-  /* All sparse, C in CSR: computes into spgemm->state and tells the number of entries. */
-  int (*spgemm_compute)(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, int64_t *entries);
+  /* SpMV, SpMM: A sparse, in a plain format. SDDMM: C sparse, only its entries are computed. `size` is what
+   * the product needs as its workspace, in bytes, at least 1. */
+  int (*product_size)(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size);
+  int (*product)(enum mgpu_product product, const struct mgpu_sparse_call *call, void *workspace);
+  /* All sparse, C in CSR. Without a buffer each of the two tells the size that it needs, with one of *size
+   * bytes it works; the buffers live until the result is copied. Compute makes spgemm->state and tells the
+   * number of entries. */
+  int (*spgemm_estimate)(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                         void *buffer);
+  int (*spgemm_compute)(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                        void *buffer, int64_t *entries);
   int (*spgemm_copy)(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm);
-  /* A is 2:4. prune keeps the two largest of each four values along the summed dimension, in place. */
-  int (*prune)(const struct mgpu_sparse_call *call);
-  int (*spmm_2to4)(const struct mgpu_sparse_call *call);
-  /* Frees spgemm->state. */
-  void (*release)(struct mgpu_sparse *spgemm);
+  /* A is 2:4. The plan tells the sizes of the product's three buffers: workspace, A in short, and the
+   * workspace of making it short. */
+  int (*plan_2to4)(const struct mgpu_sparse_call *call, enum mgpu_prune prune, int64_t sizes[3]);
+  int (*product_2to4)(const struct mgpu_sparse_call *call, void *const buffers[3]);
+  /* Frees operand->state. */
+  void (*release)(struct mgpu_sparse *operand);
+  /* Gives back what is kept for later operations. NULL: nothing is. */
+  void (*trim)(void);
 };
 
 /* sparse_table.c: the operands that exist. */
 
-/* A copy of *operand in the table, owned by it. `handle` is the caller's buffer, whose former operand, if
- * any, is forgotten, or NULL: the copy's own address. NULL after mgpu_fail. */
+/* A copy of *operand in the table, owned by it. `handle` is the caller's buffer, which no operand of the
+ * table has, or NULL: the copy's own address. NULL after mgpu_fail. */
 struct mgpu_sparse *mgpu_sparse_add(const struct mgpu_sparse *operand, void *handle);
 /* NULL when there is none. */
 struct mgpu_sparse *mgpu_sparse_find(const void *handle);
@@ -99,13 +116,19 @@ int mgpu_sparse_check_index_type(const char *what, int type);
 /* Not negative, and their product with 16 bytes per element is a size. */
 int mgpu_sparse_check_sizes(const char *what, int64_t rows, int64_t cols);
 /* Modes, value and compute types and shapes of C = op(A) op(B) + C. */
-int mgpu_sparse_check_call(const char *what, const struct mgpu_sparse_call *call);
+int mgpu_sparse_check_call(const struct mgpu_sparse_call *call);
+/* The caller's buffer is large enough. */
+int mgpu_sparse_check_buffer(const char *what, size_t size, size_t needed);
+/* "bf16"; the type must be a known one. */
+const char *mgpu_sparse_type_name(int type);
+/* In bytes, likewise. */
+size_t mgpu_sparse_type_size(int type);
 
-/* sparse_handles.c: the operations of the stream's backend and its id; NULL after mgpu_fail, or when an error
- * is kept already. */
-const struct mgpu_sparse_ops *mgpu_sparse_backend(void *stream, int *backend);
+/* sparse_handles.c: where work on the stream goes, and the operations of its backend; NULL after mgpu_fail,
+ * or when an error is kept already. */
+const struct mgpu_sparse_ops *mgpu_sparse_backend(void *stream, struct mgpu_place *place);
 
-/* host_sparse.c */
-extern const struct mgpu_sparse_ops mgpu_host_sparse;
+/* host_sparse.c, cuda_sparse.c, hip_sparse.c */
+extern const struct mgpu_sparse_ops mgpu_host_sparse, mgpu_cuda_sparse, mgpu_hip_sparse;
 
 #endif

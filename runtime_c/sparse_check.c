@@ -37,6 +37,19 @@ int mgpu_sparse_check_type(const char *what, int type) {
       what, type);
 }
 
+const char *mgpu_sparse_type_name(int type) { return type_of(type)->name; }
+
+size_t mgpu_sparse_type_size(int type) {
+  const struct type *known = type_of(type);
+  return (size_t)known->bits / 8 * (known->family == COMPLEX ? 2 : 1);
+}
+
+int mgpu_sparse_check_buffer(const char *what, size_t size, size_t needed) {
+  if (size >= needed)
+    return 0;
+  return mgpu_fail(MGPU_ERROR_INVALID, "%s has a buffer of %zu bytes; it needs %zu.", what, size, needed);
+}
+
 int mgpu_sparse_check_index_type(const char *what, int type) {
   if (type >= MGPU_INDEX_U16 && type <= MGPU_INDEX_I64)
     return 0;
@@ -66,14 +79,14 @@ static bool fits(const struct type *values, const struct type *compute, bool is_
   return is_result ? values->family == compute->family : values->family <= compute->family;
 }
 
-static int check_types(const char *what, const struct mgpu_sparse_call *call) {
+static int check_types(const struct mgpu_sparse_call *call) {
   const struct type *compute = type_of(call->compute);
   if (!compute || call->compute == MGPU_I8)
     return mgpu_fail(
         MGPU_ERROR_UNSUPPORTED,
         "%s cannot compute in the type %d; it computes in f16, bf16, f32, f64, i32 and complex numbers "
         "of floats.",
-        what, call->compute);
+        call->what, call->compute);
   const struct type *a = type_of(call->a->type), *b = type_of(call->b->type), *c = type_of(call->c->type);
   if (fits(a, compute, false) && fits(b, compute, false) && fits(c, compute, true))
     return 0;
@@ -81,18 +94,18 @@ static int check_types(const char *what, const struct mgpu_sparse_call *call) {
       MGPU_ERROR_UNSUPPORTED,
       "%s cannot compute %s from %s and %s in %s: the compute type must be as wide as every operand, "
       "and real, complex or integer as the result is.",
-      what, c->name, a->name, b->name, compute->name);
+      call->what, c->name, a->name, b->name, compute->name);
 }
 
-int mgpu_sparse_check_call(const char *what, const struct mgpu_sparse_call *call) {
+int mgpu_sparse_check_call(const struct mgpu_sparse_call *call) {
   if (call->mode_a < MGPU_AS_IS || call->mode_a > MGPU_CONJUGATE_TRANSPOSE || call->mode_b < MGPU_AS_IS ||
       call->mode_b > MGPU_CONJUGATE_TRANSPOSE)
     return mgpu_fail(
         MGPU_ERROR_INVALID,
         "%s has the modes %d and %d; known are 0 (as it is), 1 (transposed) and 2 (conjugated and "
         "transposed).",
-        what, call->mode_a, call->mode_b);
-  int failure = check_types(what, call);
+        call->what, call->mode_a, call->mode_b);
+  int failure = check_types(call);
   if (failure)
     return failure;
   const struct mgpu_sparse *a = call->a, *b = call->b, *c = call->c;
@@ -100,8 +113,10 @@ int mgpu_sparse_check_call(const char *what, const struct mgpu_sparse_call *call
   int64_t m = turn_a ? a->cols : a->rows, k = turn_a ? a->rows : a->cols;
   int64_t k_of_b = turn_b ? b->cols : b->rows, n = turn_b ? b->rows : b->cols;
   if (k != k_of_b || c->rows != m || c->cols != n)
-    return mgpu_fail(MGPU_ERROR_INVALID, "%s multiplies %lld x %lld by %lld x %lld into %lld x %lld.", what,
-                     (long long)m, (long long)k, (long long)k_of_b, (long long)n, (long long)c->rows,
-                     (long long)c->cols);
-  return mgpu_sparse_check_sizes(what, k, n) || mgpu_sparse_check_sizes(what, m, k) ? mgpu_pending() : 0;
+    return mgpu_fail(MGPU_ERROR_INVALID, "%s multiplies %lld x %lld by %lld x %lld into %lld x %lld.",
+                     call->what, (long long)m, (long long)k, (long long)k_of_b, (long long)n,
+                     (long long)c->rows, (long long)c->cols);
+  return mgpu_sparse_check_sizes(call->what, k, n) || mgpu_sparse_check_sizes(call->what, m, k)
+             ? mgpu_pending()
+             : 0;
 }

@@ -8,26 +8,24 @@
 
 #include <stdlib.h>
 
-const struct mgpu_sparse_ops *mgpu_sparse_backend(void *stream, int *id) {
-  struct mgpu_place place;
-  if (mgpu_pending() || mgpu_stream_place(stream, &place))
-    return NULL;
-  const struct mgpu_backend *backend = mgpu_backends[place.backend];
-  if (!backend->sparse) {
-    mgpu_fail(MGPU_ERROR_UNSUPPORTED,
-              "Sparse operations run on the CPU backend only so far, not on %s:%d; use the backend \"host\".",
-              backend->name, place.device);
-    return NULL;
-  }
-  *id = place.backend;
-  return backend->sparse;
+const struct mgpu_sparse_ops *mgpu_sparse_backend(void *stream, struct mgpu_place *place) {
+  return mgpu_pending() || mgpu_stream_place(stream, place) ? NULL : mgpu_backends[place->backend]->sparse;
+}
+
+static void release(struct mgpu_sparse *operand) {
+  if (operand && operand->state)
+    mgpu_backends[operand->backend]->sparse->release(operand);
+  free(operand);
 }
 
 /* Makes an operand for the stream's backend. Returns what the ABI knows it by. */
 static void *make(struct mgpu_sparse operand, void *handle, void *stream) {
-  if (!mgpu_sparse_backend(stream, &operand.backend))
+  struct mgpu_place place;
+  if (!mgpu_sparse_backend(stream, &place))
     return NULL;
+  operand.backend = place.backend;
   operand.pending = -1;
+  release(handle ? mgpu_sparse_take(handle) : NULL); /* a former operand in the same buffer */
   struct mgpu_sparse *made = mgpu_sparse_add(&operand, handle);
   return made ? (void *)(uintptr_t)made->handle : NULL;
 }
@@ -41,10 +39,7 @@ static void destroy(void *handle, bool (*right)(enum mgpu_sparse_kind), const ch
               what);
     return;
   }
-  struct mgpu_sparse *operand = mgpu_sparse_take(handle);
-  if (operand && operand->state)
-    mgpu_backends[operand->backend]->sparse->release(operand);
-  free(operand);
+  release(mgpu_sparse_take(handle));
 }
 
 static bool is_dense(enum mgpu_sparse_kind kind) {
@@ -94,10 +89,17 @@ static void *make_matrix(const char *what, struct mgpu_sparse operand, void *han
   return make(operand, handle, stream);
 }
 
+/* What a backend needs is made when it is used, and kept. */
 void mgpuCreateSparseEnv(void) {}
-void mgpuDestroySparseEnv(void) {}
 void mgpuCreateSparseLtEnv(void) {}
-void mgpuDestroySparseLtEnv(void) {}
+
+void mgpuDestroySparseEnv(void) {
+  for (int backend = 0; backend < MGPU_BACKENDS; ++backend)
+    if (mgpu_backends[backend]->sparse->trim)
+      mgpu_backends[backend]->sparse->trim();
+}
+
+void mgpuDestroySparseLtEnv(void) { mgpuDestroySparseEnv(); }
 
 void *mgpuCreateDnVec(intptr_t size, void *values, int32_t dtp, void *stream) {
   return make_dense(MGPU_DENSE_VECTOR, size, 1, values, dtp, NULL, stream);
@@ -229,14 +231,14 @@ void mgpuCusparseLtCreate2To4SpMat(void *sh, intptr_t rows, intptr_t cols, void 
 void mgpuDestroyCuSparseLtSpMat(void *sh, void *stream) { mgpuDestroySpMat(sh, stream); }
 
 void mgpuSpMatGetSize(void *m, void *r, void *c, void *n, void *stream) {
-  int backend;
+  struct mgpu_place place;
   int64_t *rows = r, *cols = c, *entries = n;
   if (!rows || !cols || !entries) {
     mgpu_fail(MGPU_ERROR_INVALID, "mgpuSpMatGetSize needs three places for its answer.");
     return;
   }
   *rows = *cols = *entries = 0;
-  if (!mgpu_sparse_backend(stream, &backend))
+  if (!mgpu_sparse_backend(stream, &place))
     return;
   const struct mgpu_sparse *matrix = mgpu_sparse_find(m);
   if (!matrix || matrix->kind != MGPU_SPARSE_MATRIX) {
@@ -251,8 +253,8 @@ void mgpuSpMatGetSize(void *m, void *r, void *c, void *n, void *stream) {
 }
 
 void mgpuSetCsrPointers(void *m, void *p, void *c, void *v, void *stream) {
-  int backend;
-  if (!mgpu_sparse_backend(stream, &backend))
+  struct mgpu_place place;
+  if (!mgpu_sparse_backend(stream, &place))
     return;
   struct mgpu_sparse *matrix = mgpu_sparse_find(m);
   if (!matrix || matrix->kind != MGPU_SPARSE_MATRIX || matrix->format != MGPU_CSR) {

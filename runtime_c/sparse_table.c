@@ -33,7 +33,6 @@ struct mgpu_sparse *mgpu_sparse_add(const struct mgpu_sparse *operand, void *han
   *made = *operand;
   made->handle = handle ? handle : made;
   mgpu_handles_lock();
-  free(unlink_operand(made->handle));
   struct mgpu_sparse **chain = chain_of(made->handle);
   made->next = *chain;
   *chain = made;

@@ -32,19 +32,19 @@ SANITIZERS = {
 
 @dataclass(frozen=True)
 class Built:
-    """One build: the test program, the host image, a library with the runtime inside, the stand-ins."""
+    """One build: the test program, the host image, a library with the runtime inside, folders of stand-ins."""
 
     program: Path
     image: Path
     artifact: Path
-    standins: Path
+    folder: Path
 
-    def run(self, *arguments: str, standins: bool = True, **environment: str) -> str:
+    def run(self, *arguments: str, standins: str = "standin", **environment: str) -> str:
         """Run a group of tests; returns what it printed. Fails the test, with the output, if it fails."""
         env = {k: v for k, v in os.environ.items() if k not in ("OFFLOAD_BACKEND", "LD_LIBRARY_PATH")}
         env |= {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1"}
         env |= {"TSAN_OPTIONS": "halt_on_error=1:die_after_fork=0:allocator_may_return_null=1"}
-        env |= {"LD_LIBRARY_PATH": str(self.standins)} if standins else {}
+        env |= {"LD_LIBRARY_PATH": str(self.folder / standins)} if standins else {}
         command = [str(self.program), *arguments]
         done = subprocess.run(command, env=env | environment, capture_output=True, text=True, timeout=60)
         # The tests ask for too much memory on purpose; the sanitizers remark on it.
@@ -60,17 +60,28 @@ def cc(*arguments: object) -> None:
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stderr}"
 
 
+STANDINS = {
+    "standin": ["libcuda.so.1", "libamdhip64.so.6", "libcusparse.so.12", "libcusparseLt.so.0", "libhipsparse.so.4"],
+    "drivers": ["libcuda.so.1", "libamdhip64.so.6"],
+    "old": ["libamdhip64.so.6", "libhipsparse.so.0"],
+}
+"""What is in each folder of stand-ins. The libhipsparse.so.0 is an old version."""
+
+
 def build(folder: Path, sanitizer: str) -> Built:
     extra = SANITIZERS[sanitizer]
-    standins = folder / "standin"
-    standins.mkdir(parents=True, exist_ok=True)
-    built = Built(folder / "mgpu_test", folder / "host_kernels.so", folder / "artifact.so", standins)
+    for name in STANDINS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    built = Built(folder / "mgpu_test", folder / "host_kernels.so", folder / "artifact.so", folder)
     runtime = {source: folder / f"{source.stem}.o" for source in sorted(RUNTIME.glob("*.c"))}
     tests = {s: folder / f"{s.stem}.o" for s in sorted(TESTS.glob("*.c")) if s.stem not in ("artifact", "host_kernels")}
     jobs = [("-DMGPU_API=", "-c", source, "-o", to) for source, to in (runtime | tests).items()]
     jobs.append(("-shared", TESTS / "host_kernels.c", "-o", built.image))
-    jobs.append(("-shared", STANDIN / "libcuda.c", "-o", standins / "libcuda.so.1"))
-    jobs.append(("-shared", STANDIN / "libamdhip64.c", "-o", standins / "libamdhip64.so.6"))
+    for name, libraries in STANDINS.items():
+        for library in libraries:
+            old = ["-DOLD"] if library == "libhipsparse.so.0" else []
+            source = STANDIN / f"{library.partition('.')[0]}.c"
+            jobs.append(("-shared", *old, source, "-o", folder / name / library))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda job: cc(*extra, *job), jobs))
     cc(*extra, *runtime.values(), *tests.values(), "-ldl", "-o", built.program)
@@ -90,7 +101,9 @@ def built(request: pytest.FixtureRequest, builds) -> Built:
     return builds(request.param)
 
 
-@pytest.mark.parametrize("group", ["image", "error", "keys", "cuda", "hip", "tensor", "sparse"])
+@pytest.mark.parametrize(
+    "group", ["image", "error", "keys", "cuda", "hip", "tensor", "sparse", "cuda_sparse", "hip_sparse"]
+)
 def test_group(built: Built, group: str) -> None:
     assert built.run(group) == ""
 
@@ -121,6 +134,71 @@ def test_traced(built: Built, group: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("group", ["cuda", "hip"])
 def test_without_memory_pools(built: Built, group: str) -> None:
     assert built.run(group, STANDIN_NO_POOLS="1") == ""
+
+
+def test_an_old_library(built: Built) -> None:
+    assert built.run("old_sparse", standins="old") == ""
+
+
+F32, F16 = "0", "2"
+
+
+@pytest.mark.parametrize(
+    ("backend", "type", "part"),
+    [
+        ("cuda", F32, "cuSPARSE is needed for this operation and was not found: no libcusparse.so.12 where the loader"),
+        ("cuda", F32, "pip install nvidia-cusparse (nvidia-cusparse-cu12 with CUDA 12), or set CUDA_HOME"),
+        (
+            "hip",
+            F32,
+            "no libhipsparse.so.4, libhipsparse.so.1, libhipsparse.so.0 where the loader looks, in $ROCM_PATH",
+        ),
+        ("hip", F32, "apt-get install hipsparse (of ROCm) or libhipsparse0 (of Debian)"),
+    ],
+)
+def test_a_library_that_is_missing(builds, backend: str, type: str, part: str) -> None:
+    """The error says where it was looked for and what to install."""
+    assert builds("plain").run("no_sparse", backend, type, part, standins="drivers") == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "type", "part"),
+    [
+        ("200305", F32, "hipSPARSE 2.3.5 is not used"),
+        ("300200", F16, "hipSPARSE 3.2.0 knows no f16; it came with 4.0 (ROCm 7)."),
+        ("400001", "14", "hipSPARSE 4.0.1 knows no bf16; it came with 4.1 (ROCm 7.1)."),
+        ("400300", "6", "hipSPARSE 4.3.0 knows no complex<f16>."),
+    ],
+)
+def test_versions_of_hipsparse(builds, version: str, type: str, part: str) -> None:
+    assert builds("plain").run("no_sparse", "hip", type, part, STANDIN_HIPSPARSE=version) == ""
+
+
+@pytest.mark.parametrize("place", ["CUDA_HOME", "lib64", "site-packages"])
+def test_where_a_library_is_found(builds, tmp_path: Path, place: str) -> None:
+    """In an installation that a variable names; beside Python packages from which something is loaded."""
+    built, folder = builds("plain"), tmp_path / "lib64"
+    environment = {} if place == "site-packages" else {"CUDA_HOME": str(tmp_path)}
+    if place != "lib64":
+        folder = tmp_path / ("lib" if place == "CUDA_HOME" else "site-packages/nvidia/cu13/lib")
+    folder.mkdir(parents=True)
+    for library in ("libcusparse.so.12", "libcusparseLt.so.0"):
+        (folder / library).symlink_to(built.folder / "standin" / library)
+    if place == "site-packages":
+        loaded = tmp_path / "site-packages" / "some" / "module.so"
+        loaded.parent.mkdir()
+        loaded.symlink_to(built.image)
+        environment["LD_PRELOAD"] = str(loaded)
+    # The library is there: it is its own answer that this type of values is not.
+    part = "cusparseSpMV_bufferSize failed with CUSPARSE_STATUS_NOT_SUPPORTED (10): operation not supported."
+    assert built.run("no_sparse", "cuda", "10", part, standins="drivers", **environment) == ""
+
+
+def test_a_library_that_cannot_be_loaded(builds, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libcusparse.so.12").write_text("no library")
+    part = "cuSPARSE is needed for this operation and cannot be loaded"
+    assert builds("plain").run("no_sparse", "cuda", F32, part, standins="drivers", CUDA_HOME=str(tmp_path)) == ""
 
 
 def test_host(built: Built) -> None:
@@ -155,7 +233,7 @@ def test_environment(builds, backend: str, devices: str, wanted: str, code: int)
 
 def test_drivers_of_this_machine(builds) -> None:
     """Counting devices with whatever is installed here gives no error and prints nothing."""
-    assert builds("plain").run("absent", standins=False) == ""
+    assert builds("plain").run("absent", standins="") == ""
 
 
 def vendor_header(vendor: str) -> list[str]:

@@ -58,6 +58,10 @@ void test_cuda(void);
 void test_hip(void);
 void test_tensor(void);
 void test_sparse(void);
+void test_cuda_sparse(void);
+void test_hip_sparse(void);
+void test_old_sparse(void);
+void test_no_sparse(const char *backend, int type, const char *part);
 
 /* Copies and fills of arrays of every layout on the backend in use. */
 void check_strided(void);
