@@ -3,6 +3,7 @@
 VENV := .venv
 PY   := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+HEADERS := build/headers
 PYTHON ?= python3
 
 # What the installed package is made from: a change reinstalls it.
@@ -15,7 +16,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find offload 
 demo: install
 	$(VENV)/bin/python scripts/demo.py
 
-test: install
+test: install $(HEADERS)
 	$(VENV)/bin/pytest tests
 
 install: $(STAMP)
@@ -27,6 +28,9 @@ $(STAMP): $(SOURCES) scripts/setup_system.sh
 	sh scripts/setup_system.sh
 	sh scripts/setup_venv.sh $(VENV) $(PYTHON)
 	touch $@
+
+$(HEADERS): scripts/setup_headers.sh
+	sh scripts/setup_headers.sh $@
 
 lint: install
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check ruff mypy

@@ -236,25 +236,35 @@ def test_drivers_of_this_machine(builds) -> None:
     assert builds("plain").run("absent", standins="") == ""
 
 
-def vendor_header(vendor: str) -> list[str]:
+HEADERS = {
+    "cuda": "cuda.h",
+    "cusparse": "cusparse.h",
+    "cusparselt": "cusparseLt.h",
+    "hip": "hip/hip_runtime_api.h",
+    "hipsparse": "hipsparse/hipsparse.h",
+}
+
+
+def vendor_header(name: str) -> list[str]:
     """The flags to compile against a vendor's own header; skips where this machine does not have it."""
-    if vendor == "hip":
+    if name.startswith("hip"):
         folders = [Path(os.environ.get("ROCM_PATH", "/opt/rocm")) / "include", Path("/usr/include")]
-        name, flags = "hip/hip_runtime_api.h", ["-D__HIP_PLATFORM_AMD__"]
+        folders.append(ROOT / "build" / "headers" / "usr" / "include")  # scripts/setup_headers.sh
+        flags = ["-D__HIP_PLATFORM_AMD__"]
     else:
         folders = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include", Path("/usr/include")]
         folders += [Path(entry) / "nvidia" / "cu13" / "include" for entry in sys.path]
-        name, flags = "cuda.h", []
+        flags = []
     for folder in folders:
-        if (folder / name).is_file():
+        if (folder / HEADERS[name]).is_file():
             return [*flags, f"-isystem{folder}"]
-    pytest.skip(f"{name} is not installed")
+    pytest.skip(f"{HEADERS[name]} is not installed")
 
 
-@pytest.mark.parametrize("vendor", ["cuda", "hip"])
-def test_vendor_abi(vendor: str) -> None:
+@pytest.mark.parametrize("name", HEADERS)
+def test_vendor_abi(name: str) -> None:
     """Our declarations of a vendor's functions, constants and structs agree with the vendor's header."""
-    cc("-fsyntax-only", *vendor_header(vendor), RUNTIME / "checks" / f"{vendor}_abi_check.c")
+    cc("-fsyntax-only", *vendor_header(name), RUNTIME / "checks" / f"{name}_abi_check.c")
 
 
 def exported(library: Path) -> set[str]:
