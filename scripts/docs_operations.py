@@ -16,8 +16,7 @@ of the runtime. *runs*: on the CPU, results compared with NumPy's. *refused*: an
 why. `tests/test_operations.py` checks every cell; this page is written by `scripts/docs_operations.py` from the same
 cases.
 
-Sparse operations lower for every target, and the runtime has them on the CPU alone so far: on CUDA and HIP they are an
-error when they are called.
+Sparse operations lower for every target: on CUDA and HIP the vendors' libraries compute them, see [sparse](sparse.md).
 """
 
 

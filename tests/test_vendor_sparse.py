@@ -139,3 +139,46 @@ def test_a_call_for_2to4_matrices_that_fails_is_an_exception(drive: Drive, funct
     seen = drive("cuda", case, STANDIN_SPARSE_FAIL=f"{function} 2 1")
     assert seen["said"][case] == f"{function} failed with CUSPARSE_STATUS_ALLOC_FAILED (2)."
     assert all(counts == [0, 0] for counts in seen["left"].values())
+
+
+def wheel(library: str) -> Path:
+    """A library as pip installs it; skips where it is not installed."""
+    for entry in sys.path:
+        path = Path(entry) / "nvidia" / "cu13" / "lib" / library
+        if path.is_file():
+            return path
+    pytest.skip(f"{library} is not installed; pip install 'offload[sparse]'")
+
+
+@pytest.mark.parametrize(
+    ("library", "list", "prefix", "least"),
+    [("libcusparse.so.12", "gpu_sparse.def", "cusparse", 25), ("libcusparseLt.so.0", "cusparselt.def", "", 16)],
+)
+def test_the_vendor_exports_every_function(library: str, list: str, prefix: str, least: int) -> None:
+    text = "".join(f"#define {kind}(name, ...) @name\n" for kind in ("SPARSE_FUNCTION", "LT_FUNCTION"))
+    text += "".join(f"#define {kind}(name, ...) @name\n" for kind in ("SPARSE_OPTIONAL", "SPARSE_TEXT", "LT_OPTIONAL"))
+    text += f'#include "{ROOT / "runtime_c" / list}"\n'
+    output = subprocess.run(["cc", "-E", "-P", "-"], input=text, capture_output=True, text=True, check=True).stdout
+    names = {prefix + word[1:] for word in output.split() if word.startswith("@")}
+    symbols = subprocess.run(["nm", "-D", "--defined-only", wheel(library)], capture_output=True, text=True, check=True)
+    exported = {line.split()[-1].partition("@")[0] for line in symbols.stdout.splitlines()}
+    assert len(names) > least
+    assert names - exported == set()
+
+
+def test_the_vendor_is_found_beside_the_packages_in_use(tmp_path: Path) -> None:
+    """No driver that it could work with is here: its answer says that it was loaded and called."""
+    wheel("libcusparse.so.12")
+    make("libcuda.c", tmp_path / "libcuda.so.1")
+    code = """
+import offload, sparse_programs
+library = offload.compile(sparse_programs.spmv(), targets=["host"])
+library.use("cuda")
+try:
+    sparse_programs.run_spmv()(library)
+except offload.DeviceError as error:
+    print(error)
+"""
+    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join([*sys.path, str(HERE)])}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("cusparseCreate failed with CUSPARSE_STATUS_"), done.stdout + done.stderr
