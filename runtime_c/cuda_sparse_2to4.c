@@ -4,11 +4,10 @@
 #include "cusparselt.h"
 #include "error.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROW_ORDER = 2, /* CUSPARSE_ORDER_ROW */ ALIGNMENT = 16, OLDEST = 600 /* 0.6.0 */ };
+enum { ROW_ORDER = 2, /* CUSPARSE_ORDER_ROW */ ALIGNMENT = 16 };
 
 /* The plan of a product, which a 2:4 matrix keeps as its state. */
 struct plan {
@@ -25,122 +24,6 @@ struct plan {
   cusparseLtMatmulPlan_t plan;
 };
 
-/* A device's handle of the library. */
-struct device {
-  cusparseLtHandle_t *handle;
-  int plans; /* that use it */
-};
-
-/* All under the lock of first uses; what a plan uses stays as it is. */
-static struct cusparselt lt;
-static bool loaded;
-static struct device devices[MGPU_MAX_DEVICES];
-
-/* For statuses, which are cuSPARSE's, and for the search. The library's own texts need cuSPARSE 13. */
-static const char *const names[] = {"libcusparseLt.so.0", NULL};
-static const char *const roots[] = {"/usr/local/cuda", NULL};
-static const char *const packages[] = {"nvidia/cu13/lib", "nvidia/cusparselt/lib", NULL};
-static const struct mgpu_sparse_vendor vendor = {
-    .backend = MGPU_BACKEND_cuda,
-    .prefix = "",
-    .status_prefix = "CUSPARSE_",
-    .library = {.product = "cuSPARSELt",
-                .names = names,
-                .variable = "CUDA_HOME",
-                .roots = roots,
-                .packages = packages,
-                .advice = "pip install nvidia-cusparselt-cu13 (nvidia-cusparselt-cu12 with CUDA 12)"},
-};
-
-#define LT(name, arguments) mgpu_sparse_result(&vendor, lt.name arguments, #name)
-
-static const char *bind(void *library) {
-  const char *missing = NULL;
-#define LT_FUNCTION(name, params)                                                                            \
-  *(void **)&lt.name = dlsym(library, #name);                                                                \
-  if (!lt.name && !missing)                                                                                  \
-    missing = #name;
-#define LT_OPTIONAL(name, params) *(void **)&lt.name = dlsym(library, #name);
-#include "cusparselt.def"
-  return missing;
-}
-
-static int load(void) {
-  void *library;
-  const char *name;
-  if (loaded)
-    return 0;
-  int failure = mgpu_library_open(&vendor.library, &library, &name);
-  if (failure)
-    return failure;
-  const char *missing = bind(library);
-  if (missing)
-    return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "%s has no %s; %s.", name, missing, vendor.library.advice);
-  loaded = true;
-  return 0;
-}
-
-/* Makes the current device's handle. */
-static int make_handle(struct device *device) {
-  int version = 0;
-  cusparseLtHandle_t *handle = aligned_alloc(ALIGNMENT, sizeof *handle);
-  if (!handle)
-    return mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for a handle of cuSPARSELt.");
-  memset(handle, 0, sizeof *handle);
-  int failure = LT(cusparseLtInit, (handle));
-  if (failure) {
-    free(handle);
-    return failure;
-  }
-  failure = LT(cusparseLtGetVersion, (handle, &version));
-  if (!failure && version < OLDEST)
-    failure = mgpu_fail(MGPU_ERROR_UNSUPPORTED, "cuSPARSELt %d.%d is too old: 0.6 is needed; %s.",
-                        version / 1000, version / 100 % 10, vendor.library.advice);
-  if (failure) {
-    LT(cusparseLtDestroy, (handle));
-    free(handle);
-    return failure;
-  }
-  device->handle = handle;
-  return 0;
-}
-
-/* The handle of the device, which is current, for one more plan. */
-static int take_handle(int index) {
-  mgpu_init_lock();
-  int failure = load();
-  if (!failure && !devices[index].handle)
-    failure = make_handle(&devices[index]);
-  devices[index].plans += !failure;
-  mgpu_init_unlock();
-  return failure;
-}
-
-static void give_handle(int index) {
-  mgpu_init_lock();
-  --devices[index].plans;
-  mgpu_init_unlock();
-}
-
-void mgpu_cuda_trim_2to4(void) {
-  for (int i = 0; i < MGPU_MAX_DEVICES; ++i) {
-    void *previous;
-    mgpu_init_lock();
-    bool unused = devices[i].handle && devices[i].plans == 0;
-    cusparseLtHandle_t *handle = unused ? devices[i].handle : NULL;
-    if (unused)
-      devices[i].handle = NULL;
-    mgpu_init_unlock();
-    if (!handle)
-      continue;
-    if (mgpu_cuda_reach(i, &previous)) {
-      LT(cusparseLtDestroy, (handle));
-      mgpu_cuda_leave(i, previous);
-    }
-    free(handle);
-  }
-}
-
 static struct shape shape_of(const struct mgpu_sparse *dense) {
   return (struct shape){dense->rows, dense->cols, dense->type};
 }
@@ -152,11 +35,11 @@ static bool same_shape(const struct shape *shape, const struct mgpu_sparse *dens
 /* On the device of the plan. */
 static void destroy(struct plan *p) {
   if (p->has_plan)
-    LT(cusparseLtMatmulPlanDestroy, (&p->plan));
-  if (p->has_way && lt.cusparseLtMatmulAlgSelectionDestroy)
-    LT(cusparseLtMatmulAlgSelectionDestroy, (&p->way));
+    MGPU_LT(cusparseLtMatmulPlanDestroy, (&p->plan));
+  if (p->has_way && mgpu_lt.cusparseLtMatmulAlgSelectionDestroy)
+    MGPU_LT(cusparseLtMatmulAlgSelectionDestroy, (&p->way));
   while (p->made)
-    LT(cusparseLtMatDescriptorDestroy, (&p->of[--p->made]));
+    MGPU_LT(cusparseLtMatDescriptorDestroy, (&p->of[--p->made]));
 }
 
 void mgpu_cuda_release_2to4(struct mgpu_sparse *matrix) {
@@ -169,36 +52,36 @@ void mgpu_cuda_release_2to4(struct mgpu_sparse *matrix) {
     destroy(p);
     mgpu_cuda_leave(p->device, previous);
   }
-  give_handle(p->device);
+  mgpu_lt_give(p->device);
   free(p);
 }
 
 /* Everything up to the library's plan. */
 static int make(struct plan *p, const struct mgpu_sparse_call *call) {
-  const cusparseLtHandle_t *handle = devices[p->device].handle;
+  const cusparseLtHandle_t *handle = mgpu_lt_handle(p->device);
   const struct mgpu_sparse *a = call->a, *const dense[] = {call->b, call->c};
   int failure =
-      LT(cusparseLtStructuredDescriptorInit, (handle, &p->of[0], a->rows, a->cols, a->cols, ALIGNMENT,
-                                              a->type, ROW_ORDER, CUSPARSELT_SPARSITY_50_PERCENT));
+      MGPU_LT(cusparseLtStructuredDescriptorInit, (handle, &p->of[0], a->rows, a->cols, a->cols, ALIGNMENT,
+                                                   a->type, ROW_ORDER, CUSPARSELT_SPARSITY_50_PERCENT));
   p->made += !failure;
   for (int i = 0; i < 2 && !failure; ++i) {
-    failure = LT(cusparseLtDenseDescriptorInit, (handle, &p->of[i + 1], dense[i]->rows, dense[i]->cols,
-                                                 dense[i]->cols, ALIGNMENT, dense[i]->type, ROW_ORDER));
+    failure = MGPU_LT(cusparseLtDenseDescriptorInit, (handle, &p->of[i + 1], dense[i]->rows, dense[i]->cols,
+                                                      dense[i]->cols, ALIGNMENT, dense[i]->type, ROW_ORDER));
     p->made += !failure;
   }
   if (failure)
     return failure;
-  failure = LT(cusparseLtMatmulDescriptorInit,
-               (handle, &p->product, call->mode_a, call->mode_b, &p->of[0], &p->of[1], &p->of[2], &p->of[2],
-                call->compute == MGPU_I32 ? CUSPARSE_COMPUTE_32I : CUSPARSE_COMPUTE_32F));
+  failure = MGPU_LT(cusparseLtMatmulDescriptorInit,
+                    (handle, &p->product, call->mode_a, call->mode_b, &p->of[0], &p->of[1], &p->of[2],
+                     &p->of[2], call->compute == MGPU_I32 ? CUSPARSE_COMPUTE_32I : CUSPARSE_COMPUTE_32F));
   if (failure)
     return failure;
-  failure =
-      LT(cusparseLtMatmulAlgSelectionInit, (handle, &p->way, &p->product, CUSPARSELT_MATMUL_ALG_DEFAULT));
+  failure = MGPU_LT(cusparseLtMatmulAlgSelectionInit,
+                    (handle, &p->way, &p->product, CUSPARSELT_MATMUL_ALG_DEFAULT));
   p->has_way = !failure;
   if (failure)
     return failure;
-  failure = LT(cusparseLtMatmulPlanInit, (handle, &p->plan, &p->product, &p->way));
+  failure = MGPU_LT(cusparseLtMatmulPlanInit, (handle, &p->plan, &p->product, &p->way));
   p->has_plan = !failure;
   return failure;
 }
@@ -211,8 +94,8 @@ static int check_pruned(const struct plan *p, const struct mgpu_sparse_call *cal
   int failure = backend->alloc(device, sizeof invalid, stream, false, &answer);
   if (failure)
     return failure;
-  failure =
-      LT(cusparseLtSpMMAPruneCheck, (devices[device].handle, &p->product, call->a->values, answer, stream));
+  failure = MGPU_LT(cusparseLtSpMMAPruneCheck,
+                    (mgpu_lt_handle(device), &p->product, call->a->values, answer, stream));
   if (!failure)
     failure = backend->memcpy(device, &invalid, answer, sizeof invalid, stream);
   if (!failure)
@@ -227,19 +110,19 @@ static int check_pruned(const struct plan *p, const struct mgpu_sparse_call *cal
 
 static int prune_and_size(const struct plan *p, const struct mgpu_sparse_call *call, enum mgpu_prune prune,
                           int64_t sizes[3]) {
-  const cusparseLtHandle_t *handle = devices[p->device].handle;
+  const cusparseLtHandle_t *handle = mgpu_lt_handle(p->device);
   void *values = call->a->values;
   size_t workspace = 0, shortened = 0, shortening = 0;
   int failure = prune == MGPU_PRUNE_NONE
                     ? 0
-                    : LT(cusparseLtSpMMAPrune, (handle, &p->product, values, values,
-                                                CUSPARSELT_PRUNE_SPMMA_STRIP, call->place.driver));
+                    : MGPU_LT(cusparseLtSpMMAPrune, (handle, &p->product, values, values,
+                                                     CUSPARSELT_PRUNE_SPMMA_STRIP, call->place.driver));
   if (!failure && prune == MGPU_PRUNE_AND_CHECK)
     failure = check_pruned(p, call);
   if (!failure)
-    failure = LT(cusparseLtMatmulGetWorkspace, (handle, &p->plan, &workspace));
+    failure = MGPU_LT(cusparseLtMatmulGetWorkspace, (handle, &p->plan, &workspace));
   if (!failure)
-    failure = LT(cusparseLtSpMMACompressedSize, (handle, &p->plan, &shortened, &shortening));
+    failure = MGPU_LT(cusparseLtSpMMACompressedSize, (handle, &p->plan, &shortened, &shortening));
   if (failure)
     return failure;
   sizes[0] = (int64_t)workspace + !workspace; /* nobody is asked to allocate nothing */
@@ -264,7 +147,7 @@ int mgpu_cuda_plan_2to4(const struct mgpu_sparse_call *call, enum mgpu_prune pru
     free(p);
     return failure;
   }
-  failure = take_handle(device);
+  failure = mgpu_lt_take(device);
   if (failure) {
     free(p);
   } else {
@@ -273,7 +156,7 @@ int mgpu_cuda_plan_2to4(const struct mgpu_sparse_call *call, enum mgpu_prune pru
       failure = prune_and_size(p, call, prune, sizes);
     if (failure) {
       destroy(p);
-      give_handle(device);
+      mgpu_lt_give(device);
       free(p);
     } else {
       call->a->state = p;
@@ -292,16 +175,17 @@ int mgpu_cuda_product_2to4(const struct mgpu_sparse_call *call, void *const buff
                      "and types on the same device.");
   if (!buffers[0] || !buffers[1] || !buffers[2])
     return mgpu_fail(MGPU_ERROR_INVALID, "2:4 SpMM needs three buffers; one is NULL.");
-  const cusparseLtHandle_t *handle = devices[p->device].handle;
+  const cusparseLtHandle_t *handle = mgpu_lt_handle(p->device);
   cudaStream_t stream = call->place.driver;
   CUcontext previous;
   int failure = mgpu_cuda_enter(p->device, &previous);
   if (failure)
     return failure;
-  failure = LT(cusparseLtSpMMACompress, (handle, &p->plan, call->a->values, buffers[1], buffers[2], stream));
+  failure =
+      MGPU_LT(cusparseLtSpMMACompress, (handle, &p->plan, call->a->values, buffers[1], buffers[2], stream));
   if (!failure)
-    failure = LT(cusparseLtMatmul, (handle, &p->plan, &one, buffers[1], call->b->values, &one,
-                                    call->c->values, call->c->values, buffers[0], &stream, 1));
+    failure = MGPU_LT(cusparseLtMatmul, (handle, &p->plan, &one, buffers[1], call->b->values, &one,
+                                         call->c->values, call->c->values, buffers[0], &stream, 1));
   mgpu_cuda_leave(p->device, previous);
   return failure;
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu_sparse.h"
+
 /* The library's structs are opaque, and their size has changed: 13072 bytes in 0.6, 1024 in 0.7, 512 since.
  */
 enum { CUSPARSELT_ROOM = 13072 };
@@ -34,5 +36,21 @@ struct cusparselt {
 #define LT_OPTIONAL(name, params) cusparseStatus_t(*name) params;
 #include "cusparselt.def"
 };
+
+/* cusparselt.c */
+extern struct cusparselt mgpu_lt;
+/* For the search and for statuses, which are cuSPARSE's. */
+extern struct mgpu_sparse_vendor mgpu_lt_vendor;
+
+/* Makes the handle of the device, which is current, if there is none, for one more plan. 0, or an error code
+ * after mgpu_fail. */
+int mgpu_lt_take(int device);
+/* One plan less uses it. */
+void mgpu_lt_give(int device);
+/* The handle; for who has taken it. */
+const cusparseLtHandle_t *mgpu_lt_handle(int device);
+
+/* One call of the library: 0, or an error code after mgpu_fail. */
+#define MGPU_LT(name, arguments) mgpu_sparse_result(&mgpu_lt_vendor, mgpu_lt.name arguments, #name, NULL)
 
 #endif

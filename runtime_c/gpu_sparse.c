@@ -44,49 +44,29 @@ struct work {
   int type;
 };
 
-static int ask_size(struct work *w, size_t *size) {
-  const struct mgpu_sparse_vendor *vendor = w->use.vendor;
-  const struct mgpu_sparse_call *call = w->operands.call;
-  void *handle = w->use.handle->handle, *const *of = w->operands.of;
-  const void *one = mgpu_sparse_one(w->type);
-  enum { DEFAULT_WAY = 0 };
-  switch (w->product) {
-  case MGPU_SPMV:
-    return MGPU_SPARSE_CALL(
-        vendor, SpMV_bufferSize,
-        (handle, call->mode_a, one, of[0], of[1], one, of[2], w->type, DEFAULT_WAY, size));
-  case MGPU_SPMM:
-    return MGPU_SPARSE_CALL(
-        vendor, SpMM_bufferSize,
-        (handle, call->mode_a, call->mode_b, one, of[0], of[1], one, of[2], w->type, DEFAULT_WAY, size));
-  case MGPU_SDDMM:
-    break;
-  }
-  return MGPU_SPARSE_CALL(
-      vendor, SDDMM_bufferSize,
-      (handle, call->mode_a, call->mode_b, one, of[0], of[1], one, of[2], w->type, DEFAULT_WAY, size));
-}
+/* The library's arguments but for the last; beta is 1 as alpha is. */
+#define ARGUMENTS(...) handle, __VA_ARGS__, one, of[0], of[1], one, of[2], w->type, DEFAULT_WAY
 
-static int multiply(struct work *w, void *workspace) {
+/* Asks for the size, or, where that is NULL, multiplies. */
+static int run(struct work *w, size_t *size, void *workspace) {
+  enum { DEFAULT_WAY = 0 }; /* of all products, in all versions */
   const struct mgpu_sparse_vendor *vendor = w->use.vendor;
   const struct mgpu_sparse_call *call = w->operands.call;
   void *handle = w->use.handle->handle, *const *of = w->operands.of;
   const void *one = mgpu_sparse_one(w->type);
-  enum { DEFAULT_WAY = 0 };
+  int ma = call->mode_a, mb = call->mode_b;
   switch (w->product) {
   case MGPU_SPMV:
-    return MGPU_SPARSE_CALL(
-        vendor, SpMV, (handle, call->mode_a, one, of[0], of[1], one, of[2], w->type, DEFAULT_WAY, workspace));
+    return size ? MGPU_SPARSE_CALL_ON(vendor, call, SpMV_bufferSize, (ARGUMENTS(ma), size))
+                : MGPU_SPARSE_CALL_ON(vendor, call, SpMV, (ARGUMENTS(ma), workspace));
   case MGPU_SPMM:
-    return MGPU_SPARSE_CALL(
-        vendor, SpMM,
-        (handle, call->mode_a, call->mode_b, one, of[0], of[1], one, of[2], w->type, DEFAULT_WAY, workspace));
+    return size ? MGPU_SPARSE_CALL_ON(vendor, call, SpMM_bufferSize, (ARGUMENTS(ma, mb), size))
+                : MGPU_SPARSE_CALL_ON(vendor, call, SpMM, (ARGUMENTS(ma, mb), workspace));
   case MGPU_SDDMM:
     break;
   }
-  return MGPU_SPARSE_CALL(
-      vendor, SDDMM,
-      (handle, call->mode_a, call->mode_b, one, of[0], of[1], one, of[2], w->type, DEFAULT_WAY, workspace));
+  return size ? MGPU_SPARSE_CALL_ON(vendor, call, SDDMM_bufferSize, (ARGUMENTS(ma, mb), size))
+              : MGPU_SPARSE_CALL_ON(vendor, call, SDDMM, (ARGUMENTS(ma, mb), workspace));
 }
 
 /* `split`: see mgpu_sparse_describe. */
@@ -119,7 +99,7 @@ int mgpu_gpu_product_size(struct mgpu_sparse_vendor *vendor, enum mgpu_product p
   int failure = begin(&work, vendor, product, call, NULL);
   if (failure)
     return failure;
-  failure = end(&work, ask_size(&work, size));
+  failure = end(&work, run(&work, size, NULL));
   *size += mgpu_sparse_split_size(call);
   *size += *size == 0;
   return failure;
@@ -138,11 +118,11 @@ int mgpu_gpu_product(struct mgpu_sparse_vendor *vendor, enum mgpu_product produc
   int failure = begin(&work, vendor, product, call, split ? workspace : NULL);
   if (failure)
     return failure;
-  failure = ask_size(&work, &size);
+  failure = run(&work, &size, NULL);
   if (!failure && size > 0 && !workspace)
     failure =
         mgpu_fail(MGPU_ERROR_INVALID, "%s needs a workspace of %zu bytes; it is NULL.", call->what, size);
   if (!failure)
-    failure = multiply(&work, workspace ? (char *)workspace + split : NULL);
+    failure = run(&work, NULL, workspace ? (char *)workspace + split : NULL);
   return end(&work, failure);
 }

@@ -112,11 +112,16 @@ void mgpu_sparse_give(struct mgpu_sparse_vendor *vendor, struct mgpu_sparse_hand
 /* Destroys the handles that nobody uses. */
 void mgpu_sparse_trim(struct mgpu_sparse_vendor *vendor);
 
-/* Turns a status of the library into an error; `name` is the function's, without the vendor's prefix. */
-int mgpu_sparse_result(const struct mgpu_sparse_vendor *vendor, int status, const char *name);
+/* Turns a status of the library into an error; `name` is the function's, without the vendor's prefix. `call`,
+ * if not NULL, is told of when it is what the library does not have. */
+int mgpu_sparse_result(const struct mgpu_sparse_vendor *vendor, int status, const char *name,
+                       const struct mgpu_sparse_call *call);
 
 #define MGPU_SPARSE_CALL(vendor, name, arguments)                                                            \
-  mgpu_sparse_result(vendor, (vendor)->functions.name arguments, #name)
+  mgpu_sparse_result(vendor, (vendor)->functions.name arguments, #name, NULL)
+/* The same for a function that works on the operands of a call. */
+#define MGPU_SPARSE_CALL_ON(vendor, call, name, arguments)                                                   \
+  mgpu_sparse_result(vendor, (vendor)->functions.name arguments, #name, call)
 
 /* gpu_sparse_descriptors.c: the library's descriptors of the operands of a call. */
 struct mgpu_sparse_descriptors {

@@ -7,7 +7,30 @@
 
 enum { POOLED_HANDLES = 16 };
 
-int mgpu_sparse_result(const struct mgpu_sparse_vendor *vendor, int status, const char *name) {
+/* "CSR of f32 with 64-bit indices, transposed" */
+static void tell_operand(struct mgpu_text *text, const struct mgpu_sparse *operand, int mode) {
+  static const char *const formats[] = {"COO", "COO (pairs)", "CSR", "CSC", "BSR", "2:4"};
+  static const char *const modes[] = {"", ", transposed", ", conjugated and transposed"};
+  const char *type = mgpu_sparse_type_name(operand->type);
+  if (operand->kind == MGPU_SPARSE_MATRIX)
+    mgpu_text_add(text, "%s of %s with %d-bit indices%s", formats[operand->format], type,
+                  8 << operand->index_type, modes[mode]);
+  else
+    mgpu_text_add(text, "dense %s%s", type, modes[mode]);
+}
+
+static void tell_call(struct mgpu_text *text, const struct mgpu_sparse_call *call) {
+  mgpu_text_add(text, " This was %s of ", call->what);
+  tell_operand(text, call->a, call->mode_a);
+  mgpu_text_add(text, " and ");
+  tell_operand(text, call->b, call->mode_b);
+  mgpu_text_add(text, " into ");
+  tell_operand(text, call->c, MGPU_AS_IS);
+  mgpu_text_add(text, ", computed in %s.", mgpu_sparse_type_name(mgpu_sparse_compute_type(call->compute)));
+}
+
+int mgpu_sparse_result(const struct mgpu_sparse_vendor *vendor, int status, const char *name,
+                       const struct mgpu_sparse_call *call) {
   static const struct {
     int value;
     const char *name;
@@ -31,8 +54,12 @@ int mgpu_sparse_result(const struct mgpu_sparse_vendor *vendor, int status, cons
       : status == MGPU_SPARSE_STATUS_NOT_SUPPORTED || status == MGPU_SPARSE_STATUS_MATRIX_TYPE_NOT_SUPPORTED
           ? MGPU_ERROR_UNSUPPORTED
           : MGPU_ERROR_DRIVER;
-  return mgpu_fail(code, "%s%s failed with %s%s (%d)%s%s.", vendor->prefix, name, prefix, called, status,
-                   meaning ? ": " : "", meaning ? meaning : "");
+  char told[256] = "";
+  struct mgpu_text text = {told, sizeof told, 0};
+  if (call && status == MGPU_SPARSE_STATUS_NOT_SUPPORTED)
+    tell_call(&text, call);
+  return mgpu_fail(code, "%s%s failed with %s%s (%d)%s%s.%s", vendor->prefix, name, prefix, called, status,
+                   meaning ? ": " : "", meaning ? meaning : "", told);
 }
 
 /* Opens the library; called with the lock of first uses held, and the device current. */
@@ -54,7 +81,7 @@ static int load(struct mgpu_sparse_vendor *vendor) {
   if (!failure)
     failure = vendor->order(vendor->version, &vendor->row_order);
   int status = vendor->functions.Destroy(handle);
-  return failure ? failure : mgpu_sparse_result(vendor, status, "Destroy");
+  return failure ? failure : mgpu_sparse_result(vendor, status, "Destroy", NULL);
 }
 
 static int first_use(struct mgpu_sparse_vendor *vendor) {

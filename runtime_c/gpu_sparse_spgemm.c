@@ -127,7 +127,7 @@ int mgpu_gpu_spgemm_estimate(struct mgpu_sparse_vendor *vendor, const struct mgp
   int failure = mgpu_sparse_begin_with(vendor, call, s->handle, &use);
   if (failure)
     return failure;
-  failure = MGPU_SPARSE_CALL(vendor, SpGEMM_workEstimation, (ARGUMENTS(use, s), size, buffer));
+  failure = MGPU_SPARSE_CALL_ON(vendor, call, SpGEMM_workEstimation, (ARGUMENTS(use, s), size, buffer));
   mgpu_sparse_end(&use, &s->handle);
   if (failure)
     return failure;
@@ -145,7 +145,7 @@ int mgpu_gpu_spgemm_compute(struct mgpu_sparse_vendor *vendor, const struct mgpu
   int failure = mgpu_sparse_begin_with(vendor, call, s->handle, &use);
   if (failure)
     return failure;
-  failure = MGPU_SPARSE_CALL(vendor, SpGEMM_compute, (ARGUMENTS(use, s), size, buffer));
+  failure = MGPU_SPARSE_CALL_ON(vendor, call, SpGEMM_compute, (ARGUMENTS(use, s), size, buffer));
   int64_t rows, cols;
   if (!failure && buffer)
     failure = MGPU_SPARSE_CALL(vendor, SpMatGetSize, (s->operands.of[2], &rows, &cols, entries));
@@ -188,7 +188,7 @@ int mgpu_gpu_spgemm_copy(struct mgpu_sparse_vendor *vendor, const struct mgpu_sp
     failure =
         MGPU_SPARSE_CALL(vendor, CsrSetPointers, (s->operands.of[2], c->positions, c->indices, c->values));
   if (!failure)
-    failure = MGPU_SPARSE_CALL(vendor, SpGEMM_copy, (ARGUMENTS(use, s)));
+    failure = MGPU_SPARSE_CALL_ON(vendor, call, SpGEMM_copy, (ARGUMENTS(use, s)));
   mgpu_sparse_end(&use, &s->handle);
   return failure;
 }

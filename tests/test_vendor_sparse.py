@@ -137,7 +137,7 @@ def test_a_call_that_fails_is_an_exception(drive: Drive, backend: str, function:
 def test_a_call_for_2to4_matrices_that_fails_is_an_exception(drive: Drive, function: str) -> None:
     case = "gpu.create_2to4_spmat, sync"
     seen = drive("cuda", case, STANDIN_SPARSE_FAIL=f"{function} 2 1")
-    assert seen["said"][case] == f"{function} failed with CUSPARSE_STATUS_ALLOC_FAILED (2)."
+    assert seen["said"][case] == f"{function} failed with CUSPARSE_STATUS_ALLOC_FAILED (2): stand-in."
     assert all(counts == [0, 0] for counts in seen["left"].values())
 
 
@@ -156,7 +156,9 @@ def wheel(library: str) -> Path:
 )
 def test_the_vendor_exports_every_function(library: str, list: str, prefix: str, least: int) -> None:
     text = "".join(f"#define {kind}(name, ...) @name\n" for kind in ("SPARSE_FUNCTION", "LT_FUNCTION"))
-    text += "".join(f"#define {kind}(name, ...) @name\n" for kind in ("SPARSE_OPTIONAL", "SPARSE_TEXT", "LT_OPTIONAL"))
+    text += "".join(
+        f"#define {kind}(name, ...) @name\n" for kind in ("SPARSE_OPTIONAL", "SPARSE_TEXT", "LT_OPTIONAL", "LT_TEXT")
+    )
     text += f'#include "{ROOT / "runtime_c" / list}"\n'
     output = subprocess.run(["cc", "-E", "-P", "-"], input=text, capture_output=True, text=True, check=True).stdout
     names = {prefix + word[1:] for word in output.split() if word.startswith("@")}

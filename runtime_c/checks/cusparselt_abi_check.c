@@ -9,6 +9,8 @@
   _Static_assert(__builtin_types_compatible_p(__typeof__(&name), cusparseStatus_t(*) params), #name);
 #if CUSPARSELT_VER_MAJOR > 0 || CUSPARSELT_VER_MINOR >= 8
 #define LT_OPTIONAL(name, params) LT_FUNCTION(name, params)
+#define LT_TEXT(name, params)                                                                                \
+  _Static_assert(__builtin_types_compatible_p(__typeof__(&name), const char *(*)params), #name);
 #endif
 #define LT_CONSTANT(name, value) _Static_assert((int)name == value, #name);
 #include "cusparselt.def"
