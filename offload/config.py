@@ -14,8 +14,9 @@ VARIABLES = {
     "waits of the host's threads and of each device's streams; %p in the name stands for the process's id (read by the "
     "C runtime; docs/tracing.md)",
     "OFFLOAD_CACHE_DIR": "folder for compiled programs; empty switches the cache off",
-    "CUDA_HOME": "a CUDA toolkit; where it is set, no other is used",
-    "ROCM_PATH": "a ROCm installation, or a folder with amdgcn/bitcode; where it is set, no other is used",
+    "CUDA_HOME": "a CUDA toolkit; where it is set, no other is used (also read by the C runtime; docs/sparse.md)",
+    "ROCM_PATH": "a ROCm installation, or a folder with amdgcn/bitcode; where it is set, no other is used (also "
+    "read by the C runtime; docs/sparse.md)",
     "LLVM_DIR": "lib/cmake/llvm of an LLVM 22 (at build time of offload)",
     "MLIR_DIR": "lib/cmake/mlir of an MLIR 22 (at build time of offload)",
 }

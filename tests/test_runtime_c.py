@@ -246,26 +246,30 @@ HEADERS = {
 """What each comparison includes, and what that includes of other packages."""
 
 
-def vendor_header(name: str) -> list[str]:
-    """The flags to compile against a vendor's own header; skips where this machine does not have it."""
+def vendor_headers(name: str) -> list[str]:
+    """The flags to compile against a vendor's own headers; skips where this machine does not have them."""
+    folders = [Path("/usr/include")]
+    flags = []
     if name.startswith("hip"):
-        folders = [Path(os.environ.get("ROCM_PATH", "/opt/rocm")) / "include", Path("/usr/include")]
+        folders.insert(0, Path(os.environ.get("ROCM_PATH", "/opt/rocm")) / "include")
         folders.append(ROOT / "build" / "headers" / "usr" / "include")  # scripts/setup_headers.sh
-        flags = ["-D__HIP_PLATFORM_AMD__"]
+        flags.append("-D__HIP_PLATFORM_AMD__")
     else:
-        folders = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include", Path("/usr/include")]
-        folders += [Path(entry) / "nvidia" / "cu13" / "include" for entry in sys.path]
-        flags = []
-    for folder in folders:
-        if all((folder / header).is_file() for header in HEADERS[name]):
-            return [*flags, f"-isystem{folder}"]
-    pytest.skip(f"{' or '.join(HEADERS[name])} is not installed")
+        folders.insert(0, Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include")
+        packages = [Path(entry) / "nvidia" for entry in sys.path]
+        folders += [package / folder / "include" for package in packages for folder in ("cu13", "cusparselt")]
+    for header in HEADERS[name]:
+        found = [folder for folder in folders if (folder / header).is_file()]
+        if not found:
+            pytest.skip(f"{header} is not installed")
+        flags.append(f"-isystem{found[0]}")
+    return flags
 
 
 @pytest.mark.parametrize("name", HEADERS)
 def test_vendor_abi(name: str) -> None:
     """Our declarations of a vendor's functions, constants and structs agree with the vendor's header."""
-    cc("-fsyntax-only", *vendor_header(name), RUNTIME / "checks" / f"{name}_abi_check.c")
+    cc("-fsyntax-only", *vendor_headers(name), RUNTIME / "checks" / f"{name}_abi_check.c")
 
 
 def exported(library: Path) -> set[str]:

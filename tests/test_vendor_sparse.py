@@ -143,10 +143,10 @@ def test_a_call_for_2to4_matrices_that_fails_is_an_exception(drive: Drive, funct
 
 def wheel(library: str) -> Path:
     """A library as pip installs it; skips where it is not installed."""
-    for entry in sys.path:
-        path = Path(entry) / "nvidia" / "cu13" / "lib" / library
-        if path.is_file():
-            return path
+    folders = [Path(entry) / "nvidia" / folder / "lib" for entry in sys.path for folder in ("cu13", "cusparselt")]
+    for folder in folders:
+        if (folder / library).is_file():
+            return folder / library
     pytest.skip(f"{library} is not installed; pip install 'offload[sparse]'")
 
 

@@ -7,6 +7,8 @@
 #include "standins.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { LIBRARY_HANDLES, LIBRARY_DESCRIPTORS };
 enum { NOT_SUPPORTED = 10 };
@@ -288,6 +290,35 @@ static void test_threads(void) {
   check_nothing_is_left();
 }
 
+/* In the child of a fork nothing computes, and what is destroyed is gone without an error. */
+static void test_fork(void) {
+  float x[3] = {0};
+  int32_t rows[4] = {0};
+  void *matrix = csr(NULL), *dx = mgpuCreateDnVec(3, x, MGPU_F32, NULL), *c = empty_csr(rows);
+  void *plan = mgpuSpGEMMCreateDescr(NULL);
+  times(matrix, dx, dx, NULL);
+  mgpuSpGEMMWorkEstimation(plan, 0, 0, matrix, matrix, c, MGPU_F32, 0, NULL, NULL);
+  CHECK_CLEAN();
+  pid_t child = fork();
+  if (child == 0) {
+    CHECK(mgpuSpMVBufferSize(0, matrix, dx, dx, MGPU_F32, NULL) == 0, "no size");
+    CHECK_ERROR(MGPU_ERROR_DRIVER, "forked");
+    mgpuSpGEMMDestroyDescr(plan, NULL);
+    mgpuDestroySpMat(matrix, NULL);
+    mgpuDestroySparseEnv();
+    CHECK_CLEAN();
+    _exit(0);
+  }
+  int status = 0;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child ends with %d", status);
+  mgpuSpGEMMDestroyDescr(plan, NULL);
+  mgpuDestroySpMat(matrix, NULL);
+  mgpuDestroySpMat(c, NULL);
+  mgpuDestroyDnVec(dx, NULL);
+  CHECK_CLEAN();
+  check_nothing_is_left();
+}
+
 /* A 2:4 matrix of 32 x 32, each row 1 2 0 0 1 2 0 0 ... times ones. */
 enum { WIDE = 32 };
 
@@ -414,6 +445,7 @@ void test_cuda_sparse(void) {
   test_threads();
   test_2to4(&driver);
   test_2to4_protocol();
+  test_fork();
 }
 
 void test_hip_sparse(void) {
@@ -429,6 +461,7 @@ void test_hip_sparse(void) {
   test_threads();
   everything_2to4(0);
   CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "hipSPARSE has no 2:4 sparse matrices");
+  test_fork();
 }
 
 /* Libraries that are not there, or that are not used; `part` is in the error of an SpMV. */
