@@ -37,6 +37,26 @@ struct mgpu_sparse_functions {
 #include "gpu_sparse.def"
 };
 
+#undef HANDLE
+#undef STREAM
+#undef VECTOR
+#undef MATRIX
+#undef SPARSE
+#undef CONST_VECTOR
+#undef CONST_MATRIX
+#undef CONST_SPARSE
+#undef SPGEMM
+#undef STATUS
+#undef TYPE
+#undef INDEX
+#undef BASE
+#undef ORDER
+#undef MODE
+#undef SPMV_WAY
+#undef SPMM_WAY
+#undef SDDMM_WAY
+#undef SPGEMM_WAY
+
 enum {
 #define SPARSE_CONSTANT(name, value) MGPU_SPARSE_##name = value,
 #define SPARSE_STATUS(name, value) MGPU_SPARSE_##name = value,

@@ -95,11 +95,19 @@ static int start(struct mgpu_sparse_vendor *vendor, const struct mgpu_sparse_cal
   return 0;
 }
 
+/* Whether an operand is what it was; where a result goes may change. */
+static bool is_same(const struct spgemm *s, int i, const struct mgpu_sparse *operand) {
+  const struct mgpu_sparse *copy = &s->copies[i];
+  bool moved = copy->positions != operand->positions || copy->indices != operand->indices ||
+               copy->values != operand->values || copy->stored != operand->stored;
+  return s->originals[i] == operand && (i == 2 || !moved);
+}
+
 /* The state of the same product, at least in that phase; NULL after mgpu_fail. */
 static struct spgemm *state_of(const struct mgpu_sparse_call *call, const struct mgpu_sparse *spgemm,
                                enum phase least) {
   struct spgemm *s = spgemm->state;
-  bool same = s && s->originals[0] == call->a && s->originals[1] == call->b && s->originals[2] == call->c &&
+  bool same = s && is_same(s, 0, call->a) && is_same(s, 1, call->b) && is_same(s, 2, call->c) &&
               s->call.mode_a == call->mode_a && s->call.mode_b == call->mode_b &&
               s->call.compute == mgpu_sparse_compute_type(call->compute) &&
               s->call.place.device == call->place.device;

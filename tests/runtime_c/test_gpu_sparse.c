@@ -217,6 +217,10 @@ static void test_spgemm(void) {
   CHECK_ERROR(MGPU_ERROR_INVALID, "SpGEMM has a buffer of 23 bytes; it needs 24");
   mgpuSpGEMMWorkEstimation(plan, 0, 0, a, a, c, MGPU_F32, 24, buffer, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "different operands");
+  mgpuSetCsrPointers(a, positions, columns, buffer, NULL);
+  mgpuSpGEMMWorkEstimation(plan, 0, 0, a, b, c, MGPU_F32, 24, buffer, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "different operands");
+  mgpuSetCsrPointers(a, positions, columns, values, NULL);
   CHECK(mgpuSpGEMMWorkEstimation(plan, 0, 0, a, b, c, MGPU_F32, 24, buffer, NULL) == 24, "done");
   mgpuSpGEMMCompute(plan, 0, 0, a, b, c, MGPU_F32, 64, buffer + 24, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "mgpuSpGEMMCompute comes before this");
