@@ -1,37 +1,16 @@
 /* test_gpu_sparse.c: sparse operations through the vendors' libraries, with stand-ins of these: streams,
  * devices, handles, the order of calls, every call failing, many threads. Numbers of every format and type
  * are compared with NumPy's in tests/test_vendor_sparse.py. */
-#include "check.h"
 #include "error.h"
 #include "gpu_sparse.h"
-#include "standins.h"
+#include "sparse_standins.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LIBRARY_HANDLES, LIBRARY_DESCRIPTORS };
-enum { NOT_SUPPORTED = 10 };
-
-struct library {
-  struct standin log;
-  void (*fail)(const char *name, int status, int from);
-};
-
-static struct library library_open(const char *name) {
-  struct library library = {.log = {.library = dlopen(name, RTLD_NOW)}};
-  void *opened = library.log.library;
-  CHECK(opened, "%s", dlerror());
-  *(void **)&library.log.log = dlsym(opened, "standin_log");
-  *(void **)&library.log.clear = dlsym(opened, "standin_clear");
-  *(void **)&library.log.live = dlsym(opened, "standin_live");
-  *(void **)&library.fail = dlsym(opened, "standin_fail_call");
-  CHECK(library.fail, "%s is a stand-in of a sparse library", name);
-  return library;
-}
-
 static const char *prefix; /* of the library's functions */
-static struct library sparse, lt;
+static struct library sparse;
 
 /* [1 0 2; 0 0 0; 0 3 4] */
 static int32_t positions[] = {0, 2, 2, 4}, columns[] = {0, 2, 1, 2}, pairs[] = {0, 0, 0, 2, 2, 1, 2, 2};
@@ -323,124 +302,11 @@ static void test_fork(void) {
   check_nothing_is_left();
 }
 
-/* A 2:4 matrix of 32 x 32, each row 1 2 0 0 1 2 0 0 ... times ones. */
-enum { WIDE = 32 };
-
-static void fill(int8_t *a, int8_t *b, int32_t *c) {
-  for (int i = 0; i < WIDE * WIDE; ++i) {
-    a[i] = (int8_t)(i % 4 < 2 ? 1 + i % 4 : 0);
-    b[i] = 1;
-    c[i] = 5;
-  }
-}
-
-static char a_handle[64], b_handle[64], c_handle[64];
-
-static void make_2to4(int8_t *a, int8_t *b, int32_t *c) {
-  mgpuCusparseLtCreate2To4SpMat(a_handle, WIDE, WIDE, a, MGPU_I8, NULL);
-  mgpuCreateCuSparseLtDnMat(b_handle, WIDE, WIDE, b, MGPU_I8, NULL);
-  mgpuCreateCuSparseLtDnMat(c_handle, WIDE, WIDE, c, MGPU_I32, NULL);
-}
-
-static void destroy_2to4(void) {
-  mgpuDestroyCuSparseLtSpMat(a_handle, NULL);
-  mgpuDestroyCuSparseLtDnMat(b_handle, NULL);
-  mgpuDestroyCuSparseLtDnMat(c_handle, NULL);
-}
-
-static void everything_2to4(int prune) {
-  static int8_t a[WIDE * WIDE], b[WIDE * WIDE];
-  static int32_t c[WIDE * WIDE];
-  int64_t sizes[3];
-  fill(a, b, c);
-  make_2to4(a, b, c);
-  void *buffers[3] = {NULL, NULL, NULL};
-  mgpuCuSparseLtSpMMBufferSize(sizes, 0, 0, a_handle, b_handle, c_handle, 1, prune, NULL);
-  for (int i = 0; i < 3 && sizes[i]; ++i)
-    buffers[i] = malloc((size_t)sizes[i]);
-  mgpuCuSparseLtSpMM(a_handle, b_handle, c_handle, buffers[0], buffers[1], buffers[2], NULL);
-  CHECK(mgpu_pending() || (c[0] == 5 + 3 * WIDE / 4 && c[WIDE * WIDE - 1] == c[0]), "%d", c[0]);
-  for (int i = 0; i < 3; ++i)
-    free(buffers[i]);
-  destroy_2to4();
-}
-
-static void check_nothing_is_left_2to4(void) {
-  CHECK(lt.log.live(LIBRARY_DESCRIPTORS) == 0, "%d descriptors", lt.log.live(LIBRARY_DESCRIPTORS));
-  mgpuDestroySparseLtEnv();
-  CHECK(lt.log.live(LIBRARY_HANDLES) == 0, "%d handles", lt.log.live(LIBRARY_HANDLES));
-}
-
-static void test_2to4(struct standin *driver) {
-  static const char *const names[] = {
-#define LT_FUNCTION(name, params) #name,
-#define LT_OPTIONAL(name, params) #name,
-#include "cusparselt.def"
-  };
-  int memory = driver->live(MEMORY);
-  for (int prune = 0; prune < 3; ++prune) {
-    driver->clear();
-    everything_2to4(prune);
-    CHECK_CLEAN();
-    CHECK((strstr(driver->log(), "sync") != NULL) == (prune == 2), "waits for the answer alone: %s",
-          driver->log());
-  }
-  check_nothing_is_left_2to4();
-  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
-    char part[160];
-    snprintf(part, sizeof part, "%s failed with CUSPARSE_STATUS_NOT_SUPPORTED (10): stand-in.", names[i]);
-    lt.fail(names[i], NOT_SUPPORTED, 1);
-    everything_2to4(2);
-    mgpuDestroySparseLtEnv();
-    CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, part);
-    lt.fail("", 0, 0);
-    check_nothing_is_left_2to4();
-    CHECK_CLEAN();
-  }
-  CHECK(driver->live(MEMORY) == memory, "%d", driver->live(MEMORY));
-}
-
-static void test_2to4_protocol(void) {
-  static int8_t a[WIDE * WIDE], b[WIDE * WIDE];
-  static int32_t c[WIDE * WIDE];
-  static char buffer[4 * WIDE * WIDE];
-  int64_t sizes[3];
-  fill(a, b, c);
-  make_2to4(a, b, c);
-  mgpuCuSparseLtSpMMBufferSize(sizes, 0, 0, a_handle, b_handle, c_handle, 1, 0, NULL);
-  CHECK(sizes[0] == 1 && sizes[1] == WIDE * WIDE && sizes[2] == 32, "%ld %ld %ld", (long)sizes[0],
-        (long)sizes[1], (long)sizes[2]);
-  mgpuCuSparseLtSpMM(a_handle, b_handle, c_handle, NULL, NULL, NULL, NULL);
-  CHECK_ERROR(MGPU_ERROR_INVALID, "needs three buffers");
-  mgpuCreateCuSparseLtDnMat(c_handle, WIDE, WIDE, c, MGPU_I8, NULL);
-  mgpuCuSparseLtSpMM(a_handle, b_handle, c_handle, buffer, buffer, buffer, NULL);
-  CHECK_ERROR(MGPU_ERROR_INVALID, "of the same shapes and types");
-  mgpuCusparseLtCreate2To4SpMat(a_handle, WIDE, WIDE, a, MGPU_I8, NULL); /* in place of the one with a plan */
-  CHECK(lt.log.live(LIBRARY_DESCRIPTORS) == 0, "%d descriptors", lt.log.live(LIBRARY_DESCRIPTORS));
-  mgpuCusparseLtCreate2To4SpMat(a_handle, 4, 4, a, MGPU_I8, NULL);
-  mgpuCreateCuSparseLtDnMat(b_handle, 4, 4, b, MGPU_I8, NULL);
-  mgpuCreateCuSparseLtDnMat(c_handle, 4, 4, c, MGPU_I32, NULL);
-  mgpuCuSparseLtSpMMBufferSize(sizes, 0, 0, a_handle, b_handle, c_handle, 1, 0, NULL);
-  CHECK_ERROR(MGPU_ERROR_UNSUPPORTED,
-              "cusparseLtStructuredDescriptorInit failed with CUSPARSE_STATUS_NOT_SUPPORTED");
-  setenv("STANDIN_INVALID", "1", 1);
-  everything_2to4(2);
-  CHECK_ERROR(MGPU_ERROR_DRIVER, "finds it not 2:4 sparse");
-  unsetenv("STANDIN_INVALID");
-  check_nothing_is_left_2to4();
-  setenv("STANDIN_CUSPARSELT", "501", 1);
-  everything_2to4(0);
-  CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "cuSPARSELt 0.5 is too old");
-  unsetenv("STANDIN_CUSPARSELT");
-  check_nothing_is_left_2to4();
-}
-
 void test_cuda_sparse(void) {
   CHECK(mgpuBackendUse("cuda") == 0, "the stand-in driver");
   struct standin driver = standin_open("libcuda.so.1");
   prefix = "cusparse";
   sparse = library_open("libcusparse.so.12");
-  lt = library_open("libcusparseLt.so.0");
   test_first_use();
   test_streams(&driver);
   test_every_call_fails();
@@ -448,7 +314,6 @@ void test_cuda_sparse(void) {
   test_refused();
   test_threads();
   test_2to4(&driver);
-  test_2to4_protocol();
   test_fork();
 }
 
@@ -463,7 +328,7 @@ void test_hip_sparse(void) {
   test_spgemm();
   test_refused();
   test_threads();
-  everything_2to4(0);
+  multiply_2to4(0);
   CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "hipSPARSE has no 2:4 sparse matrices");
   test_fork();
 }
@@ -482,7 +347,7 @@ void test_no_sparse(const char *backend, int type, const char *part) {
   mgpuDestroySpMat(matrix, NULL);
   mgpuDestroyDnVec(dx, NULL);
   if (strcmp(backend, "cuda") == 0 && strstr(part, "cuSPARSE is needed")) {
-    everything_2to4(0);
+    multiply_2to4(0);
     CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "cuSPARSELt is needed for this operation and was not found");
   }
   mgpuDestroySparseEnv();
