@@ -33,9 +33,6 @@
 #define SPARSE_FUNCTION(name, params)                                                                        \
   _Static_assert(__builtin_types_compatible_p(__typeof__(&hipsparse##name), hipsparseStatus_t(*) params),    \
                  #name);
-#if hipsparseVersionMajor > 4 || (hipsparseVersionMajor == 4 && hipsparseVersionMinor >= 3)
-#define SPARSE_OPTIONAL(name, params) SPARSE_FUNCTION(name, params)
-#endif
 #if hipsparseVersionMajor >= 3
 #define SPARSE_TEXT(name, params)                                                                            \
   _Static_assert(__builtin_types_compatible_p(__typeof__(&hipsparse##name), const char *(*)params), #name);
