@@ -3,6 +3,7 @@
 VENV := .venv
 PY   := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+TEST_STAMP := $(VENV)/.tests-installed
 HEADERS := build/headers
 PYTHON ?= python3
 
@@ -16,7 +17,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find offload 
 demo: install
 	$(VENV)/bin/python scripts/demo.py
 
-test: install $(HEADERS)
+test: $(TEST_STAMP) $(HEADERS)
 	$(VENV)/bin/pytest tests
 
 install: $(STAMP)
@@ -26,7 +27,12 @@ system:
 
 $(STAMP): $(SOURCES) scripts/setup_system.sh
 	sh scripts/setup_system.sh
-	sh scripts/setup_venv.sh $(VENV) $(PYTHON)
+	sh scripts/setup_venv.sh $(VENV) $(PYTHON) cuda
+	touch $@
+
+# What tests alone need, with the vendors' libraries that the runtime is compared with, is much to download.
+$(TEST_STAMP): $(STAMP)
+	sh scripts/setup_venv.sh $(VENV) $(PYTHON) cuda,test
 	touch $@
 
 $(HEADERS): scripts/setup_headers.sh

@@ -1,8 +1,9 @@
 #!/bin/sh
-# setup_venv.sh VENV PYTHON: a virtual environment with offload, NVIDIA's compiler and what the tests need.
+# setup_venv.sh VENV PYTHON EXTRAS: a virtual environment with offload and these of its extras.
 set -eu
 venv=$1
 python=$2
+extras=$3
 
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
   { echo "setup: $python is $("$python" --version); offload needs Python 3.10 or later: make PYTHON=python3.11" >&2; exit 1; }
@@ -15,4 +16,4 @@ pip() { "$venv/bin/pip" --quiet --disable-pip-version-check "$@"; }
 echo "setup: build tools"
 pip install 'scikit-build-core>=0.10' 'pybind11>=2.13' cmake ninja
 echo "setup: building and installing offload into $venv (the first time takes a minute or two)"
-PATH="$PWD/$venv/bin:$PATH" pip install --no-build-isolation '.[cuda,test]'
+PATH="$PWD/$venv/bin:$PATH" pip install --no-build-isolation ".[$extras]"
