@@ -14,6 +14,11 @@ static hipError_t kept(hipError_t result) {
   return result;
 }
 
+#undef TURN
+#define TURN                                                                                                 \
+  if (kept(turn(__func__)))                                                                                  \
+  return last
+
 static hipError_t need(bool fine) {
   NEED(fine, INVALID_VALUE);
   return hipSuccess;
@@ -24,6 +29,7 @@ static hipError_t need(bool fine) {
   return last
 
 EXPORT hipError_t hipInit(unsigned int flags) {
+  TURN;
   (void)flags;
   return devices() ? hipSuccess : NO_DEVICE;
 }
@@ -49,37 +55,44 @@ EXPORT hipError_t hipGetLastError(void) {
 }
 
 EXPORT hipError_t hipGetDeviceCount(int *out) {
+  TURN;
   *out = devices();
   return devices() ? hipSuccess : NO_DEVICE;
 }
 
 EXPORT hipError_t hipGetDevice(int *out) {
+  TURN;
   *out = current;
   return hipSuccess;
 }
 
 EXPORT hipError_t hipSetDevice(int device) {
+  TURN;
   current = device;
   return hipSuccess;
 }
 
 EXPORT hipError_t hipDeviceGet(hipDevice_t *out, int index) {
+  TURN;
   *out = index;
   return hipSuccess;
 }
 
 EXPORT hipError_t hipDeviceGetName(char *name, int size, hipDevice_t device) {
+  TURN;
   snprintf(name, (size_t)size, "Stand-in %d", device);
   return hipSuccess;
 }
 
 EXPORT hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device) {
+  TURN;
   (void)device;
   *bytes = 1 << 30;
   return hipSuccess;
 }
 
 EXPORT hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device) {
+  TURN;
   (void)device;
   *value = attribute == hipDeviceAttributeWarpSize               ? 64
            : attribute == hipDeviceAttributeMemoryPoolsSupported ? getenv("STANDIN_NO_POOLS") == NULL
@@ -88,6 +101,7 @@ EXPORT hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribu
 }
 
 EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
+  TURN;
   (void)device;
   memset(properties, 0, HIP_PROPERTIES_R0600_SIZE);
   strcpy((char *)properties + HIP_PROPERTIES_R0600_ARCH, "gfx942:sramecc+:xnack-");
@@ -95,6 +109,7 @@ EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
 }
 
 EXPORT hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
+  TURN;
   note("load %.40s on %d", tag(image), current);
   keep_image(image);
   if (strstr(tag(image), "broken"))
@@ -104,39 +119,38 @@ EXPORT hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
 }
 
 EXPORT hipError_t hipModuleUnload(hipModule_t module) {
+  TURN;
   NEED_DEVICE_OF(module);
   destroy(MODULES, module);
   return hipSuccess;
 }
 
 EXPORT hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *name) {
-  static struct object functions[64];
-  static int next;
+  TURN;
   NEED_DEVICE_OF(module);
   if (strcmp(name, "missing") == 0)
     return NOT_FOUND;
-  pthread_mutex_lock(&lock);
-  struct object *made_ = &functions[next++ % 64];
-  pthread_mutex_unlock(&lock);
-  made_->device = current;
-  snprintf(made_->name, sizeof made_->name, "%s", name);
-  *function = (hipFunction_t)(void *)made_;
+  *function = (hipFunction_t)(void *)function_of(name, current);
   return hipSuccess;
 }
 
 EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx, unsigned int gy,
                                         unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
                                         unsigned int smem, hipStream_t stream, void **params, void **extra) {
+  TURN;
   (void)extra;
   NEED_DEVICE_OF(function);
   NEED_DEVICE_OF(stream);
   note("launch %s grid %u %u %u block %u %u %u smem %u stream %d",
        ((const struct object *)(void *)function)->name, gx, gy, gz, bx, by, bz, smem, number(stream));
   note_parameters(params);
+  run_kernel(((const struct object *)(void *)function)->name, (unsigned[]){gx, gy, gz},
+             (unsigned[]){bx, by, bz}, smem, params);
   return hipSuccess;
 }
 
 EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags) {
+  TURN;
   if (flags != hipStreamNonBlocking)
     return INVALID_VALUE;
   *stream = make(STREAMS, current);
@@ -144,17 +158,20 @@ EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int fla
 }
 
 EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
+  TURN;
   NEED_DEVICE_OF(stream);
   destroy(STREAMS, stream);
   return hipSuccess;
 }
 
 EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device) {
+  TURN;
   *device = ((const struct object *)(void *)stream)->device;
   return hipSuccess;
 }
 
 EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
+  TURN;
   NEED_DEVICE_OF(stream);
   note("sync S%d", number(stream));
   waited();
@@ -162,12 +179,14 @@ EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
 }
 
 EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags) {
+  TURN;
   (void)flags;
   note("wait S%d E%d", number(stream), number(event));
   return hipSuccess;
 }
 
 EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned int flags) {
+  TURN;
   bool timed = flags != hipEventDisableTiming;
   struct object *made_ = make(timed ? MARKS : EVENTS, current);
   made_->timed = timed;
@@ -176,11 +195,13 @@ EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned int flags)
 }
 
 EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
+  TURN;
   destroy(((const struct object *)event)->timed ? MARKS : EVENTS, event);
   return hipSuccess;
 }
 
 EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
+  TURN;
   NEED_DEVICE_OF(event);
   if (!((const struct object *)event)->timed)
     note("record E%d S%d", number(event), number(stream));
@@ -189,6 +210,7 @@ EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
 }
 
 EXPORT hipError_t hipEventSynchronize(hipEvent_t event) {
+  TURN;
   if (!((const struct object *)event)->timed)
     note("sync E%d", number(event));
   waited();
@@ -196,6 +218,7 @@ EXPORT hipError_t hipEventSynchronize(hipEvent_t event) {
 }
 
 EXPORT hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t from, hipEvent_t to) {
+  TURN;
   NEED_DEVICE_OF(to);
   return kept(elapsed(milliseconds, from, to));
 }
@@ -206,23 +229,30 @@ static hipError_t give(void **out, size_t size, size_t way) {
   return *out ? hipSuccess : hipErrorOutOfMemory;
 }
 
-EXPORT hipError_t hipMalloc(void **out, size_t size) { return give(out, size, PLAIN); }
+EXPORT hipError_t hipMalloc(void **out, size_t size) {
+  TURN;
+  return give(out, size, PLAIN);
+}
 
 EXPORT hipError_t hipMallocManaged(void **out, size_t size, unsigned int flags) {
+  TURN;
   return flags == hipMemAttachGlobal ? give(out, size, PLAIN) : INVALID_VALUE;
 }
 
 EXPORT hipError_t hipMallocAsync(void **out, size_t size, hipStream_t stream) {
+  TURN;
   NEED_DEVICE_OF(stream);
   return give(out, size, POOL);
 }
 
 EXPORT hipError_t hipFree(void *memory) {
+  TURN;
   NEED(true, 0);
   return memory_free(memory, PLAIN) ? INVALID_VALUE : hipSuccess;
 }
 
 EXPORT hipError_t hipFreeAsync(void *memory, hipStream_t stream) {
+  TURN;
   NEED_DEVICE_OF(stream);
   return memory_free(memory, POOL) ? INVALID_VALUE : hipSuccess;
 }
@@ -230,16 +260,19 @@ EXPORT hipError_t hipFreeAsync(void *memory, hipStream_t stream) {
 static uint64_t pool_keeps[8];
 
 EXPORT hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device) {
+  TURN;
   *pool = (hipMemPool_t)(void *)&pool_keeps[device % 8];
   return hipSuccess;
 }
 
 EXPORT hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
+  TURN;
   memcpy(value, pool, sizeof(uint64_t));
   return attribute == hipMemPoolAttrReleaseThreshold ? hipSuccess : INVALID_VALUE;
 }
 
 EXPORT hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
+  TURN;
   memcpy((void *)pool, value, sizeof(uint64_t));
   note("pool keeps %llu", *(unsigned long long *)value);
   return attribute == hipMemPoolAttrReleaseThreshold ? hipSuccess : INVALID_VALUE;
@@ -247,6 +280,7 @@ EXPORT hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attri
 
 EXPORT hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMemcpyKind kind,
                                  hipStream_t stream) {
+  TURN;
   (void)stream;
   if (kind != hipMemcpyDefault)
     return INVALID_VALUE;
@@ -256,6 +290,7 @@ EXPORT hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMem
 
 EXPORT hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                                    size_t width, size_t height, hipMemcpyKind kind, hipStream_t stream) {
+  TURN;
   (void)stream;
   if (kind != hipMemcpyDefault || width > to_pitch || width > from_pitch)
     return INVALID_VALUE;
@@ -266,6 +301,7 @@ EXPORT hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, 
 
 EXPORT hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_t count_,
                                    hipStream_t stream) {
+  TURN;
   (void)stream;
   memset(to, value, count_);
   return hipSuccess;
@@ -273,6 +309,7 @@ EXPORT hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_
 
 EXPORT hipError_t hipMemsetD16Async(hipDeviceptr_t to, unsigned short value, size_t count_,
                                     hipStream_t stream) {
+  TURN;
   (void)stream;
   for (size_t i = 0; i < count_; ++i)
     ((unsigned short *)to)[i] = value;
@@ -280,6 +317,7 @@ EXPORT hipError_t hipMemsetD16Async(hipDeviceptr_t to, unsigned short value, siz
 }
 
 EXPORT hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count_, hipStream_t stream) {
+  TURN;
   (void)stream;
   for (size_t i = 0; i < count_; ++i)
     ((int *)to)[i] = value;
@@ -287,6 +325,7 @@ EXPORT hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count_,
 }
 
 EXPORT hipError_t hipHostRegister(void *memory, size_t size, unsigned int flags) {
+  TURN;
   (void)flags;
   register_range(memory, size);
   note("register %zu", size);
@@ -294,6 +333,7 @@ EXPORT hipError_t hipHostRegister(void *memory, size_t size, unsigned int flags)
 }
 
 EXPORT hipError_t hipHostGetDevicePointer(void **out, void *memory, unsigned int flags) {
+  TURN;
   (void)flags;
   if (!is_registered(memory))
     return INVALID_VALUE;
@@ -302,6 +342,7 @@ EXPORT hipError_t hipHostGetDevicePointer(void **out, void *memory, unsigned int
 }
 
 EXPORT hipError_t hipHostUnregister(void *memory) {
+  TURN;
   register_range(memory, 0);
   note("unregister");
   return hipSuccess;

@@ -38,6 +38,7 @@ static int here(void) {
   NEED(here() >= 0 && ((const struct object *)(thing))->device == here(), INVALID_CONTEXT)
 
 EXPORT CUresult cuInit(unsigned int flags) {
+  TURN;
   (void)flags;
   return devices() ? CUDA_SUCCESS : NO_DEVICE;
 }
@@ -62,27 +63,32 @@ EXPORT CUresult cuGetErrorString(CUresult result, const char **string) {
 }
 
 EXPORT CUresult cuDeviceGetCount(int *out) {
+  TURN;
   *out = devices();
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGet(CUdevice *device, int index) {
+  TURN;
   *device = index;
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
+  TURN;
   snprintf(name, (size_t)size, "Stand-in %d", device);
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+  TURN;
   (void)device;
   *bytes = 1 << 30;
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+  TURN;
   (void)device;
   *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
            : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
@@ -94,22 +100,26 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  TURN;
   note("retain %d", device);
   *context = (CUcontext)(void *)&contexts[device];
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuCtxGetCurrent(CUcontext *context) {
+  TURN;
   *context = current;
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
+  TURN;
   current = context;
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
+  TURN;
   NEED_CONTEXT;
   *device = here();
   return CUDA_SUCCESS;
@@ -117,6 +127,7 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
 
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count_,
                                    CUjit_option *options, void **values) {
+  TURN;
   NEED_CONTEXT;
   note("load %.40s on %d with %u options", tag(image), here(), count_);
   for (unsigned int i = 0; i < count_; ++i)
@@ -134,35 +145,31 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
 }
 
 EXPORT CUresult cuModuleUnload(CUmodule module) {
+  TURN;
   NEED_DEVICE_OF(module);
   destroy(MODULES, module);
   return CUDA_SUCCESS;
 }
 
-/* Functions live for ever, like static data. */
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-  static struct object functions[64];
-  static int next;
+  TURN;
   NEED_DEVICE_OF(module);
   if (strcmp(name, "missing") == 0)
     return NOT_FOUND;
-  pthread_mutex_lock(&lock);
-  struct object *made_ = &functions[next++ % 64];
-  pthread_mutex_unlock(&lock);
-  made_->device = here();
-  snprintf(made_->name, sizeof made_->name, "%s", name);
   note("get %s", name);
-  *function = (CUfunction)(void *)made_;
+  *function = (CUfunction)(void *)function_of(name, here());
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+  TURN;
   NEED_DEVICE_OF(function);
   *value = attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? 1024 : 0;
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  TURN;
   NEED_DEVICE_OF(function);
   if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
     ((struct object *)(void *)function)->wide = value != 0;
@@ -193,12 +200,14 @@ static CUresult start(CUfunction function, const unsigned *grid, const unsigned 
   if (getenv("STANDIN_DESCRIPTOR"))
     note_descriptor(*(const struct tensor_map **)params[atoi(getenv("STANDIN_DESCRIPTOR"))]);
   note_parameters(params);
+  run_kernel(kernel->name, grid, block, smem, params);
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
                                unsigned int bx, unsigned int by, unsigned int bz, unsigned int smem,
                                CUstream stream, void **params, void **extra) {
+  TURN;
   (void)extra;
   return start(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, smem, stream, NULL, params);
 }
@@ -220,6 +229,7 @@ static CUresult read_attributes(const CUlaunchConfig *config, unsigned cluster[3
 /* Clusters divide the grid and have at most 8 blocks, 16 where the kernel has been told so. */
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
                                  void **extra) {
+  TURN;
   enum { PORTABLE = 8, MOST = 16 };
   (void)extra;
   const struct object *kernel = (const void *)function;
@@ -240,6 +250,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
 }
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags) {
+  TURN;
   NEED_CONTEXT;
   if (flags != CU_STREAM_NON_BLOCKING)
     return INVALID_VALUE;
@@ -248,18 +259,21 @@ EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags) {
 }
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
+  TURN;
   NEED_DEVICE_OF(stream);
   destroy(STREAMS, stream);
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
+  TURN;
   NEED_CONTEXT;
   *context = (CUcontext)(void *)&contexts[((const struct object *)(void *)stream)->device];
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamSynchronize(CUstream stream) {
+  TURN;
   NEED_CONTEXT;
   if ((size_t)stream > 2)
     note("sync S%d", number(stream));
@@ -268,6 +282,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
 }
 
 EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+  TURN;
   (void)flags;
   NEED_CONTEXT;
   note("wait S%d E%d", number(stream), number(event));
@@ -275,6 +290,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int f
 }
 
 EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags) {
+  TURN;
   NEED_CONTEXT;
   bool timed = flags != CU_EVENT_DISABLE_TIMING;
   struct object *made_ = make(timed ? MARKS : EVENTS, here());
@@ -284,12 +300,14 @@ EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags) {
 }
 
 EXPORT CUresult cuEventDestroy_v2(CUevent event) {
+  TURN;
   NEED_DEVICE_OF(event);
   destroy(((const struct object *)event)->timed ? MARKS : EVENTS, event);
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
+  TURN;
   NEED_DEVICE_OF(event);
   if (!((const struct object *)event)->timed)
     note("record E%d S%d", number(event), number(stream));
@@ -298,6 +316,7 @@ EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
 }
 
 EXPORT CUresult cuEventSynchronize(CUevent event) {
+  TURN;
   NEED_CONTEXT;
   if (!((const struct object *)event)->timed)
     note("sync E%d", number(event));
@@ -306,6 +325,7 @@ EXPORT CUresult cuEventSynchronize(CUevent event) {
 }
 
 EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
+  TURN;
   NEED_DEVICE_OF(to);
   return elapsed(milliseconds, from, to);
 }
@@ -323,13 +343,18 @@ static CUresult take(CUdeviceptr memory, size_t way, size_t other) {
   return memory_free(pointer, way) && memory_free(pointer, other) ? INVALID_VALUE : CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size) { return give(out, size, PLAIN); }
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
+  TURN;
+  return give(out, size, PLAIN);
+}
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags) {
+  TURN;
   return flags == CU_MEM_ATTACH_GLOBAL ? give(out, size, MANAGED) : INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
+  TURN;
   NEED_DEVICE_OF(stream);
   return give(out, size, POOL);
 }
@@ -337,29 +362,37 @@ EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) 
 static uint64_t pool_keeps[8];
 
 EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
+  TURN;
   *pool = (CUmemoryPool)(void *)&pool_keeps[device % 8];
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+  TURN;
   memcpy(value, pool, sizeof(uint64_t));
   return attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+  TURN;
   memcpy((void *)pool, value, sizeof(uint64_t));
   note("pool keeps %llu", *(unsigned long long *)value);
   return attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
-EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) { return take(memory, PLAIN, MANAGED); }
+EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
+  TURN;
+  return take(memory, PLAIN, MANAGED);
+}
 
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream) {
+  TURN;
   NEED_DEVICE_OF(stream);
   return take(memory, POOL, POOL);
 }
 
 EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+  TURN;
   (void)stream;
   NEED_CONTEXT;
   memcpy((void *)(size_t)to, (const void *)(size_t)from, size);
@@ -367,6 +400,7 @@ EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUs
 }
 
 EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, CUstream stream) {
+  TURN;
   (void)stream;
   NEED_CONTEXT;
   if (rows->srcMemoryType != CU_MEMORYTYPE_UNIFIED || rows->dstMemoryType != CU_MEMORYTYPE_UNIFIED ||
@@ -379,6 +413,7 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, CUstream stream) {
 }
 
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count_, CUstream stream) {
+  TURN;
   (void)stream;
   NEED_CONTEXT;
   memset((void *)(size_t)to, value, count_);
@@ -386,6 +421,7 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t coun
 }
 
 EXPORT CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count_, CUstream stream) {
+  TURN;
   (void)stream;
   NEED_CONTEXT;
   for (size_t i = 0; i < count_; ++i)
@@ -393,9 +429,7 @@ EXPORT CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t co
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
-                                   size_t height, CUstream stream) {
-  (void)stream;
+static CUresult fill(CUdeviceptr to, size_t pitch, unsigned int value, size_t width, size_t height) {
   NEED_CONTEXT;
   for (size_t row = 0; row < height; ++row)
     for (size_t i = 0; i < width; ++i)
@@ -403,11 +437,21 @@ EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int va
   return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                                   size_t height, CUstream stream) {
+  TURN;
+  (void)stream;
+  return fill(to, pitch, value, width, height);
+}
+
 EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count_, CUstream stream) {
-  return cuMemsetD2D32Async(to, 0, value, count_, 1, stream);
+  TURN;
+  (void)stream;
+  return fill(to, 0, value, count_, 1);
 }
 
 EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags) {
+  TURN;
   (void)flags;
   NEED_CONTEXT;
   register_range(memory, size);
@@ -416,6 +460,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int fla
 }
 
 EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, unsigned int flags) {
+  TURN;
   (void)flags;
   NEED_CONTEXT;
   if (!is_registered(memory))
@@ -425,6 +470,7 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, uns
 }
 
 EXPORT CUresult cuMemHostUnregister(void *memory) {
+  TURN;
   register_range(memory, 0);
   NEED_CONTEXT;
   note("unregister");
@@ -437,6 +483,7 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType typ
                                        const cuuint32_t *box, const cuuint32_t *steps,
                                        CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                        CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  TURN;
   static const unsigned bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4}, spans[] = {0, 32, 64, 128};
   enum { FLOAT16 = 6, SWIZZLE_32B = 1, INTERLEAVE_32B = 2 };
   struct tensor_map *out = (struct tensor_map *)(void *)map;

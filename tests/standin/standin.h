@@ -4,7 +4,8 @@
  * STANDIN_IMAGE_FILE and STANDIN_IMAGE_BYTES: a file to write that many bytes of each loaded image to;
  * STANDIN_PARAMETERS: the sizes of a kernel's parameters in bytes ("8 8 4"), whose values each launch then
  * logs; STANDIN_DESCRIPTOR: which parameter is a tensor's descriptor, which each launch then logs.
- * Exported for tests by both libraries: standin_log, standin_clear, standin_live, standin_fail. */
+ * Exported for tests by both libraries: standin_log, standin_clear, standin_live, standin_fail,
+ * standin_count, standin_calls, standin_kernels. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,6 +33,8 @@ struct object {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[1 << 16];
 static size_t used;
+static int
+    filled; /* atomic: the log takes no more, and costs no lock, which might hide a race from a sanitizer */
 static int live[KINDS], made[KINDS];
 static unsigned long recorded, reached; /* records so far, and how many of them by the last wait */
 static int failing;                     /* atomic: what calls that touch a device answer; 0: what is true */
@@ -42,6 +45,8 @@ static int devices(void) {
 }
 
 __attribute__((format(printf, 1, 2))) static void note(const char *format, ...) {
+  if (__atomic_load_n(&filled, __ATOMIC_RELAXED))
+    return;
   va_list arguments;
   va_start(arguments, format);
   pthread_mutex_lock(&lock);
@@ -49,6 +54,8 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...) 
     used += (size_t)vsnprintf(text + used, 255, format, arguments);
     text[used++] = '\n';
     text[used] = 0;
+  } else {
+    __atomic_store_n(&filled, 1, __ATOMIC_RELAXED);
   }
   pthread_mutex_unlock(&lock);
   va_end(arguments);
@@ -131,6 +138,24 @@ static void destroy(int kind, void *object) {
   free(object);
 }
 
+/* The function of that name on a device; functions live for ever, like static data. */
+static struct object *function_of(const char *name, int device) {
+  static struct object functions[256];
+  struct object *found = functions, *end = functions + sizeof functions / sizeof *functions;
+  pthread_mutex_lock(&lock);
+  while (found < end && *found->name &&
+         (found->device != device || strncmp(found->name, name, sizeof found->name - 1)))
+    ++found;
+  if (found == end)
+    abort(); /* more than any test has */
+  if (!*found->name) {
+    found->device = device;
+    snprintf(found->name, sizeof found->name, "%s", name);
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
 /* Memory keeps a header so that the wrong way of freeing is noticed. */
 struct header {
   size_t way;
@@ -190,11 +215,80 @@ EXPORT void standin_clear(void) {
   pthread_mutex_lock(&lock);
   used = 0;
   text[0] = 0;
+  __atomic_store_n(&filled, 0, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&lock);
 }
 
 /* From now on every call that touches a device answers `code`; 0 ends that. */
 EXPORT void standin_fail(int code) { __atomic_store_n(&failing, code, __ATOMIC_RELAXED); }
+
+/* Counting of calls, which is off at first, for the same reason. */
+enum { FUNCTIONS = 128 };
+static struct {
+  const char *name;
+  int calls;
+} called[FUNCTIONS]; /* in the order of their first calls */
+static int counting; /* atomic */
+static char fail_name[64];
+static int fail_turn, fail_code;
+
+/* Counts a call; the code that it is to answer, or 0. */
+static int turn(const char *name) {
+  if (!__atomic_load_n(&counting, __ATOMIC_ACQUIRE))
+    return 0;
+  pthread_mutex_lock(&lock);
+  int i = 0;
+  while (called[i].name && strcmp(called[i].name, name) != 0)
+    ++i;
+  called[i].name = name;
+  int code = ++called[i].calls == fail_turn && strcmp(name, fail_name) == 0 ? fail_code : 0;
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+
+/* The first line of every function of a driver that answers a code. */
+#define TURN                                                                                                 \
+  do {                                                                                                       \
+    int code_ = turn(__func__);                                                                              \
+    if (code_)                                                                                               \
+      return code_;                                                                                          \
+  } while (0)
+
+/* Counts calls from now on, from 0. The call `number` (from 1) of the function `name` does nothing and
+ * answers `code`; NULL: none does. */
+EXPORT void standin_count(const char *name, int number_, int code) {
+  pthread_mutex_lock(&lock);
+  memset(called, 0, sizeof called);
+  snprintf(fail_name, sizeof fail_name, "%s", name ? name : "");
+  fail_turn = number_;
+  fail_code = code;
+  pthread_mutex_unlock(&lock);
+  __atomic_store_n(&counting, 1, __ATOMIC_RELEASE);
+}
+
+/* How often a function has been called; by number, in the order of first calls. NULL: that is all. */
+EXPORT const char *standin_calls(int index, int *calls) {
+  pthread_mutex_lock(&lock);
+  const char *name = index < FUNCTIONS ? called[index].name : NULL;
+  *calls = name ? called[index].calls : 0;
+  pthread_mutex_unlock(&lock);
+  return name;
+}
+
+/* What launches do. */
+typedef void standin_kernel(const char *name, const unsigned grid[3], const unsigned block[3], unsigned smem,
+                            void **params);
+static standin_kernel *kernels; /* atomic */
+
+/* From now on each launch calls `run`, which is the kernel; at first launches do nothing. */
+EXPORT void standin_kernels(standin_kernel *run) { __atomic_store_n(&kernels, run, __ATOMIC_RELEASE); }
+
+static void run_kernel(const char *name, const unsigned grid[3], const unsigned block[3], unsigned smem,
+                       void **params) {
+  standin_kernel *run = __atomic_load_n(&kernels, __ATOMIC_ACQUIRE);
+  if (run)
+    run(name, grid, block, smem, params);
+}
 
 /* Ends the calling function where it is to fail, and with `code` unless `fine`. */
 #define NEED(fine, code)                                                                                     \

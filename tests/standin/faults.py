@@ -1,0 +1,91 @@
+"""``faults.py NAME ARTIFACT COPY KERNELS BACKEND full|short``, with the stand-in drivers on LD_LIBRARY_PATH and one
+device: lets each call of the driver that a scenario makes fail in turn, and prints what came of it as JSON.
+
+One fork per failure: the artifact is loaded before, the driver is used after, so that each child starts anew. A child
+runs the scenario with the failure, then again without, drops all that it had, and counts what the driver still has."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from scenarios import SCENARIOS, Wrong
+
+import offload
+
+LIBRARIES = {"cuda": "libcuda.so.1", "hip": "libamdhip64.so.6"}
+KINDS = ("streams", "events", "memory", "modules")
+CODE = 999
+
+name, artifact, copy, kernels, backend, extent = sys.argv[1:]
+library = offload.load(artifact)
+driver = ctypes.CDLL(LIBRARIES[backend])
+driver.standin_calls.restype = ctypes.c_char_p
+runner = ctypes.CDLL(kernels)
+runner.kernels_load(copy.encode())
+for kernel in library.metadata.kernels:
+    runner.kernels_add(kernel.module.encode(), kernel.name.encode())
+driver.standin_kernels(runner.kernels_run)
+
+
+def attempt() -> str:
+    """Runs the scenario: "right", or what went wrong; a `DeviceError` begins with its class."""
+    try:
+        library.use(backend)
+        SCENARIOS[name](library)
+    except offload.DeviceError as error:
+        return f"DeviceError: {error}"
+    except Wrong as error:
+        return f"wrong: {error}"
+    return "right"
+
+
+def calls() -> dict[str, int]:
+    """How often each function has been called since `standin_count`."""
+    found: dict[str, int] = {}
+    times = ctypes.c_int()
+    while (function := driver.standin_calls(len(found), ctypes.byref(times))) is not None:
+        found[function.decode()] = times.value
+    return found
+
+
+def run(function: str | None, turn: int) -> dict[str, Any]:
+    driver.standin_count(function and function.encode(), turn, CODE)
+    first = attempt()
+    made = calls()
+    driver.standin_count(None, 0, 0)
+    second = attempt()
+    gc.collect()
+    live = {kind: driver.standin_live(number) for number, kind in enumerate(KINDS)}
+    counts = {what: library._native.api.mgpuCount(number) for number, what in ((0, "streams"), (4, "allocations"))}
+    return {"first": first, "second": second, "calls": made, "live": live, "counts": counts}
+
+
+def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result of ``work`` in a fork of this process, and how the fork ended where it gave none."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        with os.fdopen(writing, "w") as pipe:
+            json.dump(work(), pipe)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return json.loads(said) if status == 0 and said else {"first": f"the process ended with {status}"}
+
+
+usual = in_child(lambda: run(None, 0))
+results = []
+for function, times in usual.get("calls", {}).items():
+    turns = range(1, times + 1) if extent == "full" else sorted({1, times})
+    for turn in turns:
+        results.append({"function": function, "turn": turn} | in_child(lambda f=function, t=turn: run(f, t)))
+print(json.dumps({"usual": usual, "results": results}))
