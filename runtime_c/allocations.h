@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* For `backend`: the memory is the CPU's, in place of some that a device would have shared with it. */
+enum { MGPU_NO_BACKEND = -1 };
+
 struct mgpu_allocation {
   const void *memory; /* NULL: an empty place of the table */
   int backend;

@@ -5,7 +5,10 @@
 #include "error.h"
 #include "stream.h"
 
-void *mgpuMemAlloc(uint64_t size, void *stream, bool shared) {
+#include <string.h>
+#include <sys/mman.h>
+
+static void *allocate(uint64_t size, void *stream, bool shared) {
   struct mgpu_place place;
   if (mgpu_pending() || size == 0 || mgpu_stream_place(stream, &place))
     return NULL;
@@ -29,6 +32,29 @@ void *mgpuMemAlloc(uint64_t size, void *stream, bool shared) {
   return memory;
 }
 
+/* Memory that the CPU alone can use; MGPU_NO_BACKEND in the table. Nothing is reserved for it: it is as large
+ * as was asked for, which may be more than there is. */
+static void *substitute(uint64_t size) {
+  if (size > SIZE_MAX / 2)
+    return NULL;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (memory == MAP_FAILED)
+    return NULL;
+  struct mgpu_allocation made = {.memory = memory, .backend = MGPU_NO_BACKEND, .size = (size_t)size};
+  if (mgpu_allocation_add(made))
+    return memory;
+  munmap(memory, (size_t)size);
+  return NULL;
+}
+
+void *mgpuMemAlloc(uint64_t size, void *stream, bool shared) {
+  void *memory = allocate(size, stream, shared);
+  /* After a failure compiled code goes on to its end without the device; what it does itself must be
+   * harmless. */
+  return !memory && shared && size ? substitute(size) : memory;
+}
+
 void mgpuMemFree(void *memory, void *stream) {
   struct mgpu_allocation from;
   struct mgpu_place place, own;
@@ -36,6 +62,10 @@ void mgpuMemFree(void *memory, void *stream) {
     return;
   if (!mgpu_allocation_take(memory, &from)) {
     mgpu_fail(MGPU_ERROR_INVALID, "%p is no allocation of this runtime, or has been freed already.", memory);
+    return;
+  }
+  if (from.backend == MGPU_NO_BACKEND) {
+    munmap(memory, from.size);
     return;
   }
   bool elsewhere = mgpu_stream_place(stream, &place) != 0;
