@@ -19,34 +19,44 @@ static const struct mgpu_symbol symbols[] = {
 #include "cuda_driver.def"
 };
 
-static int start(int *count) {
-  CUresult result = mgpu_cuda.cuInit(0);
-  return result ? result : mgpu_cuda.cuDeviceGetCount(count);
+/* A call while the driver starts: its code, and its name for the sentence that says why there is no device.
+ */
+#define ASK(function, arguments) (*call = #function, mgpu_cuda.function arguments)
+
+static int start(int *count, const char **call) {
+  CUresult result = ASK(cuInit, (0));
+  return result ? result : ASK(cuDeviceGetCount, (count));
 }
 
-static bool read_attribute(const struct mgpu_cuda_device *device, CUdevice_attribute attribute, int *value) {
-  return mgpu_cuda.cuDeviceGetAttribute(value, attribute, device->ordinal) == CUDA_SUCCESS;
-}
-
-static bool read_device(int index, mgpuDeviceInfo *info) {
+static int read_device(int index, mgpuDeviceInfo *info, const char **call) {
   struct mgpu_cuda_device *device = &mgpu_cuda_devices[index];
   int warp = 0, processors = 0, pools = 0;
+  const struct attribute {
+    CUdevice_attribute which;
+    int *value;
+  } attributes[] = {{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &device->major},
+                    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &device->minor},
+                    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, &warp},
+                    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors}};
   size_t memory = 0;
-  if (mgpu_cuda.cuDeviceGet(&device->ordinal, index) ||
-      !read_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &device->major) ||
-      !read_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &device->minor) ||
-      !read_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, &warp) ||
-      !read_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors) ||
-      mgpu_cuda.cuDeviceTotalMem_v2(&memory, device->ordinal) ||
-      mgpu_cuda.cuDeviceGetName(info->name, (int)sizeof info->name, device->ordinal))
-    return false;
+  CUresult result = ASK(cuDeviceGet, (&device->ordinal, index));
+  for (size_t i = 0; !result && i < sizeof attributes / sizeof *attributes; ++i)
+    result = ASK(cuDeviceGetAttribute, (attributes[i].value, attributes[i].which, device->ordinal));
+  if (!result)
+    result = ASK(cuDeviceTotalMem_v2, (&memory, device->ordinal));
+  if (!result)
+    result = ASK(cuDeviceGetName, (info->name, (int)sizeof info->name, device->ordinal));
+  if (result)
+    return result;
   device->pools = mgpu_cuda.cuMemAllocAsync && mgpu_cuda.cuMemFreeAsync &&
-                  read_attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, &pools) && pools;
+                  mgpu_cuda.cuDeviceGetAttribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+                                                 device->ordinal) == CUDA_SUCCESS &&
+                  pools;
   snprintf(info->chip, sizeof info->chip, "sm_%d%d", device->major, device->minor);
   info->memory_bytes = memory;
   info->warp_size = (uint32_t)warp;
   info->multiprocessors = (uint32_t)processors;
-  return true;
+  return 0;
 }
 
 static const char *code_name(int code) {
@@ -122,10 +132,12 @@ int mgpu_cuda_try_enter(int index, CUcontext *previous, const char **call) {
     result = retain(device);
   if (result)
     return result;
-  *call = "cuCtxSetCurrent";
+  *call = "cuCtxGetCurrent";
   result = mgpu_cuda.cuCtxGetCurrent(previous);
-  if (result == CUDA_SUCCESS && *previous != device->context)
+  if (result == CUDA_SUCCESS && *previous != device->context) {
+    *call = "cuCtxSetCurrent";
     result = mgpu_cuda.cuCtxSetCurrent(device->context);
+  }
   return result;
 }
 
@@ -136,8 +148,11 @@ int mgpu_cuda_enter(int device, CUcontext *previous) {
 }
 
 void mgpu_cuda_leave(int device, CUcontext previous) {
-  if (previous != mgpu_cuda_devices[device].context)
-    mgpu_cuda.cuCtxSetCurrent(previous);
+  if (previous == mgpu_cuda_devices[device].context)
+    return;
+  CUresult result = mgpu_cuda.cuCtxSetCurrent(previous);
+  if (result)
+    mgpu_vendor_released(&mgpu_cuda_vendor, device, result, "cuCtxSetCurrent");
 }
 
 static int device_count(void) { return mgpu_vendor_count(&mgpu_cuda_vendor); }

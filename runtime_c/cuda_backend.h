@@ -24,7 +24,7 @@ int mgpu_cuda_try_enter(int device, CUcontext *previous, const char **call);
 /* The same; 0, or a failure that is kept. */
 int mgpu_cuda_enter(int device, CUcontext *previous);
 
-/* Puts the caller's context back. */
+/* Puts the caller's context back. A failure is kept; what was done in the device's context is done. */
 void mgpu_cuda_leave(int device, CUcontext previous);
 
 /* Keeps the error of a driver's function, if `result` is one. */
@@ -50,7 +50,7 @@ static inline int mgpu_cuda_check(int device, CUresult result, const char *call,
 #define MGPU_CUDA_RELEASE(device, call, arguments)                                                           \
   do {                                                                                                       \
     CUcontext previous_;                                                                                     \
-    const char *name_;                                                                                       \
+    const char *name_ = "";                                                                                  \
     int code_ = mgpu_cuda_try_enter(device, &previous_, &name_);                                             \
     if (!code_) {                                                                                            \
       name_ = #call;                                                                                         \

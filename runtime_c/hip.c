@@ -22,12 +22,16 @@ static const struct mgpu_symbol symbols[] = {
 #include "hip_driver.def"
 };
 
-static int start(int *count) {
-  hipError_t result = mgpu_hip.hipInit(0);
-  return result ? result : mgpu_hip.hipGetDeviceCount(count);
+/* A call while the library starts: its code, and its name for the sentence that says why there is no device.
+ */
+#define ASK(function, arguments) (*call = #function, mgpu_hip.function arguments)
+
+static int start(int *count, const char **call) {
+  hipError_t result = ASK(hipInit, (0));
+  return result ? result : ASK(hipGetDeviceCount, (count));
 }
 
-static bool read_chip(int index, mgpuDeviceInfo *info) {
+static int read_chip(int index, mgpuDeviceInfo *info, const char **call) {
   union {
     unsigned char bytes[HIP_PROPERTIES_ROOM];
     long long alignment;
@@ -36,52 +40,66 @@ static bool read_chip(int index, mgpuDeviceInfo *info) {
   size_t at = HIP_PROPERTIES_R0600_ARCH;
   hipError_t result;
   if (mgpu_hip.hipGetDevicePropertiesR0600) {
-    result = mgpu_hip.hipGetDevicePropertiesR0600(&properties, index);
+    result = ASK(hipGetDevicePropertiesR0600, (&properties, index));
   } else if (mgpu_hip.hipGetDeviceProperties) {
     at = HIP_PROPERTIES_OLD_ARCH;
-    result = mgpu_hip.hipGetDeviceProperties(&properties, index);
+    result = ASK(hipGetDeviceProperties, (&properties, index));
   } else {
-    return false;
+    return MGPU_CODE_UNUSABLE;
   }
   const char *chip = (const char *)properties.bytes + at;
   snprintf(info->chip, sizeof info->chip, "%.*s", (int)sizeof info->chip - 1, chip);
-  return result == hipSuccess && strncmp(chip, "gfx", 3) == 0;
-}
-
-static void keep_pool_memory(int index) {
-  hipMemPool_t pool = NULL;
-  uint64_t keeps = 0;
-  if (pools[index] && mgpu_hip.hipDeviceGetDefaultMemPool && mgpu_hip.hipMemPoolGetAttribute &&
-      mgpu_hip.hipMemPoolSetAttribute && mgpu_hip.hipDeviceGetDefaultMemPool(&pool, index) == hipSuccess &&
-      mgpu_hip.hipMemPoolGetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keeps) == hipSuccess &&
-      keeps == 0) {
-    keeps = POOL_KEEPS;
-    mgpu_hip.hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keeps);
-  }
-}
-
-static bool read_device(int index, mgpuDeviceInfo *info) {
-  int warp = 0, processors = 0, has_pools = 0;
-  size_t memory = 0;
-  hipDevice_t ordinal;
-  if (!read_chip(index, info) || mgpu_hip.hipDeviceGet(&ordinal, index) ||
-      mgpu_hip.hipDeviceGetAttribute(&warp, hipDeviceAttributeWarpSize, index) ||
-      mgpu_hip.hipDeviceGetAttribute(&processors, hipDeviceAttributeMultiprocessorCount, index) ||
-      mgpu_hip.hipDeviceTotalMem(&memory, ordinal) ||
-      mgpu_hip.hipDeviceGetName(info->name, (int)sizeof info->name, ordinal))
-    return false;
-  if (mgpu_hip.hipMallocAsync && mgpu_hip.hipFreeAsync &&
-      mgpu_hip.hipDeviceGetAttribute(&has_pools, hipDeviceAttributeMemoryPoolsSupported, index) == 0)
-    pools[index] = has_pools != 0;
-  info->memory_bytes = memory;
-  info->warp_size = (uint32_t)warp;
-  info->multiprocessors = (uint32_t)processors;
-  return true;
+  return result ? result : strncmp(chip, "gfx", 3) ? MGPU_CODE_UNUSABLE : 0;
 }
 
 /* The library keeps the last failure of a thread, and other libraries take what they find there for theirs.
  */
 static void after_failure(void) { mgpu_hip.hipGetLastError(); }
+
+static void keep_pool_memory(int index) {
+  hipMemPool_t pool = NULL;
+  uint64_t keeps = 0;
+  if (!pools[index] || !mgpu_hip.hipDeviceGetDefaultMemPool || !mgpu_hip.hipMemPoolGetAttribute ||
+      !mgpu_hip.hipMemPoolSetAttribute)
+    return;
+  hipError_t result = mgpu_hip.hipDeviceGetDefaultMemPool(&pool, index);
+  if (!result)
+    result = mgpu_hip.hipMemPoolGetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keeps);
+  if (!result && keeps == 0) {
+    keeps = POOL_KEEPS;
+    result = mgpu_hip.hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keeps);
+  }
+  if (result)
+    after_failure();
+}
+
+static int read_device(int index, mgpuDeviceInfo *info, const char **call) {
+  int warp = 0, processors = 0, has_pools = 0;
+  size_t memory = 0;
+  hipDevice_t ordinal;
+  int result = read_chip(index, info, call);
+  if (!result)
+    result = ASK(hipDeviceGet, (&ordinal, index));
+  if (!result)
+    result = ASK(hipDeviceGetAttribute, (&warp, hipDeviceAttributeWarpSize, index));
+  if (!result)
+    result = ASK(hipDeviceGetAttribute, (&processors, hipDeviceAttributeMultiprocessorCount, index));
+  if (!result)
+    result = ASK(hipDeviceTotalMem, (&memory, ordinal));
+  if (!result)
+    result = ASK(hipDeviceGetName, (info->name, (int)sizeof info->name, ordinal));
+  if (result)
+    return result;
+  if (mgpu_hip.hipMallocAsync && mgpu_hip.hipFreeAsync) {
+    if (mgpu_hip.hipDeviceGetAttribute(&has_pools, hipDeviceAttributeMemoryPoolsSupported, index))
+      after_failure();
+    pools[index] = has_pools != 0;
+  }
+  info->memory_bytes = memory;
+  info->warp_size = (uint32_t)warp;
+  info->multiprocessors = (uint32_t)processors;
+  return 0;
+}
 
 static const char *code_name(int code) { return mgpu_hip.hipGetErrorName(code); }
 
@@ -112,13 +130,16 @@ struct mgpu_vendor mgpu_hip_vendor = {
 
 bool mgpu_hip_has_pools(int device) { return pools[device]; }
 
-int mgpu_hip_try_enter(int device, int *previous) {
+int mgpu_hip_try_enter(int device, int *previous, const char **call) {
   static int prepared[MGPU_MAX_DEVICES]; /* atomic */
   if (mgpu_vendor_state(&mgpu_hip_vendor) == MGPU_VENDOR_FORKED)
     return MGPU_CODE_FORKED;
+  *call = "hipGetDevice";
   hipError_t result = mgpu_hip.hipGetDevice(previous);
-  if (result == hipSuccess && *previous != device)
+  if (result == hipSuccess && *previous != device) {
+    *call = "hipSetDevice";
     result = mgpu_hip.hipSetDevice(device);
+  }
   if (result == hipSuccess && !__atomic_load_n(&prepared[device], __ATOMIC_RELAXED) &&
       !__atomic_exchange_n(&prepared[device], 1, __ATOMIC_RELAXED))
     keep_pool_memory(device);
@@ -126,13 +147,17 @@ int mgpu_hip_try_enter(int device, int *previous) {
 }
 
 int mgpu_hip_enter(int device, int *previous) {
-  int code = mgpu_hip_try_enter(device, previous);
-  return code ? mgpu_vendor_failed(&mgpu_hip_vendor, device, code, "hipSetDevice", false) : 0;
+  const char *call = "";
+  int code = mgpu_hip_try_enter(device, previous, &call);
+  return code ? mgpu_vendor_failed(&mgpu_hip_vendor, device, code, call, false) : 0;
 }
 
 void mgpu_hip_leave(int device, int previous) {
-  if (previous != device)
-    mgpu_hip.hipSetDevice(previous);
+  if (previous == device)
+    return;
+  hipError_t result = mgpu_hip.hipSetDevice(previous);
+  if (result)
+    mgpu_vendor_released(&mgpu_hip_vendor, device, result, "hipSetDevice");
 }
 
 static int device_count(void) { return mgpu_vendor_count(&mgpu_hip_vendor); }

@@ -9,14 +9,14 @@
 extern struct hip_driver mgpu_hip;
 extern struct mgpu_vendor mgpu_hip_vendor;
 
-/* Makes the device the calling thread's; *previous is for mgpu_hip_leave. hipSuccess or a code; keeps no
- * error. */
-int mgpu_hip_try_enter(int device, int *previous);
+/* Makes the device the calling thread's; *previous is for mgpu_hip_leave. hipSuccess, or a code and which
+ * call gave it; keeps no error. */
+int mgpu_hip_try_enter(int device, int *previous, const char **call);
 
 /* The same; 0, or a failure that is kept. */
 int mgpu_hip_enter(int device, int *previous);
 
-/* Puts the caller's device back. */
+/* Puts the caller's device back. A failure is kept; what was done on the device is done. */
 void mgpu_hip_leave(int device, int previous);
 
 /* Whether the device's memory is allocated and freed in a stream's order. */
@@ -45,12 +45,14 @@ static inline int mgpu_hip_check(int device, hipError_t result, const char *call
 #define MGPU_HIP_RELEASE(device, call, arguments)                                                            \
   do {                                                                                                       \
     int previous_;                                                                                           \
-    int code_ = mgpu_hip_try_enter(device, &previous_);                                                      \
+    const char *name_ = "";                                                                                  \
+    int code_ = mgpu_hip_try_enter(device, &previous_, &name_);                                              \
     if (!code_) {                                                                                            \
+      name_ = #call;                                                                                         \
       code_ = mgpu_hip.call arguments;                                                                       \
       mgpu_hip_leave(device, previous_);                                                                     \
     }                                                                                                        \
-    return mgpu_vendor_released(&mgpu_hip_vendor, device, code_, #call);                                     \
+    return mgpu_vendor_released(&mgpu_hip_vendor, device, code_, name_);                                     \
   } while (0)
 
 /* Slots, by the file that has them; see backend.h. */

@@ -6,7 +6,8 @@
 #define TRY(device, calls)                                                                                   \
   do {                                                                                                       \
     int previous_;                                                                                           \
-    if (mgpu_hip_try_enter(device, &previous_))                                                              \
+    const char *call_;                                                                                       \
+    if (mgpu_hip_try_enter(device, &previous_, &call_))                                                      \
       return false;                                                                                          \
     hipError_t result_ = calls;                                                                              \
     mgpu_hip_leave(device, previous_);                                                                       \
@@ -45,7 +46,8 @@ bool mgpu_hip_mark_now(int device, void *mark, uint64_t *at) { TRY(device, recor
 bool mgpu_hip_mark_elapsed(int device, void *from, void *to, double *ns) {
   float milliseconds = 0;
   int previous;
-  if (mgpu_hip_try_enter(device, &previous))
+  const char *call;
+  if (mgpu_hip_try_enter(device, &previous, &call))
     return false;
   hipError_t result = mgpu_hip.hipEventElapsedTime(&milliseconds, from, to);
   mgpu_hip_leave(device, previous);

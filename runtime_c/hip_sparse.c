@@ -27,8 +27,9 @@ static int enter(int device, void **previous) {
 static void leave(int device, void *previous) { mgpu_hip_leave(device, (int)(intptr_t)previous); }
 
 static bool reach(int device, void **previous) {
+  const char *call;
   int before = device;
-  bool reached = mgpu_hip_try_enter(device, &before) == hipSuccess;
+  bool reached = mgpu_hip_try_enter(device, &before, &call) == hipSuccess;
   *previous = (void *)(intptr_t)before;
   return reached;
 }

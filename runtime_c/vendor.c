@@ -47,20 +47,25 @@ static int start(struct mgpu_vendor *vendor) {
   int found = 0;
   if (!bind_library(vendor, &why))
     return MGPU_VENDOR_ABSENT;
-  int code = vendor->start(&found);
-  if (code) {
+  const char *call = "";
+  int code = vendor->start(&found, &call);
+  while (!code && vendor->count < found && vendor->count < MGPU_MAX_DEVICES) {
+    code = vendor->read_device(vendor->count, &vendor->devices[vendor->count], &call);
+    if (!code)
+      strcpy(vendor->devices[vendor->count++].backend, vendor->name);
+  }
+  if (code && vendor->after_failure)
+    vendor->after_failure();
+  if (vendor->count)
+    return MGPU_VENDOR_READY;
+  if (code && code != MGPU_CODE_UNUSABLE) {
     const char *name = vendor->code_name(code);
-    mgpu_text_add(&why, "%s answers %s (%d)", vendor->driver, name ? name : "an unknown code", code);
-    return MGPU_VENDOR_ABSENT;
-  }
-  while (vendor->count < found && vendor->count < MGPU_MAX_DEVICES &&
-         vendor->read_device(vendor->count, &vendor->devices[vendor->count])) {
-    strcpy(vendor->devices[vendor->count].backend, vendor->name);
-    ++vendor->count;
-  }
-  if (vendor->count == 0)
+    mgpu_text_add(&why, "%s answers %s (%d) to %s", vendor->driver, name ? name : "an unknown code", code,
+                  call);
+  } else {
     mgpu_text_add(&why, "%s reports no usable device", vendor->driver);
-  return vendor->count ? MGPU_VENDOR_READY : MGPU_VENDOR_ABSENT;
+  }
+  return MGPU_VENDOR_ABSENT;
 }
 
 int mgpu_vendor_state(struct mgpu_vendor *vendor) {

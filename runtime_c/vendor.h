@@ -17,8 +17,9 @@ struct mgpu_symbol {
 
 enum { MGPU_VENDOR_UNKNOWN, MGPU_VENDOR_READY, MGPU_VENDOR_ABSENT, MGPU_VENDOR_FORKED };
 
-/* A result that no driver has: the process was forked after the driver had been used. */
-enum { MGPU_CODE_FORKED = -1 };
+/* Results that no driver has: the process was forked after the driver had been used; the device is of no use
+ * to this runtime. */
+enum { MGPU_CODE_FORKED = -1, MGPU_CODE_UNUSABLE = -2 };
 
 struct mgpu_vendor_kernel;
 struct mgpu_vendor {
@@ -28,10 +29,11 @@ struct mgpu_vendor {
   const char *const *libraries; /* the first that has all symbols is taken; ends with NULL */
   const struct mgpu_symbol *symbols;
   size_t symbols_count;
-  /* Starts the driver and counts its devices. 0, or the driver's code. */
-  int (*start)(int *count);
-  /* Fills in what is known of a device. False: neither it nor any later one is used. */
-  bool (*read_device)(int device, mgpuDeviceInfo *info);
+  /* Starts the driver and counts its devices. 0, or the driver's code and which call gave it. */
+  int (*start)(int *count, const char **call);
+  /* Fills in what is known of a device. Not 0, the driver's code and which call gave it, or
+   * MGPU_CODE_UNUSABLE: neither it nor any later one is used. */
+  int (*read_device)(int device, mgpuDeviceInfo *info, const char **call);
   /* The driver's own words for one of its codes; may be NULL. */
   const char *(*code_name)(int code);
   const char *(*code_text)(int code);
