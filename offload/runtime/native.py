@@ -75,12 +75,20 @@ class DeviceMemory:
         self.device = device
         self._native = native
         self._stream: int | None = native.api.mgpuStreamCreate()
-        native.check()
+        try:
+            native.check()
+        except DeviceError:
+            native.api.mgpuStreamDestroy(self._stream)
+            raise
 
     def allocate(self, size: int) -> int:
         """The address of ``size`` new bytes; 0 for none. Raises `DeviceError`."""
         pointer: int | None = self._native.api.mgpuMemAlloc(size, self._stream, False)
-        self._finish()
+        try:
+            self._finish()
+        except DeviceError:
+            self.free(pointer or 0)
+            raise
         return pointer or 0
 
     def free(self, pointer: int) -> None:
