@@ -1,4 +1,4 @@
-"""Settings for all tests: a cache of their own, no settings of the user's, examples built once."""
+"""Settings for all tests: a cache of their own, no settings of the user's, examples and stand-in drivers built once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ from hypothesis import settings
 
 settings.register_profile("offload", deadline=None, derandomize=True)
 settings.load_profile("offload")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="the long forms of fault injection, soak and hammering")
+
+
+@pytest.fixture(scope="session")
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether the long forms are asked for."""
+    return bool(request.config.getoption("--full"))
 
 
 def pytest_report_header() -> str:
@@ -50,11 +60,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder, for LD_LIBRARY_PATH, with stand-in drivers under the names of the vendors' libraries."""
+    """A folder, for LD_LIBRARY_PATH, with stand-in drivers under the names of the vendors' libraries, and kernels.so,
+    which runs kernels for them."""
     from compiling import HERE, ROOT
 
     folder = tmp_path_factory.mktemp("drivers")
-    for source, name in (("libcuda.c", "libcuda.so.1"), ("libamdhip64.c", "libamdhip64.so.6")):
-        command = ["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-I", ROOT / "runtime_c", HERE / "standin" / source]
-        subprocess.run([*command, "-o", folder / name], check=True)
+    names = {"libcuda.c": "libcuda.so.1", "libamdhip64.c": "libamdhip64.so.6", "kernels.c": "kernels.so"}
+    for source, name in names.items():
+        command = ["cc", "-shared", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", "-I", ROOT / "runtime_c"]
+        subprocess.run([*command, HERE / "standin" / source, "-o", folder / name], check=True)
     return folder

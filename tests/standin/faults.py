@@ -1,8 +1,9 @@
-"""``faults.py NAME ARTIFACT COPY KERNELS BACKEND full|short``, with the stand-in drivers on LD_LIBRARY_PATH and one
-device: lets each call of the driver that a scenario makes fail in turn, and prints what came of it as JSON.
+"""``faults.py NAME ARTIFACT COPY KERNELS BACKEND DEVICE full|short``, with the stand-in drivers on LD_LIBRARY_PATH: lets
+each call of the driver that a scenario makes fail in turn (short: one of each function's), and prints what came of it
+as JSON.
 
 One fork per failure: the artifact is loaded before, the driver is used after, so that each child starts anew. A child
-runs the scenario with the failure, then again without, drops all that it had, and counts what the driver still has."""
+runs the scenario with the failure, then twice without, drops all that it had, and counts what is left."""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ import offload
 
 LIBRARIES = {"cuda": "libcuda.so.1", "hip": "libamdhip64.so.6"}
 KINDS = ("streams", "events", "memory", "modules")
+COUNTS = {"streams": 0, "events": 1, "pooled streams": 2, "pooled events": 3, "allocations": 4}  # of mgpu.h
 CODE = 999
 
-name, artifact, copy, kernels, backend, extent = sys.argv[1:]
+name, artifact, copy, kernels, backend, device, extent = sys.argv[1:]
 library = offload.load(artifact)
 driver = ctypes.CDLL(LIBRARIES[backend])
 driver.standin_calls.restype = ctypes.c_char_p
@@ -37,6 +39,9 @@ def attempt() -> str:
     """Runs the scenario: "right", or what went wrong; a `DeviceError` begins with its class."""
     try:
         library.use(backend)
+        if device != "0":
+            library._native.api.mgpuSetDefaultDevice(int(device))
+            library._native.check()
         SCENARIOS[name](library)
     except offload.DeviceError as error:
         return f"DeviceError: {error}"
@@ -56,14 +61,14 @@ def calls() -> dict[str, int]:
 
 def run(function: str | None, turn: int) -> dict[str, Any]:
     driver.standin_count(function and function.encode(), turn, CODE)
-    first = attempt()
+    attempts = [attempt()]
     made = calls()
     driver.standin_count(None, 0, 0)
-    second = attempt()
+    attempts += [attempt(), attempt()]
     gc.collect()
     live = {kind: driver.standin_live(number) for number, kind in enumerate(KINDS)}
-    counts = {what: library._native.api.mgpuCount(number) for number, what in ((0, "streams"), (4, "allocations"))}
-    return {"first": first, "second": second, "calls": made, "live": live, "counts": counts}
+    counts = {kind: library._native.api.mgpuCount(number) for kind, number in COUNTS.items()}
+    return {"attempts": attempts, "calls": made, "live": live, "counts": counts}
 
 
 def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -79,13 +84,13 @@ def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     with os.fdopen(reading) as pipe:
         said = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return json.loads(said) if status == 0 and said else {"first": f"the process ended with {status}"}
+    return json.loads(said) if status == 0 and said else {"attempts": [f"the process ended with {status}"]}
 
 
 usual = in_child(lambda: run(None, 0))
 results = []
 for function, times in usual.get("calls", {}).items():
-    turns = range(1, times + 1) if extent == "full" else sorted({1, times})
+    turns = range(1, times + 1) if extent == "full" else [(times + 1) // 2]
     for turn in turns:
         results.append({"function": function, "turn": turn} | in_child(lambda f=function, t=turn: run(f, t)))
 print(json.dumps({"usual": usual, "results": results}))
