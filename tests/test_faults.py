@@ -51,10 +51,10 @@ def artifacts(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
     return built | {"async": offload.build(PROGRAMS / "async.mlir", folder / "async.so", targets=ALL_TARGETS)}
 
 
-def inject(folder: Path, drivers: Path, artifact: Path, name: str, *words: str, **environment: str) -> dict[str, Any]:
+def inject(folder: Path, drivers: Path, artifact: Path, *words: str, **environment: str) -> dict[str, Any]:
     copy = shutil.copy(artifact, folder / "copy.so")  # another file is another library: see kernels.c
     done = subprocess.run(
-        [sys.executable, HERE / "standin" / "faults.py", name, artifact, copy, drivers / "kernels.so", *words],
+        [sys.executable, HERE / "standin" / "faults.py", artifact, copy, drivers / "kernels.so", *words],
         env=os.environ | {"LD_LIBRARY_PATH": str(drivers)} | environment,
         capture_output=True,
         text=True,
@@ -104,8 +104,8 @@ def test_each_call_fails(
 ) -> None:
     name, device, pools = case
     environment = {"STANDIN_DEVICES": str(device + 1)} | ({} if pools else {"STANDIN_NO_POOLS": "1"})
-    words = (backend, str(device), "full" if full else "short")
-    done = inject(tmp_path, drivers, artifacts[name], name, *words, **environment)
+    words = (backend, name, str(device), "full" if full else "short")
+    done = inject(tmp_path, drivers, artifacts[name], *words, **environment)
     usual = done["usual"]
     assert usual["attempts"] == ["right"] * 3
     assert usual["live"]["memory"] == 0

@@ -40,14 +40,14 @@ class Built:
     artifact: Path
     folder: Path
 
-    def run(self, *arguments: str, standins: str = "standin", **environment: str) -> str:
+    def run(self, *arguments: str, standins: str = "standin", timeout: float = 60, **environment: str) -> str:
         """Run a group of tests; returns what it printed. Fails the test, with the output, if it fails."""
         env = {k: v for k, v in os.environ.items() if k not in ("OFFLOAD_BACKEND", "LD_LIBRARY_PATH")}
         env |= {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1"}
         env |= {"TSAN_OPTIONS": "halt_on_error=1:die_after_fork=0:allocator_may_return_null=1"}
         env |= {"LD_LIBRARY_PATH": str(self.folder / standins)} if standins else {}
         command = [str(self.program), *arguments]
-        done = subprocess.run(command, env=env | environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=env | environment, capture_output=True, text=True, timeout=timeout)
         # The tests ask for too much memory on purpose; the sanitizers remark on it.
         lines = (done.stdout + done.stderr).splitlines(keepends=True)
         output = "".join(line for line in lines if "Sanitizer failed to allocate" not in line)
@@ -218,6 +218,28 @@ def test_host(built: Built) -> None:
 
 def test_schedule(built: Built) -> None:
     assert built.run("schedule", str(built.image), STANDIN_DEVICES="0") == ""
+
+
+@pytest.mark.parametrize("backend", ["host", "cuda", "hip"])
+@pytest.mark.parametrize("sanitizer", ["plain", "thread"])
+def test_hammer(builds, full: bool, sanitizer: str, backend: str) -> None:
+    """32 threads at random on four devices (the CPU is one): see hammer.c."""
+    rounds = {"plain": (1_000, 100_000), "thread": (100, 10_000)}[sanitizer][full]
+    if backend != "host":  # no kernel runs on many threads there
+        rounds *= 20
+    built = builds(sanitizer)
+    done = built.run("hammer", backend, str(built.image), str(rounds), timeout=1800, STANDIN_DEVICES="4")
+    assert done == ""
+
+
+@pytest.mark.parametrize("backend", ["host", "cuda", "hip"])
+def test_soak(builds, full: bool, backend: str) -> None:
+    """A million launches and a hundred thousand loads, or a fiftieth of that: see soak.c."""
+    launches = 1_000_000 if full else 20_000
+    built = builds("plain")
+    said = built.run("soak", backend, str(built.image), str(built.artifact), str(launches), timeout=1800)
+    print(said)
+    assert said.count(f"{launches // 10} times") == 2
 
 
 @pytest.mark.parametrize(("value", "code"), [("12", 0), ("18446744073709551615", 0), ("late", 1), ("3x", 1), ("-1", 1)])

@@ -63,6 +63,13 @@ void test_hip_sparse(void);
 void test_old_sparse(void);
 void test_no_sparse(const char *backend, int type, const char *part);
 
+/* 32 threads, each with so many random operations. */
+void hammer(const char *backend, const char *image_path, long rounds_each);
+
+/* So many launches, and a tenth as many loads of a module and openings of a library with the runtime inside.
+ */
+void soak(const char *backend, const char *image_path, const char *artifact_path, long launches);
+
 /* Copies and fills of arrays of every layout on the backend in use. */
 void check_strided(void);
 

@@ -1,9 +1,9 @@
 /* main.c: runs one group of tests per process, because the backend in use belongs to the process.
  *   mgpu_test image | error | keys | host IMAGE.so ARTIFACT.so | schedule IMAGE.so | schedule_env CODE |
- *   cuda | hip | tensor | sparse | cuda_sparse | hip_sparse | old_sparse | no_sparse BACKEND TYPE PART | absent |
- *   env NAME CODE
- * host and schedule want STANDIN_DEVICES=0; all but image, absent and env want the
- * stand-ins in LD_LIBRARY_PATH: no_sparse those of the drivers alone, old_sparse with an old hipSPARSE. */
+ *   cuda | hip | tensor | sparse | cuda_sparse | hip_sparse | old_sparse | no_sparse BACKEND TYPE PART |
+ * absent | env NAME CODE | hammer BACKEND IMAGE.so ROUNDS | soak BACKEND IMAGE.so ARTIFACT.so LAUNCHES host
+ * and schedule want STANDIN_DEVICES=0, hammer 4; all but image, absent and env want the stand-ins in
+ * LD_LIBRARY_PATH: no_sparse those of the drivers alone, old_sparse with an old hipSPARSE. */
 #include "check.h"
 
 #include <pthread.h>
@@ -68,6 +68,10 @@ int main(int count, char **arguments) {
     test_absent();
   else if (strcmp(group, "env") == 0 && count == 4)
     test_environment(arguments[2], atoi(arguments[3]));
+  else if (strcmp(group, "hammer") == 0 && count == 5)
+    hammer(arguments[2], arguments[3], atol(arguments[4]));
+  else if (strcmp(group, "soak") == 0 && count == 6)
+    soak(arguments[2], arguments[3], arguments[4], atol(arguments[5]));
   else
     return 2;
   return 0;

@@ -1,6 +1,5 @@
-"""``faults.py NAME ARTIFACT COPY KERNELS BACKEND DEVICE full|short``, with the stand-in drivers on LD_LIBRARY_PATH: lets
-each call of the driver that a scenario makes fail in turn (short: one of each function's), and prints what came of it
-as JSON.
+"""``faults.py ARTIFACT COPY KERNELS BACKEND NAME DEVICE full|short`` (see stage.py): lets each call of the driver that a
+scenario makes fail in turn (short: one of each function's), and prints what came of it as JSON.
 
 One fork per failure: the artifact is loaded before, the driver is used after, so that each child starts anew. A child
 runs the scenario with the failure, then twice without, drops all that it had, and counts what is left."""
@@ -11,43 +10,18 @@ import ctypes
 import gc
 import json
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from scenarios import SCENARIOS, Wrong
+from stage import attempt, open_driver, open_library, words
 
-import offload
-
-LIBRARIES = {"cuda": "libcuda.so.1", "hip": "libamdhip64.so.6"}
-KINDS = ("streams", "events", "memory", "modules")
+KINDS = ("streams", "events", "memory", "modules")  # of standin.h
 COUNTS = {"streams": 0, "events": 1, "pooled streams": 2, "pooled events": 3, "allocations": 4}  # of mgpu.h
 CODE = 999
 
-name, artifact, copy, kernels, backend, device, extent = sys.argv[1:]
-library = offload.load(artifact)
-driver = ctypes.CDLL(LIBRARIES[backend])
-driver.standin_calls.restype = ctypes.c_char_p
-runner = ctypes.CDLL(kernels)
-runner.kernels_load(copy.encode())
-for kernel in library.metadata.kernels:
-    runner.kernels_add(kernel.module.encode(), kernel.name.encode())
-driver.standin_kernels(runner.kernels_run)
-
-
-def attempt() -> str:
-    """Runs the scenario: "right", or what went wrong; a `DeviceError` begins with its class."""
-    try:
-        library.use(backend)
-        if device != "0":
-            library._native.api.mgpuSetDefaultDevice(int(device))
-            library._native.check()
-        SCENARIOS[name](library)
-    except offload.DeviceError as error:
-        return f"DeviceError: {error}"
-    except Wrong as error:
-        return f"wrong: {error}"
-    return "right"
+name, device, extent = words
+library = open_library()
+driver = open_driver(library)
 
 
 def calls() -> dict[str, int]:
@@ -61,10 +35,10 @@ def calls() -> dict[str, int]:
 
 def run(function: str | None, turn: int) -> dict[str, Any]:
     driver.standin_count(function and function.encode(), turn, CODE)
-    attempts = [attempt()]
+    attempts = [attempt(library, name, int(device))]
     made = calls()
     driver.standin_count(None, 0, 0)
-    attempts += [attempt(), attempt()]
+    attempts += [attempt(library, name, int(device)) for _ in range(2)]
     gc.collect()
     live = {kind: driver.standin_live(number) for number, kind in enumerate(KINDS)}
     counts = {kind: library._native.api.mgpuCount(number) for kind, number in COUNTS.items()}
