@@ -45,6 +45,7 @@ lint: install
 
 bench: install
 	$(VENV)/bin/python bench/build.py --save
+	$(VENV)/bin/python bench/runtime.py --save
 
 clean:
 	rm -rf $(VENV) build

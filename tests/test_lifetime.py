@@ -1,5 +1,5 @@
-"""Forks, threads and ends of processes, on the CPU and on stand-in drivers: a child of a fork gets a clear error and its
-parent goes on; the interpreter, the artifact and the driver go down in any order without a crash or a word."""
+"""Forks, threads and ends of processes, on the CPU and on stand-in drivers: a child of a fork gets a clear error,
+its parent goes on; the interpreter, the artifact and the driver go down in any order without a crash or a word."""
 
 from __future__ import annotations
 

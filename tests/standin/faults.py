@@ -1,5 +1,5 @@
-"""``faults.py ARTIFACT COPY KERNELS BACKEND NAME DEVICE full|short`` (see stage.py): lets each call of the driver that a
-scenario makes fail in turn (short: one of each function's), and prints what came of it as JSON.
+"""``faults.py ARTIFACT COPY KERNELS BACKEND NAME DEVICE full|short`` (see stage.py): lets each call of the driver that
+a scenario makes fail in turn (short: one of each function's), and prints what came of it as JSON.
 
 One fork per failure: the artifact is loaded before, the driver is used after, so that each child starts anew. A child
 runs the scenario with the failure, then twice without, drops all that it had, and counts what is left."""
