@@ -75,11 +75,11 @@ class DeviceMemory:
         self.device = device
         self._native = native
         self._stream: int | None = native.api.mgpuStreamCreate()
-        try:
-            native.check()
-        except DeviceError:
-            native.api.mgpuStreamDestroy(self._stream)
-            raise
+        native.check()
+
+    def __del__(self) -> None:
+        if getattr(self, "_stream", None):
+            self._native.api.mgpuStreamDestroy(self._stream)
 
     def allocate(self, size: int) -> int:
         """The address of ``size`` new bytes; 0 for none. Raises `DeviceError`."""
