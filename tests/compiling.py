@@ -77,7 +77,9 @@ def command(
     return text
 
 
-def python(code: str, *arguments: str | Path, cwd: Path, environment: dict[str, str] | None = None) -> str:
+def python(
+    code: str, *arguments: str | Path, cwd: Path, environment: dict[str, str] | None = None, timeout: float = 60
+) -> str:
     """Runs a Python program in a process of its own and returns what it printed."""
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
@@ -86,7 +88,7 @@ def python(code: str, *arguments: str | Path, cwd: Path, environment: dict[str, 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=timeout,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
