@@ -77,6 +77,8 @@ def problem(found: dict[str, Any], usual: dict[str, Any]) -> str:
     if len(attempts) < 3:
         return "a crash"
     quiet = (function, turn) in POOLS or TUNING.match(function)
+    if found["last"]:
+        return "the failure is left in the driver's thread"
     if START.match(function) and not quiet:
         if not all(named(function, said) for said in attempts) or any(found["live"].values()):
             return "not the same error each time"

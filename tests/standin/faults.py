@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from stage import attempt, open_driver, open_library, words
+from stage import attempt, backend, open_driver, open_library, words
 
 KINDS = ("streams", "events", "memory", "modules")  # of standin.h
 COUNTS = {"streams": 0, "events": 1, "pooled streams": 2, "pooled events": 3, "allocations": 4}  # of mgpu.h
@@ -42,7 +42,9 @@ def run(function: str | None, turn: int) -> dict[str, Any]:
     gc.collect()
     live = {kind: driver.standin_live(number) for number, kind in enumerate(KINDS)}
     counts = {kind: library._native.api.mgpuCount(number) for kind, number in COUNTS.items()}
-    return {"attempts": attempts, "calls": made, "live": live, "counts": counts}
+    # HIP keeps a thread's last failure for whoever asks next, which may be another library.
+    last = driver.hipGetLastError() if backend == "hip" else 0
+    return {"attempts": attempts, "calls": made, "live": live, "counts": counts, "last": last}
 
 
 def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
