@@ -29,6 +29,9 @@ class HostTarget(Target):
     """The CPU: ``host``, ``host:x86-64-v3``, ``host:native`` (this machine's) or any processor name of LLVM."""
 
     lld: str = option("", "options of lld, separated by spaces")
+    coroutines: bool = option(
+        False, "threads that wait for others are always coroutines, never loops over a block between its barriers"
+    )
 
     name: ClassVar[str] = "host"
     backend: ClassVar[str] = "host"
@@ -78,7 +81,7 @@ class HostTarget(Target):
         return native.MachineOptions(self.triple(), chip, self.features, self.O, self.fast)
 
     def prepare(self, work: Work, code: LLVMModule) -> None:
-        code.lower_kernels_for_host(list(work.kernels), dict(work.limits))
+        code.lower_kernels_for_host(list(work.kernels), dict(work.limits), self.coroutines)
 
     def provided_functions(self, code: LLVMModule) -> list[str]:
         """Those of the libraries that images are linked with: an archive holds its symbols between zero bytes."""

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from operations import CHIPS, Case, all_cases
 
 import offload
 from offload.errors import CompileError
 
+
+
+def name_of(case: Case) -> str:
+    return f"{case.op}-{case.form}".replace(" ", "_")
+
+
 CASES = all_cases()
-NAMES = [f"{case.op}-{case.form}".replace(" ", "_") for case in CASES]
+NAMES = [name_of(case) for case in CASES]
+# Operations in which threads wait for each other: on the CPU there are two ways to run them.
+WAITS = re.compile(r"gpu\.(barrier|all_reduce|subgroup_reduce|shuffle|rotate|subgroup_broadcast|ballot)|atomic|on_lane_0")
+WAITING = [case for case in CASES if case.run and "host" not in case.refused and WAITS.search(case.source)]
 
 
 def test_no_form_is_listed_twice() -> None:
@@ -33,3 +44,12 @@ def test_operation(case: Case) -> None:
         assert reason in str(caught.value)
         line = next(i for i, text in enumerate(case.source.splitlines(), 1) if text.endswith("// here"))
         assert caught.value.diagnostics[0].line == line
+
+
+@pytest.mark.parametrize("case", WAITING, ids=map(name_of, WAITING))
+def test_operation_with_coroutines(case: Case) -> None:
+    """The same results where each thread is a coroutine as where threads are loops between barriers."""
+    assert case.run
+    library = offload.compile(case.source, targets=[f"{case.target('host')},coroutines"], **case.options)
+    library.use("host")
+    case.run(library)

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/llvm_module.h"
-#include "program.h"
 #include "input/ready_images.h"
+#include "program.h"
 #include "session.h"
 
 #include "llvm/Config/llvm-config.h"
@@ -132,7 +132,7 @@ PYBIND11_MODULE(_native, m) {
            [](LLVMModule &self, const std::string &name) { return toPython(self.positionOf(name)); })
       .def("internalize", &LLVMModule::internalize, py::arg("kept"))
       .def("lower_kernels_for_host", &LLVMModule::lowerKernelsForHost, py::arg("kernels"),
-           py::arg("limits") = ThreadLimits(), NoGil())
+           py::arg("limits") = ThreadLimits(), py::arg("coroutines") = false, NoGil())
       .def("host_resources", &LLVMModule::hostResources)
       .def("optimize", &LLVMModule::optimize, NoGil())
       .def(

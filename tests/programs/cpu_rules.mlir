@@ -1,4 +1,4 @@
-// targets: host:x86-64-v3
+// targets: host:x86-64-v3,coroutines
 // The CPU's rules, one kernel each: for golden/cpu_rules.lowered.check and golden/cpu_rules.llvm.check.
 gpu.module @cpu {
   memref.global "private" @scratch : memref<8xf32, #gpu.address_space<workgroup>>

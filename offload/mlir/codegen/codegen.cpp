@@ -291,14 +291,15 @@ void LLVMModule::internalize(const std::vector<std::string> &kept) {
                     [&](const GlobalValue &value) { return names.count(value.getName().str()) != 0; });
 }
 
-void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits) {
+void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits,
+                                     bool coroutines) {
   SharedLock shared(optionsLock());
   // Blocks of one function move into others there, and debug locations may not.
   positions.rememberIntrinsics(*module);
   if (positions.forMessagesAlone())
     StripDebugInfo(*module);
   std::string error;
-  resources = offload::lowerKernelsForHost(*module, kernels, limits, error);
+  resources = offload::lowerKernelsForHost(*module, kernels, limits, coroutines, error);
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
     error = "internal error in the host target's kernel lowering: " + error;

@@ -67,8 +67,10 @@ public:
   /// Makes everything but `kept` internal, so that what is not needed goes.
   void internalize(const std::vector<std::string> &kept);
 
-  /// Turns kernels of the host target into functions that run blocks (host_abi.h). Throws Failure.
-  void lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits);
+  /// Turns kernels of the host target into functions that run blocks (host_abi.h). With `coroutines`, those
+  /// whose threads wait for each other become coroutines even where loops would do. Throws Failure.
+  void lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits,
+                           bool coroutines);
   /// What lowerKernelsForHost found out about the kernels.
   const KernelResources &hostResources() const { return resources; }
 
@@ -142,6 +144,6 @@ ElfFile readElf(const std::string &data);
 
 /// The work of LLVMModule::lowerKernelsForHost (spmd.cpp); sets `error` where it fails.
 KernelResources lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels,
-                                    const ThreadLimits &limits, std::string &error);
+                                    const ThreadLimits &limits, bool coroutines, std::string &error);
 
 } // namespace offload

@@ -4,21 +4,21 @@
 // operations are calls to the functions of names.h. Output: what host_abi.h describes. For each kernel `k`
 // the global `k.info` with either
 //
-//  * `k.blocks`, where the kernel has no barrier: loops over blocks and threads around the inlined thread
-//  code, marked
-//    free of dependences between iterations, which lets the vectorizer take threads together; or
-//  * `k.thread`, where it has: a coroutine per thread that suspends at barriers. Barriers may stand anywhere,
-//  in
-//    divergent loops too, and a switch between threads is two calls.
+//  * `k.blocks`: loops over blocks and threads around the inlined thread code, marked free of dependences
+//    between iterations, which lets the vectorizer take threads together. Where the kernel has barriers, a
+//    loop over the threads for each piece between them (regions.cpp); or
+//  * `k.thread`, where threads may come to a barrier on different ways: a coroutine per thread that suspends
+//    there. Barriers may stand anywhere, in divergent loops too, and a switch between threads is two calls.
 //
 // Functions that a kernel calls are inlined first, so recursion is refused.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/llvm_module.h"
-#include "names.h"
 #include "cpu/spmd_abi.h"
 #include "cpu/spmd_order.h"
+#include "cpu/thread_loops.h"
+#include "names.h"
 
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/CallGraph.h"
@@ -54,11 +54,15 @@ public:
       : module(module), kernel(kernel), context(module.getContext()), types(context), maxThreads(maxThreads) {
   }
 
-  /// Replaces the kernel by what host_abi.h describes; returns its resources.
-  Resources run() {
+  /// Replaces the kernel by what host_abi.h describes; returns its resources. `coroutines`: whenever threads
+  /// wait for each other.
+  Resources run(bool coroutines) {
     layoutSharedMemory();
-    bool suspends = usesStandIn(kBarrier) || usesStandIn(kExchange) || usesStandIn(kActiveLanes);
-    Function *entry = suspends ? buildThread() : buildBlocks();
+    bool waits = usesStandIn(kBarrier) || usesStandIn(kExchange) || usesStandIn(kActiveLanes);
+    Function *entry = waits && coroutines ? nullptr : buildBlocks(waits);
+    bool suspends = !entry;
+    if (suspends)
+      entry = buildThread();
     Constant *none = ConstantPointerNull::get(types.pointer);
     auto *info = ConstantStruct::get(
         types.kernel,
@@ -159,7 +163,8 @@ private:
   /// Replaces ids, sizes and workgroup memory in `body`.
   void bind(Function &body, const Place &place) {
     for (unsigned i = 0; i < 3; ++i) {
-      replaceCalls(body, Twine(kThreadId) + kAxes[i], [&](CallInst &) { return place.threadId[i]; });
+      if (place.threadId[i])
+        replaceCalls(body, Twine(kThreadId) + kAxes[i], [&](CallInst &) { return place.threadId[i]; });
       replaceCalls(body, Twine(kBlockId) + kAxes[i], [&](CallInst &) { return place.blockId[i]; });
       replaceCalls(body, Twine(kBlockDim) + kAxes[i], [&](CallInst &) { return place.blockDim[i]; });
       replaceCalls(body, Twine(kGridDim) + kAxes[i], [&](CallInst &) { return place.gridDim[i]; });
@@ -189,7 +194,8 @@ private:
     IRBuilder<> b(&call);
     SmallVector<Value *> arguments{place.launch, call.getArgOperand(0)};
     append_range(arguments, place.blockId);
-    append_range(arguments, place.threadId);
+    for (unsigned i = 0; i < 3; ++i)
+      arguments.push_back(place.threadId[i] ? place.threadId[i] : threadId(b, i));
     SmallVector<Type *> parameters;
     for (Value *argument : arguments)
       parameters.push_back(argument->getType());
@@ -198,6 +204,11 @@ private:
     end->setDoesNotReturn();
     end->addFnAttr(Attribute::Cold);
     return nullptr;
+  }
+
+  /// An id that has no value yet.
+  Value *threadId(IRBuilder<> &b, unsigned axis) {
+    return b.CreateCall(module.getOrInsertFunction((Twine(kThreadId) + kAxes[axis]).str(), types.i32), {});
   }
 
   /// The kernel's code as a function of its arguments and, behind them, `extra` parameters.
@@ -222,55 +233,32 @@ private:
   // Without barriers: loops
   //===--------------------------------------------------------------------===//
 
-  /// One loop `for (i = first; i < last; ++i)`; returns its variable and leaves the builder in the body.
-  struct Loop {
-    PHINode *variable;
-    BasicBlock *body, *latch, *exit;
-    BranchInst *backEdge;
-  };
-  Loop beginLoop(IRBuilder<> &b, Value *first, Value *last, const Twine &name) {
-    Function *function = b.GetInsertBlock()->getParent();
-    BasicBlock *before = b.GetInsertBlock();
-    Loop loop;
-    loop.body = BasicBlock::Create(context, name, function);
-    loop.latch = BasicBlock::Create(context, name + ".next", function);
-    loop.exit = BasicBlock::Create(context, name + ".end", function);
-    b.CreateCondBr(b.CreateICmpULT(first, last), loop.body, loop.exit);
-    b.SetInsertPoint(loop.latch);
-    b.SetInsertPoint(loop.body);
-    loop.variable = b.CreatePHI(first->getType(), 2, name + ".i");
-    loop.variable->addIncoming(first, before);
-    IRBuilder<> latch(loop.latch);
-    Value *next = latch.CreateAdd(loop.variable, ConstantInt::get(first->getType(), 1), "", /*NUW=*/true,
-                                  /*NSW=*/false);
-    loop.variable->addIncoming(next, loop.latch);
-    loop.backEdge = latch.CreateCondBr(latch.CreateICmpULT(next, last), loop.body, loop.exit);
-    return loop;
-  }
-  void endLoop(IRBuilder<> &b, Loop &loop) {
-    b.CreateBr(loop.latch);
-    b.SetInsertPoint(loop.exit);
-  }
-
-  Function *buildBlocks() {
-    SmallVector<Type *> extra(15,
-                              types.i32); // thread, block, block size, grid size, cluster size: three each
-    extra.append(2, types.pointer);       // workgroup memory, launch
+  /// Null where threads wait for each other and may not all come to a barrier together.
+  Function *buildBlocks(bool waits) {
+    SmallVector<Type *> extra(12, types.i32); // block, block size, grid size, cluster size: three each
+    extra.append(2, types.pointer);           // workgroup memory, launch
+    if (!waits)
+      extra.append(3, types.i32); // thread
     Function *body = cloneBody(extra, ".body", types.voidType);
     body->addFnAttr(Attribute::AlwaysInline);
     unsigned base = unsigned(kernel.arg_size());
     Place inside;
     for (unsigned i = 0; i < 3; ++i) {
-      inside.threadId[i] = body->getArg(base + i);
-      inside.blockId[i] = body->getArg(base + 3 + i);
-      inside.blockDim[i] = body->getArg(base + 6 + i);
-      inside.gridDim[i] = body->getArg(base + 9 + i);
-      inside.clusterDim[i] = body->getArg(base + 12 + i);
+      inside.blockId[i] = body->getArg(base + i);
+      inside.blockDim[i] = body->getArg(base + 3 + i);
+      inside.gridDim[i] = body->getArg(base + 6 + i);
+      inside.clusterDim[i] = body->getArg(base + 9 + i);
+      inside.threadId[i] = waits ? nullptr : body->getArg(base + 14 + i);
     }
-    inside.shared = body->getArg(base + 15);
-    inside.launch = body->getArg(base + 16);
+    inside.shared = body->getArg(base + 12);
+    inside.launch = body->getArg(base + 13);
     bind(*body, inside);
-    MDNode *group = markIndependent(*body);
+    if (waits && !makeRegions(*body, inside.blockDim, maxThreads)) {
+      kernel.setSubprogram(body->getSubprogram());
+      body->eraseFromParent();
+      return nullptr;
+    }
+    MDNode *group = waits ? nullptr : markIndependent(*body);
 
     auto *type =
         FunctionType::get(types.voidType, {types.pointer, types.pointer, types.i64, types.i64}, false);
@@ -284,24 +272,24 @@ private:
     loadDims(b, place);
     SmallVector<Value *> arguments = loadArguments(b, launch);
 
-    Value *zero = ConstantInt::get(types.i32, 0);
     Loop block = beginLoop(b, blocks->getArg(2), blocks->getArg(3), "block");
     Value *gx = b.CreateZExt(place.gridDim[0], types.i64), *gy = b.CreateZExt(place.gridDim[1], types.i64);
     Value *rows = b.CreateUDiv(block.variable, gx);
     place.blockId[0] = b.CreateTrunc(b.CreateURem(block.variable, gx), types.i32);
     place.blockId[1] = b.CreateTrunc(b.CreateURem(rows, gy), types.i32);
     place.blockId[2] = b.CreateTrunc(b.CreateUDiv(rows, gy), types.i32);
-    Loop z = beginLoop(b, zero, place.blockDim[2], "z");
-    Loop y = beginLoop(b, zero, place.blockDim[1], "y");
-    Loop x = beginLoop(b, zero, place.blockDim[0], "x");
-    for (Loop *loop : {&x, &y, &z})
-      arguments.push_back(loop->variable);
+    std::optional<ThreadLoops> threads;
+    if (!waits)
+      threads = beginThreads(b, place.blockDim);
     append_range(arguments, place.blockId);
     append_range(arguments, place.blockDim);
     append_range(arguments, place.gridDim);
     append_range(arguments, place.clusterDim);
     arguments.push_back(shared);
     arguments.push_back(launch);
+    if (threads)
+      for (Loop *loop : {&threads->x, &threads->y, &threads->z})
+        arguments.push_back(loop->variable);
     CallInst *call = b.CreateCall(body, arguments);
     if (DISubprogram *source = body->getSubprogram()) {
       // The loops are the kernel's own function; inlining needs to know where the call stands.
@@ -309,12 +297,12 @@ private:
       blocks->setSubprogram(loops);
       call->setDebugLoc(DILocation::get(context, source->getLine(), 0, loops));
     }
-    endLoop(b, x);
-    endLoop(b, y);
-    endLoop(b, z);
+    if (threads) {
+      endThreads(b, *threads);
+      markParallel(threads->x.backEdge, group);
+    }
     endLoop(b, block);
     b.CreateRetVoid();
-    markParallel(x.backEdge, group);
     return blocks;
   }
 
@@ -341,15 +329,6 @@ private:
         instruction.setMetadata(LLVMContext::MD_access_group, group);
     }
     return group;
-  }
-
-  void markParallel(BranchInst *backEdge, MDNode *group) {
-    Metadata *parallel[] = {MDString::get(context, "llvm.loop.parallel_accesses"), group};
-    Metadata *progress[] = {MDString::get(context, "llvm.loop.mustprogress")};
-    Metadata *operands[] = {nullptr, MDNode::get(context, parallel), MDNode::get(context, progress)};
-    MDNode *id = MDNode::getDistinct(context, operands);
-    id->replaceOperandWith(0, id);
-    backEdge->setMetadata(LLVMContext::MD_loop, id);
   }
 
   //===--------------------------------------------------------------------===//
@@ -548,7 +527,7 @@ void inlineEverything(Module &module, const std::vector<std::string> &kernels) {
 } // namespace
 
 KernelResources lowerKernelsForHost(Module &module, const std::vector<std::string> &kernels,
-                                    const ThreadLimits &limits, std::string &error) {
+                                    const ThreadLimits &limits, bool coroutines, std::string &error) {
   KernelResources resources;
   if (Function *function = findRecursion(module)) {
     error = "'" + function->getName().str() + "' is recursive: kernels cannot call recursive functions";
@@ -559,7 +538,7 @@ KernelResources lowerKernelsForHost(Module &module, const std::vector<std::strin
     if (Function *kernel = module.getFunction(name); kernel && !kernel->isDeclaration()) {
       auto limit = limits.find(name);
       uint32_t most = limit == limits.end() ? 0 : limit->second;
-      resources.push_back({name, KernelLowering(module, *kernel, most).run()});
+      resources.push_back({name, KernelLowering(module, *kernel, most).run(coroutines)});
     }
   for (Function &function : make_early_inc_range(module))
     if (function.isDeclaration() && function.use_empty())

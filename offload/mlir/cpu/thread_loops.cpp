@@ -1,0 +1,59 @@
+//===- thread_loops.cpp - Loops over the threads of a block -----------------===//
+
+#include "cpu/thread_loops.h"
+
+using namespace llvm;
+
+namespace offload {
+
+Loop beginLoop(IRBuilder<> &b, Value *first, Value *last, const Twine &name) {
+  LLVMContext &context = b.getContext();
+  BasicBlock *before = b.GetInsertBlock();
+  Function *function = before->getParent();
+  Loop loop;
+  loop.body = BasicBlock::Create(context, name, function);
+  loop.latch = BasicBlock::Create(context, name + ".next", function);
+  loop.exit = BasicBlock::Create(context, name + ".end", function);
+  b.CreateCondBr(b.CreateICmpULT(first, last), loop.body, loop.exit);
+  b.SetInsertPoint(loop.body);
+  loop.variable = b.CreatePHI(first->getType(), 2, name + ".i");
+  loop.variable->addIncoming(first, before);
+  IRBuilder<> latch(loop.latch);
+  Value *next =
+      latch.CreateAdd(loop.variable, ConstantInt::get(first->getType(), 1), "", /*NUW=*/true, /*NSW=*/false);
+  loop.variable->addIncoming(next, loop.latch);
+  loop.backEdge = latch.CreateCondBr(latch.CreateICmpULT(next, last), loop.body, loop.exit);
+  return loop;
+}
+
+void endLoop(IRBuilder<> &b, Loop &loop) {
+  b.CreateBr(loop.latch);
+  b.SetInsertPoint(loop.exit);
+}
+
+ThreadLoops beginThreads(IRBuilder<> &b, ArrayRef<Value *> blockDim) {
+  ThreadLoops loops;
+  Value *zero = b.getInt32(0);
+  loops.z = beginLoop(b, zero, blockDim[2], "z");
+  loops.y = beginLoop(b, zero, blockDim[1], "y");
+  loops.x = beginLoop(b, zero, blockDim[0], "x");
+  return loops;
+}
+
+void endThreads(IRBuilder<> &b, ThreadLoops &loops) {
+  endLoop(b, loops.x);
+  endLoop(b, loops.y);
+  endLoop(b, loops.z);
+}
+
+void markParallel(BranchInst *backEdge, MDNode *group) {
+  LLVMContext &context = backEdge->getContext();
+  Metadata *parallel[] = {MDString::get(context, "llvm.loop.parallel_accesses"), group};
+  Metadata *progress[] = {MDString::get(context, "llvm.loop.mustprogress")};
+  Metadata *operands[] = {nullptr, MDNode::get(context, parallel), MDNode::get(context, progress)};
+  MDNode *id = MDNode::getDistinct(context, operands);
+  id->replaceOperandWith(0, id);
+  backEdge->setMetadata(LLVMContext::MD_loop, id);
+}
+
+} // namespace offload

@@ -1,0 +1,39 @@
+//===- thread_loops.h - Loops over the threads of a block -------------------===//
+#pragma once
+
+#include "llvm/IR/IRBuilder.h"
+
+namespace offload {
+
+/// `for (i = first; i < last; ++i)`.
+struct Loop {
+  llvm::PHINode *variable;
+  llvm::BasicBlock *body, *latch, *exit;
+  llvm::BranchInst *backEdge;
+};
+
+/// Begins a loop at the builder's place and leaves the builder in its body.
+Loop beginLoop(llvm::IRBuilder<> &b, llvm::Value *first, llvm::Value *last, const llvm::Twine &name);
+/// Ends the body at the builder's place and leaves the builder behind the loop.
+void endLoop(llvm::IRBuilder<> &b, Loop &loop);
+
+/// The loops over z, y and x of a block, x innermost.
+struct ThreadLoops {
+  Loop x, y, z;
+};
+ThreadLoops beginThreads(llvm::IRBuilder<> &b, llvm::ArrayRef<llvm::Value *> blockDim);
+void endThreads(llvm::IRBuilder<> &b, ThreadLoops &loops);
+
+/// Says that no access of the group in one iteration depends on one in another.
+void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group);
+
+/// Rewrites the code of one thread, which has barriers, to code that runs all threads of a block: what stands
+/// between barriers becomes loops over the threads, and what threads keep from one such region to the next
+/// lies in arrays. Possible where all threads come to each barrier together, as far as the control flow
+/// shows. False where it is not; the function is spoilt then.
+///
+/// The thread's place is what the functions kThreadId give; `blockDim` are arguments of the function, `most`
+/// is a bound of their product.
+bool makeRegions(llvm::Function &code, llvm::ArrayRef<llvm::Value *> blockDim, uint32_t most);
+
+} // namespace offload
