@@ -77,7 +77,9 @@ private:
 
   void exchange(CallInst *call, Value *array, bool waitAgain) {
     IRBuilder<> b(call);
-    auto place = [&](Value *thread) { return b.CreateInBoundsGEP(words, array, {b.getInt32(0), thread}); };
+    auto place = [&](Value *thread) {
+      return b.CreateInBoundsGEP(words, array, {b.getInt64(0), b.CreateZExt(thread, b.getInt64Ty())});
+    };
     Value *own = thread(b);
     b.CreateStore(call->getArgOperand(0), place(own));
     barrier(b);

@@ -414,7 +414,8 @@ private:
       Instruction *place = placeOf(*use);
       Region &region = regions[regionOf.lookup(place->getParent())];
       IRBuilder<> b(place);
-      use->set(b.CreateInBoundsGEP(type, array, {b.getInt32(0), region.thread}));
+      use->set(
+          b.CreateInBoundsGEP(type, array, {b.getInt64(0), b.CreateZExt(region.thread, b.getInt64Ty())}));
     }
     for (AllocaInst *alloca : replaced)
       alloca->eraseFromParent();
