@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import EXAMPLES, command, emit_text, on_host
+from compiling import ALL_TARGETS, EXAMPLES, command, emit_text, on_host, tool
 
 import offload
 
@@ -112,3 +112,31 @@ def test_outputs_that_are_no_files_or_sources_stay_as_they_are(tmp_path: Path) -
 def test_targets_that_are_no_targets_are_refused() -> None:
     with pytest.raises(offload.TargetError, match="not 3"):
         offload.compile(EXAMPLES / "saxpy.mlir", targets=[3])  # type: ignore[list-item]
+
+
+def test_a_program_without_positions(tmp_path: Path) -> None:
+    """Front ends that keep no positions were refused: LLVM's verifier asks for one at every call."""
+    stripped = tool("mlir-opt", "--strip-debuginfo", "--mlir-print-debuginfo", EXAMPLES / "saxpy.mlir")
+    assert "loc(unknown)" in stripped
+    x, y = np.arange(9, dtype=np.float32), np.ones(9, np.float32)
+    on_host(stripped).saxpy(2, x, y)
+    np.testing.assert_array_equal(y, 2 * x + 1)
+    (tmp_path / "stripped.mlir").write_text(stripped)
+    done = command(
+        "build", "stripped.mlir", "-g", "-q", "-o", "out.so", *(f"-t{target}" for target in ALL_TARGETS), cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("lowering", "target"),
+    [("convert-gpu-to-nvvm", "nvvm:sm_90"), ("convert-gpu-to-rocdl{chipset=gfx942}", "rocdl:gfx942")],
+)
+def test_a_lowered_kernel_of_several_blocks(lowering: str, target: str, tmp_path: Path) -> None:
+    """Taking the body of such a kernel out of the host's module wrote to freed memory and ended the process."""
+    passes = f"gpu-kernel-outlining,gpu.module(convert-scf-to-cf,{lowering},reconcile-unrealized-casts)"
+    lowered = tool("mlir-opt", f"--pass-pipeline=builtin.module({passes})", EXAMPLES / "saxpy.mlir")
+    assert "llvm.cond_br" in lowered
+    (tmp_path / "lowered.mlir").write_text(lowered)
+    done = command("build", "lowered.mlir", "-q", "-o", "out.so", "-t", target, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -122,7 +122,7 @@ std::shared_ptr<IRModule> hostModule(const IRModule &module) {
         builder.setInsertionPointToEnd(&entry);
         gpu::ReturnOp::create(builder, kernel.getLoc());
       } else if (auto lowered = dyn_cast<LLVM::LLVMFuncOp>(op)) {
-        lowered.getBody().getBlocks().clear();
+        lowered.eraseBody();
         lowered.setLinkage(LLVM::Linkage::External);
       }
     }

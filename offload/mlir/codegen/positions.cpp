@@ -30,6 +30,9 @@ void Positions::collect(mlir::ModuleOp holder) {
       hasScopes |=
           op->getLoc()->findInstanceOf<mlir::FusedLocWith<mlir::LLVM::DISubprogramAttr>>() != nullptr;
     } else if (auto call = mlir::dyn_cast<mlir::LLVM::CallOp>(op)) {
+      // LLVM demands a position of every call, and programs may come without any.
+      if (!op->getLoc()->findInstanceOf<mlir::FileLineColLoc>())
+        op->setLoc(mlir::FileLineColLoc::get(op->getContext(), "<unknown>", 0, 0));
       if (std::optional<StringRef> callee = call.getCallee())
         used.try_emplace(callee->str(), resolveLocation(op->getLoc()));
     }
