@@ -3,8 +3,8 @@
  * A host image is a small ELF shared object. For each kernel `k` it defines `k.info` (mgpuHostKernel).
  * offload/mlir/cpu/spmd.cpp generates code against these layouts; change both together and raise the version.
  *
- * A kernel without barriers has `blocks`: it runs whole blocks [first, last) in linear order, all their
- * threads. A kernel with barriers has `thread`: an LLVM switched-resume coroutine, one per GPU thread.
+ * A kernel has `blocks`: it runs whole blocks [first, last) in linear order, all their threads. Or, where
+ * threads may come to a barrier on different ways, `thread`: an LLVM switched-resume coroutine per GPU thread.
  * Calling it runs the thread up to its first suspension and returns its handle, whose first word is the
  * function that continues it and becomes NULL once the thread has ended. Before it suspends, a thread writes
  * into block->state[its linear id] what it waits for; if that is its warp, then into block->site[its linear
