@@ -11,7 +11,6 @@ import offload
 from offload.errors import CompileError
 
 
-
 def name_of(case: Case) -> str:
     return f"{case.op}-{case.form}".replace(" ", "_")
 
@@ -19,7 +18,7 @@ def name_of(case: Case) -> str:
 CASES = all_cases()
 NAMES = [name_of(case) for case in CASES]
 # Operations in which threads wait for each other: on the CPU there are two ways to run them.
-WAITS = re.compile(r"gpu\.(barrier|all_reduce|subgroup_reduce|shuffle|rotate|subgroup_broadcast|ballot)|atomic|on_lane_0")
+WAITS = re.compile(r"gpu\.(barrier|all_reduce|subgroup_reduce|shuffle|rotate|subgroup_broadcast)|atomic|on_lane_0")
 WAITING = [case for case in CASES if case.run and "host" not in case.refused and WAITS.search(case.source)]
 
 
