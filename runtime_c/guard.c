@@ -1,8 +1,8 @@
-/* guard.c: how a failed assertion of host code reaches the caller as an error.
+/* guard.c: how a failed assertion of host code, or memory that is not there, reaches the caller as an error.
  *
- * The entry point of a function that may assert (compiled code, see host_assert.cpp) enters a guard and calls
- * setjmp on its buffer; a failed assertion keeps the error and jumps there. Compiled code has nothing to
- * clean up on the way but its stream scopes, which the thread knows. */
+ * The entry point of a function that may fail so (compiled code, see host/assert.cpp) enters a guard and
+ * calls setjmp on its buffer; the failure keeps its error and jumps there. Compiled code has nothing to clean
+ * up on the way but its stream scopes, which the thread knows. */
 #include "error.h"
 #include "thread.h"
 
@@ -29,6 +29,21 @@ void *mgpuGuardEnter(void *memory) {
 
 void mgpuGuardLeave(void *memory) { mgpu_thread()->guard = ((struct guard *)memory)->previous; }
 
+/* Out of all functions of the program that are running, with their streams given back. */
+static _Noreturn void leave(struct mgpu_thread *thread) {
+  struct guard *guard = thread->guard;
+  while (thread->scopes != guard->scopes)
+    mgpuScopeEnd(thread->scopes);
+  thread->guard = guard->previous;
+  longjmp(guard->buffer, 1);
+}
+
+void mgpuCheckAllocation(const void *memory, uint64_t bytes) {
+  struct mgpu_thread *thread = mgpu_thread();
+  if (!memory && bytes && thread->guard && mgpu_pending())
+    leave(thread);
+}
+
 _Noreturn void mgpuAssertFail(const char *message, const char *place) {
   struct mgpu_thread *thread = mgpu_thread();
   struct guard *guard = thread->guard;
@@ -37,8 +52,5 @@ _Noreturn void mgpuAssertFail(const char *message, const char *place) {
     abort();
   }
   mgpu_fail(MGPU_ERROR_ASSERT, "%s: assertion failed: %s.", place, message);
-  while (thread->scopes != guard->scopes)
-    mgpuScopeEnd(thread->scopes);
-  thread->guard = guard->previous;
-  longjmp(guard->buffer, 1);
+  leave(thread);
 }

@@ -101,6 +101,7 @@ VENDOR_FILES = {
     "offload/runtime/abi.py", "offload/runtime/device.py",  # names of backends
     "offload/cli.py", "offload/commands/inspect.py",  # examples in help texts; the disassembler of cubins
     "offload/mlir/device/vendor_rules.cpp",  # which operation is whose, which chip has it
+    "offload/mlir/device/check_kernels.cpp",
     "offload/mlir/device/descriptors.cpp",
     "offload/mlir/codegen/codegen.cpp", "offload/mlir/codegen/elf.cpp", "offload/mlir/codegen/llvm_module.h",
     "offload/mlir/bindings.cpp",

@@ -168,6 +168,7 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (None, "mgpuCheckShapes", (c_int64, _sizes, _sizes, c_char_p)),
     (Memref1d, "mgpuMemGetDeviceMemRef1dFloat", (_memory, _memory, c_int64, c_int64, c_int64)),
     (Memref1d, "mgpuMemGetDeviceMemRef1dInt32", (_memory, _memory, c_int64, c_int64, c_int64)),
+    (None, "mgpuCheckAllocation", (c_void_p, c_uint64)),
 )
 
 

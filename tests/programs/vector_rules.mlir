@@ -8,14 +8,14 @@ gpu.module @vectors {
     vector.store %v, %y[%i, %i] : memref<8x8xf32>, vector<2x4xf32>
     gpu.return
   }
-  gpu.func @bits(%x: memref<8xi1>, %y: memref<8xi1>, %mask: vector<4xi1>) kernel {
+  gpu.func @bits(%x: memref<8xi1>, %y: memref<8xi1>, %mask: vector<4xi1>) {
     %c0 = arith.constant 0 : index
     %none = arith.constant dense<false> : vector<4xi1>
     %v = vector.maskedload %x[%c0], %mask, %none : memref<8xi1>, vector<4xi1>, vector<4xi1> into vector<4xi1>
     vector.store %v, %y[%c0] : memref<8xi1>, vector<4xi1>
     gpu.return
   }
-  gpu.func @masks(%x: memref<8xf32>, %y: memref<8xf32>, %mask: vector<4xi1>) kernel {
+  gpu.func @masks(%x: memref<8xf32>, %y: memref<8xf32>, %mask: vector<4xi1>) {
     %c0 = arith.constant 0 : index
     %f0 = arith.constant 0.0 : f32
     %v = vector.mask %mask {
@@ -56,7 +56,7 @@ gpu.module @vectors {
     vector.store %d, %y[%c0] : memref<3xi32>, vector<3xi32>
     gpu.return
   }
-  gpu.func @gather(%x: memref<8xf32>, %where: vector<2x2xi32>, %mask: vector<2x2xi1>, %y: memref<2x2xf32>) kernel {
+  gpu.func @gather(%x: memref<8xf32>, %where: vector<2x2xi32>, %mask: vector<2x2xi1>, %y: memref<2x2xf32>) {
     %c0 = arith.constant 0 : index
     %none = arith.constant dense<0.0> : vector<2x2xf32>
     %v = vector.gather %x[%c0] [%where], %mask, %none

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes.h"
 #include "device/vendor_rules.h"
+#include "passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -35,7 +35,10 @@ struct CheckDevice : public PassWrapper<CheckDevice, OperationPass<ModuleOp>> {
         op->emitError(*why);
       refused |= why.has_value();
     };
-    getOperation()->walk([&](Operation *op) { refuse(op, whyNotFor(op, where)); });
+    getOperation()->walk([&](Operation *op) {
+      refuse(op, whyNotFor(op, where));
+      refuse(op, whyNotInKernels(op, where));
+    });
     // Types speak of operations that were refused above; alone they stand in a kernel's signature.
     if (!refused)
       getOperation()->walk([&](Operation *op) {

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/check_lowered.h"
-#include "passes.h"
 #include "device/vendor_rules.h"
+#include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -20,6 +20,9 @@ std::optional<std::string> whyNotFor(mlir::Operation *op, const ChipName &where)
 /// The same for a value's type (a descriptor, memory in a space of one vendor).
 std::optional<std::string> whyNotFor(mlir::Type type, const ChipName &where);
 
+/// The same for memory and arguments of functions in kernels (check_kernels.cpp).
+std::optional<std::string> whyNotInKernels(mlir::Operation *op, const ChipName &where);
+
 /// Whose operations a dialect holds ("NVIDIA GPUs"); empty for a dialect of everyone.
 llvm::StringRef ownerOf(llvm::StringRef dialect);
 /// The target of those GPUs; empty where there is none.

@@ -37,10 +37,10 @@ struct AssertPattern : public ConvertOpToLLVMPattern<cf::AssertOp> {
   }
 };
 
-/// The functions that call `name`, directly or through others.
-llvm::SmallPtrSet<Operation *, 8> callersOf(ModuleOp module, StringRef name) {
+/// The functions that call one of these, directly or through others.
+llvm::SmallPtrSet<Operation *, 8> callersOf(ModuleOp module, ArrayRef<StringRef> names) {
   llvm::SmallPtrSet<Operation *, 8> found;
-  SmallVector<StringRef> work = {name};
+  SmallVector<StringRef> work(names);
   while (!work.empty()) {
     StringRef callee = work.pop_back_val();
     module.walk([&](LLVM::CallOp call) {
@@ -87,7 +87,7 @@ void guard(LLVM::LLVMFuncOp function) {
 } // namespace
 
 void guardEntryPoints(ModuleOp module) {
-  for (Operation *op : callersOf(module, kFail)) {
+  for (Operation *op : callersOf(module, {kFail, kCheckAllocation})) {
     auto function = cast<LLVM::LLVMFuncOp>(op);
     if (function.getName().starts_with("_mlir_ciface_"))
       guard(function);

@@ -14,6 +14,9 @@
 
 namespace offload {
 
+/// A runtime function that leaves the program by its entry point where an allocation has failed.
+inline constexpr char kCheckAllocation[] = "mgpuCheckAllocation";
+
 mlir::Type pointerType(mlir::MLIRContext *context);
 
 /// Calls a runtime function, declaring it where it is new. `result` may be null for void.
@@ -78,7 +81,8 @@ mlir::LogicalResult findBareFunctions(mlir::ModuleOp module, BareFunctions &foun
 void giveBarePointers(mlir::ModuleOp module, const BareFunctions &functions,
                       const mlir::LLVMTypeConverter &converter);
 
-/// Makes the C interfaces of lowered functions that may fail an assertion return with the error.
+/// Makes the C interfaces of lowered functions that may fail an assertion or an allocation return with the
+/// error.
 void guardEntryPoints(mlir::ModuleOp module);
 
 /// Marks copies whose two shapes are the same by construction; the others are compared where they run.

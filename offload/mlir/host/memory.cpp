@@ -73,6 +73,8 @@ struct AllocPattern : public HostPattern<gpu::AllocOp> {
     Value memory =
         callRuntime(rewriter, op, "mgpuMemAlloc", pointerType(getContext()), {bytes, stream.value, shared});
     waitFor(rewriter, op, stream);
+    if (op.getHostShared()) // host code may touch it
+      callRuntime(rewriter, op, kCheckAllocation, {}, {memory, bytes});
     Type pointer = getTypeConverter()->convertType(
         LLVM::LLVMPointerType::get(getContext(), *getTypeConverter()->getMemRefAddressSpace(type)));
     if (memory.getType() != pointer)

@@ -8,7 +8,9 @@
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -98,6 +100,39 @@ LogicalResult checkSizes(gpu::LaunchFuncOp launch) {
   return success();
 }
 
+/// A kernel that is lowered already has one parameter per word of a descriptor, or bare pointers: nothing
+/// else compares these with what a launch passes.
+LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(launch, launch.getKernelAttr());
+  if (!kernel || kernel.isExternal())
+    return success();
+  unsigned words = 0;
+  for (Value operand : launch.getKernelOperands()) {
+    auto memref = dyn_cast<MemRefType>(operand.getType());
+    words += memref ? 3 + 2 * memref.getRank() : isa<UnrankedMemRefType>(operand.getType()) ? 2 : 1;
+  }
+  unsigned parameters = kernel.getNumArguments();
+  if (parameters == words || parameters == launch.getNumKernelOperands())
+    return success();
+  auto error = launch.emitOpError("passes ")
+               << words << " words (" << launch.getNumKernelOperands()
+               << " operands, memrefs as descriptors), but its kernel, which is lowered already, has "
+               << parameters << " parameters";
+  error.attachNote(kernel.getLoc()) << "the kernel is here";
+  return error;
+}
+
+/// MLIR 22 ends the process where it lowers one with two dynamic sizes in a group.
+bool crashesExpansion(Operation *op) {
+  auto expand = dyn_cast<memref::ExpandShapeOp>(op);
+  if (!expand)
+    return false;
+  MemRefType type = expand.getResultType();
+  return llvm::any_of(expand.getReassociationIndices(), [&](ArrayRef<int64_t> group) {
+    return llvm::count_if(group, [&](int64_t i) { return type.isDynamicDim(unsigned(i)); }) > 1;
+  });
+}
+
 struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckInput)
 
@@ -114,8 +149,15 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
                     "rename the function");
                 return WalkResult::interrupt();
               }
-              if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op); launch && failed(checkSizes(launch)))
+              if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op);
+                  launch && (failed(checkSizes(launch)) || failed(checkParameters(launch))))
                 return WalkResult::interrupt();
+              if (crashesExpansion(op)) {
+                op->emitError(
+                    "'memref.expand_shape' makes two dynamic sizes of one, which MLIR 22 cannot lower: "
+                    "make all but one of them static, or use memref.reinterpret_cast");
+                return WalkResult::interrupt();
+              }
               if (mentions(op, isWithoutStrides)) {
                 op->emitError("a memref has a layout without strides, which has no descriptor: normalize the "
                               "program first, for instance with mlir-opt --normalize-memrefs");

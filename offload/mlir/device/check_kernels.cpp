@@ -1,0 +1,89 @@
+//===- check_kernels.cpp - Memory and arguments that kernels cannot have ----===//
+//
+// What MLIR's lowerings take without a word and get wrong, or end the process at, with LLVM 22.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/vendor_rules.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace offload {
+
+static std::string spelled(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+/// Memory of a block or a thread is allocated for the elements of the shape, one after the other.
+static std::optional<std::string> whyNotAttribution(Type type, StringRef whose) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || (memref.hasStaticShape() && memref.getLayout().isIdentity()))
+    return std::nullopt;
+  return "memory of the " + whose.str() + " of type " + spelled(type) +
+         " has no size that is known here: give it a static shape and the identity layout, and take a view "
+         "of it";
+}
+
+static std::optional<std::string> whyNotArgument(Type type, const ChipName &where) {
+  if (where.target == "host")
+    return std::nullopt;
+  if (isa<UnrankedMemRefType>(type))
+    return "a kernel's argument of type " + spelled(type) +
+           " points to a descriptor in the host's memory, which the device cannot read: cast it to a memref "
+           "with a rank before the launch";
+  // PTX has parameters of whole bytes in powers of two, and LLVM packs vectors of smaller elements otherwise
+  // than its own loads of them expect.
+  if (where.target != "nvvm")
+    return std::nullopt;
+  auto vector = dyn_cast<VectorType>(type);
+  Type element = vector ? vector.getElementType() : type;
+  if (!element.isIntOrFloat())
+    return std::nullopt;
+  unsigned bits = element.getIntOrFloatBitWidth();
+  bool scalarBit = !vector && bits == 1;
+  if (scalarBit || (bits >= 8 && llvm::isPowerOf2_32(bits)))
+    return std::nullopt;
+  return "a kernel cannot have an argument of type " + spelled(type) +
+         " on NVIDIA GPUs: pass i8 or a wider type, or memory";
+}
+
+static std::optional<std::string> whyNotSpace(Type type, const ChipName &where) {
+  auto memref = dyn_cast<BaseMemRefType>(type);
+  auto space = memref ? dyn_cast_or_null<IntegerAttr>(memref.getMemorySpace()) : IntegerAttr();
+  if (where.target != "rocdl" || !space || space.getInt() <= 6)
+    return std::nullopt;
+  return "memory space " + std::to_string(space.getInt()) +
+         " holds no plain pointers on AMD GPUs: use 1 (global), 3 (workgroup), 5 (private), or "
+         "amdgpu.fat_raw_buffer_cast";
+}
+
+std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where) {
+  for (Type type : op->getResultTypes())
+    if (auto why = whyNotSpace(type, where))
+      return why;
+  auto function = dyn_cast<gpu::GPUFuncOp>(op);
+  if (!function)
+    return std::nullopt;
+  for (BlockArgument memory : function.getWorkgroupAttributions())
+    if (auto why = whyNotAttribution(memory.getType(), "block"))
+      return why;
+  for (BlockArgument memory : function.getPrivateAttributions())
+    if (auto why = whyNotAttribution(memory.getType(), "thread"))
+      return why;
+  for (Type type : function.getArgumentTypes()) {
+    if (auto why = whyNotSpace(type, where))
+      return why;
+    if (function.isKernel())
+      if (auto why = whyNotArgument(type, where))
+        return why;
+  }
+  return std::nullopt;
+}
+
+} // namespace offload

@@ -1,0 +1,99 @@
+"""Memory and arguments that kernels cannot have: errors at their lines, not crashes of LLVM or wrong code."""
+
+from __future__ import annotations
+
+import pytest
+from compiling import emit, on_host
+
+from offload import CompileError, DeviceError
+
+
+def kernel(arguments: str, attributions: str = "") -> str:
+    return f"gpu.module @m {{\n  gpu.func @k({arguments}) {attributions} kernel {{\n    gpu.return\n  }}\n}}"
+
+
+REFUSED = {
+    "a block's memory of unknown size": (
+        kernel("", "workgroup(%w: memref<?xf32, #gpu.address_space<workgroup>>)"), "host", "has no size that is known"
+    ),
+    "a block's memory with gaps": (
+        kernel("", "workgroup(%w: memref<8x4xf32, strided<[8, 2]>, #gpu.address_space<workgroup>>)"),
+        "nvvm:sm_90", "has no size that is known",
+    ),
+    "a thread's memory of unknown size": (
+        kernel("", "private(%w: memref<?xf32, #gpu.address_space<private>>)"), "rocdl:gfx942", "memory of the thread"
+    ),
+    "an unranked argument": (kernel("%x: memref<*xf32>"), "nvvm:sm_90", "cast it to a memref with a rank"),
+    "an unranked argument on AMD": (kernel("%x: memref<*xf32>"), "rocdl:gfx942", "cast it to a memref with a rank"),
+    "four bits": (kernel("%x: i4"), "nvvm:sm_90", "argument of type i4 on NVIDIA GPUs"),
+    "a vector of bits": (kernel("%x: vector<5xi1>"), "nvvm:sm_90", "argument of type vector<5xi1> on NVIDIA GPUs"),
+    "a space of wide pointers": (kernel("%x: memref<32xf32, 9>"), "rocdl:gfx942", "memory space 9 holds no plain"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_at_the_kernel(name: str) -> None:
+    source, target, message = REFUSED[name]
+    with pytest.raises(CompileError) as caught:
+        emit(source, "lowered", [target])
+    assert message in str(caught.value)
+    assert caught.value.diagnostics[0].line == 2
+
+
+@pytest.mark.parametrize("argument", ["i1", "i8", "i64", "f16", "vector<4xf32>", "memref<?xf32>", "memref<8xf32, 3>"])
+def test_what_they_may_have(argument: str) -> None:
+    for target in ("nvvm:sm_90", "rocdl:gfx942", "host"):
+        assert emit(kernel(f"%x: {argument}"), "object", [target])
+
+
+def test_two_unknown_sizes_of_one() -> None:
+    """mlir-opt 22 ends with a segmentation fault."""
+    source = """
+    func.func @f(%x: memref<?xf32>, %a: index, %b: index) -> memref<?x?x2xf32> {
+      %e = memref.expand_shape %x [[0, 1, 2]] output_shape [%a, %b, 2] : memref<?xf32> into memref<?x?x2xf32>
+      return %e : memref<?x?x2xf32>
+    }"""
+    with pytest.raises(CompileError, match="makes two dynamic sizes of one") as caught:
+        emit(source, "host-llvm")
+    assert caught.value.diagnostics[0].line == 3
+
+
+@pytest.mark.parametrize(("arguments", "right"), [("%x : memref<4xf32>", True), ("%n : index", False)])
+def test_a_lowered_kernel_gets_its_parameters(arguments: str, right: bool) -> None:
+    source = f"""
+    gpu.module @m {{
+      llvm.func @k(%a: !llvm.ptr, %b: !llvm.ptr, %o: i64, %s: i64, %t: i64) attributes {{gpu.kernel}} {{
+        llvm.return
+      }}
+    }}
+    func.func @f(%x: memref<4xf32>, %n: index) {{
+      %c1 = arith.constant 1 : index
+      gpu.launch_func @m::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args({arguments})
+      return
+    }}"""
+    if right:
+        assert emit(source, "host-llvm")
+        return
+    with pytest.raises(CompileError, match=r"passes 1 words .* has 5 parameters") as caught:
+        emit(source, "host-llvm")
+    assert caught.value.diagnostics[0].line == 9
+
+
+@pytest.mark.parametrize("size", [2**45, -5])
+def test_memory_that_is_not_there(size: int) -> None:
+    library = on_host(
+        """
+        func.func @f(%n: index) -> f32 {
+          %c0 = arith.constant 0 : index
+          %one = arith.constant 1.0 : f32
+          %x = gpu.alloc host_shared (%n) : memref<?xf32>
+          memref.store %one, %x[%c0] : memref<?xf32>
+          %r = memref.load %x[%c0] : memref<?xf32>
+          gpu.dealloc %x : memref<?xf32>
+          return %r : f32
+        }
+        """
+    )
+    with pytest.raises(DeviceError, match="allocation of"):
+        library.f(size)
+    assert library.f(3) == 1
