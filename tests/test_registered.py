@@ -39,3 +39,11 @@ def test_registered_memory_as_the_device_knows_it(suffix: str, kind: str, add: s
     on_host(source).f(x)
     np.testing.assert_array_equal(x, 2 * np.arange(7))
     assert len(emit(source, "object", ALL_TARGETS)) == 3
+
+
+def test_device_memory_is_not_copied_unasked() -> None:
+    library = on_host(PROGRAM.format(suffix="Float", type="f32", add="addf"))
+    array = library.device.array(np.arange(4, dtype=np.float32))
+    with pytest.raises(TypeError, match=r"call \.numpy\(\)"):
+        np.asarray(array)
+    np.testing.assert_array_equal(array.numpy(), np.arange(4))

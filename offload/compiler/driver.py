@@ -16,7 +16,7 @@ from offload._version import __version__
 from offload.compiler import frontend, host
 from offload.compiler.device import Build, DeviceBuild, device_builds
 from offload.compiler.link import link
-from offload.compiler.native import failures, native
+from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild, take_ready_builds
 from offload.compiler.request import BuildRequest
 from offload.errors import OffloadError
@@ -155,7 +155,12 @@ class Program:
             Path(self._scratch.name),
             f"{self.name}.so",
             self.request.objects,
+            self._said_of,
         )
+
+    def _said_of(self, function: str, message: str) -> str | None:
+        position = self.module.position_of(function)
+        return str(error_at(position, message, self.request.sources)) if position[3] else None
 
     def _compile(self, builds: list[Build]) -> tuple[list[Image], bytes]:
         """Every image, in order, and the host's object file. The first error in that order is raised."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from offload.compiler.native import failures, native
@@ -19,8 +20,12 @@ def link(
     folder: Path,
     name: str,
     extra: Sequence[Path] = (),
+    said_of: Callable[[str, str], str | None] = lambda name, message: None,
 ) -> bytes:
-    """The shared library's bytes. Raises LinkError with the linker's own words."""
+    """The shared library's bytes. Raises LinkError with the linker's own words.
+
+    ``said_of`` puts a message about a function to where the program declares it; None where it does not.
+    """
     host, container, script, result = (folder / file for file in ("host.o", "images.o", "exports.map", "result.so"))
     host.write_bytes(host_object)
     container.write_bytes(container_object)
@@ -37,8 +42,6 @@ def link(
         *("-shared", "-z", "now", "-z", "noexecstack", "-z", "nodelete"),
         # Bsymbolic: two libraries in one process must not bind to each other.
         *("-Bsymbolic", "--no-undefined", "--build-id=none", "--hash-style=gnu"),
-        # A program's function may have the name of one of libc's (sync, read): its own callers mean this one.
-        "-Bsymbolic",
         *("-soname", name, f"--version-script={script}", str(host), str(container), *map(str, extra), *mgpu),
         *(str(package_file("lib/liboffload_builtins.a")), "--as-needed", *system_libraries(), "-o", str(result)),
     ]
@@ -47,15 +50,20 @@ def link(
             native().link_elf(arguments)
     except Exception as error:
         if type(error).__name__ == "CompileError":
-            raise LinkError(_explain(str(error))) from error
+            raise LinkError(_explain(str(error), said_of)) from error
         raise
     return result.read_bytes()
 
 
-def _explain(message: str) -> str:
-    if "undefined symbol" in message:
-        return (
-            f"{message.rstrip()}\n  the program calls functions that nothing defines; define them in one of the "
-            "sources, or pass the object file that has them (--object)"
-        )
-    return message
+def _explain(message: str, said_of: Callable[[str, str], str | None]) -> str:
+    names = dict.fromkeys(re.findall(r"undefined symbol: (\S+)", message))
+    if not names:
+        return message
+    advice = (
+        "the program calls functions that nothing defines; define them in one of the sources, or pass the object file "
+        "that has them (--object)"
+    )
+    places = [said_of(name.removeprefix("_mlir_ciface_"), f"undefined symbol: {name}: {advice}") for name in names]
+    if all(places):
+        return "\n".join(place for place in places if place)
+    return f"{message.rstrip()}\n  {advice}"

@@ -133,6 +133,9 @@ class DeviceArray:
         self._memory.copy(result.ctypes.data, self.pointer, self.nbytes)
         return result
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("a DeviceArray does not become a NumPy array by itself, which would copy it: call .numpy()")
+
     def _strided_copy(self) -> Any:
         import numpy
 
