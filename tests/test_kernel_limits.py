@@ -40,6 +40,19 @@ def test_refused_at_the_kernel(name: str) -> None:
     assert caught.value.diagnostics[0].line == 2
 
 
+@pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
+@pytest.mark.parametrize(("kind", "operation"), [("i1", "ori"), ("f8E5M2", "addf"), ("i128", "addi")])
+def test_atomics_of_other_types(kind: str, operation: str, target: str) -> None:
+    body = f"""
+    %v = arith.constant {1.0 if operation == "addf" else 1} : {kind}
+    %c0 = arith.constant 0 : index
+    %old = memref.atomic_rmw {operation} %v, %x[%c0] : ({kind}, memref<8x{kind}>) -> {kind}
+    """
+    source = kernel(f"%x: memref<8x{kind}>").replace("    gpu.return", f"{body}\n    gpu.return")
+    with pytest.raises(CompileError, match=f"cannot be on elements of type {kind}"):
+        emit(source, "lowered", [target])
+
+
 @pytest.mark.parametrize("argument", ["i1", "i8", "i64", "f16", "vector<4xf32>", "memref<?xf32>", "memref<8xf32, 3>"])
 def test_what_they_may_have(argument: str) -> None:
     for target in ("nvvm:sm_90", "rocdl:gfx942", "host"):

@@ -7,6 +7,7 @@
 #include "device/vendor_rules.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -63,10 +64,26 @@ static std::optional<std::string> whyNotSpace(Type type, const ChipName &where) 
          "amdgpu.fat_raw_buffer_cast";
 }
 
+/// No processor has atomic operations on less than a byte, and none on 8-bit floats.
+static std::optional<std::string> whyNotAtomic(Operation *op) {
+  if (!isa<memref::AtomicRMWOp, memref::GenericAtomicRMWOp>(op))
+    return std::nullopt;
+  Type type = op->getResult(0).getType();
+  bool fits = type.isIndex() || type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+  if (auto integer = dyn_cast<IntegerType>(type))
+    fits = integer.getWidth() >= 8 && integer.getWidth() <= 64 && llvm::isPowerOf2_32(integer.getWidth());
+  if (fits)
+    return std::nullopt;
+  return "'" + op->getName().getStringRef().str() + "' cannot be on elements of type " + spelled(type) +
+         ": they can be i8, i16, i32, i64, index, f16, bf16, f32 or f64";
+}
+
 std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where) {
   for (Type type : op->getResultTypes())
     if (auto why = whyNotSpace(type, where))
       return why;
+  if (auto why = whyNotAtomic(op))
+    return why;
   auto function = dyn_cast<gpu::GPUFuncOp>(op);
   if (!function)
     return std::nullopt;
