@@ -17,6 +17,7 @@ struct mgpu_launch {
   uint32_t block[3];
   uint32_t cluster[3]; /* all 0: no cluster */
   uint32_t smem;       /* bytes of dynamic workgroup memory */
+  bool cooperative;    /* all blocks run at the same time, or it is an error */
   void *stream;
   void **params; /* one pointer per kernel parameter */
 };

@@ -55,6 +55,7 @@ typedef union CUlaunchAttributeValue {
     unsigned int x, y, z;
   } clusterDim;
   int clusterSchedulingPolicyPreference;
+  int cooperative;
 } CUlaunchAttributeValue;
 
 typedef struct CUlaunchAttribute {

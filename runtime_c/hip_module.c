@@ -84,13 +84,21 @@ int mgpu_hip_launch(int index, void *pointer, const struct mgpu_launch *launch) 
   if (launch->cluster[0])
     return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "The kernel \"%s\" needs clusters; HIP has none.",
                      kernel->common.name);
+  if (launch->cooperative && !mgpu_hip.hipModuleLaunchCooperativeKernel)
+    return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "The kernel \"%s\" needs a cooperative launch; this HIP has none.",
+                     kernel->common.name);
   int previous;
   int failure = mgpu_hip_enter(index, &previous);
   if (failure)
     return failure;
-  hipError_t result = mgpu_hip.hipModuleLaunchKernel(
-      kernel->function, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
-      launch->block[2], launch->smem, launch->stream, launch->params, NULL);
+  const uint32_t *grid = launch->grid, *block = launch->block;
+  hipError_t result =
+      launch->cooperative
+          ? mgpu_hip.hipModuleLaunchCooperativeKernel(kernel->function, grid[0], grid[1], grid[2], block[0],
+                                                      block[1], block[2], launch->smem, launch->stream,
+                                                      launch->params)
+          : mgpu_hip.hipModuleLaunchKernel(kernel->function, grid[0], grid[1], grid[2], block[0], block[1],
+                                           block[2], launch->smem, launch->stream, launch->params, NULL);
   mgpu_hip_leave(index, previous);
   if (!result)
     mgpu_vendor_launched(&mgpu_hip_vendor, index, &kernel->common);

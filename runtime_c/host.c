@@ -131,6 +131,12 @@ static int check_sizes(const struct kernel *kernel, const struct mgpu_launch *la
         "The kernel \"%s\" is launched with a grid of (%u, %u, %u); the most are (2147483647, 65535, "
         "65535).",
         kernel->name, grid[0], grid[1], grid[2]);
+  if (launch->cooperative && (uint64_t)grid[0] * grid[1] * grid[2] > 1)
+    return mgpu_fail(
+        MGPU_ERROR_UNSUPPORTED,
+        "The kernel \"%s\" is launched with all of %llu blocks at the same time; the CPU runs them one "
+        "after the other.",
+        kernel->name, (unsigned long long)grid[0] * grid[1] * grid[2]);
   if (cluster[0] &&
       (grid[0] % cluster[0] || !cluster[1] || grid[1] % cluster[1] || !cluster[2] || grid[2] % cluster[2]))
     return mgpu_fail(MGPU_ERROR_INVALID,

@@ -109,11 +109,12 @@ void mgpuKernelLaunch(mgpuKernelSlot *slot, intptr_t gridX, intptr_t gridY, intp
 }
 
 static void raw_launch(void *function, const intptr_t cluster[3], const intptr_t grid[3],
-                       const intptr_t block[3], int32_t smem, void *stream, void **params, void **extra) {
+                       const intptr_t block[3], bool cooperative, int32_t smem, void *stream, void **params,
+                       void **extra) {
   struct mgpu_kernel *kernel = function;
   if (mgpu_pending())
     return;
-  struct mgpu_launch launch = {.params = params};
+  struct mgpu_launch launch = {.params = params, .cooperative = cooperative};
   if (!kernel)
     mgpu_fail(MGPU_ERROR_INVALID, "A launch has NULL as its kernel.");
   else if (extra)
@@ -134,13 +135,22 @@ void mgpuLaunchKernel(void *function, intptr_t gridX, intptr_t gridY, intptr_t g
                       void **extra, size_t paramsCount) {
   (void)paramsCount;
   raw_launch(function, (const intptr_t[3]){0, 0, 0}, (const intptr_t[3]){gridX, gridY, gridZ},
-             (const intptr_t[3]){blockX, blockY, blockZ}, smem, stream, params, extra);
+             (const intptr_t[3]){blockX, blockY, blockZ}, false, smem, stream, params, extra);
 }
 
 void mgpuLaunchClusterKernel(void *function, intptr_t clusterX, intptr_t clusterY, intptr_t clusterZ,
                              intptr_t gridX, intptr_t gridY, intptr_t gridZ, intptr_t blockX, intptr_t blockY,
                              intptr_t blockZ, int32_t smem, void *stream, void **params, void **extra) {
   raw_launch(function, (const intptr_t[3]){clusterX, clusterY, clusterZ},
-             (const intptr_t[3]){gridX, gridY, gridZ}, (const intptr_t[3]){blockX, blockY, blockZ}, smem,
-             stream, params, extra);
+             (const intptr_t[3]){gridX, gridY, gridZ}, (const intptr_t[3]){blockX, blockY, blockZ}, false,
+             smem, stream, params, extra);
+}
+
+void mgpuLaunchKernelCooperative(void *function, intptr_t gridX, intptr_t gridY, intptr_t gridZ,
+                                 intptr_t clusterX, intptr_t clusterY, intptr_t clusterZ, intptr_t blockX,
+                                 intptr_t blockY, intptr_t blockZ, int32_t smem, void *stream, void **params,
+                                 void **extra) {
+  raw_launch(function, (const intptr_t[3]){clusterX, clusterY, clusterZ},
+             (const intptr_t[3]){gridX, gridY, gridZ}, (const intptr_t[3]){blockX, blockY, blockZ}, true,
+             smem, stream, params, extra);
 }

@@ -169,6 +169,11 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (Memref1d, "mgpuMemGetDeviceMemRef1dFloat", (_memory, _memory, c_int64, c_int64, c_int64)),
     (Memref1d, "mgpuMemGetDeviceMemRef1dInt32", (_memory, _memory, c_int64, c_int64, c_int64)),
     (None, "mgpuCheckAllocation", (c_void_p, c_uint64)),
+    (
+        None,
+        "mgpuLaunchKernelCooperative",
+        (c_void_p, *(_index,) * 9, c_int32, _stream, POINTER(c_void_p), POINTER(c_void_p)),
+    ),
 )
 
 

@@ -112,6 +112,15 @@ static void launch_clusters(intptr_t x, intptr_t y, intptr_t z) {
   mgpuKernelLaunch(&kernel, 32, 4, 8, 64, 1, 1, x, y, z, 0, NULL, params, 1, 0);
 }
 
+static void test_cooperative(void *function, intptr_t cluster, const char *expected) {
+  int argument = 42;
+  void *params[] = {&argument};
+  cuda.clear();
+  mgpuLaunchKernelCooperative(function, 8, 1, 1, cluster, 1, 1, 64, 1, 1, 0, NULL, params, NULL);
+  CHECK_CLEAN();
+  CHECK_TEXT(cuda.log(), expected);
+}
+
 static void test_clusters(void) {
   static const char launched[] = "launch kernel grid 32 4 8 block 64 1 1 cluster";
   cuda.clear();
@@ -379,6 +388,9 @@ static void test_modules(void) {
   size_t size = fake_elf(elf, 190, "raw cubin");
   raw = mgpuModuleLoad(elf, size);
   CHECK(raw, "a cubin");
+  function = mgpuModuleGetFunction(raw, "kernel");
+  test_cooperative(function, 1, "cooperative\nlaunch kernel grid 8 1 1 block 64 1 1 cluster 1 ");
+  test_cooperative(function, 2, "cooperative\nclusters of 2 1 1, policy 1\nlaunch kernel grid 8 1 1");
   mgpuModuleUnload(raw);
   size = fake_elf(elf, 224, "hsaco");
   CHECK(mgpuModuleLoad(elf, size) == NULL, "an hsaco");

@@ -225,6 +225,11 @@ static void test_raw_module(void *image, size_t size) {
     void *params[] = {&a, &x_pointer, &out_pointer, &n};
     mgpuLaunchKernel(function, 1, 1, 1, 4, 1, 1, 0, NULL, params, NULL, 4);
     CHECK(out[3] == 12, "%g", (double)out[3]);
+    out[3] = 0;
+    mgpuLaunchKernelCooperative(function, 1, 1, 1, 0, 0, 0, 4, 1, 1, 0, NULL, params, NULL);
+    CHECK(out[3] == 12, "one block is alone: %g", (double)out[3]);
+    mgpuLaunchKernelCooperative(function, 2, 1, 1, 0, 0, 0, 4, 1, 1, 0, NULL, params, NULL);
+    CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "all of 2 blocks at the same time");
     CHECK(mgpuModuleGetFunction(raw, "missing") == NULL, "no such kernel");
     CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
     mgpuModuleUnload(raw);

@@ -136,6 +136,19 @@ EXPORT hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t modu
 
 EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx, unsigned int gy,
                                         unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
+                                        unsigned int smem, hipStream_t stream, void **params, void **extra);
+
+EXPORT hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned int gx, unsigned int gy,
+                                                   unsigned int gz, unsigned int bx, unsigned int by,
+                                                   unsigned int bz, unsigned int smem, hipStream_t stream,
+                                                   void **params) {
+  TURN;
+  note("cooperative");
+  return hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, smem, stream, params, NULL);
+}
+
+EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx, unsigned int gy,
+                                        unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
                                         unsigned int smem, hipStream_t stream, void **params, void **extra) {
   TURN;
   (void)extra;

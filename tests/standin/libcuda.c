@@ -213,13 +213,16 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned in
 }
 
 /* What the attributes of a launch say. */
-static CUresult read_attributes(const CUlaunchConfig *config, unsigned cluster[3], int *policy) {
+static CUresult read_attributes(const CUlaunchConfig *config, unsigned cluster[3], int *policy,
+                                int *cooperative) {
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const CUlaunchAttributeValue *value = &config->attrs[i].value;
     if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
       memcpy(cluster, &value->clusterDim, 3 * sizeof *cluster);
     else if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
       *policy = value->clusterSchedulingPolicyPreference;
+    else if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      *cooperative = value->cooperative;
     else
       return INVALID_VALUE;
   }
@@ -235,9 +238,9 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
   const struct object *kernel = (const void *)function;
   unsigned cluster[3] = {1, 1, 1};
   const unsigned *grid = &config->gridDimX;
-  int policy = 0;
+  int policy = 0, cooperative = 0;
   NEED_DEVICE_OF(kernel);
-  if (read_attributes(config, cluster, &policy))
+  if (read_attributes(config, cluster, &policy, &cooperative))
     return INVALID_VALUE;
   unsigned blocks = cluster[0] * cluster[1] * cluster[2];
   if (!blocks || blocks > (kernel->wide ? MOST : PORTABLE))
@@ -245,7 +248,10 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
   for (int i = 0; i < 3; ++i)
     if (grid[i] % cluster[i])
       return INVALID_VALUE;
-  note("clusters of %u %u %u, policy %d", cluster[0], cluster[1], cluster[2], policy);
+  if (cooperative)
+    note("cooperative");
+  if (policy)
+    note("clusters of %u %u %u, policy %d", cluster[0], cluster[1], cluster[2], policy);
   return start(function, grid, &config->blockDimX, config->sharedMemBytes, config->hStream, cluster, params);
 }
 
