@@ -182,5 +182,7 @@ except offload.DeviceError as error:
     print(error)
 """
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join([*sys.path, str(HERE)])}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.stdout.startswith("cusparseCreate failed with CUSPARSE_STATUS_"), done.stdout + done.stderr
