@@ -41,6 +41,14 @@ def test_refused_at_the_kernel(name: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
+def test_memory_that_nothing_defines(target: str) -> None:
+    source = kernel("").replace("@m {", '@m {\n  memref.global "private" @zz : memref<4xf32>')
+    with pytest.raises(CompileError, match="memref.global @zz has no value") as caught:
+        emit(source, "lowered", [target])
+    assert caught.value.diagnostics[0].line == 2
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
 @pytest.mark.parametrize(("kind", "operation"), [("i1", "ori"), ("f8E5M2", "addf"), ("i128", "addi")])
 def test_atomics_of_other_types(kind: str, operation: str, target: str) -> None:
     body = f"""

@@ -78,11 +78,30 @@ static std::optional<std::string> whyNotAtomic(Operation *op) {
          ": they can be i8, i16, i32, i64, index, f16, bf16, f32 or f64";
 }
 
+static bool isWorkgroup(Attribute space) {
+  auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space);
+  auto number = dyn_cast_or_null<IntegerAttr>(space);
+  return (named && named.getValue() == gpu::AddressSpace::Workgroup) || (number && number.getInt() == 3);
+}
+
+/// Nothing else could define it: no symbol of a kernel's memory is seen outside of its image. A block's
+/// memory never has a value.
+static std::optional<std::string> whyNotGlobal(Operation *op) {
+  auto global = dyn_cast<memref::GlobalOp>(op);
+  if (!global || !global.isExternal() || !op->getParentOfType<gpu::GPUModuleOp>() ||
+      isWorkgroup(global.getType().getMemorySpace()))
+    return std::nullopt;
+  return "memref.global @" + global.getSymName().str() +
+         " has no value, and nothing else can define it for kernels: give it one, or `uninitialized`";
+}
+
 std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where) {
   for (Type type : op->getResultTypes())
     if (auto why = whyNotSpace(type, where))
       return why;
   if (auto why = whyNotAtomic(op))
+    return why;
+  if (auto why = whyNotGlobal(op))
     return why;
   auto function = dyn_cast<gpu::GPUFuncOp>(op);
   if (!function)
