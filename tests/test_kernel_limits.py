@@ -61,6 +61,24 @@ def test_atomics_of_other_types(kind: str, operation: str, target: str) -> None:
         emit(source, "lowered", [target])
 
 
+@pytest.mark.parametrize("kind", ["tuple<i32, f32>", "none", "tf32", "f128", "memref<4xf128>"])
+def test_types_without_a_form(kind: str) -> None:
+    for source in (f"\nfunc.func @f(%x: {kind}) {{ return }}", kernel(f"%x: {kind}")):
+        with pytest.raises(CompileError, match="which code for processors cannot have") as caught:
+            emit(source, "kernels")
+        assert caught.value.diagnostics[0].line == 2
+
+
+def test_a_launch_in_a_kernel() -> None:
+    body = """
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @m::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    gpu.return"""
+    with pytest.raises(CompileError, match="a kernel cannot launch a kernel") as caught:
+        emit(kernel("").replace("    gpu.return", body), "kernels")
+    assert caught.value.diagnostics[0].line == 5
+
+
 @pytest.mark.parametrize("argument", ["i1", "i8", "i64", "f16", "vector<4xf32>", "memref<?xf32>", "memref<8xf32, 3>"])
 def test_what_they_may_have(argument: str) -> None:
     for target in ("nvvm:sm_90", "rocdl:gfx942", "host"):

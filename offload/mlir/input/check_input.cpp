@@ -48,6 +48,16 @@ llvm::StringSet<> words(StringRef text) {
   return found;
 }
 
+/// Types that no lowering of MLIR 22 has a form for, alone or inside of others.
+bool hasNoForm(Type type) {
+  return type
+      .walk([](Type each) {
+        return isa<TupleType, NoneType, FloatTF32Type, Float128Type>(each) ? WalkResult::interrupt()
+                                                                           : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// A function under the name of a library function would be called in its place, by itself for instance:
 /// @expf that computes math.exp.
 bool takesLibraryName(Operation *op) {
@@ -157,6 +167,18 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
                 op->emitError(
                     "'memref.expand_shape' makes two dynamic sizes of one, which MLIR 22 cannot lower: "
                     "make all but one of them static, or use memref.reinterpret_cast");
+                return WalkResult::interrupt();
+              }
+              if (mentions(op, hasNoForm)) {
+                op->emitError(
+                    "has a value of type tuple, none, tf32 or f128, which code for processors cannot "
+                    "have: pass the parts one by one, or convert to f32 or f64");
+                return WalkResult::interrupt();
+              }
+              if (isa<gpu::LaunchOp, gpu::LaunchFuncOp>(op) &&
+                  (op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>())) {
+                op->emitError(
+                    "a kernel cannot launch a kernel: launch both from host code, one after the other");
                 return WalkResult::interrupt();
               }
               if (mentions(op, isWithoutStrides)) {
