@@ -10,7 +10,8 @@
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
-#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -38,17 +39,19 @@ struct AssertPattern : public ConvertOpToLLVMPattern<cf::AssertOp> {
 };
 
 /// The functions that call one of these, directly or through others.
-llvm::SmallPtrSet<Operation *, 8> callersOf(ModuleOp module, ArrayRef<StringRef> names) {
-  llvm::SmallPtrSet<Operation *, 8> found;
+llvm::SetVector<LLVM::LLVMFuncOp> callersOf(ModuleOp module, ArrayRef<StringRef> names) {
+  llvm::StringMap<SmallVector<LLVM::LLVMFuncOp>> callers;
+  module.walk([&](LLVM::CallOp call) {
+    auto function = call->getParentOfType<LLVM::LLVMFuncOp>();
+    if (function && call.getCallee())
+      callers[*call.getCallee()].push_back(function);
+  });
+  llvm::SetVector<LLVM::LLVMFuncOp> found;
   SmallVector<StringRef> work(names);
-  while (!work.empty()) {
-    StringRef callee = work.pop_back_val();
-    module.walk([&](LLVM::CallOp call) {
-      auto function = call->getParentOfType<LLVM::LLVMFuncOp>();
-      if (call.getCallee() == callee && function && found.insert(function).second)
+  while (!work.empty())
+    for (LLVM::LLVMFuncOp function : callers.lookup(work.pop_back_val()))
+      if (found.insert(function))
         work.push_back(function.getName());
-    });
-  }
   return found;
 }
 
@@ -87,11 +90,9 @@ void guard(LLVM::LLVMFuncOp function) {
 } // namespace
 
 void guardEntryPoints(ModuleOp module) {
-  for (Operation *op : callersOf(module, {kFail, kCheckAllocation})) {
-    auto function = cast<LLVM::LLVMFuncOp>(op);
+  for (LLVM::LLVMFuncOp function : callersOf(module, {kFail, kCheckAllocation}))
     if (function.getName().starts_with("_mlir_ciface_"))
       guard(function);
-  }
 }
 
 void populateAssertPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns) {

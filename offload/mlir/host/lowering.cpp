@@ -5,6 +5,8 @@
 
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 
@@ -68,8 +70,9 @@ Value textAddress(OpBuilder &b, Operation *anchor, StringRef text) {
   auto module = anchor->getParentOfType<ModuleOp>();
   StringAttr bytes = b.getStringAttr(text + StringRef("\0", 1));
   std::string name;
-  for (unsigned number = 0;; ++number) {
-    name = "offload_text." + std::to_string(number);
+  // Found by what it says: a search of the module per text before it would be slow in large programs.
+  for (uint64_t number = llvm::xxh3_64bits(text);; ++number) {
+    name = "offload_text." + llvm::utohexstr(number);
     auto known = module.lookupSymbol<LLVM::GlobalOp>(name);
     if (known && known.getValueOrNull() != bytes)
       continue;
