@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cuda_driver.h"
+#include "cuda/driver.h"
 #include "mgpu.h"
 
 enum { CALLS = 20000, ARGUMENTS = 16, BYTES = 8 };
@@ -163,7 +163,7 @@ static void open_driver(void) {
 #define BIND(name) *(void **)&driver.name = dlsym(library, #name);
 #define CUDA_FUNCTION(name, params) BIND(name)
 #define CUDA_OPTIONAL(name, params) BIND(name)
-#include "cuda_driver.def"
+#include "cuda/driver.def"
   check(driver.cuInit(0));
   check(driver.cuDevicePrimaryCtxRetain(&context, 0));
   check(driver.cuCtxSetCurrent(context));

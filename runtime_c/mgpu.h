@@ -59,7 +59,7 @@ enum {
 };
 
 /* One gpu.module of an artifact, in writable data of the artifact. `state` starts as NULL and belongs to the
- * runtime. [images_begin, images_end) is a sequence of LLVM offload binaries (see image.h). */
+ * runtime. [images_begin, images_end) is a sequence of LLVM offload binaries (see core/image.h). */
 typedef struct mgpuModuleSlot {
   const void *images_begin;
   const void *images_end;

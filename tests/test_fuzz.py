@@ -30,7 +30,7 @@ def test_the_corpus_and_a_short_search(fuzzer: Path, tmp_path: Path) -> None:
 
 def test_the_fuzzer_notices(tmp_path: Path) -> None:
     """A reader that forgets one bound is caught within the short search: the search can fail."""
-    source = (fuzz.RUNTIME / "image.c").read_text()
+    source = (fuzz.RUNTIME / "core/image.c").read_text()
     careless = source.replace("if (!inside(data, data_size, size))", "if (data > size)")
     assert careless != source
     (tmp_path / "image.c").write_text(careless)

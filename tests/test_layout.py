@@ -135,7 +135,7 @@ def test_vendors_are_named_in_few_files() -> None:
 def test_backends_of_the_runtime_are_named_in_their_own_files() -> None:
     driver = re.compile(r"\bcu[A-Z]\w+\(|\bhip[A-Z]\w+\(|libcuda|libamdhip")
     named = {relative(path) for path in files(("runtime_c",), ".c", ".h") if driver.search(code_of(path))}
-    allowed = ("runtime_c/cuda", "runtime_c/hip", "runtime_c/checks/")
+    allowed = ("runtime_c/cuda/", "runtime_c/hip/", "runtime_c/checks/")
     assert [name for name in named if not name.startswith(allowed)] == []
 
 

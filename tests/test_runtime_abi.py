@@ -9,7 +9,8 @@ from ctypes import POINTER
 from pathlib import Path
 from typing import Any
 
-from test_runtime_support import RUNTIME_C, compile_c, folder
+from runtime_sources import RUNTIME
+from test_runtime_support import compile_c, folder
 
 from offload.runtime import abi
 
@@ -53,7 +54,7 @@ def _type(text: str, named: bool) -> Any:
 
 
 def test_functions_are_those_of_the_def_file() -> None:
-    text = (RUNTIME_C / "mgpu_functions.def").read_text()
+    text = (RUNTIME / "mgpu_functions.def").read_text()
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     entries = re.findall(r"MGPU_FUNCTION\(([^,]+),\s*(\w+),\s*\((.*?)\)\)", text, flags=re.DOTALL)
     assert len(entries) == text.count("MGPU_FUNCTION(")
@@ -93,7 +94,7 @@ def test_layouts_are_those_of_the_c_compiler() -> None:
 
 
 def test_error_codes_are_those_of_the_header() -> None:
-    header = (RUNTIME_C / "mgpu.h").read_text()
+    header = (RUNTIME / "mgpu.h").read_text()
     codes = {name: int(value) for name, value in re.findall(r"MGPU_(SUCCESS|ERROR_\w+) = (\d+)", header)}
     assert codes == {name: getattr(abi, name) for name in codes}
     assert len(codes) == 9

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from runtime_sources import RUNTIME, object_name, sources
 
 ROOT = Path(__file__).resolve().parent.parent
-RUNTIME = ROOT / "runtime_c"
 TESTS = ROOT / "tests" / "runtime_c"
 STANDIN = ROOT / "tests" / "standin"
 
@@ -74,7 +74,7 @@ def build(folder: Path, sanitizer: str) -> Built:
     for name in STANDINS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     built = Built(folder / "mgpu_test", folder / "host_kernels.so", folder / "artifact.so", folder)
-    runtime = {source: folder / f"{source.stem}.o" for source in sorted(RUNTIME.glob("*.c"))}
+    runtime = {source: folder / object_name(source) for source in sources()}
     tests = {s: folder / f"{s.stem}.o" for s in sorted(TESTS.glob("*.c")) if s.stem not in ("artifact", "host_kernels")}
     jobs = [("-DMGPU_API=", "-c", source, "-o", to) for source, to in (runtime | tests).items()]
     jobs.append(("-shared", TESTS / "host_kernels.c", "-o", built.image))
@@ -322,6 +322,6 @@ def test_exports(builds, tmp_path: Path) -> None:
     """libmgpu.so exports the ABI and nothing else; an artifact exports offload_api alone."""
     library = tmp_path / "libmgpu.so"
     script = f"-Wl,--version-script={RUNTIME / 'mgpu.map'}"
-    cc("-shared", "-Wl,-z,defs", script, *sorted(RUNTIME.glob("*.c")), "-ldl", "-o", library)
+    cc("-shared", "-Wl,-z,defs", script, *sources(), "-ldl", "-o", library)
     assert exported(library) == declared() | {"offload_api"}
     assert exported(builds("plain").artifact) == {"offload_api"}

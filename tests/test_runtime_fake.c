@@ -1,5 +1,5 @@
-/* test_runtime_fake.c: a fake of the mgpu runtime, for tests of argument checks alone. It says that a GPU is in use,
- * and its device memory is the CPU's. */
+/* test_runtime_fake.c: a fake of the mgpu runtime, for tests of argument checks alone. It says that a GPU is
+ * in use, and its device memory is the CPU's. */
 #include "mgpu.h"
 
 #include <stdlib.h>
@@ -11,10 +11,14 @@ static int synchronized;
 
 static void *handle(void) { return &synchronized; }
 static void nothing(void *pointer) { (void)pointer; }
-static void *allocate(uint64_t size, void *stream, bool shared) { return (void)stream, (void)shared, malloc(size); }
+static void *allocate(uint64_t size, void *stream, bool shared) {
+  return (void)stream, (void)shared, malloc(size);
+}
 static void release(void *memory, void *stream) { (void)stream, free(memory); }
 static void copy(void *to, void *from, size_t size, void *stream) { (void)stream, memcpy(to, from, size); }
-static void clear(void *to, unsigned char value, size_t count, void *stream) { (void)stream, memset(to, value, count); }
+static void clear(void *to, unsigned char value, size_t count, void *stream) {
+  (void)stream, memset(to, value, count);
+}
 static void fill(void *to, unsigned value, size_t count, void *stream) {
   (void)stream;
   for (size_t i = 0; i < count; ++i)
@@ -71,5 +75,7 @@ __attribute__((visibility("default"))) const mgpuApi *offload_api(uint32_t versi
 /* What the functions of the tests call directly. */
 void *mgpuMemAlloc(uint64_t size, void *stream, bool shared) { return allocate(size, stream, shared); }
 void mgpuMemset32(void *to, unsigned value, size_t n, void *stream) { fill(to, value, n, stream); }
-void mgpuMemcpy(void *to, void *from, size_t size, void *stream) { (void)to, (void)from, (void)size, (void)stream; }
+void mgpuMemcpy(void *to, void *from, size_t size, void *stream) {
+  (void)to, (void)from, (void)size, (void)stream;
+}
 void mgpuStreamSynchronize(void *stream) { (void)stream; }

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMREF(name, type, rank)                                                                                       \
-  typedef struct {                                                                                                     \
-    type *allocated, *aligned;                                                                                         \
-    int64_t offset, sizes[rank], strides[rank];                                                                        \
+#define MEMREF(name, type, rank)                                                                             \
+  typedef struct {                                                                                           \
+    type *allocated, *aligned;                                                                               \
+    int64_t offset, sizes[rank], strides[rank];                                                              \
   } name
 
 MEMREF(f32_1, float, 1);

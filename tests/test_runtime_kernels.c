@@ -1,17 +1,18 @@
-/* test_runtime_kernels.c: a host image written by hand against host_abi.h, for the tests of the Python runtime. */
-#include "host_abi.h"
+/* test_runtime_kernels.c: a host image written by hand against host_abi.h, for the tests of the Python
+ * runtime. */
+#include "host/host_abi.h"
 
 #include <stdbool.h>
 
 #define ARGUMENT(type, index) (*(type *)launch->params[index])
-#define KERNEL(name, ...)                                                                                              \
-  static const uint32_t name##_sizes[] = {__VA_ARGS__};                                                                \
-  extern const mgpuHostKernel name##_info __asm__(#name ".info");                                                      \
-  __attribute__((visibility("default"))) const mgpuHostKernel name##_info = {                                          \
-      .abi_version = MGPU_HOST_ABI_VERSION,                                                                            \
-      .params = sizeof name##_sizes / sizeof *name##_sizes,                                                            \
-      .blocks = name,                                                                                                  \
-      .param_sizes = name##_sizes}
+#define KERNEL(name, ...)                                                                                    \
+  static const uint32_t name##_sizes[] = {__VA_ARGS__};                                                      \
+  extern const mgpuHostKernel name##_info __asm__(#name ".info");                                            \
+  __attribute__((visibility("default")))                                                                     \
+  const mgpuHostKernel name##_info = {.abi_version = MGPU_HOST_ABI_VERSION,                                  \
+                                      .params = sizeof name##_sizes / sizeof *name##_sizes,                  \
+                                      .blocks = name,                                                        \
+                                      .param_sizes = name##_sizes}
 
 /* y[i] = a * x[i] + y[i]; parameters: a, x as 5 words, y as 5 words. */
 static void saxpy(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last) {

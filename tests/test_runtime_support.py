@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runtime_sources import RUNTIME, object_name, sources
 
 import offload.runtime
 from offload.artifact import (
@@ -27,8 +28,7 @@ from offload.errors import SignatureError
 from offload.runtime import Library
 
 HERE = Path(__file__).resolve().parent
-RUNTIME_C = HERE.parent / "runtime_c"
-FLAGS = ["-std=gnu11", "-O1", "-fPIC", "-D_GNU_SOURCE", f"-I{RUNTIME_C}"]
+FLAGS = ["-std=gnu11", "-O1", "-fPIC", "-D_GNU_SOURCE", f"-I{RUNTIME}"]
 
 
 def scalar(dtype: str, name: str = "x") -> Argument:
@@ -129,16 +129,10 @@ def real_runtime() -> tuple[Path, ...]:
     """The objects of runtime_c, as they are linked into artifacts."""
     where = folder() / "runtime"
     where.mkdir()
-    sources = sorted(RUNTIME_C.glob("*.c"))
-    result = subprocess.run(
-        ["cc", *FLAGS, "-fvisibility=hidden", "-DMGPU_API=", "-c", *map(str, sources)],
-        cwd=where,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return tuple(where / f"{source.stem}.o" for source in sources)
+    objects = {source: where / object_name(source) for source in sources()}
+    for source, to in objects.items():
+        compile_c("-fvisibility=hidden", "-DMGPU_API=", "-c", source, "-o", to)
+    return tuple(objects.values())
 
 
 @functools.cache

@@ -77,5 +77,5 @@ def test_soak(built: dict[str, Path], drivers: Path, full: bool, tmp_path: Path,
     # The thread's own stream, and the one of the device's memory while its library lives.
     assert streams <= (2 if program == "calls" else 1)
     assert (events, allocations) == (0, 0)
-    assert pooled_streams <= 64  # handle.c keeps so many for the next that are made
+    assert pooled_streams <= 64  # core/handle.c keeps so many for the next that are made
     assert pooled_events == 0

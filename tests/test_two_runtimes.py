@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiling import EXAMPLES, ROOT
+from runtime_sources import RUNTIME, object_name
 from test_runtime_support import FLAGS, real_runtime
 
 import offload
@@ -33,10 +34,10 @@ def variant(folder: Path, edits: dict[str, Callable[[str], str]]) -> Path:
         (source / name).write_text(after)
     changed = folder / "api.o"
     flags = [flag for flag in FLAGS if not str(flag).startswith("-I")]
-    command = ["cc", *map(str, flags), "-fvisibility=hidden", "-DMGPU_API=", f"-I{source}", "-c", source / "api.c"]
+    command = ["cc", *map(str, flags), "-fvisibility=hidden", "-DMGPU_API=", f"-I{source}", "-c", source / "abi/api.c"]
     subprocess.run([*command, "-o", changed], check=True)
     archive = folder / "libmgpu.a"
-    objects = [path for path in real_runtime() if path.name != "api.o"]
+    objects = [path for path in real_runtime() if path.name != object_name(RUNTIME / "abi/api.c")]
     subprocess.run(["ar", "rcs", archive, changed, *objects], check=True)
     return archive
 
@@ -82,7 +83,7 @@ def current(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
 
 
 def test_two_versions_in_one_process(current: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = variant(tmp_path, {"mgpu_functions.def": newer, "api.c": newer_code})
+    archive = variant(tmp_path, {"mgpu_functions.def": newer, "abi/api.c": newer_code})
     other = offload.load(saxpy(tmp_path / "newer.so", archive, monkeypatch))
     here, there = current._native.api, other._native.api
     table = ctypes.CDLL(other.path).offload_api
@@ -114,7 +115,7 @@ def test_two_versions_in_one_process(current: Library, tmp_path: Path, monkeypat
 
 
 def test_the_new_function_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = variant(tmp_path, {"mgpu_functions.def": newer, "api.c": newer_code})
+    archive = variant(tmp_path, {"mgpu_functions.def": newer, "abi/api.c": newer_code})
     entry = ctypes.CDLL(saxpy(tmp_path / "newer.so", archive, monkeypatch)).offload_api
     entry.restype = ctypes.c_void_p
     place = entry(abi.ABI_VERSION) + ctypes.sizeof(abi.Api)

@@ -152,7 +152,7 @@ def wheel(library: str) -> Path:
 
 @pytest.mark.parametrize(
     ("library", "list", "prefix", "least"),
-    [("libcusparse.so.12", "gpu_sparse.def", "cusparse", 25), ("libcusparseLt.so.0", "cusparselt.def", "", 16)],
+    [("libcusparse.so.12", "sparse/gpu.def", "cusparse", 25), ("libcusparseLt.so.0", "cuda/cusparselt.def", "", 16)],
 )
 def test_the_vendor_exports_every_function(library: str, list: str, prefix: str, least: int) -> None:
     text = "".join(f"#define {kind}(name, ...) @name\n" for kind in ("SPARSE_FUNCTION", "LT_FUNCTION"))

@@ -1,10 +1,11 @@
 /* float16.c: conversions between 16-bit floats and others, under the names that LLVM's code generator calls.
  *
- * binary16 (half) has 5 bits of exponent and 10 of fraction, bfloat16 has 8 and 7. Narrowing rounds to nearest, ties to
- * even, from the source in one step: by way of float, a double would be rounded twice. Formats as in IEEE 754-2019, 3.4.
+ * binary16 (half) has 5 bits of exponent and 10 of fraction, bfloat16 has 8 and 7. Narrowing rounds to
+ * nearest, ties to even, from the source in one step: by way of float, a double would be rounded twice.
+ * Formats as in IEEE 754-2019, 3.4.
  *
- * Both travel in a float register, as _Float16 does; bfloat16 is passed under that type, because not every compiler that
- * builds this has a type for it.
+ * Both travel in a float register, as _Float16 does; bfloat16 is passed under that type, because not every
+ * compiler that builds this has a type for it.
  */
 #include <stdint.h>
 
@@ -98,7 +99,8 @@ static double widen(uint16_t bits, unsigned exponent_bits, unsigned fraction_bit
     double magnitude = (double)fraction * double_of_bits(power);
     return sign ? -magnitude : magnitude;
   }
-  return double_of_bits(sign | (uint64_t)((int)exponent - bias + 1023) << 52 | fraction << (52 - fraction_bits));
+  return double_of_bits(sign | (uint64_t)((int)exponent - bias + 1023) << 52 |
+                        fraction << (52 - fraction_bits));
 }
 
 carrier __truncsfhf2(float value);

@@ -1,4 +1,4 @@
-/* cuda_abi_check.c: compile-only; asserts that cuda_driver.def agrees with NVIDIA's cuda.h. Build with
+/* cuda_abi_check.c: compile-only; asserts that cuda/driver.def agrees with NVIDIA's cuda.h. Build with
  * cc -std=c11 -fsyntax-only -I<dir of cuda.h> -I.. cuda_abi_check.c */
 #include <cuda.h>
 #include <stddef.h>
@@ -8,9 +8,9 @@
 #define CUDA_OPTIONAL(name, params) CUDA_FUNCTION(name, params)
 #define CUDA_CONSTANT(name, value) _Static_assert((int)name == value, #name);
 #define CUDA_FIELD(type, field, offset) _Static_assert(offsetof(type, field) == offset, #type "." #field);
-#include "cuda_driver.def"
+#include "cuda/driver.def"
 
-/* cuda_driver.h declares NVIDIA's enums as int. */
+/* cuda/driver.h declares NVIDIA's enums as int. */
 _Static_assert(sizeof(CUresult) == sizeof(int) && sizeof(CUdevice_attribute) == sizeof(int),
                "enums are ints");
 _Static_assert(sizeof(CUfunction_attribute) == sizeof(int) && sizeof(CUjit_option) == sizeof(int),

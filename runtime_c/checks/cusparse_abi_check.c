@@ -1,4 +1,4 @@
-/* cusparse_abi_check.c: compile-only; asserts that gpu_sparse.def agrees with NVIDIA's cusparse.h. Build with
+/* cusparse_abi_check.c: compile-only; asserts that sparse/gpu.def agrees with NVIDIA's cusparse.h. Build with
  * cc -std=c11 -fsyntax-only -I<dir of cusparse.h> -I.. cusparse_abi_check.c */
 #include <cusparse.h>
 #include <stddef.h>
@@ -32,10 +32,10 @@
   _Static_assert(__builtin_types_compatible_p(__typeof__(&cusparse##name), const char *(*)params), #name);
 #define SPARSE_CONSTANT(name, value) _Static_assert((int)CUSPARSE_##name == value, #name);
 #define SPARSE_STATUS(name, value) SPARSE_CONSTANT(name, value)
-#include "gpu_sparse.def"
+#include "sparse/gpu.def"
 
 #define CUDA_SPARSE_CONSTANT(name, value) _Static_assert((int)name == value, #name);
-#include "cuda_sparse.def"
+#include "cuda/sparse.def"
 
 _Static_assert(sizeof(cusparseStatus_t) == sizeof(int) && sizeof(cudaDataType) == sizeof(int),
                "enums are ints");

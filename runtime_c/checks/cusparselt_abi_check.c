@@ -1,5 +1,5 @@
-/* cusparselt_abi_check.c: compile-only; asserts that cusparselt.def agrees with NVIDIA's cusparseLt.h. Build
- * with cc -std=c11 -fsyntax-only -I<dir of cusparseLt.h> -I.. cusparselt_abi_check.c */
+/* cusparselt_abi_check.c: compile-only; asserts that cuda/cusparselt.def agrees with NVIDIA's cusparseLt.h.
+ * Build with cc -std=c11 -fsyntax-only -I<dir of cusparseLt.h> -I.. cusparselt_abi_check.c */
 #include <stdalign.h> /* which the header of 0.8 needs */
 #include <stddef.h>
 
@@ -13,9 +13,9 @@
   _Static_assert(__builtin_types_compatible_p(__typeof__(&name), const char *(*)params), #name);
 #endif
 #define LT_CONSTANT(name, value) _Static_assert((int)name == value, #name);
-#include "cusparselt.def"
+#include "cuda/cusparselt.def"
 
-enum { ROOM = 13072 }; /* cusparselt.h: CUSPARSELT_ROOM */
+enum { ROOM = 13072 }; /* cuda/cusparselt.h: CUSPARSELT_ROOM */
 _Static_assert(sizeof(cusparseLtHandle_t) <= ROOM && sizeof(cusparseLtMatDescriptor_t) <= ROOM, "room");
 _Static_assert(sizeof(cusparseLtMatmulDescriptor_t) <= ROOM && sizeof(cusparseLtMatmulPlan_t) <= ROOM,
                "room");

@@ -1,15 +1,15 @@
-/* hip_abi_check.c: compile-only; asserts that hip_driver.def agrees with AMD's hip_runtime_api.h. Build with
+/* hip_abi_check.c: compile-only; asserts that hip/driver.def agrees with AMD's hip_runtime_api.h. Build with
  * cc -std=c11 -fsyntax-only -D__HIP_PLATFORM_AMD__ -I.. hip_abi_check.c */
 #include <hip/hip_runtime_api.h>
 #include <stddef.h>
 
-#include "hip_layout.h"
+#include "hip/layout.h"
 
 #define HIP_FUNCTION(result, name, params)                                                                   \
   _Static_assert(__builtin_types_compatible_p(__typeof__(&name), result(*) params), #name);
 #define HIP_OPTIONAL(result, name, params) HIP_FUNCTION(result, name, params)
 #define HIP_CONSTANT(name, value) _Static_assert((int)name == value, #name);
-#include "hip_driver.def"
+#include "hip/driver.def"
 
 _Static_assert(sizeof(hipError_t) == sizeof(int) && sizeof(hipDeviceAttribute_t) == sizeof(int),
                "enums are ints");

@@ -1,4 +1,4 @@
-/* hipsparse_abi_check.c: compile-only; asserts that gpu_sparse.def agrees with AMD's hipsparse.h. Build with
+/* hipsparse_abi_check.c: compile-only; asserts that sparse/gpu.def agrees with AMD's hipsparse.h. Build with
  * cc -std=c11 -fsyntax-only -D__HIP_PLATFORM_AMD__ -I.. hipsparse_abi_check.c */
 #include <hipsparse/hipsparse.h>
 #include <stddef.h>
@@ -39,10 +39,10 @@
 #endif
 #define SPARSE_CONSTANT(name, value) _Static_assert((int)HIPSPARSE_##name == value, #name);
 #define SPARSE_STATUS(name, value) SPARSE_CONSTANT(name, value)
-#include "gpu_sparse.def"
+#include "sparse/gpu.def"
 
 #define HIP_SPARSE_CONSTANT(name, value) _Static_assert((int)name == value, #name);
-#include "hip_sparse.def"
+#include "hip/sparse.def"
 
 #if hipsparseVersionMajor >= 3
 _Static_assert(HIPSPARSE_ORDER_ROW == 2, "row by row");

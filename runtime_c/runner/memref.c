@@ -3,8 +3,8 @@
  *
  * A ranked memref comes as a pointer to its descriptor, an unranked one as its rank and that pointer: in two
  * arguments (printMemrefF32), or in a struct behind a pointer where the program declared the function with
- * llvm.emit_c_interface (_mlir_ciface_printMemrefF32). Nothing is kept or freed. Any thread may call any of these:
- * a memref is printed in one piece.
+ * llvm.emit_c_interface (_mlir_ciface_printMemrefF32). Nothing is kept or freed. Any thread may call any of
+ * these: a memref is printed in one piece.
  */
 #include "half.h"
 
@@ -53,7 +53,8 @@ static void print_C64(FILE *file, struct complex64 value) {
 static bool close_to(double actual, double expected, double difference, double tolerance) {
   double limit = tolerance * (expected < 0 ? -expected : expected);
   /* x - x is 0 for finite values only. */
-  return actual - actual == 0 && expected - expected == 0 && (difference < 0 ? -difference : difference) <= limit;
+  return actual - actual == 0 && expected - expected == 0 &&
+         (difference < 0 ? -difference : difference) <= limit;
 }
 
 static bool equal_I8(int8_t a, int8_t b) { return a == b; }
@@ -78,13 +79,13 @@ struct element {
   bool (*equal)(const void *actual, const void *expected, int64_t index);
 };
 
-#define ELEMENT(name, type)                                                                                       \
-  static void print_at_##name(FILE *file, const void *data, int64_t index) {                                      \
-    print_##name(file, ((const type *)data)[index]);                                                              \
-  }                                                                                                               \
-  static bool equal_at_##name(const void *actual, const void *expected, int64_t index) {                          \
-    return equal_##name(((const type *)actual)[index], ((const type *)expected)[index]);                          \
-  }                                                                                                               \
+#define ELEMENT(name, type)                                                                                  \
+  static void print_at_##name(FILE *file, const void *data, int64_t index) {                                 \
+    print_##name(file, ((const type *)data)[index]);                                                         \
+  }                                                                                                          \
+  static bool equal_at_##name(const void *actual, const void *expected, int64_t index) {                     \
+    return equal_##name(((const type *)actual)[index], ((const type *)expected)[index]);                     \
+  }                                                                                                          \
   static const struct element element_##name = {print_at_##name, equal_at_##name};
 #include "elements.def"
 #undef ELEMENT
@@ -108,8 +109,8 @@ static void print_list(FILE *file, const char *name, const int64_t *values, int6
 }
 
 static void print_shape(FILE *file, struct memref memref) {
-  fprintf(file, "base@ = %#" PRIxPTR " rank = %" PRId64 " offset = %" PRId64, (uintptr_t)memref.descriptor->data,
-          memref.rank, memref.descriptor->offset);
+  fprintf(file, "base@ = %#" PRIxPTR " rank = %" PRId64 " offset = %" PRId64,
+          (uintptr_t)memref.descriptor->data, memref.rank, memref.descriptor->offset);
   print_list(file, "sizes", memref.sizes, memref.rank);
   print_list(file, "strides", memref.strides, memref.rank);
 }
@@ -162,8 +163,8 @@ static int64_t differences(struct memref actual, const void *expected, int64_t l
   int64_t count = 0;
   if (level < actual.rank) {
     for (int64_t i = 0; i < actual.sizes[level]; ++i)
-      count +=
-          differences(actual, expected, level + 1, index + i * actual.strides[level], already + count, element);
+      count += differences(actual, expected, level + 1, index + i * actual.strides[level], already + count,
+                           element);
     return count;
   }
   if (element->equal(data, expected, index))
@@ -192,36 +193,38 @@ static int64_t verify(struct memref actual, struct memref expected, const struct
 }
 
 /* What programs call. */
-#define RANKED(name, rank)                                                                                        \
-  void _mlir_ciface_printMemref##rank##d##name(struct descriptor *memref);                                        \
-  void _mlir_ciface_printMemref##rank##d##name(struct descriptor *memref) {                                       \
-    print_memref("Memref ", memref_of(rank, memref), &element_##name);                                            \
+#define RANKED(name, rank)                                                                                   \
+  void _mlir_ciface_printMemref##rank##d##name(struct descriptor *memref);                                   \
+  void _mlir_ciface_printMemref##rank##d##name(struct descriptor *memref) {                                  \
+    print_memref("Memref ", memref_of(rank, memref), &element_##name);                                       \
   }
-#define ELEMENT(name, type)                                                                                       \
-  void printMemref##name(int64_t rank, struct descriptor *memref);                                                \
-  void printMemref##name(int64_t rank, struct descriptor *memref) {                                               \
-    print_memref("Unranked Memref ", memref_of(rank, memref), &element_##name);                                   \
-  }                                                                                                               \
-  void _mlir_ciface_printMemref##name(struct unranked *memref);                                                   \
-  void _mlir_ciface_printMemref##name(struct unranked *memref) {                                                  \
-    printMemref##name(memref->rank, memref->descriptor);                                                          \
-  }                                                                                                               \
-  void printMemrefShape##name(int64_t rank, struct descriptor *memref);                                           \
-  void printMemrefShape##name(int64_t rank, struct descriptor *memref) { print_unranked_shape(rank, memref); }    \
-  void _mlir_ciface_printMemrefShape##name(struct unranked *memref);                                              \
-  void _mlir_ciface_printMemrefShape##name(struct unranked *memref) {                                             \
-    print_unranked_shape(memref->rank, memref->descriptor);                                                       \
-  }                                                                                                               \
-  int64_t _mlir_ciface_verifyMemRef##name(struct unranked *actual, struct unranked *expected);                    \
-  int64_t _mlir_ciface_verifyMemRef##name(struct unranked *actual, struct unranked *expected) {                   \
-    return verify(memref_of(actual->rank, actual->descriptor), memref_of(expected->rank, expected->descriptor),   \
-                  &element_##name);                                                                               \
-  }                                                                                                               \
-  /* Upstream's order: one rank for both. */                                                                      \
-  int64_t verifyMemRef##name(int64_t rank, struct descriptor *actual, struct descriptor *expected);               \
-  int64_t verifyMemRef##name(int64_t rank, struct descriptor *actual, struct descriptor *expected) {              \
-    return verify(memref_of(rank, actual), memref_of(rank, expected), &element_##name);                           \
-  }                                                                                                               \
+#define ELEMENT(name, type)                                                                                  \
+  void printMemref##name(int64_t rank, struct descriptor *memref);                                           \
+  void printMemref##name(int64_t rank, struct descriptor *memref) {                                          \
+    print_memref("Unranked Memref ", memref_of(rank, memref), &element_##name);                              \
+  }                                                                                                          \
+  void _mlir_ciface_printMemref##name(struct unranked *memref);                                              \
+  void _mlir_ciface_printMemref##name(struct unranked *memref) {                                             \
+    printMemref##name(memref->rank, memref->descriptor);                                                     \
+  }                                                                                                          \
+  void printMemrefShape##name(int64_t rank, struct descriptor *memref);                                      \
+  void printMemrefShape##name(int64_t rank, struct descriptor *memref) {                                     \
+    print_unranked_shape(rank, memref);                                                                      \
+  }                                                                                                          \
+  void _mlir_ciface_printMemrefShape##name(struct unranked *memref);                                         \
+  void _mlir_ciface_printMemrefShape##name(struct unranked *memref) {                                        \
+    print_unranked_shape(memref->rank, memref->descriptor);                                                  \
+  }                                                                                                          \
+  int64_t _mlir_ciface_verifyMemRef##name(struct unranked *actual, struct unranked *expected);               \
+  int64_t _mlir_ciface_verifyMemRef##name(struct unranked *actual, struct unranked *expected) {              \
+    return verify(memref_of(actual->rank, actual->descriptor),                                               \
+                  memref_of(expected->rank, expected->descriptor), &element_##name);                         \
+  }                                                                                                          \
+  /* Upstream's order: one rank for both. */                                                                 \
+  int64_t verifyMemRef##name(int64_t rank, struct descriptor *actual, struct descriptor *expected);          \
+  int64_t verifyMemRef##name(int64_t rank, struct descriptor *actual, struct descriptor *expected) {         \
+    return verify(memref_of(rank, actual), memref_of(rank, expected), &element_##name);                      \
+  }                                                                                                          \
   RANKED(name, 0) RANKED(name, 1) RANKED(name, 2) RANKED(name, 3) RANKED(name, 4)
 #include "elements.def"
 #undef ELEMENT

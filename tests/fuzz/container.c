@@ -1,7 +1,7 @@
-/* container.c: libFuzzer's entry to the reader of image containers (image.h). Everything that the reader hands
- * out is read to its last byte; the input is a heap block of its own, so that the address sanitizer sees the
- * first byte outside. */
-#include "image.h"
+/* container.c: libFuzzer's entry to the reader of image containers (core/image.h). Everything that the reader
+ * hands out is read to its last byte; the input is a heap block of its own, so that the address sanitizer
+ * sees the first byte outside. */
+#include "core/image.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@ RUNTIME = HERE.parent.parent / "runtime_c"
 CORPUS = HERE / "corpus"
 
 
-def build(folder: Path, reader: Path = RUNTIME / "image.c") -> Path:
+def build(folder: Path, reader: Path = RUNTIME / "core/image.c") -> Path:
     """The fuzzer of a reader as a program."""
     program = folder / "fuzz_container"
     flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-I{RUNTIME}"]

@@ -1,6 +1,7 @@
-/* host_kernels.c: host kernels written by hand against host_abi.h; built into the "image" that tests launch.
+/* host_kernels.c: host kernels written by hand against host/host_abi.h; built into the "image" that tests
+ * launch.
  */
-#include "host_abi.h"
+#include "host/host_abi.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-/* test_cuda.c: cuda.c, and what is common to drivers with real streams, over the stand-in driver. */
-#include "cuda_backend.h"
+/* test_cuda.c: cuda/cuda.c, and what is common to drivers with real streams, over the stand-in driver. */
+#include "cuda/backend.h"
 #include "standins.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* test_error.c: kept errors, and calls that are wrong whatever the backend. */
 #include "check.h"
-#include "error.h"
+#include "core/error.h"
 
 #include <pthread.h>
 

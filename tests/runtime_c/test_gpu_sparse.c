@@ -1,8 +1,8 @@
 /* test_gpu_sparse.c: sparse operations through the vendors' libraries, with stand-ins of these: streams,
  * devices, handles, the order of calls, every call failing, many threads. Numbers of every format and type
  * are compared with NumPy's in tests/test_vendor_sparse.py. */
-#include "error.h"
-#include "gpu_sparse.h"
+#include "core/error.h"
+#include "sparse/gpu.h"
 #include "sparse_standins.h"
 
 #include <pthread.h>
@@ -116,7 +116,7 @@ static void test_every_call_fails(void) {
   static const char *const names[] = {
 #define SPARSE_FUNCTION(name, params) #name,
 #define SPARSE_OPTIONAL(name, params) #name,
-#include "gpu_sparse.def"
+#include "sparse/gpu.def"
   };
   everything();
   CHECK_CLEAN();

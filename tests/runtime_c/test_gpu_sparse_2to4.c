@@ -1,7 +1,7 @@
 /* test_gpu_sparse_2to4.c: 2:4 sparse matrices through a stand-in of cuSPARSELt: the order of calls, every
  * call failing, plans that are replaced. */
-#include "error.h"
-#include "gpu_sparse.h"
+#include "core/error.h"
+#include "sparse/gpu.h"
 #include "sparse_standins.h"
 
 static struct library lt;
@@ -58,7 +58,7 @@ static void test_every_call_fails(struct standin *driver) {
   static const char *const names[] = {
 #define LT_FUNCTION(name, params) #name,
 #define LT_OPTIONAL(name, params) #name,
-#include "cusparselt.def"
+#include "cuda/cusparselt.def"
   };
   int memory = driver->live(MEMORY);
   for (int prune = 0; prune < 3; ++prune) {

@@ -1,5 +1,5 @@
-/* test_hip.c: hip.c over the stand-in library. */
-#include "backend.h"
+/* test_hip.c: hip/hip.c over the stand-in library. */
+#include "core/backend.h"
 #include "standins.h"
 
 static struct standin hip;

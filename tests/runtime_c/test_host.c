@@ -1,7 +1,7 @@
 /* test_host.c: the host backend with a real image, one thread and many. */
 #include "check.h"
-#include "handle.h"
-#include "host.h"
+#include "core/handle.h"
+#include "host/host.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

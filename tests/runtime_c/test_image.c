@@ -1,7 +1,7 @@
 /* test_image.c: the container reader on good and damaged input. Each range is an exact heap block, so that
  * the address sanitizer sees the first byte read outside of it. */
 #include "check.h"
-#include "image.h"
+#include "core/image.h"
 
 static struct container sample(void) {
   struct container container = {NULL, 0};

@@ -1,7 +1,7 @@
 /* test_sparse.c: sparse operations on the CPU: protocols, what is refused, rounding, many threads. Numbers
  * are compared with NumPy's in tests/operations. */
 #include "check.h"
-#include "sparse_numbers.h"
+#include "sparse/numbers.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* libamdhip64.c: a stand-in for libamdhip64.so.6 over host memory: two gfx942 devices, no kernels, a log. */
-#include "hip_driver.h"
-#include "hip_layout.h"
+#include "hip/driver.h"
+#include "hip/layout.h"
 #include "standin.h"
 
 enum { NO_DEVICE = 100, INVALID_VALUE = 1, NOT_FOUND = 500, PLAIN = 1, POOL = 2 };

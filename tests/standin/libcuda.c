@@ -1,6 +1,6 @@
 /* libcuda.c: a stand-in for libcuda.so.1 over host memory: two sm_90 devices, no kernels, a log. It refuses
  * calls without the right current context, as the real one does. */
-#include "cuda_driver.h"
+#include "cuda/driver.h"
 #include "standin.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* libcusparse.c: a stand-in for libcusparse.so.12, beside the stand-in for libcuda.so.1. */
-#include "cuda_driver.h"
+#include "cuda/driver.h"
 
 #include <dlfcn.h>
 

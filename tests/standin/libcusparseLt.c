@@ -1,6 +1,6 @@
 /* libcusparseLt.c: a stand-in for libcusparseLt.so.0: 2:4 matrices over host memory. Sizes, alignment and
  * types are refused as NVIDIA's documents say. */
-#include "cusparselt.h"
+#include "cuda/cusparselt.h"
 #include "sparse_numbers.h"
 
 enum { ROW_ORDER = 2 };

@@ -1,6 +1,6 @@
 /* libhipsparse.c: a stand-in for libhipsparse.so.4, and with OLD for the libhipsparse.so.0 of Debian 12,
  * beside the stand-in for libamdhip64.so.6. */
-#include "hip_driver.h"
+#include "hip/driver.h"
 
 #include <dlfcn.h>
 

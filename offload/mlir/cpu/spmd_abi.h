@@ -1,4 +1,4 @@
-//===- spmd_abi.h - runtime_c/host_abi.h as LLVM types --------------------===//
+//===- spmd_abi.h - runtime_c/host/host_abi.h as LLVM types ---------------===//
 #pragma once
 
 #include "llvm/IR/DerivedTypes.h"

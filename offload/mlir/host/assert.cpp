@@ -1,7 +1,7 @@
 //===- assert.cpp - Assertions in host code -------------------------------===//
 //
 // cf.assert becomes a call of mgpuAssertFail on the failing side, which does not return. The C interface of a
-// function that may come there takes the error: it enters a guard (runtime_c/guard.c) around its body.
+// function that may come there takes the error: it enters a guard (runtime_c/abi/guard.c) around its body.
 //
 //===----------------------------------------------------------------------===//
 

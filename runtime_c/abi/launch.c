@@ -1,0 +1,156 @@
+/* launch.c: kernel launches of the ABI. */
+#include "abi/module.h"
+#include "abi/stream.h"
+#include "core/error.h"
+
+#include <stdlib.h>
+
+/* The kernel behind a slot, made at its first launch; it and its module live as long as the artifact. */
+static struct mgpu_kernel *of_slot(mgpuKernelSlot *slot) {
+  struct mgpu_kernel *kernel = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+  if (kernel)
+    return kernel;
+  mgpuModuleSlot *owner = slot->module;
+  mgpu_lock();
+  struct mgpu_module *module = owner->state;
+  if (!module) {
+    module = calloc(1, sizeof *module);
+    if (module) {
+      module->begin = owner->images_begin;
+      module->end = owner->images_end;
+      module->name = owner->name;
+      module->jit_level = -1;
+    }
+    owner->state = module;
+  }
+  kernel = slot->state;
+  if (module && !kernel) {
+    kernel = calloc(1, sizeof *kernel);
+    if (kernel) {
+      kernel->module = module;
+      kernel->name = slot->name;
+      __atomic_store_n(&slot->state, (void *)kernel, __ATOMIC_RELEASE);
+    }
+  }
+  mgpu_unlock();
+  if (!kernel)
+    mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for the kernel \"%s\".", slot->name);
+  return kernel;
+}
+
+/* Three sizes, each at least `least`. False when one is not a 32-bit count. */
+static bool take(uint32_t to[3], intptr_t x, intptr_t y, intptr_t z, intptr_t least) {
+  const intptr_t from[3] = {x, y, z};
+  for (int i = 0; i < 3; ++i) {
+    if (from[i] < least || (uintptr_t)from[i] > UINT32_MAX)
+      return false;
+    to[i] = (uint32_t)from[i];
+  }
+  return true;
+}
+
+static void start(struct mgpu_kernel *kernel, struct mgpu_launch *launch, int32_t smem, void *stream,
+                  bool wait) {
+  struct mgpu_place place;
+  if (smem < 0) {
+    mgpu_fail(MGPU_ERROR_INVALID, "The kernel \"%s\" is launched with %d bytes of dynamic workgroup memory.",
+              kernel->name, smem);
+    return;
+  }
+  if (mgpu_module_backend(kernel->module) < 0 || mgpu_stream_place(stream, &place))
+    return;
+  void *handle = mgpu_kernel_handle(kernel, place.backend, place.device);
+  if (!handle)
+    return;
+  if (launch->cluster[0] | launch->cluster[1] | launch->cluster[2]) {
+    bool one = true;
+    for (int i = 0; i < 3; ++i) {
+      launch->cluster[i] += launch->cluster[i] == 0;
+      one = one && launch->cluster[i] == 1;
+    }
+    for (int i = 0; i < 3 && one; ++i)
+      launch->cluster[i] = 0;
+  }
+  launch->smem = (uint32_t)smem;
+  launch->stream = place.driver;
+  const struct mgpu_backend *backend = mgpu_backends[place.backend];
+  if (backend->launch(place.device, handle, launch) == 0 && wait)
+    backend->stream_sync(place.device, place.driver);
+}
+
+static void bad_size(const struct mgpu_kernel *kernel, const char *what, intptr_t x, intptr_t y, intptr_t z) {
+  mgpu_fail(MGPU_ERROR_INVALID, "The kernel \"%s\" is launched with a %s of (%lld, %lld, %lld).",
+            kernel->name, what, (long long)x, (long long)y, (long long)z);
+}
+
+void mgpuKernelLaunch(mgpuKernelSlot *slot, intptr_t gridX, intptr_t gridY, intptr_t gridZ, intptr_t blockX,
+                      intptr_t blockY, intptr_t blockZ, intptr_t clusterX, intptr_t clusterY,
+                      intptr_t clusterZ, int32_t smem, void *stream, void **params, size_t paramsCount,
+                      int32_t wait) {
+  (void)paramsCount; /* the kernel knows its parameters */
+  if (mgpu_pending())
+    return;
+  struct mgpu_kernel *kernel = of_slot(slot);
+  if (!kernel)
+    return;
+  struct mgpu_launch launch = {.params = params};
+  if (!take(launch.grid, gridX, gridY, gridZ, 0))
+    bad_size(kernel, "grid", gridX, gridY, gridZ);
+  else if (gridX == 0 || gridY == 0 || gridZ == 0) {
+    /* Empty arrays make empty grids. The drivers refuse them; a loop over nothing is nothing. */
+    if (wait)
+      mgpuStreamSynchronize(stream);
+  } else if (!take(launch.block, blockX, blockY, blockZ, 1))
+    bad_size(kernel, "block", blockX, blockY, blockZ);
+  else if (!take(launch.cluster, clusterX, clusterY, clusterZ, 0))
+    bad_size(kernel, "cluster", clusterX, clusterY, clusterZ);
+  else
+    start(kernel, &launch, smem, stream, wait != 0);
+}
+
+static void raw_launch(void *function, const intptr_t cluster[3], const intptr_t grid[3],
+                       const intptr_t block[3], bool cooperative, int32_t smem, void *stream, void **params,
+                       void **extra) {
+  struct mgpu_kernel *kernel = function;
+  if (mgpu_pending())
+    return;
+  struct mgpu_launch launch = {.params = params, .cooperative = cooperative};
+  if (!kernel)
+    mgpu_fail(MGPU_ERROR_INVALID, "A launch has NULL as its kernel.");
+  else if (extra)
+    mgpu_fail(MGPU_ERROR_UNSUPPORTED,
+              "The kernel \"%s\" is launched with packed arguments (extra); only params work.", kernel->name);
+  else if (!take(launch.grid, grid[0], grid[1], grid[2], 1))
+    bad_size(kernel, "grid", grid[0], grid[1], grid[2]);
+  else if (!take(launch.block, block[0], block[1], block[2], 1))
+    bad_size(kernel, "block", block[0], block[1], block[2]);
+  else if (!take(launch.cluster, cluster[0], cluster[1], cluster[2], 0))
+    bad_size(kernel, "cluster", cluster[0], cluster[1], cluster[2]);
+  else
+    start(kernel, &launch, smem, stream, false);
+}
+
+void mgpuLaunchKernel(void *function, intptr_t gridX, intptr_t gridY, intptr_t gridZ, intptr_t blockX,
+                      intptr_t blockY, intptr_t blockZ, int32_t smem, void *stream, void **params,
+                      void **extra, size_t paramsCount) {
+  (void)paramsCount;
+  raw_launch(function, (const intptr_t[3]){0, 0, 0}, (const intptr_t[3]){gridX, gridY, gridZ},
+             (const intptr_t[3]){blockX, blockY, blockZ}, false, smem, stream, params, extra);
+}
+
+void mgpuLaunchClusterKernel(void *function, intptr_t clusterX, intptr_t clusterY, intptr_t clusterZ,
+                             intptr_t gridX, intptr_t gridY, intptr_t gridZ, intptr_t blockX, intptr_t blockY,
+                             intptr_t blockZ, int32_t smem, void *stream, void **params, void **extra) {
+  raw_launch(function, (const intptr_t[3]){clusterX, clusterY, clusterZ},
+             (const intptr_t[3]){gridX, gridY, gridZ}, (const intptr_t[3]){blockX, blockY, blockZ}, false,
+             smem, stream, params, extra);
+}
+
+void mgpuLaunchKernelCooperative(void *function, intptr_t gridX, intptr_t gridY, intptr_t gridZ,
+                                 intptr_t clusterX, intptr_t clusterY, intptr_t clusterZ, intptr_t blockX,
+                                 intptr_t blockY, intptr_t blockZ, int32_t smem, void *stream, void **params,
+                                 void **extra) {
+  raw_launch(function, (const intptr_t[3]){clusterX, clusterY, clusterZ},
+             (const intptr_t[3]){gridX, gridY, gridZ}, (const intptr_t[3]){blockX, blockY, blockZ}, true,
+             smem, stream, params, extra);
+}

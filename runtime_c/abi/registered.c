@@ -1,0 +1,94 @@
+/* registered.c: memory of the host that kernels may use. */
+#include "abi/stream.h"
+#include "core/backend.h"
+#include "core/error.h"
+
+void mgpuMemHostRegister(void *memory, uint64_t size) {
+  struct mgpu_place place;
+  if (mgpu_pending() || size == 0)
+    return;
+  if (!memory || size > SIZE_MAX / 2)
+    mgpu_fail(MGPU_ERROR_INVALID, "%llu bytes at %p cannot be registered.", (unsigned long long)size, memory);
+  else if (mgpu_stream_place(NULL, &place) == 0)
+    mgpu_backends[place.backend]->host_register(place.device, memory, (size_t)size);
+}
+
+void mgpuMemHostUnregister(void *memory) {
+  struct mgpu_place place;
+  if (memory && mgpu_stream_place(NULL, &place) == 0)
+    mgpu_backends[place.backend]->host_unregister(place.device, memory);
+}
+
+/* The bytes that a dense memref descriptor {allocated, aligned, offset, sizes[rank], strides[rank]} covers.
+ * 0 with *size 0 for an empty one; a failure when it is not dense. */
+static int memref_bytes(int64_t rank, void *descriptor, int64_t element, void **begin, uint64_t *size) {
+  struct head {
+    char *allocated, *aligned;
+    int64_t offset;
+    int64_t sizes_and_strides[];
+  };
+  *begin = NULL;
+  *size = 0;
+  if (!descriptor || rank < 0 || element <= 0)
+    return mgpu_fail(MGPU_ERROR_INVALID,
+                     "A memref of rank %lld with %lld-byte elements cannot be registered.", (long long)rank,
+                     (long long)element);
+  const struct head *head = descriptor;
+  const int64_t *sizes = head->sizes_and_strides, *strides = sizes + rank;
+  int64_t elements = 1, bytes, start;
+  bool dense = true;
+  for (int64_t i = 0; i < rank; ++i)
+    if (sizes[i] <= 0)
+      return 0;
+  for (int64_t i = rank - 1; i >= 0; --i) {
+    dense = dense && (strides[i] == elements || sizes[i] == 1);
+    if (__builtin_mul_overflow(elements, sizes[i], &elements))
+      dense = false;
+  }
+  if (!dense || __builtin_mul_overflow(elements, element, &bytes) ||
+      __builtin_mul_overflow(head->offset, element, &start))
+    return mgpu_fail(MGPU_ERROR_INVALID,
+                     "Only dense row-major memrefs can be registered; one of rank %lld is not.",
+                     (long long)rank);
+  *begin = head->aligned + start;
+  *size = (uint64_t)bytes;
+  return 0;
+}
+
+void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor, int64_t element) {
+  void *begin;
+  uint64_t size;
+  if (!mgpu_pending() && memref_bytes(rank, descriptor, element, &begin, &size) == 0)
+    mgpuMemHostRegister(begin, size);
+}
+
+void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor, int64_t element) {
+  void *begin;
+  uint64_t size;
+  if (memref_bytes(rank, descriptor, element, &begin, &size) == 0 && size)
+    mgpuMemHostUnregister(begin);
+}
+
+/* What kernels on the calling thread's device know registered memory by. NULL after mgpu_fail. */
+static void *device_address(void *memory) {
+  struct mgpu_place place;
+  void *address = memory;
+  if (memory && mgpu_stream_place(NULL, &place) == 0 && mgpu_backends[place.backend]->device_address &&
+      mgpu_backends[place.backend]->device_address(place.device, memory, &address))
+    return NULL;
+  return address;
+}
+
+mgpuMemref1d mgpuMemGetDeviceMemRef1dFloat(float *allocated, float *aligned, int64_t offset, int64_t size,
+                                           int64_t stride) {
+  (void)allocated;
+  void *address = device_address(aligned);
+  return (mgpuMemref1d){address, address, offset, size, stride};
+}
+
+mgpuMemref1d mgpuMemGetDeviceMemRef1dInt32(int32_t *allocated, int32_t *aligned, int64_t offset, int64_t size,
+                                           int64_t stride) {
+  (void)allocated;
+  void *address = device_address(aligned);
+  return (mgpuMemref1d){address, address, offset, size, stride};
+}

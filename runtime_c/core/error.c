@@ -1,0 +1,48 @@
+/* error.c: keeps the first error of each thread until it is fetched. */
+#include "core/error.h"
+
+#include "core/thread.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int mgpu_fail(int code, const char *format, ...) {
+  struct mgpu_thread *thread = mgpu_thread();
+  if (thread->error != MGPU_SUCCESS)
+    return code;
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(thread->message, sizeof thread->message, format, arguments);
+  va_end(arguments);
+  if (length < 0)
+    strcpy(thread->message, "The error's message could not be formatted.");
+  else if ((size_t)length >= sizeof thread->message)
+    memcpy(thread->message + sizeof thread->message - 4, "...", 4);
+  thread->error = code;
+  return code;
+}
+
+int mgpu_pending(void) { return mgpu_thread()->error; }
+
+int32_t mgpuGetLastError(void) {
+  struct mgpu_thread *thread = mgpu_thread();
+  int code = thread->error;
+  thread->error = MGPU_SUCCESS;
+  return code;
+}
+
+const char *mgpuGetLastErrorMessage(void) { return mgpu_thread()->message; }
+
+void mgpu_text_add(struct mgpu_text *text, const char *format, ...) {
+  if (text->used + 1 >= text->size)
+    return;
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text->data + text->used, text->size - text->used, format, arguments);
+  va_end(arguments);
+  if (length > 0)
+    text->used += (size_t)length;
+  if (text->used >= text->size)
+    text->used = text->size - 1;
+}

@@ -1,0 +1,71 @@
+/* thread.c: the calling thread's state and its end. A thread-specific key and not a thread-local variable: an
+ * artifact then needs nothing of the dynamic loader, and a key has the end of the thread with it.
+ *
+ * A process has 1024 keys, and each artifact takes one. An artifact that gets none finds its threads in a
+ * list by their pthread_t: a thread that has ended leaves its state to the next one of that name, nothing is
+ * given back. */
+#include "core/thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static int key_failure;
+static struct mgpu_thread none = {.error = MGPU_ERROR_MEMORY,
+                                  .message = "Out of memory for this thread's state."};
+
+static void at_end(void *pointer) {
+  struct mgpu_thread *thread = pointer;
+  for (int backend = 0; backend < MGPU_BACKENDS; ++backend) {
+    struct mgpu_handle **own = thread->own[backend];
+    for (int device = 0; own && device < MGPU_MAX_DEVICES; ++device)
+      if (own[device])
+        mgpu_handle_put(own[device]);
+    free(own);
+  }
+  if (thread->scratch)
+    thread->scratch_free(thread->scratch);
+  free(thread);
+}
+
+static void make_key(void) { key_failure = pthread_key_create(&key, at_end); }
+
+static struct mgpu_thread *make(void) {
+  struct mgpu_thread *thread = calloc(1, sizeof *thread);
+  if (thread && !key_failure && pthread_setspecific(key, thread)) {
+    free(thread);
+    thread = NULL;
+  }
+  return thread;
+}
+
+static struct mgpu_thread *listed(void) {
+  static struct listing {
+    pthread_t owner;
+    struct mgpu_thread *thread;
+    struct listing *next;
+  } *first;
+  pthread_t self = pthread_self();
+  for (struct listing *at = __atomic_load_n(&first, __ATOMIC_ACQUIRE); at; at = at->next)
+    if (pthread_equal(at->owner, self))
+      return at->thread;
+  struct listing *made = calloc(1, sizeof *made);
+  struct mgpu_thread *thread = made ? make() : NULL;
+  if (!thread) {
+    free(made);
+    return NULL;
+  }
+  *made = (struct listing){self, thread, __atomic_load_n(&first, __ATOMIC_RELAXED)};
+  while (!__atomic_compare_exchange_n(&first, &made->next, made, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    ;
+  return thread;
+}
+
+struct mgpu_thread *mgpu_thread(void) {
+  pthread_once(&once, make_key);
+  struct mgpu_thread *thread = key_failure ? listed() : pthread_getspecific(key);
+  if (!thread && !key_failure)
+    thread = make();
+  return thread ? thread : &none;
+}

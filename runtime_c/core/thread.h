@@ -1,0 +1,27 @@
+/* thread.h: what the runtime knows about the calling thread. */
+#ifndef MGPU_INTERNAL_THREAD_H
+#define MGPU_INTERNAL_THREAD_H
+
+#include "core/backend.h"
+#include "core/handle.h"
+
+enum { MGPU_MESSAGE_BYTES = 1024 };
+
+struct mgpu_thread {
+  int error;                               /* the kept code */
+  int device[MGPU_BACKENDS];               /* the current device */
+  struct mgpu_handle **own[MGPU_BACKENDS]; /* own streams by device; NULL until the first */
+  void *stream;                            /* mgpuSetThreadStream's, or NULL */
+  void *scratch;                           /* the host backend's working memory, or NULL */
+  void (*scratch_free)(void *scratch);
+  struct guard *guard;          /* the innermost entry point that takes assertions (abi/guard.c), or NULL */
+  struct mgpu_trace_work *work; /* what it is about to put on a stream (trace/host.c), or NULL */
+  mgpuScope *scopes;            /* the innermost scope that has streams, or NULL */
+  char message[MGPU_MESSAGE_BYTES]; /* of the last kept error */
+};
+
+/* The calling thread's state, made at first use; valid until the thread ends, for this thread alone. What it
+ * holds is given back then. Never NULL: out of memory, it is one that has that error. */
+struct mgpu_thread *mgpu_thread(void);
+
+#endif

@@ -1,0 +1,122 @@
+/* sparse.c: sparse operations of the CUDA backend, through cuSPARSE. */
+#include "cuda/sparse.h"
+
+#include "cuda/backend.h"
+
+#include <dlfcn.h>
+
+enum {
+#define CUDA_SPARSE_CONSTANT(name, value) name = value,
+#include "cuda/sparse.def"
+};
+
+/* The ABI's codes are the library's. */
+_Static_assert((int)MGPU_F32 == CUDA_R_32F && (int)MGPU_F64 == CUDA_R_64F && (int)MGPU_F16 == CUDA_R_16F &&
+                   (int)MGPU_I8 == CUDA_R_8I && (int)MGPU_C32 == CUDA_C_32F && (int)MGPU_C64 == CUDA_C_64F &&
+                   (int)MGPU_C16 == CUDA_C_16F && (int)MGPU_I32 == CUDA_R_32I &&
+                   (int)MGPU_BF16 == CUDA_R_16BF && (int)MGPU_CBF16 == CUDA_C_16BF,
+               "types");
+
+static int enter(int device, void **previous) {
+  CUcontext before = NULL;
+  int failure = mgpu_cuda_enter(device, &before);
+  *previous = before;
+  return failure;
+}
+
+static void leave(int device, void *previous) { mgpu_cuda_leave(device, previous); }
+
+bool mgpu_cuda_reach(int device, void **previous) {
+  const char *call;
+  CUcontext before = NULL;
+  bool reached = mgpu_cuda_try_enter(device, &before, &call) == CUDA_SUCCESS;
+  *previous = before;
+  return reached;
+}
+
+static const char *bind(void *library, struct mgpu_sparse_functions *functions) {
+  const char *missing = NULL;
+#define SPARSE_FUNCTION(name, params)                                                                        \
+  *(void **)&functions->name = dlsym(library, "cusparse" #name);                                             \
+  if (!functions->name && !missing)                                                                          \
+    missing = #name;
+#define SPARSE_OPTIONAL(name, params) *(void **)&functions->name = dlsym(library, "cusparse" #name);
+#define SPARSE_TEXT(name, params) SPARSE_OPTIONAL(name, params)
+#include "sparse/gpu.def"
+  return missing;
+}
+
+static int order(int version, int *row_order) {
+  (void)version;
+  *row_order = CUSPARSE_ORDER_ROW;
+  return 0;
+}
+
+static const char *const names[] = {"libcusparse.so.12", NULL}; /* of CUDA 12 and of CUDA 13 */
+static const char *const roots[] = {"/usr/local/cuda", NULL};
+static const char *const packages[] = {"nvidia/cu13/lib", "nvidia/cusparse/lib", NULL};
+
+static struct mgpu_sparse_vendor cusparse = {
+    .backend = MGPU_BACKEND_cuda,
+    .prefix = "cusparse",
+    .status_prefix = "CUSPARSE_",
+    .library = {.product = "cuSPARSE",
+                .names = names,
+                .variable = "CUDA_HOME",
+                .roots = roots,
+                .packages = packages,
+                .advice =
+                    "pip install nvidia-cusparse (nvidia-cusparse-cu12 with CUDA 12), or set CUDA_HOME to "
+                    "a CUDA toolkit of version 12 or later"},
+    .enter = enter,
+    .leave = leave,
+    .reach = mgpu_cuda_reach,
+    .bind = bind,
+    .order = order,
+};
+
+static int product_size(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size) {
+  return mgpu_gpu_product_size(&cusparse, product, call, size);
+}
+
+static int product(enum mgpu_product product, const struct mgpu_sparse_call *call, void *workspace) {
+  return mgpu_gpu_product(&cusparse, product, call, workspace);
+}
+
+static int spgemm_estimate(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                           void *buffer) {
+  return mgpu_gpu_spgemm_estimate(&cusparse, call, spgemm, size, buffer);
+}
+
+static int spgemm_compute(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                          void *buffer, int64_t *entries) {
+  return mgpu_gpu_spgemm_compute(&cusparse, call, spgemm, size, buffer, entries);
+}
+
+static int spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm) {
+  return mgpu_gpu_spgemm_copy(&cusparse, call, spgemm);
+}
+
+static void release(struct mgpu_sparse *operand) {
+  if (operand->kind == MGPU_SPGEMM)
+    mgpu_gpu_spgemm_release(&cusparse, operand);
+  else
+    mgpu_cuda_release_2to4(operand);
+}
+
+static void trim(void) {
+  mgpu_sparse_trim(&cusparse);
+  mgpu_cuda_trim_2to4();
+}
+
+const struct mgpu_sparse_ops mgpu_cuda_sparse = {
+    .product_size = product_size,
+    .product = product,
+    .spgemm_estimate = spgemm_estimate,
+    .spgemm_compute = spgemm_compute,
+    .spgemm_copy = spgemm_copy,
+    .plan_2to4 = mgpu_cuda_plan_2to4,
+    .product_2to4 = mgpu_cuda_product_2to4,
+    .release = release,
+    .trim = trim,
+};
