@@ -32,6 +32,7 @@ class HostTarget(Target):
     coroutines: bool = option(
         False, "threads that wait for others are always coroutines, never loops over a block between its barriers"
     )
+    warp: int = option(32, "threads of a warp", choices=(32, 64))
 
     name: ClassVar[str] = "host"
     backend: ClassVar[str] = "host"
@@ -64,9 +65,9 @@ class HostTarget(Target):
         return (
             f"offload-check-device{{target=host}},gpu.module({numeric_pipeline('libm')}),"
             "offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
-            "gpu.module(offload-prepare-device{target=host subgroup-size=32},"
+            f"gpu.module(offload-prepare-device{{target=host subgroup-size={self.warp}}},"
             f"{STRUCTURE_PIPELINE},"
-            f"offload-gpu-to-host{{{self.conversion_options()}}},offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
+            f"offload-gpu-to-host{{{self.conversion_options()} subgroup-size={self.warp}}},offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=host}"
         )
 
@@ -81,7 +82,7 @@ class HostTarget(Target):
         return native.MachineOptions(self.triple(), chip, self.features, self.O, self.fast)
 
     def prepare(self, work: Work, code: LLVMModule) -> None:
-        code.lower_kernels_for_host(list(work.kernels), dict(work.limits), self.coroutines)
+        code.lower_kernels_for_host(list(work.kernels), dict(work.limits), self.coroutines, self.warp)
 
     def provided_functions(self, code: LLVMModule) -> list[str]:
         """Those of the libraries that images are linked with: an archive holds its symbols between zero bytes."""

@@ -12,6 +12,7 @@
   const mgpuHostKernel name##_info = {.abi_version = MGPU_HOST_ABI_VERSION,                                  \
                                       .params = sizeof name##_sizes / sizeof *name##_sizes,                  \
                                       .blocks = name,                                                        \
+                                      .warp_size = MGPU_HOST_WARP_SIZE,                                      \
                                       .param_sizes = name##_sizes}
 
 /* y[i] = a * x[i] + y[i]; parameters: a, x as 5 words, y as 5 words. */

@@ -131,8 +131,13 @@ PYBIND11_MODULE(_native, m) {
       .def("position_of",
            [](LLVMModule &self, const std::string &name) { return toPython(self.positionOf(name)); })
       .def("internalize", &LLVMModule::internalize, py::arg("kept"))
-      .def("lower_kernels_for_host", &LLVMModule::lowerKernelsForHost, py::arg("kernels"),
-           py::arg("limits") = ThreadLimits(), py::arg("coroutines") = false, NoGil())
+      .def(
+          "lower_kernels_for_host",
+          [](LLVMModule &self, const std::vector<std::string> &kernels, const ThreadLimits &limits,
+             bool coroutines,
+             uint32_t warpSize) { self.lowerKernelsForHost(kernels, limits, {coroutines, warpSize}); },
+          py::arg("kernels"), py::arg("limits") = ThreadLimits(), py::arg("coroutines") = false,
+          py::arg("warp_size") = 32, NoGil())
       .def("host_resources", &LLVMModule::hostResources)
       .def("optimize", &LLVMModule::optimize, NoGil())
       .def(

@@ -20,11 +20,16 @@ struct chunk {
   unsigned char padding[ALIGNMENT - sizeof(struct chunk *) - sizeof(size_t)];
 };
 
+/* Memory that grows and keeps nothing of what was in it. */
+struct buffer {
+  unsigned char *data;
+  size_t size;
+};
+
 /* One thread's working memory, kept from launch to launch. */
 struct scratch {
-  unsigned char *shared;
-  size_t shared_size;
-  unsigned char *state; /* by thread of the block, as are the next three; whole warps */
+  struct buffer shared, memory; /* workgroup memory; what mgpuHostLaunch.memory gives */
+  unsigned char *state;         /* by thread of the block, as are the next three; whole warps */
   uint32_t *site;
   uint64_t *exchange;
   void **handles;
@@ -39,11 +44,13 @@ struct running {
   mgpuHostBlock block; /* first: frame() gets its address */
   struct scratch *scratch;
   uint32_t threads; /* of the block */
+  uint32_t warp;    /* threads of a warp */
 };
 
 static void scratch_free(void *pointer) {
   struct scratch *scratch = pointer;
-  free(scratch->shared);
+  free(scratch->shared.data);
+  free(scratch->memory.data);
   free(scratch->state);
   free(scratch->site);
   free(scratch->exchange);
@@ -57,6 +64,19 @@ static void scratch_free(void *pointer) {
 
 static size_t round_up(size_t size) { return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
+/* False when out of memory. */
+static bool grow(struct buffer *buffer, size_t size) {
+  if (size <= buffer->size)
+    return true;
+  free(buffer->data);
+  *buffer = (struct buffer){NULL, 0};
+  void *grown = NULL;
+  if (size > SIZE_MAX / 4 || posix_memalign(&grown, ALIGNMENT, round_up(size)))
+    return false;
+  *buffer = (struct buffer){grown, round_up(size)};
+  return true;
+}
+
 /* The calling thread's scratch with room for such a block, or NULL. */
 static struct scratch *get_scratch(size_t shared_size, size_t threads) {
   struct mgpu_thread *thread = mgpu_thread();
@@ -68,14 +88,8 @@ static struct scratch *get_scratch(size_t shared_size, size_t threads) {
     thread->scratch = scratch;
     thread->scratch_free = scratch_free;
   }
-  if (shared_size > scratch->shared_size) {
-    void *grown = NULL;
-    if (posix_memalign(&grown, ALIGNMENT, round_up(shared_size)))
-      return NULL;
-    free(scratch->shared);
-    scratch->shared = grown;
-    scratch->shared_size = round_up(shared_size);
-  }
+  if (!grow(&scratch->shared, shared_size))
+    return NULL;
   if (threads > scratch->threads) {
     unsigned char *state = calloc(threads, 1);
     uint32_t *site = calloc(threads, sizeof *site);
@@ -138,14 +152,23 @@ static void *frame(mgpuHostBlock *block, uint64_t size) {
 }
 
 /* mgpuHostBlock.active. The caller runs, so its state says nothing. */
-static uint32_t active(const mgpuHostBlock *block, uint32_t thread) {
+static uint64_t active(const mgpuHostBlock *block, uint32_t thread) {
   const struct running *running = (const struct running *)block;
-  uint32_t first = thread - thread % MGPU_HOST_WARP_SIZE, lanes = 0;
-  for (uint32_t lane = 0; lane < MGPU_HOST_WARP_SIZE && first + lane < running->threads; ++lane)
+  uint32_t first = thread - thread % running->warp;
+  uint64_t lanes = 0;
+  for (uint32_t lane = 0; lane < running->warp && first + lane < running->threads; ++lane)
     if (first + lane == thread || (block->state[first + lane] == MGPU_HOST_WAIT_WARP &&
                                    block->site[first + lane] / 2 == block->site[thread] / 2))
-      lanes |= 1u << lane;
+      lanes |= (uint64_t)1 << lane;
   return lanes;
+}
+
+void *mgpu_host_memory(const mgpuHostLaunch *launch, uint64_t size) {
+  (void)launch;
+  struct scratch *scratch = mgpu_thread()->scratch;
+  if (!grow(&scratch->memory, (size_t)size))
+    longjmp(*scratch->end, MGPU_ERROR_MEMORY);
+  return scratch->memory.data;
 }
 
 void mgpu_host_assertion_failed(const mgpuHostLaunch *launch, const char *message, uint32_t block_x,
@@ -213,8 +236,8 @@ static int run_coroutines(struct running *running, const struct mgpu_host_work *
   }
   for (;;) {
     uint32_t alive = 0;
-    for (uint32_t first = 0; first < threads; first += MGPU_HOST_WARP_SIZE) {
-      uint32_t last = threads - first > MGPU_HOST_WARP_SIZE ? first + MGPU_HOST_WARP_SIZE : threads;
+    for (uint32_t first = 0; first < threads; first += running->warp) {
+      uint32_t last = threads - first > running->warp ? first + running->warp : threads;
       struct waiting waiting = look(running, first, last);
       while (waiting.warp && !waiting.unknown) {
         resume_all(running, first, last, MGPU_HOST_WAIT_WARP, waiting.site);
@@ -237,9 +260,10 @@ int mgpu_host_run_blocks(void *context, uint64_t first, uint64_t last) {
   size_t shared_size = (size_t)work->kernel->shared_bytes + work->launch.dynamic_shared;
   struct running running;
   jmp_buf end;
+  uint32_t warp = work->kernel->warp_size;
   running.threads = threads;
-  running.scratch = get_scratch(shared_size ? shared_size : 1, (threads + MGPU_HOST_WARP_SIZE - 1) /
-                                                                   MGPU_HOST_WARP_SIZE * MGPU_HOST_WARP_SIZE);
+  running.warp = warp;
+  running.scratch = get_scratch(shared_size ? shared_size : 1, (threads + warp - 1) / warp * warp);
   if (!running.scratch)
     return MGPU_ERROR_MEMORY;
   running.scratch->end = &end;
@@ -247,7 +271,7 @@ int mgpu_host_run_blocks(void *context, uint64_t first, uint64_t last) {
   if (ended)
     return ended;
   if (work->kernel->blocks) {
-    work->kernel->blocks(&work->launch, running.scratch->shared, first, last);
+    work->kernel->blocks(&work->launch, running.scratch->shared.data, first, last);
     return 0;
   }
   for (uint64_t index = first; index < last; ++index) {
@@ -256,7 +280,7 @@ int mgpu_host_run_blocks(void *context, uint64_t first, uint64_t last) {
     running.block = (mgpuHostBlock){
         .id = {(uint32_t)(index % grid[0]), (uint32_t)(index / grid[0] % grid[1]),
                (uint32_t)(index / grid[0] / grid[1])},
-        .shared = running.scratch->shared,
+        .shared = running.scratch->shared.data,
         .state = running.scratch->state,
         .site = running.scratch->site,
         .exchange = running.scratch->exchange,

@@ -101,6 +101,9 @@ static int kernel_get(int device, void *pointer, const char *name, void **out) {
   else if (!kernel->info->blocks == !kernel->info->thread)
     failure =
         mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The host kernel \"%s\" must have either blocks or thread.", name);
+  else if (kernel->info->warp_size != 32 && kernel->info->warp_size != 64)
+    failure = mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The host kernel \"%s\" has warps of %u threads, not 32 or 64.",
+                        name, kernel->info->warp_size);
   if (failure) {
     free(kernel);
     return failure;
@@ -226,6 +229,7 @@ static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   work.work.launch.dynamic_shared = launch->smem;
   work.work.launch.params = launch->params;
   work.work.launch.fail = mgpu_host_assertion_failed;
+  work.work.launch.memory = mgpu_host_memory;
   if (mgpu_host_schedule_on())
     return put_launch(launch->stream, &work, launch->params);
   char buffer[1024];

@@ -53,6 +53,9 @@ void mgpu_host_assertion_failed(const mgpuHostLaunch *launch, const char *messag
                                 uint32_t block_y, uint32_t block_z, uint32_t thread_x, uint32_t thread_y,
                                 uint32_t thread_z);
 
+/* mgpuHostLaunch.memory of such a launch. */
+void *mgpu_host_memory(const mgpuHostLaunch *launch, uint64_t size);
+
 /* A part of a job whose context is a struct mgpu_host_work: runs those blocks on the calling thread. Returns
  * 0, MGPU_ERROR_MEMORY, MGPU_ERROR_DRIVER when an assertion failed, or MGPU_ERROR_BAD_IMAGE when a thread
  * suspends without saying what it waits for. */

@@ -17,8 +17,8 @@
 
 #include <stdint.h>
 
-#define MGPU_HOST_ABI_VERSION 4u
-#define MGPU_HOST_WARP_SIZE 32u
+#define MGPU_HOST_ABI_VERSION 5u
+#define MGPU_HOST_WARP_SIZE 32u /* unless a kernel says otherwise */
 
 /* What a suspended thread waits for. */
 enum {
@@ -37,6 +37,9 @@ typedef struct mgpuHostLaunch {
   /* A failed assertion: ends the launch and does not return. `message` lives as long as the image. */
   void (*fail)(const struct mgpuHostLaunch *launch, const char *message, uint32_t block_x, uint32_t block_y,
                uint32_t block_z, uint32_t thread_x, uint32_t thread_y, uint32_t thread_z);
+  /* Memory of the calling thread for what `blocks` does not put on the stack, 64-byte aligned; never NULL.
+   * The next call may give the same again. */
+  void *(*memory)(const struct mgpuHostLaunch *launch, uint64_t size);
 } mgpuHostLaunch;
 
 /* One block in flight; its threads all run on one operating-system thread. */
@@ -48,10 +51,11 @@ typedef struct mgpuHostBlock {
   unsigned char *state;  /* one byte per thread: MGPU_HOST_WAIT_* */
   uint32_t *site;        /* one per thread */
   uint64_t *exchange;    /* two words per thread, of whole warps, for what threads tell each other */
-  /* Memory for the coroutine frame of one thread, `size` bytes, 64-byte aligned; never NULL. */
+  /* Memory for a thread, its coroutine frame or more: `size` bytes, 64-byte aligned; never NULL. It lasts as
+   * long as the block. */
   void *(*frame)(struct mgpuHostBlock *block, uint64_t size);
   /* Called between two waits for the warp: a bit for each lane that is there too. */
-  uint32_t (*active)(const struct mgpuHostBlock *block, uint32_t thread);
+  uint64_t (*active)(const struct mgpuHostBlock *block, uint32_t thread);
 } mgpuHostBlock;
 
 typedef struct mgpuHostKernel {
@@ -63,6 +67,7 @@ typedef struct mgpuHostKernel {
   void *(*thread)(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread_id);
   const uint32_t *param_sizes; /* bytes of each parameter; may be NULL where there are none */
   uint64_t max_threads;        /* of a block; 0 where the kernel sets no limit of its own */
+  uint32_t warp_size;          /* 32 or 64 */
 } mgpuHostKernel;
 
 #endif

@@ -13,7 +13,8 @@ static mgpuModuleSlot module = {NULL, NULL, "m", NULL};
 static mgpuKernelSlot saxpy = {&module, "saxpy", NULL}, reduce = {&module, "reduce", NULL},
                       rotate = {&module, "rotate", NULL}, lost = {&module, "lost", NULL},
                       greedy = {&module, "greedy", NULL}, large = {&module, "large", NULL},
-                      future = {&module, "future", NULL}, missing = {&module, "missing", NULL};
+                      future = {&module, "future", NULL}, odd_warps = {&module, "odd_warps", NULL},
+                      missing = {&module, "missing", NULL};
 
 static void *read_file(const char *path, size_t *size) {
   FILE *file = fopen(path, "rb");
@@ -125,7 +126,9 @@ static void test_launch_errors(void) {
   launch(&missing, 1, 1, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
   launch(&future, 1, 1, 0, NULL, params);
-  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 4");
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 5");
+  launch(&odd_warps, 1, 1, 0, NULL, params);
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "warps of 48 threads");
   launch(&lost, 3, 64, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "lost");
   launch(&greedy, 3, 64, 0, NULL, params);

@@ -292,14 +292,14 @@ void LLVMModule::internalize(const std::vector<std::string> &kept) {
 }
 
 void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits,
-                                     bool coroutines) {
+                                     const HostWay &way) {
   SharedLock shared(optionsLock());
   // Blocks of one function move into others there, and debug locations may not.
   positions.rememberIntrinsics(*module);
   if (positions.forMessagesAlone())
     StripDebugInfo(*module);
   std::string error;
-  resources = offload::lowerKernelsForHost(*module, kernels, limits, coroutines, error);
+  resources = offload::lowerKernelsForHost(*module, kernels, limits, way, error);
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
     error = "internal error in the host target's kernel lowering: " + error;

@@ -38,6 +38,12 @@ using KernelResources = std::vector<std::pair<std::string, Resources>>;
 /// The most threads of a block, by kernel.
 using ThreadLimits = std::map<std::string, uint32_t>;
 
+/// How the host target runs a kernel's threads.
+struct HostWay {
+  bool coroutines = false; // threads that wait for others are coroutines even where loops would do
+  uint32_t warpSize = 32;  // 32 or 64
+};
+
 class LLVMModule {
 public:
   /// Translates a module without gpu.module operations (host), or the one gpu.module in it (device).
@@ -67,10 +73,9 @@ public:
   /// Makes everything but `kept` internal, so that what is not needed goes.
   void internalize(const std::vector<std::string> &kept);
 
-  /// Turns kernels of the host target into functions that run blocks (host_abi.h). With `coroutines`, those
-  /// whose threads wait for each other become coroutines even where loops would do. Throws Failure.
+  /// Turns kernels of the host target into functions that run blocks (host_abi.h). Throws Failure.
   void lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits,
-                           bool coroutines);
+                           const HostWay &way);
   /// What lowerKernelsForHost found out about the kernels.
   const KernelResources &hostResources() const { return resources; }
 
@@ -144,6 +149,6 @@ ElfFile readElf(const std::string &data);
 
 /// The work of LLVMModule::lowerKernelsForHost (spmd.cpp); sets `error` where it fails.
 KernelResources lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels,
-                                    const ThreadLimits &limits, bool coroutines, std::string &error);
+                                    const ThreadLimits &limits, const HostWay &way, std::string &error);
 
 } // namespace offload

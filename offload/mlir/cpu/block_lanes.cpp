@@ -1,7 +1,6 @@
 //===- block_lanes.cpp - Lanes of a warp that wait with their block ---------===//
 
 #include "cpu/block_lanes.h"
-#include "cpu/spmd_abi.h"
 #include "names.h"
 
 #include "llvm/ADT/PostOrderIterator.h"
@@ -28,8 +27,9 @@ namespace {
 
 class LaneLowering {
 public:
-  LaneLowering(Function &code, ArrayRef<Value *> blockDim, uint32_t most)
-      : code(code), blockDim(blockDim), words(ArrayType::get(Type::getInt64Ty(code.getContext()), most)) {}
+  LaneLowering(Function &code, ArrayRef<Value *> blockDim, uint32_t most, uint32_t warpSize)
+      : code(code), blockDim(blockDim), warpSize(warpSize),
+        words(ArrayType::get(Type::getInt64Ty(code.getContext()), most)) {}
 
   /// Lanes exchange through arrays between barriers of the block. What is reached by all threads of a block
   /// is reached by all lanes of a warp. An array must not be written again before all have read it: two
@@ -68,10 +68,11 @@ private:
     IRBuilder<> b(call);
     barrier(b); // all threads must come here, or the mask is another
     Value *own = thread(b);
-    Value *rest = b.CreateSub(threads(b), b.CreateAnd(own, b.getInt32(~(kWarpSize - 1))));
-    Value *missing = b.CreateSub(b.getInt32(kWarpSize),
-                                 b.CreateBinaryIntrinsic(Intrinsic::umin, rest, b.getInt32(kWarpSize)));
-    call->replaceAllUsesWith(b.CreateLShr(b.getInt32(~0u), missing));
+    Value *rest = b.CreateSub(threads(b), b.CreateAnd(own, b.getInt32(~(warpSize - 1))));
+    Value *missing = b.CreateSub(b.getInt32(warpSize),
+                                 b.CreateBinaryIntrinsic(Intrinsic::umin, rest, b.getInt32(warpSize)));
+    missing = b.CreateZExtOrTrunc(missing, call->getType());
+    call->replaceAllUsesWith(b.CreateLShr(ConstantInt::getAllOnesValue(call->getType()), missing));
     call->eraseFromParent();
   }
 
@@ -83,8 +84,8 @@ private:
     Value *own = thread(b);
     b.CreateStore(call->getArgOperand(0), place(own));
     barrier(b);
-    Value *warp = b.CreateAnd(own, b.getInt32(~(kWarpSize - 1)));
-    Value *other = b.CreateOr(warp, b.CreateAnd(call->getArgOperand(1), b.getInt32(kWarpSize - 1)));
+    Value *warp = b.CreateAnd(own, b.getInt32(~(warpSize - 1)));
+    Value *other = b.CreateOr(warp, b.CreateAnd(call->getArgOperand(1), b.getInt32(warpSize - 1)));
     Value *there = b.CreateICmpULT(other, threads(b));
     Value *word = b.CreateLoad(b.getInt64Ty(), place(b.CreateSelect(there, other, own)));
     if (waitAgain)
@@ -107,13 +108,14 @@ private:
 
   Function &code;
   ArrayRef<Value *> blockDim;
+  const uint32_t warpSize;
   ArrayType *words;
 };
 
 } // namespace
 
-BlockArrays lowerLanes(Function &code, ArrayRef<Value *> blockDim, uint32_t most) {
-  return LaneLowering(code, blockDim, most).run();
+BlockArrays lowerLanes(Function &code, ArrayRef<Value *> blockDim, uint32_t most, uint32_t warpSize) {
+  return LaneLowering(code, blockDim, most, warpSize).run();
 }
 
 } // namespace offload

@@ -21,6 +21,7 @@ struct BlockArrays {
 /// Replaces what lanes tell each other (kExchange, kActiveLanes) in one thread's code by barriers of the
 /// block and arrays for a block of at most `most` threads. What is reached by all threads of a block is
 /// reached by all lanes of a warp; other code must not be given.
-BlockArrays lowerLanes(llvm::Function &code, llvm::ArrayRef<llvm::Value *> blockDim, uint32_t most);
+BlockArrays lowerLanes(llvm::Function &code, llvm::ArrayRef<llvm::Value *> blockDim, uint32_t most,
+                       uint32_t warpSize);
 
 } // namespace offload

@@ -34,8 +34,6 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr unsigned kWarpSize = 32; // MGPU_HOST_WARP_SIZE
-
 /// Calls one of the stand-in functions of names.h, declaring it where it is new.
 Value callStandIn(OpBuilder &builder, Location loc, Operation *anchor, StringRef name, Type result,
                   ValueRange arguments = {}) {
@@ -96,7 +94,8 @@ template <typename Op> struct ClusterPattern : public ConvertOpToLLVMPattern<Op>
 
 /// The thread's number in its block, x fastest, and from it the lane.
 struct LanePattern : public ConvertOpToLLVMPattern<gpu::LaneIdOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LanePattern(const LLVMTypeConverter &converter, unsigned subgroupSize)
+      : ConvertOpToLLVMPattern(converter), subgroupSize(subgroupSize) {}
   LogicalResult matchAndRewrite(gpu::LaneIdOp op, OpAdaptor, ConversionPatternRewriter &b) const override {
     Location loc = op.getLoc();
     Value x = standIn32(b, op, kThreadId, "x"), y = standIn32(b, op, kThreadId, "y"),
@@ -104,11 +103,12 @@ struct LanePattern : public ConvertOpToLLVMPattern<gpu::LaneIdOp> {
           dy = standIn32(b, op, kBlockDim, "y");
     Value plane = LLVM::AddOp::create(b, loc, LLVM::MulOp::create(b, loc, z, dy), y);
     Value thread = LLVM::AddOp::create(b, loc, LLVM::MulOp::create(b, loc, plane, dx), x);
-    Value size = LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(kWarpSize));
+    Value size = LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(int32_t(subgroupSize)));
     b.replaceOpWithNewOp<LLVM::ZExtOp>(op, getTypeConverter()->getIndexType(),
                                        LLVM::URemOp::create(b, loc, thread, size));
     return success();
   }
+  const unsigned subgroupSize;
 };
 
 struct BarrierPattern : public ConvertOpToLLVMPattern<gpu::BarrierOp> {
@@ -190,6 +190,8 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
                                  llvm::cl::init(64)};
   Option<bool> barePointers{*this, "use-bare-ptr-memref-call-conv",
                             llvm::cl::desc("Memref arguments are plain pointers"), llvm::cl::init(false)};
+  Option<unsigned> subgroupSize{*this, "subgroup-size", llvm::cl::desc("Threads of a warp"),
+                                llvm::cl::init(32)};
 
   StringRef getArgument() const final { return "offload-gpu-to-host"; }
   StringRef getDescription() const final { return "Lower a gpu.module for execution on the CPU"; }
@@ -230,8 +232,8 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
     patterns.add<IdPattern<gpu::GridDimOp>>(converter, kGridDim);
     patterns.add<IdPattern<gpu::ClusterDimBlocksOp>>(converter, kClusterDim);
     patterns.add<ClusterPattern<gpu::ClusterDimOp>, ClusterPattern<gpu::ClusterIdOp>,
-                 ClusterPattern<gpu::ClusterBlockIdOp>, LanePattern, BarrierPattern, DynamicSharedPattern>(
-        converter);
+                 ClusterPattern<gpu::ClusterBlockIdOp>, BarrierPattern, DynamicSharedPattern>(converter);
+    patterns.add<LanePattern>(converter, subgroupSize);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       signalPassFailure();
   }

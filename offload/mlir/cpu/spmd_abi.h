@@ -6,10 +6,17 @@
 namespace offload {
 
 // Must agree with host_abi.h.
-constexpr uint32_t kAbiVersion = 4;
-constexpr uint32_t kWarpSize = 32;
+constexpr uint32_t kAbiVersion = 5;
 constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
-enum LaunchField { LaunchGrid, LaunchBlock, LaunchCluster, LaunchDynamicShared, LaunchParams, LaunchFail };
+enum LaunchField {
+  LaunchGrid,
+  LaunchBlock,
+  LaunchCluster,
+  LaunchDynamicShared,
+  LaunchParams,
+  LaunchFail,
+  LaunchMemory
+};
 enum BlockField {
   BlockId,
   BlockReserved,
@@ -26,9 +33,9 @@ struct Types {
       : i1(llvm::Type::getInt1Ty(c)), i8(llvm::Type::getInt8Ty(c)), i32(llvm::Type::getInt32Ty(c)),
         i64(llvm::Type::getInt64Ty(c)), voidType(llvm::Type::getVoidTy(c)),
         pointer(llvm::PointerType::get(c, 0)), dim(llvm::ArrayType::get(i32, 3)),
-        launch(llvm::StructType::get(c, {dim, dim, dim, i32, pointer, pointer})),
+        launch(llvm::StructType::get(c, {dim, dim, dim, i32, pointer, pointer, pointer})),
         block(llvm::StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer, pointer, pointer})),
-        kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64})) {}
+        kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64, i32})) {}
   llvm::IntegerType *i1, *i8, *i32, *i64;
   llvm::Type *voidType;
   llvm::PointerType *pointer;

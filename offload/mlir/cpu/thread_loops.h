@@ -34,6 +34,7 @@ void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group);
 ///
 /// The thread's place is what the functions kThreadId give; `blockDim` are arguments of the function, `most`
 /// is a bound of their product.
-bool makeRegions(llvm::Function &code, llvm::ArrayRef<llvm::Value *> blockDim, uint32_t most);
+bool makeRegions(llvm::Function &code, llvm::ArrayRef<llvm::Value *> blockDim, uint32_t most,
+                 uint32_t warpSize);
 
 } // namespace offload

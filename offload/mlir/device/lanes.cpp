@@ -93,9 +93,10 @@ struct AmdLanes : Lanes {
   bool clusters;
 };
 
-/// Calls of the functions of names.h. Their "lane" is one of CUDA's size, whatever the processor.
+/// Calls of the functions of names.h. Warps have the size that the target's option says, whatever the
+/// processor.
 struct HostLanes : Lanes {
-  HostLanes() : Lanes(32, 64) {}
+  explicit HostLanes(unsigned size) : Lanes(size, 64) {}
 
   static Value call(OpBuilder &b, Operation *anchor, StringRef name, Type result, ValueRange arguments) {
     auto module = anchor->getParentOfType<gpu::GPUModuleOp>();
@@ -105,7 +106,7 @@ struct HostLanes : Lanes {
   }
 
   Value active(OpBuilder &b, Operation *anchor) const override {
-    return call(b, anchor, kActiveLanes, b.getI32Type(), {});
+    return call(b, anchor, kActiveLanes, b.getIntegerType(size), {});
   }
   Value read(OpBuilder &b, Operation *anchor, Value word, Value source, Value) const override {
     return call(b, anchor, kExchange, b.getI64Type(), {word, source});
@@ -131,8 +132,8 @@ void addVendorDialect(DialectRegistry &registry, StringRef target) {
 
 std::unique_ptr<Lanes> makeLanes(StringRef target, unsigned size, StringRef chip) {
   unsigned number = 0;
-  if (target == "host" && size == 32)
-    return std::make_unique<HostLanes>();
+  if (target == "host" && (size == 32 || size == 64))
+    return std::make_unique<HostLanes>(size);
   if (target == "nvvm" && size == 32) {
     chip.consume_front("sm_");
     chip.take_while(llvm::isDigit).getAsInteger(10, number);

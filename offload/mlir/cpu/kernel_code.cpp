@@ -1,0 +1,178 @@
+//===- kernel_code.cpp - One thread's code on its way to running whole blocks //
+
+#include "cpu/kernel_code.h"
+#include "names.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/ReplaceConstant.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace offload {
+
+KernelCode::KernelCode(Function &kernel, uint32_t maxThreads, uint32_t warpSize)
+    : kernel(kernel), module(*kernel.getParent()), context(kernel.getContext()), types(context),
+      maxThreads(maxThreads), warpSize(warpSize) {
+  layoutSharedMemory();
+}
+
+bool KernelCode::waits() const {
+  return usesStandIn(kBarrier) || usesStandIn(kExchange) || usesStandIn(kActiveLanes);
+}
+
+bool KernelCode::usesStandIn(StringRef name) const {
+  Function *standIn = module.getFunction(name);
+  return standIn && any_of(standIn->users(), [&](User *user) {
+           auto *call = dyn_cast<CallInst>(user);
+           return call && call->getFunction() == &kernel;
+         });
+}
+
+Constant *KernelCode::parameterSizes() {
+  SmallVector<uint32_t> sizes;
+  for (Argument &argument : kernel.args())
+    sizes.push_back(uint32_t(module.getDataLayout().getTypeStoreSize(argument.getType())));
+  Constant *table = ConstantDataArray::get(context, sizes);
+  return new GlobalVariable(module, table->getType(), /*isConstant=*/true, GlobalValue::InternalLinkage,
+                            table, kernel.getName() + ".sizes");
+}
+
+/// Gives each workgroup global that the kernel uses a place in the block's workgroup memory.
+void KernelCode::layoutSharedMemory() {
+  SmallVector<Constant *> globals;
+  for (GlobalVariable &global : module.globals())
+    if (global.getName().starts_with(kSharedPrefix))
+      globals.push_back(&global);
+  convertUsersOfConstantsToInstructions(globals, &kernel);
+  for (Constant *constant : globals) {
+    auto *global = cast<GlobalVariable>(constant);
+    bool used = any_of(global->users(), [&](User *user) {
+      auto *instruction = dyn_cast<Instruction>(user);
+      return instruction && instruction->getFunction() == &kernel;
+    });
+    if (!used)
+      continue;
+    uint64_t alignment = std::max<uint64_t>(64, global->getAlign().valueOrOne().value());
+    sharedBytes = alignTo(sharedBytes, alignment);
+    sharedOffsets.push_back({global, sharedBytes});
+    sharedBytes += module.getDataLayout().getTypeAllocSize(global->getValueType());
+  }
+  sharedBytes = alignTo(sharedBytes, 64);
+}
+
+Value *KernelCode::field(IRBuilder<> &b, StructType *type, Value *base, unsigned index,
+                         unsigned element) const {
+  Value *address = b.CreateConstInBoundsGEP2_32(type, base, 0, index);
+  if (isa<ArrayType>(type->getElementType(index)))
+    return b.CreateLoad(types.i32, b.CreateConstInBoundsGEP1_32(types.i32, address, element));
+  return b.CreateLoad(type->getElementType(index), address);
+}
+
+SmallVector<Value *> KernelCode::loadArguments(IRBuilder<> &b, Value *launch) const {
+  Value *params = field(b, types.launch, launch, LaunchParams);
+  SmallVector<Value *> values;
+  for (Argument &argument : kernel.args()) {
+    Value *slot = b.CreateConstInBoundsGEP1_32(types.pointer, params, argument.getArgNo());
+    values.push_back(b.CreateLoad(argument.getType(), b.CreateLoad(types.pointer, slot), argument.getName()));
+  }
+  return values;
+}
+
+void KernelCode::loadDims(IRBuilder<> &b, Place &place) const {
+  for (unsigned i = 0; i < 3; ++i) {
+    place.blockDim[i] = field(b, types.launch, place.launch, LaunchBlock, i);
+    place.gridDim[i] = field(b, types.launch, place.launch, LaunchGrid, i);
+    place.clusterDim[i] = field(b, types.launch, place.launch, LaunchCluster, i);
+  }
+}
+
+Function *KernelCode::cloneBody(ArrayRef<Type *> extra, const Twine &suffix) {
+  SmallVector<Type *> parameters;
+  for (Argument &argument : kernel.args())
+    parameters.push_back(argument.getType());
+  append_range(parameters, extra);
+  auto *type = FunctionType::get(types.voidType, parameters, false);
+  auto *body = Function::Create(type, GlobalValue::InternalLinkage, kernel.getName() + suffix, module);
+  ValueToValueMapTy map;
+  for (Argument &argument : kernel.args())
+    map[&argument] = body->getArg(argument.getArgNo());
+  SmallVector<ReturnInst *> returns;
+  CloneFunctionInto(body, &kernel, map, CloneFunctionChangeType::LocalChangesOnly, returns);
+  body->setDSOLocal(true);       // the clone took over the external kernel's property
+  kernel.setSubprogram(nullptr); // line information describes one function, and this is the one that stays
+  return body;
+}
+
+void KernelCode::drop(Function *body) {
+  kernel.setSubprogram(body->getSubprogram());
+  body->eraseFromParent();
+}
+
+void replaceCalls(Function &in, const Twine &name, function_ref<Value *(CallInst &)> make) {
+  Function *standIn = in.getParent()->getFunction(name.str());
+  if (!standIn)
+    return;
+  for (User *user : make_early_inc_range(standIn->users())) {
+    auto *call = dyn_cast<CallInst>(user);
+    if (!call || call->getFunction() != &in)
+      continue;
+    if (Value *value = make(*call))
+      call->replaceAllUsesWith(value);
+    call->eraseFromParent();
+  }
+}
+
+void KernelCode::bind(Function &body, const Place &place) const {
+  for (unsigned i = 0; i < 3; ++i) {
+    if (place.threadId[i])
+      replaceCalls(body, Twine(kThreadId) + kAxes[i], [&](CallInst &) { return place.threadId[i]; });
+    replaceCalls(body, Twine(kBlockId) + kAxes[i], [&](CallInst &) { return place.blockId[i]; });
+    replaceCalls(body, Twine(kBlockDim) + kAxes[i], [&](CallInst &) { return place.blockDim[i]; });
+    replaceCalls(body, Twine(kGridDim) + kAxes[i], [&](CallInst &) { return place.gridDim[i]; });
+    replaceCalls(body, Twine(kClusterDim) + kAxes[i], [&](CallInst &) { return place.clusterDim[i]; });
+  }
+  replaceCalls(body, kFail, [&](CallInst &call) { return fail(call, place); });
+  bindSharedMemory(body, place.shared);
+}
+
+void KernelCode::bindSharedMemory(Function &body, Value *shared) const {
+  replaceCalls(body, kDynamicShared, [&](CallInst &call) -> Value * {
+    return IRBuilder<>(&call).CreateConstInBoundsGEP1_64(types.i8, shared, sharedBytes);
+  });
+  for (auto &[global, offset] : sharedOffsets) {
+    SmallVector<Use *> uses;
+    for (Use &use : global->uses())
+      if (auto *user = dyn_cast<Instruction>(use.getUser()); user && user->getFunction() == &body)
+        uses.push_back(&use);
+    for (Use *use : uses) {
+      auto *user = cast<Instruction>(use->getUser());
+      Instruction *before = user;
+      if (auto *phi = dyn_cast<PHINode>(user))
+        before = phi->getIncomingBlock(*use)->getTerminator();
+      use->set(IRBuilder<>(before).CreateConstInBoundsGEP1_64(types.i8, shared, offset));
+    }
+  }
+}
+
+/// Ends the launch. What comes behind the call is cut off, so that it costs the rest of the kernel nothing.
+Value *KernelCode::fail(CallInst &call, const Place &place) const {
+  IRBuilder<> b(&call);
+  SmallVector<Value *> arguments{place.launch, call.getArgOperand(0)};
+  append_range(arguments, place.blockId);
+  for (unsigned i = 0; i < 3; ++i)
+    arguments.push_back(
+        place.threadId[i]
+            ? place.threadId[i]
+            : b.CreateCall(module.getOrInsertFunction((Twine(kThreadId) + kAxes[i]).str(), types.i32), {}));
+  SmallVector<Type *> parameters;
+  for (Value *argument : arguments)
+    parameters.push_back(argument->getType());
+  auto *type = FunctionType::get(types.voidType, parameters, false);
+  CallInst *end = b.CreateCall(type, field(b, types.launch, place.launch, LaunchFail), arguments);
+  end->setDoesNotReturn();
+  end->addFnAttr(Attribute::Cold);
+  return nullptr;
+}
+
+} // namespace offload
