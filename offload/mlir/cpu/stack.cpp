@@ -86,7 +86,7 @@ void limitStack(Function &code, function_ref<Value *(IRBuilder<> &, uint64_t)> a
   }
   if (moved.empty())
     return;
-  IRBuilder<> b(&code.getEntryBlock(), code.getEntryBlock().getFirstInsertionPt());
+  IRBuilder<> b(&code.getEntryBlock(), code.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
   Value *base = allocate(b, end + (most.value() - kMemoryAlignment));
   if (most.value() > kMemoryAlignment) {
     base = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, most.value() - kMemoryAlignment);
