@@ -1,5 +1,6 @@
 //===- codegen.cpp - Translation, linking of bitcode, optimization, code --===//
 
+#include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
 #include "device/check_lowered.h"
 
@@ -31,6 +32,8 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/Transforms/Scalar/InstSimplifyPass.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include <mutex>
@@ -299,6 +302,7 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, co
   if (positions.forMessagesAlone())
     StripDebugInfo(*module);
   std::string error;
+  holdsHostKernels = true;
   resources = offload::lowerKernelsForHost(*module, kernels, limits, way, error);
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
@@ -341,6 +345,12 @@ void LLVMModule::optimize() {
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
   PassBuilder builder(machine.get(), tuning);
+  if (holdsHostKernels)
+    builder.registerVectorizerStartEPCallback([](FunctionPassManager &passes, OptimizationLevel) {
+      passes.addPass(ClampLoopsPass());
+      passes.addPass(InstSimplifyPass());
+      passes.addPass(SimplifyCFGPass());
+    });
   const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
                                       OptimizationLevel::O3};
   OptimizationLevel level = levels[options.level];

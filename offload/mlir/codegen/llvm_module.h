@@ -100,6 +100,7 @@ private:
   Positions positions;
   std::shared_ptr<std::vector<Diagnostic>> reported; // by LLVM, since the last step
   KernelResources resources;
+  bool holdsHostKernels = false; // after lowerKernelsForHost
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module; // after `context`
