@@ -128,6 +128,12 @@ static int check_sizes(const struct kernel *kernel, const struct mgpu_launch *la
         MGPU_ERROR_INVALID,
         "The kernel \"%s\" is launched with a block of (%u, %u, %u); it was built for at most %llu threads.",
         kernel->name, block[0], block[1], block[2], (unsigned long long)kernel->info->max_threads);
+  const uint32_t *known = kernel->info->block;
+  if (known[0] && (block[0] != known[0] || block[1] != known[1] || block[2] != known[2]))
+    return mgpu_fail(MGPU_ERROR_INVALID,
+                     "The kernel \"%s\" is launched with a block of (%u, %u, %u); it was built for blocks of "
+                     "(%u, %u, %u), its known_block_size.",
+                     kernel->name, block[0], block[1], block[2], known[0], known[1], known[2]);
   if (grid[0] > MOST_BLOCKS_X || grid[1] > MOST_BLOCKS_YZ || grid[2] > MOST_BLOCKS_YZ)
     return mgpu_fail(
         MGPU_ERROR_INVALID,

@@ -68,6 +68,7 @@ typedef struct mgpuHostKernel {
   const uint32_t *param_sizes; /* bytes of each parameter; may be NULL where there are none */
   uint64_t max_threads;        /* of a block; 0 where the kernel sets no limit of its own */
   uint32_t warp_size;          /* 32 or 64 */
+  uint32_t block[3];           /* the sizes that every block must have; zeros: any */
 } mgpuHostKernel;
 
 #endif

@@ -25,8 +25,7 @@ constexpr uint64_t kMostIterations = uint64_t(1) << 32;
 class Clamp {
 public:
   Clamp(Loop &loop, ScalarEvolution &evolution)
-      : loop(loop), evolution(evolution),
-        expander(evolution, "clamp") {}
+      : loop(loop), evolution(evolution), expander(evolution, "clamp") {}
 
   bool run() {
     if (!describe())
@@ -39,8 +38,9 @@ public:
       return false;
     IRBuilder<> b(end);
     Type *i64 = b.getInt64Ty();
-    Value *count = b.CreateAdd(
-        b.CreateZExt(expander.expandCodeFor(lastIteration, lastIteration->getType(), end), i64), b.getInt64(1));
+    Value *count =
+        b.CreateAdd(b.CreateZExt(expander.expandCodeFor(lastIteration, lastIteration->getType(), end), i64),
+                    b.getInt64(1));
     Value *first = b.getInt64(0), *last = count;
     bool changed = false;
     for (auto &[compare, holds] : guards)
@@ -67,11 +67,11 @@ private:
     branch = dyn_cast<BranchInst>(latch->getTerminator());
     next = dyn_cast<BinaryOperator>(variable->getIncomingValueForBlock(latch));
     if (!branch || !variable->getType()->isIntegerTy() || !next ||
-        !match(next, m_c_Add(m_Specific(variable), m_One())) || variable->getType()->getIntegerBitWidth() > 64)
+        !match(next, m_c_Add(m_Specific(variable), m_One())) ||
+        variable->getType()->getIntegerBitWidth() > 64)
       return false;
     lastIteration = evolution.getBackedgeTakenCount(&loop);
-    const auto *most =
-        dyn_cast<SCEVConstant>(evolution.getConstantMaxBackedgeTakenCount(&loop));
+    const auto *most = dyn_cast<SCEVConstant>(evolution.getConstantMaxBackedgeTakenCount(&loop));
     if (isa<SCEVCouldNotCompute>(lastIteration) || !most || most->getAPInt().uge(kMostIterations))
       return false;
     mostIteration = most->getAPInt().getZExtValue();
@@ -94,7 +94,8 @@ private:
     if (!doesNothing(*latch))
       return;
     SmallPtrSet<BasicBlock *, 8> seen;
-    for (BasicBlock *block = loop.getHeader(); block != latch && doesNothing(*block) && seen.insert(block).second;) {
+    for (BasicBlock *block = loop.getHeader();
+         block != latch && doesNothing(*block) && seen.insert(block).second;) {
       auto *decides = dyn_cast<BranchInst>(block->getTerminator());
       if (!decides)
         return;
@@ -138,8 +139,8 @@ private:
     return !overflow;
   }
 
-  /// Narrows [first, last) to the iterations in which the comparison comes out as it must. False where that is
-  /// not known to be one range.
+  /// Narrows [first, last) to the iterations in which the comparison comes out as it must. False where that
+  /// is not known to be one range.
   bool narrow(IRBuilder<> &b, ICmpInst &compare, bool holds, Value *count, Value *&first, Value *&last) {
     CmpInst::Predicate predicate = holds ? compare.getPredicate() : compare.getInversePredicate();
     Value *left = compare.getOperand(0), *right = compare.getOperand(1);
@@ -193,16 +194,17 @@ private:
       atLeast(b.CreateSelect(below, count, distance));
       lessThan(b.CreateSelect(below, none, behind));
     }
-    compare.replaceUsesWithIf(b.getInt1(holds), [&](Use &use) {
-      return loop.contains(cast<Instruction>(use.getUser()));
-    });
+    compare.replaceUsesWithIf(b.getInt1(holds),
+                              [&](Use &use) { return loop.contains(cast<Instruction>(use.getUser())); });
     return true;
   }
 
   void rewrite(IRBuilder<> &b, Value *first, Value *last) {
     BasicBlock *before = loop.getLoopPreheader(), *header = loop.getHeader();
     Value *start = variable->getIncomingValueForBlock(before);
-    auto at = [&](Value *iteration) { return b.CreateAdd(start, b.CreateTrunc(iteration, start->getType())); };
+    auto at = [&](Value *iteration) {
+      return b.CreateAdd(start, b.CreateTrunc(iteration, start->getType()));
+    };
     Value *begin = at(first), *end = at(last);
     Instruction *old = before->getTerminator();
     b.CreateCondBr(b.CreateICmpULT(first, last), header, exit);

@@ -303,7 +303,9 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, co
     StripDebugInfo(*module);
   std::string error;
   holdsHostKernels = true;
-  resources = offload::lowerKernelsForHost(*module, kernels, limits, way, error);
+  HostWay vectorized = way;
+  vectorized.strips = options.level >= 2; // as the vectorizer is, see optimize()
+  resources = offload::lowerKernelsForHost(*module, kernels, limits, vectorized, error);
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
     error = "internal error in the host target's kernel lowering: " + error;

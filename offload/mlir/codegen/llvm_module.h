@@ -42,6 +42,7 @@ using ThreadLimits = std::map<std::string, uint32_t>;
 struct HostWay {
   bool coroutines = false; // threads that wait for others are coroutines even where loops would do
   uint32_t warpSize = 32;  // 32 or 64
+  bool strips = true;      // neighbouring threads go through their loops together, for the vectorizer
 };
 
 class LLVMModule {

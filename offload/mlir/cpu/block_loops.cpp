@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "cpu/kernel_code.h"
-#include "cpu/thread_loops.h"
+#include "cpu/strips.h"
 
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -18,6 +18,10 @@ using namespace llvm;
 
 namespace offload {
 namespace {
+
+/// Of arrays for a block of the most threads. Coroutines have memory for the threads of a launch alone.
+constexpr uint64_t kMostBytes = 16 << 20;
+constexpr uint32_t kMostThreads = 1024; // of a block whose kernel sets no limit
 
 /// The body's parameters behind the kernel's own.
 enum Extra : unsigned {
@@ -52,7 +56,9 @@ private:
     Place inside;
     for (unsigned i = 0; i < 3; ++i) {
       inside.blockId[i] = body->getArg(base + ExtraBlock + i);
-      inside.blockDim[i] = body->getArg(base + ExtraBlockDim + i);
+      inside.blockDim[i] = code.knownSize(i);
+      if (!inside.blockDim[i])
+        inside.blockDim[i] = body->getArg(base + ExtraBlockDim + i);
       inside.gridDim[i] = body->getArg(base + ExtraGrid + i);
       inside.clusterDim[i] = body->getArg(base + ExtraCluster + i);
       inside.threadId[i] = waits ? nullptr : body->getArg(base + ExtraThread + i);
@@ -60,8 +66,10 @@ private:
     inside.shared = body->getArg(base + ExtraShared);
     inside.launch = body->getArg(base + ExtraLaunch);
     code.bind(*body, inside);
-    if (!hoistMemory(*body) ||
-        (waits && !makeRegions(*body, inside.blockDim, code.maxThreads, code.warpSize))) {
+    if (code.strips)
+      unrollSmallLoops(*body);
+    RegionLimits limits{code.maxThreads ? code.maxThreads : kMostThreads, kMostBytes, code.strips};
+    if (!hoistMemory(*body) || (waits && !makeRegions(*body, inside.blockDim, limits, code.warpSize))) {
       code.drop(body);
       return nullptr;
     }
@@ -118,6 +126,8 @@ private:
     }
     if (threads) {
       endThreads(b, *threads);
+      if (code.strips)
+        addStrips(*call, threads->x, place.blockDim[0], code.warpSize);
       markParallel(threads->x.backEdge, group);
     }
     endLoop(b, block);
@@ -138,7 +148,8 @@ private:
     MDNode *made = MDNode::getDistinct(code.context, {});
     for (Instruction &instruction : instructions(body)) {
       const Value *address = getLoadStorePointerOperand(&instruction);
-      if (address && !instruction.isAtomic() && !isa<AllocaInst>(getUnderlyingObject(address)))
+      if (address && !instruction.isAtomic() && !instruction.hasMetadata(kOrdered) &&
+          !isa<AllocaInst>(getUnderlyingObject(address)))
         instruction.setMetadata(LLVMContext::MD_access_group, made);
     }
     return made;

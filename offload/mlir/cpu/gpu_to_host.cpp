@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "cpu/spmd_abi.h"
 #include "names.h"
 #include "passes.h"
 
@@ -145,6 +146,12 @@ void makePlainFunction(gpu::GPUFuncOp kernel) {
     function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   else
     function.setPrivate();
+  // Attributes of this kind stay until LLVM IR.
+  if (std::optional<ArrayRef<int32_t>> sizes = kernel.getKnownBlockSize()) {
+    std::string text =
+        llvm::join(llvm::map_range(*sizes, [](int32_t size) { return std::to_string(size); }), ",");
+    function->setAttr("passthrough", builder.getArrayAttr({builder.getStrArrayAttr({kKnownBlock, text})}));
+  }
 
   Block &entry = kernel.getBody().front();
   OpBuilder inside = OpBuilder::atBlockBegin(&entry);

@@ -12,10 +12,18 @@ using namespace llvm;
 
 namespace offload {
 
-KernelCode::KernelCode(Function &kernel, uint32_t maxThreads, uint32_t warpSize)
+KernelCode::KernelCode(Function &kernel, uint32_t maxThreads, const HostWay &way)
     : kernel(kernel), module(*kernel.getParent()), context(kernel.getContext()), types(context),
-      maxThreads(maxThreads), warpSize(warpSize) {
+      maxThreads(maxThreads), warpSize(way.warpSize), strips(way.strips) {
   layoutSharedMemory();
+  StringRef text = kernel.getFnAttribute(kKnownBlock).getValueAsString();
+  for (uint32_t &size : knownBlock)
+    if (!text.consumeInteger(10, size))
+      text.consume_front(",");
+}
+
+Constant *KernelCode::knownSize(unsigned axis) const {
+  return knownBlock[axis] ? ConstantInt::get(types.i32, knownBlock[axis]) : nullptr;
 }
 
 bool KernelCode::waits() const {
@@ -90,7 +98,9 @@ void KernelCode::loadDims(IRBuilder<> &b, Place &place) const {
     return size;
   };
   for (unsigned i = 0; i < 3; ++i) {
-    place.blockDim[i] = atMost(field(b, types.launch, place.launch, LaunchBlock, i), i == 2 ? 64 : 1024);
+    place.blockDim[i] = knownSize(i);
+    if (!place.blockDim[i])
+      place.blockDim[i] = atMost(field(b, types.launch, place.launch, LaunchBlock, i), i == 2 ? 64 : 1024);
     place.gridDim[i] =
         atMost(field(b, types.launch, place.launch, LaunchGrid, i), i == 0 ? INT32_MAX : 65535);
     place.clusterDim[i] = field(b, types.launch, place.launch, LaunchCluster, i);
@@ -144,6 +154,7 @@ void KernelCode::bind(Function &body, const Place &place) const {
   }
   replaceCalls(body, kFail, [&](CallInst &call) { return fail(call, place); });
   bindSharedMemory(body, place.shared);
+  makeBlockAtomicsPlain(body, place.shared);
 }
 
 void KernelCode::bindSharedMemory(Function &body, Value *shared) const {

@@ -23,7 +23,7 @@ struct Place {
 /// parameters, and values in place of the functions of names.h.
 class KernelCode {
 public:
-  KernelCode(llvm::Function &kernel, uint32_t maxThreads, uint32_t warpSize);
+  KernelCode(llvm::Function &kernel, uint32_t maxThreads, const HostWay &way);
 
   /// Whether threads wait for each other.
   bool waits() const;
@@ -42,6 +42,8 @@ public:
   llvm::Function *cloneBody(llvm::ArrayRef<llvm::Type *> extra, const llvm::Twine &suffix);
   /// Drops a clone that came to nothing.
   void drop(llvm::Function *body);
+  /// A block's size that does not depend on the launch; null where it does.
+  llvm::Constant *knownSize(unsigned axis) const;
   /// Replaces ids, sizes and workgroup memory in `body`.
   void bind(llvm::Function &body, const Place &place) const;
 
@@ -51,7 +53,9 @@ public:
   Types types;
   const uint32_t maxThreads; // of a block; 0 where the kernel sets no limit
   const uint32_t warpSize;
-  uint64_t sharedBytes = 0; // static workgroup memory
+  const bool strips;                    // whether neighbouring threads go through their loops together
+  uint64_t sharedBytes = 0;             // static workgroup memory
+  std::array<uint32_t, 3> knownBlock{}; // the sizes of every block; zeros where others may come
 
 private:
   void layoutSharedMemory();
@@ -72,6 +76,12 @@ llvm::Function *buildBlocks(KernelCode &code);
 
 /// coroutines.cpp: a coroutine per thread; `thread` of host_abi.h.
 llvm::Function *buildThread(KernelCode &code);
+
+/// Metadata of loads and stores that are not independent of those of other threads.
+inline constexpr char kOrdered[] = "offload.ordered";
+/// workgroup_atomics.cpp: makes atomic operations on workgroup memory, which starts at `shared`, and on
+/// private memory plain ones.
+void makeBlockAtomicsPlain(llvm::Function &body, llvm::Value *shared);
 
 // stack.cpp
 

@@ -1,6 +1,7 @@
 //===- region_loops.cpp - Regions as loops over the threads -----------------===//
 
 #include "cpu/block_lanes.h"
+#include "cpu/kernel_code.h"
 #include "cpu/regions.h"
 #include "names.h"
 
@@ -145,7 +146,7 @@ private:
     for (BasicBlock *block : region.blocks)
       for (Instruction &instruction : *block) {
         Value *address = getLoadStorePointerOperand(&instruction);
-        if (!address || instruction.isAtomic())
+        if (!address || instruction.isAtomic() || instruction.hasMetadata(kOrdered))
           continue;
         auto *alloca = dyn_cast<AllocaInst>(getUnderlyingObject(address));
         if (!alloca || made.arrays.contains(alloca) || pieces.shared.contains(alloca))

@@ -84,14 +84,19 @@ private:
       return kCheap + 1;
     unsigned sum = 1;
     for (Value *operand : instruction->operands())
-      if ((sum += cost(operand, depth + 1)) > kCheap)
+      if ((sum += isKeptOnce(operand) ? 1 : cost(operand, depth + 1)) > kCheap)
         break;
     return sum;
   }
 
+  /// Whether a value is the same for all threads and better kept, in one place, than computed again.
+  bool isKeptOnce(Value *value) {
+    return isa<Instruction>(value) && !flow.differs(value) && cost(value) > kCheap;
+  }
+
   Value *again(Value *value, Instruction *before) {
     auto *instruction = dyn_cast<Instruction>(value);
-    if (!instruction || isa<AllocaInst>(instruction))
+    if (!instruction || isa<AllocaInst>(instruction) || isKeptOnce(instruction))
       return value;
     Instruction *copy = instruction->clone();
     for (Use &operand : copy->operands())
@@ -100,13 +105,22 @@ private:
     return copy;
   }
 
+  /// What differs comes first: it may be computed again from what all threads have in common, which then
+  /// crosses too.
   void keepValues() {
+    keepValues(/*differing=*/true);
+    while (keepValues(/*differing=*/false)) {
+    }
+  }
+
+  /// Whether there were any.
+  bool keepValues(bool differing) {
     SmallVector<Instruction *> crossing;
     auto isOutside = [&](Use &use, Instruction *value) {
       return pieces.numberOf(RegionCode::placeOf(use)->getParent()) != pieces.numberOf(value->getParent());
     };
     for (Instruction &value : instructions(pieces.code))
-      if (value.getParent() != pieces.start &&
+      if (value.getParent() != pieces.start && flow.differs(&value) == differing &&
           any_of(value.uses(), [&](Use &use) { return isOutside(use, &value); }))
         crossing.push_back(&value);
     for (Instruction *value : crossing) {
@@ -128,6 +142,7 @@ private:
       if (flow.differs(value))
         memory.push_back(kept);
     }
+    return !crossing.empty();
   }
 
   /// Memory of a thread that more than one region uses becomes an array.
@@ -141,8 +156,10 @@ private:
         home = number;
       }
       // An address that was kept somewhere may be used anywhere.
-      if (!crosses && !mayEscape(alloca))
+      if (!crosses && !mayEscape(alloca)) {
+        made.own.push_back(alloca);
         continue;
+      }
       Type *one = alloca->getAllocatedType();
       if (alloca->isArrayAllocation())
         one = ArrayType::get(one, cast<ConstantInt>(alloca->getArraySize())->getZExtValue());

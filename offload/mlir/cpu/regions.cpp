@@ -28,10 +28,6 @@ using namespace llvm;
 namespace offload {
 namespace {
 
-/// Of arrays for a block of the most threads. Coroutines have memory for the threads of a launch alone.
-constexpr uint64_t kMostBytes = 16 << 20;
-constexpr uint32_t kMostThreads = 1024; // of a block whose kernel sets no limit
-
 /// A failed assertion ends the launch and never comes back. For the flow of control it is as if it did,
 /// so that an assertion does not part the threads.
 void closeFailures(Function &code) {
@@ -66,8 +62,8 @@ void simplifyLoops(Function &code) {
 
 } // namespace
 
-bool makeRegions(Function &code, ArrayRef<Value *> blockDim, uint32_t most, uint32_t warpSize) {
-  RegionCode pieces(code, blockDim, most ? most : kMostThreads);
+bool makeRegions(Function &code, ArrayRef<Value *> blockDim, const RegionLimits &limits, uint32_t warpSize) {
+  RegionCode pieces(code, blockDim, limits.threads);
   EliminateUnreachableBlocks(code);
   closeFailures(code);
   BlockArrays lanes = lowerLanes(code, blockDim, pieces.most, warpSize);
@@ -90,9 +86,12 @@ bool makeRegions(Function &code, ArrayRef<Value *> blockDim, uint32_t most, uint
   UniformFlow flow(code);
   ThreadArrays made;
   if (!cutIntoRegions(pieces, waits, entries, flow) || !keepAcrossRegions(pieces, flow, made) ||
-      made.bytes + lanes.bytes > kMostBytes || !findExits(pieces, flow))
+      made.bytes + lanes.bytes > limits.bytes || !findExits(pieces, flow))
     return false;
   buildRegionLoops(pieces, made);
+  if (limits.strips)
+    for (Region &region : pieces.regions)
+      stripRegion(pieces, region, made, warpSize);
   return true;
 }
 

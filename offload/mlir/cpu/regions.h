@@ -65,6 +65,7 @@ struct ThreadArrays {
   llvm::SmallVector<Use> uses;
   llvm::DenseSet<llvm::AllocaInst *> arrays;
   llvm::SmallVector<llvm::AllocaInst *> replaced; // which nothing uses any more
+  llvm::SmallVector<llvm::AllocaInst *> own;      // memory of a thread that one region uses
   uint64_t bytes = 0;
 };
 
@@ -81,5 +82,7 @@ bool keepAcrossRegions(RegionCode &pieces, UniformFlow &flow, ThreadArrays &made
 bool findExits(RegionCode &pieces, const UniformFlow &flow);
 /// region_loops.cpp: makes each region loops over the threads.
 void buildRegionLoops(RegionCode &pieces, const ThreadArrays &made);
+/// region_strips.cpp: where a region has loops, its threads go through them in strips (strips.h).
+void stripRegion(RegionCode &pieces, Region &region, const ThreadArrays &made, uint32_t warpSize);
 
 } // namespace offload

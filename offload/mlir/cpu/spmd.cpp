@@ -26,7 +26,7 @@ namespace {
 
 /// Replaces the kernel by what host_abi.h describes; returns its resources.
 Resources lowerKernel(Function &kernel, uint32_t maxThreads, const HostWay &way) {
-  KernelCode code(kernel, maxThreads, way.warpSize);
+  KernelCode code(kernel, maxThreads, way);
   const Types &types = code.types;
   Function *entry = code.waits() && way.coroutines ? nullptr : buildBlocks(code);
   bool suspends = !entry;
@@ -40,7 +40,8 @@ Resources lowerKernel(Function &kernel, uint32_t maxThreads, const HostWay &way)
                         suspends ? entry : none,
                         code.parameterSizes(),
                         ConstantInt::get(types.i64, maxThreads),
-                        ConstantInt::get(types.i32, way.warpSize)};
+                        ConstantInt::get(types.i32, way.warpSize),
+                        ConstantDataArray::get(code.context, code.knownBlock)};
   new GlobalVariable(code.module, types.kernel, /*isConstant=*/true, GlobalValue::ExternalLinkage,
                      ConstantStruct::get(types.kernel, fields), kernel.getName() + ".info");
   kernel.deleteBody();

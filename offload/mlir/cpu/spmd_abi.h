@@ -8,6 +8,8 @@ namespace offload {
 // Must agree with host_abi.h.
 constexpr uint32_t kAbiVersion = 5;
 constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
+/// Attribute of a kernel: the sizes of every block, "256,1,1".
+inline constexpr char kKnownBlock[] = "offload-block";
 enum LaunchField {
   LaunchGrid,
   LaunchBlock,
@@ -35,7 +37,7 @@ struct Types {
         pointer(llvm::PointerType::get(c, 0)), dim(llvm::ArrayType::get(i32, 3)),
         launch(llvm::StructType::get(c, {dim, dim, dim, i32, pointer, pointer, pointer})),
         block(llvm::StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer, pointer, pointer})),
-        kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64, i32})) {}
+        kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64, i32, dim})) {}
   llvm::IntegerType *i1, *i8, *i32, *i64;
   llvm::Type *voidType;
   llvm::PointerType *pointer;

@@ -50,7 +50,14 @@ void markParallel(BranchInst *backEdge, MDNode *group) {
   LLVMContext &context = backEdge->getContext();
   Metadata *parallel[] = {MDString::get(context, "llvm.loop.parallel_accesses"), group};
   Metadata *progress[] = {MDString::get(context, "llvm.loop.mustprogress")};
-  Metadata *operands[] = {nullptr, MDNode::get(context, parallel), MDNode::get(context, progress)};
+  // A short loop that is unrolled is no loop for the vectorizer, which comes later.
+  Metadata *whole[] = {MDString::get(context, "llvm.loop.unroll.disable")};
+  Metadata *done[] = {MDString::get(context, "llvm.loop.isvectorized"),
+                      ConstantAsMetadata::get(ConstantInt::get(Type::getInt32Ty(context), 1))};
+  Metadata *then[] = {MDString::get(context, "llvm.loop.vectorize.followup_vectorized"),
+                      MDNode::get(context, done)};
+  Metadata *operands[] = {nullptr, MDNode::get(context, parallel), MDNode::get(context, progress),
+                          MDNode::get(context, whole), MDNode::get(context, then)};
   MDNode *id = MDNode::getDistinct(context, operands);
   id->replaceOperandWith(0, id);
   backEdge->setMetadata(LLVMContext::MD_loop, id);

@@ -32,9 +32,14 @@ void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group);
 /// lies in arrays. Possible where all threads come to each barrier together, as far as the control flow
 /// shows. False where it is not; the function is spoilt then.
 ///
-/// The thread's place is what the functions kThreadId give; `blockDim` are arguments of the function, `most`
-/// is a bound of their product.
-bool makeRegions(llvm::Function &code, llvm::ArrayRef<llvm::Value *> blockDim, uint32_t most,
+/// The thread's place is what the functions kThreadId give; `blockDim` are constants or arguments of the
+/// function.
+struct RegionLimits {
+  uint32_t threads; // a bound of the block's sizes, multiplied
+  uint64_t bytes;   // of arrays
+  bool strips;      // whether regions become strips (strips.h)
+};
+bool makeRegions(llvm::Function &code, llvm::ArrayRef<llvm::Value *> blockDim, const RegionLimits &limits,
                  uint32_t warpSize);
 
 } // namespace offload

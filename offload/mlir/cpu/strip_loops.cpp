@@ -1,0 +1,312 @@
+//===- strip_loops.cpp - Which loops the threads of a strip run together ----===//
+
+#include "cpu/block_lanes.h"
+#include "cpu/strips.h"
+#include "cpu/uniform_flow.h"
+#include "names.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+
+using namespace llvm;
+
+namespace offload {
+namespace {
+
+constexpr unsigned kMostSteps = 32, kMostUnrolled = 2048; // instructions
+constexpr uint64_t kMostApart = 1 << 20;                  // between the starts of neighbours
+
+/// The analyses of one function, and what changes with them.
+struct Analyses {
+  explicit Analyses(Function &code) {
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(graphs);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, graphs, modules);
+    LoopSimplifyPass().run(code, functions);
+  }
+  PassBuilder builder;
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager graphs;
+  ModuleAnalysisManager modules;
+};
+
+/// Calls that stand for waiting: such a loop is cut at its own barriers.
+bool waits(const llvm::Loop &loop) {
+  return any_of(loop.blocks(), [](BasicBlock *block) {
+    return any_of(*block, [](Instruction &instruction) {
+      return callOf(instruction, kBarrier) || callOf(instruction, kExchange) ||
+             callOf(instruction, kActiveLanes);
+    });
+  });
+}
+
+FunctionCallee barrier(Module &module) {
+  return module.getOrInsertFunction(kBarrier, Type::getVoidTy(module.getContext()));
+}
+
+/// Blocks to which not all lanes may come together.
+DenseSet<BasicBlock *> partedBlocks(const UniformFlow &flow) {
+  DenseSet<BasicBlock *> blocks;
+  for (BasicBlock *branch : flow.partingBlocks())
+    for (BasicBlock *block : flow.between(branch))
+      blocks.insert(block);
+  return blocks;
+}
+
+/// Atomic operations keep threads one after the other anyway.
+bool isCandidate(const llvm::Loop &loop) {
+  if (!loop.isInnermost() || !loop.getLoopLatch() || findOptionMDForLoop(&loop, "llvm.loop.unroll.full"))
+    return false;
+  return none_of(loop.blocks(), [](BasicBlock *block) {
+    return any_of(
+        *block, [](Instruction &instruction) { return instruction.isAtomic() || instruction.isVolatile(); });
+  });
+}
+
+/// A value of a loop in the loop's copy.
+Value *inJoint(ValueToValueMapTy &map, Value *value) {
+  auto found = map.find(value);
+  return found == map.end() ? value : static_cast<Value *>(found->second);
+}
+
+/// A loop over i from start, in steps, while i is less than bound.
+struct Counted {
+  PHINode *variable;
+  Value *start, *step, *bound;
+  ICmpInst *test;
+  bool isSigned;
+  uint64_t apart; // from one lane's start to the next one's
+};
+
+class Splitter {
+public:
+  Splitter(Function &strip, CallInst *lane, uint32_t lanes)
+      : strip(strip), lane(lane), lanes(lanes), flow(strip), alone(partedBlocks(flow)) {}
+
+  void run() {
+    DominatorTree tree(strip);
+    LoopInfo info(tree);
+    SmallVector<std::pair<llvm::Loop *, Counted>> found;
+    for (llvm::Loop *loop : info.getLoopsInPreorder())
+      if (isCandidate(*loop))
+        if (std::optional<Counted> counted = match(*loop))
+          found.push_back({loop, *counted});
+    for (auto &[loop, counted] : found)
+      split(*loop, counted, info, tree);
+  }
+
+private:
+  bool isFixed(Value *value, const llvm::Loop &loop) const {
+    return !flow.differs(value) && loop.isLoopInvariant(value);
+  }
+
+  /// How much more the value is in each next lane; none where that is not one number.
+  std::optional<uint64_t> apart(Value *value, unsigned depth = 0) const {
+    if (!flow.differs(value))
+      return 0;
+    if (value == lane)
+      return 1;
+    auto *instruction = dyn_cast<Instruction>(value);
+    if (!instruction || depth > 8)
+      return std::nullopt;
+    auto of = [&](unsigned operand) { return apart(instruction->getOperand(operand), depth + 1); };
+    switch (instruction->getOpcode()) {
+    case Instruction::Add: {
+      auto a = of(0), c = of(1);
+      return a && c ? std::optional(*a + *c) : std::nullopt;
+    }
+    case Instruction::Mul:
+    case Instruction::Shl: {
+      auto *factor = dyn_cast<ConstantInt>(instruction->getOperand(1));
+      auto a = of(0);
+      if (!factor || !a || factor->getValue().ugt(kMostApart))
+        return std::nullopt;
+      uint64_t number = factor->getZExtValue();
+      if (instruction->getOpcode() == Instruction::Shl && number > 20)
+        return std::nullopt;
+      return *a * (instruction->getOpcode() == Instruction::Mul ? number : uint64_t(1) << number);
+    }
+    case Instruction::ZExt:
+    case Instruction::SExt: // of the thread's id, which is small
+      return isThreadId(instruction->getOperand(0)) ? of(0) : std::nullopt;
+    default:
+      return std::nullopt;
+    }
+  }
+
+  bool isThreadId(Value *value) const {
+    return value == lane || any_of(lane->users(), [&](User *user) { return user == value && isPlace(user); });
+  }
+  /// The strip's first x and the lane.
+  static bool isPlace(User *user) {
+    auto *sum = dyn_cast<BinaryOperator>(user);
+    return sum && sum->getOpcode() == Instruction::Add && isa<Argument>(sum->getOperand(0)) &&
+           sum->hasNoUnsignedWrap();
+  }
+
+  std::optional<Counted> match(llvm::Loop &loop) const {
+    BasicBlock *header = loop.getHeader(), *latch = loop.getLoopLatch(), *front = loop.getLoopPreheader();
+    if (!latch || !front || loop.getExitingBlock() != header || !loop.getExitBlock())
+      return std::nullopt;
+    auto *branch = dyn_cast<BranchInst>(header->getTerminator());
+    auto *test = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
+    if (!test || !loop.contains(branch->getSuccessor(0)) || loop.contains(branch->getSuccessor(1)))
+      return std::nullopt;
+    auto *variable = dyn_cast<PHINode>(test->getOperand(0));
+    auto predicate = test->getPredicate();
+    if (!variable || variable->getParent() != header ||
+        (predicate != ICmpInst::ICMP_SLT && predicate != ICmpInst::ICMP_ULT) ||
+        !isFixed(test->getOperand(1), loop))
+      return std::nullopt;
+    auto *next = dyn_cast<BinaryOperator>(variable->getIncomingValueForBlock(latch));
+    if (!next || next->getOpcode() != Instruction::Add)
+      return std::nullopt;
+    Value *step = next->getOperand(0) == variable ? next->getOperand(1) : next->getOperand(0);
+    if ((next->getOperand(0) != variable && next->getOperand(1) != variable) || !isFixed(step, loop))
+      return std::nullopt;
+    if (alone.contains(front))
+      return std::nullopt;
+    Value *start = variable->getIncomingValueForBlock(front);
+    std::optional<uint64_t> distance = apart(start);
+    if (!distance || *distance == 0 || *distance > kMostApart)
+      return std::nullopt;
+    return Counted{variable, start, step, test->getOperand(1), test, predicate == ICmpInst::ICMP_SLT,
+                   *distance};
+  }
+
+  /// The value as it is in lane 0.
+  Value *inFirst(Value *value, IRBuilder<> &b) {
+    if (!flow.differs(value))
+      return value;
+    if (value == lane)
+      return ConstantInt::get(lane->getType(), 0);
+    Instruction *copy = cast<Instruction>(value)->clone();
+    for (Use &operand : copy->operands())
+      operand.set(inFirst(operand.get(), b));
+    return b.Insert(copy);
+  }
+
+  /// In front of the loop comes another one whose variable is lane 0's and which ends as soon as the last
+  /// lane's would: all lanes take its steps. The loop itself then does what is left.
+  ///
+  /// With d from the first lane to the last one and a bound n, i0 < n - d says that i0 + d, and every lane's
+  /// i between, is less than n and no sum ran over; where n - d would, the smallest number stands for it, and
+  /// no step is taken together.
+  void split(llvm::Loop &loop, const Counted &counted, LoopInfo &info, DominatorTree &tree) {
+    formLCSSA(loop, tree, &info, nullptr);
+    BasicBlock *header = loop.getHeader(), *latch = loop.getLoopLatch(), *exit = loop.getExitBlock();
+    BasicBlock *front = loop.getLoopPreheader(), *alone = SplitEdge(front, header, &tree, &info);
+    ValueToValueMapTy map;
+    SmallVector<BasicBlock *> blocks;
+    cloneLoopWithPreheader(alone, front, &loop, map, ".joint", &info, &tree, blocks);
+    remapInstructionsInBlocks(blocks, map);
+    auto *jointFront = cast<BasicBlock>(map[alone]), *jointHeader = cast<BasicBlock>(map[header]);
+    auto *jointLatch = cast<BasicBlock>(map[latch]);
+    auto *rest = BasicBlock::Create(strip.getContext(), "rest", &strip, alone);
+    front->getTerminator()->setSuccessor(0, jointFront);
+    auto *branch = cast<BranchInst>(jointHeader->getTerminator());
+    branch->setSuccessor(1, rest);
+
+    // The joint loop counts for lane 0.
+    auto *type = cast<IntegerType>(counted.variable->getType());
+    IRBuilder<> b(jointFront->getTerminator());
+    Value *first = inFirst(counted.start, b);
+    Value *distance = ConstantInt::get(type, counted.apart * (lanes - 1));
+    Value *bound = b.CreateBinaryIntrinsic(counted.isSigned ? Intrinsic::ssub_sat : Intrinsic::usub_sat,
+                                           counted.bound, distance);
+    Value *ahead =
+        b.CreateMul(b.CreateZExtOrTrunc(lane, type), ConstantInt::get(type, counted.apart), "ahead",
+                    /*NUW=*/true, /*NSW=*/true);
+    auto *variable = cast<PHINode>(map[counted.variable]);
+    b.SetInsertPoint(jointHeader, jointHeader->begin());
+    PHINode *common = b.CreatePHI(type, 2, "joint");
+    b.SetInsertPoint(jointHeader, jointHeader->getFirstInsertionPt());
+    Value *own = b.CreateAdd(common, ahead, "i");
+    Value *next = IRBuilder<>(jointLatch->getTerminator()).CreateAdd(common, counted.step);
+    common->addIncoming(first, jointFront);
+    common->addIncoming(next, jointLatch);
+    variable->replaceAllUsesWith(own);
+    variable->eraseFromParent();
+    b.SetInsertPoint(branch);
+    branch->setCondition(b.CreateICmp(counted.test->getPredicate(), common, bound));
+
+    // No lane has steps left if lane 0 has none, unless a sum runs over.
+    b.SetInsertPoint(rest);
+    APInt largest = counted.isSigned ? APInt::getSignedMaxValue(type->getBitWidth())
+                                     : APInt::getMaxValue(type->getBitWidth());
+    Value *limit = ConstantInt::get(type, largest - cast<ConstantInt>(distance)->getValue());
+    Value *left = b.CreateOr(b.CreateICmp(counted.test->getPredicate(), common, counted.bound),
+                             b.CreateICmp(counted.test->getSwappedPredicate(), common, limit));
+    b.CreateCondBr(left, alone, exit);
+    CallInst::Create(barrier(*strip.getParent()), "", alone->getTerminator()->getIterator());
+    for (PHINode &phi : header->phis())
+      phi.setIncomingValueForBlock(alone, &phi == counted.variable ? own : inJoint(map, &phi));
+    for (PHINode &phi : exit->phis()) {
+      Value *last = phi.getIncomingValueForBlock(header);
+      Value *joint = last == counted.variable ? own : inJoint(map, last);
+      phi.addIncoming(joint, rest);
+    }
+  }
+
+  Function &strip;
+  CallInst *lane;
+  const uint32_t lanes;
+  UniformFlow flow;
+  DenseSet<BasicBlock *> alone;
+};
+
+} // namespace
+
+void splitLoops(Function &strip, CallInst *lane, uint32_t lanes) {
+  Analyses canonical(strip);
+  Splitter(strip, lane, lanes).run();
+}
+
+unsigned joinLoops(Function &strip) {
+  Analyses canonical(strip);
+  UniformFlow flow(strip);
+  DenseSet<BasicBlock *> alone = partedBlocks(flow);
+  DominatorTree tree(strip);
+  LoopInfo info(tree);
+  SmallVector<Instruction *> ends;
+  for (llvm::Loop *loop : info.getLoopsInPreorder())
+    if (isCandidate(*loop) && !alone.contains(loop->getHeader()) && !alone.contains(loop->getLoopLatch()))
+      ends.push_back(loop->getLoopLatch()->getTerminator());
+  for (Instruction *end : ends)
+    CallInst::Create(barrier(*strip.getParent()), "", end->getIterator());
+  return unsigned(ends.size());
+}
+
+void unrollSmallLoops(Function &code) {
+  Analyses analyses(code);
+  auto &info = analyses.functions.getResult<LoopAnalysis>(code);
+  auto &evolution = analyses.functions.getResult<ScalarEvolutionAnalysis>(code);
+  LLVMContext &context = code.getContext();
+  for (llvm::Loop *loop : info.getLoopsInPreorder()) {
+    unsigned steps =
+        loop->isInnermost() && loop->getLoopLatch() ? evolution.getSmallConstantTripCount(loop) : 0;
+    size_t size = 0;
+    for (BasicBlock *block : loop->blocks())
+      size += block->size();
+    if (steps == 0 || steps > kMostSteps || steps * size > kMostUnrolled || loop->getLoopID() || waits(*loop))
+      continue;
+    Metadata *operands[] = {nullptr, MDNode::get(context, MDString::get(context, "llvm.loop.unroll.full"))};
+    MDNode *id = MDNode::getDistinct(context, operands);
+    id->replaceOperandWith(0, id);
+    loop->setLoopID(id);
+  }
+}
+
+} // namespace offload

@@ -1,0 +1,82 @@
+//===- strips.cpp - Loops over strips of threads ----------------------------===//
+
+#include "cpu/strips.h"
+#include "names.h"
+
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace offload {
+namespace {
+
+constexpr uint32_t kLanes = 32;             // of a strip, where the block's size does not say another number
+constexpr uint32_t kFewest = 4, kMost = 64; // lanes
+
+uint32_t lanesFor(Value *blockDim) {
+  auto *size = dyn_cast<ConstantInt>(blockDim);
+  uint64_t threads = size ? size->getZExtValue() : kLanes;
+  if (threads < kFewest)
+    return 0;
+  return threads <= kMost && threads % kLanes != 0 ? uint32_t(threads) : kLanes;
+}
+
+/// The thread's code as code of a strip, with the first thread's x in place of the thread's. Null where there
+/// is nothing to run together.
+Function *makeStrip(Function &thread, unsigned x, uint32_t lanes, uint32_t warpSize) {
+  ValueToValueMapTy map;
+  Function *strip = CloneFunction(&thread, map);
+  strip->setName(thread.getName() + ".strip");
+  IRBuilder<> b(&*strip->getEntryBlock().getFirstInsertionPt());
+  Argument *first = strip->getArg(x);
+  FunctionCallee place =
+      thread.getParent()->getOrInsertFunction((Twine(kThreadId) + "x").str(), first->getType());
+  CallInst *lane = b.CreateCall(place);
+  auto *own = cast<Instruction>(b.CreateAdd(first, lane, "x", /*NUW=*/true, /*NSW=*/true));
+  first->replaceUsesWithIf(own, [&](Use &use) { return use.getUser() != own; });
+
+  splitLoops(*strip, lane, lanes);
+  Value *sizes[] = {b.getInt32(lanes), b.getInt32(1), b.getInt32(1)};
+  RegionLimits limits{.threads = lanes, .bytes = 32 << 10, .strips = false};
+  if (joinLoops(*strip) == 0 || !makeRegions(*strip, sizes, limits, warpSize)) {
+    strip->eraseFromParent();
+    return nullptr;
+  }
+  return strip;
+}
+
+} // namespace
+
+void addStrips(CallInst &call, const Loop &loop, Value *blockDim, uint32_t warpSize) {
+  Function &thread = *call.getCalledFunction();
+  auto *x = find(call.args(), loop.variable);
+  uint32_t lanes = lanesFor(blockDim);
+  // Line information would have to say where code stands that was taken apart.
+  if (x == call.arg_end() || lanes == 0 || thread.getSubprogram())
+    return;
+  unsigned index = unsigned(x - call.arg_begin());
+  Function *strip = makeStrip(thread, index, lanes, warpSize);
+  if (!strip)
+    return;
+  BasicBlock *front = loop.variable->getIncomingBlock(loop.variable->getIncomingBlock(0) == loop.latch);
+  auto *enter = cast<BranchInst>(front->getTerminator());
+  BasicBlock *rest = SplitBlock(front, enter);
+  front->getTerminator()->eraseFromParent();
+  IRBuilder<> b(front);
+  Value *size = b.getInt32(lanes), *strips = b.CreateUDiv(blockDim, size);
+  Loop over = beginLoop(b, b.getInt32(0), strips, "strip");
+  SmallVector<Value *> arguments(call.args());
+  arguments[index] = b.CreateMul(over.variable, size, "x", /*NUW=*/true, /*NSW=*/true);
+  b.CreateCall(strip, arguments);
+  endLoop(b, over);
+  Value *done = b.CreateMul(strips, size, "done", /*NUW=*/true, /*NSW=*/true);
+  b.CreateBr(rest);
+  loop.variable->setIncomingValueForBlock(rest, done);
+  b.SetInsertPoint(enter);
+  enter->setCondition(b.CreateICmpULT(done, blockDim));
+}
+
+} // namespace offload

@@ -1,0 +1,29 @@
+//===- strips.h - Neighbouring threads taken together inside their loops ----===//
+//
+// The vectorizer takes the innermost loop. Where a thread's code has loops of its own, the loop over the
+// threads is not that one, and each thread would go through its loop alone, far apart in memory from what its
+// neighbour reads. A strip is a number of threads in a row whose loops are run together: the strip takes one
+// step of the loop for all of them before the next step.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "cpu/thread_loops.h"
+
+namespace offload {
+
+/// Code of one thread that `call` calls in the loop over x: puts loops over strips in front of that loop,
+/// which then runs the threads that are left over. Nothing changes where the code has no loop that a strip
+/// could run together. `blockDim` is the loop's bound.
+void addStrips(llvm::CallInst &call, const Loop &loop, llvm::Value *blockDim, uint32_t warpSize);
+
+/// strip_loops.cpp: splits off the steps of a loop that all threads of a strip take together, from a loop
+/// that begins at another place in each thread. `lane` is the call that gives a thread's place in the strip.
+void splitLoops(llvm::Function &strip, llvm::CallInst *lane, uint32_t lanes);
+/// strip_loops.cpp: puts a barrier at the end of each loop whose steps all threads take together. How many.
+unsigned joinLoops(llvm::Function &strip);
+
+/// strip_loops.cpp: has small loops of known length unrolled, which leaves nothing to run together.
+void unrollSmallLoops(llvm::Function &code);
+
+} // namespace offload
