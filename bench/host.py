@@ -4,7 +4,8 @@ Runs eleven kernels, written for a GPU, on the target host:native, and next to t
 problems: NumPy, Numba, PoCL with the same kernels in OpenCL C, IREE with tensor programs, and C loops with OpenMP.
 Every engine calls with arrays that are there already, in a process of its own; engines take turns, and every answer is
 compared with NumPy's in double precision. Each kernel has a large problem, and a small one that shows what a call
-costs. Figures are medians over the turns. An engine that is not installed is named with what is missing.
+costs. Figures are medians over the turns. An engine that is not installed is named with what is missing; they come
+with `pip install '.[bench]'`, PoCL's library with `sh scripts/setup_system.sh bench`.
 
     python bench/host.py [--runs N] [--engines NAME,…] [--kernels NAME,…] [--json FILE] [--save]
 """
@@ -15,14 +16,14 @@ import sys
 from collections.abc import Callable, Sequence
 
 from common import RESULTS, arguments_of, write_figures
-
-# Before host.problem's NumPy: BLAS and OpenMP are told in the workers' environment alone.
 from host.engine import ENGINES
 from host.measuring import Worker, measure
+from host.plot import plot
 from host.problems import KERNELS
-from host.results import missed_goals, report, table
+from host.results import LOOPS, YARDSTICK, missed_goals, report, table
 
 SAVED = RESULTS / "host.json"
+PICTURE = RESULTS / "host.svg"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,9 +33,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernels", type=some_of(KERNELS), default=list(KERNELS), help=f"of {', '.join(KERNELS)}")
     options = parser.parse_args(arguments)
     workers = [Worker(engine) for engine in options.engines]
-    missing = {worker.engine: worker.missing for worker in workers if worker.missing}
     present = [worker for worker in workers if not worker.missing]
-    cells = measure(present, options.kernels, options.runs, lambda text: print(f"{text} …", file=sys.stderr))
+    missing = {worker.engine: worker.missing for worker in workers if worker.missing}
+
+    def say(text: str) -> None:
+        print(f"{text} …", file=sys.stderr)
+
+    loops = [worker for worker in present if worker.engine == LOOPS]
+    cells = measure(loops, [YARDSTICK], options.runs, say, sizes=["large"])
+    cells += measure(present, options.kernels, options.runs, say)
     for worker in workers:
         worker.close()
     print(table(cells))
@@ -44,7 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in missed:
         print(f"missed: {line}")
     versions = {name: version for worker in present for name, version in worker.versions.items()}
-    write_figures(options, report(__doc__, cells, missing, versions))
+    figures = report(__doc__, cells, missing, versions)
+    write_figures(options, figures)
+    if options.save:
+        plot(figures, PICTURE)
+        print(f"written: {PICTURE}")
     return 1 if missed else 0
 
 

@@ -25,12 +25,14 @@ PAUSE = 0.005
 @dataclass(frozen=True)
 class Cell:
     """One engine on one problem. ``turns`` are the medians of its turns, in seconds per call; without any, ``why``
-    says what is in the way."""
+    says what is in the way. Traffic and operations are the problem's."""
 
     engine: str
     kernel: str
     size: str
     turns: tuple[float, ...] = ()
+    traffic: int = 0
+    operations: int = 0
     why: str = ""
 
     @property
@@ -73,27 +75,32 @@ class Worker:
 
 
 def measure(
-    workers: Sequence[Worker], kernels: Sequence[str], runs: int, progress: Callable[[str], None]
+    workers: Sequence[Worker],
+    kernels: Sequence[str],
+    runs: int,
+    progress: Callable[[str], None],
+    sizes: Sequence[str] = SIZES,
 ) -> list[Cell]:
     """Every engine on every kernel, at every size. Raises RuntimeError where an engine fails or answers wrongly."""
     cells = []
     for kernel in kernels:
-        for size in SIZES:
+        for size in sizes:
             progress(f"{kernel}, {size}")
-            taking_part: list[Worker] = []
+            counts: dict[str, tuple[int, int]] = {}
             for worker in workers:
                 kind, said = worker.ask("prepare", kernel, size)
                 if kind == "left out":
                     cells.append(Cell(worker.engine, kernel, size, why=said))
                 else:
-                    taking_part.append(worker)
+                    counts[worker.engine] = said
+            taking_part = [worker for worker in workers if worker.engine in counts]
             turns: dict[str, list[float]] = {worker.engine: [] for worker in taking_part}
             for turn in range(runs):
                 for place in range(len(taking_part)):
                     worker = taking_part[(turn + place) % len(taking_part)]
                     time.sleep(PAUSE)
                     turns[worker.engine].append(worker.ask("turn")[1])
-            cells += [Cell(engine, kernel, size, tuple(times)) for engine, times in turns.items()]
+            cells += [Cell(engine, kernel, size, tuple(times), *counts[engine]) for engine, times in turns.items()]
     return cells
 
 
@@ -123,7 +130,7 @@ def serve(pipe: Connection, name: str) -> None:
                 program.run()
                 program.run()  # a second call must not count on what the first one found
                 data.check(program.outputs())
-                pipe.send(("prepared", None))
+                pipe.send(("prepared", (data.traffic, data.operations)))
             elif program is not None:
                 pipe.send(("took", statistics.median(one_turn(program))))
         except LeftOut as left_out:

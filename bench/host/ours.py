@@ -6,10 +6,9 @@ import functools
 from pathlib import Path
 
 import offload
-from offload.compiler.native import native
-
 from host.engine import Program
 from host.problem import Problem
+from offload.compiler.native import native
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 

@@ -16,8 +16,8 @@ PARTS = 256
 
 
 def problem(kernel: str, size: str) -> Problem:
-    """One of KERNELS at one of SIZES."""
-    return KERNELS[kernel](size)
+    """One of KERNELS, or the yardstick ``copy``, at one of SIZES."""
+    return copy(size) if kernel == copy.__name__ else KERNELS[kernel](size)
 
 
 def draw(*shape: int, seed: int = 1) -> Array:
@@ -28,6 +28,12 @@ def draw(*shape: int, seed: int = 1) -> Array:
 def wide(array: Array) -> Array:
     """In double precision."""
     return array.astype(np.float64)
+
+
+def copy(size: str) -> Problem:
+    n = 1 << (24 if size == "large" else 12)
+    x = draw(n)
+    return Problem("copy", size, {"x": x}, {"out": np.empty_like(x)}, lambda: {"out": x}, traffic=8 * n, operations=0)
 
 
 def triad(size: str) -> Problem:

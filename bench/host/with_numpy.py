@@ -74,9 +74,7 @@ def matmul(a: Array, b: Array, c: Array) -> None:
     np.matmul(a, b, out=c)
 
 
-def n_body(
-    x: Array, y: Array, z: Array, mass: Array, ax: Array, ay: Array, az: Array, softening: np.float32
-) -> None:
+def n_body(x: Array, y: Array, z: Array, mass: Array, ax: Array, ay: Array, az: Array, softening: np.float32) -> None:
     for first in range(0, x.size, 64):  # as many bodies at a time as the caches hold the distances of
         part = slice(first, first + 64)
         dx, dy, dz = (p - p[part, None] for p in (x, y, z))
