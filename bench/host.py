@@ -13,7 +13,8 @@ with `pip install '.[bench]'`, PoCL's library with `sh scripts/setup_system.sh b
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Sequence
 
 from common import RESULTS, arguments_of, write_figures
 from host.engine import ENGINES
@@ -54,19 +55,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = report(__doc__, cells, missing, versions)
     write_figures(options, figures)
     if options.save:
-        plot(figures, PICTURE)
-        print(f"written: {PICTURE}")
+        draw(figures)
     return 1 if missed else 0
 
 
-def some_of(names: Sequence[str] | dict[str, object]) -> Callable[[str], list[str]]:
+def draw(figures: dict[str, object]) -> None:
+    """Draws the picture; without matplotlib, takes away one of other figures."""
+    try:
+        plot(figures, PICTURE)
+    except ImportError:
+        PICTURE.unlink(missing_ok=True)
+        print("missing: the picture: no matplotlib: pip install 'offload[bench]'")
+    else:
+        print(f"written: {PICTURE}")
+
+
+def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
     """For argparse: names of a list, separated by commas."""
 
     def parse(text: str) -> list[str]:
         chosen = text.split(",")
         unknown = [name for name in chosen if name not in names]
         if unknown:
-            raise ValueError(f"there is no {', '.join(unknown)}")
+            raise ArgumentTypeError(f"there is no {', '.join(unknown)}; there are: {', '.join(names)}")
         return chosen
 
     return parse
