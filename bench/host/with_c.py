@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import platform
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,7 +16,8 @@ from host.engine import Missing, Program
 from host.problem import Problem
 
 SOURCE = Path(__file__).resolve().parent.parent / "peers" / "host" / "loops.c"
-FLAGS = ("-O3", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno", "-fopenmp")
+WIDE = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
+FLAGS = ("-O3", "-march=native", *WIDE, "-fno-math-errno", "-fopenmp")
 
 
 class Solver:
@@ -27,7 +29,10 @@ class Solver:
             raise Missing("no C compiler: apt-get install g++")
         with tempfile.TemporaryDirectory(prefix="offload-bench-") as folder:
             library = Path(folder) / "loops.so"
-            call([compiler, *FLAGS, "-shared", "-fPIC", str(SOURCE), "-lm", "-o", str(library)], library.parent)
+            try:
+                call([compiler, *FLAGS, "-shared", "-fPIC", str(SOURCE), "-lm", "-o", str(library)], library.parent)
+            except RuntimeError as error:
+                raise Missing(f"no C compiler with OpenMP: {error}") from None
             self.library = ctypes.CDLL(str(library))
         self.versions = {"cc": version_of(compiler), "cc flags": " ".join(FLAGS)}
 

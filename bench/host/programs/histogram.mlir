@@ -1,5 +1,5 @@
-// bins[v] = how often v is in x, for 256 values. Each of 64 blocks counts in workgroup memory and adds its bins to the
-// result, both atomically.
+// bins[v] = how often v is in x, for 256 values. Each of 64 blocks counts a part in workgroup memory and adds its bins
+// to the result, both atomically.
 #shared = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
@@ -21,12 +21,14 @@ module attributes {gpu.container_module} {
       %block = gpu.block_id x
       %blocks = gpu.grid_dim x
       %t = gpu.thread_id x
-      %start = arith.muli %block, %c256 : index
+      %part_size = arith.ceildivui %n, %blocks : index
+      %start = arith.muli %block, %part_size : index
       %first = arith.addi %start, %t : index
-      %stride = arith.muli %blocks, %c256 : index
+      %past = arith.addi %start, %part_size : index
+      %end = arith.minui %past, %n : index
       memref.store %zero, %counts[%t] : memref<256xi32, #shared>
       gpu.barrier
-      scf.for %i = %first to %n step %stride {
+      scf.for %i = %first to %end step %c256 {
         %v = memref.load %x[%i] : memref<?xi32>
         %bin = arith.index_cast %v : i32 to index
         %old = memref.atomic_rmw addi %one, %counts[%bin] : (i32, memref<256xi32, #shared>) -> i32

@@ -1,5 +1,5 @@
-// sum[0] = the sum of x, in two launches of one kernel: 256 blocks add up strided parts and leave a partial sum each,
-// one block adds these. A block reduces by a tree in workgroup memory.
+// sum[0] = the sum of x, in two launches of one kernel: 256 blocks add up a part each, one block adds their
+// sums. A block reduces by a tree in workgroup memory.
 #shared = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
@@ -16,10 +16,12 @@ module attributes {gpu.container_module} {
       %block = gpu.block_id x
       %blocks = gpu.grid_dim x
       %t = gpu.thread_id x
-      %start = arith.muli %block, %c256 : index
+      %part_size = arith.ceildivui %n, %blocks : index
+      %start = arith.muli %block, %part_size : index
       %first = arith.addi %start, %t : index
-      %stride = arith.muli %blocks, %c256 : index
-      %own = scf.for %i = %first to %n step %stride iter_args(%acc = %zero) -> f32 {
+      %past = arith.addi %start, %part_size : index
+      %end = arith.minui %past, %n : index
+      %own = scf.for %i = %first to %end step %c256 iter_args(%acc = %zero) -> f32 {
         %v = memref.load %x[%i] : memref<?xf32>
         %next = arith.addf %acc, %v : f32
         scf.yield %next : f32

@@ -2,18 +2,24 @@
 #define GROUP(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
 #define LOCAL_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 
-GROUP(256, 1) kernel void triad(global const float *b, global const float *c, global float *a, long n, float s) {
+/* A group's part of n elements. */
+long part_size(long n) { return (n + get_num_groups(0) - 1) / get_num_groups(0); }
+long part_begin(long n) { return get_group_id(0) * part_size(n); }
+long part_end(long n) { return min(part_begin(n) + part_size(n), n); }
+
+GROUP(256, 1)
+kernel void triad(global const float *b, global const float *c, global float *a, long n, float s) {
   long i = get_group_id(0) * 256 + get_local_id(0);
   if (i < n)
     a[i] = fma(s, c[i], b[i]);
 }
 
 /* A tree over the 256 elements of `part`; the result is in part[0]. */
-#define TREE(combine)                                                                                                  \
-  for (int half_ = 128; half_ > 0; half_ >>= 1) {                                                                      \
-    if (t < half_)                                                                                                     \
-      part[t] = combine(part[t], part[t + half_]);                                                                     \
-    LOCAL_BARRIER;                                                                                                     \
+#define TREE(combine)                                                                                        \
+  for (int half_ = 128; half_ > 0; half_ >>= 1) {                                                            \
+    if (t < half_)                                                                                           \
+      part[t] = combine(part[t], part[t + half_]);                                                           \
+    LOCAL_BARRIER;                                                                                           \
   }
 #define ADD(a, b) ((a) + (b))
 
@@ -45,8 +51,8 @@ GROUP(256, 1) kernel void softmax(global const float *x, global float *out, long
 }
 
 GROUP(256, 1)
-kernel void layer_norm(global const float *x, global const float *gamma, global const float *beta, global float *out,
-                       long rows, long cols, float epsilon) {
+kernel void layer_norm(global const float *x, global const float *gamma, global const float *beta,
+                       global float *out, long rows, long cols, float epsilon) {
   local float part[256];
   int t = get_local_id(0);
   float share = 1 / (float)cols;
@@ -93,14 +99,15 @@ GROUP(256, 1) kernel void histogram(global const int *x, global int *bins, long 
   int t = get_local_id(0);
   counts[t] = 0;
   LOCAL_BARRIER;
-  for (long i = get_group_id(0) * 256 + t; i < n; i += get_num_groups(0) * 256)
+  for (long i = part_begin(n) + t, end = part_end(n); i < end; i += 256)
     atomic_inc(&counts[x[i]]);
   LOCAL_BARRIER;
   atomic_add(&bins[t], counts[t]);
 }
 
 GROUP(32, 8)
-kernel void stencil(global const float *x, global float *out, long rows, long cols, float center, float side) {
+kernel void stencil(global const float *x, global float *out, long rows, long cols, float center,
+                    float side) {
   long j = get_group_id(0) * 32 + get_local_id(0) + 1, i = get_group_id(1) * 8 + get_local_id(1) + 1;
   if (i < rows - 1 && j < cols - 1) {
     global const float *at = x + i * cols + j;
@@ -113,7 +120,7 @@ GROUP(256, 1) kernel void sum(global const float *x, global float *sums, long n)
   local float part[256];
   int t = get_local_id(0);
   float own = 0;
-  for (long i = get_group_id(0) * 256 + t; i < n; i += get_num_groups(0) * 256)
+  for (long i = part_begin(n) + t, end = part_end(n); i < end; i += 256)
     own += x[i];
   part[t] = own;
   LOCAL_BARRIER;
@@ -137,12 +144,12 @@ GROUP(256, 1) kernel void run_sums(global const int *x, global int *sums, long n
 }
 
 /* The running sums of the 256 elements of `part`. */
-#define RUNNING                                                                                                        \
-  for (int far = 1; far < 256; far <<= 1) {                                                                            \
-    int add = t >= far ? part[t - far] : 0;                                                                            \
-    LOCAL_BARRIER;                                                                                                     \
-    part[t] += add;                                                                                                    \
-    LOCAL_BARRIER;                                                                                                     \
+#define RUNNING                                                                                              \
+  for (int far = 1; far < 256; far <<= 1) {                                                                  \
+    int add = t >= far ? part[t - far] : 0;                                                                  \
+    LOCAL_BARRIER;                                                                                           \
+    part[t] += add;                                                                                          \
+    LOCAL_BARRIER;                                                                                           \
   }
 
 GROUP(256, 1) kernel void scan_sums(global int *sums, long n) {
@@ -205,8 +212,9 @@ kernel void matmul(global const float *a, global const float *b, global float *c
 }
 
 GROUP(256, 1)
-kernel void n_body(global const float *x, global const float *y, global const float *z, global const float *mass,
-                   global float *ax, global float *ay, global float *az, long n, float softening) {
+kernel void n_body(global const float *x, global const float *y, global const float *z,
+                   global const float *mass, global float *ax, global float *ay, global float *az, long n,
+                   float softening) {
   local float tx[256], ty[256], tz[256], tm[256];
   int t = get_local_id(0);
   long i = get_group_id(0) * 256 + t, own = min(i, n - 1);

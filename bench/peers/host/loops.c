@@ -1,5 +1,5 @@
-/* The kernels of bench/host.py as loops over arrays, in the form that a compiler makes fast code of: threads over the
- * outermost loop, vectors over the innermost. */
+/* The kernels of bench/host.py as loops over arrays, in the form that a compiler makes fast code of: threads
+ * over the outermost loop, vectors over the innermost. */
 #include <math.h>
 #include <omp.h>
 #include <stdint.h>
@@ -44,8 +44,8 @@ void softmax(const float *restrict x, float *restrict out, size rows, size cols)
   }
 }
 
-void layer_norm(const float *restrict x, const float *restrict gamma, const float *restrict beta, float *restrict out,
-                size rows, size cols, float epsilon) {
+void layer_norm(const float *restrict x, const float *restrict gamma, const float *restrict beta,
+                float *restrict out, size rows, size cols, float epsilon) {
   SHARED_LOOP
   for (size r = 0; r < rows; ++r) {
     const float *in = x + r * cols;
@@ -148,8 +148,9 @@ void matmul(const float *restrict a, const float *restrict b, float *restrict c,
     }
 }
 
-void n_body(const float *restrict x, const float *restrict y, const float *restrict z, const float *restrict mass,
-            float *restrict ax, float *restrict ay, float *restrict az, size n, float softening) {
+void n_body(const float *restrict x, const float *restrict y, const float *restrict z,
+            const float *restrict mass, float *restrict ax, float *restrict ay, float *restrict az, size n,
+            float softening) {
   SHARED_LOOP
   for (size i = 0; i < n; ++i) {
     float fx = 0, fy = 0, fz = 0;
