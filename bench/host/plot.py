@@ -20,7 +20,7 @@ def plot(report: Mapping[str, Any], path: Path) -> None:
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "offload", "font.size": 9})
     from matplotlib import pyplot
 
-    figure, sides = pyplot.subplots(1, len(SIZES), figsize=(9, 4.2), sharey=True, layout="constrained")
+    figure, sides = pyplot.subplots(1, len(SIZES), figsize=(9, 4.4), sharey=True, layout="constrained")
     for side, size in zip(sides, SIZES, strict=True):
         problems = [each for each in report["problems"] if each["size"] == size]
         for engine, colour in COLOURS.items():
@@ -30,12 +30,13 @@ def plot(report: Mapping[str, Any], path: Path) -> None:
                 side.scatter(*zip(*there, strict=True), s=28, color=colour, label=engine, alpha=0.85, zorder=3)
         side.axvline(1, color="#cc79a7", linewidth=1.5, label=OURS)
         side.set_xscale("log")
+        side.xaxis.minorticks_off()
         side.set_yticks(range(len(problems)), [each["kernel"].replace("_", " ") for each in problems])
         side.grid(color="#dddddd", zorder=0)
         side.set_title(f"{size} problems")
         side.set_xlabel("speed, offload = 1 (further right is faster)")
     sides[0].invert_yaxis()
-    sides[0].legend(loc="best", fontsize=8)
+    figure.legend(*sides[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=8)
     figure.suptitle(f"{report['machine']['processor']}, {report['machine']['cores']} cores", fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="svg", metadata={"Date": None})

@@ -11,8 +11,8 @@ from host.problem import Array, Arrays, Problem
 F32 = np.float32
 RUN = 2048
 """Elements that one block scans; as in programs/scan.mlir."""
-PARTS = 256
-"""Blocks of the first launch of the reduction."""
+MOST_PARTS = 256
+"""Blocks of the first launch of the reduction, where there is enough for them to do."""
 
 
 def problem(kernel: str, size: str) -> Problem:
@@ -115,7 +115,7 @@ def reduction(size: str) -> Problem:
     x = draw(n)
     return Problem(
         "reduction", size, {"x": x}, {"sum": np.empty(1, F32)}, lambda: {"sum": np.array([wide(x).sum()])},
-        scratch={"partial": np.empty(PARTS, F32)}, tolerance=2e-5, traffic=4 * n, operations=n,
+        scratch={"partial": np.empty(min(MOST_PARTS, -(-n // 1024)), F32)}, tolerance=2e-5, traffic=4 * n, operations=n,
     )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def steps(problem: Problem) -> list[Step]:
         case "matmul":
             return [("matmul", (cols // 64, rows // 64), (16, 16), [*names, rows, cols])]
         case "histogram":
-            return [("clear", one, LINE, ["bins"]), ("histogram", (64, 1), LINE, ["x", "bins", n])]
+            return [("clear", one, LINE, ["bins"]), ("histogram", (min(64, up(n, 1024)), 1), LINE, ["x", "bins", n])]
         case "reduction":
             parts = problem.scratch["partial"].size
             return [

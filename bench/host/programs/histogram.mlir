@@ -1,5 +1,5 @@
-// bins[v] = how often v is in x, for 256 values. Each of 64 blocks counts a part in workgroup memory and adds its bins
-// to the result, both atomically.
+// bins[v] = how often v is in x, for 256 values. Each of up to 64 blocks counts a part in workgroup memory and adds its
+// bins to the result, both atomically.
 #shared = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
@@ -41,12 +41,17 @@ module attributes {gpu.container_module} {
   }
 
   func.func @histogram(%x: memref<?xi32>, %bins: memref<?xi32>) {
+    %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c64 = arith.constant 64 : index
     %c256 = arith.constant 256 : index
+    %c1024 = arith.constant 1024 : index
+    %n = memref.dim %x, %c0 : memref<?xi32>
+    %of_1024 = arith.ceildivui %n, %c1024 : index
+    %blocks = arith.minui %of_1024, %c64 : index
     gpu.launch_func @kernels::@clear_kernel blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)
         args(%bins : memref<?xi32>)
-    gpu.launch_func @kernels::@histogram_kernel blocks in (%c64, %c1, %c1) threads in (%c256, %c1, %c1)
+    gpu.launch_func @kernels::@histogram_kernel blocks in (%blocks, %c1, %c1) threads in (%c256, %c1, %c1)
         args(%x : memref<?xi32>, %bins : memref<?xi32>)
     return
   }

@@ -1,4 +1,4 @@
-// sum[0] = the sum of x, in two launches of one kernel: 256 blocks add up a part each, one block adds their
+// sum[0] = the sum of x, in two launches of one kernel: up to 256 blocks add up a part each, one block adds their
 // sums. A block reduces by a tree in workgroup memory.
 #shared = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
