@@ -11,17 +11,11 @@ Python's bytecode caches, which an installed package has. No GPU is needed.
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import importlib.util
-import json
 import os
-import platform
-import re
 import shlex
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,10 +23,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from common import RESULTS, arguments_of, call, heading, version_of, write_figures
+
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parent / "examples" / "saxpy.mlir"
 PEER = HERE / "peers" / "saxpy.cu"
-SAVED = HERE / "results" / "build.json"
+SAVED = RESULTS / "build.json"
 
 ALL_TARGETS = ("nvvm:sm_90", "rocdl:gfx942", "host")
 YARDSTICK = "nvcc"
@@ -67,13 +63,7 @@ class Skipped:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints a table; returns 1 where a goal is missed, 0 otherwise."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=15, help="runs of each way (default: 15)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    parser.add_argument("--save", action="store_true", help=f"write the figures to {SAVED.parent.name}/{SAVED.name}")
-    options = parser.parse_args(arguments)
-    if options.runs < 1:
-        parser.error("--runs is at least 1")
+    options = arguments_of(__doc__, "runs", 15, "runs of each way", SAVED).parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="offload-bench-") as folder:
         found = ways(Path(folder))
         taking_part = [way for way in found if isinstance(way, Way)]
@@ -85,11 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = missed_goals(times)
     for line in missed:
         print(f"missed: {line}")
-    result = report(taking_part, times, skipped)
-    for path in filter(None, (options.json, SAVED if options.save else None)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=2) + "\n")
-        print(f"written: {path}")
+    write_figures(options, report(taking_part, times, skipped))
     return 1 if missed else 0
 
 
@@ -181,14 +167,6 @@ def with_mlir_tools(name: str, folder: Path) -> Way | Skipped:
     return Way(name, what, lambda: call(["bash", "-c", script], folder), output)
 
 
-def call(command: Sequence[str], folder: Path, environment: dict[str, str] | None = None) -> None:
-    """Runs a command in a folder. Raises RuntimeError with its output where it fails."""
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = (done.stderr + done.stdout).strip()
-        raise RuntimeError(f"exit code {done.returncode} of {shlex.join(command)}\n{said}")
-
-
 def void(_: object) -> None:
     """Drops a result."""
 
@@ -219,23 +197,6 @@ def wheel_toolkit() -> Path | None:
     package = importlib.util.find_spec("nvidia")
     roots = package.submodule_search_locations if package else None
     return next((Path(root) / "cu13" for root in roots or [] if (Path(root) / "cu13").is_dir()), None)
-
-
-def version_of(tool: Path) -> str:
-    """The first version number that ``--version`` prints (nvcc's: the one after V)."""
-    said = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False).stdout
-    number = re.search(r"\bV(\d+(?:\.\d+)+)", said) or re.search(r"(\d+(?:\.\d+)+)", said)
-    return number.group(1) if number else "of unknown version"
-
-
-def processor() -> str:
-    """The processor's name."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        name = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
-        if name:
-            return name.group(1)
-    return platform.processor() or platform.machine()
 
 
 # What comes out.
@@ -275,23 +236,11 @@ def table(taking_part: Sequence[Way], times: dict[str, list[float]]) -> str:
 
 def report(taking_part: Sequence[Way], times: dict[str, list[float]], skipped: Sequence[Skipped]) -> dict[str, object]:
     """The figures with what they were measured on, for JSON. Times are in seconds."""
-    import offload
     from offload.compiler.native import native
 
     relative = ratios(times)
     return {
-        "question": (__doc__ or "").splitlines()[0],
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": {
-            "processor": processor(),
-            "cores": os.cpu_count(),
-            "system": f"{platform.system()} {platform.machine()}",
-        },
-        "versions": {
-            "offload": offload.__version__,
-            "llvm": native().llvm_version,
-            "python": platform.python_version(),
-        },
+        **heading(__doc__, {"llvm": native().llvm_version}),
         "ways": [
             {
                 "name": way.name,

@@ -11,11 +11,7 @@ waited for is measured twice: as our host code calls it, and as stock MLIR's doe
 
 from __future__ import annotations
 
-import argparse
-import datetime
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,11 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from build import call, processor
+from common import RESULTS, arguments_of, call, heading, write_figures
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-SAVED = HERE / "results" / "runtime.json"
+SAVED = RESULTS / "runtime.json"
 
 GOALS = {"launch, 0 arguments": 60.0, "launch, 4 arguments": 60.0, "launch, 16 arguments": 60.0}
 """The most nanoseconds that a call may take on top of the driver's."""
@@ -51,13 +47,7 @@ class Row:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints a table; returns 1 where a goal is missed, 0 otherwise."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=60, help="rounds of 20 000 calls (default: 60)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    parser.add_argument("--save", action="store_true", help=f"write the figures to {SAVED.parent.name}/{SAVED.name}")
-    options = parser.parse_args(arguments)
-    if options.rounds < 1:
-        parser.error("--rounds is at least 1")
+    options = arguments_of(__doc__, "rounds", 60, "rounds of 20 000 calls", SAVED).parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="offload-bench-") as folder:
         program = compile_program(Path(folder))
         rows = [row for context in CONTEXTS for row in measure(program, options.rounds, context)]
@@ -65,10 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = missed_goals(rows)
     for line in missed:
         print(f"missed: {line}")
-    for path in filter(None, (options.json, SAVED if options.save else None)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(report(rows, options.rounds), indent=2) + "\n")
-        print(f"written: {path}")
+    write_figures(options, report(rows, options.rounds))
     return 1 if missed else 0
 
 
@@ -137,17 +124,8 @@ def table(rows: Sequence[Row]) -> str:
 
 def report(rows: Sequence[Row], rounds: int) -> dict[str, object]:
     """The figures with what they were measured on, for JSON. Times are in nanoseconds."""
-    import offload
-
     return {
-        "question": (__doc__ or "").splitlines()[0],
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": {
-            "processor": processor(),
-            "cores": os.cpu_count(),
-            "system": f"{platform.system()} {platform.machine()}",
-        },
-        "versions": {"offload": offload.__version__, "python": platform.python_version()},
+        **heading(__doc__, {}),
         "driver": "the stand-in of tests/standin, whose calls do nothing or next to it",
         "rounds": rounds,
         "calls": [
