@@ -54,14 +54,35 @@ static std::optional<std::string> whyNotArgument(Type type, const ChipName &wher
          " on NVIDIA GPUs: pass i8 or a wider type, or memory";
 }
 
+/// Address spaces by number: AMD's 7 to 9 hold descriptors of buffers, and PTX has none of 2, 8 and 9.
 static std::optional<std::string> whyNotSpace(Type type, const ChipName &where) {
   auto memref = dyn_cast<BaseMemRefType>(type);
   auto space = memref ? dyn_cast_or_null<IntegerAttr>(memref.getMemorySpace()) : IntegerAttr();
-  if (where.target != "rocdl" || !space || space.getInt() <= 6)
+  if (!space)
     return std::nullopt;
-  return "memory space " + std::to_string(space.getInt()) +
-         " holds no plain pointers on AMD GPUs: use 1 (global), 3 (workgroup), 5 (private), or "
-         "amdgpu.fat_raw_buffer_cast";
+  int64_t number = space.getValue().getSExtValue();
+  std::string name = "memory space " + std::to_string(number);
+  if (where.target == "rocdl" && number > 6)
+    return name + " holds no plain pointers on AMD GPUs: use 1 (global), 3 (workgroup), 5 (private), or "
+                  "amdgpu.fat_raw_buffer_cast";
+  if (where.target == "nvvm" && (number == 2 || number > 7))
+    return name +
+           " does not exist on NVIDIA GPUs: use 1 (global), 3 (workgroup), 4 (constant) or 5 (private)";
+  return std::nullopt;
+}
+
+static std::optional<std::string> whyNotType(Type type, const ChipName &where) {
+  if (auto why = whyNotSpace(type, where))
+    return why;
+  bool wide = type.walk([](Type each) {
+                    return isa<Float80Type>(each) ? WalkResult::interrupt() : WalkResult::advance();
+                  })
+                  .wasInterrupted();
+  if (!wide || where.target == "host")
+    return std::nullopt;
+  return "has a value of type " + spelled(type) +
+         ", which only x86 processors compute with: convert to f64, or "
+         "build this module for the CPU alone";
 }
 
 /// No processor has atomic operations on less than a byte, and none on 8-bit floats.
@@ -97,8 +118,13 @@ static std::optional<std::string> whyNotGlobal(Operation *op) {
 
 std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where) {
   for (Type type : op->getResultTypes())
-    if (auto why = whyNotSpace(type, where))
+    if (auto why = whyNotType(type, where))
       return why;
+  for (Region &region : op->getRegions()) // arguments of functions, loops and blocks
+    for (Block &block : region)
+      for (Type type : block.getArgumentTypes())
+        if (auto why = whyNotType(type, where))
+          return why;
   if (auto why = whyNotAtomic(op))
     return why;
   if (auto why = whyNotGlobal(op))
@@ -112,13 +138,10 @@ std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where)
   for (BlockArgument memory : function.getPrivateAttributions())
     if (auto why = whyNotAttribution(memory.getType(), "thread"))
       return why;
-  for (Type type : function.getArgumentTypes()) {
-    if (auto why = whyNotSpace(type, where))
-      return why;
-    if (function.isKernel())
+  if (function.isKernel())
+    for (Type type : function.getArgumentTypes())
       if (auto why = whyNotArgument(type, where))
         return why;
-  }
   return std::nullopt;
 }
 
