@@ -58,8 +58,15 @@ static std::optional<std::string> whyNotArgument(Type type, const ChipName &wher
 static std::optional<std::string> whyNotSpace(Type type, const ChipName &where) {
   auto memref = dyn_cast<BaseMemRefType>(type);
   auto space = memref ? dyn_cast_or_null<IntegerAttr>(memref.getMemorySpace()) : IntegerAttr();
-  if (!space)
-    return std::nullopt;
+  if (!space) {
+    // MLIR 22 lowers those of AMD's dialect only.
+    bool named = memref && memref.getMemorySpace() && where.target == "nvvm" &&
+                 memref.getMemorySpace().getDialect().getNamespace() == "nvvm";
+    if (!named)
+      return std::nullopt;
+    return "the memory space of " + spelled(type) +
+           " has no lowering: write #gpu.address_space<global>, <workgroup> or <private>";
+  }
   int64_t number = space.getValue().getSExtValue();
   std::string name = "memory space " + std::to_string(number);
   if (where.target == "rocdl" && number > 6)

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "input/check_types.h"
+#include "device/vendor_rules.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMTypes.h"
@@ -37,7 +38,7 @@ void eachType(Operation *op, function_ref<void(Type)> visit) {
       visit(type.getValue());
 }
 
-/// Numbers are those of LLVM's code generators; the last is AMD's for strided buffers.
+/// Numbers are those of LLVM's code generators; the last is that of strided buffers.
 constexpr int64_t kLastSpace = 9;
 
 std::optional<std::string> whyNotSpace(Attribute space, Operation *op) {
@@ -46,7 +47,7 @@ std::optional<std::string> whyNotSpace(Attribute space, Operation *op) {
   if (auto number = dyn_cast<IntegerAttr>(space)) {
     if (number.getValue().isNonNegative() && number.getValue().sle(kLastSpace))
       return std::nullopt;
-  } else if (space.getDialect().getNamespace() == "amdgpu" &&
+  } else if (!ownerOf(space.getDialect().getNamespace()).empty() &&
              (op->getParentOfType<gpu::GPUModuleOp>() || op->getParentOfType<gpu::LaunchOp>())) {
     return std::nullopt;
   }
