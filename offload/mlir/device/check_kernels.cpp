@@ -9,6 +9,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -123,6 +125,23 @@ static std::optional<std::string> whyNotGlobal(Operation *op) {
          " has no value, and nothing else can define it for kernels: give it one, or `uninitialized`";
 }
 
+/// PTX's identifiers; LLVM gives kernels no others.
+static std::optional<std::string> whyNotNamed(Operation *op, const ChipName &where) {
+  if (where.target != "nvvm" || !isa<FunctionOpInterface>(op))
+    return std::nullopt;
+  StringRef name = cast<SymbolOpInterface>(op).getName();
+  bool plain = !llvm::isDigit(name.front()) &&
+               llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; });
+  bool kernel = op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
+  if (plain || !kernel)
+    return std::nullopt;
+  return "a kernel cannot be called '" + name.str() +
+         "' on NVIDIA GPUs: PTX has names of letters, digits, _ and $ that begin with no digit; rename it, "
+         "or "
+         "leave " +
+         where.target + " out";
+}
+
 std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where) {
   for (Type type : op->getResultTypes())
     if (auto why = whyNotType(type, where))
@@ -132,6 +151,8 @@ std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where)
       for (Type type : block.getArgumentTypes())
         if (auto why = whyNotType(type, where))
           return why;
+  if (auto why = whyNotNamed(op, where))
+    return why;
   if (auto why = whyNotAtomic(op))
     return why;
   if (auto why = whyNotGlobal(op))

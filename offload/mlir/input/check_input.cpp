@@ -19,6 +19,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 
@@ -59,6 +60,21 @@ bool takesLibraryName(Operation *op) {
   bool isPublic = cast<SymbolOpInterface>(op).isPublic();
   return memory.contains(name) || math.contains(name) || math.contains(single) || name.starts_with("mgpu") ||
          (isPublic && (runtime.contains(name) || name.starts_with("pthread_")));
+}
+
+/// Names go into symbol tables, linker scripts, lists with commas and Python's text.
+std::optional<std::string> whyNotNamed(Operation *op) {
+  auto symbol = dyn_cast<SymbolOpInterface>(op);
+  if (!symbol || !isa<FunctionOpInterface, gpu::GPUModuleOp, gpu::BinaryOp>(op))
+    return std::nullopt;
+  StringRef name = symbol.getName();
+  bool kernel = op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
+  bool control = llvm::any_of(name, [](char each) { return each >= 0 && (each < ' ' || each == 127); });
+  if (!name.empty() && !control && llvm::json::isUTF8(name) && !name.contains('"') && !name.contains('@') &&
+      !(kernel && name.contains(',')))
+    return std::nullopt;
+  return "the name '" + llvm::json::fixUTF8(name) +
+         "' cannot be found in a library: give it one of letters, digits, _, $ and .";
 }
 
 /// A launch whose sizes are constants and not those that its kernel is declared to have. Drivers refuse such
@@ -138,6 +154,10 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
               if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op);
                   launch && (failed(checkSizes(launch)) || failed(checkParameters(launch))))
                 return WalkResult::interrupt();
+              if (std::optional<std::string> why = whyNotNamed(op)) {
+                op->emitError(*why);
+                return WalkResult::interrupt();
+              }
               if (crashesExpansion(op)) {
                 op->emitError(
                     "'memref.expand_shape' makes two dynamic sizes of one, which MLIR 22 cannot lower: "
