@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from offload.targets.options import check, option, spelled
 from offload.targets.tools import Found
 
-from offload.errors import TargetError
+from offload.errors import CompileError, TargetError
 
 if TYPE_CHECKING:
     from offload.targets.native import LLVMModule, MachineOptions, Module, Native
@@ -56,6 +56,14 @@ def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> 
         )
         errors.append(("error", said, file, line, column, []))
     return errors
+
+
+def damaged(what: str, data: bytes, error: Exception) -> CompileError:
+    """What to raise for compiled code of a vendor's whose own structure does not hold together."""
+    return CompileError(
+        f"a damaged {what}: of its {len(data)} bytes some are missing or changed; make it anew "
+        f"(what does not fit: {error.args[0]})"
+    )
 
 
 STAGES = ("lowered", "llvm", "isa", "object", "fat")

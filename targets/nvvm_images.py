@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from offload.targets.base import Image, ReadyImage
+from offload.targets.base import Image, ReadyImage, damaged
 
 from offload.errors import CompileError
 
@@ -53,16 +53,20 @@ def read(native: Native, data: bytes) -> ReadyImage | None:
     target = _PTX_TARGET.search(text)
     if target is None:
         raise CompileError("PTX without a .target line")
+    if text.count("{") != text.count("}"):
+        raise CompileError("PTX that ends inside a function, or has lost a part: make it anew")
     return ReadyImage(Image(data), "isa", (target.group(1),), tuple(_PTX_KERNEL.findall(text)))
 
 
 def _cubin(native: Native, data: bytes) -> ReadyImage | None:
+    if len(data) < 20:
+        raise CompileError("an ELF file that ends inside its header: it was cut, or not written to its end")
     if data[18:20] != struct.pack("<H", _MACHINE):
         return None
     try:
         elf = native.read_elf(data)
     except native.Failure as error:
-        raise CompileError(f"a damaged cubin: {error.args[0]}") from error
+        raise damaged("cubin", data, error) from error
     if elf.type != _EXECUTABLE:
         raise CompileError("a cubin that is not linked: no driver loads it")
     kernels = tuple(symbol.name for symbol in elf.symbols if symbol.is_defined and symbol.other & _ENTRY)

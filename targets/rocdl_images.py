@@ -6,7 +6,7 @@ import re
 import struct
 from typing import TYPE_CHECKING
 
-from offload.targets.base import Image, ReadyImage
+from offload.targets.base import Image, ReadyImage, damaged
 
 from offload.errors import CompileError
 
@@ -61,15 +61,18 @@ def read(native: Native, data: bytes) -> ReadyImage | None:
 
 
 def _code_object(native: Native, data: bytes) -> ReadyImage | None:
+    if len(data) < 20:
+        raise CompileError("an ELF file that ends inside its header: it was cut, or not written to its end")
     if data[18:20] != struct.pack("<H", _MACHINE):
         return None
     try:
         elf = native.read_elf(data)
+        metadata = native.amdgpu_resources(data)
     except native.Failure as error:
-        raise CompileError(f"a damaged code object: {error.args[0]}") from error
+        raise damaged("code object", data, error) from error
     if elf.type != _SHARED_OBJECT:
         raise CompileError("a code object that is not linked: link it with ld.lld -shared")
-    resources = {kernel: dict(values) for kernel, values in native.amdgpu_resources(data)}
+    resources = {kernel: dict(values) for kernel, values in metadata}
     descriptors = [symbol.name.removesuffix(".kd") for symbol in elf.symbols if symbol.name.endswith(".kd")]
     return ReadyImage(Image(data, resources), "bin", (_chip(elf),), tuple(resources) or tuple(descriptors))
 

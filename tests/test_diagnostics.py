@@ -151,7 +151,7 @@ def test_the_second_source_is_named(tmp_path: Path) -> None:
     done = command("build", "good.mlir", "bad.mlir", "-o", "out.so", "-q", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == (
-        "bad.mlir:1:1: error: 'f' is defined in two sources\nfunc.func @f() {\n^\n"
+        "bad.mlir:1:1: error: 'f' is defined in two sources: rename one, or make it private\nfunc.func @f() {\n^\n"
         "good.mlir:1:1: note: the other definition\nfunc.func @f() {\n^\n"
     )
 

@@ -61,12 +61,65 @@ def test_atomics_of_other_types(kind: str, operation: str, target: str) -> None:
         emit(source, "lowered", [target])
 
 
-@pytest.mark.parametrize("kind", ["tuple<i32, f32>", "none", "tf32", "f128", "memref<4xf128>"])
+@pytest.mark.parametrize(
+    "kind", ["tuple<i32, f32>", "none", "tf32", "f128", "memref<4xf128>", "!llvm.ppc_fp128", "!llvm.x86_amx"]
+)
 def test_types_without_a_form(kind: str) -> None:
     for source in (f"\nfunc.func @f(%x: {kind}) {{ return }}", kernel(f"%x: {kind}")):
         with pytest.raises(CompileError, match="which code for processors cannot have") as caught:
             emit(source, "kernels")
         assert caught.value.diagnostics[0].line == 2
+
+
+@pytest.mark.parametrize("kind", ["f80", "vector<4xf80>", "complex<f80>", "memref<?xf80>"])
+def test_long_doubles_are_the_cpus(kind: str) -> None:
+    for target in ("nvvm:sm_90", "rocdl:gfx942"):
+        with pytest.raises(CompileError, match="which only x86 processors compute with: convert to f64") as caught:
+            emit(kernel(f"%x: {kind}"), "lowered", [target])
+        assert caught.value.diagnostics[0].line == 2
+    assert emit(kernel(f"%x: {kind}"), "object", ["host"])
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942"])
+def test_long_doubles_inside_of_kernels(target: str) -> None:
+    body = """
+    %w = arith.extf %v : f64 to f80
+    %q = arith.mulf %w, %w : f80
+    %r = arith.truncf %q : f80 to f64
+    memref.store %r, %x[] : memref<f64>
+    gpu.return"""
+    with pytest.raises(CompileError, match="has a value of type f80") as caught:
+        emit(kernel("%x: memref<f64>, %v: f64").replace("    gpu.return", body), "lowered", [target])
+    assert [found.line for found in caught.value.diagnostics if found.severity == "error"] == [4, 5]
+
+
+SPACES = {
+    '"shared"': 'memory space "shared" is unknown here: write #gpu.address_space<global>, <workgroup> or <private>',
+    "{a = 1}": "is unknown here: write",
+    "17": "memory space 17 : i64 is unknown here: write",
+    "-1": "memory space -1 : i64 is unknown here: write",
+    "true": "memory space true is unknown here: write",
+    "#spirv.storage_class<Workgroup>": "memory space #spirv.storage_class<Workgroup> is unknown here: write",
+    "#llvm.address_space<3>": "memory space #llvm.address_space<3> is unknown here: write",
+    "1.0 : f32": "a memory space cannot be of this kind: write #gpu.address_space<global>, <workgroup> or <private>",
+    "unit": "a memory space cannot be of this kind: write",
+}
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_spaces_that_nothing_has(space: str) -> None:
+    for kind in (f"memref<4xf32, {space}>", f"memref<*xf32, {space}>"):
+        for source in (f"\nfunc.func @f(%x: {kind}) {{ return }}", kernel(f"%x: {kind}")):
+            with pytest.raises(CompileError) as caught:
+                emit(source, "kernels")
+            assert SPACES[space] in str(caught.value)
+            assert caught.value.diagnostics[0].line == 2
+
+
+@pytest.mark.parametrize("space", [2, 8, 9])
+def test_spaces_that_ptx_has_not(space: int) -> None:
+    with pytest.raises(CompileError, match=f"memory space {space} does not exist on NVIDIA GPUs"):
+        emit(kernel(f"%x: memref<4xf32, {space}>"), "lowered", ["nvvm:sm_90"])
 
 
 def test_a_launch_in_a_kernel() -> None:

@@ -43,6 +43,15 @@ from offload.errors import CompileError
             {"nvvm.cubin": CUBIN[:16] + b"\1" + CUBIN[17:]},
             "the attribute 'nvvm.cubin' holds a cubin that is not linked",
         ),
+        (
+            {"nvvm.cubin": CUBIN[:19]},
+            "the attribute 'nvvm.cubin' holds an ELF file that ends inside its header: it was c",
+        ),
+        (
+            {"nvvm.cubin": PTX[:-4]},
+            "the attribute 'nvvm.cubin' holds PTX that ends inside a function, or has lost a pa",
+        ),
+        ({"rocdl.hsaco": HSACO[:19]}, "the attribute 'rocdl.hsaco' holds an ELF file that ends inside its header: it"),
         ({"rocdl.hsaco": CUBIN}, "the attribute 'rocdl.hsaco' holds no code for rocdl but for nvvm; it begins with"),
         ({"rocdl.hsaco": HSACO[:-1]}, "the attribute 'rocdl.hsaco' holds a damaged code object: "),
         ({"rocdl.hsaco": HSACO[:16] + b"\1" + HSACO[17:]}, "the attribute 'rocdl.hsaco' holds a code object that is n"),
@@ -57,6 +66,31 @@ def test_broken_bytes_are_errors_at_the_module(attributes: dict[str, bytes], mes
     found, line = refusal(annotated(attributes))
     assert found.startswith(message)
     assert line == 2
+
+
+def test_a_cut_image_is_said_to_be_damaged() -> None:
+    for attribute, data, what in (("nvvm.cubin", CUBIN, "cubin"), ("rocdl.hsaco", HSACO, "code object")):
+        message, line = refusal(annotated({attribute: data[:-1]}))
+        assert message.startswith(
+            f"the attribute '{attribute}' holds a damaged {what}: of its {len(data) - 1} bytes some are missing or "
+            "changed; make it anew (what does not fit: "
+        )
+        assert line == 2
+
+
+def test_changed_metadata_of_a_code_object() -> None:
+    """Every byte of the metadata changed in turn: an error or the author's bytes, never the end of the process."""
+    start = HSACO.index(b"amdhsa.kernels") - 2
+    for position in range(start, HSACO.index(b"amdhsa.version", start)):
+        for value in (0xC1, 0x82, 0x93, 0xFF, 0xDF):
+            changed = HSACO[:position] + bytes([value]) + HSACO[position + 1 :]
+            try:
+                found = rocdl_images.read(native(), changed)
+            except CompileError as error:
+                assert str(error).startswith("a damaged code object: ")
+            else:
+                assert found is not None
+                assert found.image.data == changed
 
 
 def test_no_cut_of_an_image_is_taken() -> None:

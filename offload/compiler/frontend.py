@@ -57,6 +57,7 @@ def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
         "offload-finish-kernels",
         "offload-descriptor-arguments",
         "offload-place-buffers",
+        "offload-check-memory",
         "canonicalize",
         "cse",
     ]

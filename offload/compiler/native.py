@@ -54,6 +54,11 @@ _PLAINER = (
         "unknown operation: its dialect is not one that MLIR 22 has; lower it to one that is, before offload sees it",
     ),
     (
+        re.compile(r"unsupported memory space Attribute"),
+        "a memory space cannot be of this kind: write #gpu.address_space<global>, <workgroup> or <private>, or their "
+        "numbers 1, 3 and 5, or none",
+    ),
+    (
         re.compile(r"failed to legalize operation 'gpu.all_reduce'.*"),
         "'gpu.all_reduce' can be lowered where it is marked 'uniform': all threads of the block must reach it",
     ),

@@ -19,6 +19,7 @@ void registerOffloadPasses() {
   registerSerialLinalgPass();
   registerTileParallelPass();
   registerCheckInputPass();
+  registerCheckMemoryPass();
   registerCheckDevicePass();
   registerDescriptorPasses();
   registerCheckLoweredPass();

@@ -13,6 +13,7 @@ namespace offload {
 ///   offload-descriptor-arguments     hands TMA descriptors to kernels as pointers
 ///   offload-lower-descriptors        makes TMA descriptors by calls of the runtime (host code)
 ///   offload-place-buffers            puts temporaries of kernels into device memory
+///   offload-check-memory             refuses allocations that no machine can make
 ///   offload-repair-math              makes expm1 and log1p calls of libm
 ///   offload-host-to-llvm             host code -> LLVM dialect with calls to the mgpu runtime
 /// At the two ends of a target's pipeline:
@@ -46,6 +47,7 @@ void registerRepairPasses();
 void registerSerialLinalgPass();
 void registerTileParallelPass();
 void registerCheckInputPass();
+void registerCheckMemoryPass();
 void registerCheckDevicePass();
 void registerDescriptorPasses();
 void registerCheckLoweredPass();

@@ -21,33 +21,6 @@ static gpu::GPUModuleOp findDeviceModule(const IRModule &module, const std::stri
   throw Failure("no gpu.module named " + name, {});
 }
 
-void append(IRModule &module, IRModule &other) {
-  SymbolTable mine(module.get()), theirs(other.get());
-  for (Operation &op : llvm::make_early_inc_range(*other.get().getBody())) {
-    auto symbol = dyn_cast<SymbolOpInterface>(op);
-    Operation *same = symbol ? mine.lookup(symbol.getName()) : nullptr;
-    if (same) {
-      auto function = dyn_cast<FunctionOpInterface>(op), known = dyn_cast<FunctionOpInterface>(same);
-      if (function && known && function.isExternal() && function.getFunctionType() == known.getFunctionType())
-        continue; // declared here, declared or defined there
-      if (!symbol.isPrivate() && !isa<gpu::GPUModuleOp, gpu::BinaryOp>(op)) {
-        InFlightDiagnostic error = op.emitError("'") << symbol.getName() << "' is defined in two sources";
-        error.attachNote(same->getLoc()) << "the other definition";
-        error.report();
-        module.session->fail("a symbol is defined twice");
-      }
-      if (failed(theirs.renameToUnique(&op, {&mine})))
-        module.session->fail("a symbol cannot be renamed");
-    }
-    op.moveBefore(module.get().getBody(), module.get().getBody()->end());
-    if (symbol)
-      mine.insert(&op);
-  }
-  for (NamedAttribute attribute : other.get()->getAttrs())
-    if (!module.get()->hasAttr(attribute.getName()))
-      module.get()->setAttr(attribute.getName(), attribute.getValue());
-}
-
 std::vector<std::string> exportedSymbols(const IRModule &module) {
   std::vector<std::string> names;
   for (auto function : module.get().getOps<FunctionOpInterface>())

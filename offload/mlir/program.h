@@ -11,8 +11,9 @@ namespace offload {
 /// shape of offload/artifact/meta.py. Taken from a module whose launches are gpu.launch_func.
 std::string signatures(const IRModule &module);
 
-/// Moves the operations of `other` to the end of `module`. A private symbol that `module` has already is
-/// renamed; a public one throws Failure.
+/// Moves the operations of `other` to the end of `module` (input/join_sources.cpp). A declaration stands for
+/// what the other module defines; private symbols of one name are renamed. Throws Failure, at the symbol in
+/// `other`, for two definitions and for types that differ.
 void append(IRModule &module, IRModule &other);
 
 /// What the library exports: the public functions with a body and, for those of the func dialect, their C

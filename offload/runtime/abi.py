@@ -174,6 +174,8 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
         "mgpuLaunchKernelCooperative",
         (c_void_p, *(_index,) * 9, c_int32, _stream, POINTER(c_void_p), POINTER(c_void_p)),
     ),
+    (None, "mgpuCheckSizes", (c_int64, _sizes, c_int64, c_bool, c_char_p)),
+    (None, "mgpuCheckMemory", (c_bool, c_char_p)),
 )
 
 

@@ -38,6 +38,12 @@ static _Noreturn void leave(struct mgpu_thread *thread) {
   longjmp(guard->buffer, 1);
 }
 
+void mgpu_leave(void) {
+  struct mgpu_thread *thread = mgpu_thread();
+  if (thread->guard)
+    leave(thread);
+}
+
 void mgpuCheckAllocation(const void *memory, uint64_t bytes) {
   struct mgpu_thread *thread = mgpu_thread();
   if (!memory && bytes && thread->guard && mgpu_pending())

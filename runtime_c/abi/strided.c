@@ -209,19 +209,14 @@ void mgpuMemsetStrided(void *to, const int64_t *strides, const int64_t *sizes, i
     failure = double_along(&a, target, inner, element);
 }
 
-static void add_shape(struct mgpu_text *text, int64_t rank, const int64_t *sizes) {
-  for (int64_t i = 0; i < rank; ++i)
-    mgpu_text_add(text, i ? ", %lld" : "%lld", (long long)sizes[i]);
-}
-
 void mgpuCheckShapes(int64_t rank, const int64_t *to, const int64_t *from, const char *place) {
   for (int64_t i = 0; i < rank; ++i)
     if (to[i] != from[i]) {
       char target_words[200], source_words[200];
       struct mgpu_text target = {target_words, sizeof target_words, 0};
       struct mgpu_text source = {source_words, sizeof source_words, 0};
-      add_shape(&target, rank, to);
-      add_shape(&source, rank, from);
+      mgpu_text_sizes(&target, rank, to);
+      mgpu_text_sizes(&source, rank, from);
       mgpu_fail(MGPU_ERROR_INVALID, "%s: gpu.memcpy copies an array of shape (%s) to one of shape (%s).",
                 place, source.data, target.data);
       return;

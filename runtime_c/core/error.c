@@ -46,3 +46,8 @@ void mgpu_text_add(struct mgpu_text *text, const char *format, ...) {
   if (text->used >= text->size)
     text->used = text->size - 1;
 }
+
+void mgpu_text_sizes(struct mgpu_text *text, int64_t count, const int64_t *sizes) {
+  for (int64_t i = 0; i < count; ++i)
+    mgpu_text_add(text, i ? ", %lld" : "%lld", (long long)sizes[i]);
+}

@@ -20,5 +20,7 @@ struct mgpu_text {
 };
 
 void mgpu_text_add(struct mgpu_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds numbers with commas between them. */
+void mgpu_text_sizes(struct mgpu_text *text, int64_t count, const int64_t *sizes);
 
 #endif

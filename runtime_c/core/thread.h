@@ -17,11 +17,16 @@ struct mgpu_thread {
   struct guard *guard;          /* the innermost entry point that takes assertions (abi/guard.c), or NULL */
   struct mgpu_trace_work *work; /* what it is about to put on a stream (trace/host.c), or NULL */
   mgpuScope *scopes;            /* the innermost scope that has streams, or NULL */
+  char *stack_end;              /* the lowest address of its stack; NULL before it is asked for (sizes.c) */
   char message[MGPU_MESSAGE_BYTES]; /* of the last kept error */
 };
 
 /* The calling thread's state, made at first use; valid until the thread ends, for this thread alone. What it
  * holds is given back then. Never NULL: out of memory, it is one that has that error. */
 struct mgpu_thread *mgpu_thread(void);
+
+/* Out of the program that runs to its innermost entry point, which returns; comes back where there is none.
+ */
+void mgpu_leave(void);
 
 #endif

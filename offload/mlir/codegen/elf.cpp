@@ -6,8 +6,10 @@
 #include "llvm/BinaryFormat/AMDGPUMetadataVerifier.h"
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/BinaryFormat/MsgPackDocument.h"
+#include "llvm/BinaryFormat/MsgPackReader.h"
 #include "llvm/Object/ELF.h"
 #include "llvm/Support/AMDGPUMetadata.h"
+#include "llvm/Support/JSON.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -50,6 +52,41 @@ static void eachNote(const std::string &elf, function_ref<bool(const object::ELF
   }
 }
 
+/// Does one whole object follow, with words as the keys of its maps? The document's own reader ends the
+/// process at others.
+static bool isPlain(msgpack::Reader &reader, unsigned depth = 0) {
+  msgpack::Object object;
+  Expected<bool> found = reader.read(object);
+  if (!found) {
+    consumeError(found.takeError());
+    return false;
+  }
+  if (!*found || object.Kind == msgpack::Type::Extension || depth > 16)
+    return false;
+  if (object.Kind == msgpack::Type::Array)
+    for (size_t i = 0; i < object.Length; ++i)
+      if (!isPlain(reader, depth + 1))
+        return false;
+  if (object.Kind == msgpack::Type::Map)
+    for (size_t i = 0; i < object.Length; ++i) {
+      msgpack::Object key;
+      Expected<bool> read = reader.read(key);
+      if (!read)
+        consumeError(read.takeError());
+      else if (*read && key.Kind == msgpack::Type::String && isPlain(reader, depth + 1))
+        continue;
+      return false;
+    }
+  return true;
+}
+
+/// Python gets it as text.
+static std::string nameOf(StringRef name) {
+  if (!json::isUTF8(name))
+    throw Failure("a name in it is no text", {});
+  return name.str();
+}
+
 KernelResources amdgpuResources(const std::string &elf) {
   static constexpr std::pair<const char *, const char *> fields[] = {
       {"vgpr", ".vgpr_count"},
@@ -67,14 +104,18 @@ KernelResources amdgpuResources(const std::string &elf) {
   eachNote(elf, [&](const object::ELF64LE::Note &note) {
     if (note.getName() != "AMDGPU" || note.getType() != ELF::NT_AMDGPU_METADATA)
       return false;
-    msgpack::Document document;
     ArrayRef<uint8_t> bytes = note.getDesc(4);
-    if (!document.readFromBlob(StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()), false))
-      return true;
+    StringRef blob(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    msgpack::Reader reader(blob);
+    msgpack::Document document;
+    if (!isPlain(reader) || !document.readFromBlob(blob, false) || !document.getRoot().isMap())
+      throw Failure("its metadata cannot be read", {});
     msgpack::DocNode kernels = document.getRoot().getMap()["amdhsa.kernels"];
     if (!kernels.isArray())
       return true;
     for (msgpack::DocNode &kernel : kernels.getArray()) {
+      if (!kernel.isMap() || !kernel.getMap()[".name"].isString())
+        throw Failure("its metadata have a kernel without a name", {});
       msgpack::MapDocNode map = kernel.getMap();
       Resources values;
       for (auto [name, key] : fields) {
@@ -84,7 +125,7 @@ KernelResources amdgpuResources(const std::string &elf) {
         else if (value.getKind() == msgpack::Type::Int)
           values.push_back({name, value.getInt()});
       }
-      result.push_back({map[".name"].getString().str(), std::move(values)});
+      result.push_back({nameOf(map[".name"].getString()), std::move(values)});
     }
     return true;
   });
@@ -117,8 +158,8 @@ ElfFile readElf(const std::string &data) {
     ArrayRef<uint8_t> content;
     if (held)
       content = orThrow(file.getSectionContents(section));
-    result.sections.push_back({orThrow(file.getSectionName(section)).str(), section.sh_info, section.sh_size,
-                               std::string(content.begin(), content.end())});
+    result.sections.push_back({nameOf(orThrow(file.getSectionName(section))), section.sh_info,
+                               section.sh_size, std::string(content.begin(), content.end())});
     if (section.sh_type == ELF::SHT_SYMTAB || (section.sh_type == ELF::SHT_DYNSYM && !symbols))
       symbols = &section;
   }
@@ -126,7 +167,7 @@ ElfFile readElf(const std::string &data) {
     return result;
   StringRef names = orThrow(file.getStringTableForSymtab(*symbols, sections));
   for (const Elf::Elf_Sym &symbol : orThrow(file.symbols(symbols)))
-    result.symbols.push_back({orThrow(symbol.getName(names)).str(), symbol.st_other,
+    result.symbols.push_back({nameOf(orThrow(symbol.getName(names))), symbol.st_other,
                               symbol.getType() == ELF::STT_FUNC, symbol.getBinding() != ELF::STB_LOCAL,
                               symbol.st_shndx != ELF::SHN_UNDEF});
   return result;

@@ -9,6 +9,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -54,14 +56,42 @@ static std::optional<std::string> whyNotArgument(Type type, const ChipName &wher
          " on NVIDIA GPUs: pass i8 or a wider type, or memory";
 }
 
+/// Address spaces by number: AMD's 7 to 9 hold descriptors of buffers, and PTX has none of 2, 8 and 9.
 static std::optional<std::string> whyNotSpace(Type type, const ChipName &where) {
   auto memref = dyn_cast<BaseMemRefType>(type);
   auto space = memref ? dyn_cast_or_null<IntegerAttr>(memref.getMemorySpace()) : IntegerAttr();
-  if (where.target != "rocdl" || !space || space.getInt() <= 6)
+  if (!space) {
+    // MLIR 22 lowers those of AMD's dialect only.
+    bool named = memref && memref.getMemorySpace() && where.target == "nvvm" &&
+                 memref.getMemorySpace().getDialect().getNamespace() == "nvvm";
+    if (!named)
+      return std::nullopt;
+    return "the memory space of " + spelled(type) +
+           " has no lowering: write #gpu.address_space<global>, <workgroup> or <private>";
+  }
+  int64_t number = space.getValue().getSExtValue();
+  std::string name = "memory space " + std::to_string(number);
+  if (where.target == "rocdl" && number > 6)
+    return name + " holds no plain pointers on AMD GPUs: use 1 (global), 3 (workgroup), 5 (private), or "
+                  "amdgpu.fat_raw_buffer_cast";
+  if (where.target == "nvvm" && (number == 2 || number > 7))
+    return name +
+           " does not exist on NVIDIA GPUs: use 1 (global), 3 (workgroup), 4 (constant) or 5 (private)";
+  return std::nullopt;
+}
+
+static std::optional<std::string> whyNotType(Type type, const ChipName &where) {
+  if (auto why = whyNotSpace(type, where))
+    return why;
+  bool wide = type.walk([](Type each) {
+                    return isa<Float80Type>(each) ? WalkResult::interrupt() : WalkResult::advance();
+                  })
+                  .wasInterrupted();
+  if (!wide || where.target == "host")
     return std::nullopt;
-  return "memory space " + std::to_string(space.getInt()) +
-         " holds no plain pointers on AMD GPUs: use 1 (global), 3 (workgroup), 5 (private), or "
-         "amdgpu.fat_raw_buffer_cast";
+  return "has a value of type " + spelled(type) +
+         ", which only x86 processors compute with: convert to f64, or "
+         "build this module for the CPU alone";
 }
 
 /// No processor has atomic operations on less than a byte, and none on 8-bit floats.
@@ -95,10 +125,34 @@ static std::optional<std::string> whyNotGlobal(Operation *op) {
          " has no value, and nothing else can define it for kernels: give it one, or `uninitialized`";
 }
 
+/// PTX's identifiers; LLVM gives kernels no others.
+static std::optional<std::string> whyNotNamed(Operation *op, const ChipName &where) {
+  if (where.target != "nvvm" || !isa<FunctionOpInterface>(op))
+    return std::nullopt;
+  StringRef name = cast<SymbolOpInterface>(op).getName();
+  bool plain = !llvm::isDigit(name.front()) &&
+               llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; });
+  bool kernel = op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
+  if (plain || !kernel)
+    return std::nullopt;
+  return "a kernel cannot be called '" + name.str() +
+         "' on NVIDIA GPUs: PTX has names of letters, digits, _ and $ that begin with no digit; rename it, "
+         "or "
+         "leave " +
+         where.target + " out";
+}
+
 std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where) {
   for (Type type : op->getResultTypes())
-    if (auto why = whyNotSpace(type, where))
+    if (auto why = whyNotType(type, where))
       return why;
+  for (Region &region : op->getRegions()) // arguments of functions, loops and blocks
+    for (Block &block : region)
+      for (Type type : block.getArgumentTypes())
+        if (auto why = whyNotType(type, where))
+          return why;
+  if (auto why = whyNotNamed(op, where))
+    return why;
   if (auto why = whyNotAtomic(op))
     return why;
   if (auto why = whyNotGlobal(op))
@@ -112,13 +166,10 @@ std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where)
   for (BlockArgument memory : function.getPrivateAttributions())
     if (auto why = whyNotAttribution(memory.getType(), "thread"))
       return why;
-  for (Type type : function.getArgumentTypes()) {
-    if (auto why = whyNotSpace(type, where))
-      return why;
-    if (function.isKernel())
+  if (function.isKernel())
+    for (Type type : function.getArgumentTypes())
       if (auto why = whyNotArgument(type, where))
         return why;
-  }
   return std::nullopt;
 }
 

@@ -46,10 +46,10 @@ struct PrepareDevice : public PassWrapper<PrepareDevice, OperationPass<gpu::GPUM
                          << subgroupSize;
       return signalPassFailure();
     }
-    if (failed(refuseRecursion(module)) || failed(lowerLaneZeroRegions(module, *lanes)) ||
-        failed(lowerReductions(module, *lanes)) || failed(lowerShuffles(module, *lanes)) ||
-        failed(lowerIds(module, *lanes)) || failed(lowerPrints(module, *lanes)) ||
-        failed(lowerAtomics(module)))
+    if (failed(givePlainNames(module)) || failed(refuseRecursion(module)) ||
+        failed(lowerLaneZeroRegions(module, *lanes)) || failed(lowerReductions(module, *lanes)) ||
+        failed(lowerShuffles(module, *lanes)) || failed(lowerIds(module, *lanes)) ||
+        failed(lowerPrints(module, *lanes)) || failed(lowerAtomics(module)))
       signalPassFailure();
   }
 

@@ -11,6 +11,9 @@ namespace offload {
 // Each rewrites one group of operations in the module, or fails with an error at the operation. One per file,
 // in the order in which they run.
 
+/// Gives what nobody outside of the module sees names that every assembly language has.
+llvm::LogicalResult givePlainNames(mlir::gpu::GPUModuleOp module);
+
 /// prepare_calls.cpp: refuses recursion.
 llvm::LogicalResult refuseRecursion(mlir::gpu::GPUModuleOp module);
 /// prepare_lane_zero.cpp: warp_execute_on_lane_0 becomes branches and exchanges.

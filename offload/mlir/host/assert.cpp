@@ -90,7 +90,7 @@ void guard(LLVM::LLVMFuncOp function) {
 } // namespace
 
 void guardEntryPoints(ModuleOp module) {
-  for (LLVM::LLVMFuncOp function : callersOf(module, {kFail, kCheckAllocation}))
+  for (LLVM::LLVMFuncOp function : callersOf(module, {kFail, kCheckAllocation, kCheckSizes, kCheckMemory}))
     if (function.getName().starts_with("_mlir_ciface_"))
       guard(function);
 }

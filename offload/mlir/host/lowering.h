@@ -16,6 +16,8 @@ namespace offload {
 
 /// A runtime function that leaves the program by its entry point where an allocation has failed.
 inline constexpr char kCheckAllocation[] = "mgpuCheckAllocation";
+/// And where the sizes of one cannot be, or malloc gave nothing.
+inline constexpr char kCheckSizes[] = "mgpuCheckSizes", kCheckMemory[] = "mgpuCheckMemory";
 
 mlir::Type pointerType(mlir::MLIRContext *context);
 
@@ -84,6 +86,9 @@ void giveBarePointers(mlir::ModuleOp module, const BareFunctions &functions,
 /// Makes the C interfaces of lowered functions that may fail an assertion or an allocation return with the
 /// error.
 void guardEntryPoints(mlir::ModuleOp module);
+
+/// Puts a check in front of each allocation with dynamic sizes, and after those of malloc.
+void addSizeChecks(mlir::ModuleOp module, const mlir::LLVMTypeConverter &converter);
 
 /// Marks copies whose two shapes are the same by construction; the others are compared where they run.
 void markEqualShapes(mlir::ModuleOp module);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/check_types.h"
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -18,27 +19,12 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 
 namespace offload {
 namespace {
-
-/// Is there such a type among an operation's operands and results, or in a function's signature?
-bool mentions(Operation *op, function_ref<bool(Type)> what) {
-  if (auto function = dyn_cast<FunctionOpInterface>(op))
-    return llvm::any_of(function.getArgumentTypes(), what) || llvm::any_of(function.getResultTypes(), what);
-  return llvm::any_of(op->getOperandTypes(), what) || llvm::any_of(op->getResultTypes(), what);
-}
-
-bool isTensor(Type type) { return isa<TensorType>(type); }
-
-bool isWithoutStrides(Type type) {
-  auto memref = dyn_cast<MemRefType>(type);
-  int64_t offset;
-  SmallVector<int64_t> strides;
-  return memref && failed(memref.getStridesAndOffset(strides, offset));
-}
 
 llvm::StringSet<> words(StringRef text) {
   llvm::StringSet<> found;
@@ -46,16 +32,6 @@ llvm::StringSet<> words(StringRef text) {
   text.split(parts, ' ');
   found.insert_range(parts);
   return found;
-}
-
-/// Types that no lowering of MLIR 22 has a form for, alone or inside of others.
-bool hasNoForm(Type type) {
-  return type
-      .walk([](Type each) {
-        return isa<TupleType, NoneType, FloatTF32Type, Float128Type>(each) ? WalkResult::interrupt()
-                                                                           : WalkResult::advance();
-      })
-      .wasInterrupted();
 }
 
 /// A function under the name of a library function would be called in its place, by itself for instance:
@@ -84,6 +60,21 @@ bool takesLibraryName(Operation *op) {
   bool isPublic = cast<SymbolOpInterface>(op).isPublic();
   return memory.contains(name) || math.contains(name) || math.contains(single) || name.starts_with("mgpu") ||
          (isPublic && (runtime.contains(name) || name.starts_with("pthread_")));
+}
+
+/// Names go into symbol tables, linker scripts, lists with commas and Python's text.
+std::optional<std::string> whyNotNamed(Operation *op) {
+  auto symbol = dyn_cast<SymbolOpInterface>(op);
+  if (!symbol || !isa<FunctionOpInterface, gpu::GPUModuleOp, gpu::BinaryOp>(op))
+    return std::nullopt;
+  StringRef name = symbol.getName();
+  bool kernel = op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
+  bool control = llvm::any_of(name, [](char each) { return each >= 0 && (each < ' ' || each == 127); });
+  if (!name.empty() && !control && llvm::json::isUTF8(name) && !name.contains('"') && !name.contains('@') &&
+      !(kernel && name.contains(',')))
+    return std::nullopt;
+  return "the name '" + llvm::json::fixUTF8(name) +
+         "' cannot be found in a library: give it one of letters, digits, _, $ and .";
 }
 
 /// A launch whose sizes are constants and not those that its kernel is declared to have. Drivers refuse such
@@ -163,27 +154,20 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
               if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op);
                   launch && (failed(checkSizes(launch)) || failed(checkParameters(launch))))
                 return WalkResult::interrupt();
+              if (std::optional<std::string> why = whyNotNamed(op)) {
+                op->emitError(*why);
+                return WalkResult::interrupt();
+              }
               if (crashesExpansion(op)) {
                 op->emitError(
                     "'memref.expand_shape' makes two dynamic sizes of one, which MLIR 22 cannot lower: "
                     "make all but one of them static, or use memref.reinterpret_cast");
                 return WalkResult::interrupt();
               }
-              if (mentions(op, hasNoForm)) {
-                op->emitError(
-                    "has a value of type tuple, none, tf32 or f128, which code for processors cannot "
-                    "have: pass the parts one by one, or convert to f32 or f64");
-                return WalkResult::interrupt();
-              }
               if (isa<gpu::LaunchOp, gpu::LaunchFuncOp>(op) &&
                   (op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>())) {
                 op->emitError(
                     "a kernel cannot launch a kernel: launch both from host code, one after the other");
-                return WalkResult::interrupt();
-              }
-              if (mentions(op, isWithoutStrides)) {
-                op->emitError("a memref has a layout without strides, which has no descriptor: normalize the "
-                              "program first, for instance with mlir-opt --normalize-memrefs");
                 return WalkResult::interrupt();
               }
               if (auto loop = dyn_cast<scf::ForallOp>(op); loop && loop.getMapping()) {
@@ -199,11 +183,11 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
                     "tensors");
                 return WalkResult::interrupt();
               }
-              if (!mentions(op, isTensor))
-                return WalkResult::advance();
-              op->emitError("tensors have no memory to hand to a kernel: bufferize the program first, for "
-                            "instance with mlir-opt --one-shot-bufferize=bufferize-function-boundaries");
-              return WalkResult::interrupt();
+              if (std::optional<std::string> why = whyNotTyped(op)) {
+                op->emitError(*why);
+                return WalkResult::interrupt();
+              }
+              return WalkResult::advance();
             })
             .wasInterrupted();
     if (refused)

@@ -1,0 +1,42 @@
+//===- plain_names.cpp - Names inside of a device module ------------------===//
+//
+// Helpers and memory of kernels may have any name in MLIR; the assembly of some targets has names of letters,
+// digits, _ and $ alone. Nobody outside of the module sees theirs, so they get such names.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/prepare_device.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace offload {
+
+static bool isPlain(char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; }
+
+static bool isSeenOutside(Operation *op) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  return function && (function.isExternal() || op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()));
+}
+
+LogicalResult givePlainNames(gpu::GPUModuleOp module) {
+  SymbolTable symbols(module);
+  for (Operation &op : *module.getBody()) {
+    auto symbol = dyn_cast<SymbolOpInterface>(op);
+    if (!symbol || isSeenOutside(&op) || llvm::all_of(symbol.getName(), isPlain))
+      continue;
+    std::string name = "_";
+    for (char c : symbol.getName())
+      name += isPlain(c) ? c : '_';
+    while (symbols.lookup(name))
+      name += '_';
+    if (failed(symbols.rename(&op, name)))
+      return op.emitError("cannot be renamed to '") << name << "'";
+  }
+  return success();
+}
+
+} // namespace offload

@@ -1,0 +1,87 @@
+"""Names of functions, kernels and modules: any text works where it can be found again, and is refused where not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, emit
+
+import offload
+from offload import CompileError
+
+ODD = ["a b", "größe", "核", "a-b", "a.b", "a/b", "1a", "a;b", "%x", "a\\\\b"]
+
+
+def program(module: str = "m", kernel: str = "k", function: str = "f", helper: str = "h") -> str:
+    return f"""\
+gpu.module @"{module}" {{
+  func.func private @"{helper}"(%v: f32) -> f32 attributes {{no_inline}} {{
+    %r = arith.addf %v, %v : f32
+    return %r : f32
+  }}
+  memref.global "private" constant @"{helper} of" : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+  gpu.func @"{kernel}"(%x: memref<4xf32>) kernel {{
+    %t = gpu.thread_id x
+    %g = memref.get_global @"{helper} of" : memref<4xf32>
+    %v = memref.load %g[%t] : memref<4xf32>
+    %w = func.call @"{helper}"(%v) : (f32) -> f32
+    memref.store %w, %x[%t] : memref<4xf32>
+    gpu.return
+  }}
+}}
+func.func @"{function}"(%x: memref<4xf32>) {{
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  gpu.launch_func @"{module}"::@"{kernel}" blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1)
+      args(%x : memref<4xf32>)
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_any_text_is_a_name(name: str) -> None:
+    library = offload.compile(program(f"{name} m", name, f"{name} f", f"{name} h"), targets=["host", "rocdl:gfx942"])
+    library.use("host")
+    said = name.replace("\\\\", "\\")
+    for call in (getattr(library, f"{said} f"), library.kernels[said][1, 4]):
+        x = np.zeros(4, np.float32)
+        call(x)
+        assert x.tolist() == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_modules_functions_and_helpers_on_nvidia(name: str) -> None:
+    assert emit(program(f"{name} m", "k", f"{name} f", name), "object", ["nvvm:sm_90"])
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_kernels_on_nvidia_have_names_of_ptx(name: str) -> None:
+    with pytest.raises(CompileError, match=r"on NVIDIA GPUs: PTX has names of letters, digits, _ and \$") as caught:
+        emit(program(kernel=name), "lowered", ["nvvm:sm_90"])
+    assert caught.value.diagnostics[0].line == 7
+    assert emit(program(kernel="a$b_1"), "object", ["nvvm:sm_90"])
+
+
+def test_helpers_whose_names_become_one() -> None:
+    source = program(helper="a b").replace(
+        "  gpu.func", "  func.func private @_a_b(%v: f32) -> f32 { return %v : f32 }\n  gpu.func"
+    )
+    library = offload.compile(source, targets=ALL_TARGETS)
+    library.use("host")
+    x = np.zeros(4, np.float32)
+    library.f(x)
+    assert x.tolist() == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("name", ["", r"a\22b", "a@b", r"a\0Ab", r"a\00b", r"a\FFb"])
+def test_what_cannot_be_found_again(name: str) -> None:
+    for source, line in ((program(module=name), 1), (program(kernel=name), 7), (program(function=name), 16)):
+        with pytest.raises(CompileError, match="cannot be found in a library: give it one of letters") as caught:
+            emit(source, "kernels")
+        assert caught.value.diagnostics[0].line == line
+
+
+def test_kernels_stand_in_lists_with_commas() -> None:
+    with pytest.raises(CompileError, match="the name 'a,b' cannot be found in a library"):
+        emit(program(kernel="a,b"), "kernels")

@@ -1,0 +1,131 @@
+"""Several sources of one program: names that meet are one thing, or two that do not disturb each other, or an error."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiling import command
+
+import offload
+
+DECLARED = "func.func private @a(f32) -> f32\n"
+CALLS = """\
+func.func @calls(%x: f32) -> f32 {
+  %r = call @a(%x) : (f32) -> f32
+  return %r : f32
+}
+"""
+DOUBLES = "func.func @a(%x: f32) -> f32 {\n  %r = arith.addf %x, %x : f32\n  return %r : f32\n}\n"
+OWN = """\
+func.func private @a(%x: f64) -> f64 {
+  %r = arith.negf %x : f64
+  return %r : f64
+}
+func.func @own(%x: f64) -> f64 {
+  %r = call @a(%x) : (f64) -> f64
+  return %r : f64
+}
+"""
+MEMORY = """\
+memref.global "private" constant @a : memref<2xf32> = dense<3.0>
+func.func @memory(%i: index) -> f32 {
+  %g = memref.get_global @a : memref<2xf32>
+  %r = memref.load %g[%i] : memref<2xf32>
+  return %r : f32
+}
+"""
+
+
+def files(folder: Path, *texts: str) -> list[Path]:
+    paths = [folder / f"{number}.mlir" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    return paths
+
+
+def said(folder: Path, *texts: str) -> str:
+    done = command("build", *(path.name for path in files(folder, *texts)), "-q", "-o", "out.so", cwd=folder)
+    assert done.returncode == 1
+    return done.stderr
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_every_order_gives_the_same_program(order: tuple[int, ...], tmp_path: Path) -> None:
+    texts = [DECLARED + CALLS, DOUBLES, OWN, MEMORY]
+    library = offload.load(offload.build(files(tmp_path, *(texts[i] for i in order)), tmp_path / "out.so"))
+    library.use("host")
+    assert library.calls(np.float32(4)) == 8
+    assert library.own(4.0) == -4
+    assert library.memory(1) == 3
+
+
+def test_a_declaration_and_a_definition_that_disagree(tmp_path: Path) -> None:
+    other = "func.func @a(%x: f64) -> f64 {\n  return %x : f64\n}\n"
+    assert said(tmp_path, other, "\n" + DECLARED + CALLS) == (
+        "1.mlir:2:1: error: 'a' has the type '(f32) -> f32' here and '(f64) -> f64' in another source: make them the "
+        "same, or rename one\n" + DECLARED + "^\n"
+        "0.mlir:1:1: note: the other source has it here, with the type '(f64) -> f64'\n"
+        "func.func @a(%x: f64) -> f64 {\n^\n"
+    )
+    assert said(tmp_path, DECLARED + CALLS, other).startswith("1.mlir:1:1: error: 'a' has the type '(f64) -> f64' here")
+
+
+def test_two_declarations_that_disagree(tmp_path: Path) -> None:
+    text = said(tmp_path, DECLARED + CALLS, "func.func private @a(i32) -> i32\n")
+    assert text.startswith("1.mlir:1:1: error: 'a' has the type '(i32) -> i32' here and '(f32) -> f32' in another")
+    assert "0.mlir:1:1: note: the other source has it here, with the type '(f32) -> f32'" in text
+
+
+def test_functions_of_two_dialects_and_memory(tmp_path: Path) -> None:
+    text = said(tmp_path, DOUBLES, "llvm.func @a(f32) -> f32\n")
+    assert text.startswith("1.mlir:1:1: error: 'a' is the operation llvm.func here and func.func in another source")
+    text = said(tmp_path, DOUBLES, "memref.global @a : memref<4xf32> = dense<0.0>\n")
+    assert text.startswith("1.mlir:1:1: error: 'a' is defined in two sources: rename one, or make it private")
+    text = said(tmp_path, "memref.global @a : memref<4xf32> = dense<0.0>", "memref.global @a : memref<8xf32>\n")
+    assert text.startswith("1.mlir:1:1: error: 'a' has the type 'memref<8xf32>' here and 'memref<4xf32>' in another")
+
+
+def module(kind: str, function: str) -> str:
+    return f"""\
+gpu.module @m {{
+  gpu.func @k(%x: memref<4x{kind}>, %v: {kind}) kernel {{
+    %t = gpu.thread_id x
+    memref.store %v, %x[%t] : memref<4x{kind}>
+    gpu.return
+  }}
+}}
+func.func @{function}(%x: memref<4x{kind}>, %v: {kind}) {{
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  gpu.launch_func @m::@k blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1)
+      args(%x : memref<4x{kind}>, %v : {kind})
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_gpu_modules_of_one_name(first: bool, tmp_path: Path) -> None:
+    """Both stay, with their own kernels; a public function of that name keeps it."""
+    third = "func.func @m() -> i32 {\n  %r = arith.constant 7 : i32\n  return %r : i32\n}\n"
+    texts = [module("f32", "floats"), module("i32", "words")]
+    order = [third, *texts] if first else [*texts, third]
+    library = offload.load(offload.build(files(tmp_path, *order), tmp_path / "out.so"))
+    library.use("host")
+    floats, words = np.zeros(4, np.float32), np.zeros(4, np.int32)
+    library.floats(floats, np.float32(2.5))
+    library.words(words, np.int32(9))
+    assert floats.tolist() == [2.5] * 4
+    assert words.tolist() == [9] * 4
+    assert library.m() == 7
+
+
+def test_the_same_public_name_twice(tmp_path: Path) -> None:
+    assert said(tmp_path, DOUBLES, "\n" + DOUBLES) == (
+        "1.mlir:2:1: error: 'a' is defined in two sources: rename one, or make it private\n"
+        "func.func @a(%x: f32) -> f32 {\n^\n"
+        "0.mlir:1:1: note: the other definition\nfunc.func @a(%x: f32) -> f32 {\n^\n"
+    )
