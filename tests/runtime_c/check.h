@@ -70,6 +70,10 @@ void hammer(const char *backend, const char *image_path, long rounds_each);
  */
 void soak(const char *backend, const char *image_path, const char *artifact_path, long launches);
 
+/* Parts of the host backend, called directly. */
+void check_host_memory(void);
+void check_host_pool(void);
+
 /* Copies and fills of arrays of every layout on the backend in use. */
 void check_strided(void);
 
