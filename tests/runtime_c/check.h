@@ -74,6 +74,9 @@ void soak(const char *backend, const char *image_path, const char *artifact_path
 void check_host_memory(void);
 void check_host_pool(void);
 
+/* Failed assertions on the backend in use. */
+void check_guard(void);
+
 /* Copies and fills of arrays of every layout on the backend in use. */
 void check_strided(void);
 
