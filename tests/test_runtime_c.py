@@ -132,6 +132,25 @@ def test_traced(built: Built, group: str, tmp_path: Path) -> None:
     assert ("blocks" in kinds) == bool(files)
 
 
+@pytest.mark.parametrize("group", ["sparse", "cuda_sparse", "hip_sparse"])
+def test_sparse_operations_are_traced(built: Built, group: str, tmp_path: Path) -> None:
+    """Each with its operands, and again where it ran."""
+    path = tmp_path / "trace.json"
+    assert built.run(group, OFFLOAD_TRACE=str(path)) == ""
+    events = [event for event in read_trace(path) if event["ph"] == "X"]
+    calls = [event for event in events if event["cat"] == "sparse"]
+    assert {"SpMV", "SpMV, size", "SpGEMM, compute", "SpGEMM, copy"} <= {event["name"] for event in calls}
+    product = next(event for event in calls if event["name"] == "SpMV")["args"]
+    assert product["device"].startswith({"sparse": "host", "cuda_sparse": "cuda", "hip_sparse": "hip"}[group])
+    assert product["a"] == "3 x 3 CSR of f32 with 32-bit indices"
+    assert (product["b"], product["c"], product["a_entries"]) == ("3 x 1 dense f32", "3 x 1 dense f32", 4)
+    assert product["computed_in"] == "f32"
+    streams = {event["args"]["call"]: event["args"]["stream"] for event in calls}
+    ran = [event["args"] for event in events if event["cat"] == "work" and event["name"] == "SpMV"]
+    assert ran
+    assert all(streams[work["call"]] == work["stream"] for work in ran)
+
+
 @pytest.mark.parametrize("group", ["cuda", "hip"])
 def test_without_memory_pools(built: Built, group: str) -> None:
     assert built.run(group, STANDIN_NO_POOLS="1") == ""

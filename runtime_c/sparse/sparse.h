@@ -127,6 +127,9 @@ int mgpu_sparse_check_call(const struct mgpu_sparse_call *call);
 int mgpu_sparse_check_buffer(const char *what, size_t size, size_t needed);
 /* "bf16"; the type must be a known one. */
 const char *mgpu_sparse_type_name(int type);
+/* "CSR of f32 with 64-bit indices, transposed" */
+struct mgpu_text;
+void mgpu_sparse_tell(struct mgpu_text *text, const struct mgpu_sparse *operand, int mode);
 /* In bytes, likewise. */
 size_t mgpu_sparse_type_size(int type);
 
