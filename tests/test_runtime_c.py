@@ -191,7 +191,6 @@ def test_a_library_that_is_missing(builds, tmp_path: Path, backend: str, type: s
 @pytest.mark.parametrize(
     ("version", "type", "part"),
     [
-        ("200305", F32, "hipSPARSE 2.3.5 is not used"),
         ("300200", F16, "hipSPARSE 3.2.0 knows no f16; it came with 4.0 (ROCm 7)."),
         ("400001", "14", "hipSPARSE 4.0.1 knows no bf16; it came with 4.1 (ROCm 7.1)."),
         ("400300", "6", "hipSPARSE 4.3.0 knows no complex<f16>."),
@@ -199,6 +198,10 @@ def test_a_library_that_is_missing(builds, tmp_path: Path, backend: str, type: s
 )
 def test_versions_of_hipsparse(builds, version: str, type: str, part: str) -> None:
     assert builds("plain").run("no_sparse", "hip", type, part, STANDIN_HIPSPARSE=version) == ""
+
+
+def test_a_version_whose_layouts_are_not_known(built: Built) -> None:
+    assert built.run("unknown_order", STANDIN_HIPSPARSE="200305") == ""
 
 
 @pytest.mark.parametrize("place", ["CUDA_HOME", "lib64", "site-packages"])

@@ -67,7 +67,7 @@ static int load(struct mgpu_sparse_vendor *vendor) {
     return failure;
   failure = MGPU_SPARSE_CALL(vendor, GetVersion, (handle, &vendor->version));
   if (!failure)
-    failure = vendor->order(vendor->version, &vendor->row_order);
+    vendor->row_order = vendor->order(vendor->version);
   int status = vendor->functions.Destroy(handle);
   return failure ? failure : mgpu_sparse_result(vendor, status, "Destroy", NULL);
 }

@@ -76,7 +76,9 @@ struct mgpu_sparse_call {
 /* What a backend computes. Operands are checked and belong to the backend. Work goes on the stream, after
  * what is there, and may be done later; sizes are known when a slot returns. Each returns 0, or an error code
  * after mgpu_fail. */
+struct mgpu_sparse_vendor;
 struct mgpu_sparse_ops {
+  struct mgpu_sparse_vendor *vendor; /* whose library computes (sparse/gpu.h); NULL: none */
   /* SpMV, SpMM: A sparse, in a plain format. SDDMM: C sparse, only its entries are computed. `size` is what
    * the product needs as its workspace, in bytes, at least 1. */
   int (*product_size)(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size);
