@@ -200,6 +200,12 @@ def test_versions_of_hipsparse(builds, version: str, type: str, part: str) -> No
     assert builds("plain").run("no_sparse", "hip", type, part, STANDIN_HIPSPARSE=version) == ""
 
 
+@pytest.mark.parametrize("backend", ["cuda", "hip"])
+def test_a_driver_that_comes_later(built: Built, backend: str) -> None:
+    """It is asked again when the devices are, and every answer is told."""
+    assert built.run("late_driver", backend) == ""
+
+
 def test_a_version_whose_layouts_are_not_known(built: Built) -> None:
     assert built.run("unknown_order", STANDIN_HIPSPARSE="200305") == ""
 

@@ -62,6 +62,7 @@ void test_cuda_sparse(void);
 void test_hip_sparse(void);
 void test_old_sparse(void);
 void test_unknown_order(void);
+void test_late_driver(const char *backend);
 void test_no_sparse(const char *backend, int type, const char *part);
 
 /* 32 threads, each with so many random operations. */
