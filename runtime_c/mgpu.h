@@ -56,6 +56,7 @@ enum {
   MGPU_COUNT_LATE_WRITES =
       7, /* blocks of freed host memory that were written to later, while work is put off */
   MGPU_COUNT_DESCRIPTORS = 8, /* of tiled tensors, in device memory */
+  MGPU_COUNT_OPERANDS = 9,    /* of sparse operations: made and not destroyed */
 };
 
 /* One gpu.module of an artifact, in writable data of the artifact. `state` starts as NULL and belongs to the

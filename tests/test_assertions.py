@@ -12,6 +12,7 @@ import pytest
 from compiling import ALL_TARGETS, PROGRAMS, command, emit_text, program
 
 import offload
+from offload.runtime import abi
 
 FAILED = r"assertions\.mlir:5: assertion failed: x must be positive\."
 
@@ -33,6 +34,27 @@ def test_work_goes_on_after_an_assertion_deep_inside() -> None:
                 library.indirect(data, -value)
         library.indirect(data, value)
         np.testing.assert_array_equal(data, np.full(4, value))
+
+
+def test_nothing_is_left_behind_by_what_failed() -> None:
+    """Memory, operands, streams and events of 10 000 failing calls: as many as before."""
+    library = program("assertions")
+    library.holding(1)
+
+    def counts() -> list[int]:
+        return [library._native.api.mgpuCount(what) for what in range(abi.COUNT_OPERANDS + 1)]
+
+    def fail() -> None:
+        with pytest.raises(offload.DeviceError, match=FAILED):
+            library.holding(-1)
+
+    fail()
+    before = counts()
+    for _ in range(10_000):
+        fail()
+    assert counts() == before
+    library.holding(1)
+    assert counts() == before
 
 
 def test_many_threads_fail_each_for_itself() -> None:

@@ -132,6 +132,25 @@ def test_traced(built: Built, group: str, tmp_path: Path) -> None:
     assert ("blocks" in kinds) == bool(files)
 
 
+@pytest.mark.parametrize("group", ["sparse", "cuda_sparse", "hip_sparse"])
+def test_sparse_operations_are_traced(built: Built, group: str, tmp_path: Path) -> None:
+    """Each with its operands, and again where it ran."""
+    path = tmp_path / "trace.json"
+    assert built.run(group, OFFLOAD_TRACE=str(path)) == ""
+    events = [event for event in read_trace(path) if event["ph"] == "X"]
+    calls = [event for event in events if event["cat"] == "sparse"]
+    assert {"SpMV", "SpMV, size", "SpGEMM, compute", "SpGEMM, copy"} <= {event["name"] for event in calls}
+    product = next(event for event in calls if event["name"] == "SpMV")["args"]
+    assert product["device"].startswith({"sparse": "host", "cuda_sparse": "cuda", "hip_sparse": "hip"}[group])
+    assert product["a"] == "3 x 3 CSR of f32 with 32-bit indices"
+    assert (product["b"], product["c"], product["a_entries"]) == ("3 x 1 dense f32", "3 x 1 dense f32", 4)
+    assert product["computed_in"] == "f32"
+    streams = {event["args"]["call"]: event["args"]["stream"] for event in calls}
+    ran = [event["args"] for event in events if event["cat"] == "work" and event["name"] == "SpMV"]
+    assert ran
+    assert all(streams[work["call"]] == work["stream"] for work in ran)
+
+
 @pytest.mark.parametrize("group", ["cuda", "hip"])
 def test_without_memory_pools(built: Built, group: str) -> None:
     assert built.run(group, STANDIN_NO_POOLS="1") == ""
@@ -172,7 +191,6 @@ def test_a_library_that_is_missing(builds, tmp_path: Path, backend: str, type: s
 @pytest.mark.parametrize(
     ("version", "type", "part"),
     [
-        ("200305", F32, "hipSPARSE 2.3.5 is not used"),
         ("300200", F16, "hipSPARSE 3.2.0 knows no f16; it came with 4.0 (ROCm 7)."),
         ("400001", "14", "hipSPARSE 4.0.1 knows no bf16; it came with 4.1 (ROCm 7.1)."),
         ("400300", "6", "hipSPARSE 4.3.0 knows no complex<f16>."),
@@ -180,6 +198,16 @@ def test_a_library_that_is_missing(builds, tmp_path: Path, backend: str, type: s
 )
 def test_versions_of_hipsparse(builds, version: str, type: str, part: str) -> None:
     assert builds("plain").run("no_sparse", "hip", type, part, STANDIN_HIPSPARSE=version) == ""
+
+
+@pytest.mark.parametrize("backend", ["cuda", "hip"])
+def test_a_driver_that_comes_later(built: Built, backend: str) -> None:
+    """It is asked again when the devices are, and every answer is told."""
+    assert built.run("late_driver", backend) == ""
+
+
+def test_a_version_whose_layouts_are_not_known(built: Built) -> None:
+    assert built.run("unknown_order", STANDIN_HIPSPARSE="200305") == ""
 
 
 @pytest.mark.parametrize("place", ["CUDA_HOME", "lib64", "site-packages"])

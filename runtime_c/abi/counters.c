@@ -5,6 +5,7 @@
 #include "core/allocations.h"
 #include "core/handle.h"
 #include "host/schedule.h"
+#include "sparse/sparse.h"
 
 int64_t mgpuCount(int32_t what) {
   switch (what) {
@@ -26,6 +27,8 @@ int64_t mgpuCount(int32_t what) {
     return (int64_t)mgpu_host_schedule_late_writes();
   case MGPU_COUNT_DESCRIPTORS:
     return (int64_t)mgpu_descriptors_count();
+  case MGPU_COUNT_OPERANDS:
+    return (int64_t)mgpu_sparse_count();
   default:
     return -1;
   }

@@ -1,10 +1,17 @@
 /* guard.c: how a failed assertion of host code, or memory that is not there, reaches the caller as an error.
  *
  * The entry point of a function that may fail so (compiled code, see host/assert.cpp) enters a guard and
- * calls setjmp on its buffer; the failure keeps its error and jumps there. Compiled code has nothing to clean
- * up on the way but its stream scopes, which the thread knows. */
+ * calls setjmp on its buffer; the failure keeps its error and jumps there. What compiled code leaves behind
+ * on the way is given back here: its stream scopes, which the thread knows, and the memory and operands that
+ * it made under this guard, which bear the guard's number. An inner guard that was left in order has handed
+ * out what it made. */
+#include "abi/guard.h"
+
+#include "abi/stream.h"
+#include "core/allocations.h"
 #include "core/error.h"
 #include "core/thread.h"
+#include "sparse/sparse.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -14,13 +21,24 @@ struct guard {
   jmp_buf buffer;
   struct guard *previous;
   mgpuScope *scopes;
+  uint64_t number;
 };
 
 _Static_assert(sizeof(struct guard) <= MGPU_GUARD_BYTES, "compiled code makes room for a guard");
 
+/* Each thread has numbers of its own. */
+static uint64_t next_number(struct mgpu_thread *thread) {
+  enum { BITS = 40 };
+  static uint64_t threads; /* atomic */
+  if (!thread->guards)
+    thread->guards = (__atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) << BITS) + 1;
+  return thread->guards++;
+}
+
 void *mgpuGuardEnter(void *memory) {
   struct mgpu_thread *thread = mgpu_thread();
   struct guard *guard = memory;
+  guard->number = next_number(thread);
   guard->previous = thread->guard;
   guard->scopes = thread->scopes;
   thread->guard = guard;
@@ -29,9 +47,39 @@ void *mgpuGuardEnter(void *memory) {
 
 void mgpuGuardLeave(void *memory) { mgpu_thread()->guard = ((struct guard *)memory)->previous; }
 
-/* Out of all functions of the program that are running, with their streams given back. */
+uint64_t mgpu_guard_number(void) {
+  const struct guard *guard = mgpu_thread()->guard;
+  return guard ? guard->number : 0;
+}
+
+static void finish(void *stream) {
+  struct mgpu_place place;
+  if (mgpu_stream_place(stream, &place) == 0)
+    mgpu_backends[place.backend]->stream_sync(place.device, place.driver);
+}
+
+/* Gives back the operands and the memory of a guard once the work that uses them has ended: work on its
+ * scopes and the thread's stream. */
+static void give_back(struct mgpu_thread *thread, const struct guard *guard) {
+  enum { AT_ONCE = 64 };
+  const void *memory[AT_ONCE];
+  size_t count = mgpu_allocations_under(guard->number, memory, AT_ONCE);
+  if (!count && !mgpu_sparse_count())
+    return;
+  for (const mgpuScope *scope = thread->scopes; scope != guard->scopes; scope = scope->outer)
+    for (uint32_t i = 0; i < scope->count; ++i)
+      finish(scope->streams[i]);
+  finish(NULL);
+  mgpu_sparse_destroy_under(guard->number);
+  for (; count; count = mgpu_allocations_under(guard->number, memory, AT_ONCE))
+    for (size_t i = 0; i < count; ++i)
+      mgpuMemFree((void *)(uintptr_t)memory[i], NULL);
+}
+
+/* Out of all functions of the program that are running, with what they had given back. */
 static _Noreturn void leave(struct mgpu_thread *thread) {
   struct guard *guard = thread->guard;
+  give_back(thread, guard);
   while (thread->scopes != guard->scopes)
     mgpuScopeEnd(thread->scopes);
   thread->guard = guard->previous;

@@ -1,5 +1,6 @@
 /* memory.c: device memory, copies and fills of the ABI. */
 #include "abi/descriptors.h"
+#include "abi/guard.h"
 #include "abi/stream.h"
 #include "core/allocations.h"
 #include "core/backend.h"
@@ -20,8 +21,8 @@ static void *allocate(uint64_t size, void *stream, bool shared) {
   }
   if (backend->alloc(place.device, (size_t)size, place.driver, shared, &memory))
     return NULL;
-  if (!mgpu_allocation_add(
-          (struct mgpu_allocation){memory, place.backend, place.device, (size_t)size, shared})) {
+  if (!mgpu_allocation_add((struct mgpu_allocation){memory, place.backend, place.device, (size_t)size, shared,
+                                                    mgpu_guard_number()})) {
     backend->free(place.device, memory, place.driver, shared);
     mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for the table of allocations.");
     return NULL;
@@ -42,6 +43,7 @@ static void *substitute(uint64_t size) {
   if (memory == MAP_FAILED)
     return NULL;
   struct mgpu_allocation made = {.memory = memory, .backend = MGPU_NO_BACKEND, .size = (size_t)size};
+  made.guard = mgpu_guard_number();
   if (mgpu_allocation_add(made))
     return memory;
   munmap(memory, (size_t)size);

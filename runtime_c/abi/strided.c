@@ -113,11 +113,14 @@ static int take(struct array *a, char **to, const int64_t *to_strides, const cha
       return 1;
   for (int64_t i = 0; i < rank; ++i) {
     struct dimension d = {.size = sizes[i]};
+    int64_t extent;
     if (d.size == 1)
       continue;
     if (__builtin_mul_overflow(to_strides[i], (int64_t)element, &d.to) ||
-        (from_strides && __builtin_mul_overflow(from_strides[i], (int64_t)element, &d.from)))
-      return mgpu_fail(MGPU_ERROR_INVALID, "A stride of dimension %lld is too large.", (long long)i);
+        (from_strides && __builtin_mul_overflow(from_strides[i], (int64_t)element, &d.from)) ||
+        __builtin_mul_overflow(d.to, d.size, &extent) || __builtin_mul_overflow(d.from, d.size, &extent))
+      return mgpu_fail(MGPU_ERROR_INVALID, "Dimension %lld, its size times its stride, is too large.",
+                       (long long)i);
     if (d.to < 0) {
       *to += d.to * (d.size - 1);
       if (from_strides)

@@ -71,6 +71,16 @@ bool mgpu_allocation_take(const void *memory, struct mgpu_allocation *allocation
   return found;
 }
 
+size_t mgpu_allocations_under(uint64_t guard, const void **memory, size_t most) {
+  size_t found = 0;
+  mgpu_handles_lock();
+  for (size_t i = 0; i < room && found < most; ++i)
+    if (table[i].memory && table[i].guard == guard)
+      memory[found++] = table[i].memory;
+  mgpu_handles_unlock();
+  return found;
+}
+
 size_t mgpu_allocations_count(void) {
   mgpu_handles_lock();
   size_t count = used;

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* For `backend`: the memory is the CPU's, in place of some that a device would have shared with it. */
 enum { MGPU_NO_BACKEND = -1 };
@@ -17,6 +18,7 @@ struct mgpu_allocation {
   int device;
   size_t size;
   bool shared;
+  uint64_t guard; /* the number of the guard under which it was made (abi/guard.h), or 0 */
 };
 
 /* Remembers a new allocation. False when out of memory. */
@@ -24,6 +26,10 @@ bool mgpu_allocation_add(struct mgpu_allocation allocation);
 
 /* Forgets the allocation at that address and fills *allocation. False when it is none of this runtime. */
 bool mgpu_allocation_take(const void *memory, struct mgpu_allocation *allocation);
+
+/* Up to `most` of the addresses that were allocated under that guard; returns how many. They stay in the
+ * table. */
+size_t mgpu_allocations_under(uint64_t guard, const void **memory, size_t most);
 
 /* How many there are. */
 size_t mgpu_allocations_count(void);

@@ -44,7 +44,7 @@ struct mgpu_backend {
   const char *target; /* the images it runs: "nvvm" */
   bool is_cpu;        /* its memory is the program's own */
 
-  /* How many devices; 0 with no driver. Never fails, keeps no error. */
+  /* How many devices; 0 with no driver. Never fails, keeps no error. May look again where there were none. */
   int (*device_count)(void);
   /* Why there are none, as a part of a sentence; static or process-lifetime memory. */
   const char *(*why_absent)(void);

@@ -1,6 +1,7 @@
 /* fork.c: the lock of the slow paths, and what happens to the runtime in the child of a fork. */
 #include "core/backend.h"
 #include "core/handle.h"
+#include "host/memory.h"
 #include "host/schedule.h"
 #include "trace/trace.h"
 
@@ -25,9 +26,11 @@ static void before(void) {
   mgpu_init_lock();
   mgpu_handles_lock();
   mgpu_host_schedule_lock();
+  mgpu_host_memory_lock();
 }
 
 static void in_parent(void) {
+  mgpu_host_memory_unlock();
   mgpu_host_schedule_unlock();
   mgpu_handles_unlock();
   mgpu_init_unlock();

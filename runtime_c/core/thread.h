@@ -14,6 +14,7 @@ struct mgpu_thread {
   void *stream;                            /* mgpuSetThreadStream's, or NULL */
   void *scratch;                           /* the host backend's working memory, or NULL */
   void (*scratch_free)(void *scratch);
+  uint64_t guards;              /* the next one's number (abi/guard.c); 0 before the first */
   struct guard *guard;          /* the innermost entry point that takes assertions (abi/guard.c), or NULL */
   struct mgpu_trace_work *work; /* what it is about to put on a stream (trace/host.c), or NULL */
   mgpuScope *scopes;            /* the innermost scope that has streams, or NULL */

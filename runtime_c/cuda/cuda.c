@@ -87,6 +87,7 @@ struct mgpu_vendor mgpu_cuda_vendor = {
     .read_device = read_device,
     .code_name = code_name,
     .code_text = code_text,
+    .no_device = CUDA_ERROR_NO_DEVICE,
     .out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
     .gone = CUDA_ERROR_DEINITIALIZED,
     .late_codes =
@@ -157,7 +158,7 @@ void mgpu_cuda_leave(int device, CUcontext previous) {
 
 static int device_count(void) { return mgpu_vendor_count(&mgpu_cuda_vendor); }
 
-static const char *why_absent(void) { return mgpu_cuda_vendor.absence; }
+static const char *why_absent(void) { return mgpu_vendor_why_absent(&mgpu_cuda_vendor); }
 
 static int device_info(int device, mgpuDeviceInfo *info) {
   *info = mgpu_cuda_vendor.devices[device];

@@ -46,10 +46,9 @@ static const char *bind(void *library, struct mgpu_sparse_functions *functions) 
   return missing;
 }
 
-static int order(int version, int *row_order) {
+static int order(int version) {
   (void)version;
-  *row_order = CUSPARSE_ORDER_ROW;
-  return 0;
+  return CUSPARSE_ORDER_ROW;
 }
 
 static const char *const names[] = {"libcusparse.so.12", NULL}; /* of CUDA 12 and of CUDA 13 */
@@ -75,31 +74,9 @@ static struct mgpu_sparse_vendor cusparse = {
     .order = order,
 };
 
-static int product_size(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size) {
-  return mgpu_gpu_product_size(&cusparse, product, call, size);
-}
-
-static int product(enum mgpu_product product, const struct mgpu_sparse_call *call, void *workspace) {
-  return mgpu_gpu_product(&cusparse, product, call, workspace);
-}
-
-static int spgemm_estimate(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
-                           void *buffer) {
-  return mgpu_gpu_spgemm_estimate(&cusparse, call, spgemm, size, buffer);
-}
-
-static int spgemm_compute(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
-                          void *buffer, int64_t *entries) {
-  return mgpu_gpu_spgemm_compute(&cusparse, call, spgemm, size, buffer, entries);
-}
-
-static int spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm) {
-  return mgpu_gpu_spgemm_copy(&cusparse, call, spgemm);
-}
-
 static void release(struct mgpu_sparse *operand) {
   if (operand->kind == MGPU_SPGEMM)
-    mgpu_gpu_spgemm_release(&cusparse, operand);
+    mgpu_gpu_spgemm_release(operand);
   else
     mgpu_cuda_release_2to4(operand);
 }
@@ -110,11 +87,12 @@ static void trim(void) {
 }
 
 const struct mgpu_sparse_ops mgpu_cuda_sparse = {
-    .product_size = product_size,
-    .product = product,
-    .spgemm_estimate = spgemm_estimate,
-    .spgemm_compute = spgemm_compute,
-    .spgemm_copy = spgemm_copy,
+    .vendor = &cusparse,
+    .product_size = mgpu_gpu_product_size,
+    .product = mgpu_gpu_product,
+    .spgemm_estimate = mgpu_gpu_spgemm_estimate,
+    .spgemm_compute = mgpu_gpu_spgemm_compute,
+    .spgemm_copy = mgpu_gpu_spgemm_copy,
     .plan_2to4 = mgpu_cuda_plan_2to4,
     .product_2to4 = mgpu_cuda_product_2to4,
     .release = release,

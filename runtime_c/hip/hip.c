@@ -122,6 +122,7 @@ struct mgpu_vendor mgpu_hip_vendor = {
     .code_name = code_name,
     .code_text = code_text,
     .after_failure = after_failure,
+    .no_device = hipErrorNoDevice,
     .out_of_memory = hipErrorOutOfMemory,
     .gone = hipErrorDeinitialized,
     .late_codes = (const int[]){hipErrorECCNotCorrectable, hipErrorIllegalAddress, hipErrorLaunchTimeOut,
@@ -162,7 +163,7 @@ void mgpu_hip_leave(int device, int previous) {
 
 static int device_count(void) { return mgpu_vendor_count(&mgpu_hip_vendor); }
 
-static const char *why_absent(void) { return mgpu_hip_vendor.absence; }
+static const char *why_absent(void) { return mgpu_vendor_why_absent(&mgpu_hip_vendor); }
 
 static int device_info(int device, mgpuDeviceInfo *info) {
   *info = mgpu_hip_vendor.devices[device];

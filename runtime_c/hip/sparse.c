@@ -47,15 +47,10 @@ static const char *bind(void *library, struct mgpu_sparse_functions *functions) 
 }
 
 /* The number of HIPSPARSE_ORDER_ROW was changed between 2.3.2 and 3.0; a wrong one ends the process. */
-static int order(int version, int *row_order) {
+static int order(int version) {
   if (version > VERSION(2, 3, 2) && version < VERSION(3, 0, 0))
-    return mgpu_fail(
-        MGPU_ERROR_UNSUPPORTED,
-        "hipSPARSE %d.%d.%d is not used: versions after 2.3.2 (ROCm 5.3) and before 3.0 (ROCm 6) "
-        "number their layouts differently. Install ROCm 6 or later.",
-        version / 100000, version / 100 % 1000, version % 100);
-  *row_order = version >= VERSION(3, 0, 0) ? 2 : 0;
-  return 0;
+    return MGPU_SPARSE_ORDER_UNKNOWN;
+  return version >= VERSION(3, 0, 0) ? 2 : 0;
 }
 
 /* The library ends the process where it meets a type that it does not know. */
@@ -101,32 +96,10 @@ static struct mgpu_sparse_vendor hipsparse = {
     .check_type = check_type,
 };
 
-static int product_size(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size) {
-  return mgpu_gpu_product_size(&hipsparse, product, call, size);
-}
-
-static int product(enum mgpu_product product, const struct mgpu_sparse_call *call, void *workspace) {
-  return mgpu_gpu_product(&hipsparse, product, call, workspace);
-}
-
-static int spgemm_estimate(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
-                           void *buffer) {
-  return mgpu_gpu_spgemm_estimate(&hipsparse, call, spgemm, size, buffer);
-}
-
-static int spgemm_compute(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
-                          void *buffer, int64_t *entries) {
-  return mgpu_gpu_spgemm_compute(&hipsparse, call, spgemm, size, buffer, entries);
-}
-
-static int spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm) {
-  return mgpu_gpu_spgemm_copy(&hipsparse, call, spgemm);
-}
-
 static int no_2to4(void) {
-  return mgpu_fail(
-      MGPU_ERROR_UNSUPPORTED,
-      "hipSPARSE has no 2:4 sparse matrices; they are multiplied on the backends cuda and host.");
+  return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "hipSPARSE has no 2:4 sparse matrices, and hipSPARSELt, which "
+                                           "has, is not used here; they are multiplied on the "
+                                           "backends cuda and host.");
 }
 
 static int plan_2to4(const struct mgpu_sparse_call *call, enum mgpu_prune prune, int64_t sizes[3]) {
@@ -142,18 +115,17 @@ static int product_2to4(const struct mgpu_sparse_call *call, void *const buffers
   return no_2to4();
 }
 
-static void release(struct mgpu_sparse *spgemm) { mgpu_gpu_spgemm_release(&hipsparse, spgemm); }
-
 static void trim(void) { mgpu_sparse_trim(&hipsparse); }
 
 const struct mgpu_sparse_ops mgpu_hip_sparse = {
-    .product_size = product_size,
-    .product = product,
-    .spgemm_estimate = spgemm_estimate,
-    .spgemm_compute = spgemm_compute,
-    .spgemm_copy = spgemm_copy,
+    .vendor = &hipsparse,
+    .product_size = mgpu_gpu_product_size,
+    .product = mgpu_gpu_product,
+    .spgemm_estimate = mgpu_gpu_spgemm_estimate,
+    .spgemm_compute = mgpu_gpu_spgemm_compute,
+    .spgemm_copy = mgpu_gpu_spgemm_copy,
     .plan_2to4 = plan_2to4,
     .product_2to4 = product_2to4,
-    .release = release,
+    .release = mgpu_gpu_spgemm_release,
     .trim = trim,
 };

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "host/schedule.h"
+#include "host/transfer.h"
 #include "sparse/sparse.h"
 #include "trace/trace.h"
 
@@ -15,6 +16,7 @@
 
 struct kernel {
   struct kernel *next;
+  uint64_t cost;              /* of a block, as host/split.c keeps it */
   const mgpuHostKernel *info; /* in the library */
   char name[];
 };
@@ -156,7 +158,7 @@ static int check_sizes(const struct kernel *kernel, const struct mgpu_launch *la
 }
 
 struct launch_work {
-  const struct kernel *kernel;
+  struct kernel *kernel;
   struct mgpu_host_work work;
 };
 
@@ -171,8 +173,8 @@ static int traced_blocks(void *work, uint64_t first, uint64_t last) {
 
 static int run_launch(void *data, struct mgpu_text *why) {
   struct launch_work *launch = data;
-  int failure = mgpu_host_pool_run(launch->work.blocks, mgpu_trace_on ? traced_blocks : mgpu_host_run_blocks,
-                                   &launch->work);
+  int failure = mgpu_host_split(launch->work.blocks, mgpu_trace_on ? traced_blocks : mgpu_host_run_blocks,
+                                &launch->work, &launch->kernel->cost);
   if (failure == MGPU_ERROR_MEMORY)
     mgpu_text_add(
         why, "Out of memory while the kernel \"%s\" ran: for its workgroup memory or its threads' frames.",
@@ -209,19 +211,9 @@ static int put_launch(void *stream, const struct launch_work *launch, void **par
   return mgpu_host_schedule_put(stream, run_launch, copied);
 }
 
-static int put_copy(void *stream, mgpu_host_action *action, const void *data, size_t size) {
-  void *copied = mgpu_host_schedule_data(size);
-  return copied ? mgpu_host_schedule_put(stream, action, memcpy(copied, data, size)) : MGPU_ERROR_MEMORY;
-}
-
-/* Does a piece of work that cannot fail now, or puts a copy of its data on the stream. */
-static inline int put(void *stream, mgpu_host_action *action, void *data, size_t size) {
-  return mgpu_host_schedule_on() ? put_copy(stream, action, data, size) : action(data, NULL);
-}
-
 static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   (void)device;
-  const struct kernel *kernel = pointer;
+  struct kernel *kernel = pointer;
   int failure = check_sizes(kernel, launch);
   if (failure)
     return failure;
@@ -255,105 +247,6 @@ static int stream_device(void *stream, int current) {
   return current;
 }
 
-static int alloc(int device, size_t size, void *stream, bool shared, void **out) {
-  (void)device;
-  enum { ALIGNMENT = 64 };
-  if (posix_memalign(out, ALIGNMENT, size))
-    return mgpu_fail(MGPU_ERROR_MEMORY, "The allocation of %zu bytes on host:0 failed: out of memory.", size);
-  int failure = mgpu_host_schedule_on() ? mgpu_host_schedule_alloc(stream, *out, size, shared) : 0;
-  if (failure)
-    free(*out);
-  return failure;
-}
-
-static int release(int device, void *memory, void *stream, bool shared) {
-  (void)device;
-  (void)shared;
-  if (mgpu_host_schedule_on())
-    return mgpu_host_schedule_free(stream, memory);
-  free(memory);
-  return 0;
-}
-
-struct copy_work {
-  void *to;
-  const void *from;
-  size_t size;
-};
-
-static int run_copy(void *data, struct mgpu_text *why) {
-  const struct copy_work *work = data;
-  (void)why;
-  memmove(work->to, work->from, work->size);
-  return 0;
-}
-
-static int copy(int device, void *to, const void *from, size_t size, void *stream) {
-  (void)device;
-  struct copy_work work = {to, from, size};
-  return put(stream, run_copy, &work, sizeof work);
-}
-
-struct rows_work {
-  unsigned char *to;
-  const unsigned char *from;
-  size_t to_pitch, from_pitch, width, height;
-};
-
-/* A width known to the compiler makes each row one load and one store. */
-#define COPY_ROWS(bytes)                                                                                     \
-  case bytes:                                                                                                \
-    for (size_t row = 0; row < work->height; ++row)                                                          \
-      memcpy(work->to + row * work->to_pitch, work->from + row * work->from_pitch, bytes);                   \
-    break;
-
-static int run_rows(void *data, struct mgpu_text *why) {
-  const struct rows_work *work = data;
-  (void)why;
-  switch (work->width) {
-    COPY_ROWS(1)
-    COPY_ROWS(2)
-    COPY_ROWS(4)
-    COPY_ROWS(8)
-    COPY_ROWS(16)
-  default:
-    for (size_t row = 0; row < work->height; ++row)
-      memmove(work->to + row * work->to_pitch, work->from + row * work->from_pitch, work->width);
-  }
-  return 0;
-}
-
-static int copy_rows(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                     size_t height, void *stream) {
-  (void)device;
-  struct rows_work work = {to, from, to_pitch, from_pitch, width, height};
-  return put(stream, run_rows, &work, sizeof work);
-}
-
-struct fill_work {
-  unsigned char *to;
-  uint64_t value;
-  size_t count;
-  unsigned width;
-};
-
-static int run_fill(void *data, struct mgpu_text *why) {
-  const struct fill_work *work = data;
-  (void)why;
-  if (work->width == 1)
-    memset(work->to, (int)(work->value & 0xFF), work->count);
-  else
-    for (size_t i = 0; i < work->count; ++i) /* the low bytes: all our hosts are little-endian */
-      memcpy(work->to + i * work->width, &work->value, work->width);
-  return 0;
-}
-
-static int fill(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream) {
-  (void)device;
-  struct fill_work work = {to, value, count, width};
-  return put(stream, run_fill, &work, sizeof work);
-}
-
 static int host_register(int device, void *memory, size_t size) {
   (void)size;
   return nothing(device, memory);
@@ -380,11 +273,11 @@ const struct mgpu_backend mgpu_backend_host = {
     .event_destroy = mgpu_host_event_destroy,
     .event_record = mgpu_host_event_record,
     .event_sync = mgpu_host_event_sync,
-    .alloc = alloc,
-    .free = release,
-    .memcpy = copy,
-    .memcpy2d = copy_rows,
-    .memset = fill,
+    .alloc = mgpu_host_alloc,
+    .free = mgpu_host_free,
+    .memcpy = mgpu_host_memcpy,
+    .memcpy2d = mgpu_host_memcpy2d,
+    .memset = mgpu_host_memset,
     .host_register = host_register,
     .host_unregister = nothing,
     .sparse = &mgpu_host_sparse,

@@ -30,12 +30,22 @@ void mgpu_host_image_unload(void *library, int descriptor);
 typedef int mgpu_host_part(void *context, uint64_t first, uint64_t last);
 
 /* Runs part over [0, total) on the pool and the calling thread; returns when all is done: 0 or the first
- * error code. Any number of threads may call it at once. */
-int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context);
+ * error code. Any number of threads may call it at once; together with the pool's they are as many as there
+ * are processors, or as there are callers. *mine, if not NULL, becomes what the calling thread did of it. */
+struct mgpu_host_share {
+  uint64_t count, ns;
+};
+int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context, struct mgpu_host_share *mine);
 /* How many threads work on a job, the caller's included. */
 unsigned mgpu_host_pool_width(void);
 /* In the child of a fork: the pool's threads are gone; the next job makes new ones. */
 void mgpu_host_pool_after_fork(void);
+
+/* host/split.c */
+
+/* The same, on the calling thread alone where others would cost more than they save. *cost, 0 at first, is
+ * what is known of the price of one of `total` for such work; atomic. */
+int mgpu_host_split(uint64_t total, mgpu_host_part *part, void *context, uint64_t *cost);
 
 /* host/block.c */
 

@@ -2,10 +2,14 @@
  *
  * A job is handed out in chunks by an atomic counter. Its caller works on it too, and could finish it alone;
  * so many callers at once never wait for each other's jobs, only for threads that are inside their own.
+ * Callers and threads at work together are as many as there are processors, or as there are callers: a thread
+ * leaves a job after its chunk when there are more.
  *
  * Each artifact has a pool. Threads come when a job can use them and go when there has been none for a while:
- * a process with a thousand artifacts has threads for those at work. */
+ * a process with a thousand artifacts has threads for those at work. Between jobs a thread first looks for
+ * the next one for SPIN_NS: to sleep and be woken costs more than a kernel of some microseconds. */
 #include "host/host.h"
+#include "trace/trace.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -20,7 +24,7 @@ struct job {
   uint64_t chunk;
   uint64_t next;    /* atomic */
   int failure;      /* atomic */
-  unsigned workers; /* threads of the pool inside; under the pool's lock */
+  unsigned workers; /* atomic: threads of the pool inside; grows under the pool's lock */
   struct job *link;
 };
 
@@ -31,22 +35,48 @@ struct pool {
   struct job *jobs;    /* those with callers still inside, oldest first */
   unsigned threads;    /* there now */
   unsigned wanted;     /* at most */
+  unsigned active;     /* atomic; callers and threads inside jobs; changes under the lock */
+  unsigned spinning;   /* threads that look for a job and take it without being woken */
+  unsigned sleeping;
+  unsigned waiting; /* callers that wait for threads to leave their jobs */
+  unsigned posted;  /* atomic: jobs that have come */
 };
 
-enum { IDLE_SECONDS = 3 };
+enum { IDLE_SECONDS = 3, SPIN_NS = 30000, PAUSES_PER_LOOK = 32 };
 
 static struct pool *pool; /* atomic; made at first use, under mgpu_init_lock; never freed */
 
-static void work_on(struct job *job) {
-  while (__atomic_load_n(&job->failure, __ATOMIC_RELAXED) == 0) {
+static void pause_a_little(void) {
+  for (int i = 0; i < PAUSES_PER_LOOK; ++i)
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#else
+    __asm__ volatile("");
+#endif
+}
+
+/* Whether more are at work than there are processors. */
+static bool crowded(const struct pool *in) {
+  return __atomic_load_n(&in->active, __ATOMIC_RELAXED) > in->wanted + 1;
+}
+
+/* Works on the job until there is nothing left of it, or, a thread of the pool, until the pool is crowded.
+ * Returns how much was done. */
+static uint64_t work_on(struct job *job, const struct pool *leaves) {
+  uint64_t count = 0;
+  while (__atomic_load_n(&job->failure, __ATOMIC_RELAXED) == 0 && !(leaves && crowded(leaves))) {
     uint64_t first = __atomic_fetch_add(&job->next, job->chunk, __ATOMIC_RELAXED);
     if (first >= job->total)
       break;
     uint64_t last = job->total - first > job->chunk ? first + job->chunk : job->total;
     int failure = job->part(job->context, first, last), none = 0;
+    count += last - first;
     if (failure)
       __atomic_compare_exchange_n(&job->failure, &none, failure, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   }
+  return count;
 }
 
 static bool has_work(const struct job *job) {
@@ -54,36 +84,81 @@ static bool has_work(const struct job *job) {
          __atomic_load_n(&job->failure, __ATOMIC_RELAXED) == 0;
 }
 
+/* The functions from here on are called with the pool's lock held. */
+
+static void add_active(struct pool *to, unsigned count) {
+  __atomic_store_n(&to->active, to->active + count, __ATOMIC_RELAXED);
+}
+
+/* A job for one more thread; NULL when there is none, or no processor for it. */
 static struct job *find_work(const struct pool *from) {
-  struct job *job = from->jobs;
+  struct job *job = from->active > from->wanted ? NULL : from->jobs;
   while (job && !has_work(job))
     job = job->link;
   return job;
 }
 
-/* Waits for a job under the pool's lock; NULL when none came for IDLE_SECONDS. */
+/* Looks for the next job without sleeping; lets go of the lock meanwhile. */
+static struct job *spin_for_work(struct pool *from) {
+  struct job *job = find_work(from);
+  unsigned posted = __atomic_load_n(&from->posted, __ATOMIC_RELAXED);
+  if (job)
+    return job;
+  ++from->spinning;
+  pthread_mutex_unlock(&from->lock);
+  uint64_t end = mgpu_trace_now() + SPIN_NS;
+  while (__atomic_load_n(&from->posted, __ATOMIC_ACQUIRE) == posted && mgpu_trace_now() < end)
+    pause_a_little();
+  pthread_mutex_lock(&from->lock);
+  --from->spinning;
+  return find_work(from);
+}
+
+/* NULL when none came for IDLE_SECONDS. */
 static struct job *wait_for_work(struct pool *from) {
+  struct job *job = spin_for_work(from);
   struct timespec until;
+  int failure = 0;
+  if (job)
+    return job;
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += IDLE_SECONDS;
-  struct job *job;
-  int failure = 0;
+  ++from->sleeping;
   while (!(job = find_work(from)) && !failure)
     failure = pthread_cond_timedwait(&from->work, &from->lock, &until);
+  --from->sleeping;
   return job;
 }
+
+/* Wakes as many sleeping threads as can help with `useful` chunks. */
+static void wake(struct pool *in, uint64_t useful) {
+  uint64_t room = in->active > in->wanted ? 0 : in->wanted + 1 - in->active;
+  uint64_t helpers = useful < room ? useful : room, ready = in->spinning;
+  uint64_t woken = helpers > ready ? helpers - ready : 0;
+  if (woken && woken >= in->sleeping)
+    pthread_cond_broadcast(&in->work);
+  else
+    for (uint64_t i = 0; i < woken; ++i)
+      pthread_cond_signal(&in->work);
+}
+
+/* The others take the lock themselves. */
 
 static void *worker(void *argument) {
   struct pool *mine = argument;
   struct job *job;
   pthread_mutex_lock(&mine->lock);
   while ((job = wait_for_work(mine))) {
-    ++job->workers;
+    __atomic_add_fetch(&job->workers, 1, __ATOMIC_RELAXED);
+    add_active(mine, 1);
     pthread_mutex_unlock(&mine->lock);
-    work_on(job);
+    work_on(job, mine);
     pthread_mutex_lock(&mine->lock);
-    if (--job->workers == 0)
+    add_active(mine, -1u);
+    if (mine->waiting)
       pthread_cond_broadcast(&mine->done);
+    /* The last of this job: its caller may return, and the job with it. */
+    __atomic_sub_fetch(&job->workers, 1, __ATOMIC_RELEASE);
   }
   --mine->threads;
   pthread_mutex_unlock(&mine->lock);
@@ -114,8 +189,10 @@ static struct pool *make(void) {
 
 /* Under the pool's lock: as many threads as `useful` chunks can use. Fewer only take longer. */
 static void hire(struct pool *to, uint64_t useful) {
-  unsigned goal = useful < to->wanted ? (unsigned)useful : to->wanted;
-  if (to->threads >= goal)
+  unsigned free_threads = to->spinning + to->sleeping, room = to->wanted - to->threads;
+  uint64_t missing = useful > free_threads ? useful - free_threads : 0;
+  unsigned goal = to->threads + (missing < room ? (unsigned)missing : room);
+  if (to->threads >= goal || to->active > to->wanted)
     return;
   sigset_t every, before; /* signals are for the program's threads */
   sigfillset(&every);
@@ -144,37 +221,59 @@ static struct pool *get(void) {
 
 void mgpu_host_pool_after_fork(void) { __atomic_store_n(&pool, NULL, __ATOMIC_RELEASE); }
 
-int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context) {
+/* Returns when no thread of the pool is inside the job, which has left the list. */
+static void wait_for_workers(struct pool *in, struct job *job) {
+  uint64_t end = mgpu_trace_now() + SPIN_NS;
+  while (__atomic_load_n(&job->workers, __ATOMIC_ACQUIRE) && mgpu_trace_now() < end)
+    pause_a_little();
+  if (!__atomic_load_n(&job->workers, __ATOMIC_ACQUIRE))
+    return;
+  pthread_mutex_lock(&in->lock);
+  ++in->waiting;
+  while (__atomic_load_n(&job->workers, __ATOMIC_ACQUIRE))
+    pthread_cond_wait(&in->done, &in->lock);
+  --in->waiting;
+  pthread_mutex_unlock(&in->lock);
+}
+
+int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context, struct mgpu_host_share *mine) {
   struct pool *now = total > 1 ? get() : NULL;
-  if (!now || now->wanted == 0)
-    return part(context, 0, total);
+  uint64_t begin = mine ? mgpu_trace_now() : 0;
+  if (!now || now->wanted == 0) {
+    int failure = part(context, 0, total);
+    if (mine)
+      *mine = (struct mgpu_host_share){total, mgpu_trace_now() - begin};
+    return failure;
+  }
   enum { CHUNKS_PER_THREAD = 8 };
   uint64_t chunk = total / ((now->wanted + 1) * (uint64_t)CHUNKS_PER_THREAD);
   struct job job = {.part = part, .context = context, .total = total, .chunk = chunk ? chunk : 1};
   uint64_t chunks = (total - 1) / job.chunk + 1;
 
   pthread_mutex_lock(&now->lock);
-  struct job **end = &now->jobs;
-  while (*end)
-    end = &(*end)->link;
-  *end = &job;
+  struct job **place = &now->jobs;
+  while (*place)
+    place = &(*place)->link;
+  *place = &job;
+  add_active(now, 1);
   hire(now, chunks - 1);
-  if (chunks > now->threads)
-    pthread_cond_broadcast(&now->work);
-  else
-    for (uint64_t i = 1; i < chunks; ++i)
-      pthread_cond_signal(&now->work);
+  wake(now, chunks - 1);
+  __atomic_store_n(&now->posted, now->posted + 1, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&now->lock);
 
-  work_on(&job);
+  begin = mine ? mgpu_trace_now() : 0;
+  uint64_t count = work_on(&job, NULL);
+  if (mine)
+    *mine = (struct mgpu_host_share){count, mgpu_trace_now() - begin};
 
   pthread_mutex_lock(&now->lock);
-  struct job **place = &now->jobs;
-  while (*place != &job)
+  for (place = &now->jobs; *place != &job;)
     place = &(*place)->link;
   *place = job.link;
-  while (job.workers)
-    pthread_cond_wait(&now->done, &now->lock);
+  add_active(now, -1u);
+  if (find_work(now))
+    wake(now, 1);
   pthread_mutex_unlock(&now->lock);
-  return job.failure;
+  wait_for_workers(now, &job);
+  return __atomic_load_n(&job.failure, __ATOMIC_RELAXED);
 }

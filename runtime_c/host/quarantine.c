@@ -1,9 +1,8 @@
 /* quarantine.c: memory that was freed while work is put off: kept for a while, then checked and given
  * back. */
+#include "host/memory.h"
 #include "host/schedule.h"
 
-#include <malloc.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCKS = 256, POISON = 0xD5 };
@@ -18,7 +17,7 @@ static struct {
 
 static void give_back(void) {
   unsigned char *memory = kept.block[kept.first];
-  size_t size = malloc_usable_size(memory);
+  size_t size = mgpu_host_memory_room(memory);
   kept.first = (kept.first + 1) % BLOCKS;
   --kept.count;
   kept.bytes -= size;
@@ -26,11 +25,11 @@ static void give_back(void) {
   while (i < size && memory[i] == POISON)
     ++i;
   kept.damaged += i < size;
-  free(memory);
+  mgpu_host_memory_put(memory);
 }
 
 void mgpu_host_quarantine_add(void *memory) {
-  size_t size = malloc_usable_size(memory);
+  size_t size = mgpu_host_memory_room(memory);
   memset(memory, POISON, size);
   if (kept.count == BLOCKS)
     give_back();

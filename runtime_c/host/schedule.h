@@ -40,7 +40,7 @@ int mgpu_host_schedule_free(void *stream, void *memory);
 
 /* host/quarantine.c; calls come one at a time. */
 
-/* Takes over freed memory of posix_memalign. */
+/* Takes over freed memory of host/memory.h. */
 void mgpu_host_quarantine_add(void *memory);
 /* Gives it all back to the system. */
 void mgpu_host_quarantine_end(void);
@@ -61,9 +61,8 @@ int mgpu_host_event_sync(int device, void *event);
 uint64_t mgpu_host_schedule_queued(void);
 uint64_t mgpu_host_schedule_late_writes(void);
 
-/* For core/fork.c: the lock of all this, and what a child does before it lets go. No other lock is taken
- * under it.
- */
+/* For core/fork.c: the lock of all this, and what a child does before it lets go. Only that of
+ * host/memory.h is taken under it. */
 void mgpu_host_schedule_lock(void);
 void mgpu_host_schedule_unlock(void);
 void mgpu_host_schedule_in_child(void);

@@ -39,6 +39,17 @@ int mgpu_sparse_check_type(const char *what, int type) {
 
 const char *mgpu_sparse_type_name(int type) { return type_of(type)->name; }
 
+void mgpu_sparse_tell(struct mgpu_text *text, const struct mgpu_sparse *operand, int mode) {
+  static const char *const formats[] = {"COO", "COO (pairs)", "CSR", "CSC", "BSR", "2:4"};
+  static const char *const modes[] = {"", ", transposed", ", conjugated and transposed"};
+  const char *type = mgpu_sparse_type_name(operand->type);
+  if (operand->kind == MGPU_SPARSE_MATRIX)
+    mgpu_text_add(text, "%s of %s with %d-bit indices%s", formats[operand->format], type,
+                  8 << operand->index_type, modes[mode]);
+  else
+    mgpu_text_add(text, "dense %s%s", type, modes[mode]);
+}
+
 size_t mgpu_sparse_type_size(int type) {
   const struct type *known = type_of(type);
   return (size_t)known->bits / 8 * (known->family == COMPLEX ? 2 : 1);

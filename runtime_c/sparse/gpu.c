@@ -70,8 +70,9 @@ static int run(struct work *w, size_t *size, void *workspace) {
 }
 
 /* `split`: see mgpu_sparse_describe. */
-static int begin(struct work *w, struct mgpu_sparse_vendor *vendor, enum mgpu_product product,
-                 const struct mgpu_sparse_call *call, void *split) {
+static int begin(struct work *w, enum mgpu_product product, const struct mgpu_sparse_call *call,
+                 void *split) {
+  struct mgpu_sparse_vendor *vendor = mgpu_sparse_vendor_of(call->place.backend);
   w->product = product;
   w->type = mgpu_sparse_compute_type(call->compute);
   int failure = mgpu_sparse_begin(vendor, call, &w->use);
@@ -92,11 +93,10 @@ static int end(struct work *w, int failure) {
   return failure ? failure : mgpu_pending();
 }
 
-int mgpu_gpu_product_size(struct mgpu_sparse_vendor *vendor, enum mgpu_product product,
-                          const struct mgpu_sparse_call *call, size_t *size) {
+int mgpu_gpu_product_size(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size) {
   struct work work;
   *size = 0;
-  int failure = begin(&work, vendor, product, call, NULL);
+  int failure = begin(&work, product, call, NULL);
   if (failure)
     return failure;
   failure = end(&work, run(&work, size, NULL));
@@ -107,15 +107,14 @@ int mgpu_gpu_product_size(struct mgpu_sparse_vendor *vendor, enum mgpu_product p
 
 /* Some versions of the libraries keep with a descriptor what they find out while they are asked for the size,
  * so the question comes before every product. */
-int mgpu_gpu_product(struct mgpu_sparse_vendor *vendor, enum mgpu_product product,
-                     const struct mgpu_sparse_call *call, void *workspace) {
+int mgpu_gpu_product(enum mgpu_product product, const struct mgpu_sparse_call *call, void *workspace) {
   struct work work;
   size_t split = mgpu_sparse_split_size(call), size;
   if (split && !workspace)
     return mgpu_fail(MGPU_ERROR_INVALID,
                      "%s needs its workspace, into which pairs of indices are split; it is NULL.",
                      call->what);
-  int failure = begin(&work, vendor, product, call, split ? workspace : NULL);
+  int failure = begin(&work, product, call, split ? workspace : NULL);
   if (failure)
     return failure;
   failure = run(&work, &size, NULL);

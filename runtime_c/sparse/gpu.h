@@ -63,6 +63,8 @@ enum {
 #include "sparse/gpu.def"
 };
 
+enum { MGPU_SPARSE_ORDER_UNKNOWN = -1 };
+
 /* How a vendor's library is found: by the loader, then in folders of an installation, then beside the Python
  * packages that this process has loaded, where pip puts it. */
 struct mgpu_library {
@@ -98,8 +100,9 @@ struct mgpu_sparse_vendor {
   bool (*reach)(int device, void **previous);
   /* The table, NULL where the library has no such function; tells the first that must be there and is not. */
   const char *(*bind)(void *library, struct mgpu_sparse_functions *functions);
-  /* What the library calls row by row in its version; a version that does not do is refused. */
-  int (*order)(int version, int *row_order);
+  /* What the library calls row by row in its version; MGPU_SPARSE_ORDER_UNKNOWN where that is not known: what
+   * needs it is then refused. */
+  int (*order)(int version);
   /* Whether the library has values of that type and computes in it. NULL: it says so itself. */
   int (*check_type)(int version, int type);
   /* From here on the vendor's state; the rest is written before `ready` becomes 1. */
@@ -158,18 +161,20 @@ void mgpu_sparse_undescribe(struct mgpu_sparse_vendor *vendor, struct mgpu_spars
 /* Bytes that pairs of indices need to be split. */
 size_t mgpu_sparse_split_size(const struct mgpu_sparse_call *call);
 
-/* sparse/gpu.c, sparse/gpu_spgemm.c: slots of struct mgpu_sparse_ops with the vendor first. */
-int mgpu_gpu_product_size(struct mgpu_sparse_vendor *vendor, enum mgpu_product product,
-                          const struct mgpu_sparse_call *call, size_t *size);
-int mgpu_gpu_product(struct mgpu_sparse_vendor *vendor, enum mgpu_product product,
-                     const struct mgpu_sparse_call *call, void *workspace);
-int mgpu_gpu_spgemm_estimate(struct mgpu_sparse_vendor *vendor, const struct mgpu_sparse_call *call,
-                             struct mgpu_sparse *spgemm, size_t *size, void *buffer);
-int mgpu_gpu_spgemm_compute(struct mgpu_sparse_vendor *vendor, const struct mgpu_sparse_call *call,
-                            struct mgpu_sparse *spgemm, size_t *size, void *buffer, int64_t *entries);
-int mgpu_gpu_spgemm_copy(struct mgpu_sparse_vendor *vendor, const struct mgpu_sparse_call *call,
-                         struct mgpu_sparse *spgemm);
-void mgpu_gpu_spgemm_release(struct mgpu_sparse_vendor *vendor, struct mgpu_sparse *spgemm);
+/* sparse/gpu.c, sparse/gpu_spgemm.c: slots of struct mgpu_sparse_ops, for the library of the call's backend.
+ */
+int mgpu_gpu_product_size(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size);
+int mgpu_gpu_product(enum mgpu_product product, const struct mgpu_sparse_call *call, void *workspace);
+int mgpu_gpu_spgemm_estimate(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                             void *buffer);
+int mgpu_gpu_spgemm_compute(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                            void *buffer, int64_t *entries);
+int mgpu_gpu_spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm);
+void mgpu_gpu_spgemm_release(struct mgpu_sparse *spgemm);
+
+static inline struct mgpu_sparse_vendor *mgpu_sparse_vendor_of(int backend) {
+  return mgpu_backends[backend]->sparse->vendor;
+}
 
 /* What the library computes in for the ABI's compute type: 16-bit types in 32 bits. */
 int mgpu_sparse_compute_type(int compute);

@@ -50,10 +50,26 @@ static int describe_coo(const struct mgpu_sparse_vendor *vendor, const struct mg
                            MGPU_SPARSE_INDEX_BASE_ZERO, m->type));
 }
 
+/* Dense matrices and blocks are stored row by row, and the library must be told so. */
+static int check_order(const struct mgpu_sparse_vendor *vendor) {
+  enum { MAJOR = 100000, MINOR = 100 };
+  if (vendor->row_order != MGPU_SPARSE_ORDER_UNKNOWN)
+    return 0;
+  return mgpu_fail(
+      MGPU_ERROR_UNSUPPORTED,
+      "Dense matrices and BSR do not work with %s %d.%d.%d: its number for layouts by rows is not known, "
+      "as versions between 2.3.2 (ROCm 5.3) and 3.0 (ROCm 6) changed it. Install ROCm 6 or later.",
+      vendor->library.product, vendor->version / MAJOR, vendor->version / MINOR % 1000,
+      vendor->version % MINOR);
+}
+
 static int describe_bsr(const struct mgpu_sparse_vendor *vendor, const struct mgpu_sparse *m, void **out) {
   if (!vendor->functions.CreateBsr)
     return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "This version of %s has no BSR matrices (no %sCreateBsr).",
                      vendor->library.product, vendor->prefix);
+  int failure = check_order(vendor);
+  if (failure)
+    return failure;
   return MGPU_SPARSE_CALL(vendor, CreateBsr,
                           (out, m->rows / m->block_rows, m->cols / m->block_cols, m->stored, m->block_rows,
                            m->block_cols, m->positions, m->indices, m->values, m->position_type,
@@ -93,6 +109,9 @@ static int describe(const struct mgpu_sparse_vendor *vendor, const struct mgpu_s
     return describe_sparse(vendor, operand, split, out);
   if (operand->kind == MGPU_DENSE_VECTOR)
     return MGPU_SPARSE_CALL(vendor, CreateDnVec, (out, operand->rows, operand->values, operand->type));
+  failure = check_order(vendor);
+  if (failure)
+    return failure;
   return MGPU_SPARSE_CALL(
       vendor, CreateDnMat,
       (out, operand->rows, operand->cols, operand->cols, operand->values, operand->type, vendor->row_order));

@@ -7,25 +7,13 @@
 
 enum { POOLED_HANDLES = 16 };
 
-/* "CSR of f32 with 64-bit indices, transposed" */
-static void tell_operand(struct mgpu_text *text, const struct mgpu_sparse *operand, int mode) {
-  static const char *const formats[] = {"COO", "COO (pairs)", "CSR", "CSC", "BSR", "2:4"};
-  static const char *const modes[] = {"", ", transposed", ", conjugated and transposed"};
-  const char *type = mgpu_sparse_type_name(operand->type);
-  if (operand->kind == MGPU_SPARSE_MATRIX)
-    mgpu_text_add(text, "%s of %s with %d-bit indices%s", formats[operand->format], type,
-                  8 << operand->index_type, modes[mode]);
-  else
-    mgpu_text_add(text, "dense %s%s", type, modes[mode]);
-}
-
 static void tell_call(struct mgpu_text *text, const struct mgpu_sparse_call *call) {
   mgpu_text_add(text, " This was %s of ", call->what);
-  tell_operand(text, call->a, call->mode_a);
+  mgpu_sparse_tell(text, call->a, call->mode_a);
   mgpu_text_add(text, " and ");
-  tell_operand(text, call->b, call->mode_b);
+  mgpu_sparse_tell(text, call->b, call->mode_b);
   mgpu_text_add(text, " into ");
-  tell_operand(text, call->c, MGPU_AS_IS);
+  mgpu_sparse_tell(text, call->c, MGPU_AS_IS);
   mgpu_text_add(text, ", computed in %s.", mgpu_sparse_type_name(mgpu_sparse_compute_type(call->compute)));
 }
 
@@ -79,7 +67,7 @@ static int load(struct mgpu_sparse_vendor *vendor) {
     return failure;
   failure = MGPU_SPARSE_CALL(vendor, GetVersion, (handle, &vendor->version));
   if (!failure)
-    failure = vendor->order(vendor->version, &vendor->row_order);
+    vendor->row_order = vendor->order(vendor->version);
   int status = vendor->functions.Destroy(handle);
   return failure ? failure : mgpu_sparse_result(vendor, status, "Destroy", NULL);
 }

@@ -33,7 +33,8 @@ static void destroy(struct mgpu_sparse_use *use, struct spgemm *s) {
   mgpu_sparse_undescribe(use->vendor, &s->operands);
 }
 
-void mgpu_gpu_spgemm_release(struct mgpu_sparse_vendor *vendor, struct mgpu_sparse *spgemm) {
+void mgpu_gpu_spgemm_release(struct mgpu_sparse *spgemm) {
+  struct mgpu_sparse_vendor *vendor = mgpu_sparse_vendor_of(spgemm->backend);
   struct spgemm *s = spgemm->state;
   spgemm->state = NULL;
   if (!s)
@@ -120,10 +121,11 @@ static struct spgemm *state_of(const struct mgpu_sparse_call *call, const struct
   return NULL;
 }
 
-int mgpu_gpu_spgemm_estimate(struct mgpu_sparse_vendor *vendor, const struct mgpu_sparse_call *call,
-                             struct mgpu_sparse *spgemm, size_t *size, void *buffer) {
+int mgpu_gpu_spgemm_estimate(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                             void *buffer) {
+  struct mgpu_sparse_vendor *vendor = mgpu_sparse_vendor_of(call->place.backend);
   if (!buffer) {
-    mgpu_gpu_spgemm_release(vendor, spgemm);
+    mgpu_gpu_spgemm_release(spgemm);
     int failure = start(vendor, call, spgemm);
     if (failure)
       return failure;
@@ -144,8 +146,9 @@ int mgpu_gpu_spgemm_estimate(struct mgpu_sparse_vendor *vendor, const struct mgp
   return 0;
 }
 
-int mgpu_gpu_spgemm_compute(struct mgpu_sparse_vendor *vendor, const struct mgpu_sparse_call *call,
-                            struct mgpu_sparse *spgemm, size_t *size, void *buffer, int64_t *entries) {
+int mgpu_gpu_spgemm_compute(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, size_t *size,
+                            void *buffer, int64_t *entries) {
+  struct mgpu_sparse_vendor *vendor = mgpu_sparse_vendor_of(call->place.backend);
   struct spgemm *s = state_of(call, spgemm, buffer ? SIZED : ESTIMATED);
   if (!s || (buffer && mgpu_sparse_check_buffer("SpGEMM", *size, s->sizes[1])))
     return mgpu_pending();
@@ -176,8 +179,8 @@ static int clear_values(const struct mgpu_sparse_call *call) {
                                                     call->place.driver);
 }
 
-int mgpu_gpu_spgemm_copy(struct mgpu_sparse_vendor *vendor, const struct mgpu_sparse_call *call,
-                         struct mgpu_sparse *spgemm) {
+int mgpu_gpu_spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm) {
+  struct mgpu_sparse_vendor *vendor = mgpu_sparse_vendor_of(call->place.backend);
   struct spgemm *s = state_of(call, spgemm, COMPUTED);
   const struct mgpu_sparse *c = call->c;
   if (!s)

@@ -2,6 +2,7 @@
  *
  * Operands name the caller's memory and copy nothing. They are made and destroyed at the call; streams only
  * say which backend they are for. */
+#include "abi/guard.h"
 #include "abi/stream.h"
 #include "core/error.h"
 #include "sparse/sparse.h"
@@ -25,9 +26,15 @@ static void *make(struct mgpu_sparse operand, void *handle, void *stream) {
     return NULL;
   operand.backend = place.backend;
   operand.pending = -1;
+  operand.guard = mgpu_guard_number();
   release(handle ? mgpu_sparse_take(handle) : NULL); /* a former operand in the same buffer */
   struct mgpu_sparse *made = mgpu_sparse_add(&operand, handle);
   return made ? (void *)(uintptr_t)made->handle : NULL;
+}
+
+void mgpu_sparse_destroy_under(uint64_t guard) {
+  for (struct mgpu_sparse *operand; (operand = mgpu_sparse_take_under(guard));)
+    release(operand);
 }
 
 static void destroy(void *handle, bool (*right)(enum mgpu_sparse_kind), const char *what) {

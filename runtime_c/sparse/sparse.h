@@ -40,6 +40,7 @@ struct mgpu_sparse {
   enum mgpu_sparse_kind kind;
   enum mgpu_sparse_format format; /* of a sparse matrix */
   int backend;
+  uint64_t guard;                 /* the number of the guard under which it was made (abi/guard.h), or 0 */
   int64_t rows, cols;             /* in elements; a vector has one column */
   int64_t stored;                 /* entries that the arrays hold; blocks for BSR */
   int64_t block_rows, block_cols; /* 1 but for BSR */
@@ -75,7 +76,9 @@ struct mgpu_sparse_call {
 /* What a backend computes. Operands are checked and belong to the backend. Work goes on the stream, after
  * what is there, and may be done later; sizes are known when a slot returns. Each returns 0, or an error code
  * after mgpu_fail. */
+struct mgpu_sparse_vendor;
 struct mgpu_sparse_ops {
+  struct mgpu_sparse_vendor *vendor; /* whose library computes (sparse/gpu.h); NULL: none */
   /* SpMV, SpMM: A sparse, in a plain format. SDDMM: C sparse, only its entries are computed. `size` is what
    * the product needs as its workspace, in bytes, at least 1. */
   int (*product_size)(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size);
@@ -108,6 +111,11 @@ struct mgpu_sparse *mgpu_sparse_find(const void *handle);
 /* Takes it out of the table; the caller frees it. NULL when there is none. */
 struct mgpu_sparse *mgpu_sparse_take(const void *handle);
 
+/* Takes one that was made under that guard out of the table, likewise. */
+struct mgpu_sparse *mgpu_sparse_take_under(uint64_t guard);
+/* How many there are. */
+size_t mgpu_sparse_count(void);
+
 /* sparse/check.c: what can be said about operands without reading their memory. Each returns 0, or an error
  * code after mgpu_fail; `what` names the operation or the operand in messages. */
 
@@ -121,12 +129,18 @@ int mgpu_sparse_check_call(const struct mgpu_sparse_call *call);
 int mgpu_sparse_check_buffer(const char *what, size_t size, size_t needed);
 /* "bf16"; the type must be a known one. */
 const char *mgpu_sparse_type_name(int type);
+/* "CSR of f32 with 64-bit indices, transposed" */
+struct mgpu_text;
+void mgpu_sparse_tell(struct mgpu_text *text, const struct mgpu_sparse *operand, int mode);
 /* In bytes, likewise. */
 size_t mgpu_sparse_type_size(int type);
 
 /* sparse/handles.c: where work on the stream goes, and the operations of its backend; NULL after mgpu_fail,
  * or when an error is kept already. */
 const struct mgpu_sparse_ops *mgpu_sparse_backend(void *stream, struct mgpu_place *place);
+
+/* Destroys what was made under that guard. */
+void mgpu_sparse_destroy_under(uint64_t guard);
 
 /* host/sparse.c, cuda/sparse.c, hip/sparse.c */
 extern const struct mgpu_sparse_ops mgpu_host_sparse, mgpu_cuda_sparse, mgpu_hip_sparse;

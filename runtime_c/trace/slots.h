@@ -37,4 +37,8 @@ extern const struct mgpu_backend *mgpu_untraced[MGPU_BACKENDS];
 MGPU_TRACED_SLOTS(DECLARE, )
 #undef DECLARE
 
+/* trace/sparse.c: fills in the sparse operations of the traced table. */
+struct mgpu_sparse_ops;
+void mgpu_traced_sparse(int backend, struct mgpu_sparse_ops *ops);
+
 #endif

@@ -1,10 +1,12 @@
 /* table.c: replaces the table of backends by one whose slots trace. Slots that are not traced stay the
  * backend's. */
+#include "sparse/sparse.h"
 #include "trace/slots.h"
 #include "trace/trace.h"
 
 const struct mgpu_backend *mgpu_untraced[MGPU_BACKENDS];
 static struct mgpu_backend traced[MGPU_BACKENDS];
+static struct mgpu_sparse_ops sparse[MGPU_BACKENDS];
 
 #define DEFINE(name, slot, parameters, values)                                                               \
   static int name##_##slot(int device, MGPU_UNWRAP parameters) {                                             \
@@ -18,6 +20,8 @@ static struct mgpu_backend traced[MGPU_BACKENDS];
     mgpu_untraced[MGPU_BACKEND_##name] = mgpu_backends[MGPU_BACKEND_##name];                                 \
     traced[MGPU_BACKEND_##name] = *mgpu_backends[MGPU_BACKEND_##name];                                       \
     MGPU_TRACED_SLOTS(REPLACE, name)                                                                         \
+    mgpu_traced_sparse(MGPU_BACKEND_##name, &sparse[MGPU_BACKEND_##name]);                                   \
+    traced[MGPU_BACKEND_##name].sparse = &sparse[MGPU_BACKEND_##name];                                       \
     mgpu_backends[MGPU_BACKEND_##name] = &traced[MGPU_BACKEND_##name];                                       \
   }
 #include "core/backends.def"

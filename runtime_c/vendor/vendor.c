@@ -4,6 +4,8 @@
 #include "core/error.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The name of the first symbol that must be there and is not, or NULL. */
@@ -19,9 +21,10 @@ static const char *bind_symbols(const struct mgpu_vendor *vendor, void *library)
   return missing;
 }
 
-/* False and the reason when no library can be used. A library once loaded stays: drivers do not unload well.
+/* False and the reason when no library can be used; *keeps where that stays so. A library once loaded stays:
+ * drivers do not unload well.
  */
-static bool bind_library(const struct mgpu_vendor *vendor, struct mgpu_text *why) {
+static bool bind_library(const struct mgpu_vendor *vendor, struct mgpu_text *why, bool *keeps) {
   const char *missing = NULL, *loaded = NULL;
   for (const char *const *name = vendor->libraries; *name; ++name) {
     void *library = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
@@ -33,7 +36,10 @@ static bool bind_library(const struct mgpu_vendor *vendor, struct mgpu_text *why
       return true;
   }
   if (loaded) {
-    mgpu_text_add(why, "%s has no %s; it is too old", loaded, missing);
+    mgpu_text_add(why,
+                  "%s has no %s; it is too old, and this process keeps it: start another with a newer one",
+                  loaded, missing);
+    *keeps = true;
     return false;
   }
   for (const char *const *name = vendor->libraries; *name; ++name)
@@ -42,11 +48,13 @@ static bool bind_library(const struct mgpu_vendor *vendor, struct mgpu_text *why
   return false;
 }
 
-static int start(struct mgpu_vendor *vendor) {
-  struct mgpu_text why = {vendor->absence, sizeof vendor->absence, 0};
+/* Asks for the devices. Both vendors let a program call their first function again after it has failed. */
+static int start(struct mgpu_vendor *vendor, struct mgpu_text *reason) {
+  struct mgpu_text why = *reason;
   int found = 0;
-  if (!bind_library(vendor, &why))
-    return MGPU_VENDOR_ABSENT;
+  bool keeps = false;
+  if (!bind_library(vendor, &why, &keeps))
+    return keeps ? MGPU_VENDOR_HOPELESS : MGPU_VENDOR_ABSENT;
   const char *call = "";
   int code = vendor->start(&found, &call);
   while (!code && vendor->count < found && vendor->count < MGPU_MAX_DEVICES) {
@@ -62,26 +70,57 @@ static int start(struct mgpu_vendor *vendor) {
     const char *name = vendor->code_name(code);
     mgpu_text_add(&why, "%s answers %s (%d) to %s", vendor->driver, name ? name : "an unknown code", code,
                   call);
+    if (code != vendor->no_device)
+      mgpu_text_add(&why,
+                    "; it is asked again the next time, but may need a new process to answer otherwise");
   } else {
     mgpu_text_add(&why, "%s reports no usable device", vendor->driver);
   }
   return MGPU_VENDOR_ABSENT;
 }
 
+/* Keeps the reason, if it is another than before. Called with the lock held. */
+static void keep_reason(struct mgpu_vendor *vendor, const char *reason) {
+  struct mgpu_vendor_absence *before = vendor->absence;
+  struct mgpu_vendor_absence *made =
+      before && strcmp(before->text, reason) == 0 ? NULL : malloc(sizeof *made);
+  if (!made)
+    return;
+  made->before = before;
+  snprintf(made->text, sizeof made->text, "%s", reason);
+  __atomic_store_n(&vendor->absence, made, __ATOMIC_RELEASE);
+}
+
+/* Asks for the devices if the vendor is in that state. */
+static int ask(struct mgpu_vendor *vendor, int state) {
+  char reason[sizeof vendor->absence->text] = "";
+  mgpu_init_lock();
+  if (vendor->state == state) {
+    int found = start(vendor, &(struct mgpu_text){reason, sizeof reason, 0});
+    if (found != MGPU_VENDOR_READY)
+      keep_reason(vendor, reason);
+    __atomic_store_n(&vendor->state, found, __ATOMIC_RELEASE);
+  }
+  state = vendor->state;
+  mgpu_init_unlock();
+  return state;
+}
+
 int mgpu_vendor_state(struct mgpu_vendor *vendor) {
   int now = __atomic_load_n(&vendor->state, __ATOMIC_ACQUIRE);
-  if (now != MGPU_VENDOR_UNKNOWN)
-    return now;
-  mgpu_init_lock();
-  if (vendor->state == MGPU_VENDOR_UNKNOWN)
-    __atomic_store_n(&vendor->state, start(vendor), __ATOMIC_RELEASE);
-  now = vendor->state;
-  mgpu_init_unlock();
-  return now;
+  return now == MGPU_VENDOR_UNKNOWN ? ask(vendor, now) : now;
 }
 
 int mgpu_vendor_count(struct mgpu_vendor *vendor) {
-  return mgpu_vendor_state(vendor) == MGPU_VENDOR_ABSENT ? 0 : vendor->count;
+  int now = __atomic_load_n(&vendor->state, __ATOMIC_ACQUIRE);
+  if (now == MGPU_VENDOR_UNKNOWN || now == MGPU_VENDOR_ABSENT)
+    now = ask(vendor, now);
+  return now == MGPU_VENDOR_ABSENT || now == MGPU_VENDOR_HOPELESS ? 0 : vendor->count;
+}
+
+const char *mgpu_vendor_why_absent(const struct mgpu_vendor *vendor) {
+  const struct mgpu_vendor_absence *absence = __atomic_load_n(&vendor->absence, __ATOMIC_ACQUIRE);
+  return absence ? absence->text : "out of memory";
 }
 
 void mgpu_vendor_after_fork(struct mgpu_vendor *vendor) {

@@ -15,7 +15,14 @@ struct mgpu_symbol {
   bool optional;
 };
 
-enum { MGPU_VENDOR_UNKNOWN, MGPU_VENDOR_READY, MGPU_VENDOR_ABSENT, MGPU_VENDOR_FORKED };
+/* ABSENT is asked again whenever somebody counts the devices; HOPELESS is not, in this process. */
+enum {
+  MGPU_VENDOR_UNKNOWN,
+  MGPU_VENDOR_READY,
+  MGPU_VENDOR_ABSENT,
+  MGPU_VENDOR_HOPELESS,
+  MGPU_VENDOR_FORKED,
+};
 
 /* Results that no driver has: the process was forked after the driver had been used; the device is of no use
  * to this runtime. */
@@ -39,6 +46,7 @@ struct mgpu_vendor {
   const char *(*code_text)(int code);
   /* Called after a failure; NULL where there is nothing to do. */
   void (*after_failure)(void);
+  int no_device;           /* the driver's code for there being none */
   int out_of_memory;       /* the driver's code for it */
   int gone;                /* its code once it has shut down, at the end of the process */
   mgpuDeviceInfo *devices; /* room for MGPU_MAX_DEVICES; apart, so that it takes none in the file */
@@ -49,14 +57,19 @@ struct mgpu_vendor {
   /* From here on the business of vendor/vendor.c; written before `state` leaves UNKNOWN. */
   int state; /* atomic */
   int count;
-  char absence[256];
+  /* Why there is no device, the last answer first; atomic. Those before it stay, for who reads them. */
+  struct mgpu_vendor_absence {
+    const struct mgpu_vendor_absence *before;
+    char text[384];
+  } *absence;
 };
 
 /* The state, after binding and starting the driver if nobody has yet. */
 int mgpu_vendor_state(struct mgpu_vendor *vendor);
 
-/* The slots of the same names. */
+/* The slots of the same names. Counting asks again where there was no device before. */
 int mgpu_vendor_count(struct mgpu_vendor *vendor);
+const char *mgpu_vendor_why_absent(const struct mgpu_vendor *vendor);
 void mgpu_vendor_after_fork(struct mgpu_vendor *vendor);
 
 /* Adds the name of the kernel that was launched last on the device, if it is known. */

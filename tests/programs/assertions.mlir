@@ -20,3 +20,17 @@ func.func @indirect(%data: memref<4xi32>, %x: i32) {
   gpu.wait [%t4]
   return
 }
+// Fails with memory of both kinds and operands in hand.
+func.func @holding(%x: i32) {
+  %c8 = arith.constant 8 : index
+  %t0 = gpu.wait async
+  %d, %t1 = gpu.alloc async [%t0] () : memref<8xf32>
+  %shared = gpu.alloc host_shared () : memref<4xi32>
+  %v, %t2 = gpu.create_dn_tensor async [%t1] %d, %c8 : index into memref<8xf32>
+  func.call @deep(%x) : (i32) -> ()
+  %t3 = gpu.destroy_dn_tensor async [%t2] %v
+  gpu.dealloc %shared : memref<4xi32>
+  %t4 = gpu.dealloc async [%t3] %d : memref<8xf32>
+  gpu.wait [%t4]
+  return
+}

@@ -61,6 +61,8 @@ void test_sparse(void);
 void test_cuda_sparse(void);
 void test_hip_sparse(void);
 void test_old_sparse(void);
+void test_unknown_order(void);
+void test_late_driver(const char *backend);
 void test_no_sparse(const char *backend, int type, const char *part);
 
 /* 32 threads, each with so many random operations. */
@@ -69,6 +71,13 @@ void hammer(const char *backend, const char *image_path, long rounds_each);
 /* So many launches, and a tenth as many loads of a module and openings of a library with the runtime inside.
  */
 void soak(const char *backend, const char *image_path, const char *artifact_path, long launches);
+
+/* Parts of the host backend, called directly. */
+void check_host_memory(void);
+void check_host_pool(void);
+
+/* Failed assertions on the backend in use. */
+void check_guard(void);
 
 /* Copies and fills of arrays of every layout on the backend in use. */
 void check_strided(void);

@@ -100,6 +100,12 @@ void check_strided(void) {
   int64_t two = 2, huge = INT64_MAX;
   mgpuMemsetStrided(to, &huge, &two, 1, from, 4, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "stride");
+  const int64_t many[] = {3, INT64_MAX / 2}, apart[] = {1, 4};
+  mgpuMemcpyStrided(to, apart, from, apart, many, 2, 4, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "Dimension 1, its size times its stride, is too large.");
+  const int64_t back[] = {1, INT64_MIN / 4};
+  mgpuMemsetStrided(to, back, (const int64_t[]){3, 2}, 2, from, 4, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "Dimension 1");
   mgpuMemcpyStrided(NULL, &two, from, &two, &two, 1, 4, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "destination");
   mgpuMemsetStrided(NULL, &two, &two, 1, from, 4, NULL);

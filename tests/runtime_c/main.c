@@ -1,9 +1,10 @@
 /* main.c: runs one group of tests per process, because the backend in use belongs to the process.
  *   mgpu_test image | error | keys | host IMAGE.so ARTIFACT.so | schedule IMAGE.so | schedule_env CODE |
- *   cuda | hip | tensor | sparse | cuda_sparse | hip_sparse | old_sparse | no_sparse BACKEND TYPE PART |
- * absent | env NAME CODE | hammer BACKEND IMAGE.so ROUNDS | soak BACKEND IMAGE.so ARTIFACT.so LAUNCHES host
- * and schedule want STANDIN_DEVICES=0, hammer 4; all but image, absent and env want the stand-ins in
- * LD_LIBRARY_PATH: no_sparse those of the drivers alone, old_sparse with an old hipSPARSE. */
+ *   cuda | hip | tensor | sparse | cuda_sparse | hip_sparse | old_sparse | unknown_order | late_driver
+ * BACKEND | no_sparse BACKEND TYPE PART | absent | env NAME CODE | hammer BACKEND IMAGE.so ROUNDS | soak
+ * BACKEND IMAGE.so ARTIFACT.so LAUNCHES host and schedule want STANDIN_DEVICES=0, hammer 4; all but image,
+ * absent and env want the stand-ins in LD_LIBRARY_PATH: no_sparse those of the drivers alone, old_sparse with
+ * an old hipSPARSE. */
 #include "check.h"
 
 #include <pthread.h>
@@ -62,8 +63,12 @@ int main(int count, char **arguments) {
     test_hip_sparse();
   else if (strcmp(group, "old_sparse") == 0)
     test_old_sparse();
+  else if (strcmp(group, "unknown_order") == 0)
+    test_unknown_order();
   else if (strcmp(group, "no_sparse") == 0 && count == 5)
     test_no_sparse(arguments[2], atoi(arguments[3]), arguments[4]);
+  else if (strcmp(group, "late_driver") == 0 && count == 3)
+    test_late_driver(arguments[2]);
   else if (strcmp(group, "absent") == 0)
     test_absent();
   else if (strcmp(group, "env") == 0 && count == 4)

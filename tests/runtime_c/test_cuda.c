@@ -501,6 +501,7 @@ void test_cuda(void) {
   test_thread_end();
   test_memory();
   check_strided();
+  check_guard();
   test_modules();
   test_late_failures();
   test_last_kernel();

@@ -354,6 +354,32 @@ void test_no_sparse(const char *backend, int type, const char *part) {
   CHECK_CLEAN();
 }
 
+/* hipSPARSE between 2.3.2 and 3.0: what needs no layout of dense matrices works. */
+void test_unknown_order(void) {
+  char buffer[64];
+  float x[] = {1, 2, 3}, y[] = {0, 0, 0}, square[9] = {0};
+  CHECK(mgpuBackendUse("hip") == 0, "the stand-in driver");
+  prefix = "hipsparse";
+  sparse = library_open("libhipsparse.so.4");
+  void *matrix = csr(NULL), *dx = mgpuCreateDnVec(3, x, MGPU_F32, NULL);
+  void *dy = mgpuCreateDnVec(3, y, MGPU_F32, NULL), *dense = mgpuCreateDnMat(3, 3, square, MGPU_F32, NULL);
+  void *bsr = mgpuCreateBsr(3, 3, 4, 1, 1, positions, columns, values, 2, 2, MGPU_F32, NULL);
+  times(matrix, dx, dy, NULL);
+  CHECK_CLEAN();
+  CHECK(y[0] == 7 && y[2] == 18, "%g %g", (double)y[0], (double)y[2]);
+  mgpuSpMM(0, 0, matrix, dense, dense, MGPU_F32, buffer, NULL);
+  CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "do not work with hipSPARSE 2.3.5: its number for layouts by rows");
+  times(bsr, dx, dy, NULL);
+  CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "Install ROCm 6 or later");
+  mgpuDestroySpMat(matrix, NULL);
+  mgpuDestroySpMat(bsr, NULL);
+  mgpuDestroyDnVec(dx, NULL);
+  mgpuDestroyDnVec(dy, NULL);
+  mgpuDestroyDnMat(dense, NULL);
+  check_nothing_is_left();
+  CHECK_CLEAN();
+}
+
 /* hipSPARSE 2.3.2 has other numbers, fewer functions, and ends the process at 16-bit types. */
 void test_old_sparse(void) {
   char buffer[64];

@@ -72,6 +72,7 @@ void test_hip(void) {
   mgpuMemFree(memory, NULL);
   mgpuMemFree(shared, NULL);
   check_strided();
+  check_guard();
   CHECK(hip.live(MEMORY) == 0, "all freed");
 
   hip.fail(700);

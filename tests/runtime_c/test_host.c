@@ -327,6 +327,9 @@ void test_host(const char *image_path, const char *artifact_path) {
   test_launch_errors();
   test_memory();
   check_strided();
+  check_guard();
+  check_host_memory();
+  check_host_pool();
   test_handles();
   test_many_threads();
   test_images(image, size);

@@ -31,6 +31,7 @@ static hipError_t need(bool fine) {
 EXPORT hipError_t hipInit(unsigned int flags) {
   TURN;
   (void)flags;
+  NEED(true, 0);
   return devices() ? hipSuccess : NO_DEVICE;
 }
 

@@ -40,6 +40,7 @@ static int here(void) {
 EXPORT CUresult cuInit(unsigned int flags) {
   TURN;
   (void)flags;
+  NEED(true, 0);
   return devices() ? CUDA_SUCCESS : NO_DEVICE;
 }
 

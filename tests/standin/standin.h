@@ -219,7 +219,8 @@ EXPORT void standin_clear(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* From now on every call that touches a device answers `code`; 0 ends that. */
+/* From now on every call that touches a device, and the one that starts the driver, answers `code`; 0 ends
+ * that. */
 EXPORT void standin_fail(int code) { __atomic_store_n(&failing, code, __ATOMIC_RELAXED); }
 
 /* Counting of calls, which is off at first, for the same reason. */

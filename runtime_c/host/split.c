@@ -1,0 +1,61 @@
+/* split.c: whether a kernel's blocks are worth other threads.
+ *
+ * What a block of each kernel took is kept, because a grid's size says nothing: two blocks may take seconds,
+ * and a million of them nothing. A grid that is expected to be done before another thread is awake runs where
+ * it was launched; a first part of it shows whether that was right this time, and the rest goes to the pool
+ * if not. A kernel's first launch goes to the pool. */
+#include "host/host.h"
+#include "trace/trace.h"
+
+enum { WORTH_NS = 20000, FIRST_PART = 8, FADES = 4 };
+
+/* Picoseconds. */
+static const uint64_t UNIT = 1000;
+
+/* One block's price: the highest of late, so that a kernel whose launches differ is not taken for a light
+ * one. */
+static void learn(uint64_t *cost, uint64_t count, uint64_t ns) {
+  uint64_t now = count ? ns / count * UNIT + ns % count * UNIT / count + 1 : 0;
+  uint64_t before = __atomic_load_n(cost, __ATOMIC_RELAXED);
+  if (count && now < before)
+    now = before - (before - now + FADES - 1) / FADES;
+  if (count && now != before)
+    __atomic_store_n(cost, now, __ATOMIC_RELAXED);
+}
+
+struct rest {
+  mgpu_host_part *part;
+  void *context;
+  uint64_t begin;
+};
+
+static int run_rest(void *context, uint64_t first, uint64_t last) {
+  const struct rest *rest = context;
+  return rest->part(rest->context, rest->begin + first, rest->begin + last);
+}
+
+static int run_together(uint64_t begin, uint64_t total, mgpu_host_part *part, void *context, uint64_t *cost) {
+  struct mgpu_host_share mine;
+  struct rest rest = {part, context, begin};
+  int failure = begin ? mgpu_host_pool_run(total - begin, run_rest, &rest, &mine)
+                      : mgpu_host_pool_run(total, part, context, &mine);
+  learn(cost, mine.count, mine.ns);
+  return failure;
+}
+
+int mgpu_host_split(uint64_t total, mgpu_host_part *part, void *context, uint64_t *cost) {
+  uint64_t expected = __atomic_load_n(cost, __ATOMIC_RELAXED);
+  if (total == 1)
+    return part(context, 0, 1);
+  if (expected == 0 || expected > WORTH_NS * UNIT / total)
+    return run_together(0, total, part, context, cost);
+  uint64_t first = (total + FIRST_PART - 1) / FIRST_PART, begin = mgpu_trace_now();
+  int failure = part(context, 0, first);
+  uint64_t ns = mgpu_trace_now() - begin;
+  learn(cost, first, ns);
+  if (failure)
+    return failure;
+  if (ns > 2 * WORTH_NS * first / total && total - first > 1)
+    return run_together(first, total, part, context, cost);
+  return part(context, first, total);
+}
