@@ -144,9 +144,10 @@ class Kernel:
 
 @dataclass
 class Theme:
-    """The kernels of one file."""
+    """The kernels of one file, or of a text."""
 
     name: str
+    text: str = ""
     kernels: list[Kernel] = field(default_factory=list)
 
     def kernel(
@@ -172,8 +173,8 @@ class Theme:
 
     @property
     def source(self) -> str:
-        """The program: the prelude and the kernels of the file, in one module."""
-        text = expand((HERE / f"{self.name}.mlir").read_text())
+        """The program: the prelude and the kernels in one module."""
+        text = expand(self.text or (HERE / f"{self.name}.mlir").read_text())
         return f"gpu.module @{self.name} {{\n{(HERE / 'prelude.mlir').read_text()}{text}}}\n"
 
 
