@@ -10,7 +10,7 @@ import pytest
 from compiling import on_host
 from conformance import Kernel, all_kernels, all_themes, judge
 
-WAYS = ("host", "host,coroutines", "host,O=0", "host,warp=64", "host,warp=64,coroutines")
+WAYS = ("host", "host,coroutines", "host,O=0,debug", "host,warp=64", "host,warp=64,coroutines")
 KERNELS = all_kernels()
 
 

@@ -13,7 +13,7 @@ namespace offload {
 
 KernelCode::KernelCode(Function &kernel, uint32_t maxThreads, uint32_t warpSize)
     : kernel(kernel), module(*kernel.getParent()), context(kernel.getContext()), types(context),
-      maxThreads(maxThreads), warpSize(warpSize) {
+      maxThreads(maxThreads), warpSize(warpSize), subprogram(kernel.getSubprogram()) {
   layoutSharedMemory();
 }
 
@@ -105,7 +105,7 @@ Function *KernelCode::cloneBody(ArrayRef<Type *> extra, const Twine &suffix) {
 }
 
 void KernelCode::drop(Function *body) {
-  kernel.setSubprogram(body->getSubprogram());
+  kernel.setSubprogram(subprogram); // the clone's is one of its own, which the kernel's code does not know
   body->eraseFromParent();
 }
 
