@@ -1,3 +1,4 @@
+  // Barriers that all threads reach, and barriers that some miss or come to on other ways.
   gpu.func @straight(%x: memref<?xi32>) workgroup(%tile: memref<1024xi32, #gpu.address_space<workgroup>>) kernel {
     %c1 = arith.constant 1 : index
     %at = func.call @at() : () -> index

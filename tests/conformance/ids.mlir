@@ -1,3 +1,4 @@
+  // Ids and sizes.
   func.func private @put(%out: memref<?x8xi64>, %column: index, %value: index) {
     %at = func.call @at() : () -> index
     %word = arith.index_cast %value : index to i64

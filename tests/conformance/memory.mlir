@@ -1,3 +1,4 @@
+  // Memory of the block, of a thread and of the module.
   memref.global "private" constant @table : memref<4xf64> = dense<[0.5, -1.0, 2.5, 1000.0]>
   memref.global "private" constant @grid : memref<2x3xi16> = dense<[[1, 2, 3], [-4, -5, -6]]>
   memref.global "private" @board : memref<1024xi32, #gpu.address_space<workgroup>>
