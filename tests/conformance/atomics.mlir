@@ -1,3 +1,5 @@
+  // Atomic operations.
+
   // One place for all threads of the grid.
 // each KIND TYPE: addi i8, addi i16, addi i32, addi i64, andi i32, ori i64, xori i32, maxs i32, maxu i8, mins i64, minu i16, muli i32, addf f32, addf f64, addf f16, mulf f32, maximumf f32, minimumf f64, maxnumf f32, minnumf f16
   gpu.func @$KIND_$TYPE(%x: memref<?x$TYPE>, %out: memref<?x$TYPE>) kernel {

@@ -1,3 +1,5 @@
+  // Control flow that parts the threads.
+
   // How many steps of 3n + 1 lead to 1.
   gpu.func @divergent_while(%x: memref<?xi32>, %out: memref<?xi32>) kernel {
     %zero = arith.constant 0 : i32

@@ -1,3 +1,5 @@
+  // Lanes of a warp.
+
   // Each shuffle with an offset and a width that the launch says; whether it is valid goes out too.
 // each MODE: xor up down idx
   gpu.func @shuffle_$MODE(%x: memref<?xi32>, %offset: i32, %width: i32, %out: memref<?xi32>, %valid: memref<?xi8>) kernel {
@@ -122,5 +124,26 @@
     }
     %sum = gpu.subgroup_reduce add %n uniform : (i32) -> i32
     memref.store %sum, %out[%at] : memref<?xi32>
+    gpu.return
+  }
+
+  // A lane that has left the inner loop waits for the others before it begins the next round of the outer one.
+  gpu.func @rounds_begin_together(%x: memref<?xi32>, %out: memref<?xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %at = func.call @at() : () -> index
+    %v = memref.load %x[%at] : memref<?xi32>
+    %lane = gpu.lane_id
+    %times = arith.remui %lane, %c3 : index
+    %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %v) -> i32 {
+      %n = scf.for %j = %c0 to %times step %c1 iter_args(%b = %a) -> i32 {
+        %first = gpu.subgroup_broadcast %b, first_active_lane : i32
+        %c = arith.addi %b, %first : i32
+        scf.yield %c : i32
+      }
+      scf.yield %n : i32
+    }
+    memref.store %r, %out[%at] : memref<?xi32>
     gpu.return
   }

@@ -109,3 +109,18 @@ def meet_behind_a_loop(launch: Launch) -> Answer:
         return now.sum(dtype=np.int32)
 
     return Answer([x, np.zeros_like(x)], [x, launch.by_warp(of_warp, x)])
+
+
+@THEME.kernel()
+def rounds_begin_together(launch: Launch) -> Answer:
+    x = launch.integers(-1000, 1000)
+
+    def of_warp(part: Any) -> Any:
+        now, times = part.copy(), np.arange(len(part)) % 3
+        for i in list(range(3)) * 3:
+            there = times > i
+            if there.any():
+                now[there] += now[there][0]
+        return now
+
+    return Answer([x, np.zeros_like(x)], [x, launch.by_warp(of_warp, x)])

@@ -1,3 +1,5 @@
+  // Numbers of all kinds.
+
 // each TYPE: f16 bf16 f32 f64
   gpu.func @arithmetic_$TYPE(%x: memref<?x$TYPE>, %y: memref<?x$TYPE>, %out: memref<?x4x$TYPE>) kernel {
     %c0 = arith.constant 0 : index

@@ -1,3 +1,5 @@
+  // Reductions over a warp, parts of one, and a block.
+
 // each OP TYPE: add i8, add i16, add i32, add i64, add f16, add f32, add f64, mul i32, mul f32, minsi i32, maxsi i16, minui i32, maxui i64, and i32, or i64, xor i8, minnumf f32, maxnumf f64, minimumf f32, maximumf f16
   gpu.func @warp_$OP_$TYPE(%x: memref<?x$TYPE>, %out: memref<?x$TYPE>) kernel {
     %at = func.call @at() : () -> index
