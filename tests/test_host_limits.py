@@ -213,6 +213,39 @@ INDIRECT = """module {
 }"""
 
 
+BY_POINTER = """gpu.module @m {
+  func.func private @a(%v: i32) -> i32 {
+    BARRIER
+    return %v : i32
+  }
+  func.func private @b(%v: i32) -> i32 {
+    %r = arith.addi %v, %v : i32
+    return %r : i32
+  }
+  gpu.func @k(%x: memref<?xi32>, %first: i1) kernel {
+    %t = gpu.thread_id x
+    %a = func.constant @a : (i32) -> i32
+    %b = func.constant @b : (i32) -> i32
+    %f = arith.select %first, %a, %b : (i32) -> i32
+    %v = memref.load %x[%t] : memref<?xi32>
+    %r = func.call_indirect %f(%v) : (i32) -> i32
+    memref.store %r, %x[%t] : memref<?xi32>
+    gpu.return
+  }
+}"""
+
+
+def test_calls_through_pointers() -> None:
+    """Functions are inlined but for these, which can therefore have nothing that needs the thread."""
+    library = on_host(BY_POINTER.replace("BARRIER", ""))
+    x = np.arange(40, dtype=np.int32)
+    library.kernels.k[1, 40](x, False)
+    library.kernels.k[1, 40](x, True)
+    np.testing.assert_array_equal(x, 2 * np.arange(40))
+    with pytest.raises(CompileError, match="'a' has operations of the GPU and is called through a pointer"):
+        emit(BY_POINTER.replace("BARRIER", "gpu.barrier"), "object", ["host"])
+
+
 def test_recursion_of_llvm_functions() -> None:
     with pytest.raises(CompileError, match="calls 'down' recursively") as caught:
         emit(INDIRECT, "object", ["host"])
