@@ -67,7 +67,8 @@ class HostTarget(Target):
             "offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
             f"gpu.module(offload-prepare-device{{target=host subgroup-size={self.warp}}},"
             f"{STRUCTURE_PIPELINE},"
-            f"offload-gpu-to-host{{{self.conversion_options()} subgroup-size={self.warp}}},offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
+            f"offload-gpu-to-host{{{self.conversion_options()} subgroup-size={self.warp}}},"
+            "offload-plain-declarations,offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=host}"
         )
 

@@ -245,9 +245,11 @@ int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context, stru
       *mine = (struct mgpu_host_share){total, mgpu_trace_now() - begin};
     return failure;
   }
-  enum { CHUNKS_PER_THREAD = 8 };
+  /* The latter bounds for how long blocks still run after one has failed. */
+  enum { CHUNKS_PER_THREAD = 8, MOST_PER_CHUNK = 1 << 16 };
   uint64_t chunk = total / ((now->wanted + 1) * (uint64_t)CHUNKS_PER_THREAD);
-  struct job job = {.part = part, .context = context, .total = total, .chunk = chunk ? chunk : 1};
+  struct job job = {.part = part, .context = context, .total = total};
+  job.chunk = !chunk ? 1 : chunk < MOST_PER_CHUNK ? chunk : MOST_PER_CHUNK;
   uint64_t chunks = (total - 1) / job.chunk + 1;
 
   pthread_mutex_lock(&now->lock);

@@ -114,6 +114,21 @@ static void *lost(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t t
 
 KERNEL(lost) = {MGPU_HOST_ABI_VERSION, 0, 0, NULL, lost, NULL, 0, MGPU_HOST_WARP_SIZE};
 
+/* out[3 * (number of the block among those that run) + i] = the block's id along i. */
+static void *place(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread) {
+  static uint64_t ended; /* a frame whose thread has ended */
+  uint32_t *out = *(uint32_t **)launch->params[0], *count = *(uint32_t **)launch->params[1];
+  (void)thread;
+  for (int i = 0; i < 3; ++i)
+    out[3 * *count + (uint32_t)i] = block->id[i];
+  ++*count;
+  return &ended;
+}
+
+static const uint32_t place_sizes[] = {8, 8};
+
+KERNEL(place) = {MGPU_HOST_ABI_VERSION, 2, 0, NULL, place, place_sizes, 0, MGPU_HOST_WARP_SIZE};
+
 /* Asks for frames until there are no more. */
 static void *greedy(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread) {
   (void)launch;

@@ -138,6 +138,30 @@ static void test_launch_errors(void) {
   test_reduce(256, 256);
 }
 
+/* Blocks of the largest grid there is, whose numbers do not fit 32 bits. */
+static void test_places(const char *image_path) {
+  void *image = dlopen(image_path, RTLD_NOW | RTLD_LOCAL);
+  CHECK(image, "%s", dlerror());
+  uint32_t ids[6], count = 0, *out = ids, *counter = &count;
+  void *params[] = {&out, &counter};
+  struct mgpu_host_work work = {.kernel = dlsym(image, "place.info")};
+  const uint64_t x = 0x7FFFFFFF, yz = 65535, first[] = {0, x - 1, (uint64_t)1 << 40, x * yz * yz - 2};
+  work.launch = (mgpuHostLaunch){.grid = {(uint32_t)x, (uint32_t)yz, (uint32_t)yz},
+                                 .block = {1, 1, 1},
+                                 .cluster = {1, 1, 1},
+                                 .params = params};
+  for (size_t i = 0; i < sizeof first / sizeof *first; ++i) {
+    count = 0;
+    CHECK(mgpu_host_run_blocks(&work, first[i], first[i] + 2) == 0 && count == 2, "two blocks");
+    for (uint64_t j = 0; j < 2; ++j) {
+      const uint32_t *id = ids + 3 * j;
+      CHECK(id[0] < x && id[1] < yz && id[2] < yz && (id[2] * yz + id[1]) * x + id[0] == first[i] + j,
+            "block %llu is (%u, %u, %u)", (unsigned long long)(first[i] + j), id[0], id[1], id[2]);
+    }
+  }
+  dlclose(image);
+}
+
 static void test_memory(void) {
   CHECK(mgpuMemAlloc(0, NULL, false) == NULL, "nothing");
   CHECK_CLEAN();
@@ -325,6 +349,7 @@ void test_host(const char *image_path, const char *artifact_path) {
       test_rotate(sizes[i], rounds);
   }
   test_launch_errors();
+  test_places(image_path);
   test_memory();
   check_strided();
   check_guard();

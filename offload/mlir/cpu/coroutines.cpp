@@ -8,15 +8,28 @@
 
 #include "cpu/kernel_code.h"
 #include "cpu/spmd_order.h"
+#include "cpu/thread_loops.h"
 #include "names.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/Intrinsics.h"
 
 using namespace llvm;
 
 namespace offload {
 namespace {
+
+/// (): waits for the threads of the warp that are further back in this iteration of a loop.
+constexpr char kMeet[] = "__offload_meet";
+
+bool isWarpWait(const Instruction &instruction) {
+  auto *call = dyn_cast<CallInst>(&instruction);
+  const Function *callee = call ? call->getCalledFunction() : nullptr;
+  return callee &&
+         (callee->getName() == kExchange || callee->getName() == kActiveLanes || callee->getName() == kMeet);
+}
 
 class Coroutine {
 public:
@@ -77,6 +90,8 @@ private:
 
   /// Moves the code over: parameters become the loaded arguments.
   void take(Function *thread, Function *body, IRBuilder<> &b, const Place &place) {
+    simplifyLoops(*body);
+    meetInLoops(*body);
     if (!hoistMemory(*body))
       replaceMovingMemory(*body, [&](IRBuilder<> &in, Value *bytes) { return frame(in, bytes); });
     limitStack(*body, [&](IRBuilder<> &in, uint64_t bytes) { return frame(in, in.getInt64(bytes)); });
@@ -122,6 +137,10 @@ private:
       suspend(&call, kWaitBlock);
       return nullptr;
     });
+    replaceCalls(thread, kMeet, [&](CallInst &call) -> Value * {
+      waitForWarp(&call, sites[&call]);
+      return nullptr;
+    });
     replaceCalls(thread, kExchange, [&](CallInst &call) { return exchange(&call, sites[&call]); });
     replaceCalls(thread, kActiveLanes, [&](CallInst &call) { return activeLanes(&call, sites[&call]); });
   }
@@ -148,11 +167,29 @@ private:
     DenseMap<CallInst *, uint32_t> sites;
     for (BasicBlock *part : meetingOrder(thread))
       for (Instruction &instruction : *part)
-        if (auto *call = dyn_cast<CallInst>(&instruction))
-          if (Function *callee = call->getCalledFunction();
-              callee && (callee->getName() == kExchange || callee->getName() == kActiveLanes))
-            sites[call] = 2 * uint32_t(sites.size());
+        if (isWarpWait(instruction))
+          sites.try_emplace(cast<CallInst>(&instruction), 2 * uint32_t(sites.size()));
     return sites;
+  }
+
+  /// Lets the threads of a warp begin each iteration of a loop together. Where one is further round an inner
+  /// loop than another, or in a branch that the other one left, the other would come to the same place in the
+  /// next iteration and be taken for its neighbour.
+  void meetInLoops(Function &body) {
+    DominatorTree tree(body);
+    LoopInfo loops(tree);
+    SmallVector<BasicBlock *> order = meetingOrder(body);
+    for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+      BasicBlock *last = nullptr;
+      for (BasicBlock *block : order)
+        if (loop->contains(block) && any_of(*block, isWarpWait))
+          last = block;
+      BasicBlock *latch = loop->getLoopLatch();
+      if (!last || !latch || (loops.getLoopFor(last) == loop && tree.dominates(last, latch)))
+        continue; // the last wait, which all come to, does it
+      IRBuilder<> b(latch->getTerminator());
+      b.CreateCall(code.module.getOrInsertFunction(kMeet, types.voidType), {});
+    }
   }
 
   void waitForWarp(CallInst *at, uint32_t site) {

@@ -14,7 +14,7 @@ namespace offload {
 
 KernelCode::KernelCode(Function &kernel, uint32_t maxThreads, const HostWay &way)
     : kernel(kernel), module(*kernel.getParent()), context(kernel.getContext()), types(context),
-      maxThreads(maxThreads), warpSize(way.warpSize), strips(way.strips) {
+      maxThreads(maxThreads), warpSize(way.warpSize), strips(way.strips), subprogram(kernel.getSubprogram()) {
   layoutSharedMemory();
   StringRef text = kernel.getFnAttribute(kKnownBlock).getValueAsString();
   for (uint32_t &size : knownBlock)
@@ -125,7 +125,7 @@ Function *KernelCode::cloneBody(ArrayRef<Type *> extra, const Twine &suffix) {
 }
 
 void KernelCode::drop(Function *body) {
-  kernel.setSubprogram(body->getSubprogram());
+  kernel.setSubprogram(subprogram); // the clone's is one of its own, which the kernel's code does not know
   body->eraseFromParent();
 }
 

@@ -63,6 +63,7 @@ private:
   void bindSharedMemory(llvm::Function &body, llvm::Value *shared) const;
   llvm::Value *fail(llvm::CallInst &call, const Place &place) const;
 
+  llvm::DISubprogram *const subprogram; // line information, null without it
   llvm::SmallVector<std::pair<llvm::GlobalVariable *, uint64_t>> sharedOffsets;
 };
 

@@ -18,10 +18,8 @@
 #include "names.h"
 
 #include "llvm/IR/InstIterator.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
-#include "llvm/Transforms/Utils/LoopSimplify.h"
 
 using namespace llvm;
 
@@ -43,21 +41,6 @@ void closeFailures(Function &code) {
     BranchInst::Create(other, end->getIterator());
     end->eraseFromParent();
   }
-}
-
-/// Gives each loop one block in front of it, one back edge, and exits of its own.
-void simplifyLoops(Function &code) {
-  PassBuilder builder;
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager graphs;
-  ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  LoopSimplifyPass().run(code, functions);
 }
 
 } // namespace

@@ -73,6 +73,19 @@ void inlineEverything(Module &module, const std::vector<std::string> &kernels) {
   runPasses(module, builder, std::move(passes));
 }
 
+/// A function with operations of the GPU whose address is taken, so that it could not be inlined everywhere;
+/// null where there is none.
+Function *findOutsider(Module &module, const std::vector<std::string> &kernels) {
+  for (Function &standIn : module)
+    if (standIn.isDeclaration() && standIn.getName().starts_with("__offload_"))
+      for (User *user : standIn.users())
+        if (auto *call = dyn_cast<CallInst>(user))
+          if (Function *function = call->getFunction();
+              !is_contained(kernels, function->getName()) && function->hasAddressTaken())
+            return function;
+  return nullptr;
+}
+
 } // namespace
 
 KernelResources lowerKernelsForHost(Module &module, const std::vector<std::string> &kernels,
@@ -83,6 +96,12 @@ KernelResources lowerKernelsForHost(Module &module, const std::vector<std::strin
     return resources;
   }
   inlineEverything(module, kernels);
+  if (Function *function = findOutsider(module, kernels)) {
+    error = "'" + function->getName().str() +
+            "' has operations of the GPU and is called through a pointer: on the CPU, functions with such "
+            "operations are inlined; call it by its name";
+    return resources;
+  }
   for (const std::string &name : kernels)
     if (Function *kernel = module.getFunction(name); kernel && !kernel->isDeclaration()) {
       auto limit = limits.find(name);

@@ -2,6 +2,9 @@
 
 #include "cpu/thread_loops.h"
 
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+
 using namespace llvm;
 
 namespace offload {
@@ -44,6 +47,20 @@ void endThreads(IRBuilder<> &b, ThreadLoops &loops) {
   endLoop(b, loops.x);
   endLoop(b, loops.y);
   endLoop(b, loops.z);
+}
+
+void simplifyLoops(Function &code) {
+  PassBuilder builder;
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager graphs;
+  ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  LoopSimplifyPass().run(code, functions);
 }
 
 void markParallel(BranchInst *backEdge, MDNode *group) {

@@ -24,6 +24,9 @@ struct ThreadLoops {
 ThreadLoops beginThreads(llvm::IRBuilder<> &b, llvm::ArrayRef<llvm::Value *> blockDim);
 void endThreads(llvm::IRBuilder<> &b, ThreadLoops &loops);
 
+/// Gives each loop of the author's one block in front of it, one back edge, and exits of its own.
+void simplifyLoops(llvm::Function &code);
+
 /// Says that no access of the group in one iteration depends on one in another.
 void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group);
 

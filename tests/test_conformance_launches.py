@@ -1,0 +1,115 @@
+"""Clusters, prints and assertions in every way in which the CPU can run kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiling import on_host, python
+from conformance import Theme
+from test_conformance import WAYS
+
+import offload
+
+IDS = ("cluster_id", "cluster_block_id", "cluster_dim", "cluster_dim_blocks")
+COLUMNS = [(op, axis) for op in IDS for axis in "xyz"]
+
+
+def clusters() -> str:
+    stores = "".join(
+        f"""
+    %v{i} = gpu.{op} {axis}
+    %w{i} = arith.index_cast %v{i} : index to i64
+    %c{i} = arith.constant {i} : index
+    memref.store %w{i}, %out[%block, %c{i}] : memref<?x12xi64>"""
+        for i, (op, axis) in enumerate(COLUMNS)
+    )
+    kernel = f"""  gpu.func @k(%out: memref<?x12xi64>) kernel {{
+    %block = func.call @block() : () -> index{stores}
+    BARRIER
+    gpu.return
+  }}
+"""
+    return f"""module attributes {{gpu.container_module}} {{
+  {Theme("m", text=kernel).source}
+  func.func @run(%out: memref<?x12xi64>) {{
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %c4 = arith.constant 4 : index
+    %c6 = arith.constant 6 : index
+    gpu.launch_func @m::@k clusters in (%c2, %c1, %c3) blocks in (%c4, %c3, %c6) threads in (%c1, %c1, %c1)
+      args(%out : memref<?x12xi64>)
+    return
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("barrier", ["", "gpu.barrier"])
+def test_clusters(barrier: str, way: str) -> None:
+    grid, size = np.array([4, 3, 6]), np.array([2, 1, 3])
+    out = np.full((grid.prod(), 12), -1, np.int64)
+    on_host(clusters().replace("BARRIER", barrier), target=way).run(out)
+    blocks = np.arange(grid.prod())
+    ids = np.stack([blocks % 4, blocks // 4 % 3, blocks // 12], axis=1)
+    sizes = np.broadcast_to([grid // size, size], (len(blocks), 2, 3)).reshape(-1, 6)
+    np.testing.assert_array_equal(out, np.hstack([ids // size, ids % size, sizes]))
+
+
+PRINTS = """  gpu.func @k() kernel {
+    %t = func.call @thread() : () -> index
+    %c2 = arith.constant 2 : index
+    %below = arith.cmpi ult, %t, %c2 : index
+    %half = arith.constant 0.5 : f32
+    scf.if %below {
+      gpu.printf "%d first %g\\n", %t, %half : index, f32
+      BARRIER
+    }
+    gpu.printf "%d second\\n", %t : index
+    gpu.return
+  }
+"""
+SCRIPT = """
+import sys, offload
+library = offload.compile(open(sys.argv[1]).read(), targets=[sys.argv[2]])
+library.use("host")
+library.kernels.k[2, 3]()
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("barrier", ["", "gpu.barrier"])
+def test_prints(barrier: str, way: str, tmp_path: Path) -> None:
+    source = tmp_path / "prints.mlir"
+    source.write_text(Theme("prints", text=PRINTS.replace("BARRIER", barrier)).source)
+    lines = python(SCRIPT, source, way, cwd=tmp_path).splitlines()
+    assert sorted(lines) == sorted(2 * ["0 first 0.5", "1 first 0.5", "0 second", "1 second", "2 second"])
+
+
+ASSERTS = """  gpu.func @k(%x: memref<?xi32>, %bad: index) kernel {
+    %at = func.call @at() : () -> index
+    %t = func.call @thread() : () -> index
+    %one = arith.constant 1 : i32
+    memref.store %one, %x[%at] : memref<?xi32>
+    %waits = arith.cmpi WAITS, %t, %bad : index
+    scf.if %waits {
+      gpu.barrier
+    }
+    %ok = arith.cmpi ne, %at, %bad : index
+    cf.assert %ok, "the bad one"
+    gpu.return
+  }
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("waits", ["ult", "eq"])
+def test_assertions(waits: str, way: str) -> None:
+    library = on_host(Theme("asserts", text=ASSERTS.replace("WAITS", waits)).source, target=way)
+    x = np.zeros(4 * 30, np.int32)
+    with pytest.raises(offload.DeviceError, match=r'"k" failed an assertion in block \(1, 0, 0\), thread \(2, 3, 1\)'):
+        library.kernels.k[4, (3, 5, 2)](x, 30 + 2 + 3 * 3 + 15)
+    library.kernels.k[4, (3, 5, 2)](x, 1000)
+    np.testing.assert_array_equal(x, 1)
