@@ -4,6 +4,7 @@
 #include "names.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/ReplaceConstant.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
@@ -80,9 +81,18 @@ SmallVector<Value *> KernelCode::loadArguments(IRBuilder<> &b, Value *launch) co
 }
 
 void KernelCode::loadDims(IRBuilder<> &b, Place &place) const {
+  // The runtime lets no other launch through. That products of these do not overflow is what lets loops over
+  // threads be clamped to the bounds that kernels check.
+  MDBuilder ranges(context);
+  auto atMost = [&](Value *size, uint32_t most) {
+    MDNode *range = ranges.createRange(APInt(32, 1), APInt(32, most + 1));
+    cast<Instruction>(size)->setMetadata(LLVMContext::MD_range, range);
+    return size;
+  };
   for (unsigned i = 0; i < 3; ++i) {
-    place.blockDim[i] = field(b, types.launch, place.launch, LaunchBlock, i);
-    place.gridDim[i] = field(b, types.launch, place.launch, LaunchGrid, i);
+    place.blockDim[i] = atMost(field(b, types.launch, place.launch, LaunchBlock, i), i == 2 ? 64 : 1024);
+    place.gridDim[i] =
+        atMost(field(b, types.launch, place.launch, LaunchGrid, i), i == 0 ? INT32_MAX : 65535);
     place.clusterDim[i] = field(b, types.launch, place.launch, LaunchCluster, i);
   }
 }
