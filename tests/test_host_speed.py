@@ -1,4 +1,4 @@
-"""Typical kernels are vector code on every level of x86-64: no call, no mask where the bounds check is all that asks."""
+"""Typical kernels are vector code on every level of x86-64: no call, no mask where only a bounds check asks for one."""
 
 from __future__ import annotations
 
