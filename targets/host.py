@@ -33,6 +33,9 @@ class HostTarget(Target):
         False, "threads that wait for others are always coroutines, never loops over a block between its barriers"
     )
     warp: int = option(32, "threads of a warp", choices=(32, 64))
+    libm: bool = option(
+        False, "functions of mathematics are those of this system's libm, instead of our own, which vectorize"
+    )
 
     name: ClassVar[str] = "host"
     backend: ClassVar[str] = "host"
@@ -83,6 +86,8 @@ class HostTarget(Target):
         return native.MachineOptions(self.triple(), chip, self.features, self.O, self.fast)
 
     def prepare(self, work: Work, code: LLVMModule) -> None:
+        if not self.libm:
+            code.use_vector_math()
         code.lower_kernels_for_host(list(work.kernels), dict(work.limits), self.coroutines, self.warp)
 
     def provided_functions(self, code: LLVMModule) -> list[str]:

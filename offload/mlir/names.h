@@ -17,14 +17,15 @@ inline constexpr char kImagesBegin[] = "offload_images_begin";
 inline constexpr char kImagesEnd[] = "offload_images_end";
 
 // Functions that stand for GPU operations in device modules of the host target until spmd.cpp replaces them.
-inline constexpr char kThreadId[] = "__offload_thread_id_";      // + x, y, z: i32
-inline constexpr char kBlockId[] = "__offload_block_id_";        // + x, y, z: i32
-inline constexpr char kBlockDim[] = "__offload_block_dim_";      // + x, y, z: i32
-inline constexpr char kGridDim[] = "__offload_grid_dim_";        // + x, y, z: i32
-inline constexpr char kClusterDim[] = "__offload_cluster_dim_";  // + x, y, z: i32, in blocks
-inline constexpr char kBarrier[] = "__offload_barrier";          // (): waits for the block
-inline constexpr char kExchange[] = "__offload_exchange";        // (i64 value, i32 lane): that lane's value
-inline constexpr char kActiveLanes[] = "__offload_active_lanes"; // (): an integer with a bit per lane: who is here too
+inline constexpr char kThreadId[] = "__offload_thread_id_";     // + x, y, z: i32
+inline constexpr char kBlockId[] = "__offload_block_id_";       // + x, y, z: i32
+inline constexpr char kBlockDim[] = "__offload_block_dim_";     // + x, y, z: i32
+inline constexpr char kGridDim[] = "__offload_grid_dim_";       // + x, y, z: i32
+inline constexpr char kClusterDim[] = "__offload_cluster_dim_"; // + x, y, z: i32, in blocks
+inline constexpr char kBarrier[] = "__offload_barrier";         // (): waits for the block
+inline constexpr char kExchange[] = "__offload_exchange";       // (i64 value, i32 lane): that lane's value
+inline constexpr char kActiveLanes[] =
+    "__offload_active_lanes";                     // (): an integer with a bit per lane: who is here too
 inline constexpr char kFail[] = "__offload_fail"; // (ptr message): ends the launch; does not return
 inline constexpr char kDynamicShared[] = "__offload_dynamic_shared"; // (): ptr
 inline constexpr char kSharedPrefix[] = "__offload_shared_";         // globals in workgroup memory

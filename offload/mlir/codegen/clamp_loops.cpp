@@ -150,6 +150,8 @@ private:
       std::swap(left, right);
       predicate = CmpInst::getSwappedPredicate(predicate);
     }
+    if (predicate == CmpInst::ICMP_NE && match(right, m_Zero()))
+      predicate = CmpInst::ICMP_UGT; // LLVM's form of `1 <= i`
     if (!loop.isLoopInvariant(right) || predicate == CmpInst::ICMP_NE)
       return false;
     const auto *value = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(left));
@@ -202,8 +204,11 @@ private:
   void rewrite(IRBuilder<> &b, Value *first, Value *last) {
     BasicBlock *before = loop.getLoopPreheader(), *header = loop.getHeader();
     Value *start = variable->getIncomingValueForBlock(before);
+    // Frozen, the ends are plain values to other passes: they would compute them again in the loop, where a
+    // division by the size of the grid cannot leave it.
     auto at = [&](Value *iteration) {
-      return b.CreateAdd(start, b.CreateTrunc(iteration, start->getType()));
+      Value *place = b.CreateAdd(start, b.CreateTrunc(iteration, start->getType()));
+      return isa<Constant>(place) ? place : b.CreateFreeze(place);
     };
     Value *begin = at(first), *end = at(last);
     Instruction *old = before->getTerminator();

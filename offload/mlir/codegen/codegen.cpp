@@ -2,6 +2,7 @@
 
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
+#include "codegen/math/vector_math.h"
 #include "device/check_lowered.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -35,6 +36,7 @@
 #include "llvm/Transforms/Scalar/InstSimplifyPass.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
 
 #include <mutex>
 #include <set>
@@ -294,6 +296,33 @@ void LLVMModule::internalize(const std::vector<std::string> &kept) {
                     [&](const GlobalValue &value) { return names.count(value.getName().str()) != 0; });
 }
 
+/// What `fast` allows: reassociation, approximations, fused operations; NaN and infinity keep their meaning.
+static void allowFastMath(llvm::Module &module) {
+  FastMathFlags flags;
+  flags.setAllowReassoc();
+  flags.setAllowReciprocal();
+  flags.setAllowContract();
+  flags.setApproxFunc();
+  flags.setNoSignedZeros();
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (isa<FPMathOperator>(instruction))
+        instruction.setFastMathFlags(flags | instruction.getFastMathFlags());
+}
+
+void LLVMModule::useVectorMath() {
+  SharedLock shared(optionsLock());
+  // Ours depends on the order of its operations.
+  if (options.fastMath)
+    allowFastMath(*module);
+  options.fastMath = false;
+  offload::useVectorMath(*module, has("+sse4.1"), has("+fma"));
+}
+
+bool LLVMModule::has(const std::string &x86Feature) const {
+  return !machine->getTargetTriple().isX86() || machine->getMCSubtargetInfo()->checkFeatures(x86Feature);
+}
+
 void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits,
                                      const HostWay &way) {
   SharedLock shared(optionsLock());
@@ -301,11 +330,13 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, co
   positions.rememberIntrinsics(*module);
   if (positions.forMessagesAlone())
     StripDebugInfo(*module);
+  widenSmallFloats(*module, !has("+f16c"), !has("+avx512bf16"));
   std::string error;
   holdsHostKernels = true;
   HostWay vectorized = way;
   vectorized.strips = options.level >= 2; // as the vectorizer is, see optimize()
   resources = offload::lowerKernelsForHost(*module, kernels, limits, vectorized, error);
+  defineFarMath(*module);
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
     error = "internal error in the host target's kernel lowering: " + error;
@@ -326,20 +357,6 @@ void runPasses(llvm::Module &module, PassBuilder &builder, ModulePassManager pas
   passes.run(module, modules);
 }
 
-/// What `fast` allows: reassociation, approximations, fused operations; NaN and infinity keep their meaning.
-static void allowFastMath(llvm::Module &module) {
-  FastMathFlags flags;
-  flags.setAllowReassoc();
-  flags.setAllowReciprocal();
-  flags.setAllowContract();
-  flags.setApproxFunc();
-  flags.setNoSignedZeros();
-  for (Function &function : module)
-    for (Instruction &instruction : instructions(function))
-      if (isa<FPMathOperator>(instruction))
-        instruction.setFastMathFlags(flags | instruction.getFastMathFlags());
-}
-
 void LLVMModule::optimize() {
   SharedLock shared(optionsLock());
   if (options.fastMath)
@@ -347,12 +364,17 @@ void LLVMModule::optimize() {
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
   PassBuilder builder(machine.get(), tuning);
-  if (holdsHostKernels)
+  if (holdsHostKernels) {
     builder.registerVectorizerStartEPCallback([](FunctionPassManager &passes, OptimizationLevel) {
+      passes.addPass(LoopSimplifyPass());
       passes.addPass(ClampLoopsPass());
       passes.addPass(InstSimplifyPass());
       passes.addPass(SimplifyCFGPass());
+      passes.addPass(FarVariantsPass());
     });
+    builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel,
+                                               ThinOrFullLTOPhase) { passes.addPass(FarMathPass()); });
+  }
   const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
                                       OptimizationLevel::O3};
   OptimizationLevel level = levels[options.level];

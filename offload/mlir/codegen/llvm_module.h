@@ -74,6 +74,9 @@ public:
   /// Makes everything but `kept` internal, so that what is not needed goes.
   void internalize(const std::vector<std::string> &kept);
 
+  /// Gives the kernels of the host target functions of mathematics that vectorize, in place of libm's. Call
+  /// before lowerKernelsForHost.
+  void useVectorMath();
   /// Turns kernels of the host target into functions that run blocks (host_abi.h). Throws Failure.
   void lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits,
                            const HostWay &way);
@@ -92,6 +95,8 @@ public:
 private:
   LLVMModule(std::shared_ptr<Session> session, MachineOptions options);
 
+  /// Has the processor what x86 lacks here and there? Others have it.
+  bool has(const std::string &x86Feature) const;
   std::string generate(bool assembly, bool withLines);
   /// A copy without what is there for messages alone.
   std::unique_ptr<llvm::Module> presentable() const;

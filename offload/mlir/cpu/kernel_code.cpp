@@ -89,12 +89,12 @@ SmallVector<Value *> KernelCode::loadArguments(IRBuilder<> &b, Value *launch) co
 }
 
 void KernelCode::loadDims(IRBuilder<> &b, Place &place) const {
-  // launch.c and host.c let no other launch through. That products of these do not overflow is what lets
-  // loops over threads be clamped to the bounds that kernels check.
-  MDBuilder ranges(module.getContext());
+  // The runtime lets no other launch through. That products of these do not overflow is what lets loops over
+  // threads be clamped to the bounds that kernels check.
+  MDBuilder ranges(context);
   auto atMost = [&](Value *size, uint32_t most) {
-    cast<Instruction>(size)->setMetadata(LLVMContext::MD_range,
-                                         ranges.createRange(APInt(32, 1), APInt(32, most + 1)));
+    MDNode *range = ranges.createRange(APInt(32, 1), APInt(32, most + 1));
+    cast<Instruction>(size)->setMetadata(LLVMContext::MD_range, range);
     return size;
   };
   for (unsigned i = 0; i < 3; ++i) {

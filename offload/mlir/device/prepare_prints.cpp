@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "names.h"
 #include "device/prepare_device.h"
+#include "names.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"

@@ -1,0 +1,111 @@
+//===- small_floats.cpp - 16-bit floats without instructions for them -----===//
+
+#include "codegen/math/number.h"
+#include "codegen/math/vector_math.h"
+
+#include "llvm/IR/InstIterator.h"
+
+using namespace llvm;
+
+namespace offload {
+namespace {
+
+Value *withBits(Builder &b, Value *value, unsigned bits) {
+  return b.CreateZExtOrTrunc(value, value->getType()->getWithNewBitWidth(bits));
+}
+
+/// f32 from the bits of a 16-bit float.
+Number extended(Number bits, bool half) {
+  if (!half)
+    return (bits << 16).asFloat();
+  // The exponent's bias differs by 112; a product brings denormals to their place, too.
+  Number magnitude = (bits & 0x7FFF) << 13;
+  Number scaled = (magnitude.asFloat() * 0x1p112).bits();
+  Number special = magnitude | 0x7F800000; // infinity and NaN
+  Number quiet = select((bits & 0x3FF) != 0, special | 0x400000, special);
+  Number result = select((bits & 0x7FFF) >= 0x7C00, quiet, scaled);
+  return (result | ((bits & 0x8000) << 16)).asFloat();
+}
+
+/// The bits of the nearest 16-bit float, in the low half; of two as near, the even one.
+Number truncated(Number x, bool half) {
+  Number bits = x.bits(), magnitude = bits & 0x7FFFFFFF;
+  if (!half) {
+    Number rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+    return select(magnitude > 0x7F800000, (bits >> 16) | 0x40, rounded);
+  }
+  Number normal = (magnitude - (112 << 23) + 0xFFF + ((magnitude >> 13) & 1)) >> 13;
+  // A sum with 0.5 has the last bit of denormals where f32 has its own.
+  Number denormal = (magnitude.asFloat() + 0.5).bits() - 0x3F000000;
+  Number result = select(magnitude < 0x38800000, denormal, normal);
+  result = select(magnitude >= 0x477FF000, x.bits().integer(0x7C00), result);
+  Number nan = ((magnitude >> 13) & 0x3FF) | 0x7E00;
+  result = select(magnitude > 0x7F800000, nan, result);
+  return result | ((bits >> 16) & 0x8000);
+}
+
+class Widening {
+public:
+  Widening(bool half, bool bfloat) : half(half), bfloat(bfloat) {}
+
+  bool isSmall(Type *type) const {
+    Type *element = type->getScalarType();
+    return !isa<ScalableVectorType>(type) &&
+           ((half && element->isHalfTy()) || (bfloat && element->isBFloatTy()));
+  }
+
+  /// The value to put in the instruction's place, or null where it stays.
+  Value *replace(Instruction &instruction) const {
+    Builder b(&instruction);
+    if (auto *extension = dyn_cast<FPExtInst>(&instruction); extension && isSmall(extension->getSrcTy()))
+      return b.CreateFPExt(extend(b, extension->getOperand(0)), extension->getDestTy());
+    // From f64 it would round twice.
+    if (auto *truncation = dyn_cast<FPTruncInst>(&instruction);
+        truncation && isSmall(truncation->getDestTy()) &&
+        truncation->getSrcTy()->getScalarType()->isFloatTy())
+      return truncate(b, truncation->getOperand(0), truncation->getDestTy());
+    if (auto *compare = dyn_cast<FCmpInst>(&instruction);
+        compare && isSmall(compare->getOperand(0)->getType()))
+      return b.CreateFCmp(compare->getPredicate(), extend(b, compare->getOperand(0)),
+                          extend(b, compare->getOperand(1)));
+    // f32 has enough bits that the second rounding of one of these changes nothing.
+    if (auto *operation = dyn_cast<BinaryOperator>(&instruction);
+        operation && isSmall(operation->getType()) && operation->getOpcode() != Instruction::FRem)
+      return truncate(b,
+                      b.CreateBinOp(operation->getOpcode(), extend(b, operation->getOperand(0)),
+                                    extend(b, operation->getOperand(1))),
+                      operation->getType());
+    if (auto *conversion = dyn_cast<CastInst>(&instruction);
+        conversion && isa<FPToSIInst, FPToUIInst>(conversion) && isSmall(conversion->getSrcTy()))
+      return b.CreateCast(conversion->getOpcode(), extend(b, conversion->getOperand(0)),
+                          conversion->getDestTy());
+    return nullptr;
+  }
+
+private:
+  static Value *extend(Builder &b, Value *value) {
+    bool isHalf = value->getType()->getScalarType()->isHalfTy();
+    Value *bits = b.CreateBitCast(value, value->getType()->getWithNewType(b.getInt16Ty()));
+    return extended({b, withBits(b, bits, 32)}, isHalf).value;
+  }
+  static Value *truncate(Builder &b, Value *value, Type *type) {
+    Value *bits = truncated({b, value}, type->getScalarType()->isHalfTy()).value;
+    return b.CreateBitCast(withBits(b, bits, 16), type);
+  }
+
+  bool half, bfloat;
+};
+
+} // namespace
+
+void widenSmallFloats(Module &module, bool half, bool bfloat) {
+  Widening widening(half, bfloat);
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function)))
+      if (Value *value = widening.replace(instruction)) {
+        instruction.replaceAllUsesWith(value);
+        instruction.eraseFromParent();
+      }
+}
+
+} // namespace offload
