@@ -17,6 +17,11 @@ namespace offload {
 
 static bool isPlain(char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; }
 
+static bool isPlain(StringRef name) {
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name, [](char c) { return isPlain(c); });
+}
+
 static bool isSeenOutside(Operation *op) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   return function && (function.isExternal() || op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()));
@@ -26,7 +31,7 @@ LogicalResult givePlainNames(gpu::GPUModuleOp module) {
   SymbolTable symbols(module);
   for (Operation &op : *module.getBody()) {
     auto symbol = dyn_cast<SymbolOpInterface>(op);
-    if (!symbol || isSeenOutside(&op) || llvm::all_of(symbol.getName(), isPlain))
+    if (!symbol || isSeenOutside(&op) || isPlain(symbol.getName()))
       continue;
     std::string name = "_";
     for (char c : symbol.getName())
