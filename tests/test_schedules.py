@@ -70,7 +70,7 @@ def test_the_schedule_runs_first(program: str) -> None:
 def test_it_may_choose_instructions_of_a_vendor() -> None:
     (lowered,) = emit(MATMUL, "isa", ["nvvm:sm_80"])
     assert b"mma.sync.aligned.m16n8k4" in lowered.data
-    with pytest.raises(offload.CompileError, match="'nvgpu.mma.sync' is an operation of NVIDIA GPUs"):
+    with pytest.raises(offload.CompileError, match=r"'nvgpu\.mma\.sync' is an operation of NVIDIA GPUs"):
         emit(MATMUL, "so")
 
 
