@@ -13,16 +13,9 @@ from offload.errors import OffloadError
 
 def run(options: argparse.Namespace) -> int:
     """Runs the entry function and prints its results, if any; returns the exit code. Raises OffloadError."""
-    import dataclasses
-
     from offload.compiler.cache import cached_build
-    from offload.paths import package_file
 
-    request = request_from(options)
-    # The print functions of MLIR's runner: declared by the program, defined here.
-    prints = package_file("lib/liboffload_runner.a")
-    request = dataclasses.replace(request, objects=(*request.objects, prints))
-    library = load(cached_build(request))
+    library = load(cached_build(request_from(options)))
     if options.backend:
         library.use(options.backend)
     if options.entry not in library.functions:

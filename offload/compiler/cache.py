@@ -62,7 +62,7 @@ def _key(request: BuildRequest) -> str:
         "llvm": native().llvm_version,
         "extension": _content(Path(native().__file__)),
         "runtime": [request.runtime, _content(package_file(runtime))],
-        "builtins": _content(package_file("lib/liboffload_builtins.a")),
+        "builtins": [_content(package_file(f"lib/liboffload_{name}.a")) for name in ("builtins", "runner")],
         "sources": [hashlib.sha256(source.data).hexdigest() for source in request.sources],
         "targets": [_target(target) for target in request.targets],
         "optional": [_target(target) for target in request.optional],

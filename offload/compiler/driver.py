@@ -53,6 +53,7 @@ class Program:
         progress("parsing")
         self.module = frontend.parse(request.sources, self._session)
         self._ready: dict[str, list[ReadyBuild]] = {}
+        self._to_kernels: list[str] = []
         self._scratch = tempfile.TemporaryDirectory(prefix="offload-")
 
     def __enter__(self) -> Program:
@@ -66,7 +67,9 @@ class Program:
         self._progress("making kernels")
         self._ready = take_ready_builds(self.request, self.module)
         reproducer = self.request.reproducer_file("kernels")
-        frontend.lower_to_kernels(self.module, self.request.sources, self.request.verify_each, reproducer)
+        self._to_kernels = frontend.lower_to_kernels(
+            self.module, self.request.sources, self.request.verify_each, reproducer
+        )
         if self.request.bare_pointers:
             with failures(self.request.sources, "bare pointers"):
                 self.module.check_bare_pointers()
@@ -111,8 +114,8 @@ class Program:
 
     def pipelines(self) -> Iterator[tuple[str, list[str]]]:
         """What runs on which part of the program: the pass pipelines of a build, in order."""
-        yield "the program, to kernels", [frontend.pipeline(self.module)]
         self.make_kernels()
+        yield "the program, to kernels", self._to_kernels
         for name in self.module.device_modules():
             for target in self.request.targets:
                 yield f"gpu.module @{name} for {target}", target.pipelines()

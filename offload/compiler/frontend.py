@@ -18,22 +18,47 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
     return merged
 
 
-def lower_to_kernels(module: Any, sources: Sequence[Source], verify_each: bool, reproducer: str = "") -> None:
-    """Runs, in place, the passes that this program's level needs and no others. Raises CompileError."""
-    with failures(sources, "making kernels"):
-        module.run(pipeline(module), verify_each=verify_each, reproducer=reproducer)
+PARALLEL = {"scf.parallel", "scf.forall", "affine.parallel"}
+"""Operations of host code that become kernels."""
+
+OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "gpu-kernel-outlining")
 
 
-def pipeline(module: Any) -> str:
-    """The passes of :func:`lower_to_kernels` for this module, as a textual pipeline."""
-    return ",".join(_passes(*module.operation_names()))
+def lower_to_kernels(
+    module: Any, sources: Sequence[Source], verify_each: bool = False, reproducer: str = ""
+) -> list[str]:
+    """Runs, in place, the passes that this program's level needs and no others. Raises CompileError.
+
+    Returns them as textual pipelines, in order: each step is chosen by what the one before it left.
+    """
+    ran = []
+    for step in (_transforms, _launch_bodies, _kernels):
+        passes = ",".join(step(*module.operation_names()))
+        if passes:
+            with failures(sources, "making kernels"):
+                module.run(passes, verify_each=verify_each, reproducer=reproducer)
+            ran.append(passes)
+    return ran
 
 
-def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
-    dialects = {name.split(".")[0] for name in host}
+def _transforms(host: Sequence[str], device: Sequence[str]) -> list[str]:
+    """A program's own schedule comes first: what it leaves is the program."""
+    return ["transform-interpreter", "offload-erase-transforms"] if "transform.named_sequence" in host else []
+
+
+def _launch_bodies(host: Sequence[str], device: Sequence[str]) -> list[str]:
+    """Each thread of a gpu.launch runs its body. What makes parallel loops of host code kernels is not for these."""
     passes = ["offload-check-input"]
-    if "async" in dialects:
+    if any(name.startswith("async.") for name in host):
         passes.append("offload-inline-async")
+    if "gpu.launch" in host and any(name.startswith("linalg.") or name in PARALLEL for name in host):
+        passes += OUTLINING
+    return passes
+
+
+def _kernels(host: Sequence[str], device: Sequence[str]) -> list[str]:
+    dialects = {name.split(".")[0] for name in host}
+    passes = []
     if any(name.startswith("linalg.") for name in device):
         passes.append("gpu.module(convert-linalg-to-loops)")
     if "linalg" in dialects:
@@ -42,7 +67,7 @@ def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
         passes.append("lower-affine")
     if "scf.forall" in host:
         passes.append("func.func(scf-forall-to-parallel)")
-    if "linalg" in dialects or {"scf.parallel", "scf.forall", "affine.parallel"} & set(host):
+    if "linalg" in dialects or PARALLEL & set(host):
         passes += [
             "offload-tile-parallel",
             "func.func(gpu-map-parallel-loops{mapping-policy=innermost-first})",
@@ -51,7 +76,7 @@ def _passes(host: Sequence[str], device: Sequence[str]) -> list[str]:
         ]
         host = [*host, "gpu.launch"]
     if "gpu.launch" in host:
-        passes += ["func.func(gpu-launch-sink-index-computations)", "gpu-kernel-outlining"]
+        passes += OUTLINING
     return [
         *passes,
         "offload-finish-kernels",

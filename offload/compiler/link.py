@@ -43,7 +43,9 @@ def link(
         # Bsymbolic: two libraries in one process must not bind to each other.
         *("-Bsymbolic", "--no-undefined", "--build-id=none", "--hash-style=gnu"),
         *("-soname", name, f"--version-script={script}", str(host), str(container), *map(str, extra), *mgpu),
-        *(str(package_file("lib/liboffload_builtins.a")), "--as-needed", *system_libraries(), "-o", str(result)),
+        # The print functions of MLIR's runner, for programs that declare them (or vector.print) and define none.
+        *(str(package_file("lib/liboffload_runner.a")), str(package_file("lib/liboffload_builtins.a"))),
+        *("--as-needed", *system_libraries(), "-o", str(result)),
     ]
     try:
         with failures((), "linking"):

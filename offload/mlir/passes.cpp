@@ -23,6 +23,7 @@ void registerOffloadPasses() {
   registerCheckDevicePass();
   registerDescriptorPasses();
   registerCheckLoweredPass();
+  registerEraseTransformsPass();
   registerFinishKernelsPass();
   registerGpuToHostPass();
   registerHostToLLVMPass();

@@ -6,6 +6,7 @@ namespace offload {
 /// Enters the passes below into MLIR's registry, so that textual pipelines can name them. Call once.
 ///
 /// On the builtin.module, in the order in which they run:
+///   offload-erase-transforms         removes sequences of the transform dialect, which have run
 ///   offload-check-input              refuses programs that no later step can take
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
 ///   offload-tile-parallel            tiles outermost scf.parallel into blocks of threads
@@ -51,6 +52,7 @@ void registerCheckMemoryPass();
 void registerCheckDevicePass();
 void registerDescriptorPasses();
 void registerCheckLoweredPass();
+void registerEraseTransformsPass();
 void registerFinishKernelsPass();
 void registerGpuToHostPass();
 void registerHostToLLVMPass();

@@ -1,0 +1,96 @@
+"""Programs that carry their own schedule, in the transform dialect: it runs first, and is gone from what is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiling import command, emit, emit_text, on_host
+
+import offload
+
+LOOPS = """
+func.func @scaled(%x: memref<6x40xf32>, %by: f32) {
+  scf.forall (%i) in (6) {
+    scf.forall (%j) in (40) {
+      %v = memref.load %x[%i, %j] : memref<6x40xf32>
+      %r = arith.mulf %v, %by : f32
+      memref.store %r, %x[%i, %j] : memref<6x40xf32>
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+"""
+SEQUENCE = """
+  transform.named_sequence @__transform_main(%root: !transform.any_op) {
+    %f = transform.structured.match ops{["func.func"]} in %root : (!transform.any_op) -> !transform.any_op
+    %launch = transform.gpu.map_forall_to_blocks %f generate_gpu_launch : (!transform.any_op) -> !transform.any_op
+    %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [64, 1, 1]
+        : (!transform.any_op) -> !transform.any_op
+    transform.yield
+  }
+"""
+MARKED = "module attributes {transform.with_named_sequence} {"
+NESTED = LOOPS + MARKED + SEQUENCE + "}\n"
+TOGETHER = MARKED + LOOPS + SEQUENCE + "}\n"
+
+MATMUL = """
+func.func @product(%a: memref<16x4xf32>, %b: memref<4x8xf32>, %c: memref<16x8xf32>) {
+  %one = arith.constant 1 : index
+  %warp = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
+             threads(%tx, %ty, %tz) in (%sx = %warp, %sy = %one, %sz = %one) {
+    linalg.matmul ins(%a, %b : memref<16x4xf32>, memref<4x8xf32>) outs(%c : memref<16x8xf32>)
+    gpu.terminator
+  }
+  return
+}
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%root: !transform.any_op) {
+    %m = transform.structured.match ops{["linalg.matmul"]} in %root : (!transform.any_op) -> !transform.any_op
+    transform.nvgpu.rewrite_matmul_as_mma_sync %m : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("program", [NESTED, TOGETHER], ids=["module of its own", "module of the program"])
+def test_the_schedule_runs_first(program: str) -> None:
+    x = np.arange(240, dtype=np.float32).reshape(6, 40)
+    expected = 2 * x
+    on_host(program).scaled(x, 2.0)
+    np.testing.assert_array_equal(x, expected)
+    kernels = emit_text(program, "kernels")
+    assert "transform" not in kernels
+    assert kernels.count("gpu.launch_func") == 1  # the author's mapping, not a kernel per loop
+
+
+def test_it_may_choose_instructions_of_a_vendor() -> None:
+    (lowered,) = emit(MATMUL, "isa", ["nvvm:sm_80"])
+    assert b"mma.sync.aligned.m16n8k4" in lowered.data
+    with pytest.raises(offload.CompileError, match=r"'nvgpu\.mma\.sync' is an operation of NVIDIA GPUs"):
+        emit(MATMUL, "so")
+
+
+def test_a_schedule_that_does_not_apply_is_an_error_at_its_line(tmp_path: Path) -> None:
+    wrong = NESTED.replace("[64, 1, 1]", "[32, 1, 1]")  # fewer threads than the loop needs
+    (tmp_path / "p.mlir").write_text(wrong)
+    done = command("build", "p.mlir", "-q", cwd=tmp_path)
+    line = next(i for i, text in enumerate(wrong.splitlines(), 1) if "map_nested_forall" in text)
+    assert done.returncode == 1
+    assert f"p.mlir:{line}:" in done.stderr
+    nameless = NESTED.replace("__transform_main", "my_schedule")
+    (tmp_path / "p.mlir").write_text(nameless)
+    done = command("build", "p.mlir", "-q", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "__transform_main" in done.stderr
+
+
+def test_the_pipeline_names_it(tmp_path: Path) -> None:
+    (tmp_path / "p.mlir").write_text(NESTED)
+    done = command("build", "p.mlir", "--print-pipeline", cwd=tmp_path)
+    steps = [line for line in done.stdout.splitlines() if line.startswith("builtin.module(")]
+    assert steps[0] == "builtin.module(transform-interpreter,offload-erase-transforms)"
+    assert steps[1].startswith("builtin.module(offload-check-input")
