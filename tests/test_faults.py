@@ -20,7 +20,8 @@ from compiling import ALL_TARGETS, HERE, PROGRAMS
 
 import offload
 
-# What is asked once for all: without an answer the backend has no device for the rest of the process.
+# What is asked for the devices: without an answer for the first the backend has none, until it is asked again; without
+# one for a further one, the program goes on with those before it.
 START = re.compile(
     "cuInit|cuDeviceGet|cuDeviceTotalMem|hipInit|hipGetDeviceCount|hipGetDeviceProp|hipDevice(Get|Total)"
 )
@@ -79,10 +80,6 @@ def problem(found: dict[str, Any], usual: dict[str, Any]) -> str:
     quiet = (function, turn) in POOLS or TUNING.match(function)
     if found["last"]:
         return "the failure is left in the driver's thread"
-    if START.match(function) and not quiet:
-        if not all(named(function, said) for said in attempts) or any(found["live"].values()):
-            return "not the same error each time"
-        return ""
     errors = [said for said in attempts if said != "right"]
     if quiet and errors:
         return "an error, but there is another way"
