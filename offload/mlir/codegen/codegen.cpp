@@ -3,6 +3,7 @@
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
 #include "codegen/math/vector_math.h"
+#include "codegen/mirrored_indices.h"
 #include "device/check_lowered.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -370,6 +371,7 @@ void LLVMModule::optimize() {
       passes.addPass(ClampLoopsPass());
       passes.addPass(InstSimplifyPass());
       passes.addPass(SimplifyCFGPass());
+      passes.addPass(MirroredIndicesPass());
       passes.addPass(FarVariantsPass());
     });
     builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel,
