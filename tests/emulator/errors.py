@@ -1,0 +1,7 @@
+"""The error of the emulator."""
+
+from __future__ import annotations
+
+
+class EmulationError(Exception):
+    """Code did what hardware forbids, or what the emulator does not know; says which instruction."""

@@ -1,0 +1,211 @@
+"""Vector instructions whose descriptions use other lanes, or leave something to the hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emulator.errors import EmulationError
+from emulator.operands import Array, Reader, raw
+
+if TYPE_CHECKING:
+    from emulator.program import Program
+    from emulator.wave import Wave
+
+Run = Callable[["Wave"], None]
+Readers = list[Reader | None]
+
+
+def _nothing(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
+    return (lambda wave: None) if name in ("V_NOP", "V_PIPEFLUSH") else None
+
+
+def _first_lane(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    (source, destination) = sources[0], raw(inst, "vdst")
+    assert source
+
+    def run(wave: Wave) -> None:
+        lanes = np.flatnonzero(wave.active)
+        value = np.broadcast_to(source(wave), wave.lanes)
+        wave.set_scalar(destination, value[lanes[0] if len(lanes) else 0 : ][:1])
+
+    return run
+
+
+def _read_lane(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    source, lane, destination = sources[0], sources[1], raw(inst, "vdst")
+    assert source and lane
+
+    def run(wave: Wave) -> None:
+        number = int(lane(wave)[0]) % wave.lanes
+        wave.set_scalar(destination, np.broadcast_to(source(wave), wave.lanes)[number : number + 1])
+
+    return run
+
+
+def _write_lane(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    source, lane, destination = sources[0], sources[1], raw(inst, "vdst")
+    assert source and lane
+
+    def run(wave: Wave) -> None:
+        wave.v[destination, int(lane(wave)[0]) % wave.lanes] = source(wave)[0]
+
+    return run
+
+
+def _swap(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
+    if name != "V_SWAP_B32":
+        return None
+    first, second = raw(inst, "vdst"), raw(inst, "src0") - 256
+
+    def run(wave: Wave) -> None:
+        kept = wave.v[first].copy()
+        wave.set_vector(first, wave.v[second])
+        wave.set_vector(second, kept)
+
+    return run
+
+
+def _permlane_swap(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
+    """Rows of the destination and the source trade places, whatever EXEC says of the other side."""
+    if not name.endswith("_SWAP_B32"):
+        return None
+    first, second = raw(inst, "vdst"), raw(inst, "src0") - 256
+    size = 16 if "16" in name else 32
+
+    def run(wave: Wave) -> None:
+        lane = np.arange(wave.lanes)
+        low = lane[lane & size == 0]
+        kept = wave.v[second, low].copy()
+        wave.v[second, low] = wave.v[first, low + size]
+        wave.v[first, low + size] = kept
+
+    return run
+
+
+def _permlane(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    """v_permlane16, v_permlanex16: any lane of the row, or of its neighbour; v_permlane64: the other half."""
+    destination = raw(inst, "vdst")
+    source = sources[0]
+    assert source
+    fetch, bound = bool(raw(inst, "opsel") & 1), bool(raw(inst, "opsel") & 2)
+
+    def run(wave: Wave) -> None:
+        lane = np.arange(wave.lanes)
+        value = np.broadcast_to(source(wave), wave.lanes)
+        if name == "V_PERMLANE64_B32":
+            if wave.lanes == 64:
+                wave.set_vector(destination, value[lane ^ 32])
+            return
+        if "VAR" in name:
+            assert sources[1]
+            select = np.broadcast_to(sources[1](wave), wave.lanes).astype(np.int64) & 15
+        else:
+            assert sources[1] and sources[2]
+            word = int(sources[1](wave)[0]) | int(sources[2](wave)[0]) << 32
+            select = np.array([word >> 4 * place & 15 for place in range(16)])[lane & 15]
+        other = (lane & ~15 ^ (16 if "X16" in name else 0)) | select
+        valid = wave.active[other] | fetch
+        old = wave.v[destination]
+        wave.set_vector(destination, np.where(valid, value[other], np.uint32(0) if bound else old))
+
+    return run
+
+
+def _towards_zero(x: Array) -> Array:
+    """float32 as bits of float16, rounded towards zero."""
+    near = x.astype(np.float16)
+    away = np.abs(near.astype(np.float32)) > np.abs(x)
+    bits = near.view(np.uint16)
+    return np.where(away, bits - np.uint16(1), bits).astype(np.uint32)
+
+
+def _pack_rtz(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    first, second, destination = sources[0], sources[1], raw(inst, "vdst")
+    assert first and second
+
+    def run(wave: Wave) -> None:
+        low, high = (_towards_zero(read(wave).view(np.float32)) for read in (first, second))
+        wave.set_vector(destination, low | high << np.uint32(16))
+
+    return run
+
+
+def _accumulator(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    """v_accvgpr_read, write and mov: the side that the name tells is an accumulator."""
+    destination, source = raw(inst, "vdst"), sources[0]
+    code = raw(inst, "src0")
+    reads = "READ" in name or "MOV" in name
+    if "READ" not in name:
+        destination += 256
+    assert source
+
+    def run(wave: Wave) -> None:
+        wave.set_vector(destination, wave.v[code - 256 + 256] if reads else source(wave))
+
+    return run
+
+
+def _division(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
+    from emulator import division
+
+    return division.step(program, inst, name, sources)
+
+
+def _trig_preop(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    from emulator import trig_preop
+
+    return trig_preop.step(program, inst, sources)
+
+
+def _pk_mov(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
+    """One word of each source, chosen by op_sel."""
+    if name != "V_PK_MOV_B32":
+        return None
+    first, second, destination, opsel = sources[0], sources[1], raw(inst, "vdst"), raw(inst, "opsel")
+    assert first and second
+
+    def run(wave: Wave) -> None:
+        low = first(wave) >> np.uint64(32 * (opsel & 1))
+        high = second(wave) >> np.uint64(32 * (opsel >> 1 & 1))
+        wave.set_vector(destination, low.astype(np.uint32))
+        wave.set_vector(destination + 1, high.astype(np.uint32))
+
+    return run
+
+
+def _fixup(program: Program, inst: Any, name: str, sources: Readers) -> None:
+    """As described, but that a quotient which is NaN although neither operand is has overflowed."""
+    from emulator.division import overflowed
+
+    assert sources[0]
+    sources[0] = overflowed(sources[0], np.dtype({"F16": np.uint16, "F32": np.uint32, "F64": np.uint64}[name[-3:]]))
+
+
+def _counted(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
+    from emulator import counting
+
+    return counting.vector_step(program, inst, name, sources) if "DPP" not in type(inst).__name__ else None
+
+
+def _matrix(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    from emulator import matrix
+
+    return matrix.step(program, inst, name)
+
+
+def _unknown(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    raise EmulationError(f"an unknown instruction: {name}")
+
+
+SPECIAL: tuple[tuple[str, Callable[[Program, Any, str, Readers], Run | None]], ...] = (
+    ("V_NOP", _nothing), ("V_PIPEFLUSH", _nothing), ("V_READFIRSTLANE", _first_lane), ("V_READLANE", _read_lane),
+    ("V_WRITELANE", _write_lane), ("V_SWAP_B32", _swap), ("V_PERMLANE", _permlane_swap), ("V_PERMLANE", _permlane),
+    ("V_DIV_SCALE", _division), ("V_DIV_FMAS", _division), ("V_DIV_FIXUP", _fixup),
+    *((name, _counted) for name in ("V_MBCNT", "V_BCNT", "V_FFB", "V_CTZ", "V_CLZ", "V_CLS")),
+    ("V_PK_MOV_B32", _pk_mov), ("V_TRIG_PREOP", _trig_preop), ("V_CVT_PKRTZ_F16_F32", _pack_rtz), ("V_CVT_PK_RTZ_F16_F32", _pack_rtz),
+    ("V_ACCVGPR", _accumulator), ("V_MFMA", _matrix), ("V_SMFMAC", _matrix), ("V_WMMA", _matrix),
+    ("V_SWMMAC", _matrix), ("V_MOVREL", _unknown),
+)  # fmt: skip
