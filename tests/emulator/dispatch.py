@@ -94,7 +94,7 @@ class Launch:
             **{f"hidden_group_size_{axis}": size for axis, size in zip("xyz", self.block, strict=True)},
             "hidden_grid_dims": 3 if self.grid[2] * self.block[2] > 1 else 2 if self.grid[1] * self.block[1] > 1 else 1,
             "hidden_dynamic_lds_size": self.dynamic,
-            "hidden_hostcall_buffer": self.program.hostcall_buffer(),
+            "hidden_hostcall_buffer": self.program.hostcalls.address,
             "hidden_shared_base": 1 << 16, "hidden_private_base": 2 << 16,
         }  # fmt: skip
         explicit = iter(params)

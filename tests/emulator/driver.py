@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 import subprocess
+import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from pathlib import Path
 from emulator.code_object import CodeObject
 from emulator.dispatch import Launch
 from emulator.errors import EmulationError
+from emulator.hostcalls import Hostcalls
 from emulator.memory import Memory
 from emulator.program import Program
 
@@ -49,12 +52,24 @@ def build(folder: Path) -> Path:
     return result
 
 
+@functools.cache
+def shared() -> Driver:
+    """The driver of this process: HIP is loaded once."""
+    folder = tempfile.TemporaryDirectory(prefix="emulated-hip")
+    driver = Driver(build(Path(folder.name)))
+    driver.folder = folder
+    return driver
+
+
 class Driver:
     """Emulated devices of one chip."""
+
+    folder: tempfile.TemporaryDirectory[str]  # of the library, for as long as the driver lives
 
     def __init__(self, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))
         self.memory = Memory()
+        self.hostcalls = Hostcalls(self.memory)
         self.programs: dict[int, Program] = {}
         self.failures: list[BaseException] = []
         self.launches = self.instructions = 0
@@ -96,7 +111,7 @@ class Driver:
         try:
             sections, count = struct.unpack("<Q", ctypes.string_at(image + 40, 8))[0], ctypes.string_at(image + 60, 2)
             size = sections + 64 * struct.unpack("<H", count)[0]
-            self.programs[module] = Program(CodeObject(ctypes.string_at(image, size), self.memory))
+            self.programs[module] = Program(CodeObject(ctypes.string_at(image, size), self.memory), self.hostcalls)
         except Exception as error:
             return self._kept(error, _INVALID_IMAGE)
         return 0

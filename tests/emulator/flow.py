@@ -109,7 +109,7 @@ def _message(inst: Any, name: str) -> Run:
 
     def run(wave: Wave) -> None:
         if number == 1:
-            wave.program.interrupt()
+            wave.program.hostcalls.serve()
 
     return run
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 
-from offload.runtime import DeviceArray, Library
+from offload.runtime import DeviceArray, Function, Library
 
 
 class OnDevice:
@@ -16,7 +17,11 @@ class OnDevice:
         self._library = library
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._library, name)
+        found = getattr(self._library, name)
+        if isinstance(found, Function) and any(argument.space == "device" for argument in found.signature.args):
+            places = [argument.space == "device" for argument in found.signature.args]
+            return lambda *arguments: _called(self._library, found, places, arguments)
+        return found
 
     @property
     def kernels(self) -> _Kernels:
@@ -44,30 +49,29 @@ class _Kernel:
     def __getitem__(self, launch: Any) -> Any:
         bound = self._kernel[launch]
 
-        def call(*arguments: Any) -> None:
-            arrays = [(value, self._copied(value)) for value in arguments]
-            bound(*(there for _, there in arrays))
-            for here, there in arrays:
-                if isinstance(here, np.ndarray) and here.flags.writeable and here.size:
-                    here[...] = there.numpy()
-
-        return call
-
-    def _copied(self, value: Any) -> Any:
-        if not isinstance(value, np.ndarray):
-            return value
-        if value.flags.c_contiguous:
-            return self._library.device.array(value)
-        low, high = np.lib.array_utils.byte_bounds(value)
-        whole = np.lib.stride_tricks.as_strided(_at(value, low), (high - low,), (1,))
-        there = self._library.device.array(np.ascontiguousarray(whole))
-        start = there.pointer + value.__array_interface__["data"][0] - low
-        strides = tuple(stride // value.itemsize for stride in value.strides)
-        return DeviceArray(there._memory, start, value.dtype, value.shape, strides=strides, owner=there)
+        return lambda *arguments: _called(self._library, bound, [True] * len(arguments), arguments)
 
 
-def _at(value: np.ndarray[Any, Any], address: int) -> np.ndarray[Any, Any]:
-    """The byte at an address within the memory of an array."""
-    import ctypes
+def _called(library: Library, function: Any, on_device: list[bool], arguments: tuple[Any, ...]) -> Any:
+    """Calls with copies of the arrays that have to be on the device, and copies them back."""
+    pairs = [
+        (value, _copied(library, value) if there and isinstance(value, np.ndarray) else value)
+        for value, there in zip(arguments, on_device, strict=True)
+    ]
+    result = function(*(there for _, there in pairs))
+    for here, there in pairs:
+        if here is not there and here.flags.writeable and here.size:
+            here[...] = there.numpy()
+    return result
 
-    return np.frombuffer((ctypes.c_uint8 * 1).from_address(address), np.uint8)
+
+def _copied(library: Library, value: np.ndarray[Any, Any]) -> Any:
+    """The array in device memory, with the same strides."""
+    if value.flags.c_contiguous:
+        return library.device.array(value)
+    low, high = np.lib.array_utils.byte_bounds(value)
+    whole = np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8)
+    there = library.device.array(whole.copy())
+    start = there.pointer + value.__array_interface__["data"][0] - low
+    strides = tuple(stride // value.itemsize for stride in value.strides)
+    return DeviceArray(there._memory, start, value.dtype, value.shape, strides=strides, owner=there)

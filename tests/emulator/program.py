@@ -12,6 +12,7 @@ from tinygrad.renderer.amd import detect_format
 
 from emulator.code_object import CodeObject
 from emulator.errors import EmulationError
+from emulator.hostcalls import Hostcalls
 from emulator.manual_text import ManualError
 from emulator.memory import PRIVATE_BASE
 from emulator.small_floats import SmallFloats
@@ -67,7 +68,7 @@ def plain_name(inst: Any) -> str:
 class Program:
     """The code of a code object for one chip."""
 
-    def __init__(self, code: CodeObject, hostcalls: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, code: CodeObject, hostcalls: Hostcalls | None = None) -> None:
         self.code = code
         self.chip = code.target.rpartition("--")[2].split(":")[0]
         found = [family for prefix, family in FAMILIES.items() if self.chip.startswith(prefix)]
@@ -76,7 +77,7 @@ class Program:
         self.family = found[0]
         self.tables = tables(self.family)
         self.steps: dict[int, Step] = {}
-        self.hostcall_buffer = hostcalls
+        self.hostcalls = hostcalls or Hostcalls(code.memory)
         self.private_base = PRIVATE_BASE
         self.small_floats = SmallFloats(self.chip)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +161,88 @@ def _trig_preop(program: Program, inst: Any, name: str, sources: Readers) -> Run
     return trig_preop.step(program, inst, sources)
 
 
+_SUM = re.compile(r"V_(ADD|SUB|SUBREV)_(?:NC_)?([UI])(16|32)")
+
+
+def _saturated(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
+    """Sums and differences of integers with clamp: the nearest number of the type."""
+    found = _SUM.fullmatch(name)
+    if not found or not raw(inst, "clmp"):
+        return None
+    operation, kind, bits = found.groups()
+    limits = np.iinfo(f"{'u' if kind == 'U' else ''}int{bits}")
+    destination = raw(inst, "vdst")
+    first, second = sources[0], sources[1]
+    if bits == "16" or not first or not second:
+        raise EmulationError("clamp of 16-bit integers")
+
+    def run(wave: Wave) -> None:
+        x, y = (read(wave).view(limits.dtype).astype(np.int64) for read in (first, second))
+        total = x + y if operation == "ADD" else x - y if operation == "SUB" else y - x
+        wave.set_vector(destination, np.clip(total, limits.min, limits.max).astype(limits.dtype).view(np.uint32))
+
+    return run
+
+
+def _to_even(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
+    """v_rndne: the description's sum with 0.5 is a number it does not round."""
+    if raw(inst, "clmp") or raw(inst, "omod"):
+        raise EmulationError("modifiers of v_rndne")
+    kind, source, destination = name[-3:], sources[0], raw(inst, "vdst")
+    assert source
+    if kind == "F16":
+
+        def rounded(wave: Wave) -> Array:
+            halves = source(wave).astype(np.uint16).view(np.float16)
+            return np.rint(halves).view(np.uint16).astype(np.uint32)
+
+        return _half_result(program, inst, rounded)
+
+    def run(wave: Wave) -> None:
+        value = np.rint(source(wave).view(np.float32 if kind == "F32" else np.float64))
+        if kind == "F32":
+            wave.set_vector(destination, value.view(np.uint32))
+        else:
+            bits = value.view(np.uint64)
+            wave.set_vector(destination, bits.astype(np.uint32))
+            wave.set_vector(destination + 1, (bits >> np.uint64(32)).astype(np.uint32))
+
+    return run
+
+
+def _half_result(program: Program, inst: Any, value: Reader) -> Run:
+    """Writes 16 bits of a register; the other half becomes 0 on gfx9 and stays on later chips."""
+    destination, high = raw(inst, "vdst"), type(inst).__name__.startswith("VOP3") and raw(inst, "opsel") & 8
+    if not type(inst).__name__.startswith("VOP3") and program.family != "cdna" and destination >= 128:
+        destination, high = destination - 128, True
+
+    def run(wave: Wave) -> None:
+        kept, made = wave.v[destination], value(wave) & np.uint32(0xFFFF)
+        if high:
+            wave.set_vector(destination, kept & np.uint32(0xFFFF) | made << np.uint32(16))
+        else:
+            wave.set_vector(destination, made if program.family == "cdna" else kept & np.uint32(0xFFFF0000) | made)
+
+    return run
+
+
+def _exponent(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    """v_frexp_exp: of denormal numbers too, where the description's field of bits does not tell it."""
+    source, destination = sources[0], raw(inst, "vdst")
+    assert source
+    dtype = np.dtype({"F16": np.float16, "F32": np.float32, "F64": np.float64}[name[-3:]])
+
+    def run(wave: Wave) -> Array:
+        bits = source(wave)
+        value = (bits.astype(np.uint16) if dtype == np.float16 else bits).view(dtype).astype(np.float64)
+        power = np.where(np.isfinite(value), np.frexp(value)[1], 0).astype(np.int32)
+        return power.view(np.uint32)
+
+    if dtype == np.float16:
+        return _half_result(program, inst, run)
+    return lambda wave: wave.set_vector(destination, run(wave))
+
+
 def _pk_mov(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
     """One word of each source, chosen by op_sel."""
     if name != "V_PK_MOV_B32":
@@ -205,7 +288,8 @@ SPECIAL: tuple[tuple[str, Callable[[Program, Any, str, Readers], Run | None]], .
     ("V_WRITELANE", _write_lane), ("V_SWAP_B32", _swap), ("V_PERMLANE", _permlane_swap), ("V_PERMLANE", _permlane),
     ("V_DIV_SCALE", _division), ("V_DIV_FMAS", _division), ("V_DIV_FIXUP", _fixup),
     *((name, _counted) for name in ("V_MBCNT", "V_BCNT", "V_FFB", "V_CTZ", "V_CLZ", "V_CLS")),
-    ("V_PK_MOV_B32", _pk_mov), ("V_TRIG_PREOP", _trig_preop), ("V_CVT_PKRTZ_F16_F32", _pack_rtz), ("V_CVT_PK_RTZ_F16_F32", _pack_rtz),
+    ("V_ADD", _saturated), ("V_SUB", _saturated), ("V_RNDNE", _to_even),
+    ("V_FREXP_EXP", _exponent), ("V_PK_MOV_B32", _pk_mov), ("V_TRIG_PREOP", _trig_preop), ("V_CVT_PKRTZ_F16_F32", _pack_rtz), ("V_CVT_PK_RTZ_F16_F32", _pack_rtz),
     ("V_ACCVGPR", _accumulator), ("V_MFMA", _matrix), ("V_SMFMAC", _matrix), ("V_WMMA", _matrix),
     ("V_SWMMAC", _matrix), ("V_MOVREL", _unknown),
 )  # fmt: skip

@@ -53,7 +53,9 @@ def described(program: Program, op: Any) -> Meaning:
         for index in range(3):
             names = (f"src{index}", f"vsrc{index}", f"ssrc{index}")
             widths[f"S{index}"] = 64 if format_of(operands, *names)[1] > 32 else 32
-        text = program.tables.descriptions.get(op) or program.tables.other(op.name.removesuffix("_E64"))
+        text = program.tables.descriptions.get(op) or program.tables.other(
+            op.name.removesuffix("_E64").replace("V_DUAL_", "V_")
+        )
         found = meaning(op.name, text, widths, program.tables.other)
         _CACHE[program.family, op] = found
     return found
@@ -179,6 +181,8 @@ def _general(
     if kind.startswith("VOP3") and ("CNDMASK" in name or "ADDC" in name or "SUBB" in name or "_CI_" in name):
         mask_in = raw(inst, "src2")
     finish = _finisher(program, inst, means, name, form, bits)
+    if means.narrow and program.family != "cdna" and not kind.startswith("VOP3") and destination >= 128:
+        destination -= 128
     details = fields(inst)
     sources = [read or (lambda wave: None) for read in readers]
     first, second, third = sources
@@ -227,7 +231,7 @@ def _finisher(
     high = bool(raw(inst, "opsel") & 8) and kind.startswith("VOP3") and not kind.startswith("VOP3P")
     narrow = means.narrow and bits <= 32
     if narrow and program.family != "cdna" and not kind.startswith("VOP3") and destination >= 128:
-        raise EmulationError("the high half of a register as a destination")
+        destination, high = destination - 128, True
     packed = kind.startswith("VOP3P")
     floats = {16: np.float16, 32: np.float32, 64: np.float64}
     is_float = form.lstrip("PK2_").startswith("F") or form.startswith("F")
