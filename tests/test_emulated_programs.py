@@ -106,7 +106,8 @@ def test_assertions(driver: Driver, chip: str) -> None:
 
 # One wave; each lane gives the elements that the instruction takes from it, and stores those that it gets.
 MFMA = """
-gpu.module @m {{ gpu.func @k(%a: memref<?x{per}x{kind}>, %b: memref<?x{per}x{kind}>, %c: memref<?x{results}xf32>) kernel {{
+gpu.module @m {{ gpu.func @k(
+    %a: memref<?x{per}x{kind}>, %b: memref<?x{per}x{kind}>, %c: memref<?x{results}xf32>) kernel {{
   %t = gpu.thread_id x
   %zero = arith.constant 0 : index
   %x = vector.load %a[%t, %zero] : memref<?x{per}x{kind}>, vector<{per}x{kind}>

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emulator.errors import EmulationError
+from emulator.spaces import check_aligned
 
 if TYPE_CHECKING:
     from emulator.wave import Wave
@@ -154,6 +155,7 @@ def atomic(
         return np.ascontiguousarray(wave.v[register : register + words][:, lanes].T).view(dtype)[:, 0]
 
     def run(wave: Wave, lanes: Array, addresses: Array) -> None:
+        check_aligned(addresses, dtype.itemsize, "an atomic operation")
         values = operand(wave, value, lanes)
         others = operand(wave, compared, lanes)
         places, first, which = np.unique(addresses, return_index=True, return_inverse=True)

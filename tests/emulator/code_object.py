@@ -1,4 +1,4 @@
-"""Code objects: ELF segments in memory, kernel descriptors and the metadata note (LLVM's AMDGPUUsage, versions 4 to 6)."""
+"""Code objects of versions 4 to 6 (LLVM's AMDGPUUsage): segments in memory, kernel descriptors, the metadata note."""
 
 from __future__ import annotations
 

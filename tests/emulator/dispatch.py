@@ -6,7 +6,6 @@ import ctypes
 import struct
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ class Launch:
         properties = kernel.word(56, "<H")
         self.lanes = 32 if properties & 1 << 10 else 64
         self.properties, self.rsrc1, self.rsrc2 = properties, kernel.word(48), kernel.word(52)
-        self.lds_size = kernel.word(0) + dynamic
+        self.lds_size = -(-(kernel.word(0) + dynamic) // 4) * 4  # of whole words, as it is addressed
         self.scratch_size = kernel.word(4)
         self.dynamic = dynamic
         self._check()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emulator.errors import EmulationError
+from emulator.errors import AbortedError, EmulationError
 from emulator.operands import raw, reader
 from emulator.program import plain_name
 from emulator.wave import EXEC, VCC
@@ -91,7 +91,7 @@ def _barrier(name: str) -> Run:
 
 def _trap(number: int) -> Run:
     def run(wave: Wave) -> None:
-        raise EmulationError(f"s_trap {number}: the program aborted")
+        raise AbortedError(f"s_trap {number}: the program aborted")
 
     return run
 

@@ -89,7 +89,9 @@ def formatted(words: list[int]) -> str:
         widths = [ctypes.c_int(next(arguments) & 0xFFFFFFFF) for _ in range(conversion.count("*"))]
         word = struct.pack("<Q", next(arguments))
         is_float = conversion[-1] in "fFeEgGaA"
-        value = ctypes.c_double(*struct.unpack("<d", word)) if is_float else ctypes.c_longlong(*struct.unpack("<q", word))
+        value = (
+            ctypes.c_double(*struct.unpack("<d", word)) if is_float else ctypes.c_longlong(*struct.unpack("<q", word))
+        )
         result = ctypes.create_string_buffer(512)
         _libc.snprintf(result, 512, conversion.encode(), *widths, value)
         return result.value.decode()

@@ -32,14 +32,21 @@ def step(program: Program, inst: Any, name: str) -> Run:
     if name == "DS_NOP":
         return lambda wave: None
     if "SWIZZLE" in name:
-        return _swizzle(result, address if program.family == "cdna" else address, offset)
+        return _swizzle(result, address, offset)
     if "PERMUTE" in name:
         return _permute(name, result, address, first, offset)
     pair = re.fullmatch(r"DS_(READ|LOAD|WRITE|STORE)_?2(?:ADDR)?(_?ST(?:RIDE)?64)?_B(32|64)", name)
     if pair:
         unit = int(pair.group(3)) // 8
         scale = unit * (64 if pair.group(2) else 1)
-        return _pair(pair.group(1) in ("READ", "LOAD"), unit, result, address, (first, second), (offset0 * scale, offset1 * scale))
+        return _pair(
+            pair.group(1) in ("READ", "LOAD"),
+            unit,
+            result,
+            address,
+            (first, second),
+            (offset0 * scale, offset1 * scale),
+        )
     if "TR_B" in name or "ADDTID" in name or "APPEND" in name or "CONSUME" in name:
         raise EmulationError(f"an unknown instruction: {name}")
     if re.match(r"DS_(READ|LOAD)_", name):

@@ -194,12 +194,15 @@ def f32_to_u8(x: Array) -> Array:
 f64_to_i32, f64_to_u32 = f32_to_i32, f32_to_u32
 
 
-def f16_to_i16(x: Array) -> Array:
+def f32_to_i16(x: Array) -> Array:
     return _to_integer(x, np.int16)
 
 
-def f16_to_u16(x: Array) -> Array:
+def f32_to_u16(x: Array) -> Array:
     return _to_integer(x, np.uint16)
+
+
+f16_to_i16, f16_to_u16 = f32_to_i16, f32_to_u16
 
 
 def _norm(x: Array, scale: float, low: float, dtype: Any) -> Array:

@@ -3,8 +3,9 @@
 The nodes are tuples whose first item names them: ``("name", n)``, ``("number", value, type)``, ``("as", x, type)`` for
 ``x.f32``, ``("bit", x, i)``, ``("bits", x, high, low)``, ``("cast", type, x)`` for ``32'F(x)``, ``("call", f, args)``,
 ``("unary", op, x)``, ``("binary", op, x, y)``, ``("choose", c, x, y)``, ``("join", parts)`` for ``{ high, low }``.
-Statements: ``("set", targets, op, x)``, ``("if", [(condition, body)…], otherwise)``, ``("for", name, first, last, body)``,
-``("declare", name, type, count)``, ``("lambda", name, parameters, body)``, ``("return", x)``, ``("break",)``.
+Statements: ``("set", targets, op, x)``, ``("if", [(condition, body)…], otherwise)``,
+``("for", name, first, last, body)``, ``("declare", name, type, count)``,
+``("lambda", name, parameters, body)``, ``("return", x)``, ``("break",)``.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ def _type_of_cast(token: str) -> str:
 
 def _number(token: str) -> Node:
     width, digits, suffix = _NUMBER.fullmatch(token).groups()  # type: ignore[union-attr]
-    if "." in digits or suffix == "F" and not digits.startswith("0x"):
+    if "." in digits or (suffix == "F" and not digits.startswith("0x")):
         return ("number", float(digits), f"f{width or (32 if suffix == 'F' else 64)}")
     if digits.startswith("0x") and not suffix and token[-1] in "fF":
         suffix = None

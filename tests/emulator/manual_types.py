@@ -45,7 +45,7 @@ def literal(value: float, kind: str) -> str:
     if is_float(kind):
         return f"np.{container(kind)}({float(value)!r})"
     if width == 1:
-        return str(bool(value))
+        return f"np.bool_({bool(value)})"
     wrapped = int(value) & ((1 << width) - 1)
     if letter == "i" and wrapped >> (width - 1):
         wrapped -= 1 << width
@@ -96,8 +96,9 @@ def common(first: str, second: str) -> str:
         return max(floats, key=lambda kind: int(kind[1:]))
     first, second = promoted(first), promoted(second)
     width = max(int(first[1:]), int(second[1:]))
-    signed = first[0] == second[0] == "i" or (first[0] != second[0] and f"i{width}" in (first, second) and not
-                                               f"u{width}" in (first, second))
+    signed = first[0] == second[0] == "i" or (
+        first[0] != second[0] and f"i{width}" in (first, second) and f"u{width}" not in (first, second)
+    )
     return f"{'i' if signed else 'u'}{width}"
 
 

@@ -28,7 +28,8 @@ _BITS = {"F64": 64, "F32": 32, "XF32": 32, "F16": 16, "BF16": 16, "FP8": 8, "BF8
 def step(program: Program, inst: Any, name: str) -> Run:
     """A product as a function of a wave."""
     found = re.fullmatch(
-        r"V_(MFMA|WMMA)_(F64|F32|F16|BF16|I32)_(\d+)X(\d+)X(\d+)_?(?:(\d+)B_)?([A-Z]+\d+)(?:_([A-Z]+\d+))?(?:_1K)?", name
+        r"V_(MFMA|WMMA)_(F64|F32|F16|BF16|I32)_(\d+)X(\d+)X(\d+)_?(?:(\d+)B_)?([A-Z]+\d+)(?:_([A-Z]+\d+))?(?:_1K)?",
+        name,
     )
     if not found or found.group(7) not in _BITS:
         raise EmulationError(f"an unknown instruction: {name}")
@@ -134,7 +135,7 @@ def _spread(values: Array, size: int, blocks: int, depth: int, per: int) -> Arra
 
 
 def _wmma(program: Program, inst: Any, shape: tuple[int, int, int, int], kinds: tuple[str, str, str]) -> Run:
-    _, size, _, depth = shape
+    depth = shape[3]
     small, is12 = SmallFloats(program.chip), program.family == "rdna4"
     neg = raw(inst, "neg")
     integers = kinds[2] == "I32"

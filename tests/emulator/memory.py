@@ -45,7 +45,9 @@ class Memory:
         """The range's bytes and the offset in them."""
         place = bisect.bisect_right(self._starts, address) - 1
         if place < 0 or address + size > self._ranges[place][0]:
-            raise EmulationError(f"{access} of {size} bytes at {address:#x}, outside of all allocations{self._near(address)}")
+            raise EmulationError(
+                f"{access} of {size} bytes at {address:#x}, outside of all allocations{self._near(address)}"
+            )
         return self._ranges[place][1], address - self._starts[place]
 
     def _near(self, address: int) -> str:

@@ -21,8 +21,12 @@ Array = Any
 Run = Callable[["Wave"], None]
 Access = Callable[["Wave", Array, Array], None]
 
-_NOTHING = ("GLOBAL_INV", "GLOBAL_WB", "BUFFER_WBL2", "BUFFER_INV", "BUFFER_WBINV", "BUFFER_GL", "S_DCACHE", "S_PREFETCH",
-            "S_GL1_INV", "S_ICACHE_INV", "GLOBAL_WBINV")  # fmt: skip
+# Caches, which are not modelled.
+_NOTHING = (
+    "GLOBAL_INV", "GLOBAL_WB", "BUFFER_WBL2", "BUFFER_INV", "BUFFER_WBINV", "BUFFER_GL", "S_DCACHE", "S_PREFETCH",
+    "S_GL1_INV", "S_ICACHE_INV",
+)  # fmt: skip
+_WIDE = {"X8": "B256", "X16": "B512", "B256": "B256", "B512": "B512"}
 
 
 def memory_step(program: Program, inst: Any) -> Run:
@@ -117,9 +121,11 @@ def _scalar(program: Program, inst: Any, name: str) -> Run:
                 register, offset = raw(inst, "offset") & 127, 0
         elif not raw(inst, "imm"):
             offset = 0
-    read = reader(family, register, "B32", 32, 0) if register is not None and register != 124 or register == 124 and (
-        family == "cdna"
-    ) else None
+    read = (
+        reader(family, register, "B32", 32, 0)
+        if (register is not None and register != 124) or (register == 124 and (family == "cdna"))
+        else None
+    )
     if name.startswith(("S_MEMTIME", "S_MEMREALTIME")):
 
         def time(wave: Wave) -> None:
@@ -128,9 +134,8 @@ def _scalar(program: Program, inst: Any, name: str) -> Run:
         return time
     if "LOAD" not in name:
         raise EmulationError(f"an unknown instruction: {name}")
-    half, kind = access.data_of(name.replace("_DWORDX8", "_B256").replace("_DWORDX16", "_B512")) if not (
-        name.endswith(("X8", "X16", "B256", "B512"))
-    ) else ("", "B256" if name.endswith(("X8", "B256")) else "B512")
+    wide = [kind for ending, kind in _WIDE.items() if name.endswith(ending)]
+    kind = wide[0] if wide else access.data_of(name)[1]
     size = int(kind[1:]) // 8
     is_buffer = name.startswith("S_BUFFER")
 

@@ -39,6 +39,7 @@ class Tables:
     descriptions: dict[Any, str]
     operands: dict[Any, dict[str, tuple[Any, int, Any]]]
     by_name: dict[str, str]
+    later: Tables | None  # for operations that a description names and its family describes nowhere
     extra_formats: tuple[Any, ...]
 
     def other(self, name: str) -> str:
@@ -46,6 +47,8 @@ class Tables:
         for ending in ("", "_E32", "_E64"):
             if name.upper() + ending in self.by_name:
                 return self.by_name[name.upper() + ending]
+        if self.later:
+            return self.later.other(name)
         raise ManualError(f"no description of {name}")
 
 
@@ -57,7 +60,8 @@ def tables(family: str) -> Tables:
     operands = importlib.import_module(f"{package}.operands").OPERANDS
     formats = importlib.import_module(f"{package}.ins")
     extra = tuple(getattr(formats, name) for name in ("MUBUF", "VBUFFER") if hasattr(formats, name))
-    return Tables(descriptions, operands, {op.name: text for op, text in descriptions.items()}, extra)
+    by_name = {op.name: text for op, text in descriptions.items()}
+    return Tables(descriptions, operands, by_name, None if family == "rdna4" else tables("rdna4"), extra)
 
 
 def plain_name(inst: Any) -> str:

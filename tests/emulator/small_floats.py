@@ -1,4 +1,4 @@
-"""Conversions of 4-, 6- and 8-bit floats. What 8 bits mean differs: gfx942 has the types without infinity and -0 (fnuz)."""
+"""Conversions of 4-, 6- and 8-bit floats; of 8 bits gfx942 has the types without infinity and -0 (fnuz)."""
 
 from __future__ import annotations
 

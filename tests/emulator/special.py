@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emulator.errors import EmulationError
-from emulator.operands import Array, Reader, raw
+from emulator.operands import Array, Reader, half, raw, reader
+from emulator.special_lanes import first_lane, permlane, permlane_swap, read_lane, swap, write_lane
 
 if TYPE_CHECKING:
     from emulator.program import Program
@@ -21,98 +22,6 @@ Readers = list[Reader | None]
 
 def _nothing(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
     return (lambda wave: None) if name in ("V_NOP", "V_PIPEFLUSH") else None
-
-
-def _first_lane(program: Program, inst: Any, name: str, sources: Readers) -> Run:
-    (source, destination) = sources[0], raw(inst, "vdst")
-    assert source
-
-    def run(wave: Wave) -> None:
-        lanes = np.flatnonzero(wave.active)
-        value = np.broadcast_to(source(wave), wave.lanes)
-        wave.set_scalar(destination, value[lanes[0] if len(lanes) else 0 : ][:1])
-
-    return run
-
-
-def _read_lane(program: Program, inst: Any, name: str, sources: Readers) -> Run:
-    source, lane, destination = sources[0], sources[1], raw(inst, "vdst")
-    assert source and lane
-
-    def run(wave: Wave) -> None:
-        number = int(lane(wave)[0]) % wave.lanes
-        wave.set_scalar(destination, np.broadcast_to(source(wave), wave.lanes)[number : number + 1])
-
-    return run
-
-
-def _write_lane(program: Program, inst: Any, name: str, sources: Readers) -> Run:
-    source, lane, destination = sources[0], sources[1], raw(inst, "vdst")
-    assert source and lane
-
-    def run(wave: Wave) -> None:
-        wave.v[destination, int(lane(wave)[0]) % wave.lanes] = source(wave)[0]
-
-    return run
-
-
-def _swap(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
-    if name != "V_SWAP_B32":
-        return None
-    first, second = raw(inst, "vdst"), raw(inst, "src0") - 256
-
-    def run(wave: Wave) -> None:
-        kept = wave.v[first].copy()
-        wave.set_vector(first, wave.v[second])
-        wave.set_vector(second, kept)
-
-    return run
-
-
-def _permlane_swap(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
-    """Rows of the destination and the source trade places, whatever EXEC says of the other side."""
-    if not name.endswith("_SWAP_B32"):
-        return None
-    first, second = raw(inst, "vdst"), raw(inst, "src0") - 256
-    size = 16 if "16" in name else 32
-
-    def run(wave: Wave) -> None:
-        lane = np.arange(wave.lanes)
-        low = lane[lane & size == 0]
-        kept = wave.v[second, low].copy()
-        wave.v[second, low] = wave.v[first, low + size]
-        wave.v[first, low + size] = kept
-
-    return run
-
-
-def _permlane(program: Program, inst: Any, name: str, sources: Readers) -> Run:
-    """v_permlane16, v_permlanex16: any lane of the row, or of its neighbour; v_permlane64: the other half."""
-    destination = raw(inst, "vdst")
-    source = sources[0]
-    assert source
-    fetch, bound = bool(raw(inst, "opsel") & 1), bool(raw(inst, "opsel") & 2)
-
-    def run(wave: Wave) -> None:
-        lane = np.arange(wave.lanes)
-        value = np.broadcast_to(source(wave), wave.lanes)
-        if name == "V_PERMLANE64_B32":
-            if wave.lanes == 64:
-                wave.set_vector(destination, value[lane ^ 32])
-            return
-        if "VAR" in name:
-            assert sources[1]
-            select = np.broadcast_to(sources[1](wave), wave.lanes).astype(np.int64) & 15
-        else:
-            assert sources[1] and sources[2]
-            word = int(sources[1](wave)[0]) | int(sources[2](wave)[0]) << 32
-            select = np.array([word >> 4 * place & 15 for place in range(16)])[lane & 15]
-        other = (lane & ~15 ^ (16 if "X16" in name else 0)) | select
-        valid = wave.active[other] | fetch
-        old = wave.v[destination]
-        wave.set_vector(destination, np.where(valid, value[other], np.uint32(0) if bound else old))
-
-    return run
 
 
 def _towards_zero(x: Array) -> Array:
@@ -153,6 +62,28 @@ def _division(program: Program, inst: Any, name: str, sources: Readers) -> Run |
     from emulator import division
 
     return division.step(program, inst, name, sources)
+
+
+def _bitop3(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    """Any function of three bits; its table of truth stands where other instructions have modifiers."""
+    table = raw(inst, "omod") << 6 | raw(inst, "abs") << 3 | raw(inst, "neg")
+    destination, opsel, literal = raw(inst, "vdst"), raw(inst, "opsel"), raw(inst, "literal")
+    readers = [reader(program.family, raw(inst, f"src{index}"), "B32", 32, literal) for index in range(3)]
+    if name == "V_BITOP3_B16":
+        readers = [half(read, bool(opsel >> index & 1)) for index, read in enumerate(readers)]
+
+    def combined(wave: Wave) -> Array:
+        values = [read(wave) for read in readers]
+        result = np.zeros(wave.lanes, np.uint32)
+        for row in range(8):
+            if table >> row & 1:
+                a, b, c = (value if row >> 2 - index & 1 else ~value for index, value in enumerate(values))
+                result |= a & b & c
+        return result
+
+    if name == "V_BITOP3_B16":
+        return _half_result(program, inst, combined)
+    return lambda wave: wave.set_vector(destination, combined(wave))
 
 
 def _trig_preop(program: Program, inst: Any, name: str, sources: Readers) -> Run:
@@ -284,12 +215,13 @@ def _unknown(program: Program, inst: Any, name: str, sources: Readers) -> Run:
 
 
 SPECIAL: tuple[tuple[str, Callable[[Program, Any, str, Readers], Run | None]], ...] = (
-    ("V_NOP", _nothing), ("V_PIPEFLUSH", _nothing), ("V_READFIRSTLANE", _first_lane), ("V_READLANE", _read_lane),
-    ("V_WRITELANE", _write_lane), ("V_SWAP_B32", _swap), ("V_PERMLANE", _permlane_swap), ("V_PERMLANE", _permlane),
+    ("V_NOP", _nothing), ("V_PIPEFLUSH", _nothing), ("V_READFIRSTLANE", first_lane), ("V_READLANE", read_lane),
+    ("V_WRITELANE", write_lane), ("V_SWAP_B32", swap), ("V_PERMLANE", permlane_swap), ("V_PERMLANE", permlane),
     ("V_DIV_SCALE", _division), ("V_DIV_FMAS", _division), ("V_DIV_FIXUP", _fixup),
     *((name, _counted) for name in ("V_MBCNT", "V_BCNT", "V_FFB", "V_CTZ", "V_CLZ", "V_CLS")),
     ("V_ADD", _saturated), ("V_SUB", _saturated), ("V_RNDNE", _to_even),
-    ("V_FREXP_EXP", _exponent), ("V_PK_MOV_B32", _pk_mov), ("V_TRIG_PREOP", _trig_preop), ("V_CVT_PKRTZ_F16_F32", _pack_rtz), ("V_CVT_PK_RTZ_F16_F32", _pack_rtz),
+    ("V_FREXP_EXP", _exponent), ("V_PK_MOV_B32", _pk_mov), ("V_TRIG_PREOP", _trig_preop), ("V_BITOP3", _bitop3),
+    ("V_CVT_PKRTZ_F16_F32", _pack_rtz), ("V_CVT_PK_RTZ_F16_F32", _pack_rtz),
     ("V_ACCVGPR", _accumulator), ("V_MFMA", _matrix), ("V_SMFMAC", _matrix), ("V_WMMA", _matrix),
     ("V_SWMMAC", _matrix), ("V_MOVREL", _unknown),
 )  # fmt: skip

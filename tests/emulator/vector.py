@@ -12,6 +12,7 @@ from emulator.errors import EmulationError
 from emulator.manual_compile import Meaning, meaning
 from emulator.operands import Array, Reader, dpp, format_of, half, raw, reader, sdwa_source, signed, vector_reader
 from emulator.program import plain_name
+from emulator.results import finisher
 from emulator.special import SPECIAL
 from emulator.wave import VCC
 
@@ -69,7 +70,7 @@ def _source(program: Program, inst: Any, index: int, operands: dict[str, Any]) -
         return None
     form, bits = format_of(operands, f"src{index}", f"vsrc{index}")
     kind = type(inst).__name__
-    code = raw(inst, name) + (256 if name.startswith("v") or field.mask == 255 and name.startswith("vsrc") else 0)
+    code = raw(inst, name) + (256 if name.startswith("v") or (field.mask == 255 and name.startswith("vsrc")) else 0)
     if index == 0 and ("DPP" in kind or "SDWA" in kind):
         code = raw(inst, "vsrc0") + (0 if "SDWA" in kind and raw(inst, "s0") else 256)
     if index == 1 and "SDWA" in kind and raw(inst, "s1"):
@@ -81,7 +82,7 @@ def _source(program: Program, inst: Any, index: int, operands: dict[str, Any]) -
         return _packed_source(program, inst, index, code, form, bits)
     read = reader(program.family, code, form, bits, raw(inst, "literal"))
     if bits == 16 and "SDWA" not in kind:
-        read = half(read, high and code >= 256 or high and code < 128)
+        read = half(read, (high and code >= 256) or (high and code < 128))
     if "SDWA" in kind:
         read = sdwa_source(read, raw(inst, f"src{index}_sel", 6), raw(inst, f"src{index}_sext"))
     negate = raw(inst, "neg") >> index & 1 or raw(inst, f"src{index}_neg")
@@ -174,13 +175,13 @@ def _general(
     compare = kind.startswith("VOPC") or name.startswith("V_CMP")
     destination = raw(inst, "vdst") if not compare else -1
     form, bits = format_of(operands, "vdst")
-    mask_out = raw(inst, "sdst") if "VOP3SD" in kind or "SDWA_SDST" in kind and raw(inst, "sd") else VCC
+    mask_out = raw(inst, "sdst") if "VOP3SD" in kind or ("SDWA_SDST" in kind and raw(inst, "sd")) else VCC
     if compare and kind.startswith("VOP3"):
         mask_out = raw(inst, "vdst")
     mask_in = VCC
     if kind.startswith("VOP3") and ("CNDMASK" in name or "ADDC" in name or "SUBB" in name or "_CI_" in name):
         mask_in = raw(inst, "src2")
-    finish = _finisher(program, inst, means, name, form, bits)
+    finish = finisher(program, inst, means, name, form, bits)
     if means.narrow and program.family != "cdna" and not kind.startswith("VOP3") and destination >= 128:
         destination -= 128
     details = fields(inst)
@@ -221,70 +222,6 @@ def _general(
     return run
 
 
-def _finisher(
-    program: Program, inst: Any, means: Meaning, name: str, form: str, bits: int
-) -> Callable[[Wave, Array], Array]:
-    """Clamp, output modifiers and which part of the register is written."""
-    kind = type(inst).__name__
-    clamp, omod = raw(inst, "clmp"), raw(inst, "omod")
-    destination = raw(inst, "vdst")
-    high = bool(raw(inst, "opsel") & 8) and kind.startswith("VOP3") and not kind.startswith("VOP3P")
-    narrow = means.narrow and bits <= 32
-    if narrow and program.family != "cdna" and not kind.startswith("VOP3") and destination >= 128:
-        destination, high = destination - 128, True
-    packed = kind.startswith("VOP3P")
-    floats = {16: np.float16, 32: np.float32, 64: np.float64}
-    is_float = form.lstrip("PK2_").startswith("F") or form.startswith("F")
-    if clamp and not is_float:
-        raise EmulationError("clamp of integers")
-    sdwa = "SDWA" in kind and not kind.startswith("VOPC")
-    select, unused = raw(inst, "dst_sel", 6), raw(inst, "dst_unused")
-
-    def scaled(value: Array) -> Array:
-        if packed and form.startswith("PK2_F16"):
-            held, dtype = np.ascontiguousarray(value).view(np.float16), np.float16
-        else:
-            size = 16 if narrow else bits
-            dtype = floats[size]
-            held = value.astype(np.uint16).view(np.float16) if size == 16 else value.view(dtype)
-        if omod:
-            held = held * dtype((0, 2, 4, 0.5)[omod])
-        if clamp:
-            held = np.where(np.isnan(held), dtype(0), np.clip(held, dtype(0), dtype(1)))
-        result = held.astype(dtype)
-        return result.view(np.uint16).astype(np.uint32) if narrow and not packed else result.view(value.dtype)
-
-    def run(wave: Wave, value: Array) -> Array:
-        if clamp or omod:
-            value = scaled(value)
-        if sdwa and select != 6:
-            return _sdwa_result(wave.v[destination], value, select, unused)
-        if not narrow:
-            return value
-        low = np.uint32(0xFFFF)
-        if high:
-            return wave.v[destination] & low | (value & low) << np.uint32(16)
-        if program.family == "cdna":
-            return value & low
-        return wave.v[destination] & ~low | value & low
-
-    if not (clamp or omod or narrow or sdwa and select != 6):
-        return lambda wave, value: value
-    return run
-
-
-def _sdwa_result(old: Array, value: Array, select: int, unused: int) -> Array:
-    width, shift = (8, 8 * select) if select < 4 else (16, 16 * (select - 4))
-    ones = np.uint32((1 << width) - 1)
-    placed = (value & ones) << np.uint32(shift)
-    if unused == 2:  # preserve
-        return old & ~(ones << np.uint32(shift)) | placed
-    if unused == 1 and shift + width < 32:  # sign-extend
-        up = np.uint32(32 - width - shift)
-        return ((placed << up).view(np.int32) >> up.view(np.int32)).view(np.uint32)
-    return placed
-
-
 def dual_step(program: Program, inst: Any) -> Callable[[Wave], None]:
     """VOPD: two operations whose sources are all read first."""
     literal = raw(inst, "literal")
@@ -294,7 +231,7 @@ def dual_step(program: Program, inst: Any) -> Callable[[Wave], None]:
         name = op.name.replace("V_DUAL_", "V_")
         first = reader(program.family, raw(inst, f"src{side}0"), "F32", 32, literal)
         second = vector_reader(raw(inst, f"vsrc{side}1"), 32)
-        register = raw(inst, "vdstx") if side == "x" else getattr(inst, "vdsty").offset - 256
+        register = raw(inst, "vdstx") if side == "x" else inst.vdsty.offset - 256
         means = described(program, op)
         parts.append((means, first, second, register, name))
     details = fields(inst)

@@ -126,7 +126,7 @@ class Wave:
                 try:
                     step.run(self)
                 except EmulationError as error:
-                    raise EmulationError(f"{error}\n  {program.describe(here)}") from error
+                    raise type(error)(f"{error}\n  {program.describe(here)}") from error
                 except Exception as error:
                     raise EmulationError(f"{type(error).__name__}: {error}\n  {program.describe(here)}") from error
                 if step.stops and (self.ended or not self.block.barrier_complete(self)):
