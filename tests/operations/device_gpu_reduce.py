@@ -139,7 +139,9 @@ def _groups(threads: int, size: int, stride: int) -> list[Any]:
     return [thread[key == k] for k in np.unique(key)]
 
 
-def _subgroup_reduced(kind: str, size: int = WARP, stride: int = 1, count: int = 0) -> Callable[[Library], None]:
+def _subgroup_reduced(kind: str, size: int = 0, stride: int = 1, count: int = 0) -> Callable[[Library], None]:
+    """The reduction of each cluster, or of whole subgroups."""
+
     def run(library: Library) -> None:
         for op in ops_of(kind):
             for block in BLOCKS:
@@ -147,7 +149,7 @@ def _subgroup_reduced(kind: str, size: int = WARP, stride: int = 1, count: int =
                 x = values(kind, op, (3, threads))
                 want = np.zeros_like(x)
                 y = x if not count or kind in FLOATS else x ^ x.dtype.type(count - 1)
-                for group in _groups(threads, size, stride):
+                for group in _groups(threads, size or WARP, stride):
                     want[:, group] = reduced(op, np.ascontiguousarray(y[:, group]))[:, None]
                 np.testing.assert_array_equal(launched(library.kernels[op], block, x), want, f"{op} {block}")
 

@@ -1,7 +1,10 @@
-/* libamdhip64.c: a stand-in for libamdhip64.so.6 over host memory: two gfx942 devices, no kernels, a log. */
+/* libamdhip64.c: a stand-in for libamdhip64.so.6 over host memory: two gfx942 devices, no kernels, a log. An
+ * emulator may run kernels. */
 #include "hip/driver.h"
 #include "hip/layout.h"
 #include "standin.h"
+
+#include "hip_emulation.h"
 
 enum { NO_DEVICE = 100, INVALID_VALUE = 1, NOT_FOUND = 500, PLAIN = 1, POOL = 2 };
 
@@ -32,7 +35,7 @@ EXPORT hipError_t hipInit(unsigned int flags) {
   TURN;
   (void)flags;
   NEED(true, 0);
-  return devices() ? hipSuccess : NO_DEVICE;
+  return devices_present() ? hipSuccess : NO_DEVICE;
 }
 
 EXPORT const char *hipGetErrorName(hipError_t result) {
@@ -57,8 +60,8 @@ EXPORT hipError_t hipGetLastError(void) {
 
 EXPORT hipError_t hipGetDeviceCount(int *out) {
   TURN;
-  *out = devices();
-  return devices() ? hipSuccess : NO_DEVICE;
+  *out = devices_present();
+  return devices_present() ? hipSuccess : NO_DEVICE;
 }
 
 EXPORT hipError_t hipGetDevice(int *out) {
@@ -95,7 +98,7 @@ EXPORT hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device) {
 EXPORT hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device) {
   TURN;
   (void)device;
-  *value = attribute == hipDeviceAttributeWarpSize               ? 64
+  *value = attribute == hipDeviceAttributeWarpSize               ? emulator ? emulator->lanes : 64
            : attribute == hipDeviceAttributeMemoryPoolsSupported ? getenv("STANDIN_NO_POOLS") == NULL
                                                                  : 304;
   return hipSuccess;
@@ -105,7 +108,8 @@ EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
   TURN;
   (void)device;
   memset(properties, 0, HIP_PROPERTIES_R0600_SIZE);
-  strcpy((char *)properties + HIP_PROPERTIES_R0600_ARCH, "gfx942:sramecc+:xnack-");
+  strcpy((char *)properties + HIP_PROPERTIES_R0600_ARCH,
+         emulator ? emulator->chip : "gfx942:sramecc+:xnack-");
   return hipSuccess;
 }
 
@@ -116,12 +120,14 @@ EXPORT hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
   if (strstr(tag(image), "broken"))
     return kept(hipErrorInvalidImage);
   *module = make(MODULES, current);
-  return hipSuccess;
+  return emulator ? kept(emulator->load(*module, image)) : hipSuccess;
 }
 
 EXPORT hipError_t hipModuleUnload(hipModule_t module) {
   TURN;
   NEED_DEVICE_OF(module);
+  if (emulator)
+    emulator->unload(module);
   destroy(MODULES, module);
   return hipSuccess;
 }
@@ -131,6 +137,8 @@ EXPORT hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t modu
   NEED_DEVICE_OF(module);
   if (strcmp(name, "missing") == 0)
     return NOT_FOUND;
+  if (emulator)
+    return emulated_function(module, name, current, (void **)function) ? kept(NOT_FOUND) : hipSuccess;
   *function = (hipFunction_t)(void *)function_of(name, current);
   return hipSuccess;
 }
@@ -158,6 +166,10 @@ EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx,
   note("launch %s grid %u %u %u block %u %u %u smem %u stream %d",
        ((const struct object *)(void *)function)->name, gx, gy, gz, bx, by, bz, smem, number(stream));
   note_parameters(params);
+  if (emulator)
+    return kept(emulator->launch(((const struct emulated_function *)(void *)function)->module,
+                                 ((const struct object *)(void *)function)->name, (unsigned[]){gx, gy, gz},
+                                 (unsigned[]){bx, by, bz}, smem, params));
   run_kernel(((const struct object *)(void *)function)->name, (unsigned[]){gx, gy, gz},
              (unsigned[]){bx, by, bz}, smem, params);
   return hipSuccess;
@@ -239,7 +251,7 @@ EXPORT hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t from, hipE
 
 static hipError_t give(void **out, size_t size, size_t way) {
   NEED(true, 0);
-  *out = memory_make(size, way);
+  *out = emulated_memory(memory_make(size, way), size);
   return *out ? hipSuccess : hipErrorOutOfMemory;
 }
 
@@ -262,12 +274,14 @@ EXPORT hipError_t hipMallocAsync(void **out, size_t size, hipStream_t stream) {
 EXPORT hipError_t hipFree(void *memory) {
   TURN;
   NEED(true, 0);
+  emulated_memory(memory, 0);
   return memory_free(memory, PLAIN) ? INVALID_VALUE : hipSuccess;
 }
 
 EXPORT hipError_t hipFreeAsync(void *memory, hipStream_t stream) {
   TURN;
   NEED_DEVICE_OF(stream);
+  emulated_memory(memory, 0);
   return memory_free(memory, POOL) ? INVALID_VALUE : hipSuccess;
 }
 
@@ -342,6 +356,7 @@ EXPORT hipError_t hipHostRegister(void *memory, size_t size, unsigned int flags)
   TURN;
   (void)flags;
   register_range(memory, size);
+  emulated_memory(memory, size);
   note("register %zu", size);
   return hipSuccess;
 }
@@ -358,6 +373,7 @@ EXPORT hipError_t hipHostGetDevicePointer(void **out, void *memory, unsigned int
 EXPORT hipError_t hipHostUnregister(void *memory) {
   TURN;
   register_range(memory, 0);
+  emulated_memory(memory, 0);
   note("unregister");
   return hipSuccess;
 }

@@ -1,0 +1,6 @@
+"""AMD code objects executed on the CPU, instruction by instruction.
+
+What an instruction does comes from the ISA manuals' own descriptions, which tinygrad ships as tables; see
+``manual_compile.py`` for these, and ``special.py`` for what the descriptions leave out. ``driver.py`` puts the emulator
+behind the stand-in HIP library, so that a whole artifact runs: ``library.use("hip")`` and its functions compute.
+"""

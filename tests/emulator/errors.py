@@ -1,0 +1,11 @@
+"""The error of the emulator."""
+
+from __future__ import annotations
+
+
+class EmulationError(Exception):
+    """Code did what hardware forbids, or what the emulator does not know; says which instruction."""
+
+
+class AbortedError(EmulationError):
+    """The program stopped itself with s_trap, as after a failed assertion."""

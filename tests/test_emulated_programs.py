@@ -1,0 +1,173 @@
+"""Whole artifacts on emulated AMD devices: the examples, printf, products of matrices, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from compiling import EXAMPLES
+from emulator.driver import Driver, shared
+from emulator.on_device import OnDevice
+from operations import device_gpu_prints as prints
+
+import offload
+from offload.errors import DeviceError
+from offload.runtime import Library
+
+CHIPS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    yield shared()
+    shared().check()
+
+
+def compiled(source: object, target: str) -> Library:
+    library = offload.compile(source, targets=[f"rocdl:{target}"])  # type: ignore[arg-type]
+    library.use("hip")
+    return library
+
+
+@pytest.mark.parametrize("chip", [*CHIPS, "gfx1100,wave64", "gfx1201,wave64"])
+def test_saxpy(driver: Driver, chip: str) -> None:
+    x = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
+    y = x[::-1].copy()
+    with driver.chip(chip.split(",")[0]):
+        before = driver.instructions
+        OnDevice(compiled(EXAMPLES / "saxpy.mlir", chip)).saxpy(np.float32(2.5), x, y)
+        assert driver.instructions > before
+    np.testing.assert_allclose(y, np.float32(2.5) * x + x[::-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_other_examples(driver: Driver, chip: str) -> None:
+    generator = np.random.default_rng(2)
+    x, w, out = (generator.standard_normal(shape).astype(np.float32) for shape in ((21, 18), (18, 35), (21, 35)))
+    bias, numbers = w[0].copy(), generator.standard_normal(1000).astype(np.float32)
+    with driver.chip(chip):
+        sums = np.zeros(4, np.float32)
+        OnDevice(compiled(EXAMPLES / "reduce.mlir", chip)).block_sums(numbers, sums)
+        np.testing.assert_allclose(sums, np.add.reduceat(numbers, [0, 256, 512, 768]), rtol=1e-4, atol=1e-4)
+        turned = np.zeros((35, 18), np.float32)
+        OnDevice(compiled(EXAMPLES / "transpose.mlir", chip)).transpose(w, turned)
+        np.testing.assert_array_equal(turned, w.T)
+        scaled = w.copy()
+        OnDevice(compiled(EXAMPLES / "scale.mlir", chip)).scale(np.float32(3), scaled)
+        np.testing.assert_array_equal(scaled, w * np.float32(3))
+        OnDevice(compiled(EXAMPLES / "linear.mlir", chip)).linear_relu(x, w, bias, out)
+        np.testing.assert_allclose(out, np.maximum(x @ w + bias, 0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_printf(driver: Driver, chip: str) -> None:
+    """Through AMD's device libraries: packets, a doorbell, an interrupt, the host's answer."""
+    with driver.chip(chip):
+        driver.hostcalls.output = ""
+        OnDevice(compiled(prints.THREADS, chip)).kernels.k[2, 3]()
+        lines = [f"block {block} thread {thread} of 3" for block in range(2) for thread in range(3)]
+        assert sorted(driver.hostcalls.output.splitlines()) == lines
+        driver.hostcalls.output = ""
+        OnDevice(compiled(prints.KINDS, chip)).kernels.k[1, 1]()
+        assert driver.hostcalls.output.splitlines() == [
+            "1 -5 -300 -70000 -5000000000 6000000000 0.500000 1.500000 2.500000 0.001",
+            "251 251 65236",
+            "-70000 -5 6000000000 fed4",
+        ]
+
+
+ASSERTION = """
+gpu.module @m { gpu.func @k(%x: memref<?xi32>) kernel {
+  %t = gpu.thread_id x
+  %v = memref.load %x[%t] : memref<?xi32>
+  %zero = arith.constant 0 : i32
+  %ok = arith.cmpi sge, %v, %zero : i32
+  cf.assert %ok, "negative"
+  memref.store %zero, %x[%t] : memref<?xi32>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_assertions(driver: Driver, chip: str) -> None:
+    with driver.chip(chip):
+        driver.hostcalls.output = ""
+        library = OnDevice(compiled(ASSERTION, chip))
+        x = np.arange(5, dtype=np.int32)
+        library.kernels.k[1, 5](x)
+        assert not x.any()
+        with pytest.raises(DeviceError):
+            library.kernels.k[1, 5](np.arange(-1, 4, dtype=np.int32))
+        assert "negative" in driver.hostcalls.output
+        assert "the program aborted" in str(driver.failures.pop())
+
+
+# One wave; each lane gives the elements that the instruction takes from it, and stores those that it gets.
+MFMA = """
+gpu.module @m {{ gpu.func @k(
+    %a: memref<?x{per}x{kind}>, %b: memref<?x{per}x{kind}>, %c: memref<?x{results}xf32>) kernel {{
+  %t = gpu.thread_id x
+  %zero = arith.constant 0 : index
+  %x = vector.load %a[%t, %zero] : memref<?x{per}x{kind}>, vector<{per}x{kind}>
+  %y = vector.load %b[%t, %zero] : memref<?x{per}x{kind}>, vector<{per}x{kind}>
+  %z = vector.load %c[%t, %zero] : memref<?x{results}xf32>, vector<{results}xf32>
+  %d = amdgpu.mfma {size}x{size}x{depth} %x * %y + %z {{ abid = 0 : i32, cbsz = 0 : i32, blocks = 1 : i32 }} blgp = none
+    : vector<{per}x{kind}>, vector<{per}x{kind}>, vector<{results}xf32>
+  vector.store %d, %c[%t, %zero] : memref<?x{results}xf32>, vector<{results}xf32>
+  gpu.return
+}} }}
+"""
+
+
+@pytest.mark.parametrize(("size", "depth", "per"), [(16, 16, 4), (32, 8, 4)])
+def test_mfma(driver: Driver, size: int, depth: int, per: int) -> None:
+    generator = np.random.default_rng(3)
+    a, b = (generator.integers(-4, 5, (size, depth)).astype(np.float16) for _ in range(2))
+    c = generator.integers(-9, 9, (size, size)).astype(np.float32)
+    lane = np.arange(64)
+    k = per * (lane // size)[:, None] + np.arange(per)
+    results = size * size // 64
+    register = np.arange(results)
+    row = 4 * (lane // size)[:, None] + 256 // size // 4 * 4 * (register // 4) * (size // 16) + register % 4
+    if size == 32:
+        row = 8 * (register // 4) + 4 * (lane // 32)[:, None] + register % 4
+    column = (lane % size)[:, None]
+    spread = c[row, column].copy()
+    source = MFMA.format(per=per, kind="f16", results=results, size=size, depth=depth)
+    with driver.chip("gfx942"):
+        kernels = OnDevice(compiled(source, "gfx942")).kernels
+        kernels.k[1, 64](a[lane[:, None] % size, k].copy(), b[lane[:, None] % size, k].copy(), spread)
+    product = a.astype(np.float32) @ b.astype(np.float32).T + c
+    np.testing.assert_array_equal(spread, product[row, column])
+
+
+WMMA = """
+gpu.module @m {{ gpu.func @k(%a: memref<?x{per}xf16>, %b: memref<?x{per}xf16>, %c: memref<?x8xf32>) kernel {{
+  %t = gpu.thread_id x
+  %zero = arith.constant 0 : index
+  %x = vector.load %a[%t, %zero] : memref<?x{per}xf16>, vector<{per}xf16>
+  %y = vector.load %b[%t, %zero] : memref<?x{per}xf16>, vector<{per}xf16>
+  %z = vector.load %c[%t, %zero] : memref<?x8xf32>, vector<8xf32>
+  %d = amdgpu.wmma 16x16x16 %x * %y + %z : vector<{per}xf16>, vector<{per}xf16>, vector<8xf32>
+  vector.store %d, %c[%t, %zero] : memref<?x8xf32>, vector<8xf32>
+  gpu.return
+}} }}
+"""
+
+
+@pytest.mark.parametrize(("chip", "per"), [("gfx1100", 16), ("gfx1201", 8)])
+def test_wmma(driver: Driver, chip: str, per: int) -> None:
+    generator = np.random.default_rng(4)
+    a, b = (generator.integers(-4, 5, (16, 16)).astype(np.float16) for _ in range(2))
+    c = generator.integers(-9, 9, (16, 16)).astype(np.float32)
+    lane, register = np.arange(32)[:, None], np.arange(8)
+    row = 2 * register + lane // 16 if chip == "gfx1100" else 8 * (lane // 16) + register
+    k = np.arange(16) if chip == "gfx1100" else 8 * (lane // 16) + np.arange(8)
+    spread = c[row, lane % 16].copy()
+    with driver.chip(chip):
+        kernels = OnDevice(compiled(WMMA.format(per=per), chip)).kernels
+        kernels.k[1, 32](a[lane % 16, k].copy(), b[lane % 16, k].copy(), spread)
+    product = a.astype(np.float32) @ b.astype(np.float32).T + c
+    np.testing.assert_array_equal(spread, product[row, lane % 16])
