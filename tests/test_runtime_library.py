@@ -150,8 +150,13 @@ def test_kernel_arguments_and_sizes() -> None:
 @pytest.mark.parametrize(
     ("launch", "message"),
     [
-        (1, "expected [grid, block], [grid, block, stream] or [grid, block, stream, shared_bytes], given 1"),
-        ((1, 2, None, 0, 0), "expected [grid, block]"),
+        (
+            1,
+            "expected [grid, block], [grid, block, stream], [grid, block, stream, shared_bytes] or "
+            "[grid, block, stream, shared_bytes, cluster], given 1",
+        ),
+        ((1, 2, None, 0, 1, 0), "expected [grid, block]"),
+        ((1, 2, None, 0, 0), "expected the cluster as a positive integer or a tuple of one to three, given 0"),
         ((0, 1), "expected the grid as a positive integer or a tuple of one to three, given 0"),
         (
             (1, (1, 2, 3, 4)),

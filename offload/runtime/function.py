@@ -11,13 +11,14 @@ from offload.runtime.arguments import MemrefPacker, bounds
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.native import Native
+from offload.runtime.plans import Caller, arm_function
 from offload.runtime.results import ScalarResult, StructResult, by_value_type, half_argument, is_half
 
 # Appends the C values of one argument; the second list is for what has to stay alive during the call.
 _Converter = Callable[[Any, list[Any], list[object]], None]
 
 
-class Function:
+class Function(Caller):
     """A function of a loaded library.
 
     Calling it checks every argument against the signature, passes arrays without copying them, and releases
@@ -38,7 +39,7 @@ class Function:
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = self._callee.text()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         converters = self._converters if self._converters is not None else self._prepare()
         if kwargs or len(args) != len(converters):
             args = self._callee.bind(args, kwargs)
@@ -99,7 +100,12 @@ class Function:
         self._views = any(entry.kind == "memref" for entry in results)
         self._result = result
         self._converters = converters
+        address = ctypes.cast(self._pointer, ctypes.c_void_p).value
+        arm_function(self, self._native, address or 0, self.signature.args, results)
         return converters
+
+    def _failed(self, code: int) -> None:
+        raise self._native.error(code)
 
     def _converter(self, argument: Argument, types: list[Any]) -> _Converter:
         if argument.kind == "memref":

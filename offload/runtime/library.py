@@ -21,6 +21,7 @@ from offload.runtime.device import Device, DeviceInfo, all_devices
 from offload.runtime.function import Function
 from offload.runtime.kernel import Kernel
 from offload.runtime.native import Native
+from offload.runtime.plans import FAST
 from offload.runtime.streams import Stream
 
 _libraries: weakref.WeakSet[Library] = weakref.WeakSet()
@@ -184,7 +185,8 @@ class Library:
         return [*super().__dir__(), *self.functions]
 
     def __repr__(self) -> str:
-        return f"<offload library {str(self.path)!r}: {', '.join(self.functions) or 'no functions'}>"
+        calls = "fast calls" if FAST else "calls through ctypes"
+        return f"<offload library {str(self.path)!r} ({calls}): {', '.join(self.functions) or 'no functions'}>"
 
 
 def _module_slots(library: ctypes.CDLL) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class Native:
         if size < ctypes.sizeof(abi.Api):
             missing = [entry[1] for entry in abi.FUNCTIONS if getattr(abi.Api, entry[1]).offset >= size]
             raise ArtifactError(f"{name}: its mgpu runtime is too old, it lacks {', '.join(missing)}; build it again")
+        self.table: int = ctypes.addressof(table.contents)
         # Reading a member of the table makes a new function object each time, so they are read once.
         self.api: Any = SimpleNamespace(**{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS})
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
@@ -44,8 +45,12 @@ class Native:
         """Raises the calling thread's kept error, if there is one, and clears it."""
         code = self.api.mgpuGetLastError()
         if code != abi.SUCCESS:
-            message: bytes | None = self.api.mgpuGetLastErrorMessage()
-            raise DeviceError((message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code)
+            raise self.error(code)
+
+    def error(self, code: int) -> DeviceError:
+        """The error of that code, with the message that the runtime keeps for the calling thread."""
+        message: bytes | None = self.api.mgpuGetLastErrorMessage()
+        return DeviceError((message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code)
 
     def backend(self) -> str:
         """The name of the backend in use, chosen now if none was. Raises `DeviceError` where there is
@@ -69,6 +74,8 @@ class DeviceMemory:
     """The memory of one device. Its stream knows the backend and the device for ever, so memory stays usable,
     and goes back to where it came from, after another backend or device was chosen. All calls wait for
     completion."""
+
+    __slots__ = ("__weakref__", "_native", "_stream", "backend", "device")
 
     def __init__(self, native: Native, backend: str, device: int) -> None:
         self.backend = backend
