@@ -6,6 +6,7 @@ was called, which does the whole work through ctypes, so both ways agree on resu
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,15 +23,15 @@ def _extension() -> Any:
     if environment("OFFLOAD_FAST_CALLS") == "0":
         return None
     try:
-        from offload.runtime import _fast
-    except ModuleNotFoundError:
+        extension = importlib.import_module("offload.runtime._fast")
+    except ModuleNotFoundError:  # One that is there and cannot be loaded is an error.
         return None
-    if _fast.ABI_VERSION != abi.ABI_VERSION:
+    if extension.ABI_VERSION != abi.ABI_VERSION:
         raise ArtifactError(
-            f"{_fast.__file__} speaks version {_fast.ABI_VERSION} of the runtime's ABI, offload version "
+            f"{extension.__file__} speaks version {extension.ABI_VERSION} of the runtime's ABI, offload version "
             f"{abi.ABI_VERSION}; install offload again"
         )
-    return _fast
+    return extension
 
 
 _fast: Any = _extension()
