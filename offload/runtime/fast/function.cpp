@@ -67,6 +67,8 @@ public:
       throw std::invalid_argument("so many arguments go through ctypes");
     if (result && (result->kind == Kind::memref || result->kind == Kind::complex))
       throw std::invalid_argument("results in memory go through ctypes");
+    passed = integersPassed(integers);
+    floatsPassed = floats != 0;
     invoke = invokeFor(integers, floats, result && inFloatRegister(result->kind));
   }
 
@@ -74,7 +76,8 @@ public:
     int64_t words[maxWords];
     if (!fill(args, words))
       return false;
-    const Registers registers = place(words);
+    Registers registers;
+    place(words, registers);
     int64_t returned = 0;
     PyThreadState *state = PyEval_SaveThread();
     invoke(function, registers, &returned);
@@ -92,8 +95,8 @@ public:
   }
 
 private:
-  Registers place(const int64_t *words) const {
-    Registers registers{};
+  // Those without an argument are passed as well, and zero.
+  void place(const int64_t *words, Registers &registers) const {
     size_t integers = 0, floats = 0;
     for (const Argument &argument : arguments) {
       if (argument.kind == Kind::memref) {
@@ -109,13 +112,18 @@ private:
       }
       words += argument.words();
     }
-    return registers;
+    for (; integers < passed; ++integers)
+      registers.integers[integers] = 0;
+    for (; floatsPassed && floats < maxFloats; ++floats)
+      registers.floats[floats] = 0;
   }
 
   void *const function;
   const bool returns;
   Argument result{};
   Invoke invoke;
+  size_t passed;
+  bool floatsPassed;
 };
 
 } // namespace

@@ -44,10 +44,14 @@ template <size_t integers> Invoke withIntegers(size_t floats, bool returnsFloat)
 } // namespace
 
 Invoke invokeFor(size_t integers, size_t floats, bool returnsFloat) {
-  if (integers <= 6) // what the smaller machine has registers for
+  switch (integersPassed(integers)) {
+  case 6: // what the one machine has registers for
     return withIntegers<6>(floats, returnsFloat);
-  return integers <= 8 ? withIntegers<8>(floats, returnsFloat)
-                       : withIntegers<maxIntegers>(floats, returnsFloat);
+  case 8: // the other
+    return withIntegers<8>(floats, returnsFloat);
+  default:
+    return withIntegers<maxIntegers>(floats, returnsFloat);
+  }
 }
 
 } // namespace offload
