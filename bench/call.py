@@ -3,8 +3,9 @@
 Functions that do nothing, with no array, one, three and eight vectors of float32 from NumPy. Ours are compiled for the
 CPU and called as a user calls them, through the extension and through ctypes. The others: ctypes with descriptors made
 by hand, cffi, pybind11, nanobind, Numba, tvm-ffi (bench/peers/call). All take turns in one process; figures are
-medians over rounds. Ours, cffi and ctypes let go of the interpreter's lock around the call, which takes some 40 ns;
-nanobind, pybind11 and Numba keep it, so that other threads wait.
+medians over rounds, of the thread's own time, so that a busy machine disturbs them little. Ours, cffi and ctypes let
+go of the interpreter's lock around the call, which takes some 40 ns; nanobind, pybind11 and Numba keep it, so that
+other threads wait.
 
     pip install '.[bench]'; python bench/call.py [--rounds N] [--json FILE] [--save]
 """
@@ -20,6 +21,7 @@ import platform
 import statistics
 import sys
 import tempfile
+import time
 import timeit
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,6 +36,8 @@ COUNTS = (0, 1, 3, 8)
 FAST, CTYPES = "offload", "offload through ctypes"
 GOAL = 350.0
 """The most nanoseconds that a call with three arrays may take; and no more than one other way may be faster."""
+SAMPLE = 0.001
+"""Seconds of calls in a row, after which another way has its turn."""
 PACKAGES = ("numpy", "cffi", "pybind11", "nanobind", "numba", "apache-tvm-ffi")
 
 Times = dict[str, dict[int, float]]
@@ -42,7 +46,7 @@ Times = dict[str, dict[int, float]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints a table; returns 1 where a goal is missed, 0 otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=60, help="rounds of 5 000 calls (default: 60)")
+    parser.add_argument("--rounds", type=int, default=60, help="rounds of calls (default: 60)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--save", action="store_true", help=f"write the figures to {SAVED.parent.name}/{SAVED.name}")
     options = parser.parse_args(arguments)
@@ -88,18 +92,21 @@ def measure(ways: dict[str, dict[int, Callable[..., Any]]], rounds: int) -> Time
 
     names = [f"x{index}" for index in range(max(COUNTS))]
     arrays = {name: numpy.zeros(1000, numpy.float32) for name in names}
-    calls = 5000
     samples: dict[tuple[str, int], list[float]] = {}
     timers = {
-        (way, count): timeit.Timer(f"f({', '.join(names[:count])})", globals={"f": functions[count], **arrays})
+        (way, count): timeit.Timer(
+            f"f({', '.join(names[:count])})", timer=time.thread_time, globals={"f": functions[count], **arrays}
+        )
         for way, functions in ways.items()
         for count in COUNTS
     }
-    for timer in timers.values():
+    calls = {}
+    for key, timer in timers.items():
         timer.timeit(100)
+        calls[key] = max(10, round(SAMPLE / (timer.timeit(100) / 100)))
     for _ in range(rounds):
         for key, timer in timers.items():
-            samples.setdefault(key, []).append(timer.timeit(calls) / calls * 1e9)
+            samples.setdefault(key, []).append(timer.timeit(calls[key]) / calls[key] * 1e9)
     return {way: {count: statistics.median(samples[way, count]) for count in COUNTS} for way in ways}
 
 
