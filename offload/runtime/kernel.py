@@ -9,13 +9,15 @@ from typing import Any
 
 from offload.artifact.meta import Argument, KernelSignature
 from offload.errors import SignatureError
-from offload.runtime import abi, interchange
+from offload.runtime import abi
 from offload.runtime.arguments import MemrefPacker
+from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
-from offload.runtime.device import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.native import Native
+from offload.runtime.pending import Mark, Pending
 from offload.runtime.plans import Caller, arm_launch
+from offload.runtime.staging import Staging, wanted
 from offload.runtime.streams import Stream
 
 _SIZE_LIMIT = 2**31 - 1
@@ -50,6 +52,7 @@ class Kernel:
         self._native = native
         self._slot = kernel_slot(module, signature.name)
         self._packers: list[Callable[[Any, list[object]], bytes]] | None = None
+        self._memrefs: list[MemrefPacker | None] = []
         self._offsets: list[int] = []
         self._launches: dict[Any, Launch] = {}
         self.__name__ = self.__qualname__ = signature.name
@@ -80,13 +83,12 @@ class Kernel:
                 f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}"
             )
         handle = None
-        if isinstance(stream, Stream):
-            handle = stream.handle
-        elif stream is not None:
+        if stream is not None:
             try:
-                handle = interchange.stream_handle(stream)
+                stream = stream if isinstance(stream, Stream) else Stream(self._native, stream)
             except TypeError as error:
                 raise SignatureError(f"{self._callee.label}: {error}") from None
+            handle = stream.handle
         sizes = (*self._sizes("grid", grid), *self._sizes("block", block))
         cluster = (0, 0, 0) if len(launch) < 5 or launch[4] is None else self._sizes("cluster", launch[4])
         made = Launch(self, sizes, stream, handle, shared, cluster)
@@ -124,16 +126,37 @@ class Kernel:
             f"{self.signature.name}[grid, block]({', '.join(self._callee.names)})"
         )
 
-    def launch(self, launch: Launch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def launch(self, launch: Launch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pending | None:
         """What calling a `Launch` does."""
-        stream = launch.stream
         packers = self._packers if self._packers is not None else self._prepare()
         if kwargs or len(args) != len(packers):
             args = self._callee.bind(args, kwargs)
+        if not wanted(self._native, args):
+            return self._run(launch, packers, args)
+        staging, staged = Staging(self._native), list[Any]()
+        try:
+            for value, packer in zip(args, self._memrefs, strict=True):
+                staged.append(value if packer is None else staging.take(packer, value))
+        except Mismatch as mismatch:
+            raise self._callee.refuse(len(staged), mismatch) from None
+        pending = self._run(launch, packers, tuple(staged))
+        if pending is not None and staging:  # What is copied back has to be done.
+            pending.wait()
+        staging.finish()
+        return pending
+
+    def _run(
+        self, launch: Launch, packers: list[Callable[[Any, list[object]], bytes]], args: tuple[Any, ...]
+    ) -> Pending | None:
+        stream = launch.stream
         keep: list[object] = []
         pieces: list[bytes] = []
         try:
             for pack, value in zip(packers, args, strict=True):
+                if type(value) is DeviceArray:
+                    if stream is None and value.device != self._native.device_of_thread():
+                        raise self._elsewhere(value)
+                    value.hold(launch.handle)
                 pieces.append(pack(value, keep))
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
@@ -146,11 +169,22 @@ class Kernel:
             self._slot, *launch.sizes, *launch.cluster, launch.shared, launch.handle, params, count, stream is None
         )
         self._native.check()
-        if isinstance(stream, Stream):
-            for value in (*args, *keep):
-                stream.keep(value)
-                if isinstance(value, DeviceArray):
-                    value.used_on(stream)
+        if stream is None:
+            return None
+        mark = Mark(self._native, launch.handle)
+        kept = (*args, *keep)
+        for value in kept:
+            stream.keep(value)
+            if isinstance(value, DeviceArray):
+                value.used_until(mark)
+        return Pending(self._native, mark, kept)
+
+    def _elsewhere(self, array: DeviceArray) -> Mismatch:
+        here = self._native.device_of_thread()
+        return Mismatch(
+            f"{array.dtype.name}{list(array.shape)} on device {array.device}, but the kernel runs on device {here}",
+            f"launch it inside 'with lib.device({array.device}):', or copy the array to device {here}",
+        )
 
     def arm(self, launch: Launch) -> None:
         """Gives a launch without a stream its plan for further calls."""
@@ -166,6 +200,7 @@ class Kernel:
         """Does once what all launches share: a packer per argument, and where each parameter lies behind
         it."""
         packers: list[Callable[[Any, list[object]], bytes]] = []
+        self._memrefs = []
         offsets: list[int] = []
         position = 0
         for index, argument in enumerate(self.signature.args):
@@ -173,6 +208,7 @@ class Kernel:
                 if argument.kind == "memref":
                     space = "host" if argument.space == "host" else "device"
                     packer = MemrefPacker(argument, self._native, space)
+                    self._memrefs.append(packer)
                     bare = self.signature.bare_pointers
                     packers.append(_address_packer(packer) if bare else packer)
                     count = 1 if bare else 3 + 2 * argument.rank
@@ -180,6 +216,7 @@ class Kernel:
                     position += 8 * count
                 else:
                     pack, size = _scalar_packer(argument)
+                    self._memrefs.append(None)
                     packers.append(pack)
                     offsets.append(position)
                     position += size
@@ -227,7 +264,8 @@ def _flat(launch: tuple[Any, ...]) -> list[Any]:
 class Launch(Caller):
     """A kernel with its grid and block (``sizes``), stream, dynamic workgroup memory and cluster, ready to call.
 
-    A call launches; it raises `SignatureError` for arguments that do not fit, `DeviceError` for what fails."""
+    A call launches, and waits for the kernel where there is no stream; with one it returns a `Pending`. It raises
+    `SignatureError` for arguments that do not fit, `DeviceError` for what fails."""
 
     def __init__(
         self,
@@ -246,11 +284,12 @@ class Launch(Caller):
         self.cluster = cluster
         self._armed = stream is not None
 
-    def _call(self, *args: Any, **kwargs: Any) -> None:
-        self.kernel.launch(self, args, kwargs)
+    def _call(self, *args: Any, **kwargs: Any) -> Pending | None:
+        pending = self.kernel.launch(self, args, kwargs)
         if not self._armed:
             self._armed = True
             self.kernel.arm(self)
+        return pending
 
     def _failed(self, code: int) -> None:
         raise self.kernel.error(code)

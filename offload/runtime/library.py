@@ -156,6 +156,19 @@ class Library:
         """The backend in use: "cuda", "hip" or "host"; chosen now if none was. Raises `DeviceError`."""
         return self._native.backend()
 
+    @property
+    def auto_stage(self) -> bool:
+        """Whether calls copy host arrays to the device and back wherever a kernel uses them, as `offload.stage` does
+        for one array. False at first: then such arrays are refused."""
+        return self._native.auto_stage
+
+    @auto_stage.setter
+    def auto_stage(self, value: bool) -> None:
+        self._native.auto_stage = bool(value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (str(self.path.absolute()),)
+
     def use(self, backend: str | None) -> None:
         """Fixes the backend by name; None chooses again at the next use. Raises `DeviceError` where the
         backend is unknown or has no device here."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from offload.errors import ArtifactError, DeviceError
 from offload.runtime import abi
+
+if TYPE_CHECKING:
+    from offload.runtime.pending import Mark
 
 
 class Native:
@@ -40,6 +45,7 @@ class Native:
         # Reading a member of the table makes a new function object each time, so they are read once.
         self.api: Any = SimpleNamespace(**{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS})
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
+        self.auto_stage = False
 
     def check(self) -> None:
         """Raises the calling thread's kept error, if there is one, and clears it."""
@@ -60,6 +66,21 @@ class Native:
             self.check()
             raise DeviceError("there is no backend with a device here", abi.ERROR_NO_DEVICE)
         return name.decode()
+
+    def device_of_thread(self) -> int:
+        """The index of the calling thread's device."""
+        return int(self.api.mgpuGetDefaultDevice())
+
+    @contextlib.contextmanager
+    def on_device(self, index: int) -> Iterator[None]:
+        """Makes a device the calling thread's for a while. Raises `DeviceError` where there is no such device."""
+        before = self.device_of_thread()
+        self.api.mgpuSetDefaultDevice(index)
+        self.check()
+        try:
+            yield
+        finally:
+            self.api.mgpuSetDefaultDevice(before)
 
     def memory(self) -> DeviceMemory:
         """The memory of the calling thread's device of the backend in use. Raises `DeviceError`."""
@@ -88,9 +109,10 @@ class DeviceMemory:
         if getattr(self, "_stream", None):
             self._native.api.mgpuStreamDestroy(self._stream)
 
-    def allocate(self, size: int) -> int:
-        """The address of ``size`` new bytes; 0 for none. Raises `DeviceError`."""
-        pointer: int | None = self._native.api.mgpuMemAlloc(size, self._stream, False)
+    def allocate(self, size: int, shared: bool = False) -> int:
+        """The address of ``size`` new bytes; 0 for none. With ``shared`` the CPU can use them too. Raises
+        `DeviceError`."""
+        pointer: int | None = self._native.api.mgpuMemAlloc(size, self._stream, shared)
         try:
             self._finish()
         except DeviceError:
@@ -101,6 +123,10 @@ class DeviceMemory:
     def free(self, pointer: int) -> None:
         """Gives an allocation back; never fails."""
         self._native.api.mgpuMemFree(pointer, self._stream)
+
+    def after(self, mark: Mark) -> None:
+        """Lets what is done with the memory from now on, giving it back for instance, start after the mark."""
+        mark.hold(self._stream)
 
     def copy(self, to: int, source: int, size: int) -> None:
         """Copies bytes between any two of device and host memory. Raises `DeviceError`."""

@@ -14,7 +14,7 @@ from offload.artifact.meta import Argument
 from offload.config import environment
 from offload.errors import ArtifactError
 from offload.runtime import abi
-from offload.runtime.device import DeviceArray
+from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.native import DeviceMemory, Native
 

@@ -77,8 +77,8 @@ bool fillFromNumpy(const Argument &argument, PyObject *value, int64_t *words) {
   return true;
 }
 
-bool fillFromDevice(const Argument &argument, PyObject *value, const char *backend, int64_t *words) {
-  if (!argument.identity || argument.onHost || !backend)
+bool fillFromDevice(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
+  if (!argument.identity || argument.onHost || !place.backend)
     return false;
   PyObject *memory = slot(value, types.memory), *shape = slot(value, types.shape);
   if (!memory || !shape || !knows(argument, slot(value, types.dtype)) ||
@@ -87,11 +87,15 @@ bool fillFromDevice(const Argument &argument, PyObject *value, const char *backe
     return false;
   PyObject *name = slot(memory, types.backend);
   const char *text = name ? PyUnicode_AsUTF8(name) : nullptr;
-  if (!text || std::strcmp(text, backend) != 0) {
+  if (!text || std::strcmp(text, place.backend) != 0) {
     PyErr_Clear();
     return false;
   }
-  PyObject *pointer = slot(value, types.pointer);
+  PyObject *index = slot(memory, types.index), *pointer = slot(value, types.pointer);
+  if (place.device >= 0 && (!index || PyLong_AsLong(index) != place.device)) {
+    PyErr_Clear();
+    return false;
+  }
   words[0] = words[1] = pointer ? static_cast<int64_t>(PyLong_AsUnsignedLongLong(pointer)) : -1;
   words[2] = 0;
   for (size_t i = 0; i < argument.rank; ++i)
@@ -106,13 +110,13 @@ bool fillFromDevice(const Argument &argument, PyObject *value, const char *backe
 
 } // namespace
 
-bool fillDescriptor(const Argument &argument, PyObject *value, const char *backend, int64_t *words) {
+bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
   if (Py_TYPE(value) == types.array) {
-    if (argument.onDevice && (!backend || std::strcmp(backend, "host") != 0))
+    if (argument.onDevice && (!place.backend || std::strcmp(place.backend, "host") != 0))
       return false;
     return fillFromNumpy(argument, value, words);
   }
-  return Py_TYPE(value) == types.deviceArray && fillFromDevice(argument, value, backend, words);
+  return Py_TYPE(value) == types.deviceArray && fillFromDevice(argument, value, place, words);
 }
 
 } // namespace offload

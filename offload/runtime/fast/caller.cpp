@@ -88,11 +88,12 @@ Runtime::Runtime(uintptr_t table) {
   const mgpuApi *api = reinterpret_cast<const mgpuApi *>(table);
   lastError = api->mgpuGetLastError;
   backendName = api->mgpuBackendName;
+  device = api->mgpuGetDefaultDevice;
   launch = api->mgpuKernelLaunch;
 }
 
-bool Plan::fill(PyObject *const *args, int64_t *words) const {
-  const char *backend = nullptr;
+bool Plan::fill(PyObject *const *args, int64_t *words, bool here) const {
+  Place place;
   bool asked = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument &argument = arguments[i];
@@ -101,10 +102,11 @@ bool Plan::fill(PyObject *const *args, int64_t *words) const {
         return false;
     } else {
       if (!asked && (argument.onDevice || Py_TYPE(args[i]) == types.deviceArray)) {
-        backend = runtime.backendName();
+        place.backend = runtime.backendName();
+        place.device = here ? runtime.device() : -1;
         asked = true;
       }
-      if (!fillDescriptor(argument, args[i], backend, words))
+      if (!fillDescriptor(argument, args[i], place, words))
         return false;
     }
     words += argument.words();

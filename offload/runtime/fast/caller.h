@@ -13,6 +13,7 @@ namespace offload {
 struct Runtime {
   decltype(mgpuApi::mgpuGetLastError) lastError;
   decltype(mgpuApi::mgpuBackendName) backendName;
+  decltype(mgpuApi::mgpuGetDefaultDevice) device;
   decltype(mgpuApi::mgpuKernelLaunch) launch;
 
   explicit Runtime(uintptr_t table);
@@ -31,8 +32,8 @@ public:
   virtual bool call(PyObject *const *args, PyObject **result, int32_t *code) const = 0;
 
 protected:
-  // Fills the words of all arguments; false as above.
-  bool fill(PyObject *const *args, int64_t *words) const;
+  // Fills the words of all arguments; false as above. With `here`, arrays have to be on the thread's device.
+  bool fill(PyObject *const *args, int64_t *words, bool here) const;
 
   const Runtime runtime;
   const std::vector<Argument> arguments;

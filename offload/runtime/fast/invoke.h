@@ -22,7 +22,9 @@ struct Registers {
 using Invoke = void (*)(void *function, const Registers &registers, int64_t *returned);
 
 // How many integers are passed to a function that has so many: a few forms of the call serve all.
-constexpr size_t integersPassed(size_t integers) { return integers <= 6 ? 6 : integers <= 8 ? 8 : maxIntegers; }
+constexpr size_t integersPassed(size_t integers) {
+  return integers <= 6 ? 6 : integers <= 8 ? 8 : maxIntegers;
+}
 
 // The way of calling functions with so many arguments. At most maxIntegers and maxFloats.
 Invoke invokeFor(size_t integers, size_t floats, bool returnsFloat);

@@ -31,7 +31,7 @@ public:
   bool call(PyObject *const *args, PyObject **result, int32_t *code) const override {
     int64_t words[maxWords];
     void *pointers[maxWords + 1];
-    if (!fill(args, words))
+    if (!fill(args, words, true))
       return false;
     for (size_t i = 0; i < parameters.size(); ++i)
       pointers[i] = words + parameters[i];

@@ -35,6 +35,7 @@ void setDeviceArray(py::handle array, py::handle memory) {
   types.shape = slotOf(array, "shape");
   types.strides = slotOf(array, "strides");
   types.backend = slotOf(memory, "backend");
+  types.index = slotOf(memory, "device");
   types.deviceArray = typeOf(array);
 }
 

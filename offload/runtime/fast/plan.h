@@ -26,7 +26,7 @@ struct Types {
   PyTypeObject *integer = nullptr;     // numpy.integer
   PyTypeObject *deviceArray = nullptr; // offload.runtime.DeviceArray
   // Where the slots of a DeviceArray and of its memory lie.
-  Py_ssize_t memory, usedOn, pointer, dtype, shape, strides, backend;
+  Py_ssize_t memory, usedOn, pointer, dtype, shape, strides, backend, index;
 };
 extern Types types;
 
@@ -60,9 +60,15 @@ struct Argument {
   }
 };
 
+// What a call runs on.
+struct Place {
+  const char *backend = nullptr; // null where none can be used now
+  int32_t device = -1;           // -1: arrays may be on any
+};
+
 // Writes the descriptor of an array, 3 + 2 * rank words. False where Python has to look at it; no error is
-// set. `backend` is the name of the backend in use, or null where it has none now.
-bool fillDescriptor(const Argument &argument, PyObject *value, const char *backend, int64_t *words);
+// set.
+bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, int64_t *words);
 
 // The bits of a number as a register or a kernel's parameter holds them, one word, of complex numbers two.
 // False as above.
