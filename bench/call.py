@@ -12,12 +12,7 @@ other threads wait.
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import importlib.metadata
-import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -27,11 +22,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from build import call, processor
+from common import RESULTS, arguments_of, call, heading, write_figures
 from peers.call import PEERS
 
-HERE = Path(__file__).resolve().parent
-SAVED = HERE / "results" / "call.json"
+SAVED = RESULTS / "call.json"
 COUNTS = (0, 1, 3, 8)
 FAST, CTYPES = "offload", "offload through ctypes"
 GOAL = 350.0
@@ -45,23 +39,14 @@ Times = dict[str, dict[int, float]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints a table; returns 1 where a goal is missed, 0 otherwise."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=60, help="rounds of calls (default: 60)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    parser.add_argument("--save", action="store_true", help=f"write the figures to {SAVED.parent.name}/{SAVED.name}")
-    options = parser.parse_args(arguments)
-    if options.rounds < 1:
-        parser.error("--rounds is at least 1")
+    options = arguments_of(__doc__, "rounds", 60, "rounds of calls", SAVED).parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="offload-bench-") as folder:
         times = measure(everything(Path(folder)), options.rounds)
     print(table(times))
     missed = missed_goals(times)
     for line in missed:
         print(f"missed: {line}")
-    for path in filter(None, (options.json, SAVED if options.save else None)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(report(times, options.rounds), indent=2) + "\n")
-        print(f"written: {path}")
+    write_figures(options, report(times, options.rounds))
     return 1 if missed else 0
 
 
@@ -136,21 +121,8 @@ def table(times: Times) -> str:
 
 def report(times: Times, rounds: int) -> dict[str, object]:
     """The figures with what they were measured on, for JSON. Times are in nanoseconds."""
-    import offload
-
     return {
-        "question": (__doc__ or "").splitlines()[0],
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": {
-            "processor": processor(),
-            "cores": os.cpu_count(),
-            "system": f"{platform.system()} {platform.machine()}",
-        },
-        "versions": {
-            "offload": offload.__version__,
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in PACKAGES},
-        },
+        **heading(__doc__, {name: importlib.metadata.version(name) for name in PACKAGES}),
         "rounds": rounds,
         "goal": {"three arrays": GOAL, "place": 2},
         "ways": [
