@@ -5,7 +5,7 @@ Importing this package loads no LLVM, no driver and not even NumPy.
 """
 
 from offload._version import __version__
-from offload.api import build, compile, load, use
+from offload.api import build, compile, load, stage, use
 from offload.errors import (
     ArtifactError,
     CompileError,
@@ -32,5 +32,6 @@ __all__ = [
     "build",
     "compile",
     "load",
+    "stage",
     "use",
 ]

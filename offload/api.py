@@ -6,13 +6,14 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from offload.errors import TargetError
 
 if TYPE_CHECKING:
     from offload.compiler.request import BuildRequest, Source
     from offload.runtime import Library
+    from offload.runtime.staging import Staged
     from offload.targets import Target
 
     PathLike = str | os.PathLike[str]
@@ -112,6 +113,17 @@ def load(path: PathLike) -> Library:
     from offload.runtime import load as load_library
 
     return load_library(path)
+
+
+def stage(array: Any, *, back: bool = True) -> Staged:
+    """Lets one call copy a host array to the device where a kernel uses it, and back after the call.
+
+    ``array`` is anything that calls take. With ``back=False`` nothing is copied back, and it may be read-only. On the
+    CPU, and for arguments that the host reads, nothing is copied. ``library.auto_stage = True`` does the same for
+    every call."""
+    from offload.runtime.staging import Staged
+
+    return Staged(array, back)
 
 
 def use(backend: str | None) -> None:

@@ -13,6 +13,7 @@ VARIABLES = {
     "OFFLOAD_TRACE": "a file to write what ran to, for Perfetto or chrome://tracing: launches, copies, allocations and "
     "waits of the host's threads and of each device's streams; %p in the name stands for the process's id (read by the "
     "C runtime; docs/tracing.md)",
+    "OFFLOAD_FAST_CALLS": "0: calls from Python go through ctypes, even where the extension for fast calls is built",
     "OFFLOAD_CACHE_DIR": "folder for compiled programs; empty switches the cache off",
     "CUDA_HOME": "a CUDA toolkit; where it is set, no other is used (also read by the C runtime; docs/sparse.md)",
     "ROCM_PATH": "a ROCm installation, or a folder with amdgcn/bitcode; where it is set, no other is used (also "

@@ -321,7 +321,8 @@ def test_host_memory_for_kernels_on_a_gpu_is_refused() -> None:
     message = refusal(fake().on_device, x)
     assert message == (
         "on_device(): argument 'x' (1 of 1): expected array float32[?], given float32[2] in host memory, "
-        "but the kernels run on cuda; copy it to the device with lib.device.array(x)"
+        "but the kernels run on cuda; copy it to the device with lib.device.array(x), or pass offload.stage(x), which "
+        "copies it there and back"
     )
     fake().on_host(x)
     assert x[0] == 3

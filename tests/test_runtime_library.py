@@ -150,8 +150,13 @@ def test_kernel_arguments_and_sizes() -> None:
 @pytest.mark.parametrize(
     ("launch", "message"),
     [
-        (1, "expected [grid, block], [grid, block, stream] or [grid, block, stream, shared_bytes], given 1"),
-        ((1, 2, None, 0, 0), "expected [grid, block]"),
+        (
+            1,
+            "expected [grid, block], [grid, block, stream], [grid, block, stream, shared_bytes] or "
+            "[grid, block, stream, shared_bytes, cluster], given 1",
+        ),
+        ((1, 2, None, 0, 1, 0), "expected [grid, block]"),
+        ((1, 2, None, 0, 0), "expected the cluster as a positive integer or a tuple of one to three, given 0"),
         ((0, 1), "expected the grid as a positive integer or a tuple of one to three, given 0"),
         (
             (1, (1, 2, 3, 4)),
@@ -315,8 +320,7 @@ def test_device_arrays_of_a_gpu_have_its_interface() -> None:
     assert interface["typestr"] == "<f4"
     assert interface["data"] == (x.pointer, False)
     assert x.__dlpack_device__() == (2, 0)
-    with pytest.raises(BufferError, match="exported through __cuda_array_interface__"):
-        x.__dlpack__()
+    assert x.__dlpack__() is not None
 
 
 def test_arrays_outlive_a_change_of_backend() -> None:

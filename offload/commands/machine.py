@@ -66,7 +66,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def _checks() -> list[Check]:
-    checks = [Check("offload", "found", f"{__version__} on Python {platform.python_version()}"), _compiler()]
+    checks = [Check("offload", "found", f"{__version__} on Python {platform.python_version()}"), _compiler(), _calls()]
     for name, cls in registry().all().items():
         for found in cls.toolkit():
             if found.path is not None:
@@ -81,6 +81,14 @@ def _checks() -> list[Check]:
         else:
             checks.append(Check(f"{name}: devices", "none", "none here; images can be built all the same"))
     return checks
+
+
+def _calls() -> Check:
+    from offload.runtime import plans
+
+    if plans.FAST:
+        return Check("calls", "found", f"fast ({plans.where()})")
+    return Check("calls", "none", f"through ctypes, which takes microseconds longer: {plans.where()}")
 
 
 def _compiler() -> Check:

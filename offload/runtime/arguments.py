@@ -12,22 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from offload.artifact.meta import Argument
-from offload.runtime.device import DeviceArray
+from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
+from offload.runtime.memory import row_major
 from offload.runtime.native import Native
 from offload.runtime.views import View, view_of
 
 _address = ctypes.addressof
 _byte_at: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
-
-
-def row_major(shape: tuple[int, ...]) -> list[int]:
-    """The strides, in elements, of a row-major array."""
-    strides, step = [1] * len(shape), 1
-    for index in range(len(shape) - 1, -1, -1):
-        strides[index] = step
-        step *= shape[index]
-    return strides
 
 
 class MemrefPacker:
@@ -92,8 +84,29 @@ class MemrefPacker:
         keep.append(view)
         return self._pack_view(view)
 
+    def array_dtype(self) -> Any:
+        """The NumPy dtype of the elements. Raises `Mismatch` where it needs a package that is missing."""
+        return self.dtype if self.dtype is not None else numpy_dtype(self.element)
+
+    def check(self, view: View, writes: bool = True) -> None:
+        """Raises `Mismatch` where an array does not fit, whatever memory it is in."""
+        name = self.argument.name or "x"
+        self._check_type(view, name)
+        self._check_use(view, name, writes)
+        self._strides(view, name)
+
     def _pack_view(self, view: View) -> bytes:
         name = self.argument.name or "x"
+        self._check_type(view, name)
+        self._check_place(view, name)
+        self._check_use(view, name)
+        strides = self._strides(view, name)
+        # The type of a strided memref fixes the offset; the base moves so that it lands on the first element.
+        offset = self.argument.offset or 0
+        base = view.pointer - offset * view.itemsize
+        return self.pack(base % (1 << 64), base % (1 << 64), offset, *view.shape, *strides)
+
+    def _check_type(self, view: View, name: str) -> None:
         if view.dtype != self.element.name:
             raise Mismatch(str(view), f"convert it, for instance with {name}.astype('{self.element.name}')")
         if not view.native:
@@ -109,19 +122,16 @@ class MemrefPacker:
         for index, size in self.fixed:
             if view.shape[index] != size:
                 raise Mismatch(str(view), f"dimension {index} has to be {size}, it is {view.shape[index]}")
-        self._check_place(view, name)
+
+    @staticmethod
+    def _check_use(view: View, name: str, writes: bool = True) -> None:
         if view.pointer % view.alignment:
             raise Mismatch(
                 f"{view} at an address that is no multiple of {view.alignment} bytes",
                 f"pass an aligned copy, {name}.copy()",
             )
-        if view.readonly:
+        if view.readonly and writes:
             raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {name}.copy()")
-        strides = self._strides(view, name)
-        # The type of a strided memref fixes the offset; the base moves so that it lands on the first element.
-        offset = self.argument.offset or 0
-        base = view.pointer - offset * view.itemsize
-        return self.pack(base % (1 << 64), base % (1 << 64), offset, *view.shape, *strides)
 
     def _check_place(self, view: View, name: str) -> None:
         if view.places == ("host",) and self.space != "device":
@@ -137,7 +147,8 @@ class MemrefPacker:
             if view.places == ("host",):
                 raise Mismatch(
                     f"{view} in host memory, but the kernels run on {backend}",
-                    f"copy it to the device with lib.device.array({name})",
+                    f"copy it to the device with lib.device.array({name}), or pass offload.stage({name}), which "
+                    "copies it there and back",
                 )
             raise Mismatch(
                 f"{view} in the memory of {view.places[0]}, but the backend in use is {backend}",

@@ -125,7 +125,9 @@ def to_float(value: Any) -> float:
         return value
     if getattr(value, "shape", None):
         raise Mismatch(f"an array of shape {tuple(value.shape)}", "pass a number")
-    if isinstance(value, complex) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+    # NumPy's complex numbers convert to real ones, with a warning.
+    is_complex = isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
+    if is_complex or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise Mismatch(f"a {type(value).__name__}", "pass a real number")
     try:
         return float(value)

@@ -7,24 +7,30 @@ from collections.abc import Callable
 from typing import Any
 
 from offload.artifact.meta import Argument, Signature
+from offload.errors import SignatureError
 from offload.runtime.arguments import MemrefPacker, bounds
+from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.native import Native
+from offload.runtime.pending import Running
+from offload.runtime.plans import Caller, arm_function
 from offload.runtime.results import ScalarResult, StructResult, by_value_type, half_argument, is_half
+from offload.runtime.staging import Staging, wanted
+from offload.runtime.streams import Stream
 
 # Appends the C values of one argument; the second list is for what has to stay alive during the call.
 _Converter = Callable[[Any, list[Any], list[object]], None]
 
 
-class Function:
+class Function(Caller):
     """A function of a loaded library.
 
     Calling it checks every argument against the signature, passes arrays without copying them, and releases
-    the GIL while the function runs. Arrays: NumPy, DLPack, the buffer protocol, `DeviceArray`. Results: None,
-    one value or a tuple; memrefs come back as NumPy arrays that own their memory, or as views of the argument
-    that they lie in. Raises `SignatureError` for arguments that do not fit, `DeviceError` for what failed on
-    the device."""
+    the GIL while the function runs. Arrays: NumPy, DLPack, the buffer protocol, `DeviceArray`. ``stream=`` says on
+    which stream its work goes, which is done when the call returns. Results: None, one value or a tuple; memrefs come
+    back as NumPy arrays that own their memory, or as views of the argument that they lie in. Raises `SignatureError`
+    for arguments that do not fit, `DeviceError` for what failed on the device."""
 
     def __init__(self, signature: Signature, pointer: Any, native: Native) -> None:
         """``pointer`` is the ctypes function of ``signature.symbol``."""
@@ -33,15 +39,32 @@ class Function:
         self._pointer = pointer
         self._native = native
         self._converters: list[_Converter] | None = None
+        self._packers: list[MemrefPacker | None] = []
         self._result: ScalarResult | StructResult | None = None
         self._views = False  # whether a result may lie in an argument
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = self._callee.text()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if "stream" in kwargs and "stream" not in self._callee.names:
+            stream = kwargs.pop("stream")
+            with self._on_stream(stream):
+                return self._call(*args, **kwargs)
         converters = self._converters if self._converters is not None else self._prepare()
         if kwargs or len(args) != len(converters):
             args = self._callee.bind(args, kwargs)
+        if not wanted(self._native, args):
+            return self._run(converters, args)
+        staging = Staging(self._native)
+        args = self._stage(staging, args)
+        returned = self._run(converters, args)
+        staging.finish()
+        return returned
+
+    def _run(self, converters: list[_Converter], args: tuple[Any, ...]) -> Any:
+        for value in args:
+            if type(value) is DeviceArray:
+                value.settle()
         result = self._result
         keep: list[object] = []
         values: list[Any] = []
@@ -66,6 +89,28 @@ class Function:
         self._native.check()
         return returned
 
+    def start(self, *args: Any, **kwargs: Any) -> Running:
+        """Calls in a thread of its own, on the calling thread's device and stream, and returns at once. The result, or
+        what it raises, comes from ``wait()`` or from ``await``."""
+        return Running(self._native, lambda: self(*args, **kwargs))
+
+    def _on_stream(self, stream: Any) -> Stream:
+        if isinstance(stream, Stream):
+            return stream
+        try:
+            return Stream(self._native, stream)
+        except TypeError as error:
+            raise SignatureError(f"{self._callee.label}: {error}") from None
+
+    def _stage(self, staging: Staging, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        staged: list[Any] = []
+        try:
+            for value, packer in zip(args, self._packers, strict=True):
+                staged.append(value if packer is None else staging.take(packer, value))
+        except Mismatch as mismatch:
+            raise self._callee.refuse(len(staged), mismatch) from None
+        return tuple(staged)
+
     def _inputs(self, values: list[Any], args: tuple[Any, ...]) -> list[tuple[int, int, object]]:
         """The address range of each argument array, with the array."""
         descriptors = iter([value for value in values if isinstance(value, bytes)])
@@ -79,6 +124,7 @@ class Function:
         """Does once what all calls share."""
         types: list[Any] = []
         converters: list[_Converter] = []
+        self._packers = []
         results = self.signature.results
         result: ScalarResult | StructResult | None = None
         try:
@@ -99,13 +145,20 @@ class Function:
         self._views = any(entry.kind == "memref" for entry in results)
         self._result = result
         self._converters = converters
+        address = ctypes.cast(self._pointer, ctypes.c_void_p).value
+        arm_function(self, self._native, address or 0, self.signature.args, results)
         return converters
+
+    def _failed(self, code: int) -> None:
+        raise self._native.error(code)
 
     def _converter(self, argument: Argument, types: list[Any]) -> _Converter:
         if argument.kind == "memref":
             pack = MemrefPacker(argument, self._native, argument.space)
+            self._packers.append(pack)
             types.append(ctypes.c_void_p)
             return lambda value, values, keep: values.append(pack(value, keep))
+        self._packers.append(None)
         dtype = find(argument.dtype)
         check = scalar(dtype)
         if dtype.family == "complex":  # LLVM splits the struct of two floats into two registers.

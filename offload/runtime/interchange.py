@@ -7,6 +7,7 @@ packages for AMD's GPUs use as well, and the `__cuda_stream__` protocol of cuda-
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from offload.runtime.dtypes import DTYPES, Mismatch
@@ -22,15 +23,33 @@ _DEVICES = {
 }
 DLPACK_DEVICES = {"host": 1, "cuda": 2, "hip": 10}
 
-_CODES = {0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 5: "complex{}", 6: "bool"}
-_CODES |= {
+
+def consumer_stream(backend: str, stream: int | None) -> int | None:
+    """The handle of the stream that a consumer of DLPack names; None where the data has to be ready at once. Raises
+    ValueError for a number that names none on that backend."""
+    if backend == "host":
+        if stream is not None:
+            raise ValueError(f"memory of the CPU has no streams; pass stream=None, not {stream!r}")
+        return None
+    if backend == "cuda":
+        if stream == 0:
+            raise ValueError("stream=0 might be either default stream: pass 1 for the legacy one, 2 for the thread's")
+        return 1 if stream is None else stream
+    if stream in (1, 2):
+        raise ValueError(f"stream={stream} names no stream of {backend}; pass 0 for the default one")
+    return stream or None
+
+
+# Type codes of DLPack, with the names of the types that have them.
+CODES = {0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 5: "complex{}", 6: "bool"}
+CODES |= {
     code: f"float8_{name}"
     for code, name in enumerate(("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"), 7)
 }
 _READ_ONLY = 1
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
     """DLTensor."""
 
     _fields_ = (
@@ -47,7 +66,7 @@ class _Tensor(ctypes.Structure):
     )
 
 
-class _Versioned(ctypes.Structure):
+class Versioned(ctypes.Structure):
     """DLManagedTensorVersioned; an unversioned one starts with its tensor."""
 
     _fields_ = (
@@ -56,7 +75,7 @@ class _Versioned(ctypes.Structure):
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
+        ("tensor", Tensor),
     )
 
 
@@ -125,14 +144,14 @@ def _from_dlpack(value: Any) -> tuple[Any, ...]:
     readonly = False
     pointer = _capsule_pointer(capsule, b"dltensor")
     if pointer is not None:
-        tensor = _Tensor.from_address(pointer)
+        tensor = Tensor.from_address(pointer)
     else:
         pointer = _capsule_pointer(capsule, b"dltensor_versioned")
-        managed = _Versioned.from_address(pointer) if pointer is not None else None
+        managed = Versioned.from_address(pointer) if pointer is not None else None
         if managed is None or managed.major != 1:
             raise Mismatch(f"a {type(value).__name__} with DLPack of an unknown version", "pass a NumPy array")
         tensor, readonly = managed.tensor, bool(managed.flags & _READ_ONLY)
-    name = _CODES.get(tensor.code, "").format(tensor.bits)
+    name = CODES.get(tensor.code, "").format(tensor.bits)
     places = _DEVICES.get(tensor.device_type)
     if tensor.lanes != 1 or name not in DTYPES:
         raise Mismatch(
@@ -162,17 +181,32 @@ def _from_dlpack(value: Any) -> tuple[Any, ...]:
     )
 
 
-def stream_handle(stream: Any) -> int:
-    """The driver's handle of a stream of another package, or an integer as it is; raises TypeError
-    otherwise."""
+def stream_handle(stream: Any, backend: Callable[[], str]) -> int | None:
+    """The handle of a stream of another package, or of an integer, as the runtime takes it; raises TypeError for
+    anything else. None is the calling thread's own stream."""
+    handle = _driver_handle(stream)
+    if handle:
+        return handle
+    # 0 is a driver's default stream, which the runtime, for which 0 is the thread's own, has to be told otherwise.
+    default = {"cuda": 1, "host": None}
+    if (name := backend()) not in default:
+        raise TypeError(f"the default stream of {name} has no handle that can be passed; make a stream and pass that")
+    return default[name]
+
+
+def _driver_handle(stream: Any) -> int:
     if isinstance(stream, int) and not isinstance(stream, bool):
         return stream
     if hasattr(stream, "__cuda_stream__"):
         return int(stream.__cuda_stream__()[1])
-    for attribute in ("cuda_stream", "ptr"):
+    # torch, cupy, PyCUDA and Numba; then hip-python's ihipStream_t.
+    for attribute in ("cuda_stream", "ptr", "handle"):
         handle = getattr(stream, attribute, None)
+        handle = getattr(handle, "value", handle)
         if isinstance(handle, int):
             return handle
+    if hasattr(stream, "as_c_void_p"):
+        return int(stream.as_c_void_p().value or 0)
     raise TypeError(
         f"expected a stream of lib.stream(), a driver's handle or an object with one, given a {type(stream).__name__}"
     )

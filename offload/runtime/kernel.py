@@ -5,20 +5,23 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from offload.artifact.meta import Argument, KernelSignature
 from offload.errors import SignatureError
-from offload.runtime import abi, interchange
+from offload.runtime import abi
 from offload.runtime.arguments import MemrefPacker
+from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
-from offload.runtime.device import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.native import Native
+from offload.runtime.pending import Mark, Pending
+from offload.runtime.plans import Caller, arm_launch
+from offload.runtime.staging import Staging, wanted
 from offload.runtime.streams import Stream
 
 _SIZE_LIMIT = 2**31 - 1
+_KEPT_LAUNCHES = 64
 
 # The runtime keeps a slot's kernel, and the kernel its slot's name, as long as the process lives; so do we.
 # Keyed by the address of the module's slot in the library, which is never unloaded, and the kernel's name.
@@ -36,11 +39,12 @@ def kernel_slot(module: Any, name: str) -> abi.KernelSlot:
 
 class Kernel:
     """A kernel of a loaded library: ``kernel[grid, block](...)``, ``kernel[grid, block, stream,
-    shared_bytes](...)``.
+    shared_bytes, cluster](...)``.
 
     ``grid`` and ``block`` are integers or tuples of one to three: blocks, and threads per block, in x, y and
     z. ``stream`` comes from ``lib.stream()`` or another package; with one, the call does not wait for the
-    kernel. ``shared_bytes`` is the dynamic workgroup memory."""
+    kernel. ``shared_bytes`` is the dynamic workgroup memory. ``cluster`` counts blocks as ``grid`` does, on devices
+    that have clusters."""
 
     def __init__(self, signature: KernelSignature, module: Any, native: Native) -> None:
         self.signature = signature
@@ -48,16 +52,28 @@ class Kernel:
         self._native = native
         self._slot = kernel_slot(module, signature.name)
         self._packers: list[Callable[[Any, list[object]], bytes]] | None = None
+        self._memrefs: list[MemrefPacker | None] = []
         self._offsets: list[int] = []
+        self._launches: dict[Any, Launch] = {}
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = self._callee.text()
 
     def __getitem__(self, launch: Any) -> Launch:
-        """Raises `SignatureError` for a grid, block, stream or size that is none."""
-        if not isinstance(launch, tuple) or not 2 <= len(launch) <= 4:
+        """Raises `SignatureError` for a grid, block, stream, size or cluster that is none."""
+        try:
+            kept = self._launches.get(launch)
+        except TypeError:  # Something in it has no hash.
+            kept = None
+        # True and 1.0 are equal to 1, and no sizes.
+        if kept is not None and all(type(size) is int for size in _flat(launch)):
+            return kept
+        return self._new_launch(launch)
+
+    def _new_launch(self, launch: Any) -> Launch:
+        if not isinstance(launch, tuple) or not 2 <= len(launch) <= 5:
             raise SignatureError(
-                f"{self._callee.label}: expected [grid, block], [grid, block, stream] or "
-                f"[grid, block, stream, shared_bytes], given {launch!r}"
+                f"{self._callee.label}: expected [grid, block], [grid, block, stream], "
+                f"[grid, block, stream, shared_bytes] or [grid, block, stream, shared_bytes, cluster], given {launch!r}"
             )
         grid, block = launch[:2]
         stream = launch[2] if len(launch) > 2 else None
@@ -67,14 +83,21 @@ class Kernel:
                 f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}"
             )
         handle = None
-        if isinstance(stream, Stream):
-            handle = stream.handle
-        elif stream is not None:
+        if stream is not None:
             try:
-                handle = interchange.stream_handle(stream)
+                stream = stream if isinstance(stream, Stream) else Stream(self._native, stream)
             except TypeError as error:
                 raise SignatureError(f"{self._callee.label}: {error}") from None
-        return Launch(self, (*self._sizes("grid", grid), *self._sizes("block", block)), stream, handle, shared)
+            handle = stream.handle
+        sizes = (*self._sizes("grid", grid), *self._sizes("block", block))
+        cluster = (0, 0, 0) if len(launch) < 5 or launch[4] is None else self._sizes("cluster", launch[4])
+        made = Launch(self, sizes, stream, handle, shared, cluster)
+        # Without a stream a launch is its numbers, and kept.
+        if stream is None and all(type(size) is int for size in _flat(launch)):
+            if len(self._launches) >= _KEPT_LAUNCHES:
+                self._launches.clear()
+            self._launches[launch] = made
+        return made
 
     def _sizes(self, what: str, given: Any) -> tuple[int, int, int]:
         if type(given) is int and 0 < given <= _SIZE_LIMIT:
@@ -103,16 +126,37 @@ class Kernel:
             f"{self.signature.name}[grid, block]({', '.join(self._callee.names)})"
         )
 
-    def launch(self, launch: Launch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def launch(self, launch: Launch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pending | None:
         """What calling a `Launch` does."""
-        stream = launch.stream
         packers = self._packers if self._packers is not None else self._prepare()
         if kwargs or len(args) != len(packers):
             args = self._callee.bind(args, kwargs)
+        if not wanted(self._native, args):
+            return self._run(launch, packers, args)
+        staging, staged = Staging(self._native), list[Any]()
+        try:
+            for value, packer in zip(args, self._memrefs, strict=True):
+                staged.append(value if packer is None else staging.take(packer, value))
+        except Mismatch as mismatch:
+            raise self._callee.refuse(len(staged), mismatch) from None
+        pending = self._run(launch, packers, tuple(staged))
+        if pending is not None and staging:  # What is copied back has to be done.
+            pending.wait()
+        staging.finish()
+        return pending
+
+    def _run(
+        self, launch: Launch, packers: list[Callable[[Any, list[object]], bytes]], args: tuple[Any, ...]
+    ) -> Pending | None:
+        stream = launch.stream
         keep: list[object] = []
         pieces: list[bytes] = []
         try:
             for pack, value in zip(packers, args, strict=True):
+                if type(value) is DeviceArray:
+                    if stream is None and value.device != self._native.device_of_thread():
+                        raise self._elsewhere(value)
+                    value.hold(launch.handle)
                 pieces.append(pack(value, keep))
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
@@ -122,19 +166,41 @@ class Kernel:
         count = len(self._offsets)
         params = (ctypes.c_void_p * (count + 1))(*[base + offset for offset in self._offsets])
         self._native.api.mgpuKernelLaunch(
-            self._slot, *launch.sizes, 0, 0, 0, launch.shared, launch.handle, params, count, stream is None
+            self._slot, *launch.sizes, *launch.cluster, launch.shared, launch.handle, params, count, stream is None
         )
         self._native.check()
-        if isinstance(stream, Stream):
-            for value in (*args, *keep):
-                stream.keep(value)
-                if isinstance(value, DeviceArray):
-                    value.used_on(stream)
+        if stream is None:
+            return None
+        mark = Mark(self._native, launch.handle)
+        kept = (*args, *keep)
+        for value in kept:
+            stream.keep(value)
+            if isinstance(value, DeviceArray):
+                value.used_until(mark)
+        return Pending(self._native, mark, kept)
+
+    def _elsewhere(self, array: DeviceArray) -> Mismatch:
+        here = self._native.device_of_thread()
+        return Mismatch(
+            f"{array.dtype.name}{list(array.shape)} on device {array.device}, but the kernel runs on device {here}",
+            f"launch it inside 'with lib.device({array.device}):', or copy the array to device {here}",
+        )
+
+    def arm(self, launch: Launch) -> None:
+        """Gives a launch without a stream its plan for further calls."""
+        slot, signature = ctypes.addressof(self._slot), self.signature
+        bare = signature.bare_pointers
+        arm_launch(launch, self._native, slot, signature.args, launch.sizes, launch.cluster, launch.shared, bare)
+
+    def error(self, code: int) -> Exception:
+        """The error of the runtime's code."""
+        return self._native.error(code)
 
     def _prepare(self) -> list[Callable[[Any, list[object]], bytes]]:
         """Does once what all launches share: a packer per argument, and where each parameter lies behind
         it."""
         packers: list[Callable[[Any, list[object]], bytes]] = []
+        self._memrefs = []
         offsets: list[int] = []
         position = 0
         for index, argument in enumerate(self.signature.args):
@@ -142,6 +208,7 @@ class Kernel:
                 if argument.kind == "memref":
                     space = "host" if argument.space == "host" else "device"
                     packer = MemrefPacker(argument, self._native, space)
+                    self._memrefs.append(packer)
                     bare = self.signature.bare_pointers
                     packers.append(_address_packer(packer) if bare else packer)
                     count = 1 if bare else 3 + 2 * argument.rank
@@ -149,6 +216,7 @@ class Kernel:
                     position += 8 * count
                 else:
                     pack, size = _scalar_packer(argument)
+                    self._memrefs.append(None)
                     packers.append(pack)
                     offsets.append(position)
                     position += size
@@ -185,16 +253,43 @@ def _scalar_packer(argument: Argument) -> tuple[Callable[[Any, list[object]], by
     return lambda value, keep: pack(check(value)), size
 
 
-@dataclass(slots=True)
-class Launch:
-    """A kernel with its grid and block (``sizes``), stream and dynamic workgroup memory, ready to call."""
+def _flat(launch: tuple[Any, ...]) -> list[Any]:
+    """The numbers of a launch without a stream."""
+    values: list[Any] = []
+    for value in launch:
+        values += value if isinstance(value, tuple) else () if value is None else (value,)
+    return values
 
-    kernel: Kernel
-    sizes: tuple[int, ...]
-    stream: Any
-    handle: int | None
-    shared: int
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Launches. Raises `SignatureError` for arguments that do not fit, `DeviceError` for what fails."""
-        self.kernel.launch(self, args, kwargs)
+class Launch(Caller):
+    """A kernel with its grid and block (``sizes``), stream, dynamic workgroup memory and cluster, ready to call.
+
+    A call launches, and waits for the kernel where there is no stream; with one it returns a `Pending`. It raises
+    `SignatureError` for arguments that do not fit, `DeviceError` for what fails."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        sizes: tuple[int, ...],
+        stream: Any,
+        handle: int | None,
+        shared: int,
+        cluster: tuple[int, int, int],
+    ) -> None:
+        self.kernel = kernel
+        self.sizes = sizes
+        self.stream = stream
+        self.handle = handle
+        self.shared = shared
+        self.cluster = cluster
+        self._armed = stream is not None
+
+    def _call(self, *args: Any, **kwargs: Any) -> Pending | None:
+        pending = self.kernel.launch(self, args, kwargs)
+        if not self._armed:
+            self._armed = True
+            self.kernel.arm(self)
+        return pending
+
+    def _failed(self, code: int) -> None:
+        raise self.kernel.error(code)

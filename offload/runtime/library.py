@@ -21,6 +21,7 @@ from offload.runtime.device import Device, DeviceInfo, all_devices
 from offload.runtime.function import Function
 from offload.runtime.kernel import Kernel
 from offload.runtime.native import Native
+from offload.runtime.plans import FAST
 from offload.runtime.streams import Stream
 
 _libraries: weakref.WeakSet[Library] = weakref.WeakSet()
@@ -155,6 +156,19 @@ class Library:
         """The backend in use: "cuda", "hip" or "host"; chosen now if none was. Raises `DeviceError`."""
         return self._native.backend()
 
+    @property
+    def auto_stage(self) -> bool:
+        """Whether calls copy host arrays to the device and back wherever a kernel uses them, as `offload.stage` does
+        for one array. False at first: then such arrays are refused."""
+        return self._native.auto_stage
+
+    @auto_stage.setter
+    def auto_stage(self, value: bool) -> None:
+        self._native.auto_stage = bool(value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (str(self.path.absolute()),)
+
     def use(self, backend: str | None) -> None:
         """Fixes the backend by name; None chooses again at the next use. Raises `DeviceError` where the
         backend is unknown or has no device here."""
@@ -184,7 +198,8 @@ class Library:
         return [*super().__dir__(), *self.functions]
 
     def __repr__(self) -> str:
-        return f"<offload library {str(self.path)!r}: {', '.join(self.functions) or 'no functions'}>"
+        calls = "fast calls" if FAST else "calls through ctypes"
+        return f"<offload library {str(self.path)!r} ({calls}): {', '.join(self.functions) or 'no functions'}>"
 
 
 def _module_slots(library: ctypes.CDLL) -> dict[str, Any]:

@@ -11,6 +11,15 @@ from typing import Any
 GLOBAL_MEMORY = 0xDEADBEEF
 
 
+def row_major(shape: tuple[int, ...]) -> list[int]:
+    """The strides, in elements, of a row-major array."""
+    strides, step = [1] * len(shape), 1
+    for index in range(len(shape) - 1, -1, -1):
+        strides[index] = step
+        step *= shape[index]
+    return strides
+
+
 @functools.cache
 def c_free() -> Callable[[int], None]:
     """libc's free, which takes what MLIR's host allocations return."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from offload.errors import ArtifactError, DeviceError
 from offload.runtime import abi
+
+if TYPE_CHECKING:
+    from offload.runtime.pending import Mark
 
 
 class Native:
@@ -36,16 +41,22 @@ class Native:
         if size < ctypes.sizeof(abi.Api):
             missing = [entry[1] for entry in abi.FUNCTIONS if getattr(abi.Api, entry[1]).offset >= size]
             raise ArtifactError(f"{name}: its mgpu runtime is too old, it lacks {', '.join(missing)}; build it again")
+        self.table: int = ctypes.addressof(table.contents)
         # Reading a member of the table makes a new function object each time, so they are read once.
         self.api: Any = SimpleNamespace(**{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS})
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
+        self.auto_stage = False
 
     def check(self) -> None:
         """Raises the calling thread's kept error, if there is one, and clears it."""
         code = self.api.mgpuGetLastError()
         if code != abi.SUCCESS:
-            message: bytes | None = self.api.mgpuGetLastErrorMessage()
-            raise DeviceError((message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code)
+            raise self.error(code)
+
+    def error(self, code: int) -> DeviceError:
+        """The error of that code, with the message that the runtime keeps for the calling thread."""
+        message: bytes | None = self.api.mgpuGetLastErrorMessage()
+        return DeviceError((message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code)
 
     def backend(self) -> str:
         """The name of the backend in use, chosen now if none was. Raises `DeviceError` where there is
@@ -55,6 +66,21 @@ class Native:
             self.check()
             raise DeviceError("there is no backend with a device here", abi.ERROR_NO_DEVICE)
         return name.decode()
+
+    def device_of_thread(self) -> int:
+        """The index of the calling thread's device."""
+        return int(self.api.mgpuGetDefaultDevice())
+
+    @contextlib.contextmanager
+    def on_device(self, index: int) -> Iterator[None]:
+        """Makes a device the calling thread's for a while. Raises `DeviceError` where there is no such device."""
+        before = self.device_of_thread()
+        self.api.mgpuSetDefaultDevice(index)
+        self.check()
+        try:
+            yield
+        finally:
+            self.api.mgpuSetDefaultDevice(before)
 
     def memory(self) -> DeviceMemory:
         """The memory of the calling thread's device of the backend in use. Raises `DeviceError`."""
@@ -70,6 +96,8 @@ class DeviceMemory:
     and goes back to where it came from, after another backend or device was chosen. All calls wait for
     completion."""
 
+    __slots__ = ("__weakref__", "_native", "_stream", "backend", "device")
+
     def __init__(self, native: Native, backend: str, device: int) -> None:
         self.backend = backend
         self.device = device
@@ -81,9 +109,10 @@ class DeviceMemory:
         if getattr(self, "_stream", None):
             self._native.api.mgpuStreamDestroy(self._stream)
 
-    def allocate(self, size: int) -> int:
-        """The address of ``size`` new bytes; 0 for none. Raises `DeviceError`."""
-        pointer: int | None = self._native.api.mgpuMemAlloc(size, self._stream, False)
+    def allocate(self, size: int, shared: bool = False) -> int:
+        """The address of ``size`` new bytes; 0 for none. With ``shared`` the CPU can use them too. Raises
+        `DeviceError`."""
+        pointer: int | None = self._native.api.mgpuMemAlloc(size, self._stream, shared)
         try:
             self._finish()
         except DeviceError:
@@ -94,6 +123,10 @@ class DeviceMemory:
     def free(self, pointer: int) -> None:
         """Gives an allocation back; never fails."""
         self._native.api.mgpuMemFree(pointer, self._stream)
+
+    def after(self, mark: Mark) -> None:
+        """Lets what is done with the memory from now on, giving it back for instance, start after the mark."""
+        mark.hold(self._stream)
 
     def copy(self, to: int, source: int, size: int) -> None:
         """Copies bytes between any two of device and host memory. Raises `DeviceError`."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from offload.artifact.meta import Argument
-from offload.runtime.device import DeviceArray
+from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import DType, find, from_bits, numpy_dtype
 from offload.runtime.memory import GLOBAL_MEMORY, Allocation, array_over, c_free
 from offload.runtime.native import Native

@@ -27,7 +27,7 @@ class Stream:
             self.handle = native.api.mgpuStreamCreate()
             native.check()
         else:
-            self.handle = interchange.stream_handle(foreign)
+            self.handle = interchange.stream_handle(foreign, native.backend)
 
     def keep(self, value: object) -> None:
         """Keeps ``value`` alive until the next `synchronize`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from offload.runtime import interchange
-from offload.runtime.device import DeviceArray
+from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch
 
 
@@ -46,7 +46,7 @@ def view_of(value: Any) -> View:
             value.dtype.alignment,
             value.shape,
             strides,
-            (value.backend,),
+            (value.backend, "host") if value.shared else (value.backend,),
             value,
         )
     foreign = interchange.foreign_memory(value)

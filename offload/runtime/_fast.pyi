@@ -1,0 +1,26 @@
+"""Types of the extension, used by plans.py alone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+ABI_VERSION: int
+
+class Caller:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+def inherit_call(subclass: type) -> None: ...
+def set_numpy(array: type, floating: type, integer: type) -> None: ...
+def set_device_array(array: type, memory: type) -> None: ...
+def arm_function(
+    caller: object, api: int, function: int, arguments: Sequence[dict[str, Any]], result: dict[str, Any] | None
+) -> None: ...
+def arm_launch(
+    caller: object,
+    api: int,
+    slot: int,
+    arguments: Sequence[dict[str, Any]],
+    sizes: Sequence[int],
+    cluster: Sequence[int],
+    shared: int,
+    bare_pointers: bool,
+) -> None: ...

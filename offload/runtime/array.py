@@ -1,0 +1,206 @@
+"""Arrays in the memory of a device."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from offload.errors import SignatureError
+from offload.runtime import export, interchange
+from offload.runtime.memory import array_over, row_major
+from offload.runtime.native import DeviceMemory
+
+if TYPE_CHECKING:
+    import numpy
+
+    from offload.runtime.pending import Mark
+
+
+class DeviceArray:
+    """An array in the memory of a device.
+
+    ``shape`` counts elements, ``dtype`` is a NumPy dtype, ``pointer`` is the address of the first element,
+    ``strides`` count elements and are None for row-major arrays; ``shared`` says whether the CPU can use the memory
+    too. The memory goes back when the last array on it is dropped. Other packages take it through `__dlpack__` or, on
+    GPUs, `__cuda_array_interface__`."""
+
+    __slots__ = ("__weakref__", "_memory", "_owner", "_used_on", "dtype", "pointer", "shape", "shared", "strides")
+
+    def __init__(
+        self,
+        memory: DeviceMemory,
+        pointer: int,
+        dtype: numpy.dtype[Any],
+        shape: tuple[int, ...],
+        *,
+        strides: tuple[int, ...] | None = None,
+        shared: bool = False,
+        owner: object,
+    ) -> None:
+        self._memory = memory
+        self._owner = owner
+        self._used_on: Mark | None = None
+        self.pointer = pointer
+        self.dtype = dtype
+        self.shape = shape
+        self.strides = strides
+        self.shared = shared
+
+    @property
+    def backend(self) -> str:
+        """The backend whose memory it is: "cuda", "hip" or "host"."""
+        return self._memory.backend
+
+    @property
+    def device(self) -> int:
+        """The index of the device whose memory it is, within its backend."""
+        return self._memory.device
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of the elements."""
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a DeviceArray of rank 0")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<DeviceArray {self.dtype.name}[{', '.join(map(str, self.shape))}] on {self.backend}>"
+
+    def used_until(self, mark: Mark) -> None:
+        """Remembers that the work before ``mark`` uses this array."""
+        if self._used_on is not None:
+            self._memory.after(self._used_on)
+        self._used_on = mark
+
+    def hold(self, stream: int | None) -> None:
+        """Lets work that is put on a stream from now on start after the work that uses this array."""
+        if self._used_on is not None:
+            self._used_on.hold(stream)
+
+    def settle(self) -> None:
+        """Waits for the work that uses this array. Raises `DeviceError`."""
+        if self._used_on is not None:
+            mark, self._used_on = self._used_on, None
+            mark.wait()
+
+    def __del__(self) -> None:
+        # The memory is given back on a stream of its own, behind the work that uses it.
+        if getattr(self, "_used_on", None) is not None:
+            self._memory.after(self._used_on)  # type: ignore[arg-type]
+
+    def numpy(self) -> Any:
+        """A copy as a NumPy array of the same shape and dtype. Raises `DeviceError`."""
+        import numpy
+
+        self.settle()
+        if self.strides is not None:
+            return self._strided_copy()
+        result = numpy.empty(self.shape, self.dtype)
+        self._memory.copy(result.ctypes.data, self.pointer, self.nbytes)
+        return result
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("a DeviceArray does not become a NumPy array by itself, which would copy it: call .numpy()")
+
+    def _strided_copy(self) -> Any:
+        import numpy
+
+        if self.size == 0:
+            return numpy.empty(self.shape, self.dtype)
+        strides = self.strides or ()
+        reach = [(size - 1) * stride for size, stride in zip(self.shape, strides, strict=True)]
+        low, high = sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach)
+        flat = numpy.empty(high - low + 1, self.dtype)
+        itemsize = self.dtype.itemsize
+        self._memory.copy(flat.ctypes.data, self.pointer + low * itemsize, flat.nbytes)
+        return numpy.ascontiguousarray(
+            numpy.ndarray(self.shape, self.dtype, flat, -low * itemsize, tuple(stride * itemsize for stride in strides))
+        )
+
+    def copy_from(self, source: Any) -> None:
+        """Copies a NumPy array, or anything that NumPy takes, of the same shape and dtype into this array.
+
+        Raises `SignatureError` for another shape or dtype, `DeviceError` where the copy fails.
+        """
+        import numpy
+
+        values = source.numpy() if isinstance(source, DeviceArray) else numpy.asarray(source)
+        if values.shape != self.shape or values.dtype != self.dtype:
+            raise SignatureError(
+                f"DeviceArray.copy_from(): expected {self.dtype.name}{list(self.shape)}, given "
+                f"{values.dtype.name}{list(values.shape)}; convert it, for instance with "
+                f"numpy.asarray(x, '{self.dtype.name}')"
+            )
+        if self.strides is not None:
+            raise SignatureError("DeviceArray.copy_from(): the array is a strided view; copy into a contiguous one")
+        self.settle()
+        values = numpy.ascontiguousarray(values)
+        self._memory.copy(self.pointer, values.ctypes.data, self.nbytes)
+
+    def clear(self) -> None:
+        """Sets every byte of a contiguous array to zero. Raises `DeviceError`."""
+        self.settle()
+        self._memory.clear(self.pointer, self.nbytes)
+
+    def host_view(self) -> Any:
+        """A NumPy array over the same memory, where the CPU can use it: on the host backend and for `Device.managed`.
+        Raises `SignatureError` for other memory, `DeviceError` for work on it that failed."""
+        if self.backend != "host" and not self.shared:
+            raise SignatureError(f"{self!r} is out of the CPU's reach; .numpy() copies it")
+        self.settle()
+        strides = None if self.strides is None else tuple(s * self.dtype.itemsize for s in self.strides)
+        return array_over(self.pointer, self.dtype, self.shape, strides, owner=self)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """DLPack of the memory itself. Work that uses the array is done before what the consumer puts on ``stream``
+        (-1: as it is). Raises BufferError for a copy or another device, ValueError for a stream that is none."""
+        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+            raise BufferError("a DeviceArray is exported where it is: copy it with lib.device.array(x) or x.numpy()")
+        if stream != -1:
+            consumer = interchange.consumer_stream(self.backend, stream)
+            if consumer is None:
+                self.settle()
+            else:
+                self.hold(consumer)
+        strides = row_major(self.shape) if self.strides is None else self.strides
+        place, versioned = self.__dlpack_device__(), max_version is not None and max_version[0] >= 1
+        return export.capsule(
+            self.pointer, self.dtype.name, self.dtype.itemsize, self.shape, tuple(strides), place, self, versioned
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return interchange.DLPACK_DEVICES[self.backend], self.device
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.backend == "host":
+            raise AttributeError("__cuda_array_interface__: the array is in the memory of the CPU, use DLPack")
+        self.settle()
+        strides = None if self.strides is None else tuple(s * self.dtype.itemsize for s in self.strides)
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.pointer, False),
+            "strides": strides,
+            "stream": None,
+        }

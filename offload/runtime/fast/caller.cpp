@@ -1,0 +1,138 @@
+// caller.cpp: the type Caller: calls its plan where that takes the arguments, and its method _call otherwise.
+#include "caller.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <stdexcept>
+
+namespace py = pybind11;
+
+namespace offload {
+namespace {
+
+struct Caller {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  const Plan *plan; // owned
+};
+
+PyObject *slowName, *failedName;
+
+PyObject *callPython(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+  PyObject *method = PyObject_GetAttr(self, slowName);
+  if (!method)
+    return nullptr;
+  PyObject *result = PyObject_Vectorcall(method, args, nargsf, kwnames);
+  Py_DECREF(method);
+  return result;
+}
+
+// Python raises what the runtime says of the code.
+PyObject *raise(PyObject *self, int32_t code) {
+  PyObject *number = PyLong_FromLong(code);
+  PyObject *result = number ? PyObject_CallMethodObjArgs(self, failedName, number, nullptr) : nullptr;
+  Py_XDECREF(number);
+  return result;
+}
+
+PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+  const Plan *plan = reinterpret_cast<Caller *>(self)->plan;
+  PyObject *result = nullptr;
+  int32_t code = 0;
+  if (plan && !kwnames && static_cast<size_t>(PyVectorcall_NARGS(nargsf)) == plan->count() &&
+      plan->call(args, &result, &code))
+    return code ? raise(self, code) : result;
+  return callPython(self, args, nargsf, kwnames);
+}
+
+PyObject *make(PyTypeObject *type, PyObject *, PyObject *) {
+  PyObject *self = type->tp_alloc(type, 0);
+  if (self)
+    reinterpret_cast<Caller *>(self)->vectorcall = vectorcall;
+  return self;
+}
+
+void destroy(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  delete reinterpret_cast<Caller *>(self)->plan;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY, nullptr},
+    {},
+};
+
+PyType_Slot slots[] = {
+    {Py_tp_doc,
+     const_cast<char *>("Calls its plan where that takes the arguments, its method _call otherwise.")},
+    {Py_tp_new, reinterpret_cast<void *>(make)},
+    {Py_tp_dealloc, reinterpret_cast<void *>(destroy)},
+    {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
+    {Py_tp_members, members},
+    {0, nullptr},
+};
+
+PyType_Spec spec = {
+    "offload.runtime._fast.Caller",
+    sizeof(Caller),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
+    slots,
+};
+
+} // namespace
+
+Runtime::Runtime(uintptr_t table) {
+  const mgpuApi *api = reinterpret_cast<const mgpuApi *>(table);
+  lastError = api->mgpuGetLastError;
+  backendName = api->mgpuBackendName;
+  device = api->mgpuGetDefaultDevice;
+  launch = api->mgpuKernelLaunch;
+}
+
+bool Plan::fill(PyObject *const *args, int64_t *words, bool here) const {
+  Place place;
+  bool asked = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Argument &argument = arguments[i];
+    if (argument.kind != Kind::memref) {
+      if (!fillScalar(argument, args[i], words))
+        return false;
+    } else {
+      if (!asked && (argument.onDevice || Py_TYPE(args[i]) == types.deviceArray)) {
+        place.backend = runtime.backendName();
+        place.device = here ? runtime.device() : -1;
+        asked = true;
+      }
+      if (!fillDescriptor(argument, args[i], place, words))
+        return false;
+    }
+    words += argument.words();
+  }
+  return true;
+}
+
+PyObject *makeCallerType() {
+  slowName = PyUnicode_InternFromString("_call");
+  failedName = PyUnicode_InternFromString("_failed");
+  return slowName && failedName ? PyType_FromSpec(&spec) : nullptr;
+}
+
+void arm(py::handle caller, std::unique_ptr<Plan> plan) {
+  Caller *self = reinterpret_cast<Caller *>(caller.ptr());
+  // A plan in use by another thread must not go away: the first one stays.
+  if (!self->plan)
+    self->plan = plan.release();
+}
+
+void inheritCall(py::handle subclass) {
+  PyTypeObject *type = reinterpret_cast<PyTypeObject *>(subclass.ptr());
+  if (type->tp_call != PyVectorcall_Call || type->tp_vectorcall_offset != offsetof(Caller, vectorcall))
+    throw std::invalid_argument("a class that replaces __call__ is called through it");
+  type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  PyType_Modified(type);
+}
+
+} // namespace offload

@@ -1,0 +1,60 @@
+// caller.h: a Python type whose objects are called without building a tuple, and what they do when called.
+#pragma once
+
+#include "plan.h"
+
+#include "mgpu.h"
+
+#include <memory>
+
+namespace offload {
+
+// What the runtime of a library is asked around each call.
+struct Runtime {
+  decltype(mgpuApi::mgpuGetLastError) lastError;
+  decltype(mgpuApi::mgpuBackendName) backendName;
+  decltype(mgpuApi::mgpuGetDefaultDevice) device;
+  decltype(mgpuApi::mgpuKernelLaunch) launch;
+
+  explicit Runtime(uintptr_t table);
+};
+
+// Something that can be called with Python's values.
+class Plan {
+public:
+  explicit Plan(const Runtime &runtime, std::vector<Argument> arguments)
+      : runtime(runtime), arguments(std::move(arguments)), layout(layoutOf(this->arguments)) {}
+  virtual ~Plan() = default;
+
+  size_t count() const { return arguments.size(); }
+  // False, with no error set and nothing done, where Python has to do it. Otherwise *code is the runtime's
+  // error code, and *result the result where that is 0: a new reference, or null with an error set.
+  virtual bool call(PyObject *const *args, PyObject **result, int32_t *code) const = 0;
+
+protected:
+  // Fills the words of all arguments; false as above. With `here`, arrays have to be on the thread's device.
+  bool fill(PyObject *const *args, int64_t *words, bool here) const;
+
+  const Runtime runtime;
+  const std::vector<Argument> arguments;
+  const Layout layout;
+};
+
+// Calls `function`, which has MLIR's C interface. `result` describes the result as an argument; none: void.
+// Throws std::invalid_argument where ctypes has to do it.
+std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
+                                   std::vector<Argument> arguments, const Argument *result);
+
+// Launches the kernel of a slot and waits for it. `sizes` are the grid's and the block's.
+std::unique_ptr<Plan> planLaunch(const Runtime &runtime, uintptr_t slot, std::vector<Argument> arguments,
+                                 const std::array<intptr_t, 6> &sizes, const std::array<intptr_t, 3> &cluster,
+                                 int32_t shared, bool barePointers);
+
+// The type `Caller`: a new reference.
+PyObject *makeCallerType();
+// Gives a Caller its plan.
+void arm(pybind11::handle caller, std::unique_ptr<Plan> plan);
+// Lets objects of a subclass be called as those of Caller are, which Python before 3.12 does not.
+void inheritCall(pybind11::handle subclass);
+
+} // namespace offload

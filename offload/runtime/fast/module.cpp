@@ -1,0 +1,80 @@
+// module.cpp: the Python module offload.runtime._fast, used by offload/runtime/plans.py alone.
+#include "caller.h"
+
+#include <pybind11/stl.h>
+#include <structmember.h>
+
+#include <stdexcept>
+
+namespace py = pybind11;
+
+namespace offload {
+namespace {
+
+// The offset of a slot (__slots__) in the objects of a class.
+Py_ssize_t slotOf(py::handle type, const char *name) {
+  py::object member = type.attr(name);
+  if (Py_TYPE(member.ptr()) != &PyMemberDescr_Type)
+    throw std::invalid_argument(std::string(name) + " is no slot");
+  return reinterpret_cast<PyMemberDescrObject *>(member.ptr())->d_member->offset;
+}
+
+PyTypeObject *typeOf(py::handle object) { return reinterpret_cast<PyTypeObject *>(object.inc_ref().ptr()); }
+
+void setNumpy(py::handle array, py::handle floating, py::handle integer) {
+  types.array = typeOf(array);
+  types.floating = typeOf(floating);
+  types.integer = typeOf(integer);
+}
+
+void setDeviceArray(py::handle array, py::handle memory) {
+  types.memory = slotOf(array, "_memory");
+  types.usedOn = slotOf(array, "_used_on");
+  types.pointer = slotOf(array, "pointer");
+  types.dtype = slotOf(array, "dtype");
+  types.shape = slotOf(array, "shape");
+  types.strides = slotOf(array, "strides");
+  types.backend = slotOf(memory, "backend");
+  types.index = slotOf(memory, "device");
+  types.deviceArray = typeOf(array);
+}
+
+std::vector<Argument> readAll(py::handle descriptions) {
+  std::vector<Argument> arguments;
+  for (py::handle description : descriptions)
+    arguments.push_back(readArgument(description));
+  return arguments;
+}
+
+void armFunction(py::handle caller, uintptr_t api, uintptr_t function, py::handle arguments,
+                 py::handle result) {
+  Argument described{};
+  if (!result.is_none())
+    described = readArgument(result);
+  arm(caller,
+      planFunction(Runtime(api), function, readAll(arguments), result.is_none() ? nullptr : &described));
+}
+
+void armLaunch(py::handle caller, uintptr_t api, uintptr_t slot, py::handle arguments,
+               std::array<intptr_t, 6> sizes, std::array<intptr_t, 3> cluster, int32_t shared,
+               bool barePointers) {
+  arm(caller, planLaunch(Runtime(api), slot, readAll(arguments), sizes, cluster, shared, barePointers));
+}
+
+} // namespace
+} // namespace offload
+
+PYBIND11_MODULE(_fast, m) {
+  using namespace offload;
+  m.doc() = "Calls of functions and kernels without ctypes.";
+  PyObject *caller = makeCallerType();
+  if (!caller)
+    throw py::error_already_set();
+  m.attr("Caller") = py::reinterpret_steal<py::object>(caller);
+  m.attr("ABI_VERSION") = MGPU_ABI_VERSION;
+  m.def("inherit_call", &inheritCall);
+  m.def("set_numpy", &setNumpy);
+  m.def("set_device_array", &setDeviceArray);
+  m.def("arm_function", &armFunction);
+  m.def("arm_launch", &armLaunch);
+}

@@ -1,0 +1,87 @@
+// plan.h: what is known of a function before it is called: how each argument is checked and where it goes.
+//
+// A plan takes the common case and nothing else: arrays of NumPy and of lib.device that fit exactly, and
+// plain numbers. Whatever does not fit is left to the Python code of offload.runtime, which takes it or says
+// why not; so both ways give the same results and the same errors.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace offload {
+
+// Marks a size or stride that the type leaves open.
+constexpr int64_t dynamic = INT64_MIN;
+constexpr size_t maxRank = 32;
+// What a call's descriptors may take of the stack.
+constexpr size_t maxWords = 512;
+
+// The types that values are compared with; owned by the module for as long as the process lives.
+struct Types {
+  PyTypeObject *array = nullptr;       // numpy.ndarray
+  PyTypeObject *floating = nullptr;    // numpy.floating
+  PyTypeObject *integer = nullptr;     // numpy.integer
+  PyTypeObject *deviceArray = nullptr; // offload.runtime.DeviceArray
+  // Where the slots of a DeviceArray and of its memory lie.
+  Py_ssize_t memory, usedOn, pointer, dtype, shape, strides, backend, index;
+};
+extern Types types;
+
+enum class Kind : uint8_t {
+  memref,
+  boolean,
+  signedInt,
+  unsignedInt,
+  float64,
+  float32,
+  float16,
+  bfloat16,
+  complex
+};
+
+struct Argument {
+  Kind kind;
+  uint8_t rank = 0;
+  bool identity = true;  // row-major, without an offset
+  bool onDevice = false; // device memory alone
+  bool onHost = false;   // host memory alone
+  uint8_t size = 0;      // bytes of an element or a scalar
+  int64_t offset = 0;    // elements
+  int64_t low = 0;       // of integers
+  uint64_t high = 0;
+  std::array<PyObject *, 2> dtypes{}; // dtype objects that say the element type; NumPy keeps one of each
+  std::vector<int64_t> shape, strides;
+
+  size_t words() const {
+    return kind == Kind::memref ? 3 + 2 * size_t(rank) : kind == Kind::complex && size == 16 ? 2 : 1;
+  }
+};
+
+// What a call runs on.
+struct Place {
+  const char *backend = nullptr; // null where none can be used now
+  int32_t device = -1;           // -1: arrays may be on any
+};
+
+// Writes the descriptor of an array, 3 + 2 * rank words. False where Python has to look at it; no error is
+// set.
+bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, int64_t *words);
+
+// The bits of a number as a register or a kernel's parameter holds them, one word, of complex numbers two.
+// False as above.
+bool fillScalar(const Argument &argument, PyObject *value, int64_t *words);
+
+// Reads the description that offload/runtime/plans.py makes of an argument.
+Argument readArgument(pybind11::handle description);
+
+// The words of all arguments, and whether any is an array.
+struct Layout {
+  size_t words = 0;
+  bool arrays = false;
+};
+Layout layoutOf(const std::vector<Argument> &arguments);
+
+} // namespace offload

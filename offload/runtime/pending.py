@@ -1,0 +1,107 @@
+"""Work in flight: marks on streams, and handles that can be waited for or awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator
+from typing import Any
+
+from offload.runtime.native import Native
+
+
+class Mark:
+    """A point of a stream's work: an event of the runtime, which stays valid when the stream is gone."""
+
+    __slots__ = ("__weakref__", "_event", "_native")
+
+    def __init__(self, native: Native, stream: int | None) -> None:
+        """After what is on ``stream`` now; None is the calling thread's own."""
+        self._native = native
+        self._event: int | None = native.api.mgpuEventCreate()
+        if self._event:
+            native.api.mgpuEventRecord(self._event, stream)
+
+    def wait(self) -> None:
+        """Returns when the work before the mark is done. Raises `DeviceError`."""
+        if self._event:
+            self._native.api.mgpuEventSynchronize(self._event)
+        self._native.check()
+
+    def hold(self, stream: int | None) -> None:
+        """Lets work that is put on ``stream`` from now on start after the mark; the caller does not wait."""
+        if self._event:
+            self._native.api.mgpuStreamWaitEvent(stream, self._event)
+
+    def __del__(self) -> None:
+        if getattr(self, "_event", None):
+            self._native.api.mgpuEventDestroy(self._event)
+
+
+class Pending:
+    """A launch on a stream: ``wait()`` for it, or ``await`` it in asyncio. It keeps the arguments alive."""
+
+    def __init__(self, native: Native, mark: Mark, keep: tuple[Any, ...]) -> None:
+        self._native = native
+        self._mark = mark
+        self._keep = keep
+
+    def wait(self) -> None:
+        """Returns when the kernel is done, and lets the arguments go. Raises `DeviceError`."""
+        self._mark.wait()
+        self._keep = ()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Waits in a thread of asyncio's, so that the loop goes on."""
+        loop = asyncio.get_running_loop()
+        device = self._native.device_of_thread()
+        yield from loop.run_in_executor(None, self._wait_there, device).__await__()
+
+    def _wait_there(self, device: int) -> None:
+        with self._native.on_device(device):
+            self.wait()
+
+    def __repr__(self) -> str:
+        return "<offload launch on a stream>"
+
+
+class Running:
+    """A call in a thread of its own: ``wait()`` or ``await`` gives its result, or raises what it raised."""
+
+    def __init__(self, native: Native, call: Callable[[], Any]) -> None:
+        """Starts it, on the calling thread's device and stream."""
+        self._native = native
+        self._result: Any = None
+        self._error: BaseException | None = None
+        device = native.device_of_thread()
+        stream = native.api.mgpuSetThreadStream(None)
+        native.api.mgpuSetThreadStream(stream)
+        self._thread = threading.Thread(target=self._run, args=(call, device, stream), name="offload call")
+        self._thread.start()
+
+    def _run(self, call: Callable[[], Any], device: int, stream: int | None) -> None:
+        try:
+            with self._native.on_device(device):
+                self._native.api.mgpuSetThreadStream(stream)
+                self._result = call()
+        except BaseException as error:
+            self._error = error
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return not self._thread.is_alive()
+
+    def wait(self) -> Any:
+        """The result, once there is one. Raises what the call raised."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Waits in a thread of asyncio's, so that the loop goes on."""
+        return (yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__())
+
+    def __repr__(self) -> str:
+        return f"<offload call, {'done' if self.done else 'running'}>"

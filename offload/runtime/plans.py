@@ -1,0 +1,143 @@
+"""Fast calls: prepared once per function, they run in the extension `_fast`; ctypes serves where there is none.
+
+The extension takes the common case alone. Whatever it does not take goes to the method ``_call`` of the object that
+was called, which does the whole work through ctypes, so both ways agree on results and errors."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from offload.artifact.meta import Argument
+from offload.config import environment
+from offload.errors import ArtifactError
+from offload.runtime import abi
+from offload.runtime.array import DeviceArray
+from offload.runtime.dtypes import Mismatch, find, numpy_dtype
+from offload.runtime.native import DeviceMemory, Native
+
+
+def _extension() -> Any:
+    if environment("OFFLOAD_FAST_CALLS") == "0":
+        return None
+    try:
+        extension = importlib.import_module("offload.runtime._fast")
+    except ModuleNotFoundError:  # One that is there and cannot be loaded is an error.
+        return None
+    if extension.ABI_VERSION != abi.ABI_VERSION:
+        raise ArtifactError(
+            f"{extension.__file__} speaks version {extension.ABI_VERSION} of the runtime's ABI, offload version "
+            f"{abi.ABI_VERSION}; install offload again"
+        )
+    return extension
+
+
+_fast: Any = _extension()
+
+FAST = _fast is not None
+"""Whether calls go through the extension."""
+
+
+def where() -> str:
+    """The extension's file, or why there is none."""
+    if FAST:
+        return str(_fast.__file__)
+    off = environment("OFFLOAD_FAST_CALLS") == "0"
+    return "OFFLOAD_FAST_CALLS is 0" if off else "offload was installed without a C++ compiler"
+
+
+_Base: Any = _fast.Caller if FAST else object
+
+
+class Caller(_Base):  # type: ignore[misc]
+    """Called, it runs its plan where that takes the arguments, and its method ``_call`` otherwise."""
+
+    def __init_subclass__(cls) -> None:
+        if FAST:
+            _fast.inherit_call(cls)
+        else:
+            type.__setattr__(cls, "__call__", cls._call)
+
+
+@functools.cache
+def _know_numpy() -> None:
+    import numpy
+
+    _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
+    _fast.set_device_array(DeviceArray, DeviceMemory)
+
+
+def arm_function(
+    caller: object, native: Native, address: int, arguments: Sequence[Argument], results: Sequence[Argument]
+) -> None:
+    """Gives a function at ``address`` its plan, where the extension takes such a signature."""
+    if not FAST or len(results) > 1:
+        return
+    described = [_describe(argument, argument.space) for argument in (*arguments, *results)]
+    if None in described:
+        return
+    result = described.pop() if results else None
+    try:
+        _fast.arm_function(caller, native.table, address, described, result)
+    except ValueError:  # Too many arguments, or results in memory.
+        return
+
+
+def arm_launch(
+    caller: object,
+    native: Native,
+    slot: int,
+    arguments: Sequence[Argument],
+    sizes: Sequence[int],
+    cluster: Sequence[int],
+    shared: int,
+    bare_pointers: bool,
+) -> None:
+    """Gives a launch that waits for its kernel a plan; ``sizes`` are the grid's and the block's."""
+    if not FAST:
+        return
+    described = [
+        _describe(argument, "host" if argument.space == "host" else "device")
+        if argument.kind == "memref"
+        else _describe(argument, "")
+        for argument in arguments
+    ]
+    if None in described:
+        return
+    try:
+        _fast.arm_launch(caller, native.table, slot, described, sizes, cluster, shared, bare_pointers)
+    except ValueError:
+        return
+
+
+def _describe(argument: Argument, space: str) -> dict[str, Any] | None:
+    """What the extension has to know; None for element types whose scalars it does not convert."""
+    dtype = find(argument.dtype)
+    if argument.kind == "memref":
+        _know_numpy()
+        return {
+            "kind": "memref",
+            "size": dtype.size,
+            "shape": argument.shape,
+            "strides": argument.strides,
+            "offset": argument.offset or 0,
+            "space": space,
+            "dtypes": _dtypes(argument.dtype),
+        }
+    kind = {"int": "int" if dtype.code.islower() else "uint", "float": dtype.name, "small": dtype.name}
+    name = kind.get(dtype.family, dtype.family)
+    return None if name.startswith("float8") else {"kind": name, "size": dtype.size}
+
+
+def _dtypes(name: str) -> tuple[Any, ...]:
+    """The dtype objects of that name, of which NumPy has one or, for 64-bit integers, two."""
+    import numpy
+
+    try:
+        known = numpy_dtype(find(name))
+    except Mismatch:  # Needs a package that is missing: then no array has it.
+        return ()
+    twins = {"int64": "longlong", "uint64": "ulonglong"}
+    return (known, numpy.dtype(twins[name])) if name in twins else (known,)

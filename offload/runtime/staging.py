@@ -1,0 +1,81 @@
+"""Host arrays for kernels on a GPU: copied there before the call, and back after it, where the caller says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from offload.runtime.array import DeviceArray
+from offload.runtime.device import Device
+from offload.runtime.dtypes import Mismatch
+from offload.runtime.memory import array_over
+from offload.runtime.native import Native
+from offload.runtime.views import view_of
+
+if TYPE_CHECKING:
+    from offload.runtime.arguments import MemrefPacker
+
+
+class Staged:
+    """An array that a call may copy to the device. ``back`` says whether what the call wrote is copied back."""
+
+    __slots__ = ("array", "back")
+
+    def __init__(self, array: Any, back: bool = True) -> None:
+        self.array = array
+        self.back = back
+
+    def __repr__(self) -> str:
+        return f"stage({self.array!r}{'' if self.back else ', back=False'})"
+
+
+def wanted(native: Native, args: Iterable[Any]) -> bool:
+    """Whether a call with these arguments has anything to stage."""
+    return native.auto_stage or any(type(value) is Staged for value in args)
+
+
+class Staging:
+    """The copies of one call."""
+
+    def __init__(self, native: Native) -> None:
+        self._native = native
+        self._copies: list[tuple[Any, DeviceArray, bool]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._copies)
+
+    def take(self, packer: MemrefPacker, value: Any) -> Any:
+        """What stands for ``value`` in the call: an array on the device, or the array itself where the function takes
+        host memory or the CPU is the device. Raises `Mismatch`, `DeviceError`."""
+        array, back = (value.array, value.back) if type(value) is Staged else (value, True)
+        if packer.space != "device" or isinstance(array, DeviceArray) or self._native.backend() == "host":
+            return array
+        view = view_of(array)
+        if view.places != ("host",):
+            return array
+        packer.check(view, writes=back)
+        host = array_over(view.pointer, packer.array_dtype(), view.shape, view.strides, owner=view)
+        return self._copy(host, back)
+
+    def _copy(self, host: Any, back: bool) -> DeviceArray:
+        import numpy
+
+        for index, (other, device, other_back) in enumerate(self._copies):
+            same = other.ctypes.data == host.ctypes.data and other.shape == host.shape and other.strides == host.strides
+            if same and other.dtype == host.dtype:
+                self._copies[index] = (other, device, back or other_back)
+                return device
+            if (back or other_back) and numpy.may_share_memory(host, other):
+                raise Mismatch(
+                    "an array that shares memory with another one that is staged",
+                    "pass copies, or put them on the device with lib.device.array(...)",
+                )
+        device = Device(self._native).array(host)
+        self._copies.append((host, device, back))
+        return device
+
+    def finish(self) -> None:
+        """Copies back what the call wrote, which has to be done. Raises `DeviceError`."""
+        for host, device, back in self._copies:
+            if back:
+                host[...] = device.numpy()

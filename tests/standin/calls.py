@@ -1,0 +1,211 @@
+"""``calls.py ARTIFACT COPY KERNELS BACKEND``: what calls of saxpy do with arrays, streams and devices, on a stand-in
+driver with two devices that runs kernels by the CPU's code (see stage.py). Prints "right", or fails."""
+
+import asyncio
+import ctypes
+import gc
+import json
+from typing import Any
+
+import numpy as np
+from stage import backend, open_driver, open_library
+
+import offload
+
+
+def refusal(call: Any, *args: Any) -> str:
+    try:
+        call(*args)
+    except offload.SignatureError as error:
+        return str(error)
+    raise AssertionError("it was not refused")
+
+
+library = open_library()
+library.use(backend)
+driver = open_driver(library)
+driver.standin_log.restype = ctypes.c_char_p
+kernel = library.kernels.saxpy_kernel
+x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
+expected = 2 * x + 1
+
+
+def staged() -> None:
+    assert "pass offload.stage(x), which copies it there and back" in refusal(library.saxpy, 2, x, y)
+    out = y.copy()
+    assert library.saxpy(2, offload.stage(x, back=False), offload.stage(out)) is None
+    assert np.array_equal(out, expected)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    assert "read-only" in refusal(library.saxpy, 2, offload.stage(frozen), offload.stage(out))
+    out = y.copy()
+    kernel[4, 256](offload.stage(frozen, back=False), offload.stage(out), 2)
+    assert np.array_equal(out, expected)
+    both = np.ones(1000, np.float32)
+    library.saxpy(2, offload.stage(both), offload.stage(both))  # one array, staged once
+    assert both.tolist() == [3] * 1000
+    assert "shares memory" in refusal(library.saxpy, 2, offload.stage(both[1:]), offload.stage(both[:-1]))
+    assert "not contiguous" in refusal(library.saxpy, 2, offload.stage(both[::2]), offload.stage(out[:500]))
+    assert "float64[3]" in refusal(library.saxpy, 2, offload.stage(np.ones(3)), offload.stage(out))
+    library.auto_stage = True
+    try:
+        out = y.copy()
+        library.saxpy(2, x, out)
+        assert np.array_equal(out, expected)
+        there = library.device.array(y)
+        library.saxpy(2, x, there)  # what is there already stays there
+        assert np.array_equal(there.numpy(), expected)
+        out = y.copy()
+        pending = kernel[4, 256, library.stream()](x, out, 2)
+        assert np.array_equal(out, expected), "what is copied back is done when the launch returns"
+        pending.wait()
+    finally:
+        library.auto_stage = False
+
+
+def on_streams() -> None:
+    there, out = library.device.array(x), library.device.array(y)
+    stream = library.stream()
+    driver.standin_clear()
+    pending = kernel[4, 256, stream](there, out, 2)
+    assert "launch saxpy_kernel" in driver.standin_log().decode()
+    pending.wait()
+    assert np.array_equal(out.numpy(), expected)
+
+    async def twice() -> None:
+        await kernel[4, 256, stream](there, out, 1)
+        await asyncio.gather(kernel[4, 256, stream](there, out, 1), library.saxpy.start(0, there, out))
+
+    out.copy_from(y)
+    asyncio.run(twice())
+    assert np.array_equal(out.numpy(), expected)
+    out.copy_from(y)
+    library.saxpy(2, there, out, stream=stream)
+    with stream:
+        library.saxpy(0, there, out)
+    assert np.array_equal(out.numpy(), expected)
+    assert "expected a stream" in refusal(lambda: library.saxpy(2, there, out, stream="s"))
+    # Work on another stream waits for the array; dropping the array gives its memory back behind the work.
+    driver.standin_clear()
+    kernel[4, 256, stream](there, out, 2)
+    other = library.stream()
+    kernel[4, 256, other](there, out, 2)
+    log = driver.standin_log().decode().splitlines()
+    launches = [index for index, line in enumerate(log) if line.startswith("launch")]
+    assert any(line.startswith("wait") for line in log[launches[0] : launches[1]]), log
+    there = out = None
+    gc.collect()
+    stream.synchronize()
+    other.synchronize()
+
+
+def foreign_streams() -> None:
+    raw = library.stream()
+
+    class Torch:
+        cuda_stream = raw.handle
+
+    class Handle:
+        handle = ctypes.c_void_p(raw.handle)
+
+    class HipPython:
+        def as_c_void_p(self) -> ctypes.c_void_p:
+            return ctypes.c_void_p(raw.handle)
+
+    class Protocol:
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return 0, raw.handle
+
+    there = library.device.array(x)
+    for foreign in (raw.handle, Torch(), Handle(), HipPython(), Protocol()):
+        out = library.device.array(y)
+        kernel[4, 256, foreign](there, out, 2).wait()
+        assert np.array_equal(out.numpy(), expected), foreign
+        assert library.stream(foreign).handle == raw.handle
+    if backend == "cuda":
+        assert library.stream(0).handle == 1, "the driver's default stream is not the thread's own"
+    else:
+        try:
+            library.stream(0)
+        except TypeError as error:
+            assert "the default stream of hip has no handle" in str(error)
+        else:
+            raise AssertionError("taken for the thread's own stream")
+
+
+def devices() -> None:
+    second = library.device(1)
+    assert (library.device.index, second.index, second.info.index) == (0, 1, 1)
+    there, out = second.array(x), second.zeros(1000, np.float32)
+    assert (there.device, library.device.zeros(1, "f4").device) == (1, 0)
+    assert np.array_equal(there.numpy(), x)
+    for _ in range(3):  # The third time, the launch has a plan.
+        message = refusal(kernel[4, 256], there, out, 2)
+        assert "float32[1000] on device 1, but the kernel runs on device 0" in message
+        assert "launch it inside 'with lib.device(1):'" in message
+        with second:
+            assert library.device.index == 1
+            kernel[4, 256](there, out, 1)
+        assert library.device.index == 0
+    assert np.array_equal(out.numpy(), 3 * x)
+    try:
+        library.device(7)
+    except offload.DeviceError as error:
+        assert "There is no device 7" in str(error)
+    else:
+        raise AssertionError("there are two")
+
+
+def memory() -> None:
+    live = driver.standin_live
+    pinned = library.device.pinned((10, 10), np.float32)
+    pinned[...] = 3
+    assert library.device.array(pinned).numpy().sum() == 300
+    assert library.device.pinned(0, np.float32).shape == (0,)
+    managed = library.device.managed(1000, np.float32)
+    managed.host_view()[...] = y
+    library.saxpy(2, library.device.array(x), managed)
+    assert np.array_equal(managed.host_view(), expected)
+    assert ".numpy() copies it" in refusal(library.device.zeros(3, "f4").host_view)
+    before = live(2)
+    del managed, pinned
+    gc.collect()
+    assert live(2) == before - 1
+
+
+def dlpack() -> None:
+    there = library.device.array(x.reshape(10, 100))
+    kind = 2 if backend == "cuda" else 10
+    assert there.__dlpack_device__() == (kind, 0)
+
+    class Other:
+        """Another package's array on the device."""
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return there.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return there.__dlpack_device__()
+
+    flat = library.device.array(x)
+    there, out = flat, library.device.array(y)
+    library.saxpy(2, Other(), out)
+    assert np.array_equal(out.numpy(), expected)
+    refused = (0,) if backend == "cuda" else (1, 2)
+    for stream in (None, -1, 1, 2, 0):
+        try:
+            there.__dlpack__(stream=stream)
+            assert stream not in refused
+        except ValueError:
+            assert stream in refused
+    for options in ({"copy": True}, {"dl_device": (1, 0)}):
+        try:
+            there.__dlpack__(**options)
+        except BufferError:
+            continue
+        raise AssertionError(options)
+
+
+for part in (staged, on_streams, foreign_streams, devices, memory, dlpack):
+    part()
+print(json.dumps("right"))

@@ -1,0 +1,125 @@
+"""Calls where arrays, streams and devices matter: staging, streams of other packages, several devices, DLPack; on
+stand-in drivers with two devices (tests/standin/calls.py), and on the CPU."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiling import HERE, python
+from test_runtime_support import real
+
+import offload
+from offload.errors import DeviceError
+from offload.runtime import Pending, export
+
+
+@pytest.mark.parametrize("backend", ["cuda", "hip"])
+def test_calls_on_a_gpu(drivers: Path, built: dict[str, Path], tmp_path: Path, backend: str) -> None:
+    copy = tmp_path / "copy.so"
+    shutil.copy(built["saxpy"], copy)
+    done = subprocess.run(
+        [sys.executable, HERE / "standin" / "calls.py", built["saxpy"], copy, drivers / "kernels.so", backend],
+        env=os.environ | {"LD_LIBRARY_PATH": str(drivers)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, '"right"\n'), done.stderr
+
+
+def test_nothing_is_staged_on_the_cpu() -> None:
+    x = np.ones(3, np.float32)
+    real().on_device(offload.stage(x))
+    assert x.tolist() == [2, 2, 2]
+    real().scale(2, offload.stage(memoryview(x)))
+    assert x.tolist() == [4, 4, 4]
+    assert repr(offload.stage(1, back=False)) == "stage(1, back=False)"
+
+
+def test_launches_on_streams_are_awaited() -> None:
+    x, y = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    stream = real().stream()
+
+    async def run() -> None:
+        pending = real().kernels.saxpy[1, 4, stream](2, x, y)
+        assert isinstance(pending, Pending)
+        await pending
+
+    asyncio.run(run())
+    assert y.tolist() == [0, 2, 4, 6]
+
+
+def test_calls_in_the_background() -> None:
+    flag = np.zeros(1, np.int64)
+    running = real().wait_for.start(flag)
+    assert not running.done
+    flag[0] = 1
+    assert running.wait() is None
+    assert running.done
+
+    async def several() -> list[int]:
+        return await asyncio.gather(*(real().echo_int64.start(n) for n in range(5)))
+
+    assert asyncio.run(several()) == list(range(5))
+    with pytest.raises(DeviceError, match="has NULL as its destination"):
+        real().fails.start(3).wait()
+    assert real().echo_int8(1) == 1
+
+
+def test_cpu_arrays_through_dlpack() -> None:
+    exported = len(export._exported)
+    for dtype in ("bool", "int8", "uint64", "float16", "complex128"):
+        x = real().device.array(np.arange(6).reshape(2, 3).astype(dtype))
+        view = np.from_dlpack(x)
+        assert view.dtype == dtype
+        assert np.array_equal(view, x.numpy())
+        x.__dlpack__()  # never consumed
+        x.__dlpack__(max_version=(1, 0))
+        with pytest.raises(ValueError, match="memory of the CPU has no streams"):
+            x.__dlpack__(stream=1)
+        del x, view
+    gc.collect()
+    assert len(export._exported) == exported
+    assert real().device.managed(3, "f4").host_view().shape == (3,)
+    pinned = real().device.pinned(3, "f4")
+    pinned[...] = 1
+    real().scale(2, pinned)
+    assert pinned.tolist() == [2, 2, 2]
+
+
+def test_libraries_are_pickled_by_path() -> None:
+    again = pickle.loads(pickle.dumps(real()))
+    assert again.path == real().path
+    assert again.echo_int8(3) == 3
+
+
+def test_without_the_extension_calls_are_the_same(tmp_path: Path) -> None:
+    code = """
+import sys, numpy, offload, offload.runtime
+assert not offload.runtime.FAST
+library = offload.load(sys.argv[1])
+library.use("host")
+assert "calls through ctypes" in repr(library)
+x = numpy.ones(3, numpy.float32)
+for _ in range(3):
+    library.scale(2, x)
+    library.kernels.saxpy[1, 3](1, x, x)
+print(x.tolist(), library.echo_float32(1.5))
+try:
+    library.scale(2, x[::2])
+except offload.SignatureError as error:
+    print(error)
+"""
+    path = real().path
+    printed = python(code, path, cwd=tmp_path, environment={"OFFLOAD_FAST_CALLS": "0"}).splitlines()
+    assert printed[0] == "[64.0, 64.0, 64.0] 1.5"
+    assert "float32[2] that is not contiguous" in printed[1]
