@@ -3,7 +3,7 @@
 gpu.module @regions {
   // A loaded value is kept for each thread; sums of ids are computed again.
   gpu.func @mirrored(%x: memref<?xf32>) workgroup(%w: memref<256xf32, #gpu.address_space<workgroup>>)
-      kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+      kernel {
     %c255 = arith.constant 255 : index
     %t = gpu.thread_id x
     %b = gpu.block_id x

@@ -137,9 +137,13 @@ private:
       BasicBlock::iterator behind =
           isa<PHINode>(value) ? value->getParent()->getFirstInsertionPt() : std::next(value->getIterator());
       new StoreInst(value, kept, behind);
-      for (Use *use : uses)
-        use->set(new LoadInst(value->getType(), kept, "kept", RegionCode::placeOf(*use)->getIterator()));
-      if (flow.differs(value))
+      for (Use *use : uses) {
+        auto *load = new LoadInst(value->getType(), kept, "kept", RegionCode::placeOf(*use)->getIterator());
+        if (differing)
+          flow.setDiffers(load);
+        use->set(load);
+      }
+      if (differing)
         memory.push_back(kept);
     }
     return !crossing.empty();
