@@ -1,6 +1,7 @@
 //===- strip_loops.cpp - Which loops the threads of a strip run together ----===//
 
 #include "cpu/block_lanes.h"
+#include "cpu/lane_distance.h"
 #include "cpu/strips.h"
 #include "cpu/uniform_flow.h"
 #include "names.h"
@@ -23,7 +24,6 @@ namespace offload {
 namespace {
 
 constexpr unsigned kMostSteps = 32, kMostUnrolled = 2048; // instructions
-constexpr uint64_t kMostApart = 1 << 20;                  // between the starts of neighbours
 
 /// The analyses of one function, and what changes with them.
 struct Analyses {
@@ -93,7 +93,7 @@ struct Counted {
 class Splitter {
 public:
   Splitter(Function &strip, CallInst *lane, uint32_t lanes)
-      : strip(strip), lane(lane), lanes(lanes), flow(strip), alone(partedBlocks(flow)) {}
+      : strip(strip), lane(lane), lanes(lanes), flow(strip), alone(partedBlocks(flow)), apart(flow, lane) {}
 
   void run() {
     DominatorTree tree(strip);
@@ -112,51 +112,7 @@ private:
     return !flow.differs(value) && loop.isLoopInvariant(value);
   }
 
-  /// How much more the value is in each next lane; none where that is not one number.
-  std::optional<uint64_t> apart(Value *value, unsigned depth = 0) const {
-    if (!flow.differs(value))
-      return 0;
-    if (value == lane)
-      return 1;
-    auto *instruction = dyn_cast<Instruction>(value);
-    if (!instruction || depth > 8)
-      return std::nullopt;
-    auto of = [&](unsigned operand) { return apart(instruction->getOperand(operand), depth + 1); };
-    switch (instruction->getOpcode()) {
-    case Instruction::Add: {
-      auto a = of(0), c = of(1);
-      return a && c ? std::optional(*a + *c) : std::nullopt;
-    }
-    case Instruction::Mul:
-    case Instruction::Shl: {
-      auto *factor = dyn_cast<ConstantInt>(instruction->getOperand(1));
-      auto a = of(0);
-      if (!factor || !a || factor->getValue().ugt(kMostApart))
-        return std::nullopt;
-      uint64_t number = factor->getZExtValue();
-      if (instruction->getOpcode() == Instruction::Shl && number > 20)
-        return std::nullopt;
-      return *a * (instruction->getOpcode() == Instruction::Mul ? number : uint64_t(1) << number);
-    }
-    case Instruction::ZExt:
-    case Instruction::SExt: // of the thread's id, which is small
-      return isThreadId(instruction->getOperand(0)) ? of(0) : std::nullopt;
-    default:
-      return std::nullopt;
-    }
-  }
-
-  bool isThreadId(Value *value) const {
-    return value == lane || any_of(lane->users(), [&](User *user) { return user == value && isPlace(user); });
-  }
-  /// The strip's first x and the lane.
-  static bool isPlace(User *user) {
-    auto *sum = dyn_cast<BinaryOperator>(user);
-    return sum && sum->getOpcode() == Instruction::Add && isa<Argument>(sum->getOperand(0)) &&
-           sum->hasNoUnsignedWrap();
-  }
-
-  std::optional<Counted> match(llvm::Loop &loop) const {
+  std::optional<Counted> match(llvm::Loop &loop) {
     BasicBlock *header = loop.getHeader(), *latch = loop.getLoopLatch(), *front = loop.getLoopPreheader();
     if (!latch || !front || loop.getExitingBlock() != header || !loop.getExitBlock())
       return std::nullopt;
@@ -179,8 +135,11 @@ private:
     if (alone.contains(front))
       return std::nullopt;
     Value *start = variable->getIncomingValueForBlock(front);
-    std::optional<uint64_t> distance = apart(start);
-    if (!distance || *distance == 0 || *distance > kMostApart)
+    std::optional<uint64_t> distance = apart.of(start);
+    if (!distance || *distance == 0 || *distance > LaneDistance::kMost)
+      return std::nullopt;
+    apart.set(variable, *distance);
+    if (!apart.suits(loop))
       return std::nullopt;
     return Counted{variable, start, step, test->getOperand(1), test, predicate == ICmpInst::ICMP_SLT,
                    *distance};
@@ -265,6 +224,7 @@ private:
   const uint32_t lanes;
   UniformFlow flow;
   DenseSet<BasicBlock *> alone;
+  LaneDistance apart;
 };
 
 } // namespace
@@ -274,15 +234,17 @@ void splitLoops(Function &strip, CallInst *lane, uint32_t lanes) {
   Splitter(strip, lane, lanes).run();
 }
 
-unsigned joinLoops(Function &strip) {
+unsigned joinLoops(Function &strip, CallInst *lane) {
   Analyses canonical(strip);
   UniformFlow flow(strip);
+  LaneDistance apart(flow, lane);
   DenseSet<BasicBlock *> alone = partedBlocks(flow);
   DominatorTree tree(strip);
   LoopInfo info(tree);
   SmallVector<Instruction *> ends;
   for (llvm::Loop *loop : info.getLoopsInPreorder())
-    if (isCandidate(*loop) && !alone.contains(loop->getHeader()) && !alone.contains(loop->getLoopLatch()))
+    if (isCandidate(*loop) && !alone.contains(loop->getHeader()) && !alone.contains(loop->getLoopLatch()) &&
+        apart.suits(*loop))
       ends.push_back(loop->getLoopLatch()->getTerminator());
   for (Instruction *end : ends)
     CallInst::Create(barrier(*strip.getParent()), "", end->getIterator());

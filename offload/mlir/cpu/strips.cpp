@@ -41,7 +41,7 @@ Function *makeStrip(Function &thread, unsigned x, uint32_t lanes, uint32_t warpS
   splitLoops(*strip, lane, lanes);
   Value *sizes[] = {b.getInt32(lanes), b.getInt32(1), b.getInt32(1)};
   RegionLimits limits{.threads = lanes, .bytes = 32 << 10, .strips = false};
-  if (joinLoops(*strip) == 0 || !makeRegions(*strip, sizes, limits, warpSize)) {
+  if (joinLoops(*strip, lane) == 0 || !makeRegions(*strip, sizes, limits, warpSize)) {
     strip->eraseFromParent();
     return nullptr;
   }

@@ -21,7 +21,7 @@ void addStrips(llvm::CallInst &call, const Loop &loop, llvm::Value *blockDim, ui
 /// that begins at another place in each thread. `lane` is the call that gives a thread's place in the strip.
 void splitLoops(llvm::Function &strip, llvm::CallInst *lane, uint32_t lanes);
 /// strip_loops.cpp: puts a barrier at the end of each loop whose steps all threads take together. How many.
-unsigned joinLoops(llvm::Function &strip);
+unsigned joinLoops(llvm::Function &strip, llvm::CallInst *lane);
 
 /// strip_loops.cpp: has small loops of known length unrolled, which leaves nothing to run together.
 void unrollSmallLoops(llvm::Function &code);

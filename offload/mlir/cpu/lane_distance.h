@@ -1,0 +1,41 @@
+//===- lane_distance.h - How far apart neighbouring threads are -------------===//
+#pragma once
+
+#include "cpu/uniform_flow.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Instructions.h"
+
+#include <optional>
+
+namespace offload {
+
+/// Values in the code of a strip, by what they are in one lane and in the next.
+class LaneDistance {
+public:
+  static constexpr uint64_t kMost = 1 << 20;
+
+  /// `lane` is the call that gives a thread's place in the strip.
+  LaneDistance(const UniformFlow &flow, llvm::CallInst *lane) : flow(flow), lane(lane) {}
+
+  /// How much more the value is in each next lane; none where that is not one number.
+  std::optional<uint64_t> of(llvm::Value *value, unsigned depth = 0) const;
+  /// Says so of a loop's variable.
+  void set(llvm::PHINode *variable, uint64_t distance) { known[variable] = distance; }
+
+  /// Whether lanes that take a step of the loop together use memory together: the same place, places side by
+  /// side, or places that were looked up. Rows of their own, one per lane, are better read one after the
+  /// other.
+  bool suits(const llvm::Loop &loop) const;
+
+private:
+  bool isTogether(llvm::Value *address, uint64_t bytes, const llvm::DataLayout &layout) const;
+  bool isThreadId(llvm::Value *value) const;
+
+  const UniformFlow &flow;
+  llvm::CallInst *lane;
+  llvm::DenseMap<llvm::Value *, uint64_t> known;
+};
+
+} // namespace offload
