@@ -7,6 +7,7 @@
 //  * floats narrower than f32 are computed in f32, whose library functions are precise enough to round once;
 //  * classification becomes tests of bits, so that no flag of fast math can fold it;
 //  * clampf, sincos, ipowi and fpowi are written out;
+//  * expm1 and log1p keep the sign of zero, which AMD's library drops;
 //  * counting and absolute values of integers, and trunc, become LLVM's intrinsics.
 //
 // The option `library` names the library that the target's lowering calls: nvvm, rocdl or libm.
@@ -443,6 +444,22 @@ template <typename Op> struct ToIntrinsic : public OpRewritePattern<Op> {
   }
 };
 
+/// expm1 and log1p have the sign of their argument, but AMD's library gives +0 for some that are -0.
+void keepSignOfZero(Operation *module) {
+  module->walk([](Operation *op) {
+    if (!isa<math::ExpM1Op, math::Log1pOp>(op))
+      return;
+    auto flags = cast<arith::ArithFastMathInterface>(op).getFastMathFlagsAttr();
+    if (flags && bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::nsz))
+      return;
+    OpBuilder b(op->getContext());
+    b.setInsertionPointAfter(op);
+    Value result = op->getResult(0);
+    auto withSign = LLVM::CopySignOp::create(b, op->getLoc(), result.getType(), result, op->getOperand(0));
+    result.replaceAllUsesExcept(withSign, withSign);
+  });
+}
+
 struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareMath)
   PrepareMath() = default;
@@ -478,6 +495,9 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
     patterns.add<ShortFma>(context, /*f16=*/!nvidia && !amd, /*bf16=*/true);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
+
+    if (amd)
+      keepSignOfZero(getOperation());
 
     // The lowering of AMD's modules has two patterns for many functions, of this library and of LLVM's
     // intrinsics, which have no code there; which one wins differs from run to run. So the calls are made
