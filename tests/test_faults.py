@@ -32,7 +32,8 @@ TUNING = re.compile(".*MemPool")
 # Messages speak of these by what they do.
 WORDS = {"LaunchKernel": "The launch of the kernel", "MemAlloc": "The allocation of", "Malloc": "The allocation of"}
 # Without these nothing can be given back; what the driver was not told to free, it keeps.
-RELEASES = re.compile("cuCtx[GS]etCurrent|hip[GS]etDevice$|cuMemFree|hipFree")
+# Memory of arrays is given back behind the work that used it, on another stream.
+RELEASES = re.compile("cuCtx[GS]etCurrent|hip[GS]etDevice$|cuMemFree|hipFree|cuStreamWaitEvent|hipStreamWaitEvent")
 
 # Program, device, whether the driver has memory pools.
 CASES = [("async", 0, True), ("saxpy", 0, True), ("scale", 1, True), ("scale", 0, False)]

@@ -9,7 +9,7 @@ import pytest
 from compiling import python
 
 RUN = """
-import ctypes, os, sys, time, numpy, offload
+import ctypes, os, sys, time, numpy, offload, offload.runtime  # whose extension takes a key
 from concurrent.futures import ThreadPoolExecutor
 def threads():
     return len(os.listdir("/proc/self/task"))

@@ -45,7 +45,7 @@ bool takesLibraryName(Operation *op) {
             "printf memrefCopy");
   // What the runtime inside of every library calls: the program's function would be linked to its calls.
   static const llvm::StringSet<> runtime =
-      words("__cxa_atexit __errno_location access dl_iterate_phdr mmap munmap __register_atfork "
+      words("__cxa_atexit __errno_location access dl_iterate_phdr madvise mmap munmap __register_atfork "
             "__sched_cpucount _setjmp clock_gettime close "
             "dlclose dlerror dlopen dlsym fclose fgets flock fopen fprintf fstat ftruncate getcwd getenv "
             "getpid longjmp lseek malloc_usable_size memchr memfd_create mkostemp open posix_memalign pread "
