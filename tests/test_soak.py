@@ -78,4 +78,4 @@ def test_soak(built: dict[str, Path], drivers: Path, full: bool, tmp_path: Path,
     assert streams <= (2 if program == "calls" else 1)
     assert (events, allocations) == (0, 0)
     assert pooled_streams <= 64  # core/handle.c keeps so many for the next that are made
-    assert pooled_events == 0
+    assert pooled_events <= 1  # what lets an array's memory go behind the work that used it
