@@ -24,6 +24,10 @@ _LEVELS = {
 }
 
 
+_DEFINED_LATER = "offload.far."
+"""Functions that the optimizer defines: see ``far_math.cpp``."""
+
+
 @dataclass(frozen=True)
 class HostTarget(Target):
     """The CPU: ``host``, ``host:x86-64-v3``, ``host:native`` (this machine's) or any processor name of LLVM."""
@@ -97,7 +101,9 @@ class HostTarget(Target):
         return [
             name
             for name in code.undefined_functions()
-            if f"\0{name}\0".encode() in builtins or any(hasattr(library, name) for library in libraries)
+            if name.startswith(_DEFINED_LATER)
+            or f"\0{name}\0".encode() in builtins
+            or any(hasattr(library, name) for library in libraries)
         ]
 
     def assemble(self, work: Work) -> Image:
