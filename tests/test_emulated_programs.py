@@ -25,7 +25,7 @@ def driver() -> Iterator[Driver]:
 
 
 def compiled(source: object, target: str) -> Library:
-    library = offload.compile(source, targets=[f"rocdl:{target}"])  # type: ignore[arg-type]
+    library = offload.compile(source, targets=[f"rocdl:{target}"])
     library.use("hip")
     return library
 

@@ -66,14 +66,14 @@ print(*(library._native.api.mgpuCount(what) for what in range(5)))
 @pytest.mark.parametrize("program", ["calls", "loads"])
 def test_soak(built: dict[str, Path], drivers: Path, full: bool, tmp_path: Path, program: str, backend: str) -> None:
     code = BEGIN + (CALLS if program == "calls" else LOADS) + END
-    times = {"calls": (4_000, 200_000), "loads": (1_000, 20_000)}[program][full]
+    times = {"calls": (4_000, 200_000), "loads": (4_000, 20_000)}[program][full]
     environment = {"LD_LIBRARY_PATH": str(drivers)}
     said = python(code, built["saxpy"], backend, str(times), cwd=tmp_path, environment=environment, timeout=1800)
     grown, blocks, streams, events, pooled_streams, pooled_events, allocations = map(int, said.split())
-    # Python takes memory a MiB at a time. Its blocks, which come and go a little, count what is alive: one more with
-    # each turn would be 900 and more.
+    # Python takes memory a MiB at a time. Its blocks count what is alive and what free lists keep, hundreds that come
+    # and go; one more with each turn would be 3,600 and more.
     assert grown <= 2048, f"{grown} KiB more at the end"
-    assert blocks <= 500, f"{blocks} Python objects more at the end"
+    assert blocks <= 1_500, f"{blocks} Python objects more at the end"
     # The thread's own stream, and the one of the device's memory while its library lives.
     assert streams <= (2 if program == "calls" else 1)
     assert (events, allocations) == (0, 0)

@@ -97,8 +97,9 @@ class DeviceArray:
 
     def __del__(self) -> None:
         # The memory is given back on a stream of its own, behind the work that uses it.
-        if getattr(self, "_used_on", None) is not None:
-            self._memory.after(self._used_on)  # type: ignore[arg-type]
+        mark: Mark | None = getattr(self, "_used_on", None)
+        if mark is not None:
+            self._memory.after(mark)
 
     def numpy(self) -> Any:
         """A copy as a NumPy array of the same shape and dtype. Raises `DeviceError`."""

@@ -51,7 +51,7 @@ def where() -> str:
 _Base: Any = _fast.Caller if FAST else object
 
 
-class Caller(_Base):  # type: ignore[misc]
+class Caller(_Base):  # type: ignore[misc]  # which of the two it is, is known when it runs
     """Called, it runs its plan where that takes the arguments, and its method ``_call`` otherwise."""
 
     def __init_subclass__(cls) -> None:

@@ -3,8 +3,6 @@
 
 #include "cuda/backend.h"
 
-#include <dlfcn.h>
-
 enum {
 #define CUDA_SPARSE_CONSTANT(name, value) name = value,
 #include "cuda/sparse.def"
@@ -34,18 +32,6 @@ bool mgpu_cuda_reach(int device, void **previous) {
   return reached;
 }
 
-static const char *bind(void *library, struct mgpu_sparse_functions *functions) {
-  const char *missing = NULL;
-#define SPARSE_FUNCTION(name, params)                                                                        \
-  *(void **)&functions->name = dlsym(library, "cusparse" #name);                                             \
-  if (!functions->name && !missing)                                                                          \
-    missing = #name;
-#define SPARSE_OPTIONAL(name, params) *(void **)&functions->name = dlsym(library, "cusparse" #name);
-#define SPARSE_TEXT(name, params) SPARSE_OPTIONAL(name, params)
-#include "sparse/gpu.def"
-  return missing;
-}
-
 static int order(int version) {
   (void)version;
   return CUSPARSE_ORDER_ROW;
@@ -70,7 +56,6 @@ static struct mgpu_sparse_vendor cusparse = {
     .enter = enter,
     .leave = leave,
     .reach = mgpu_cuda_reach,
-    .bind = bind,
     .order = order,
 };
 

@@ -3,8 +3,6 @@
 #include "hip/backend.h"
 #include "sparse/gpu.h"
 
-#include <dlfcn.h>
-
 enum {
 #define HIP_SPARSE_CONSTANT(name, value) name = value,
 #include "hip/sparse.def"
@@ -32,18 +30,6 @@ static bool reach(int device, void **previous) {
   bool reached = mgpu_hip_try_enter(device, &before, &call) == hipSuccess;
   *previous = (void *)(intptr_t)before;
   return reached;
-}
-
-static const char *bind(void *library, struct mgpu_sparse_functions *functions) {
-  const char *missing = NULL;
-#define SPARSE_FUNCTION(name, params)                                                                        \
-  *(void **)&functions->name = dlsym(library, "hipsparse" #name);                                            \
-  if (!functions->name && !missing)                                                                          \
-    missing = #name;
-#define SPARSE_OPTIONAL(name, params) *(void **)&functions->name = dlsym(library, "hipsparse" #name);
-#define SPARSE_TEXT(name, params) SPARSE_OPTIONAL(name, params)
-#include "sparse/gpu.def"
-  return missing;
 }
 
 /* The number of HIPSPARSE_ORDER_ROW was changed between 2.3.2 and 3.0; a wrong one ends the process. */
@@ -91,7 +77,6 @@ static struct mgpu_sparse_vendor hipsparse = {
     .enter = enter,
     .leave = leave,
     .reach = reach,
-    .bind = bind,
     .order = order,
     .check_type = check_type,
 };

@@ -98,8 +98,6 @@ struct mgpu_sparse_vendor {
   void (*leave)(int device, void *previous);
   /* Enters without keeping an error: false where there is nothing to release any more. */
   bool (*reach)(int device, void **previous);
-  /* The table, NULL where the library has no such function; tells the first that must be there and is not. */
-  const char *(*bind)(void *library, struct mgpu_sparse_functions *functions);
   /* What the library calls row by row in its version; MGPU_SPARSE_ORDER_UNKNOWN where that is not known: what
    * needs it is then refused. */
   int (*order)(int version);

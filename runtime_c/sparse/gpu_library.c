@@ -3,6 +3,8 @@
 #include "core/handle.h"
 #include "sparse/gpu.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { POOLED_HANDLES = 16 };
@@ -50,6 +52,23 @@ int mgpu_sparse_result(const struct mgpu_sparse_vendor *vendor, int status, cons
                    meaning ? ": " : "", meaning ? meaning : "", told);
 }
 
+/* Fills the table, NULL where the library has no such function. The first that must be there and is not, or
+ * NULL. */
+static const char *bind(struct mgpu_sparse_vendor *vendor, void *library) {
+  const char *missing = NULL;
+  char full[64];
+#define SPARSE_OPTIONAL(name, params)                                                                        \
+  snprintf(full, sizeof full, "%s%s", vendor->prefix, #name);                                                \
+  *(void **)&vendor->functions.name = dlsym(library, full);
+#define SPARSE_FUNCTION(name, params)                                                                        \
+  SPARSE_OPTIONAL(name, params)                                                                              \
+  if (!vendor->functions.name && !missing)                                                                   \
+    missing = #name;
+#define SPARSE_TEXT(name, params) SPARSE_OPTIONAL(name, params)
+#include "sparse/gpu.def"
+  return missing;
+}
+
 /* Opens the library; called with the lock of first uses held, and the device current. */
 static int load(struct mgpu_sparse_vendor *vendor) {
   void *library;
@@ -57,7 +76,7 @@ static int load(struct mgpu_sparse_vendor *vendor) {
   int failure = mgpu_library_open(&vendor->library, &library, &name);
   if (failure)
     return failure;
-  const char *missing = vendor->bind(library, &vendor->functions);
+  const char *missing = bind(vendor, library);
   if (missing)
     return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "%s has no %s%s; %s.", name, vendor->prefix, missing,
                      vendor->library.advice);

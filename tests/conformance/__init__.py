@@ -138,7 +138,7 @@ class Kernel:
         random = np.random.default_rng(zlib.crc32(f"{self.theme}.{self.name}".encode()))
         for _ in range(count):
             grid, block = (tuple(map(int, random.choice(sizes))) for sizes in (self.grids, self.blocks))
-            launch = Launch(grid, block, warp, np.random.default_rng(random.integers(1 << 32)))  # type: ignore[arg-type]
+            launch = Launch(grid, block, warp, np.random.default_rng(random.integers(1 << 32)))
             yield launch, self.answer(launch)
 
 

@@ -76,11 +76,11 @@ def run_case(case: Case, driver: Driver, target: str, lanes: int) -> None:
     """Compiles the case for the target and runs it; raises what the emulator found first, then what the case did."""
     assert case.run
     driver.failures.clear()
-    library = offload.compile(case.source, targets=[target], **case.options)  # type: ignore[arg-type]
+    library = offload.compile(case.source, targets=[target], **case.options)
     library.use("hip")
     with as_on(case, lanes):
         try:
-            case.run(OnDevice(library))  # type: ignore[arg-type]
+            case.run(OnDevice(library))
         except Exception:
             if not all(isinstance(error, AbortedError) for error in driver.failures):
                 driver.check()

@@ -7,6 +7,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+import msgpack
+
 from emulator.errors import EmulationError
 from emulator.memory import Memory
 
@@ -114,43 +116,6 @@ def _note(data: bytes) -> dict[str, Any]:
         name, size, kind = struct.unpack_from("<III", data, position)
         start = position + 12 + -(-name // 4) * 4
         if kind == 32:  # NT_AMDGPU_METADATA
-            value, _ = _unpack(data, start)
-            return value  # type: ignore[no-any-return]
+            return dict(msgpack.unpackb(data[start : start + size]))
         position = start + -(-size // 4) * 4
     raise EmulationError("a code object without metadata")
-
-
-def _unpack(data: bytes, at: int) -> tuple[Any, int]:
-    """A value in MessagePack, and where the next begins."""
-    head = data[at]
-    at += 1
-    if head < 0x80 or head >= 0xE0:
-        return (head if head < 0x80 else head - 256), at
-    if head in (0xC0, 0xC2, 0xC3):
-        return {0xC0: None, 0xC2: False, 0xC3: True}[head], at
-    numbers = {0xCC: "B", 0xCD: "H", 0xCE: "I", 0xCF: "Q", 0xD0: "b", 0xD1: "h", 0xD2: "i", 0xD3: "q"}
-    if head in numbers:
-        form = ">" + numbers[head]
-        return struct.unpack_from(form, data, at)[0], at + struct.calcsize(form)
-    lengths = {0xD9: "B", 0xDA: "H", 0xDB: "I", 0xDC: "H", 0xDD: "I", 0xDE: "H", 0xDF: "I", 0xC4: "B", 0xC5: "H"}
-    if head in lengths:
-        form = ">" + lengths[head]
-        length = struct.unpack_from(form, data, at)[0]
-        at += struct.calcsize(form)
-    else:
-        length = head & (0x1F if head >= 0xA0 else 0x0F)
-    if 0xA0 <= head < 0xC0 or head in (0xD9, 0xDA, 0xDB):
-        return data[at : at + length].decode(), at + length
-    if head in (0xC4, 0xC5):
-        return data[at : at + length], at + length
-    if 0x90 <= head < 0xA0 or head in (0xDC, 0xDD):
-        items = []
-        for _ in range(length):
-            item, at = _unpack(data, at)
-            items.append(item)
-        return items, at
-    table = {}
-    for _ in range(length):
-        key, at = _unpack(data, at)
-        table[key], at = _unpack(data, at)
-    return table, at

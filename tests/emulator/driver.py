@@ -122,10 +122,10 @@ class Driver:
     def _has(self, module: int, name: bytes) -> int:
         return name.decode() in self.programs[module].code.kernels
 
-    def _launch(self, module: int, name: bytes, grid: _Three, block: _Three, dynamic: int, params: object) -> int:  # type: ignore[valid-type]
+    def _launch(self, module: int, name: bytes, grid: _Three, block: _Three, dynamic: int, params: object) -> int:
         try:
             program = self.programs[module]
-            launch = Launch(program, program.code.kernels[name.decode()], grid[:3], block[:3], dynamic, _Params(params))  # type: ignore[index]
+            launch = Launch(program, program.code.kernels[name.decode()], grid[:3], block[:3], dynamic, _Params(params))
             self.launches += 1
             self.instructions += launch.run()
         except Exception as error:
@@ -148,5 +148,5 @@ class _Params:
     def __iter__(self) -> Iterator[int]:
         index = 0
         while True:
-            yield self.pointers[index]  # type: ignore[index]
+            yield self.pointers[index]
             index += 1

@@ -170,13 +170,10 @@ def multiply_add_signed(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
 
 
 def _to_integer(x: Array, dtype: Any) -> Array:
-    """Towards zero; what does not fit becomes the nearest that does, and NaN 0."""
+    """At most 32 bits, towards zero; what does not fit becomes the nearest that does, and NaN 0."""
     limits = np.iinfo(dtype)
     wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
-    inside = np.clip(wide, float(limits.min), float(limits.max))
-    if limits.bits == 64:
-        raise NotImplementedError
-    return inside.astype(dtype)
+    return np.clip(wide, float(limits.min), float(limits.max)).astype(dtype)
 
 
 def f32_to_i32(x: Array) -> Array:

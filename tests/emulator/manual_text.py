@@ -223,7 +223,7 @@ def _type_of_cast(token: str) -> str:
 
 
 def _number(token: str) -> Node:
-    width, digits, suffix = _NUMBER.fullmatch(token).groups()  # type: ignore[union-attr]
+    width, digits, suffix = _NUMBER.fullmatch(token).groups()
     if "." in digits or (suffix == "F" and not digits.startswith("0x")):
         return ("number", float(digits), f"f{width or (32 if suffix == 'F' else 64)}")
     if digits.startswith("0x") and not suffix and token[-1] in "fF":

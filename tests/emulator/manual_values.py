@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ _COMPARE = {"==": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", 
 
 
 @dataclass
-class Values:
+class Values(ABC):
     """What is known while a description is compiled, and its expressions: each is code and a type."""
 
     widths: dict[str, int]
@@ -38,13 +39,13 @@ class Values:
     count: int = 0
     inlined: int = 0
 
+    @abstractmethod
     def body(self, statements: list[Node]) -> None:
         """Compiles statements."""
-        raise NotImplementedError
 
+    @abstractmethod
     def store(self, name: str, code: str, kind: str, output: bool = False) -> None:
         """Assigns to a variable."""
-        raise NotImplementedError
 
     def fresh(self, code: str) -> str:
         """A new variable with the value of some code."""
@@ -55,7 +56,7 @@ class Values:
     def constant(self, node: Node) -> float | bool | None:
         """The value where it is known now."""
         if node[0] == "number":
-            return node[1]  # type: ignore[no-any-return]
+            return node[1]
         if node[0] == "name" and self.variables.get(node[1], ("", ""))[1] == "literal":
             return int(self.variables[node[1]][0])
         if node[0] == "binary":

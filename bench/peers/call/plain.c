@@ -1,4 +1,5 @@
-/* plain.c: C functions that take memrefs by pointer, or the addresses and lengths of arrays, and do nothing. */
+/* plain.c: C functions that take memrefs by pointer, or the addresses and lengths of arrays, and do nothing.
+ */
 #include <stdint.h>
 
 #define V const void *

@@ -2,20 +2,17 @@
 
 #include "cpu/block_lanes.h"
 #include "cpu/lane_distance.h"
+#include "cpu/loop_analyses.h"
 #include "cpu/strips.h"
 #include "cpu/uniform_flow.h"
 #include "names.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
-#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InstIterator.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
-#include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 
 using namespace llvm;
@@ -24,23 +21,6 @@ namespace offload {
 namespace {
 
 constexpr unsigned kMostSteps = 32, kMostUnrolled = 2048; // instructions
-
-/// The analyses of one function, and what changes with them.
-struct Analyses {
-  explicit Analyses(Function &code) {
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(graphs);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, graphs, modules);
-    LoopSimplifyPass().run(code, functions);
-  }
-  PassBuilder builder;
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager graphs;
-  ModuleAnalysisManager modules;
-};
 
 /// Calls that stand for waiting: such a loop is cut at its own barriers.
 bool waits(const llvm::Loop &loop) {
@@ -86,7 +66,6 @@ struct Counted {
   PHINode *variable;
   Value *start, *step, *bound;
   ICmpInst *test;
-  bool isSigned;
   uint64_t apart; // from one lane's start to the next one's
 };
 
@@ -141,8 +120,7 @@ private:
     apart.set(variable, *distance);
     if (!apart.suits(loop))
       return std::nullopt;
-    return Counted{variable, start, step, test->getOperand(1), test, predicate == ICmpInst::ICMP_SLT,
-                   *distance};
+    return Counted{variable, start, step, test->getOperand(1), test, *distance};
   }
 
   /// The value as it is in lane 0.
@@ -180,10 +158,11 @@ private:
 
     // The joint loop counts for lane 0.
     auto *type = cast<IntegerType>(counted.variable->getType());
+    bool isSigned = counted.test->isSigned();
     IRBuilder<> b(jointFront->getTerminator());
     Value *first = inFirst(counted.start, b);
     Value *distance = ConstantInt::get(type, counted.apart * (lanes - 1));
-    Value *bound = b.CreateBinaryIntrinsic(counted.isSigned ? Intrinsic::ssub_sat : Intrinsic::usub_sat,
+    Value *bound = b.CreateBinaryIntrinsic(isSigned ? Intrinsic::ssub_sat : Intrinsic::usub_sat,
                                            counted.bound, distance);
     Value *ahead =
         b.CreateMul(b.CreateZExtOrTrunc(lane, type), ConstantInt::get(type, counted.apart), "ahead",
@@ -203,8 +182,8 @@ private:
 
     // No lane has steps left if lane 0 has none, unless a sum runs over.
     b.SetInsertPoint(rest);
-    APInt largest = counted.isSigned ? APInt::getSignedMaxValue(type->getBitWidth())
-                                     : APInt::getMaxValue(type->getBitWidth());
+    APInt largest =
+        isSigned ? APInt::getSignedMaxValue(type->getBitWidth()) : APInt::getMaxValue(type->getBitWidth());
     Value *limit = ConstantInt::get(type, largest - cast<ConstantInt>(distance)->getValue());
     Value *left = b.CreateOr(b.CreateICmp(counted.test->getPredicate(), common, counted.bound),
                              b.CreateICmp(counted.test->getSwappedPredicate(), common, limit));
@@ -230,12 +209,12 @@ private:
 } // namespace
 
 void splitLoops(Function &strip, CallInst *lane, uint32_t lanes) {
-  Analyses canonical(strip);
+  simplifyLoops(strip);
   Splitter(strip, lane, lanes).run();
 }
 
 unsigned joinLoops(Function &strip, CallInst *lane) {
-  Analyses canonical(strip);
+  simplifyLoops(strip);
   UniformFlow flow(strip);
   LaneDistance apart(flow, lane);
   DenseSet<BasicBlock *> alone = partedBlocks(flow);
@@ -252,7 +231,8 @@ unsigned joinLoops(Function &strip, CallInst *lane) {
 }
 
 void unrollSmallLoops(Function &code) {
-  Analyses analyses(code);
+  simplifyLoops(code);
+  LoopAnalyses analyses;
   auto &info = analyses.functions.getResult<LoopAnalysis>(code);
   auto &evolution = analyses.functions.getResult<ScalarEvolutionAnalysis>(code);
   LLVMContext &context = code.getContext();

@@ -1,8 +1,8 @@
 //===- thread_loops.cpp - Loops over the threads of a block -----------------===//
 
 #include "cpu/thread_loops.h"
+#include "cpu/loop_analyses.h"
 
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
 
 using namespace llvm;
@@ -50,17 +50,8 @@ void endThreads(IRBuilder<> &b, ThreadLoops &loops) {
 }
 
 void simplifyLoops(Function &code) {
-  PassBuilder builder;
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager graphs;
-  ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  LoopSimplifyPass().run(code, functions);
+  LoopAnalyses analyses;
+  LoopSimplifyPass().run(code, analyses.functions);
 }
 
 void markParallel(BranchInst *backEdge, MDNode *group) {

@@ -30,6 +30,11 @@ void simplifyLoops(llvm::Function &code);
 /// Says that no access of the group in one iteration depends on one in another.
 void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group);
 
+struct RegionLimits {
+  uint32_t threads; // a bound of the block's sizes, multiplied
+  uint64_t bytes;   // of arrays
+  bool strips;      // whether regions become strips (strips.h)
+};
 /// Rewrites the code of one thread, which has barriers, to code that runs all threads of a block: what stands
 /// between barriers becomes loops over the threads, and what threads keep from one such region to the next
 /// lies in arrays. Possible where all threads come to each barrier together, as far as the control flow
@@ -37,11 +42,6 @@ void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group);
 ///
 /// The thread's place is what the functions kThreadId give; `blockDim` are constants or arguments of the
 /// function.
-struct RegionLimits {
-  uint32_t threads; // a bound of the block's sizes, multiplied
-  uint64_t bytes;   // of arrays
-  bool strips;      // whether regions become strips (strips.h)
-};
 bool makeRegions(llvm::Function &code, llvm::ArrayRef<llvm::Value *> blockDim, const RegionLimits &limits,
                  uint32_t warpSize);
 
