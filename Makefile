@@ -19,7 +19,7 @@ demo: install
 	$(VENV)/bin/python scripts/demo.py
 
 test: $(TEST_STAMP) $(HEADERS)
-	$(VENV)/bin/pytest tests
+	$(VENV)/bin/pytest -n auto --maxprocesses 8 tests
 
 install: $(STAMP)
 

@@ -71,8 +71,8 @@ STAGES = ("lowered", "llvm", "isa", "object", "fat")
 
 
 def debug_pipeline(kind: str) -> str:
-    """The pass that gives functions of the LLVM dialect the lines of the source."""
-    return f"ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}}"
+    """The passes that give functions of the LLVM dialect the lines of the source."""
+    return f"offload-settle-positions,ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}}"
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,20 @@ def test_refused_at_the_kernel(name: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
+@pytest.mark.parametrize("function", ["func.func @k(%x: f32) -> f32", "llvm.func @k(%x: f32) -> f32"])
+def test_a_kernel_that_returns_a_value(function: str, target: str) -> None:
+    leave = "return" if function.startswith("func") else "llvm.return"
+    source = f"gpu.module @m {{\n  {function} attributes {{gpu.kernel}} {{\n    {leave} %x : f32\n  }}\n}}"
+    with pytest.raises(
+        CompileError, match="a kernel cannot return a value, and this one returns one of type f32"
+    ) as caught:
+        emit(source, "lowered", [target])
+    assert caught.value.diagnostics[0].line == 2
+    nothing = source.replace(" -> f32", "").replace(" %x : f32\n  }", "\n  }")
+    assert emit(nothing, "lowered", [target])
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
 def test_memory_that_nothing_defines(target: str) -> None:
     source = kernel("").replace("@m {", '@m {\n  memref.global "private" @zz : memref<4xf32>')
     with pytest.raises(CompileError, match="global @zz has no value") as caught:
@@ -189,3 +203,28 @@ def test_memory_that_is_not_there(size: int) -> None:
     with pytest.raises(DeviceError, match="allocation of"):
         library.f(size)
     assert library.f(3) == 1
+
+
+@pytest.mark.parametrize(("loads", "says"), [(", transpose", ""), ("", "{b_transpose}")])
+@pytest.mark.parametrize("between", [False, True])
+def test_products_of_fragments_in_another_layout(loads: str, says: str, between: bool) -> None:
+    """PTX leaves the result undefined, and the assembler takes it."""
+    a, b, c = (f'!gpu.mma_matrix<16x16xf16, "{name}Op">' for name in "ABC")
+    doubled = f"%q = gpu.subgroup_mma_elementwise addf %b, %b : ({b}, {b}) -> {b}"
+    body = f"""
+    %c0 = arith.constant 0 : index
+    %a = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf16> -> {a}
+    %b = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {{leadDimension = 16 : index{loads}}} : memref<16x16xf16> -> {b}
+    %c = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf16> -> {c}
+    {doubled if between else ""}
+    %d = gpu.subgroup_mma_compute %a, {"%q" if between else "%b"}, %c {says} : {a}, {b} -> {c}
+    gpu.subgroup_mma_store_matrix %d, %x[%c0, %c0] {{leadDimension = 16 : index}} : {c}, memref<16x16xf16>
+    gpu.return"""
+    source = kernel("%x: memref<16x16xf16>").replace("    gpu.return", body)
+    with pytest.raises(
+        CompileError, match=r"the matrix b is loaded with(out)? `transpose`, and its product is"
+    ) as caught:
+        emit(source, "lowered", ["nvvm:sm_90"])
+    assert caught.value.diagnostics[0].line == 9
+    right = source.replace(loads, "") if loads else source.replace(says, "")
+    assert emit(right, "isa", ["nvvm:sm_90"])

@@ -37,6 +37,16 @@ from offload import artifact
 # Which images, and their bytes.
 
 
+def test_bitcode_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
+    (made,) = built(SOURCE, tmp_path, targets=["nvvm:sm_90,format=offload"]).images
+    found = built(binary(nvvm_object("sm_90", made.data, "offload = "), nvvm_object("sm_90", CUBIN)), tmp_path)
+    assert held(found) == [("nvvm", "sm_90", "offload", made.data), ("nvvm", "sm_90", "bin", CUBIN)]
+    for damaged in (made.data[: len(made.data) // 2], made.data[:-4], made.data[:600] + bytes(40) + made.data[640:]):
+        message, line = refusal(binary(nvvm_object("sm_90", damaged, "offload = "), nvvm_object("sm_90", CUBIN)))
+        assert "is damaged bitcode, or of a later LLVM than 22: " in message
+        assert line == 2
+
+
 def test_every_object_becomes_an_image_with_its_bytes(tmp_path: Path) -> None:
     objects = [
         nvvm_object("sm_90", CUBIN),

@@ -27,7 +27,7 @@ def pipelines(request: BuildRequest) -> list[str]:
         f"offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},"
         f"{STRUCTURE_PIPELINE},offload-repair-math,"
         f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{{bare}}},"
-        "offload-integer-cmpxchg,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
+        "offload-repair-cmpxchg,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
     )
     return [pipeline, *([debug_pipeline("LineTablesOnly")] if request.debug else [])]
 

@@ -109,6 +109,10 @@ def _of_object(item: Any, vendors: Sequence[type[Target]]) -> list[ReadyBuild]:
     if item.format == "offload":
         if not item.data.startswith(_BITCODE):
             raise CompileError(f"{what} should be LLVM bitcode (offload = …), and its bytes are not")
+        try:
+            native().check_bitcode(item.data)
+        except native().Failure as error:
+            raise CompileError(f"{what} is damaged bitcode, or of a later LLVM than 22: {error.args[0]}") from error
         ready = ReadyImage(Image(item.data), "offload")
     else:
         _, ready = _recognize(item.data, what, [vendor], vendors)

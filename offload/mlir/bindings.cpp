@@ -154,6 +154,7 @@ PYBIND11_MODULE(_native, m) {
           py::arg("assembly"))
       .def("emit_with_lines", [](LLVMModule &self) { return py::bytes(self.emitWithLines()); });
 
+  m.def("check_bitcode", [](const py::bytes &data) { checkBitcode(data); }, py::arg("data"));
   m.def("is_known_processor", &isKnownProcessor, py::arg("triple"), py::arg("cpu"));
   m.def("known_features", &knownFeatures, py::arg("triple"));
   m.def("known_processors", &knownProcessors, py::arg("triple"));

@@ -6,7 +6,7 @@ namespace offload {
 
 void registerOffloadPasses() {
   registerInlineAsyncPass();
-  registerIntegerCmpXchgPass();
+  registerRepairCmpXchgPass();
   registerPlaceBuffersPass();
   registerPlainDeclarationsPass();
   registerPrepareComplexPass();
@@ -27,6 +27,7 @@ void registerOffloadPasses() {
   registerFinishKernelsPass();
   registerGpuToHostPass();
   registerHostToLLVMPass();
+  registerSettlePositionsPass();
 }
 
 } // namespace offload

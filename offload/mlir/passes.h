@@ -30,12 +30,13 @@ namespace offload {
 ///   offload-prepare-math             brings math operations to what the lowerings take
 ///   offload-prepare-small-floats     writes out conversions of floats with 4 to 8 bits
 ///   offload-prepare-vectors          checks vectors, writes out those of several dimensions
-///   offload-integer-cmpxchg          makes cmpxchg of floats, which LLVM lacks, one of their bits
+///   offload-settle-positions         simplifies positions of inlined code before debug information is made
+///   offload-repair-cmpxchg           completes the loops around cmpxchg that MLIR makes
 void registerOffloadPasses();
 
 // One per file; called by registerOffloadPasses.
 void registerInlineAsyncPass();
-void registerIntegerCmpXchgPass();
+void registerRepairCmpXchgPass();
 void registerPlaceBuffersPass();
 void registerPlainDeclarationsPass();
 void registerPrepareComplexPass();
@@ -56,5 +57,6 @@ void registerEraseTransformsPass();
 void registerFinishKernelsPass();
 void registerGpuToHostPass();
 void registerHostToLLVMPass();
+void registerSettlePositionsPass();
 
 } // namespace offload

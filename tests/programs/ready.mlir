@@ -4,7 +4,8 @@ module attributes {gpu.container_module} {
   gpu.binary @both [
     #gpu.object<#nvvm.target<chip = "sm_80">, properties = {O = 1 : i32},
                 assembly = ".version 8.3\0A.target sm_80\0A.address_size 64\0A// as it came\0A.visible .entry k() { ret; }\0A">,
-    #gpu.object<#nvvm.target<chip = "sm_90">, offload = "BC\C0\DEsome">
+    #gpu.object<#nvvm.target<chip = "sm_90">,
+                assembly = ".version 8.3\0A.target sm_90\0A.address_size 64\0A// this, too\0A.visible .entry k() { ret; }\0A">
   ]
   gpu.binary @chosen <#gpu.select_object<#nvvm.target<chip = "sm_90">>> [
     #gpu.object<#nvvm.target<chip = "sm_80">, assembly = ".version 8.3\0A.target sm_80\0A.visible .entry k() { ret; } // not this\0A">,

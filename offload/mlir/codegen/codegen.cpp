@@ -1,4 +1,4 @@
-//===- codegen.cpp - Translation, linking of bitcode, optimization, code --===//
+//===- codegen.cpp - Translation, optimization, code ------------------------===//
 
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
@@ -11,9 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/ValueTracking.h"
-#include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
-#include "llvm/IR/AutoUpgrade.h"
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -23,42 +21,23 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/IR/Verifier.h"
-#include "llvm/IRReader/IRReader.h"
-#include "llvm/Linker/Linker.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/IPO/Internalize.h"
 #include "llvm/Transforms/Scalar/InstSimplifyPass.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
 
-#include <mutex>
 #include <set>
 
 using namespace llvm;
 
 namespace offload {
-
-static void initializeTargets() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    InitializeAllTargetInfos();
-    InitializeAllTargets();
-    InitializeAllTargetMCs();
-    InitializeAllAsmParsers();
-    InitializeAllAsmPrinters();
-    // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has
-    // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
-    install_fatal_error_handler([](void *, const char *reason, bool) { throw Failure(reason, {}); }, nullptr);
-  });
-}
 
 static std::unique_ptr<TargetMachine> createMachine(const MachineOptions &options, std::string &error) {
   initializeTargets();
@@ -222,50 +201,6 @@ void LLVMModule::answerReflection(const std::string &property, uint32_t value) {
     call->replaceAllUsesWith(ConstantInt::get(call->getType(), value));
     call->eraseFromParent();
   }
-}
-
-static std::unique_ptr<llvm::Module> readLibrary(const std::string &path, LLVMContext &context) {
-  SMDiagnostic message;
-  std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, context);
-  if (!library)
-    throw Failure("cannot read the bitcode library " + path + ": " + message.getMessage().str(), {});
-  return library;
-}
-
-void LLVMModule::linkLibrary(const std::string &path) {
-  {
-    SharedLock shared(optionsLock());
-    std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
-    const Triple &theirs = library->getTargetTriple(), &mine = module->getTargetTriple();
-    auto same = [&] { return theirs.getArch() == mine.getArch() && theirs.getOS() == mine.getOS(); };
-    if (!theirs.str().empty() && !same())
-      throw Failure("cannot link " + path + ": it is for " + theirs.str() + ", this target is " + mine.str() +
-                        "; give it to the target that it is for (TARGET,link=" + path + ")",
-                    {});
-    const std::string &layout = library->getDataLayoutStr();
-    // Bitcode without a layout gets what LLVM adds to every layout when it is read.
-    bool silent = layout.empty() || layout == UpgradeDataLayoutString("", theirs.str());
-    if (!silent && layout != module->getDataLayoutStr())
-      throw Failure("cannot link " + path + ": its data layout is " + layout + ", this target's is " +
-                        module->getDataLayoutStr() + "; compile it with clang of LLVM 22 for " + mine.str(),
-                    {});
-  }
-  linkNeeded(path);
-}
-
-void LLVMModule::linkNeeded(const std::string &path) {
-  SharedLock shared(optionsLock());
-  std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
-  library->setTargetTriple(module->getTargetTriple());
-  library->setDataLayout(module->getDataLayout());
-  bool failed = Linker::linkModules(*module, std::move(library), Linker::LinkOnlyNeeded,
-                                    [](llvm::Module &linked, const StringSet<> &added) {
-                                      internalizeModule(linked, [&added](const GlobalValue &value) {
-                                        return !value.hasName() || !added.contains(value.getName());
-                                      });
-                                    });
-  if (failed)
-    throw Failure("cannot link the bitcode library " + path, {});
 }
 
 std::vector<std::string> LLVMModule::undefinedFunctions() const {
@@ -436,37 +371,5 @@ std::string LLVMModule::generate(bool assembly, bool withLines) {
     throw Failure("the code generator for " + options.triple + " failed", std::move(*reported));
   return std::string(buffer.str());
 }
-
-static std::unique_ptr<MCSubtargetInfo> subtarget(const std::string &triple) {
-  initializeTargets();
-  std::string error;
-  const Target *target = TargetRegistry::lookupTarget(Triple(triple), error);
-  return std::unique_ptr<MCSubtargetInfo>(target ? target->createMCSubtargetInfo(Triple(triple), "", "")
-                                                 : nullptr);
-}
-
-bool isKnownProcessor(const std::string &triple, const std::string &cpu) {
-  auto info = subtarget(triple);
-  return info && info->isCPUStringValid(cpu);
-}
-
-std::vector<std::string> knownProcessors(const std::string &triple) {
-  std::vector<std::string> names;
-  if (auto info = subtarget(triple))
-    for (const SubtargetSubTypeKV &processor : info->getAllProcessorDescriptions())
-      names.push_back(processor.Key);
-  return names;
-}
-
-std::vector<std::string> knownFeatures(const std::string &triple) {
-  std::vector<std::string> names;
-  if (auto info = subtarget(triple))
-    for (const SubtargetFeatureKV &feature : info->getAllProcessorFeatures())
-      names.push_back(feature.Key);
-  return names;
-}
-
-std::string hostTriple() { return sys::getDefaultTargetTriple(); }
-std::string hostProcessor() { return sys::getHostCPUName().str(); }
 
 } // namespace offload

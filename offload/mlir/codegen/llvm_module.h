@@ -115,6 +115,13 @@ private:
 /// Runs passes with the analyses that they need.
 void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePassManager passes);
 
+/// Makes LLVM's targets known, and LLVM throw Failure where it gives up. To be called before the first use of
+/// either.
+void initializeTargets();
+
+/// Throws Failure with LLVM's message for bytes that are no valid bitcode.
+void checkBitcode(const std::string &data);
+
 /// Does LLVM know this processor name for the triple? Asked before code generation, which would abort.
 bool isKnownProcessor(const std::string &triple, const std::string &cpu);
 /// The names of a triple's features, as LLVM spells them.

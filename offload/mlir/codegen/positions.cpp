@@ -39,6 +39,7 @@ void Positions::collect(mlir::ModuleOp holder) {
   });
   if (hasScopes)
     return;
+  settlePositions(holder);
   mlir::PassManager manager(holder.getContext());
   manager.enableVerifier(false);
   manager.addPass(mlir::LLVM::createDIScopeForLLVMFuncOpPass({mlir::LLVM::DIEmissionKind::None}));

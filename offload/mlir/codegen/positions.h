@@ -49,6 +49,9 @@ private:
   bool added = false;
 };
 
+/// Simplifies positions of inlined code that MLIR cannot make debug locations of.
+void settlePositions(mlir::Operation *root);
+
 /// A debug location as a position without a message.
 Diagnostic positionOf(const llvm::DILocation *location);
 

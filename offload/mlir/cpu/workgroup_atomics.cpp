@@ -47,6 +47,11 @@ void lower(AtomicCmpXchgInst &exchange) {
   exchange.eraseFromParent();
 }
 
+void lower(LoadInst &load) {
+  load.setAtomic(AtomicOrdering::NotAtomic);
+  load.setMetadata(kOrdered, MDNode::get(load.getContext(), {}));
+}
+
 } // namespace
 
 void makeBlockAtomicsPlain(Function &body, Value *shared) {
@@ -61,6 +66,9 @@ void makeBlockAtomicsPlain(Function &body, Value *shared) {
     else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction);
              exchange && isOfBlock(exchange->getPointerOperand()))
       lower(*exchange);
+    else if (auto *load = dyn_cast<LoadInst>(&instruction);
+             load && load->isAtomic() && isOfBlock(load->getPointerOperand()))
+      lower(*load);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "device/vendor_rules.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -137,9 +138,21 @@ static std::optional<std::string> whyNotNamed(Operation *op, const ChipName &whe
     return std::nullopt;
   return "a kernel cannot be called '" + name.str() +
          "' on NVIDIA GPUs: PTX has names of letters, digits, _ and $ that begin with no digit; rename it, "
-         "or "
-         "leave " +
+         "or leave " +
          where.target + " out";
+}
+
+/// LLVM and the assemblers would speak of calling conventions.
+static std::optional<std::string> whyNotResult(Operation *op) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function || !op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
+    return std::nullopt;
+  for (Type type : function.getResultTypes())
+    if (!isa<LLVM::LLVMVoidType>(type))
+      return "a kernel cannot return a value, and this one returns one of type " + spelled(type) +
+             ": store it in memory that is an argument, or leave out `gpu.kernel` if kernels call this "
+             "function";
+  return std::nullopt;
 }
 
 std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where) {
@@ -152,6 +165,8 @@ std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where)
         if (auto why = whyNotType(type, where))
           return why;
   if (auto why = whyNotNamed(op, where))
+    return why;
+  if (auto why = whyNotResult(op))
     return why;
   if (auto why = whyNotAtomic(op))
     return why;

@@ -53,15 +53,20 @@ std::optional<std::string> whyNotSpace(Attribute space, Operation *op) {
   }
   return "memory space " + spelled(space) +
          " is unknown here: write #gpu.address_space<global>, <workgroup> or <private>, or their numbers 1, "
-         "3 and 5, "
-         "or none";
+         "3 and 5, or none";
 }
 
 std::optional<std::string> whyNot(Type type, Operation *op) {
-  if (isa<TensorType>(type))
-    return "tensors have no memory to hand to a kernel: bufferize the program first, for instance with "
-           "mlir-opt "
-           "--one-shot-bufferize=bufferize-function-boundaries";
+  if (isa<TensorType>(type)) {
+    auto ranked = dyn_cast<RankedTensorType>(type);
+    bool sparse =
+        ranked && ranked.getEncoding() && ranked.getEncoding().getDialect().getNamespace() == "sparse_tensor";
+    return std::string(
+               "tensors have no memory to hand to a kernel: bufferize the program first, for instance with "
+               "mlir-opt ") +
+           (sparse ? "--sparsification-and-bufferization --sparse-storage-specifier-to-llvm"
+                   : "--one-shot-bufferize=bufferize-function-boundaries");
+  }
   if (isa<TupleType, NoneType>(type))
     return "has a value of type " + spelled(type) +
            ", which code for processors cannot have: pass the parts one by one";

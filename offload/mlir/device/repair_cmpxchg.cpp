@@ -1,7 +1,9 @@
-//===- integer_cmpxchg.cpp - offload-integer-cmpxchg ----------------------===//
+//===- repair_cmpxchg.cpp - offload-repair-cmpxchg ------------------------===//
 //
-// memref.generic_atomic_rmw becomes a loop around llvm.cmpxchg of the element's type; LLVM's cmpxchg takes
-// integers and pointers only. For floats this pass compares and exchanges the bits.
+// memref.generic_atomic_rmw becomes a loop around llvm.cmpxchg of the element's type, with two faults in
+// MLIR 22. LLVM's cmpxchg takes integers and pointers only: floats are compared and exchanged as bits. And
+// what the loop starts from is read as if no other thread wrote there, which LLVM leaves undefined: the read
+// becomes atomic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,14 +38,33 @@ void exchangeBits(LLVM::AtomicCmpXchgOp op) {
   op.erase();
 }
 
-struct IntegerCmpXchg : public PassWrapper<IntegerCmpXchg, OperationPass<>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(IntegerCmpXchg)
+/// The value that the loop begins with is a plain load just before it.
+void readAtomically(LLVM::AtomicCmpXchgOp op) {
+  auto expected = dyn_cast<BlockArgument>(op.getCmp());
+  if (!expected)
+    return;
+  for (Block *before : expected.getOwner()->getPredecessors()) {
+    auto branch = dyn_cast<LLVM::BrOp>(before->getTerminator());
+    auto load = branch ? branch.getOperand(expected.getArgNumber()).getDefiningOp<LLVM::LoadOp>() : nullptr;
+    if (!load || load.getAddr() != op.getPtr() || load.getOrdering() != LLVM::AtomicOrdering::not_atomic)
+      continue;
+    unsigned bytes = load.getType().getIntOrFloatBitWidth() / 8;
+    if (!bytes)
+      continue;
+    load.setOrdering(LLVM::AtomicOrdering::monotonic);
+    load.setAlignment(bytes);
+  }
+}
 
-  StringRef getArgument() const final { return "offload-integer-cmpxchg"; }
-  StringRef getDescription() const final { return "Make cmpxchg of floats one of their bits"; }
+struct RepairCmpXchg : public PassWrapper<RepairCmpXchg, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairCmpXchg)
+
+  StringRef getArgument() const final { return "offload-repair-cmpxchg"; }
+  StringRef getDescription() const final { return "Complete the loops around cmpxchg that MLIR makes"; }
 
   void runOnOperation() final {
     getOperation()->walk([](LLVM::AtomicCmpXchgOp op) {
+      readAtomically(op);
       if (isa<FloatType>(op.getVal().getType()))
         exchangeBits(op);
     });
@@ -52,6 +73,6 @@ struct IntegerCmpXchg : public PassWrapper<IntegerCmpXchg, OperationPass<>> {
 
 } // namespace
 
-void registerIntegerCmpXchgPass() { PassRegistration<IntegerCmpXchg>(); }
+void registerRepairCmpXchgPass() { PassRegistration<RepairCmpXchg>(); }
 
 } // namespace offload

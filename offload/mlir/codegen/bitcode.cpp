@@ -1,0 +1,73 @@
+//===- bitcode.cpp - Linking of bitcode -------------------------------------===//
+
+#include "codegen/llvm_module.h"
+
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/AutoUpgrade.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+
+using namespace llvm;
+
+namespace offload {
+
+void checkBitcode(const std::string &data) {
+  initializeTargets(); // LLVM may give up
+  LLVMContext context;
+  auto module = parseBitcodeFile(MemoryBufferRef(data, "bitcode"), context);
+  if (!module)
+    throw Failure(toString(module.takeError()), {});
+  std::string wrong;
+  raw_string_ostream stream(wrong);
+  if (verifyModule(**module, &stream))
+    throw Failure(wrong, {});
+}
+
+static std::unique_ptr<llvm::Module> readLibrary(const std::string &path, LLVMContext &context) {
+  SMDiagnostic message;
+  std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, context);
+  if (!library)
+    throw Failure("cannot read the bitcode library " + path + ": " + message.getMessage().str(), {});
+  return library;
+}
+
+void LLVMModule::linkLibrary(const std::string &path) {
+  {
+    SharedLock shared(optionsLock());
+    std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
+    const Triple &theirs = library->getTargetTriple(), &mine = module->getTargetTriple();
+    auto same = [&] { return theirs.getArch() == mine.getArch() && theirs.getOS() == mine.getOS(); };
+    if (!theirs.str().empty() && !same())
+      throw Failure("cannot link " + path + ": it is for " + theirs.str() + ", this target is " + mine.str() +
+                        "; give it to the target that it is for (TARGET,link=" + path + ")",
+                    {});
+    const std::string &layout = library->getDataLayoutStr();
+    // Bitcode without a layout gets what LLVM adds to every layout when it is read.
+    bool silent = layout.empty() || layout == UpgradeDataLayoutString("", theirs.str());
+    if (!silent && layout != module->getDataLayoutStr())
+      throw Failure("cannot link " + path + ": its data layout is " + layout + ", this target's is " +
+                        module->getDataLayoutStr() + "; compile it with clang of LLVM 22 for " + mine.str(),
+                    {});
+  }
+  linkNeeded(path);
+}
+
+void LLVMModule::linkNeeded(const std::string &path) {
+  SharedLock shared(optionsLock());
+  std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
+  library->setTargetTriple(module->getTargetTriple());
+  library->setDataLayout(module->getDataLayout());
+  bool failed = Linker::linkModules(*module, std::move(library), Linker::LinkOnlyNeeded,
+                                    [](llvm::Module &linked, const StringSet<> &added) {
+                                      internalizeModule(linked, [&added](const GlobalValue &value) {
+                                        return !value.hasName() || !added.contains(value.getName());
+                                      });
+                                    });
+  if (failed)
+    throw Failure("cannot link the bitcode library " + path, {});
+}
+
+} // namespace offload

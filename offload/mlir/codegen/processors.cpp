@@ -1,0 +1,63 @@
+//===- processors.cpp - The processors that LLVM knows ----------------------===//
+
+#include "codegen/llvm_module.h"
+
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <mutex>
+
+using namespace llvm;
+
+namespace offload {
+
+void initializeTargets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    InitializeAllTargetInfos();
+    InitializeAllTargets();
+    InitializeAllTargetMCs();
+    InitializeAllAsmParsers();
+    InitializeAllAsmPrinters();
+    // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has
+    // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
+    install_fatal_error_handler([](void *, const char *reason, bool) { throw Failure(reason, {}); }, nullptr);
+  });
+}
+
+static std::unique_ptr<MCSubtargetInfo> subtarget(const std::string &triple) {
+  initializeTargets();
+  std::string error;
+  const Target *target = TargetRegistry::lookupTarget(Triple(triple), error);
+  return std::unique_ptr<MCSubtargetInfo>(target ? target->createMCSubtargetInfo(Triple(triple), "", "")
+                                                 : nullptr);
+}
+
+bool isKnownProcessor(const std::string &triple, const std::string &cpu) {
+  auto info = subtarget(triple);
+  return info && info->isCPUStringValid(cpu);
+}
+
+std::vector<std::string> knownProcessors(const std::string &triple) {
+  std::vector<std::string> names;
+  if (auto info = subtarget(triple))
+    for (const SubtargetSubTypeKV &processor : info->getAllProcessorDescriptions())
+      names.push_back(processor.Key);
+  return names;
+}
+
+std::vector<std::string> knownFeatures(const std::string &triple) {
+  std::vector<std::string> names;
+  if (auto info = subtarget(triple))
+    for (const SubtargetFeatureKV &feature : info->getAllProcessorFeatures())
+      names.push_back(feature.Key);
+  return names;
+}
+
+std::string hostTriple() { return sys::getDefaultTargetTriple(); }
+std::string hostProcessor() { return sys::getHostCPUName().str(); }
+
+} // namespace offload
