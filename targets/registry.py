@@ -93,6 +93,7 @@ def parse_target(spec: str) -> Target:
             words[-1] += f",{word.strip()}"
         else:
             words.append(word.strip())
+    _refuse_lists(spec, words)
     for position, word in enumerate(words):
         key, equals, value = word.partition("=")
         if position == 0 and separator == ":" and not equals and key not in fields:
@@ -110,6 +111,15 @@ def parse_target(spec: str) -> Target:
             raise TargetError(f"{spec}: option {key!r} is given twice")
         values[key] = converted
     return cls(**values)  # type: ignore[arg-type]
+
+
+def _refuse_lists(spec: str, words: Iterable[str]) -> None:
+    """Raises TargetError for ``nvvm:sm_90,host``: a comma stands before an option."""
+    names = "|".join(map(re.escape, registry().all()))
+    if any(re.fullmatch(rf"(?:{names})(?::.*)?", word) for word in words):
+        apart = re.split(rf",\s*(?=(?:{names})(?:$|[:,]))", spec)
+        given = " ".join(f"--target {each}" for each in apart)
+        raise TargetError(f"{spec}: targets are given one by one: {given}, or a list of them in Python")
 
 
 def _convert(spec: str, option: dataclasses.Field[object], equals: str, value: str) -> object:

@@ -69,6 +69,10 @@ def test_usage_errors(arguments: list[str], message: str, tmp_path: Path) -> Non
             "rocdl:gfx942,wave23",
             "rocdl:gfx942,wave23: target 'rocdl' has no option 'wave23'; did you mean 'wave32'? (it has: ",
         ),
+        (
+            "nvvm:sm_90,O=2,host",
+            "nvvm:sm_90,O=2,host: targets are given one by one: --target nvvm:sm_90,O=2 --target host, or a list",
+        ),
         ("host:no-such-processor", "unknown chip 'no-such-processor' for target host; there are: "),
     ],
 )

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from compiling import HERE, PROGRAMS, command, tool
+from compiling import HERE, PROGRAMS, command, python, tool
 
 GOLDEN = HERE / "golden" / "prints.txt"
 PRINTS = PROGRAMS / "prints.mlir"
@@ -215,3 +215,12 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     done = command("run", "absent.mlir", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "absent.mlir" in done.stderr
+
+
+def test_a_library_has_the_print_functions_that_its_program_calls(tmp_path: Path) -> None:
+    for name, source in (("kernel", KERNEL), ("vectors", VECTORS)):
+        (tmp_path / f"{name}.mlir").write_text(source)
+        assert command("build", f"{name}.mlir", "-o", f"{name}.so", "-q", cwd=tmp_path).returncode == 0
+        calls = f"import offload; library = offload.load('{name}.so'); library.use('host'); library.main()"
+        place = re.compile("base@ = 0x[0-9a-f]+")
+        assert place.sub("", python(calls, cwd=tmp_path)) == place.sub("", output(tmp_path, source)) != ""
