@@ -75,7 +75,7 @@ class HostTarget(Target):
             f"gpu.module(offload-prepare-device{{target=host subgroup-size={self.warp}}},"
             f"{STRUCTURE_PIPELINE},"
             f"offload-gpu-to-host{{{self.conversion_options()} subgroup-size={self.warp}}},"
-            "offload-plain-declarations,offload-repair-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
+            "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=host}"
         )
 

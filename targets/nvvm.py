@@ -134,7 +134,7 @@ class NvvmTarget(Target):
             f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
             f"{STRUCTURE_PIPELINE},"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
-            "offload-plain-declarations,offload-repair-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
+            "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=nvvm}"
         )
 

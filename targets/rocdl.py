@@ -143,7 +143,7 @@ class RocdlTarget(Target):
             f"{STRUCTURE_PIPELINE},"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
             f"convert-gpu-to-rocdl{{chipset={chip} {self.conversion_options()} runtime=HIP}},"
-            "offload-plain-declarations,offload-repair-cmpxchg,canonicalize,cse,reconcile-unrealized-casts),"
+            "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=rocdl}"
         )
 

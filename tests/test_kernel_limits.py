@@ -228,3 +228,28 @@ def test_products_of_fragments_in_another_layout(loads: str, says: str, between:
     assert caught.value.diagnostics[0].line == 9
     right = source.replace(loads, "") if loads else source.replace(says, "")
     assert emit(right, "isa", ["nvvm:sm_90"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "to", "operation", "message"),
+    [
+        ("f16", "f32", "extf %c", "'extf' has no lowering: which elements a thread holds differs"),
+        ("f16", "f16", "addi %c, %c", "'addi' is not for fragments of 'f16'"),
+        ("f16", "f16", "addf %c", "'addf' takes two fragments, not 1"),
+        ("f16", "f16", "negatef %c, %c", "'negatef' takes one fragment, not 2"),
+    ],
+)
+def test_operations_on_fragments_that_are_none(kind: str, to: str, operation: str, message: str) -> None:
+    """MLIR ends the process at them."""
+    one, other = (f'!gpu.mma_matrix<16x16x{each}, "COp">' for each in (kind, to))
+    body = f"""
+    %c0 = arith.constant 0 : index
+    %c = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16x{kind}> -> {one}
+    %d = gpu.subgroup_mma_elementwise {operation} : ({", ".join([one] * operation.count("%"))}) -> {other}
+    gpu.subgroup_mma_store_matrix %d, %y[%c0, %c0] {{leadDimension = 16 : index}} : {other}, memref<16x16x{to}>
+    gpu.return"""
+    source = kernel(f"%x: memref<16x16x{kind}>, %y: memref<16x16x{to}>").replace("    gpu.return", body)
+    with pytest.raises(CompileError) as caught:
+        emit(source, "lowered", ["nvvm:sm_90"])
+    assert message in str(caught.value)
+    assert caught.value.diagnostics[0].line == 6

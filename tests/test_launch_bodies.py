@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, emit_text, on_host
 
+from offload import CompileError
+
 ROW = "memref<5xf32, strided<[1], offset: ?>>"
 STEP = """
       %v = memref.load %x[%t, %i] : memref<3x5xf32>
@@ -76,3 +78,35 @@ def test_each_thread_runs_its_body(where: object, name: str) -> None:
     np.testing.assert_array_equal(x, 4 * np.ones((3, 5)))
     assert emit_text(program, "kernels").count("gpu.launch_func") == 2  # that of linalg.fill, and the author's
     assert len(emit(program, "object", ALL_TARGETS)) == 6
+
+
+HELPED = """
+func.func VISIBILITY @reversed(%n: index) -> index {
+  %one = arith.constant 1 : index
+  %t = gpu.thread_id x
+  %last = arith.subi %n, %one : index
+  %r = arith.subi %last, %t : index
+  return %r : index
+}
+func.func @f(%x: memref<?xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xindex>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %n, %sy = %c1, %sz = %c1) {
+    %r = func.call @reversed(%n) : (index) -> index
+    memref.store %r, %x[%tx] : memref<?xindex>
+    gpu.terminator
+  }
+  return
+}
+"""
+
+
+def test_functions_that_kernels_alone_call() -> None:
+    """They may hold what only kernels can do; nothing of them is left in the host's code."""
+    x = np.zeros(9, np.int64)
+    on_host(HELPED.replace("VISIBILITY", "private")).f(x)
+    np.testing.assert_array_equal(x, np.arange(9)[::-1])
+    with pytest.raises(CompileError, match=r"'gpu\.thread_id' is for kernels, and this is host code.*must be private"):
+        on_host(HELPED.replace("VISIBILITY", ""))

@@ -24,10 +24,11 @@ def pipelines(request: BuildRequest) -> list[str]:
         f"use-bare-pointers-for-host={str(request.bare_pointers_for_host).lower()}"
     )
     pipeline = (
-        f"offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},"
+        # What kernels alone call is private, and its copies are in their modules.
+        f"symbol-dce,offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},"
         f"{STRUCTURE_PIPELINE},offload-repair-math,"
         f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{{bare}}},"
-        "offload-repair-cmpxchg,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
+        "offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
     )
     return [pipeline, *([debug_pipeline("LineTablesOnly")] if request.debug else [])]
 

@@ -6,7 +6,7 @@ namespace offload {
 
 void registerOffloadPasses() {
   registerInlineAsyncPass();
-  registerRepairCmpXchgPass();
+  registerRepairLoweredPass();
   registerPlaceBuffersPass();
   registerPlainDeclarationsPass();
   registerPrepareComplexPass();

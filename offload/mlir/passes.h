@@ -31,12 +31,12 @@ namespace offload {
 ///   offload-prepare-small-floats     writes out conversions of floats with 4 to 8 bits
 ///   offload-prepare-vectors          checks vectors, writes out those of several dimensions
 ///   offload-settle-positions         simplifies positions of inlined code before debug information is made
-///   offload-repair-cmpxchg           completes the loops around cmpxchg that MLIR makes
+///   offload-repair-lowered           mends what lowerings of MLIR leave wrong in the LLVM dialect
 void registerOffloadPasses();
 
 // One per file; called by registerOffloadPasses.
 void registerInlineAsyncPass();
-void registerRepairCmpXchgPass();
+void registerRepairLoweredPass();
 void registerPlaceBuffersPass();
 void registerPlainDeclarationsPass();
 void registerPrepareComplexPass();

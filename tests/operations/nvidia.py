@@ -106,6 +106,36 @@ _add(
     refused=_MMA_REFUSED,
 )
 
+for _names, _shape, _kinds in (
+    ("addf subf mulf divf maxf minf negatef", (16, 16, 16), ("f16", "f16", "f16", "f16")),
+    ("addf subf mulf divf maxf minf negatef", (16, 16, 16), ("f16", "f16", "f32", "f16")),
+    ("addi subi muli divs divu negates", (16, 16, 16), ("i8", "i8", "i32", "si8")),
+):
+    for _name in _names.split():
+        _operands, _types = ("%D", "{type}") if _name.startswith("negate") else ("%D, %C", "{type}, {type}")
+        _add(
+            "gpu.subgroup_mma_elementwise",
+            f"{_name}, {_kinds[2]}",
+            _wmma(*_kinds, _shape, f"%E = gpu.subgroup_mma_elementwise {_name} {_operands} : ({_types}) -> {{type}}"),
+            "wmma.mma.sync",
+            refused=_MMA_REFUSED,
+        )
+for _kinds, _shape in ((("f32", "f32", "f32", "f32"), (16, 16, 8)), (("i8", "i8", "i32", "si8"), (16, 16, 16))):
+    _name = "maxf" if _kinds[0] == "f32" else "muli"
+    _add(
+        "gpu.subgroup_mma_elementwise",
+        f"{_name} of {_kinds[3]} that are multiplied",
+        _wmma(*_kinds, _shape).replace(
+            "%D = gpu.subgroup_mma_compute %A,",
+            f"%A2 = gpu.subgroup_mma_elementwise {_name} %A, %A : (TYPE, TYPE) -> TYPE\n"
+            "%D = gpu.subgroup_mma_compute %A2,".replace(
+                "TYPE", f'!gpu.mma_matrix<{_shape[0]}x{_shape[2]}x{_kinds[3]}, "AOp">'
+            ),
+        ),
+        "wmma.mma.sync",
+        refused=_MMA_REFUSED,
+    )
+
 # Tensor cores through nvgpu.
 
 

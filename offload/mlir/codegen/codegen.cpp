@@ -128,6 +128,8 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
       mlir::translateModuleToLLVMIR(root, *result->context, "offload", /*disableVerification=*/true);
   if (!result->module)
     module.session->fail("the module cannot be translated to LLVM IR");
+  // Some faults are reported and passed over, and an operand is missing.
+  module.session->failOnErrors("the module cannot be translated to LLVM IR");
   result->positions.markInlineAssembly(*result->module);
   result->module->setTargetTriple(Triple(options.triple));
   result->module->setDataLayout(layout);

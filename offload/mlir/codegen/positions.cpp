@@ -22,6 +22,7 @@ using namespace llvm;
 namespace offload {
 
 void Positions::collect(mlir::ModuleOp holder) {
+  settlePositions(holder);
   bool hasScopes = false;
   holder.walk([&](mlir::Operation *op) {
     if (auto function = mlir::dyn_cast<mlir::LLVM::LLVMFuncOp>(op)) {
@@ -39,7 +40,6 @@ void Positions::collect(mlir::ModuleOp holder) {
   });
   if (hasScopes)
     return;
-  settlePositions(holder);
   mlir::PassManager manager(holder.getContext());
   manager.enableVerifier(false);
   manager.addPass(mlir::LLVM::createDIScopeForLLVMFuncOpPass({mlir::LLVM::DIEmissionKind::None}));

@@ -31,10 +31,25 @@ static Location shown(Location loc) {
   return FileLineColLoc::get(loc->getContext(), position.file, position.line, position.column);
 }
 
+static LLVM::DISubprogramAttr subprogram(Operation *op) {
+  auto fused = op->getLoc()->findInstanceOf<FusedLocWith<LLVM::DISubprogramAttr>>();
+  return fused ? fused.getMetadata() : nullptr;
+}
+
+static bool isWrong(Operation *op) {
+  auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+  if (isa<CallSiteLoc>(op->getLoc()) && (!function || !isKnown(op->getLoc())))
+    return true;
+  LLVM::DISubprogramAttr named = subprogram(op);
+  if (auto declared = dyn_cast<LLVM::LLVMFuncOp>(op))
+    return named && declared.isExternal() &&
+           bitEnumContainsAny(named.getSubprogramFlags(), LLVM::DISubprogramFlags::Definition);
+  return named && (!function || !subprogram(function));
+}
+
 void settlePositions(Operation *root) {
   root->walk([](Operation *op) {
-    bool inlined = isa<CallSiteLoc>(op->getLoc());
-    if (inlined && (!op->getParentOfType<LLVM::LLVMFuncOp>() || !isKnown(op->getLoc())))
+    if (isWrong(op))
       op->setLoc(shown(op->getLoc()));
   });
 }

@@ -49,7 +49,7 @@ struct PrepareDevice : public PassWrapper<PrepareDevice, OperationPass<gpu::GPUM
     if (failed(givePlainNames(module)) || failed(refuseRecursion(module)) ||
         failed(lowerLaneZeroRegions(module, *lanes)) || failed(lowerReductions(module, *lanes)) ||
         failed(lowerShuffles(module, *lanes)) || failed(lowerIds(module, *lanes)) ||
-        failed(lowerPrints(module, *lanes)) || failed(lowerAtomics(module)))
+        failed(lowerPrints(module, *lanes)) || failed(lowerAtomics(module)) || failed(lowerFragments(module)))
       signalPassFailure();
   }
 

@@ -69,6 +69,9 @@ template <typename Op> struct HostPattern : public mlir::ConvertOpToLLVMPattern<
   }
 };
 
+/// Fails, with errors at them, where host code has operations that kernels alone can have.
+mlir::LogicalResult refuseKernelOperations(mlir::ModuleOp module);
+
 /// Makes the table of modules and one slot per kernel that the host code launches.
 void addSlots(mlir::ModuleOp module);
 

@@ -134,6 +134,8 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
   void runOnOperation() final {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
+    if (failed(refuseKernelOperations(module)))
+      return signalPassFailure();
     addSlots(module);
     llvm::StringSet<> shared; // the attribute does not survive the global's conversion
     for (auto global : module.getOps<memref::GlobalOp>())

@@ -1,9 +1,10 @@
-//===- repair_cmpxchg.cpp - offload-repair-cmpxchg ------------------------===//
+//===- repair_lowered.cpp - offload-repair-lowered ------------------------===//
 //
-// memref.generic_atomic_rmw becomes a loop around llvm.cmpxchg of the element's type, with two faults in
-// MLIR 22. LLVM's cmpxchg takes integers and pointers only: floats are compared and exchanged as bits. And
-// what the loop starts from is read as if no other thread wrote there, which LLVM leaves undefined: the read
-// becomes atomic.
+// What lowerings of MLIR 22 leave in the LLVM dialect that LLVM does not take, or leaves undefined:
+//
+// memref.generic_atomic_rmw becomes a loop around llvm.cmpxchg of the element's type. LLVM's takes integers
+// and pointers only: floats are compared and exchanged as bits. And what the loop starts from is read as if
+// no other thread wrote there: the read becomes atomic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,11 +57,11 @@ void readAtomically(LLVM::AtomicCmpXchgOp op) {
   }
 }
 
-struct RepairCmpXchg : public PassWrapper<RepairCmpXchg, OperationPass<>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairCmpXchg)
+struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairLowered)
 
-  StringRef getArgument() const final { return "offload-repair-cmpxchg"; }
-  StringRef getDescription() const final { return "Complete the loops around cmpxchg that MLIR makes"; }
+  StringRef getArgument() const final { return "offload-repair-lowered"; }
+  StringRef getDescription() const final { return "Mend what lowerings of MLIR leave wrong"; }
 
   void runOnOperation() final {
     getOperation()->walk([](LLVM::AtomicCmpXchgOp op) {
@@ -73,6 +74,6 @@ struct RepairCmpXchg : public PassWrapper<RepairCmpXchg, OperationPass<>> {
 
 } // namespace
 
-void registerRepairCmpXchgPass() { PassRegistration<RepairCmpXchg>(); }
+void registerRepairLoweredPass() { PassRegistration<RepairLowered>(); }
 
 } // namespace offload

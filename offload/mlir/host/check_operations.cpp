@@ -1,0 +1,36 @@
+//===- check_operations.cpp - Operations of kernels in host code ------------===//
+
+#include "host/lowering.h"
+
+using namespace mlir;
+
+namespace offload {
+
+static bool isForKernels(Operation *op) {
+  return isa<gpu::AllReduceOp, gpu::BarrierOp, gpu::BlockDimOp, gpu::BlockIdOp, gpu::ClusterBlockIdOp,
+             gpu::ClusterDimBlocksOp, gpu::ClusterDimOp, gpu::ClusterIdOp, gpu::DynamicSharedMemoryOp,
+             gpu::GlobalIdOp, gpu::GridDimOp, gpu::LaneIdOp, gpu::NumSubgroupsOp, gpu::PrintfOp,
+             gpu::RotateOp, gpu::ShuffleOp, gpu::SubgroupBroadcastOp, gpu::SubgroupIdOp,
+             gpu::SubgroupMmaComputeOp, gpu::SubgroupMmaConstantMatrixOp, gpu::SubgroupMmaElementwiseOp,
+             gpu::SubgroupMmaLoadMatrixOp, gpu::SubgroupMmaStoreMatrixOp, gpu::SubgroupReduceOp,
+             gpu::SubgroupSizeOp, gpu::ThreadIdOp>(op);
+}
+
+LogicalResult refuseKernelOperations(ModuleOp module) {
+  bool refused = false;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<gpu::GPUModuleOp>(op))
+      return WalkResult::skip();
+    if (isForKernels(op)) {
+      refused = true;
+      op->emitError("'")
+          << op->getName()
+          << "' is for kernels, and this is host code: put it in a gpu.launch or a gpu.func; a "
+             "function that kernels alone call must be private";
+    }
+    return WalkResult::advance();
+  });
+  return failure(refused);
+}
+
+} // namespace offload
