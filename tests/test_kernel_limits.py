@@ -164,6 +164,20 @@ def test_two_unknown_sizes_of_one() -> None:
     assert caught.value.diagnostics[0].line == 3
 
 
+@pytest.mark.parametrize("size", [-1, 2])
+def test_a_size_that_there_is_none_of(size: int) -> None:
+    """mlir-opt 22 ends with a segmentation fault."""
+    source = f"""
+    func.func @f(%x: memref<3x4xf32>) -> index {{
+      %which = arith.constant {size} : index
+      %d = memref.dim %x, %which : memref<3x4xf32>
+      return %d : index
+    }}"""
+    with pytest.raises(CompileError, match=f"asks for size {size} of a memref of rank 2; sizes count from 0") as caught:
+        emit(source, "host-llvm")
+    assert caught.value.diagnostics[0].line == 4
+
+
 @pytest.mark.parametrize(("arguments", "right"), [("%x : memref<4xf32>", True), ("%n : index", False)])
 def test_a_lowered_kernel_gets_its_parameters(arguments: str, right: bool) -> None:
     source = f"""

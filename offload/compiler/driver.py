@@ -107,7 +107,7 @@ class Program:
         code = self._host_code()
         yield Emitted("host-llvm", "host", code.text().encode(), "ll")
         images = [build.image() for build in builds]
-        yield Emitted("so", self.name, self._link(builds, images, code.emit(assembly=False)), "so")
+        yield Emitted("so", self.name, self._link(builds, images, host.object_file(self.request, code)), "so")
 
     def _host_part(self) -> Emitted:
         return Emitted("split", "host", host.split(self.module).text().encode(), "mlir")
@@ -176,7 +176,7 @@ class Program:
                     # From here on a build has an LLVM context of its own; the session's stays on this thread.
                     waiting.append(pool.submit(build.image).result)
                 self._progress("compiling host code")
-                code: bytes = self._host_code().emit(assembly=False)
+                code = host.object_file(self.request, self._host_code())
             finally:
                 images = [image() for image in waiting]
         return images, code

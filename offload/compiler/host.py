@@ -25,7 +25,7 @@ def pipelines(request: BuildRequest) -> list[str]:
     )
     pipeline = (
         # What kernels alone call is private, and its copies are in their modules.
-        f"symbol-dce,offload-lower-descriptors,{numeric_pipeline('libm', host_code=True)},"
+        f"symbol-dce,offload-lower-descriptors,offload-plain-spaces,{numeric_pipeline('libm', host_code=True)},"
         f"{STRUCTURE_PIPELINE},offload-repair-math,"
         f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{{bare}}},"
         "offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
@@ -52,3 +52,10 @@ def translate(request: BuildRequest, host: Any, exported: list[str]) -> Any:
         code.internalize([*exported, *EXPORTED_BY_RUNTIME])
         code.optimize()
     return code
+
+
+def object_file(request: BuildRequest, code: Any) -> bytes:
+    """The machine code of translated host code. Raises CompileError."""
+    with failures(request.sources, "compiling host code"):
+        compiled: bytes = code.emit(assembly=False)
+    return compiled

@@ -27,6 +27,7 @@ void registerOffloadPasses() {
   registerFinishKernelsPass();
   registerGpuToHostPass();
   registerHostToLLVMPass();
+  registerPlainSpacesPass();
   registerSettlePositionsPass();
 }
 

@@ -13,6 +13,7 @@ namespace offload {
 ///   offload-finish-kernels           checks and names what became kernels
 ///   offload-descriptor-arguments     hands TMA descriptors to kernels as pointers
 ///   offload-lower-descriptors        makes TMA descriptors by calls of the runtime (host code)
+///   offload-plain-spaces             takes the memory spaces of kernels out of host code
 ///   offload-place-buffers            puts temporaries of kernels into device memory
 ///   offload-check-memory             refuses allocations that no machine can make
 ///   offload-repair-math              makes expm1 and log1p calls of libm
@@ -57,6 +58,7 @@ void registerEraseTransformsPass();
 void registerFinishKernelsPass();
 void registerGpuToHostPass();
 void registerHostToLLVMPass();
+void registerPlainSpacesPass();
 void registerSettlePositionsPass();
 
 } // namespace offload

@@ -21,3 +21,12 @@ func.func @functions(%x: f32, %y: f64) -> (f32, f64, f64) {
   %c = math.sqrt %y : f64
   return %a, %b, %c : f32, f64, f64
 }
+func.func @spaces(%x: memref<8xf32, #gpu.address_space<workgroup>>) -> f32 {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %plain = memref.memory_space_cast %x : memref<8xf32, #gpu.address_space<workgroup>> to memref<8xf32>
+  %v = vector.transfer_read %x[%c0], %zero {in_bounds = [true]} : memref<8xf32, #gpu.address_space<workgroup>>, vector<8xf32>
+  %s = vector.reduction <add>, %v : vector<8xf32> into f32
+  memref.store %s, %plain[%c0] : memref<8xf32>
+  return %s : f32
+}

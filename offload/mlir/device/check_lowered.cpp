@@ -50,8 +50,8 @@ std::string reason(Operation *op, StringRef target) {
     return text + ": MLIR 22's lowering does not know this shape or type of it; use the operation of the " +
            target.str() + " dialect, or llvm.inline_asm";
   if (StringRef owner = ownerOf(dialect); !owner.empty())
-    return text + ": it is an operation of " + owner.str() + (target.empty() ? ", for kernels" : "") +
-           "; use it in a kernel, and build that for those alone";
+    return text + ": it is an operation of " + owner.str() +
+           "; use it in a kernel that is built for those alone";
   for (const Advice &advice : kAdvice)
     if (advice.dialect == dialect)
       return text + ": " + advice.text.str();

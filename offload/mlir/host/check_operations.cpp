@@ -1,5 +1,6 @@
 //===- check_operations.cpp - Operations of kernels in host code ------------===//
 
+#include "device/vendor_rules.h"
 #include "host/lowering.h"
 
 using namespace mlir;
@@ -21,13 +22,18 @@ LogicalResult refuseKernelOperations(ModuleOp module) {
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<gpu::GPUModuleOp>(op))
       return WalkResult::skip();
-    if (isForKernels(op)) {
-      refused = true;
+    StringRef owner = ownerOf(op->getName().getDialectNamespace());
+    refused |= !owner.empty() || isForKernels(op);
+    if (!owner.empty())
+      op->emitError("'")
+          << op->getName() << "' is an operation of " << owner
+          << ", for kernels, and this is host code: use it in a kernel, and build that for those "
+             "alone";
+    else if (isForKernels(op))
       op->emitError("'")
           << op->getName()
           << "' is for kernels, and this is host code: put it in a gpu.launch or a gpu.func; a "
              "function that kernels alone call must be private";
-    }
     return WalkResult::advance();
   });
   return failure(refused);

@@ -20,7 +20,6 @@
 
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
-#include "mlir/Conversion/GPUCommon/GPUCommonPass.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
@@ -151,10 +150,6 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     options.overrideIndexBitwidth(64);
     LLVMTypeConverter converter(context, options);
     converter.addConversion([context](gpu::AsyncTokenType) { return pointerType(context); });
-    // Host code has one space of plain pointers; the numbers are those of kernels.
-    populateGpuMemorySpaceAttributeConversions(converter, [](gpu::AddressSpace) { return 0; });
-    converter.addTypeAttributeConversion(
-        [](BaseMemRefType, IntegerAttr space) { return IntegerAttr::get(space.getType(), 0); });
     addSizeChecks(module, converter);
     LLVMConversionTarget target(*context);
     target.addIllegalDialect<gpu::GPUDialect>();

@@ -124,15 +124,23 @@ LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
   return error;
 }
 
-/// MLIR 22 ends the process where it lowers one with two dynamic sizes in a group.
-bool crashesExpansion(Operation *op) {
-  auto expand = dyn_cast<memref::ExpandShapeOp>(op);
-  if (!expand)
-    return false;
-  MemRefType type = expand.getResultType();
-  return llvm::any_of(expand.getReassociationIndices(), [&](ArrayRef<int64_t> group) {
-    return llvm::count_if(group, [&](int64_t i) { return type.isDynamicDim(unsigned(i)); }) > 1;
-  });
+/// Views at which MLIR 22's lowering ends the process.
+std::optional<std::string> whyNotView(Operation *op) {
+  if (auto expand = dyn_cast<memref::ExpandShapeOp>(op)) {
+    MemRefType type = expand.getResultType();
+    for (ArrayRef<int64_t> group : expand.getReassociationIndices())
+      if (llvm::count_if(group, [&](int64_t i) { return type.isDynamicDim(unsigned(i)); }) > 1)
+        return "'memref.expand_shape' makes two dynamic sizes of one, which MLIR 22 cannot lower: make all "
+               "but "
+               "one of them static, or use memref.reinterpret_cast";
+  }
+  if (auto dim = dyn_cast<memref::DimOp>(op))
+    if (auto type = dyn_cast<MemRefType>(dim.getSource().getType()))
+      if (auto index = dim.getConstantIndex(); index && (*index < 0 || *index >= type.getRank()))
+        return ("'memref.dim' asks for size " + Twine(*index) + " of a memref of rank " +
+                Twine(type.getRank()) + "; sizes count from 0")
+            .str();
+  return std::nullopt;
 }
 
 struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
@@ -158,10 +166,13 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
                 op->emitError(*why);
                 return WalkResult::interrupt();
               }
-              if (crashesExpansion(op)) {
-                op->emitError(
-                    "'memref.expand_shape' makes two dynamic sizes of one, which MLIR 22 cannot lower: "
-                    "make all but one of them static, or use memref.reinterpret_cast");
+              if (op->hasAttr("llvm.bareptr") && !op->getParentOfType<gpu::GPUModuleOp>()) {
+                op->emitError("'llvm.bareptr' on a function has no meaning here: for plain pointers in the "
+                              "functions of a library, build it with --use-bare-pointers-for-host");
+                return WalkResult::interrupt();
+              }
+              if (std::optional<std::string> why = whyNotView(op)) {
+                op->emitError(*why);
                 return WalkResult::interrupt();
               }
               if (isa<gpu::LaunchOp, gpu::LaunchFuncOp>(op) &&
