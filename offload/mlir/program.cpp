@@ -9,6 +9,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -77,12 +78,30 @@ void setKernelAttribute(IRModule &module, const std::string &name, const std::st
   });
 }
 
+/// Private functions that kernels alone call: their copies are in the kernels' modules, and they may hold
+/// what host code cannot.
+static void eraseKernelFunctions(ModuleOp host, const llvm::StringSet<> &ofKernels) {
+  bool changed = true;
+  while (changed) { // one may call another
+    changed = false;
+    for (auto function : llvm::make_early_inc_range(host.getOps<func::FuncOp>()))
+      if (function.isPrivate() && ofKernels.contains(function.getSymName()) &&
+          SymbolTable::symbolKnownUseEmpty(function, host)) {
+        function.erase();
+        changed = true;
+      }
+  }
+}
+
 std::shared_ptr<IRModule> hostModule(const IRModule &module) {
   std::shared_ptr<IRModule> host = module.clone();
+  llvm::StringSet<> ofKernels;
   OpBuilder builder(&module.session->context());
   for (auto device : host->get().getOps<gpu::GPUModuleOp>()) {
     for (Operation &op : llvm::make_early_inc_range(*device.getBody())) {
       if (!op.hasAttr(gpu::GPUDialect::getKernelFuncAttrName())) {
+        if (auto symbol = dyn_cast<SymbolOpInterface>(op))
+          ofKernels.insert(symbol.getName());
         op.erase();
       } else if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op)) {
         // Attributions stay: they are arguments of the entry block.
@@ -100,6 +119,7 @@ std::shared_ptr<IRModule> hostModule(const IRModule &module) {
       }
     }
   }
+  eraseKernelFunctions(host->get(), ofKernels);
   for (auto function : host->get().getOps<func::FuncOp>())
     if (function.isPublic() && !function.isExternal())
       function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(), builder.getUnitAttr());
