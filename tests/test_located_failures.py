@@ -124,7 +124,7 @@ def test_a_pass_of_host_code_that_fails_does_too(tmp_path: Path) -> None:
     first = caught.value.diagnostics[0]
     assert (first.line, first.column) == (2, 8)
     assert first.message == (
-        "'rocdl.readfirstlane' is an operation of AMD GPUs, for kernels, and this is host code: use it in a kernel, and "
-        "build that for those alone"
+        "'rocdl.readfirstlane' is an operation of AMD GPUs, for kernels, and this is host code: use it in a kernel, "
+        "and build that for those alone"
     )
     assert [path.name for path in (tmp_path / "why").iterdir()] == ["host.mlir"]
