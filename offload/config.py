@@ -1,4 +1,6 @@
-"""Settings: environment variables and ``[tool.offload]``. The only module that reads the environment."""
+"""Settings: environment variables, and what comes before what. The only module that reads the environment.
+
+``[tool.offload]`` of a package is read in ``hooks/project.py``."""
 
 from __future__ import annotations
 
@@ -39,8 +41,21 @@ def target_specs(given: list[str] | tuple[str, ...]) -> list[str]:
         return list(given)
     value = environment("OFFLOAD_TARGETS")
     if value is not None:
-        return [word.strip() for word in value.split(";") if word.strip()]
+        return split_targets(value)
     return list(DEFAULT_TARGETS)
+
+
+def split_targets(text: str) -> list[str]:
+    """Targets as OFFLOAD_TARGETS and other settings of one line spell them: separated by ';'."""
+    return [word.strip() for word in text.split(";") if word.strip()]
+
+
+def targets_instead(command_line: str | None) -> list[str] | None:
+    """The targets that replace those which a package declares: the building command's, else OFFLOAD_TARGETS.
+
+    None where neither is given."""
+    value = environment("OFFLOAD_TARGETS") if command_line is None else command_line
+    return None if value is None else split_targets(value)
 
 
 def cache_folder() -> Path | None:

@@ -1,0 +1,57 @@
+"""A PEP 517 backend before another one, for ``pip … -C offload.targets=…``: setuptools and hatchling pass no config
+settings on to their plugins, and say nothing of those that they do not know.
+
+    [build-system]
+    build-backend = "offload.hooks.backend"
+    [tool.offload]
+    build-backend = "hatchling.build"       # default: setuptools.build_meta
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from offload.errors import OffloadError
+from offload.hooks.overrides import from_config_settings
+from offload.hooks.project import read_backend
+
+_HOOKS = {  # the position of config_settings
+    "build_sdist": 1,
+    "build_wheel": 1,
+    "build_editable": 1,
+    "get_requires_for_build_sdist": 0,
+    "get_requires_for_build_wheel": 0,
+    "get_requires_for_build_editable": 0,
+    "prepare_metadata_for_build_wheel": 1,
+    "prepare_metadata_for_build_editable": 1,
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The backend's hook, if it has it: front ends ask whether optional ones are there."""
+    if name not in _HOOKS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        backend = importlib.import_module(read_backend(Path("pyproject.toml")))
+        hook = getattr(backend, name)
+    except OffloadError as error:
+        sys.exit(f"error: {error}")
+    position = _HOOKS[name]
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        values = list(arguments)
+        given = values[position] if len(values) > position else named.get("config_settings")
+        try:
+            with from_config_settings(given) as settings:
+                if len(values) > position:
+                    values[position] = settings
+                elif "config_settings" in named:
+                    named["config_settings"] = settings
+                return hook(*values, **named)
+        except OffloadError as error:
+            sys.exit(f"error: {error}")
+
+    return call

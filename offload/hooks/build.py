@@ -1,0 +1,187 @@
+"""One table of ``[tool.offload]`` into one compiled module: the function that every build tool's adapter calls."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from offload import artifact
+from offload._version import __version__
+from offload.api import make_request
+from offload.config import DEFAULT_TARGETS
+from offload.errors import ArtifactError, OffloadError, TargetError, ToolkitError
+from offload.hooks.generate import Editable, digest_of, is_ours, module_text, stub_text
+from offload.hooks.project import KernelTable
+from offload.hooks.report import check_images, size_table
+from offload.targets import parse_targets
+
+if TYPE_CHECKING:
+    from offload.artifact import Artifact
+    from offload.compiler.request import BuildRequest
+    from offload.targets import Target
+
+Say = Callable[[str], None]
+_SCHEMA = 1
+
+
+class Outputs(NamedTuple):
+    """The files of one compiled module."""
+
+    loader: Path
+    stub: Path
+    library: Path
+
+
+def outputs_of(module: str, package_folder: Path) -> Outputs:
+    """Where a module's files lie, in the folder of its package."""
+    name = module.rpartition(".")[2]
+    # Python imports NAME.so before NAME.py, and NAME.offload.so never.
+    return Outputs(*(package_folder / f"{name}{suffix}" for suffix in (".py", ".pyi", ".offload.so")))
+
+
+def build_module(
+    table: KernelTable,
+    package_folder: Path,
+    *,
+    targets: Sequence[str] | None = None,
+    editable: bool = False,
+    force: bool = False,
+    say: Say = lambda text: None,
+) -> Outputs:
+    """Builds a module into a folder, unless what lies there was built from the same.
+
+    ``targets`` replace the declared ones. An ``editable`` module looks at its sources when it is imported and builds
+    itself again. ``say`` is called with what a user wants to know. Raises OffloadError, and what a build raises."""
+    outputs = outputs_of(table.module, package_folder)
+    _check_ours(table, outputs)
+    specs, left_out = chosen_targets(table, targets)
+    for line in left_out:
+        say(line)
+    request = request_for(table, specs)
+    digest = digest_for(table, request, editable)
+    if not force and _is_built(outputs, digest):
+        say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
+        return outputs
+    try:
+        package_folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OffloadError(f"cannot write into {package_folder}: {error.strerror or error}") from error
+    built = build_library(request, outputs.library, table.module, table.where, say)
+    named = ", ".join(map(str, request.targets))
+    again = Editable(table.root / "pyproject.toml", targets) if editable else None
+    from offload.compiler.output import write_atomically
+
+    write_atomically(outputs.stub, stub_text(table.module, built.metadata, named).encode())
+    # The loader is last: it says that all is there.
+    text = module_text(table.module, built.metadata, outputs.library.name, named, digest, again)
+    write_atomically(outputs.loader, text.encode())
+    for path in (outputs.stub, outputs.loader):
+        path.chmod(path.stat().st_mode & ~0o111)
+    return outputs
+
+
+def build_library(request: BuildRequest, path: Path, name: str, where: str, say: Say) -> Artifact:
+    """Builds a library and checks that it has what was asked for; a file that is there is replaced at the end.
+
+    ``name`` is what the table of sizes calls it, ``where`` what errors do. Raises OffloadError, and what a build
+    raises."""
+    from offload.compiler.driver import Program
+    from offload.compiler.output import write_atomically
+
+    with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
+        try:
+            with Program(request, path.stem) as program:
+                data = program.build()
+        except ToolkitError as error:
+            raise ToolkitError(
+                f'{where}: key "targets": {error}\n  or leave the target out, or name it in "optional-targets"'
+            ) from error
+        unchecked = Path(scratch) / path.name
+        unchecked.write_bytes(data)
+        built = artifact.read(unchecked)
+    check_images(built, where, [target for target in request.targets if target not in request.optional])
+    write_atomically(path, data)
+    say(size_table(built, path, name))
+    return built
+
+
+def chosen_targets(table: KernelTable, instead: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """The spellings of the targets to build for, and a line for each optional one that is left out."""
+    if instead is not None:
+        if not instead:
+            raise OffloadError(f"{table.module}: the targets to build for instead of the declared ones are an empty list")
+        return list(instead), []
+    specs, left_out = list(table.targets), []
+    for spec in table.optional_targets:
+        missing = [
+            found.what
+            for target in _parsed(table, "optional-targets", [spec])
+            for found in target.toolkit()
+            if found.path is None
+        ]
+        if missing:
+            left_out.append(f"{table.module}: left out {spec}, which is optional: {', '.join(missing)} was not found")
+        else:
+            specs.append(spec)
+    if left_out and not specs:
+        raise ToolkitError(f"{table.where}: nothing is left to build for\n  " + "\n  ".join(left_out))
+    return specs, left_out
+
+
+def _parsed(table: KernelTable, key: str, specs: Sequence[str]) -> list[Target]:
+    try:
+        return parse_targets(specs)
+    except TargetError as error:
+        raise TargetError(f'{table.where}: key "{key}": {error}') from error
+
+
+def request_for(table: KernelTable, specs: Sequence[str]) -> BuildRequest:
+    """The build of a table; sources keep their relative names, so that no path of this machine gets into the library.
+
+    Raises OffloadError."""
+    from offload.compiler.request import Source
+
+    _parsed(table, "targets", specs)
+    options = dict(table.options)
+    for key in ("link", "objects"):
+        options[key] = [table.root / name for name in options.get(key, ())]
+    sources = [Source(name, Source.read(table.root / name).data) for name in table.sources]
+    request = make_request(sources, specs or DEFAULT_TARGETS, **options)
+    # The default is nobody's wish: a program without kernels may go without it.
+    return request if specs else dataclasses.replace(request, optional=request.targets)
+
+
+def digest_for(table: KernelTable, request: BuildRequest, editable: bool) -> str:
+    """A hash over what a module is made from; changed tools do not count, as with any compiled code."""
+    content = {name: hashlib.sha256((table.root / name).read_bytes()).hexdigest() for name in table.files}
+    material = [
+        _SCHEMA,
+        __version__,
+        table.module,
+        list(content.items()),
+        [str(target) for target in request.targets],
+        sorted(table.options.items()),
+        str(table.root) if editable else "",
+    ]
+    return hashlib.sha256(json.dumps(material).encode()).hexdigest()
+
+
+def _is_built(outputs: Outputs, digest: str) -> bool:
+    try:
+        artifact.read(outputs.library)
+        return digest_of(outputs.loader.read_text()) == digest and outputs.stub.is_file()
+    except (OSError, ArtifactError):
+        return False
+
+
+def _check_ours(table: KernelTable, outputs: Outputs) -> None:
+    for path in (outputs.loader, outputs.stub):
+        if path.exists() and not is_ours(path.read_text(errors="replace")):
+            raise OffloadError(
+                f'{table.where}: key "module": {path} is there, and offload did not make it; choose another name'
+            )

@@ -1,0 +1,49 @@
+"""What the modules of editable installations do when they are imported: build themselves again if need be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from offload.errors import OffloadError, ToolkitError
+from offload.hooks.build import build_module, chosen_targets, digest_for, outputs_of, request_for
+from offload.hooks.generate import names_in
+from offload.hooks.project import KernelTable, read_tables
+
+
+def refresh(
+    module: str, file: str, pyproject: str, targets: Sequence[str] | None, digest: str, names: Sequence[str]
+) -> list[str]:
+    """The names that a module exports, after it was built again where a source or its table has changed.
+
+    ``digest`` and ``names`` are those of the last build. Raises ImportError where the module cannot be built, with
+    the reason and what to do."""
+    try:
+        table = _table(module, Path(pyproject))
+        request = request_for(table, chosen_targets(table, targets)[0])
+        built = outputs_of(module, Path(file).parent).library
+        if digest_for(table, request, editable=True) == digest and built.is_file():
+            return list(names)
+        outputs = build_module(table, Path(file).parent, targets=targets, editable=True, say=_say)
+    except ToolkitError as error:
+        raise ImportError(
+            f"{module} is installed as editable and its sources have changed, but it cannot be built here: {error}\n"
+            "  or build it again where its tools are: pip install -e ."
+        ) from error
+    except OffloadError as error:
+        raise ImportError(f"{module} is installed as editable and has changed; building it again failed:\n{error}") from (
+            error
+        )
+    return names_in(outputs.loader.read_text())
+
+
+def _table(module: str, pyproject: Path) -> KernelTable:
+    for table in read_tables(pyproject):
+        if table.module == module:
+            return table
+    raise OffloadError(f"{pyproject} has no table for {module} any more; install the package again, or remove the module")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

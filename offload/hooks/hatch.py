@@ -1,0 +1,83 @@
+"""hatchling: the build hook ``offload``, for wheels, editable ones and sdists."""
+
+from __future__ import annotations
+
+import contextlib
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.plugin import hookimpl
+
+from offload.errors import OffloadError
+from offload.hooks import overrides
+from offload.hooks.build import build_module
+from offload.hooks.project import KernelTable, read_tables
+
+
+class OffloadBuildHook(BuildHookInterface):
+    """``[tool.hatch.build.hooks.offload]`` switches it on; what to build stands in ``[tool.offload]``."""
+
+    PLUGIN_NAME = "offload"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Adds the compiled modules to a wheel; in an editable one, puts them among the sources."""
+        root = Path(self.root)
+        with self._as_hatch_says_it():
+            tables = read_tables(root / "pyproject.toml")
+            if self.target_name != "wheel":
+                build_data["force_include"].update({str(root / file): file for table in tables for file in table.files})
+                return
+            build_data["pure_python"] = False
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["tag"] = f"py3-none-{platform}"
+            for table in tables:
+                if version == "editable":
+                    self._build(table, source_package(table), editable=True)
+                    continue
+                package = table.module.rpartition(".")[0].replace(".", "/")
+                built = self._build(table, self._scratch() / package, editable=False)
+                build_data["force_include"].update({str(path): f"{package}/{path.name}".lstrip("/") for path in built})
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """The wheel has its copy: what was built for it goes."""
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()
+
+    def _build(self, table: KernelTable, folder: Path, editable: bool) -> Any:
+        return build_module(
+            table, folder, targets=overrides.targets(), editable=editable, say=lambda text: self.app.display_info(text)
+        )
+
+    def _scratch(self) -> Path:
+        if not hasattr(self, "_folder"):
+            self._folder = tempfile.TemporaryDirectory(prefix="offload-hatch-")
+        return Path(self._folder.name)
+
+    @contextlib.contextmanager
+    def _as_hatch_says_it(self) -> Iterator[None]:
+        try:
+            yield
+        except OffloadError as error:
+            self.app.abort(str(error))
+
+
+def source_package(table: KernelTable) -> Path:
+    """The folder of a module's package among the sources. Raises OffloadError where there is none."""
+    package = table.module.rpartition(".")[0].replace(".", "/")
+    places = [table.root / "src" / package, table.root / package]
+    for place in places:
+        if place.is_dir() and (package or place != table.root / "src"):
+            return place
+    raise OffloadError(
+        f"{table.where}: its package has no folder: looked for {' and '.join(map(str, places))}; an editable "
+        "installation puts the compiled module there"
+    )
+
+
+@hookimpl
+def hatch_register_build_hook() -> type[OffloadBuildHook]:
+    return OffloadBuildHook

@@ -1,0 +1,198 @@
+"""``[tool.offload]`` of a package's pyproject.toml, checked: one table per compiled module, for every build tool."""
+
+from __future__ import annotations
+
+import difflib
+import keyword
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from offload.errors import OffloadError
+
+BACKEND_KEY = "build-backend"
+_KEYS = ("module", "sources", "targets", "optional-targets", "options")
+_OPTIONS: Mapping[str, type] = {
+    "opt": int,
+    "debug": bool,
+    "bare-pointers": bool,
+    "bare-pointers-for-host": bool,
+    "link": list,
+    "objects": list,
+    "gpu-binary-annotation": list,
+}
+"""The keys of ``options``, as the command line spells them, with the types of their values."""
+_WORDS = {int: "a number", bool: "true or false", list: "a list of strings"}
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """One compiled module of a package.
+
+    ``root`` is the folder of pyproject.toml. ``sources`` are files below it, relative to it, sorted within each
+    pattern. ``targets`` must all be built; ``optional_targets`` are left out, with a message, where their toolkit is
+    missing. ``options`` are those of `offload.build`, with Python's spelling. ``where`` says, for messages, where the
+    table stands."""
+
+    where: str
+    root: Path
+    module: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...] = ()
+    optional_targets: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file that the module is made from, relative to ``root``."""
+        return (*self.sources, *self.options.get("link", ()), *self.options.get("objects", ()))
+
+
+def declares_kernels(pyproject: Path) -> bool:
+    """Whether a file is there and has ``[[tool.offload.kernels]]``; its content is not checked. Raises OffloadError."""
+    try:
+        text = pyproject.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    except (OSError, UnicodeDecodeError) as error:
+        raise OffloadError(f"cannot read {pyproject}: {error}") from error
+    # Most packages have none: their files, even broken ones, are for others to judge.
+    return "offload" in text and bool(_offload_table(pyproject).get("kernels"))
+
+
+def read_tables(pyproject: Path) -> list[KernelTable]:
+    """The tables of a pyproject.toml, in order. Raises OffloadError that names file, key and remedy."""
+    tool = _offload_table(pyproject)
+    where = f"{pyproject.name}: [tool.offload]"
+    _check_keys(where, tool, ("kernels", BACKEND_KEY))
+    tables = tool.get("kernels")
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
+        raise OffloadError(f"{where}: it needs at least one table [[tool.offload.kernels]], with module and sources")
+    found = [
+        make_table(table, pyproject.resolve().parent, f"{pyproject.name}: [[tool.offload.kernels]] {number}")
+        for number, table in enumerate(tables, 1)
+    ]
+    check_distinct(found)
+    return found
+
+
+def read_backend(pyproject: Path) -> str:
+    """The backend that ``offload.hooks.backend`` stands before: the key ``build-backend`` of ``[tool.offload]``."""
+    backend = _offload_table(pyproject).get(BACKEND_KEY, "setuptools.build_meta")
+    if not isinstance(backend, str):
+        raise OffloadError(f'{pyproject.name}: [tool.offload]: {BACKEND_KEY} is a string, as "hatchling.build"')
+    return backend
+
+
+def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
+    """A table from its keys and values; ``where`` says where it stands. Raises OffloadError."""
+    _check_keys(where, given, _KEYS)
+    module = given.get("module")
+    if not isinstance(module, str) or not module:
+        raise OffloadError(f'{where}: key "module" is missing: the import name, as "mypackage.kernels"')
+    where = f'{where} ("{module}")'
+    for word in module.split("."):
+        if not word.isidentifier() or keyword.iskeyword(word):
+            raise OffloadError(f'{where}: key "module": {word!r} cannot be imported; write "mypackage.kernels"')
+    patterns = _strings(where, "sources", given.get("sources", []))
+    if not patterns:
+        raise OffloadError(f'{where}: key "sources" is missing: MLIR files, as ["src/mypackage/*.mlir"]')
+    options = given.get("options", {})
+    if not isinstance(options, Mapping):
+        raise OffloadError(f'{where}: key "options" is a table, as {{ opt = 3 }}')
+    return KernelTable(
+        where,
+        root,
+        module,
+        tuple(dict.fromkeys(path for pattern in patterns for path in _matches(where, root, pattern))),
+        _strings(where, "targets", given.get("targets", [])),
+        _strings(where, "optional-targets", given.get("optional-targets", [])),
+        _checked_options(where, root, options),
+    )
+
+
+def check_distinct(tables: Iterable[KernelTable]) -> None:
+    """Raises OffloadError where two tables make one module."""
+    seen: dict[str, KernelTable] = {}
+    for table in tables:
+        other = seen.setdefault(table.module, table)
+        if other is not table:
+            raise OffloadError(
+                f'{table.where}: key "module": {other.where} has that name too; give one another name, or put the '
+                "sources of both into one table"
+            )
+
+
+def _offload_table(pyproject: Path) -> Mapping[str, Any]:
+    try:
+        tool = tomllib.loads(pyproject.read_text(encoding="utf-8")).get("tool", {})
+    except OSError as error:
+        raise OffloadError(f"cannot read {pyproject}: {error.strerror or error}") from error
+    except ValueError as error:  # not TOML, or not UTF-8
+        raise OffloadError(f"{pyproject}: {error}") from error
+    table = tool.get("offload", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        raise OffloadError(f"{pyproject.name}: tool.offload is a table: write [[tool.offload.kernels]]")
+    return table
+
+
+def _check_keys(where: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    known = list(known)
+    for key in given:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            hint = f'; did you mean "{close[0]}"?' if close else ""
+            raise OffloadError(f'{where}: unknown key "{key}"{hint} (there are: {", ".join(known)})')
+
+
+def _strings(where: str, key: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    raise OffloadError(f'{where}: key "{key}" is a list of strings, not {value!r}')
+
+
+def _checked_options(where: str, root: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    where = f'{where}: key "options"'
+    _check_keys(where, options, _OPTIONS)
+    for key, value in options.items():
+        kind = _OPTIONS[key]
+        if kind is list:
+            _strings(where, key, value)
+        elif type(value) is not kind:
+            raise OffloadError(f"{where}: {key} is {_WORDS[kind]}, not {value!r}")
+        if key == "opt" and value not in range(4):
+            raise OffloadError(f"{where}: opt is 0 to 3, not {value}")
+        if key in ("link", "objects"):
+            for name in value:
+                _check_inside(where, key, name)
+                if not (root / name).is_file():
+                    raise OffloadError(f"{where}: {key}: there is no file {name} in {root}")
+    return {key.replace("-", "_"): value for key, value in options.items()}
+
+
+def _matches(where: str, root: Path, pattern: str) -> list[str]:
+    """The files that a pattern names, relative to the root."""
+    _check_inside(where, "sources", pattern)
+    if any(character in pattern for character in "*?["):
+        found = sorted(path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file())
+        if not found:
+            raise OffloadError(f'{where}: key "sources": no file matches "{pattern}" in {root}')
+        return found
+    if not (root / pattern).is_file():
+        near = sorted(path.relative_to(root).as_posix() for path in (root / pattern).parent.glob("*.mlir"))
+        hint = f"; there are: {', '.join(near)}" if near else "; paths are relative to pyproject.toml"
+        raise OffloadError(f'{where}: key "sources": there is no file "{pattern}" in {root}{hint}')
+    return [Path(pattern).as_posix()]
+
+
+def _check_inside(where: str, key: str, path: str) -> None:
+    """A file elsewhere would be missing from the sdist, and its absolute path would be in the wheel."""
+    if Path(path).is_absolute() or ".." in Path(path).parts:
+        raise OffloadError(f'{where}: key "{key}": "{path}" is outside of the package; use a path below pyproject.toml')

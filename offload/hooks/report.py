@@ -1,0 +1,46 @@
+"""What a build made, as a table of sizes, and the refusal of one that lacks what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from offload.artifact import Artifact
+from offload.errors import OffloadError
+from offload.targets import Target
+
+
+def check_images(artifact: Artifact, where: str, targets: Iterable[Target]) -> None:
+    """Raises OffloadError where a target has no image, or only ones without kernels or without code.
+
+    An image is looked for by its target's name: compiled code that a program carries may be for an older chip than
+    the one asked for, and the compiler has seen to it that it fits."""
+    modules = dict.fromkeys(image.module for image in artifact.images)
+    if not any(image.kernels for image in artifact.images):
+        named = ", ".join(map(str, targets))
+        if named:
+            raise OffloadError(f"{where}: the sources have no kernel, and these targets were asked for: {named}")
+    for target in targets:
+        for module in modules:
+            images = [image for image in artifact.images if (image.module, image.target) == (module, target.name)]
+            if not any(image.data for image in images):
+                raise OffloadError(f"{where}: the library has no code of {module} for {target}; leave that target out")
+
+
+def size_table(artifact: Artifact, path: Path, name: str) -> str:
+    """A line for the library and one for each image."""
+    rows = [
+        (f"  {image.target}:{image.chip}", image.module, ", ".join(image.kernels), f"{len(image.data):,} bytes")
+        for image in artifact.images
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
+    lines = [f"{name}: {path.name}, {path.stat().st_size:,} bytes"]
+    for target, module, kernels, size in rows:
+        lines.append(
+            f"{target:<{widths[0]}}  {module:<{widths[1]}}  {size:>{widths[3]}}  {_shortened(kernels)}".rstrip()
+        )
+    return "\n".join(lines)
+
+
+def _shortened(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else text[: limit - 2] + " …"

@@ -1,0 +1,165 @@
+"""setuptools: kernels of ``[tool.offload]``, or of `OffloadExtension` in a setup.py, as a step of ``build``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from setuptools import Command, Distribution, Extension
+from setuptools.errors import ModuleError, SetupError
+
+from offload.errors import OffloadError
+from offload.hooks import overrides
+from offload.hooks.build import Outputs, build_module, outputs_of
+from offload.hooks.project import KernelTable, check_distinct, declares_kernels, make_table, read_tables
+
+COMMAND = "build_offload"
+
+
+class OffloadExtension(Extension):
+    """A compiled module for ``setup(ext_modules=[…])``; the arguments are the keys of ``[[tool.offload.kernels]]``."""
+
+    def __init__(
+        self,
+        module: str,
+        sources: Sequence[str],
+        *,
+        targets: Sequence[str] = (),
+        optional_targets: Sequence[str] = (),
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(module, list(sources))
+        self.given = {
+            "module": module,
+            "sources": list(sources),
+            "targets": list(targets),
+            "optional-targets": list(optional_targets),
+            "options": {key.replace("_", "-"): value for key, value in (options or {}).items()},
+        }
+
+
+def finalize_distribution_options(distribution: Distribution) -> None:
+    """setuptools calls this for every package that is built where offload is installed; most have no kernels."""
+    with _as_setuptools_says_it():
+        declared = declares_kernels(_pyproject(distribution))
+    extensions = list(getattr(distribution, "ext_modules", None) or ())
+    ours = [extension for extension in extensions if isinstance(extension, OffloadExtension)]
+    if not declared and not ours:
+        return
+    # What is left is compiled by build_ext, as ever, and ties the wheel to one Python.
+    distribution.ext_modules = [extension for extension in extensions if extension not in ours]
+    distribution.offload_extensions = ours
+    # The package belongs where compiled code goes, though its wheel is not for one Python alone.
+    distribution.has_ext_modules = lambda: True
+    distribution.cmdclass[COMMAND] = BuildOffload
+    _extend(distribution, "build", lambda build: {"sub_commands": [*build.sub_commands, (COMMAND, None)]})
+    _extend(distribution, "bdist_wheel", lambda wheel: {"get_tag": _any_python(wheel)})
+    _extend(distribution, "sdist", lambda sdist: {"make_release_tree": _without_outputs(sdist)})
+
+
+def _extend(distribution: Distribution, name: str, members: Any) -> None:
+    """Puts a subclass in the place of a command's class, which may be another plugin's."""
+    with contextlib.suppress(ModuleError):  # old versions of setuptools have no bdist_wheel of their own
+        base = distribution.get_command_class(name)
+        distribution.cmdclass[name] = type(base.__name__, (base,), members(base))
+
+
+def _any_python(base: type) -> Any:
+    def get_tag(self: Any) -> tuple[str, str, str]:
+        python, abi, platform = base.get_tag(self)  # type: ignore[attr-defined]
+        if self.distribution.ext_modules or self.distribution.libraries:
+            return python, abi, platform
+        return "py3", "none", platform
+
+    return get_tag
+
+
+def _without_outputs(base: type) -> Any:
+    """An editable installation leaves compiled modules among the sources; they are for this machine alone."""
+
+    def make_release_tree(self: Any, base_dir: str, files: list[str]) -> None:
+        made = {str(path) for path in self.get_finalized_command(COMMAND).files_in_place()}
+        base.make_release_tree(self, base_dir, [file for file in files if file not in made])  # type: ignore[attr-defined]
+
+    return make_release_tree
+
+
+class BuildOffload(Command):
+    """The step of ``build``; setuptools asks it for its sources (sdist) and results (editable), too."""
+
+    description = "compile the kernels of [tool.offload]"
+    user_options = (("build-lib=", "b", "folder to build into"), ("force", "f", "build what is up to date, too"))
+    boolean_options = ("force",)
+
+    def initialize_options(self) -> None:
+        self.build_lib: str | None = None
+        self.force: bool | None = None
+        self.editable_mode = False
+        self.tables: list[KernelTable] = []
+
+    def finalize_options(self) -> None:
+        self.set_undefined_options("build", ("build_lib", "build_lib"), ("force", "force"))
+        with _as_setuptools_says_it():
+            self.tables = tables_of(self.distribution)
+
+    def run(self) -> None:
+        with _as_setuptools_says_it():
+            for table in self.tables:
+                build_module(
+                    table,
+                    self._package_folder(table) if self.editable_mode else self._built(table).loader.parent,
+                    targets=overrides.targets(),
+                    editable=self.editable_mode,
+                    force=bool(self.force),
+                    say=lambda text: print(text, flush=True),
+                )
+
+    def get_source_files(self) -> list[str]:
+        return [file for table in self.tables for file in table.files]
+
+    def get_outputs(self) -> list[str]:
+        return [str(path) for table in self.tables for path in self._built(table)]
+
+    def get_output_mapping(self) -> dict[str, str]:
+        """In an editable installation: where each result really is."""
+        if not self.editable_mode:
+            return {}
+        return dict(zip(self.get_outputs(), map(str, self.files_in_place()), strict=True))
+
+    def files_in_place(self) -> list[Path]:
+        """The results of an editable build, among the sources."""
+        return [path for table in self.tables for path in outputs_of(table.module, self._package_folder(table))]
+
+    def _built(self, table: KernelTable) -> Outputs:
+        package = table.module.rpartition(".")[0].replace(".", "/")
+        return outputs_of(table.module, Path(str(self.build_lib), package))
+
+    def _package_folder(self, table: KernelTable) -> Path:
+        return Path(self.get_finalized_command("build_py").get_package_dir(table.module.rpartition(".")[0]))
+
+
+def tables_of(distribution: Distribution) -> list[KernelTable]:
+    """The tables of pyproject.toml, then those of setup.py. Raises OffloadError."""
+    pyproject = _pyproject(distribution)
+    tables = read_tables(pyproject) if declares_kernels(pyproject) else []
+    root = pyproject.resolve().parent
+    tables += [
+        make_table(extension.given, root, "setup.py: OffloadExtension") for extension in distribution.offload_extensions
+    ]
+    check_distinct(tables)
+    return tables
+
+
+def _pyproject(distribution: Distribution) -> Path:
+    return Path(distribution.src_root or ".") / "pyproject.toml"
+
+
+@contextlib.contextmanager
+def _as_setuptools_says_it() -> Iterator[None]:
+    try:
+        yield
+    except OffloadError as error:
+        raise SetupError(str(error)) from error
+
