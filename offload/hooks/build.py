@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from offload import artifact
-from offload._version import __version__
 from offload.api import make_request
 from offload.config import DEFAULT_TARGETS
 from offload.errors import ArtifactError, OffloadError, TargetError, ToolkitError
-from offload.hooks.generate import Editable, digest_of, is_ours, module_text, stub_text
+from offload.hooks.freshness import digest_of_table
+from offload.hooks.generate import Editable, is_ours, module_text, origin_of, stub_text
 from offload.hooks.project import KernelTable
 from offload.hooks.report import check_images, size_table
 from offload.targets import parse_targets
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from offload.targets import Target
 
 Say = Callable[[str], None]
-_SCHEMA = 1
 
 
 class Outputs(NamedTuple):
@@ -63,8 +60,9 @@ def build_module(
     for line in left_out:
         say(line)
     request = request_for(table, specs)
-    digest = digest_for(table, request, editable)
-    if not force and _is_built(outputs, digest):
+    named = ", ".join(map(str, request.targets))
+    digest = digest_of_table(table, targets, editable)
+    if not force and _is_built(outputs, (digest, named)):
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
         return outputs
     try:
@@ -72,7 +70,6 @@ def build_module(
     except OSError as error:
         raise OffloadError(f"cannot write into {package_folder}: {error.strerror or error}") from error
     built = build_library(request, outputs.library, table.module, table.where, say)
-    named = ", ".join(map(str, request.targets))
     again = Editable(table.root / "pyproject.toml", targets) if editable else None
     from offload.compiler.output import write_atomically
 
@@ -114,7 +111,9 @@ def chosen_targets(table: KernelTable, instead: Sequence[str] | None) -> tuple[l
     """The spellings of the targets to build for, and a line for each optional one that is left out."""
     if instead is not None:
         if not instead:
-            raise OffloadError(f"{table.module}: the targets to build for instead of the declared ones are an empty list")
+            raise OffloadError(
+                f"{table.module}: the targets to build for instead of the declared ones are an empty list"
+            )
         return list(instead), []
     specs, left_out = list(table.targets), []
     for spec in table.optional_targets:
@@ -156,25 +155,10 @@ def request_for(table: KernelTable, specs: Sequence[str]) -> BuildRequest:
     return request if specs else dataclasses.replace(request, optional=request.targets)
 
 
-def digest_for(table: KernelTable, request: BuildRequest, editable: bool) -> str:
-    """A hash over what a module is made from; changed tools do not count, as with any compiled code."""
-    content = {name: hashlib.sha256((table.root / name).read_bytes()).hexdigest() for name in table.files}
-    material = [
-        _SCHEMA,
-        __version__,
-        table.module,
-        list(content.items()),
-        [str(target) for target in request.targets],
-        sorted(table.options.items()),
-        str(table.root) if editable else "",
-    ]
-    return hashlib.sha256(json.dumps(material).encode()).hexdigest()
-
-
-def _is_built(outputs: Outputs, digest: str) -> bool:
+def _is_built(outputs: Outputs, origin: tuple[str, str]) -> bool:
     try:
         artifact.read(outputs.library)
-        return digest_of(outputs.loader.read_text()) == digest and outputs.stub.is_file()
+        return origin_of(outputs.loader.read_text()) == origin and outputs.stub.is_file()
     except (OSError, ArtifactError):
         return False
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from offload.errors import OffloadError, ToolkitError
-from offload.hooks.build import build_module, chosen_targets, digest_for, outputs_of, request_for
-from offload.hooks.generate import names_in
+from offload.hooks.freshness import digest_of_table
 from offload.hooks.project import KernelTable, read_tables
 
 
@@ -21,20 +20,22 @@ def refresh(
     the reason and what to do."""
     try:
         table = _table(module, Path(pyproject))
-        request = request_for(table, chosen_targets(table, targets)[0])
-        built = outputs_of(module, Path(file).parent).library
-        if digest_for(table, request, editable=True) == digest and built.is_file():
+        built = file.removesuffix(".py") + ".offload.so"
+        if digest_of_table(table, targets, editable=True) == digest and Path(built).is_file():
             return list(names)
+        from offload.hooks.build import build_module
+        from offload.hooks.generate import names_in
+
         outputs = build_module(table, Path(file).parent, targets=targets, editable=True, say=_say)
     except ToolkitError as error:
         raise ImportError(
             f"{module} is installed as editable and its sources have changed, but it cannot be built here: {error}\n"
             "  or build it again where its tools are: pip install -e ."
-        ) from error
+        ) from None
     except OffloadError as error:
-        raise ImportError(f"{module} is installed as editable and has changed; building it again failed:\n{error}") from (
-            error
-        )
+        raise ImportError(
+            f"{module} is installed as editable and has changed; building it again failed:\n{error}"
+        ) from None
     return names_in(outputs.loader.read_text())
 
 
@@ -42,7 +43,9 @@ def _table(module: str, pyproject: Path) -> KernelTable:
     for table in read_tables(pyproject):
         if table.module == module:
             return table
-    raise OffloadError(f"{pyproject} has no table for {module} any more; install the package again, or remove the module")
+    raise OffloadError(
+        f"{pyproject} has no table for {module} any more; install the package again, or remove the module"
+    )
 
 
 def _say(text: str) -> None:

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from offload._version import __version__
 from offload.artifact.meta import Argument, Metadata, Signature
 from offload.errors import OffloadError
 
 MARK = "# Made by offload; changes are lost."
 _DIGEST = "# digest: "
+_TARGETS = "# targets: "
 
 _MODULE = '''\
-"""Kernels, compiled for {targets}. The library is loaded when one of its functions is first used."""
+"""Kernels. The compiled library is loaded when one of its functions is first used."""
 {mark}
 {digest}
+{targets}
 import threading
 {check}
 __all__ = {names}
@@ -45,10 +46,9 @@ def __dir__():
 
 _CHECK = """
 from offload.hooks.editable import refresh
-
 """
 _STUB = '''\
-"""Kernels, compiled for {targets}."""
+"""Kernels, compiled for: {targets}."""
 {mark}
 from typing import Any
 
@@ -82,10 +82,10 @@ def module_text(
         chosen = None if editable.targets is None else list(editable.targets)
         listed = f"refresh(__name__, __file__, {str(editable.pyproject)!r}, {chosen!r}, {digest!r}, {names!r})"
     return _MODULE.format(
-        targets=targets,
+        targets=_TARGETS + targets,
         mark=MARK,
         digest=_DIGEST + digest,
-        check="" if editable is None else _CHECK.rstrip("\n"),
+        check="" if editable is None else _CHECK,
         names=listed,
         library=library,
     )
@@ -102,10 +102,12 @@ def exported_names(module: str, metadata: Metadata) -> list[str]:
     return ["library", *names]
 
 
-def digest_of(text: str) -> str:
-    """The digest in a loader's text; empty where there is none."""
-    lines = text.split("\n", 3)
-    return lines[2].removeprefix(_DIGEST) if len(lines) > 2 and lines[2].startswith(_DIGEST) else ""
+def origin_of(text: str) -> tuple[str, str]:
+    """The digest and the targets in a loader's text; empty where there are none."""
+    lines = text.split("\n", 4)
+    if len(lines) < 5 or not lines[2].startswith(_DIGEST) or not lines[3].startswith(_TARGETS):
+        return "", ""
+    return lines[2].removeprefix(_DIGEST), lines[3].removeprefix(_TARGETS)
 
 
 def names_in(text: str) -> list[str]:
@@ -150,7 +152,9 @@ def _stub(function: Signature) -> str:
     returned = "None" if not results else results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
     types = ", ".join(f"{name}: {value}" for name, value in zip(names, function.args, strict=True))
     answer = ", ".join(map(str, function.results)) or "None"
-    return f'\ndef {function.name}({", ".join(words)}) -> {returned}:\n    """{types or "no arguments"} -> {answer}"""\n'
+    return (
+        f'\ndef {function.name}({", ".join(words)}) -> {returned}:\n    """{types or "no arguments"} -> {answer}"""\n'
+    )
 
 
 def _argument_type(argument: Argument) -> str:

@@ -162,4 +162,3 @@ def _as_setuptools_says_it() -> Iterator[None]:
         yield
     except OffloadError as error:
         raise SetupError(str(error)) from error
-

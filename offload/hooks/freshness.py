@@ -1,0 +1,29 @@
+"""Whether a compiled module was built from what is there now. Imports no compiler: editable modules ask at import."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from offload._version import __version__
+from offload.hooks.project import KernelTable
+
+_SCHEMA = 1
+
+
+def digest_of_table(table: KernelTable, instead: Sequence[str] | None, editable: bool) -> str:
+    """A hash over a table, the contents of its files and the targets that replace the declared ones.
+
+    Changed tools do not count, as with any compiled code. Raises OSError for a file that cannot be read."""
+    material = [
+        _SCHEMA,
+        __version__,
+        table.module,
+        [(name, hashlib.sha256((table.root / name).read_bytes()).hexdigest()) for name in table.files],
+        table.targets if instead is None else instead,
+        table.optional_targets if instead is None else [],
+        sorted(table.options.items()),
+        str(table.root) if editable else "",
+    ]
+    return hashlib.sha256(json.dumps(material).encode()).hexdigest()
