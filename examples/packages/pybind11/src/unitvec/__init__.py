@@ -1,0 +1,5 @@
+"""Vectors of length one."""
+
+from unitvec._unitvec import normalized
+
+__all__ = ["normalized"]

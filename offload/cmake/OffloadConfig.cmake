@@ -1,0 +1,54 @@
+# find_package(Offload): kernels as libraries for C++ (offload_add_library, offload_embed) and as modules of Python
+# packages (offload_add_modules). docs/packaging.md describes them.
+#
+# OFFLOAD_TARGETS, a cache variable or else an environment variable, replaces the targets of every call.
+cmake_minimum_required(VERSION 3.20)
+
+set(OFFLOAD_TARGETS "" CACHE STRING "Targets to build kernels for, in place of those that the project names")
+
+# The interpreter that has offload: the project's, where it looked for one before, else the first that is found.
+if(NOT OFFLOAD_PYTHON)
+  if(Python_EXECUTABLE)
+    set(OFFLOAD_PYTHON "${Python_EXECUTABLE}")
+  elseif(Python3_EXECUTABLE)
+    set(OFFLOAD_PYTHON "${Python3_EXECUTABLE}")
+  else()
+    find_package(Python3 COMPONENTS Interpreter QUIET)
+    set(OFFLOAD_PYTHON "${Python3_EXECUTABLE}")
+  endif()
+endif()
+execute_process(COMMAND "${OFFLOAD_PYTHON}" -m offload.cmake --includes
+  WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
+  OUTPUT_VARIABLE OFFLOAD_INCLUDE_DIRS ERROR_VARIABLE _offload_said RESULT_VARIABLE _offload_failed
+  OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(_offload_failed)
+  set(Offload_FOUND FALSE)
+  set(Offload_NOT_FOUND_MESSAGE
+    "the Python that would compile kernels has no offload: '${OFFLOAD_PYTHON}'. Name one that has: -DOFFLOAD_PYTHON=…\n${_offload_said}")
+  return()
+endif()
+
+# offload.hooks, from a folder where no other "offload" lies.
+set(_OFFLOAD_COMMAND "${CMAKE_COMMAND}" -E chdir "${CMAKE_BINARY_DIR}" "${OFFLOAD_PYTHON}" -m offload.hooks)
+
+include("${CMAKE_CURRENT_LIST_DIR}/OffloadLibrary.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/OffloadModules.cmake")
+
+# The targets to build for, as arguments of a command line; NAMED are those of the call.
+function(_offload_target_arguments result)
+  if(OFFLOAD_TARGETS)
+    set(targets "${OFFLOAD_TARGETS}")
+  elseif(DEFINED ENV{OFFLOAD_TARGETS})
+    set(targets "$ENV{OFFLOAD_TARGETS}")
+  else()
+    set(targets "${ARGN}")
+  endif()
+  set(arguments "")
+  foreach(target IN LISTS targets)
+    string(STRIP "${target}" target)
+    if(target)
+      list(APPEND arguments --target "${target}")
+    endif()
+  endforeach()
+  set(${result} "${arguments}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,79 @@
+# Kernels as a shared library with a header, for C and C++.
+
+# offload_add_library(<name> SOURCES <file>... [TARGETS <target>...] [LINK <file>...] [OBJECTS <file>...] [OPT <0-3>]
+#                     [DEBUG] [DESTINATION <folder>] [INCLUDE_DESTINATION <folder>])
+#
+# Makes lib<name>.so and <name>.h from MLIR files, and the target <name> to link with. Files are relative to the
+# current source folder; they may be generated (with their full path), or be generator expressions. With DESTINATION the library is installed
+# there, with INCLUDE_DESTINATION its header and what that includes.
+function(offload_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DEBUG" "OPT;DESTINATION;INCLUDE_DESTINATION"
+    "SOURCES;TARGETS;LINK;OBJECTS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "offload_add_library(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_SOURCES)
+    message(FATAL_ERROR "offload_add_library(${name}): SOURCES is missing: MLIR files")
+  endif()
+
+  set(library "${CMAKE_CURRENT_BINARY_DIR}/lib${name}.so")
+  set(headers "${CMAKE_CURRENT_BINARY_DIR}/${name}-include")
+  set(header "${headers}/${name}.h")
+  _offload_target_arguments(arguments ${arg_TARGETS})
+  if(DEFINED arg_OPT)
+    list(APPEND arguments --opt "${arg_OPT}")
+  endif()
+  if(arg_DEBUG)
+    list(APPEND arguments --debug)
+  endif()
+  set(files ${arg_SOURCES})
+  foreach(kind IN ITEMS LINK OBJECTS)
+    foreach(file IN LISTS arg_${kind})
+      string(TOLOWER "--${kind}" option)
+      # A generator expression may stand for several files.
+      list(APPEND arguments "${option}=$<JOIN:${file},$<SEMICOLON>${option}=>")
+      list(APPEND files "${file}")
+    endforeach()
+  endforeach()
+
+  # Names are given relative to the source folder: no path of this machine gets into the library.
+  add_custom_command(OUTPUT "${library}" "${header}"
+    COMMAND ${_OFFLOAD_COMMAND} library "${library}" --header "${header}" --root "${CMAKE_CURRENT_SOURCE_DIR}"
+            ${arguments} -- "${arg_SOURCES}"
+    DEPENDS ${files}
+    COMMENT "Compiling kernels of ${name}"
+    COMMAND_EXPAND_LISTS VERBATIM)
+  add_custom_target(${name}_kernels ALL DEPENDS "${library}" "${header}")
+
+  file(MAKE_DIRECTORY "${headers}")
+  add_library(${name} SHARED IMPORTED GLOBAL)
+  set_target_properties(${name} PROPERTIES
+    IMPORTED_LOCATION "${library}"
+    IMPORTED_SONAME "lib${name}.so"
+    INTERFACE_INCLUDE_DIRECTORIES "${headers};${OFFLOAD_INCLUDE_DIRS}"
+    INTERFACE_LINK_LIBRARIES "${CMAKE_DL_LIBS}")
+  add_dependencies(${name} ${name}_kernels)
+
+  if(arg_DESTINATION)
+    install(PROGRAMS "${library}" DESTINATION "${arg_DESTINATION}")
+  endif()
+  if(arg_INCLUDE_DESTINATION)
+    install(FILES "${header}" DESTINATION "${arg_INCLUDE_DESTINATION}")
+    foreach(folder IN LISTS OFFLOAD_INCLUDE_DIRS)
+      install(DIRECTORY "${folder}/" DESTINATION "${arg_INCLUDE_DESTINATION}")
+    endforeach()
+  endif()
+endfunction()
+
+# offload_embed(<target> <library> DESTINATION <folder>)
+#
+# Links an extension module or a program with a library of kernels that lies beside it once both are installed.
+function(offload_embed target library)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "DESTINATION" "")
+  if(NOT arg_DESTINATION OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "offload_embed(${target} ${library} DESTINATION <the folder where ${target} is installed>)")
+  endif()
+  target_link_libraries(${target} PRIVATE ${library})
+  set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH "$ORIGIN")
+  install(PROGRAMS "$<TARGET_FILE:${library}>" DESTINATION "${arg_DESTINATION}")
+endfunction()

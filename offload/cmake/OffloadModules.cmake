@@ -1,0 +1,49 @@
+# Kernels as modules of a Python package, from the tables of its pyproject.toml.
+
+# offload_add_modules([PYPROJECT <file>] [DESTINATION <folder>])
+#
+# Builds every module of [[tool.offload.kernels]] and installs it into its package below DESTINATION (default: the
+# install prefix, which is the root of a wheel under scikit-build-core).
+function(offload_add_modules)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PYPROJECT;DESTINATION" "")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "offload_add_modules: unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_PYPROJECT)
+    set(arg_PYPROJECT "${CMAKE_CURRENT_SOURCE_DIR}/pyproject.toml")
+  endif()
+  if(NOT arg_DESTINATION)
+    set(arg_DESTINATION ".")
+  endif()
+  get_filename_component(pyproject "${arg_PYPROJECT}" ABSOLUTE)
+  get_filename_component(root "${pyproject}" DIRECTORY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${pyproject}")
+
+  # A line for each module: its name, then its files.
+  execute_process(COMMAND ${_OFFLOAD_COMMAND} list "${pyproject}"
+    OUTPUT_VARIABLE lines ERROR_VARIABLE said RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(failed)
+    message(FATAL_ERROR "${said}")
+  endif()
+  _offload_target_arguments(arguments)
+  string(REPLACE ";" "\\;" lines "${lines}")
+  string(REPLACE "\n" ";" lines "${lines}")
+  foreach(line IN LISTS lines)
+    set(files ${line})
+    list(POP_FRONT files module)
+    list(TRANSFORM files PREPEND "${root}/")
+    string(REGEX REPLACE "\\.?[^.]*$" "" package "${module}")
+    string(REGEX REPLACE "^.*\\." "" stem "${module}")
+    string(REPLACE "." "/" package "${package}")
+    set(folder "${CMAKE_CURRENT_BINARY_DIR}/offload-modules/${package}")
+    set(outputs "${folder}/${stem}.py" "${folder}/${stem}.pyi" "${folder}/${stem}.offload.so")
+    add_custom_command(OUTPUT ${outputs}
+      COMMAND ${_OFFLOAD_COMMAND} module "${module}" --pyproject "${pyproject}" --output "${folder}" ${arguments}
+      DEPENDS ${files} "${pyproject}"
+      COMMENT "Compiling ${module}"
+      VERBATIM)
+    string(REPLACE "." "_" target "${module}")
+    add_custom_target(offload_${target} ALL DEPENDS ${outputs})
+    install(FILES ${outputs} DESTINATION "${arg_DESTINATION}/${package}")
+  endforeach()
+endfunction()

@@ -1,0 +1,1 @@
+"""The CMake package ``Offload``. ``python -m offload.cmake`` prints its folder, for ``cmake -DOffload_DIR=…``."""

@@ -1,0 +1,96 @@
+"""What CMake runs: ``python -m offload.hooks``. People use ``offload build``; exit codes are the same."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from offload.errors import OffloadError
+
+
+def main() -> int:
+    """Runs one of the commands and returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m offload.hooks", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+
+    listed = commands.add_parser("list", help="the modules of a pyproject.toml: name and files, separated by ';'")
+    listed.add_argument("pyproject", type=Path)
+    listed.set_defaults(run=_list)
+
+    module = commands.add_parser("module", help="build one module of a pyproject.toml")
+    module.add_argument("module")
+    module.add_argument("--pyproject", type=Path, required=True)
+    module.add_argument("--output", type=Path, required=True, help="the folder of its package")
+    module.add_argument("--target", action="append", help="in place of the declared ones")
+    module.set_defaults(run=_module)
+
+    library = commands.add_parser("library", help="build MLIR files into a library with a header for C++")
+    library.add_argument("output", type=Path)
+    library.add_argument("sources", nargs="+")
+    library.add_argument("--root", type=Path, required=True, help="what sources are relative to")
+    library.add_argument("--header", type=Path, required=True)
+    library.add_argument("--target", action="append", default=[])
+    library.add_argument("--opt", type=int, default=3)
+    library.add_argument("--debug", action="store_true")
+    library.add_argument("--link", action="append", default=[])
+    library.add_argument("--objects", action="append", default=[])
+    library.set_defaults(run=_library)
+
+    options = parser.parse_args()
+    try:
+        options.run(options)
+    except OffloadError as error:
+        print(f"offload: error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _list(options: argparse.Namespace) -> None:
+    from offload.hooks.project import read_tables
+
+    for table in read_tables(options.pyproject):
+        print(";".join([table.module, *table.files]))
+
+
+def _module(options: argparse.Namespace) -> None:
+    from offload.hooks.build import build_module
+    from offload.hooks.project import read_tables
+
+    for table in read_tables(options.pyproject):
+        if table.module == options.module:
+            # CMake knows what is older than its sources: what it asks for is to be built.
+            build_module(table, options.output, targets=options.target, force=True, say=print)
+            return
+    raise OffloadError(f"{options.pyproject} has no table for {options.module}; configure the project again")
+
+
+def _library(options: argparse.Namespace) -> None:
+    from offload.api import make_request
+    from offload.compiler.output import check_output, write_atomically
+    from offload.compiler.request import Source
+    from offload.hooks.build import build_library
+    from offload.hooks.header import header_text
+
+    root: Path = options.root
+    sources = []
+    for name in options.sources:
+        path = root / name
+        relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+        sources.append(Source(relative, Source.read(path).data))
+    request = make_request(
+        sources,
+        options.target,
+        opt=options.opt,
+        debug=options.debug,
+        link=[root / name for name in options.link],
+        objects=[root / name for name in options.objects],
+    )
+    check_output(options.output, request.sources)
+    name = options.header.stem
+    built = build_library(request, options.output, name, f"offload_add_library({name})", print)
+    write_atomically(options.header, header_text(name, built.metadata).encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

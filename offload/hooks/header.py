@@ -1,0 +1,104 @@
+"""The C++ header of a library: its functions with typed arguments, errors as exceptions."""
+
+from __future__ import annotations
+
+import re
+
+from offload.artifact.meta import Argument, Metadata, Signature
+
+_BITS = (8, 16, 32, 64)
+_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "bool": "bool",
+    "complex64": "std::complex<float>",
+    "complex128": "std::complex<double>",
+    **{f"int{bits}": f"std::int{bits}_t" for bits in _BITS},
+    **{f"uint{bits}": f"std::uint{bits}_t" for bits in _BITS},
+}
+_STORED = {**_TYPES, "float16": "std::uint16_t", "bfloat16": "std::uint16_t"}
+"""Elements of arrays: floats that C++ has no type for are their bits."""
+_RESERVED = frozenset(
+    "alignas alignof and asm auto bool break case catch char class compl const continue decltype default delete do double "
+    "else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "nullptr operator or private protected public register return short signed sizeof static struct switch template this "
+    "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor "
+    "main runtime".split()
+)
+
+
+def header_text(name: str, metadata: Metadata) -> str:
+    """The header. A function that C++ cannot call with these types is named in a comment, with the reason."""
+    space = re.sub(r"\W", "_", name)
+    guard = f"OFFLOAD_{space.upper()}_H"
+    functions = [(function, _obstacle(function)) for function in metadata.functions]
+    callable_ = [function for function, obstacle in functions if not obstacle]
+    parts = [f"// Functions of lib{name}.so. Made by offload; changes are lost.\n#ifndef {guard}\n#define {guard}\n"]
+    parts.append("#include <offload/memref.h>\n")
+    parts += [f"// {function.name} is not here: {obstacle}.\n" for function, obstacle in functions if obstacle]
+    if callable_:
+        parts.append('extern "C" {\n' + "".join(_declaration(function) for function in callable_) + "}\n")
+        parts.append(f"namespace {space} {{\n")
+        parts.append(
+            "/// The runtime inside the library: devices, memory, streams (mgpu.h).\n"
+            "inline const mgpuApi &runtime() {\n"
+            "  static const mgpuApi &api =\n"
+            f"      offload::runtime_of(reinterpret_cast<const void *>(&{callable_[0].symbol}));\n"
+            "  return api;\n}\n"
+        )
+        parts += [_wrapper(function) for function in callable_]
+        parts.append(f"}} // namespace {space}\n")
+    parts.append("#endif\n")
+    return "\n".join(parts)
+
+
+def _obstacle(function: Signature) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*", function.name) or function.name in _RESERVED:
+        return "its name is none in C++, or taken"
+    for argument in function.args:
+        if argument.dtype not in (_STORED if argument.kind == "memref" else _TYPES):
+            return f"{argument.name} is {argument}, for which C++ has no type"
+        if argument.kind == "scalar" and argument.dtype.startswith("complex"):
+            return f"{argument.name} is {argument}, which C++ does not pass as MLIR takes it"
+    if len(function.results) > 1 or any(
+        result.kind != "scalar" or result.dtype not in _TYPES or result.dtype.startswith("complex")
+        for result in function.results
+    ):
+        return "it returns something else than one plain number; write results into an argument"
+    return ""
+
+
+def _type(argument: Argument) -> str:
+    if argument.kind == "scalar":
+        return _TYPES[argument.dtype]
+    return f"offload::Memref<{_STORED[argument.dtype]}, {argument.rank}>"
+
+
+def _names(function: Signature) -> list[str]:
+    names = [argument.name for argument in function.args]
+    plain = all(re.fullmatch(r"[A-Za-z_]\w*", name) and name not in _RESERVED for name in names)
+    return names if plain and len(set(names)) == len(names) else [f"arg{number}" for number in range(len(names))]
+
+
+def _declaration(function: Signature) -> str:
+    types = [f"{_type(argument)}{' *' if argument.kind == 'memref' else ''}" for argument in function.args]
+    return f"{_returned(function)} {function.symbol}({', '.join(types)});\n"
+
+
+def _returned(function: Signature) -> str:
+    return _TYPES[function.results[0].dtype] if function.results else "void"
+
+
+def _wrapper(function: Signature) -> str:
+    names = _names(function)
+    parameters = ", ".join(f"{_type(value)} {name}" for name, value in zip(names, function.args, strict=True))
+    passed = ", ".join(
+        f"&{name}" if value.kind == "memref" else name for name, value in zip(names, function.args, strict=True)
+    )
+    call = f"{function.symbol}({passed});\n  offload::check(runtime());\n"
+    body = f"  auto offload_result = {call}  return offload_result;\n" if function.results else f"  {call}"
+    types = ", ".join(f"{name}: {value}" for name, value in zip(names, function.args, strict=True))
+    return (
+        f"/// {types or 'no arguments'}. Throws offload::Error.\n"
+        f"inline {_returned(function)} {function.name}({parameters}) {{\n{body}}}\n"
+    )
