@@ -67,10 +67,11 @@ def _module(options: argparse.Namespace) -> None:
 
 def _library(options: argparse.Namespace) -> None:
     from offload.api import make_request
-    from offload.compiler.output import check_output, write_atomically
+    from offload.compiler.output import check_output
     from offload.compiler.request import Source
-    from offload.hooks.build import build_library
+    from offload.hooks.build import compiled, write
     from offload.hooks.header import header_text
+    from offload.hooks.report import size_table
 
     root: Path = options.root
     sources = []
@@ -88,8 +89,11 @@ def _library(options: argparse.Namespace) -> None:
     )
     check_output(options.output, request.sources)
     name = options.header.stem
-    built = build_library(request, options.output, name, f"offload_add_library({name})", print)
-    write_atomically(options.header, header_text(name, built.metadata).encode())
+    data, built = compiled(request, options.output.name, f"offload_add_library({name})")
+    header = header_text(name, built.metadata)
+    write(options.output, data)
+    write(options.header, header.encode())
+    print(size_table(built, options.output, name))
 
 
 if __name__ == "__main__":

@@ -65,46 +65,50 @@ def build_module(
     if not force and _is_built(outputs, (digest, named)):
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
         return outputs
-    try:
-        package_folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OffloadError(f"cannot write into {package_folder}: {error.strerror or error}") from error
-    built = build_library(request, outputs.library, table.module, table.where, say)
+    data, built = compiled(request, outputs.library.name, table.where)
     again = Editable(table.root / "pyproject.toml", targets) if editable else None
-    from offload.compiler.output import write_atomically
-
-    write_atomically(outputs.stub, stub_text(table.module, built.metadata, named).encode())
+    stub = stub_text(table.module, built.metadata, named)
+    loader = module_text(table.module, built.metadata, outputs.library.name, named, digest, again)
     # The loader is last: it says that all is there.
-    text = module_text(table.module, built.metadata, outputs.library.name, named, digest, again)
-    write_atomically(outputs.loader, text.encode())
-    for path in (outputs.stub, outputs.loader):
-        path.chmod(path.stat().st_mode & ~0o111)
+    write(outputs.library, data)
+    write(outputs.stub, stub.encode())
+    write(outputs.loader, loader.encode())
+    say(size_table(built, outputs.library, table.module))
     return outputs
 
 
-def build_library(request: BuildRequest, path: Path, name: str, where: str, say: Say) -> Artifact:
-    """Builds a library and checks that it has what was asked for; a file that is there is replaced at the end.
+def compiled(request: BuildRequest, file_name: str, where: str) -> tuple[bytes, Artifact]:
+    """A library, and what it holds, which is all that was asked for.
 
-    ``name`` is what the table of sizes calls it, ``where`` what errors do. Raises OffloadError, and what a build
-    raises."""
+    ``where`` is what errors call the request. Raises OffloadError, and what a build raises."""
     from offload.compiler.driver import Program
-    from offload.compiler.output import write_atomically
 
     with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
         try:
-            with Program(request, path.stem) as program:
+            with Program(request, file_name.removesuffix(".so")) as program:
                 data = program.build()
         except ToolkitError as error:
             raise ToolkitError(
                 f'{where}: key "targets": {error}\n  or leave the target out, or name it in "optional-targets"'
             ) from error
-        unchecked = Path(scratch) / path.name
-        unchecked.write_bytes(data)
-        built = artifact.read(unchecked)
+        path = Path(scratch) / file_name
+        path.write_bytes(data)
+        built = artifact.read(path)
     check_images(built, where, [target for target in request.targets if target not in request.optional])
+    return data, built
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file, whole or not at all, into a folder that is made if need be. Raises OffloadError."""
+    from offload.compiler.output import write_atomically
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OffloadError(f"cannot write into {path.parent}: {error.strerror or error}") from error
     write_atomically(path, data)
-    say(size_table(built, path, name))
-    return built
+    if path.suffix != ".so":
+        path.chmod(path.stat().st_mode & ~0o111)
 
 
 def chosen_targets(table: KernelTable, instead: Sequence[str] | None) -> tuple[list[str], list[str]]:
@@ -124,7 +128,7 @@ def chosen_targets(table: KernelTable, instead: Sequence[str] | None) -> tuple[l
             if found.path is None
         ]
         if missing:
-            left_out.append(f"{table.module}: left out {spec}, which is optional: {', '.join(missing)} was not found")
+            left_out.append(f"{table.module}: left out {spec}, which is optional; not found: {', '.join(missing)}")
         else:
             specs.append(spec)
     if left_out and not specs:

@@ -41,7 +41,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return [*globals(), *__all__]
+    return __all__
 '''
 
 _CHECK = """

@@ -18,13 +18,15 @@ _TYPES = {
 }
 _STORED = {**_TYPES, "float16": "std::uint16_t", "bfloat16": "std::uint16_t"}
 """Elements of arrays: floats that C++ has no type for are their bits."""
-_RESERVED = frozenset(
-    "alignas alignof and asm auto bool break case catch char class compl const continue decltype default delete do double "
-    "else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
-    "nullptr operator or private protected public register return short signed sizeof static struct switch template this "
-    "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor "
-    "main runtime".split()
-)
+_RESERVED = {
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "compl", "const",
+    "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern",
+    "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
+    "noexcept", "not", "nullptr", "operator", "or", "private", "protected", "public", "register", "return", "short",
+    "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid",
+    "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "main",
+    "runtime",
+}  # fmt: skip
 
 
 def header_text(name: str, metadata: Metadata) -> str:

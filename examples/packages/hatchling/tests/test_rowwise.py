@@ -1,8 +1,9 @@
 """The package, installed, against NumPy."""
 
 import numpy as np
-import offload
 import rowwise
+
+import offload
 
 
 def test_softmax() -> None:

@@ -2,6 +2,7 @@
 
 import heat
 import numpy as np
+
 import offload
 
 

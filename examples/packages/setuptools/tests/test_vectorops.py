@@ -1,17 +1,18 @@
 """The package, installed, against NumPy."""
 
 import numpy as np
+from vectorops import kernels
+
 import offload
-import vectorops
 
 
 def test_saxpy() -> None:
     x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
-    vectorops.saxpy(2, offload.stage(x), offload.stage(y))
+    kernels.saxpy(2, offload.stage(x), offload.stage(y))
     np.testing.assert_allclose(y, 2 * np.arange(1000) + 1)
 
 
 def test_scale() -> None:
     x = np.arange(777, dtype=np.float32)
-    vectorops.scale(3, offload.stage(x))
+    kernels.scale(3, offload.stage(x))
     np.testing.assert_allclose(x, 3 * np.arange(777))

@@ -1,5 +1,7 @@
-"""Operations on vectors, on whatever device is there."""
+"""Operations on vectors, on whatever device is there: see `vectorops.kernels`.
 
-from vectorops.kernels import saxpy, scale
+``from vectorops.kernels import saxpy`` here would load the library whenever the package is imported."""
 
-__all__ = ["saxpy", "scale"]
+from vectorops import kernels
+
+__all__ = ["kernels"]

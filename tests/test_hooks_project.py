@@ -1,0 +1,185 @@
+"""``[tool.offload]`` in pyproject.toml: what is read, and what is refused with file, key and remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from compiling import EXAMPLES
+
+from offload.errors import OffloadError, TargetError, ToolkitError
+from offload.hooks.build import build_module
+from offload.hooks.project import declares_kernels, read_tables
+
+FIRST = "pyproject.toml: [[tool.offload.kernels]] 1"
+NAMED = f'{FIRST} ("pkg.kernels")'
+GOOD = 'module = "pkg.kernels"\nsources = ["*.mlir"]\n'
+
+
+def package(folder: Path, table: str, more: str = "") -> Path:
+    """A package with saxpy.mlir and scale.mlir, and one table."""
+    for name in ("saxpy", "scale"):
+        (folder / f"{name}.mlir").write_text((EXAMPLES / f"{name}.mlir").read_text())
+    path = folder / "pyproject.toml"
+    path.write_text(f"{more}\n[[tool.offload.kernels]]\n{table}\n")
+    return path
+
+
+def test_what_a_table_says(tmp_path: Path) -> None:
+    (tmp_path / "a.bc").write_bytes(b"")
+    path = package(
+        tmp_path,
+        'module = "pkg.kernels"\nsources = ["scale.mlir", "*.mlir"]\ntargets = ["host", "nvvm:sm_90"]\n'
+        'optional-targets = ["rocdl:gfx942"]\noptions = { opt = 2, debug = true, link = ["a.bc"] }',
+    )
+    (table,) = read_tables(path)
+    assert table.module == "pkg.kernels"
+    assert table.sources == ("scale.mlir", "saxpy.mlir")
+    assert table.files == ("scale.mlir", "saxpy.mlir", "a.bc")
+    assert (table.targets, table.optional_targets) == (("host", "nvvm:sm_90"), ("rocdl:gfx942",))
+    assert table.options == {"opt": 2, "debug": True, "link": ["a.bc"]}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            GOOD + 'source = ["x"]',
+            f'{FIRST}: unknown key "source"; did you mean "sources"? (there are: module, sources, targets, '
+            "optional-targets, options)",
+        ),
+        (
+            GOOD + "options = { optt = 1 }",
+            f'{NAMED}: key "options": unknown key "optt"; did you mean "opt"? (there are: ',
+        ),
+        (GOOD + "options = { opt = 4 }", f'{NAMED}: key "options": opt is 0 to 3, not 4'),
+        (GOOD + "options = { opt = true }", f'{NAMED}: key "options": opt is a number, not True'),
+        (
+            GOOD + 'options = { link = "a.bc" }',
+            f'{NAMED}: key "options": key "link" is a list of strings, not \'a.bc\'',
+        ),
+        (GOOD + 'options = { link = ["a.bc"] }', f'{NAMED}: key "options": link: there is no file a.bc in '),
+        (GOOD + 'targets = "host"', f"{NAMED}: key \"targets\" is a list of strings, not 'host'"),
+        ('sources = ["*.mlir"]', f'{FIRST}: key "module" is missing: the import name, as "mypackage.kernels"'),
+        ('module = "pkg.class"\nsources = ["*.mlir"]', "key \"module\": 'class' cannot be imported; write "),
+        ('module = "pkg.kernels"', f'{NAMED}: key "sources" is missing: MLIR files, as ["src/mypackage/*.mlir"]'),
+        (
+            'module = "pkg.kernels"\nsources = ["saxpi.mlir"]',
+            f'{NAMED}: key "sources": there is no file "saxpi.mlir" in ',
+        ),
+        ('module = "pkg.kernels"\nsources = ["k/*.mlir"]', f'{NAMED}: key "sources": no file matches "k/*.mlir" in '),
+        (
+            'module = "pkg.kernels"\nsources = ["../*.mlir"]',
+            f'{NAMED}: key "sources": "../*.mlir" is outside of the package; use a path below pyproject.toml',
+        ),
+    ],
+)
+def test_what_is_refused(table: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(OffloadError) as caught:
+        read_tables(package(tmp_path, table))
+    assert message in str(caught.value)
+
+
+def test_a_missing_file_is_named_with_those_that_are_there(tmp_path: Path) -> None:
+    with pytest.raises(OffloadError, match=r"; there are: saxpy\.mlir, scale\.mlir$"):
+        read_tables(package(tmp_path, 'module = "pkg.kernels"\nsources = ["saxpi.mlir"]'))
+
+
+def test_two_tables_for_one_module(tmp_path: Path) -> None:
+    path = package(tmp_path, f"{GOOD}\n[[tool.offload.kernels]]\n{GOOD}")
+    with pytest.raises(OffloadError) as caught:
+        read_tables(path)
+    assert str(caught.value).startswith(
+        f'pyproject.toml: [[tool.offload.kernels]] 2 ("pkg.kernels"): key "module": {NAMED} has that name too; '
+    )
+
+
+def test_keys_of_the_whole(tmp_path: Path) -> None:
+    with pytest.raises(OffloadError, match=r'unknown key "kernel"; did you mean "kernels"\?'):
+        read_tables(package(tmp_path, GOOD, "[tool.offload]\nkernel = 1"))
+
+
+@pytest.mark.parametrize("text", ["[tool.offload]\nkernels = []", "[tool.offload]\nkernels = 3"])
+def test_no_table_at_all(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(OffloadError, match="needs at least one table"):
+        read_tables(tmp_path / "pyproject.toml")
+
+
+def test_packages_without_kernels_are_left_alone(tmp_path: Path) -> None:
+    assert not declares_kernels(tmp_path / "pyproject.toml")
+    (tmp_path / "pyproject.toml").write_text("this is not TOML")
+    assert not declares_kernels(tmp_path / "pyproject.toml")
+    assert declares_kernels(package(tmp_path, GOOD))
+
+
+# What the build of a table refuses.
+
+
+def refused(tmp_path: Path, table: str, **options: object) -> OffloadError:
+    (read,) = read_tables(package(tmp_path, table))
+    with pytest.raises(OffloadError) as caught:
+        build_module(read, tmp_path / "out", **options)  # type: ignore[arg-type]
+    assert not list((tmp_path / "out").glob("*.so"))
+    return caught.value
+
+
+def test_a_wrong_target(tmp_path: Path) -> None:
+    error = refused(tmp_path, GOOD + 'targets = ["nvmm:sm_90"]')
+    assert isinstance(error, TargetError)
+    assert str(error).startswith(f"{NAMED}: key \"targets\": unknown target 'nvmm'; did you mean 'nvvm'? (there are: ")
+
+
+def test_two_kernels_of_one_name(tmp_path: Path) -> None:
+    path = package(tmp_path, GOOD)
+    (tmp_path / "again.mlir").write_text((tmp_path / "saxpy.mlir").read_text())
+    (table,) = read_tables(path)
+    with pytest.raises(OffloadError) as caught:
+        build_module(table, tmp_path / "out")
+    assert "saxpy.mlir:2:1: error: " in str(caught.value)
+    assert "again.mlir" in str(caught.value)
+
+
+def test_no_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "nowhere"))
+    error = refused(tmp_path, GOOD + 'targets = ["host", "nvvm:sm_90"]')
+    assert isinstance(error, ToolkitError)
+    text = str(error)
+    assert text.startswith(
+        f'{NAMED}: key "targets": ptxas (CUDA) was not found\n  looked in:\n    CUDA_HOME: {tmp_path}/nowhere/'
+    )
+    assert text.endswith('or leave the target out, or name it in "optional-targets"')
+
+
+def test_an_optional_target_without_its_toolkit_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "nowhere"))
+    table = GOOD.replace("*.mlir", "saxpy.mlir") + 'targets = ["host"]\noptional-targets = ["nvvm:sm_90"]'
+    (read,) = read_tables(package(tmp_path, table))
+    said: list[str] = []
+    build_module(read, tmp_path / "out", say=said.append)
+    assert said[0].startswith("pkg.kernels: left out nvvm:sm_90, which is optional; not found: ptxas (CUDA)")
+    assert len(said) == 2
+
+
+def test_a_wrong_optional_target_is_no_missing_one(tmp_path: Path) -> None:
+    error = refused(tmp_path, GOOD + 'optional-targets = ["nvmm:sm_90"]')
+    assert str(error).startswith(f"{NAMED}: key \"optional-targets\": unknown target 'nvmm'")
+
+
+def test_a_target_for_which_there_is_no_kernel(tmp_path: Path) -> None:
+    (tmp_path / "plain.mlir").write_text(
+        "func.func @two() -> i32 {\n  %c = arith.constant 2 : i32\n  return %c : i32\n}\n"
+    )
+    path = package(tmp_path, 'module = "pkg.kernels"\nsources = ["plain.mlir"]\ntargets = ["nvvm:sm_90"]')
+    (table,) = read_tables(path)
+    with pytest.raises(OffloadError) as caught:
+        build_module(table, tmp_path / "out")
+    assert str(caught.value) == f"{NAMED}: the sources have no kernel, and these targets were asked for: nvvm:sm_90"
+
+
+def test_a_file_of_the_authors_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "kernels.py").write_text("mine = 1\n")
+    error = refused(tmp_path, GOOD)
+    assert str(error).endswith("out/kernels.py is there, and offload did not make it; choose another name")
+    assert (tmp_path / "out" / "kernels.py").read_text() == "mine = 1\n"
