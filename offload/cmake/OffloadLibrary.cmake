@@ -44,6 +44,12 @@ function(offload_add_library name)
     COMMENT "Compiling kernels of ${name}"
     COMMAND_EXPAND_LISTS VERBATIM)
   add_custom_target(${name}_kernels ALL DEPENDS "${library}" "${header}")
+  # Makefiles have no rule for the objects of another target: it has to come first.
+  foreach(file IN LISTS arg_OBJECTS)
+    if(file MATCHES "^\\$<TARGET_OBJECTS:([^<>$]+)>$")
+      add_dependencies(${name}_kernels "${CMAKE_MATCH_1}")
+    endif()
+  endforeach()
 
   file(MAKE_DIRECTORY "${headers}")
   add_library(${name} SHARED IMPORTED GLOBAL)

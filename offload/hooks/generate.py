@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from offload.artifact.meta import Argument, Metadata, Signature
 from offload.errors import OffloadError
@@ -170,5 +170,6 @@ def _result_type(result: Argument) -> str:
     return f"NDArray[np.{'bool_' if result.dtype == 'bool' else result.dtype}]"
 
 
-def _scalar(value: Argument) -> Any:
-    return _SCALARS.get(value.dtype.rstrip("0123456789"), "Any")
+def _scalar(value: Argument) -> str:
+    kind = re.match("[a-z]+", value.dtype)
+    return _SCALARS.get(kind.group() if kind else "", "Any")

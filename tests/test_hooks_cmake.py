@@ -1,0 +1,139 @@
+"""``find_package(Offload)``: what offload_add_library and offload_add_modules take, and what they refuse."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from packaging_tools import backend, copy_of, images, run
+
+import offload.artifact
+
+PROGRAM = "// {0} doubles, and asks C what to add.\n" + (
+    "func.func private @more() -> f32 attributes {{llvm.emit_c_interface}}\n"
+    "func.func @{0}(%x: memref<?xf32>) {{\n"
+    "  %c0 = arith.constant 0 : index\n"
+    "  %c1 = arith.constant 1 : index\n"
+    "  %n = memref.dim %x, %c0 : memref<?xf32>\n"
+    "  %more = func.call @more() : () -> f32\n"
+    "  scf.parallel (%i) = (%c0) to (%n) step (%c1) {{\n"
+    "    %v = memref.load %x[%i] : memref<?xf32>\n"
+    "    %two = arith.addf %v, %v : f32\n"
+    "    %sum = arith.addf %two, %more : f32\n"
+    "    memref.store %sum, %x[%i] : memref<?xf32>\n"
+    "  }}\n"
+    "  return\n"
+    "}}\n"
+)
+MORE = "float _mlir_ciface_more(void);\nfloat _mlir_ciface_more(void) { return 0.5f; }\n"
+MAIN = r"""
+#include <cstdio>
+#include "one.h"
+#include "two.h"
+int main() {
+  one::runtime().mgpuBackendUse("host");
+  two::runtime().mgpuBackendUse("no such backend");
+  float values[] = {1, 2, 3};
+  one::first({values, {3}});
+  std::printf("%g %g %g %d\n", values[0], values[1], values[2], &one::runtime() != &two::runtime());
+  try {
+    two::second({values, {3}});
+  } catch (const offload::Error &error) {
+    std::printf("%d %s\n", error.code != 0, error.what());
+  }
+}
+"""
+PROJECT = """
+cmake_minimum_required(VERSION 3.20)
+project(two_libraries LANGUAGES C CXX)
+find_package(Offload 0.1 REQUIRED)
+add_library(more OBJECT more.c)
+set_target_properties(more PROPERTIES POSITION_INDEPENDENT_CODE ON)
+add_custom_command(OUTPUT second.mlir COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/second.in second.mlir
+                   DEPENDS second.in)
+offload_add_library(one SOURCES $<1:first.mlir> OPT 1 DEBUG TARGETS nvvm:sm_90 OBJECTS $<TARGET_OBJECTS:more>)
+offload_add_library(two SOURCES ${CMAKE_CURRENT_BINARY_DIR}/second.mlir TARGETS nvvm:sm_90
+                    OBJECTS $<TARGET_OBJECTS:more>)
+add_executable(program main.cpp)
+target_compile_features(program PRIVATE cxx_std_17)
+target_link_libraries(program PRIVATE one two)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A program with two libraries: an object of C in both, one source that is generated."""
+    for name, text in {
+        "first.mlir": PROGRAM.format("first"),
+        "second.in": PROGRAM.format("second"),
+        "more.c": MORE,
+        "main.cpp": MAIN,
+        "CMakeLists.txt": PROJECT,
+    }.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def configure(source: Path, *options: str, fails: bool = False) -> str:
+    found = run(sys.executable, "-m", "offload.cmake", cwd=source).stdout.strip()
+    command = ("cmake", "-S", source, "-B", source / "build", f"-DOffload_DIR={found}")
+    return run(*command, f"-DOFFLOAD_PYTHON={sys.executable}", *options, cwd=source, fails=fails).stdout
+
+
+def test_two_libraries_in_one_program(project: Path) -> None:
+    configure(project, "-DOFFLOAD_TARGETS=host;nvvm:sm_80")
+    run("cmake", "--build", "build", cwd=project)
+    for name in ("one", "two"):
+        library = offload.artifact.read(project / "build" / f"lib{name}.so")
+        assert [image.target for image in library.images] == ["host", "nvvm"]
+    printed = run(project / "build" / "program", cwd=project).stdout.splitlines()
+    assert printed[0] == "2.5 4.5 6.5 1"
+    assert printed[1].startswith("1 ")
+    assert "no such backend" in printed[1]
+    # The generated source is followed, too.
+    (project / "second.in").write_text(PROGRAM.format("second").replace("%v, %v", "%v, %more"))
+    assert "Compiling kernels of two" in run("cmake", "--build", "build", cwd=project).stdout
+    assert "Compiling" not in run("cmake", "--build", "build", cwd=project).stdout
+
+
+def test_what_cmake_refuses(project: Path) -> None:
+    for call, message in {
+        "offload_add_library(one TARGETS host)": "offload_add_library(one): SOURCES is missing: MLIR files",
+        "offload_add_library(one stray SOURCES a)": "offload_add_library(one): unknown arguments: stray",
+        "offload_add_modules(stray)": "offload_add_modules: unknown arguments: stray",
+        "offload_embed(one two)": "offload_embed(one two DESTINATION <the folder where one is installed>)",
+        "find_package(Offload 99 REQUIRED)": 'compatible with requested version "99"',
+        "offload_add_modules()": "cannot read ",
+    }.items():
+        text = f"cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES NONE)\nfind_package(Offload)\n{call}\n"
+        (project / "CMakeLists.txt").write_text(text)
+        shutil.rmtree(project / "build", ignore_errors=True)
+        assert message in " ".join(configure(project, fails=True).split())
+
+
+def test_errors_of_the_compiler_are_those_of_the_build(project: Path) -> None:
+    (project / "first.mlir").write_text("func.func @first( {}\n")
+    configure(project)
+    said = run("cmake", "--build", "build", "--target", "one_kernels", cwd=project, fails=True).stdout
+    assert "first.mlir:1:" in said
+    assert "Traceback" not in said
+
+
+def test_targets_of_a_scikit_build_core_package(tmp_path: Path) -> None:
+    package = copy_of("scikit_build_core", tmp_path)
+    settings = "{'cmake.define.OFFLOAD_TARGETS': 'nvvm:sm_80;host'}"
+    backend(package, "build_wheel", tmp_path / "out", "scikit_build_core.build", settings)
+    (wheel,) = (tmp_path / "out").glob("*.whl")
+    assert [image.split(":")[0] for image in images(wheel, tmp_path)] == ["nvvm", "host"]
+    backend(
+        package, "build_wheel", tmp_path / "out", "scikit_build_core.build", environment={"OFFLOAD_TARGETS": "host"}
+    )
+    assert [image.split(":")[0] for image in images(wheel, tmp_path)] == ["host"]
+    path = package / "pyproject.toml"
+    path.write_text(path.read_text().replace("sources = ", "source = "))
+    said = backend(package, "build_wheel", tmp_path / "out", "scikit_build_core.build", fails=True)
+    assert 'pyproject.toml: [[tool.offload.kernels]] 1: unknown key "source"; did you mean "sources"?' in " ".join(
+        said.split()
+    )

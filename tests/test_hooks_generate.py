@@ -1,0 +1,120 @@
+"""What is made beside a compiled library: the module that loads it, its stub, its C++ header."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+from compiling import ROOT
+
+from offload.artifact.meta import Argument, Metadata, Signature
+from offload.errors import OffloadError
+from offload.hooks.generate import Editable, module_text, names_in, origin_of, stub_text
+from offload.hooks.header import header_text
+
+ARRAY = Argument("x", "memref", "float32", (None, 4))
+HALF = Argument("h", "memref", "bfloat16", (None,))
+COUNT = Argument("n", "scalar", "int64")
+
+
+def function(name: str, *args: Argument, results: tuple[Argument, ...] = ()) -> Signature:
+    return Signature(name, f"_mlir_ciface_{name}", args, results)
+
+
+METADATA = Metadata(
+    (
+        function("plain"),
+        function("sum", ARRAY, COUNT, results=(Argument("", "scalar", "float64"),)),
+        function("of_bits", HALF, Argument("stream", "scalar", "bool")),
+        function("odd", Argument("class", "scalar", "int8"), Argument("class", "scalar", "uint8")),
+        function("makes", COUNT, results=(ARRAY, HALF)),
+        function("tiny", Argument("x", "scalar", "float8_e4m3fn")),
+        function("wave", Argument("x", "scalar", "complex64")),
+        function("not-a-name", COUNT),
+        function("class", COUNT),
+    )
+)
+
+
+def test_the_stub() -> None:
+    text = stub_text("pkg.kernels", METADATA, "host:x86-64")
+    lines = [line for line in text.splitlines() if line.startswith("def ")]
+    assert lines == [
+        "def plain(*, stream: Any = None) -> None:",
+        "def sum(x: Any, n: int, *, stream: Any = None) -> float:",
+        "def of_bits(h: Any, stream: bool) -> None:",
+        "def odd(arg0: int, arg1: int, /, *, stream: Any = None) -> None:",
+        "def makes(n: int, *, stream: Any = None) -> tuple[NDArray[np.float32], Any]:",
+        "def tiny(x: float, *, stream: Any = None) -> None:",
+        "def wave(x: complex, *, stream: Any = None) -> None:",
+    ]
+    assert '    """x: float32[?, 4], n: int64 -> float64"""' in text
+    assert text.startswith('"""Kernels, compiled for: host:x86-64."""\n# Made by offload; changes are lost.\n')
+    compile(text, "kernels.pyi", "exec")
+
+
+def test_the_module() -> None:
+    text = module_text("pkg.kernels", METADATA, "kernels.offload.so", "host:x86-64", "f00", None)
+    assert origin_of(text) == ("f00", "host:x86-64")
+    module: dict[str, object] = {"__name__": "pkg.kernels", "__file__": "/nowhere/kernels.py"}
+    exec(compile(text, "kernels.py", "exec"), module)
+    names = ["library", "plain", "sum", "of_bits", "odd", "makes", "tiny", "wave"]
+    assert module["__all__"] == names
+    editable = module_text(
+        "pkg.kernels", METADATA, "kernels.offload.so", "host", "f00", Editable(Path("/p/pyproject.toml"), ["host"])
+    )
+    assert names_in(editable) == names
+    assert "/p/pyproject.toml" in editable
+    assert "/p/pyproject.toml" not in text
+
+
+@pytest.mark.parametrize("name", ["library", "threading", "__getattr__"])
+def test_a_function_with_a_name_of_the_module(name: str) -> None:
+    with pytest.raises(OffloadError) as caught:
+        module_text("pkg.kernels", Metadata((function(name),)), "k.so", "host", "f00", None)
+    assert str(caught.value) == (
+        f"pkg.kernels: a function cannot be called {name!r}, which the module uses itself; rename it in its source"
+    )
+
+
+def test_origins_of_other_files() -> None:
+    for text in ("", "import numpy\n", '"""Kernels."""\n# Made by offload; changes are lost.\nx = 1\ny = 1\nz = 1\n'):
+        assert origin_of(text) == ("", "")
+    assert ast.parse("")
+
+
+def test_the_header(tmp_path: Path) -> None:
+    text = header_text("my-kernels", METADATA)
+    (tmp_path / "my-kernels.h").write_text(text)
+    (tmp_path / "use.cpp").write_text(
+        """#include "my-kernels.h"
+#include "my-kernels.h"
+double f(float *data, std::uint16_t *bits) {
+  my_kernels::plain();
+  my_kernels::of_bits({bits, {7}}, true);
+  my_kernels::odd(std::int8_t{1}, std::uint8_t{2});
+  offload::Memref<float, 2> x(data, {3, 4});
+  static_assert(sizeof(x) == 7 * 8, "MLIR's descriptor");
+  return my_kernels::sum(x, x.strides[0]) + static_cast<double>(my_kernels::runtime().mgpuGetDefaultDevice());
+}
+"""
+    )
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
+    flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+    subprocess.run(["g++", *flags, *includes, "use.cpp"], cwd=tmp_path, check=True)
+    left_out = [line for line in text.splitlines() if " is not here: " in line]
+    assert left_out == [
+        "// makes is not here: it returns something else than one plain number; write results into an argument.",
+        "// tiny is not here: x is float8_e4m3fn, for which C++ has no type.",
+        "// wave is not here: x is complex64, which C++ does not pass as MLIR takes it.",
+        "// not-a-name is not here: its name is none in C++, or taken.",
+        "// class is not here: its name is none in C++, or taken.",
+    ]
+
+
+def test_a_header_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "none.h").write_text(header_text("none", Metadata()))
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
+    subprocess.run(["g++", "-fsyntax-only", "-x", "c++", *includes, "none.h"], cwd=tmp_path, check=True)
