@@ -29,10 +29,12 @@ def run(
     *arguments: str | Path, cwd: Path, environment: dict[str, str] | None = None, fails: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program in a folder; ``fails`` says whether it is to."""
+    # CMake, where it was installed by pip, is beside this Python.
+    given = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", **(environment or {})}
     done = subprocess.run(
-        [*map(str, arguments)],
+        [shutil.which(str(arguments[0]), path=given["PATH"]) or str(arguments[0]), *map(str, arguments[1:])],
         cwd=cwd,
-        env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"} | (environment or {}),
+        env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"} | given,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
