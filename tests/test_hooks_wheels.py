@@ -11,6 +11,7 @@ from packaging_tools import backend, clean_venv, copy_of, images, in_venv, insta
 
 SETUPTOOLS, HATCH = "setuptools.build_meta", "offload.hooks.backend"
 EXAMPLES = {"setuptools": SETUPTOOLS, "hatchling": HATCH}
+SKBUILD = {"scikit_build_core": "scikit_build_core.build"}
 
 
 def wheel_of(package: Path, folder: Path, name: str, settings: str = "None", **given: object) -> tuple[Path, str]:
@@ -19,14 +20,14 @@ def wheel_of(package: Path, folder: Path, name: str, settings: str = "None", **g
     return wheel, said
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_wheels_are_reproducible(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "front_end"), (EXAMPLES | SKBUILD).items())
+def test_wheels_are_reproducible(name: str, front_end: str, tmp_path: Path) -> None:
     """In two folders, at two times: the same bytes, and no path of the machine in them."""
     wheels = []
     for place in ("here", "some/where/else"):
         package = copy_of(name, tmp_path / place)
         given = {"SOURCE_DATE_EPOCH": "1700000000", "OFFLOAD_TARGETS": "nvvm:sm_90;host"}
-        wheels.append(wheel_of(package, tmp_path / place / "out", EXAMPLES[name], environment=given)[0].read_bytes())
+        wheels.append(wheel_of(package, tmp_path / place / "out", front_end, environment=given)[0].read_bytes())
     assert wheels[0] == wheels[1]
     unpacked = tmp_path / "unpacked"
     unpacked.mkdir()

@@ -82,7 +82,9 @@ def compiled(request: BuildRequest, file_name: str, where: str) -> tuple[bytes, 
 
     ``where`` is what errors call the request. Raises OffloadError, and what a build raises."""
     from offload.compiler.driver import Program
+    from offload.compiler.native import native
 
+    native()  # without a compiler it is not some target whose toolkit is missing
     with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
         try:
             with Program(request, file_name.removesuffix(".so")) as program:
