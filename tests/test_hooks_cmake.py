@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from packaging_tools import backend, copy_of, images, run
+from packaging_tools import backend, clean_venv, copy_of, images, run, unpack
 
 import offload.artifact
 
@@ -137,3 +137,23 @@ def test_targets_of_a_scikit_build_core_package(tmp_path: Path) -> None:
     assert 'pyproject.toml: [[tool.offload.kernels]] 1: unknown key "source"; did you mean "sources"?' in " ".join(
         said.split()
     )
+
+
+def test_an_editable_scikit_build_core_package_is_built_again(tmp_path: Path) -> None:
+    package = copy_of("scikit_build_core", tmp_path)
+    settings = "{'editable.rebuild': 'true', 'build-dir': 'build', 'cmake.define.OFFLOAD_TARGETS': 'host'}"
+    backend(package, "build_editable", tmp_path / "out", "scikit_build_core.build", settings)
+    python = clean_venv(tmp_path / "venv")
+    unpack(next((tmp_path / "out").glob("*.whl")), python)
+    code = (
+        "import numpy as np, heat.kernels as k; x = np.array([1, 3, 1], np.float32); y = x.copy(); "
+        "k.step(0.25, x, y); print(y[1])"
+    )
+
+    def step() -> str:
+        return run(python, "-c", code, cwd=tmp_path, environment={"OFFLOAD_BACKEND": "host"}).stdout.splitlines()[-1]
+
+    assert step() == "2.0"
+    source = package / "src" / "heat" / "step.mlir"
+    source.write_text(source.read_text().replace("constant 2.0", "constant 4.0"))
+    assert step() == "0.5"

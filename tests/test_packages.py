@@ -43,7 +43,9 @@ def test_every_example_is_built() -> None:
 def test_their_own_tests_pass(installed: Path, tmp_path: Path) -> None:
     tests = [path for name in PYTHON_PACKAGES for path in sorted((EXAMPLES / name / "tests").glob("test_*.py"))]
     assert len(tests) == len(PYTHON_PACKAGES)
-    said = in_venv(installed, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--rootdir", ".", *tests, cwd=tmp_path)
+    said = in_venv(
+        installed, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--rootdir", EXAMPLES, *tests, cwd=tmp_path
+    )
     for path in tests:
         assert f"/{path.name}::" in said
     assert "6 passed" in said
