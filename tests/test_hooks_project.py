@@ -110,7 +110,17 @@ def test_packages_without_kernels_are_left_alone(tmp_path: Path) -> None:
     assert not declares_kernels(tmp_path / "pyproject.toml")
     (tmp_path / "pyproject.toml").write_text("this is not TOML")
     assert not declares_kernels(tmp_path / "pyproject.toml")
+    (tmp_path / "pyproject.toml").write_text('dependencies = ["offload"]\n[tool.offload]\nbuild-backend = "x"\n')
+    assert not declares_kernels(tmp_path / "pyproject.toml")
     assert declares_kernels(package(tmp_path, GOOD))
+
+
+def test_a_misspelt_table_is_not_passed_over(tmp_path: Path) -> None:
+    path = package(tmp_path, GOOD)
+    path.write_text(path.read_text().replace("offload.kernels", "offload.kernel"))
+    assert declares_kernels(path)
+    with pytest.raises(OffloadError, match=r'unknown key "kernel"; did you mean "kernels"\?'):
+        read_tables(path)
 
 
 # What the build of a table refuses.

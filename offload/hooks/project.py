@@ -56,7 +56,9 @@ class KernelTable:
 
 
 def declares_kernels(pyproject: Path) -> bool:
-    """Whether a file is there and has ``[[tool.offload.kernels]]``; its content is not checked. Raises OffloadError."""
+    """Whether a file is there and means to have ``[[tool.offload.kernels]]``; a misspelt one counts, to be told.
+
+    Raises OffloadError."""
     try:
         text = pyproject.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -64,7 +66,7 @@ def declares_kernels(pyproject: Path) -> bool:
     except (OSError, UnicodeDecodeError) as error:
         raise OffloadError(f"cannot read {pyproject}: {error}") from error
     # Most packages have none: their files, even broken ones, are for others to judge.
-    return "offload" in text and bool(_offload_table(pyproject).get("kernels"))
+    return "offload" in text and bool(set(_offload_table(pyproject)) - {BACKEND_KEY})
 
 
 def read_tables(pyproject: Path) -> list[KernelTable]:
