@@ -48,7 +48,7 @@ class Kernel:
 
     def __init__(self, signature: KernelSignature, module: Any, native: Native) -> None:
         self.signature = signature
-        self._callee = Callee(signature.name, f"kernel {signature.name}", signature.args)
+        self._callee = Callee(signature.name, f"kernel {signature.name}", signature.args, (), signature.doc)
         self._native = native
         self._slot = kernel_slot(module, signature.name)
         self._packers: list[Callable[[Any, list[object]], bytes]] | None = None
@@ -56,7 +56,7 @@ class Kernel:
         self._offsets: list[int] = []
         self._launches: dict[Any, Launch] = {}
         self.__name__ = self.__qualname__ = signature.name
-        self.__doc__ = self._callee.text()
+        self.__doc__ = self._callee.help()
 
     def __getitem__(self, launch: Any) -> Launch:
         """Raises `SignatureError` for a grid, block, stream, size or cluster that is none."""
@@ -189,8 +189,8 @@ class Kernel:
     def arm(self, launch: Launch) -> None:
         """Gives a launch without a stream its plan for further calls."""
         slot, signature = ctypes.addressof(self._slot), self.signature
-        bare = signature.bare_pointers
-        arm_launch(launch, self._native, slot, signature.args, launch.sizes, launch.cluster, launch.shared, bare)
+        bare, names = signature.bare_pointers, self._callee.names
+        arm_launch(launch, self._native, slot, signature.args, launch.sizes, launch.cluster, launch.shared, bare, names)
 
     def error(self, code: int) -> Exception:
         """The error of the runtime's code."""

@@ -16,6 +16,8 @@ class Stream:
     it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
     back to the runtime when the object is dropped; a foreign one stays its creator's."""
 
+    __slots__ = ("__weakref__", "_native", "_owned", "_pending", "_previous", "handle")
+
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
         self._native = native

@@ -13,10 +13,6 @@ using Array = pybind11::detail::PyArray_Proxy;
 constexpr int contiguous = 0x0001, aligned = 0x0100, writeable = 0x0400;
 static_assert(sizeof(ssize_t) == sizeof(int64_t), "sizes are 64-bit");
 
-PyObject *slot(PyObject *object, Py_ssize_t offset) {
-  return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + offset);
-}
-
 bool knows(const Argument &argument, PyObject *dtype) {
   return dtype && (dtype == argument.dtypes[0] || dtype == argument.dtypes[1]);
 }
@@ -108,9 +104,26 @@ bool fillFromDevice(const Argument &argument, PyObject *value, const Place &plac
   return takesShape(argument, words + 3);
 }
 
+void fillNothing(const Argument &argument, int64_t *words) {
+  int64_t *shape = words + 3, *strides = shape + argument.rank;
+  words[0] = words[1] = 0;
+  words[2] = argument.offset;
+  for (size_t i = 0; i < argument.rank; ++i)
+    shape[i] = argument.shape[i] == dynamic ? 0 : argument.shape[i];
+  rowMajor(shape, argument.rank, strides);
+  for (size_t i = 0; i < argument.strides.size(); ++i)
+    if (argument.strides[i] != dynamic)
+      strides[i] = argument.strides[i];
+}
+
 } // namespace
 
 bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
+  if (value == Py_None) {
+    if (argument.optional)
+      fillNothing(argument, words);
+    return argument.optional;
+  }
   if (Py_TYPE(value) == types.array) {
     if (argument.onDevice && (!place.backend || std::strcmp(place.backend, "host") != 0))
       return false;

@@ -15,18 +15,35 @@ struct Runtime {
   decltype(mgpuApi::mgpuBackendName) backendName;
   decltype(mgpuApi::mgpuGetDefaultDevice) device;
   decltype(mgpuApi::mgpuKernelLaunch) launch;
+  decltype(mgpuApi::mgpuSetThreadStream) setStream;
 
   explicit Runtime(uintptr_t table);
 };
 
+// How arguments are named, and whether stream= is none of them but the stream of the call.
+struct Names {
+  std::vector<PyObject *> names; // owned by the plan: interned strings
+  bool takesStream = false;
+};
+
+// The most arguments that are put in order here where they come by name.
+constexpr size_t maxNamed = 64;
+
 // Something that can be called with Python's values.
 class Plan {
 public:
-  explicit Plan(const Runtime &runtime, std::vector<Argument> arguments)
-      : runtime(runtime), arguments(std::move(arguments)), layout(layoutOf(this->arguments)) {}
-  virtual ~Plan() = default;
+  Plan(const Runtime &runtime, std::vector<Argument> arguments)
+      : runtime(runtime), arguments(std::move(arguments)), layout(layoutOf(this->arguments)) {
+    for (size_t i = this->arguments.size(); i > 0 && this->arguments[i - 1].optional; --i)
+      --required;
+  }
+  virtual ~Plan();
 
   size_t count() const { return arguments.size(); }
+  void setNames(Names given) { names = std::move(given); }
+  // Like `call`, for arguments some of which come by name or are left out.
+  bool callByName(PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
+                  int32_t *code) const;
   // False, with no error set and nothing done, where Python has to do it. Otherwise *code is the runtime's
   // error code, and *result the result where that is 0: a new reference, or null with an error set.
   virtual bool call(PyObject *const *args, PyObject **result, int32_t *code) const = 0;
@@ -38,6 +55,13 @@ protected:
   const Runtime runtime;
   const std::vector<Argument> arguments;
   const Layout layout;
+
+private:
+  // Which argument has that name; count() for none.
+  size_t find(PyObject *name) const;
+
+  size_t required = arguments.size(); // those after it may be left out
+  Names names;
 };
 
 // Calls `function`, which has MLIR's C interface. `result` describes the result as an argument; none: void.

@@ -39,6 +39,22 @@ void setDeviceArray(py::handle array, py::handle memory) {
   types.deviceArray = typeOf(array);
 }
 
+void setStream(py::handle stream) {
+  types.handle = slotOf(stream, "handle");
+  types.stream = typeOf(stream);
+}
+
+Names readNames(py::handle given, bool takesStream) {
+  Names names;
+  for (py::handle name : given) {
+    PyObject *text = name.inc_ref().ptr();
+    PyUnicode_InternInPlace(&text);
+    names.names.push_back(text);
+  }
+  names.takesStream = takesStream;
+  return names;
+}
+
 std::vector<Argument> readAll(py::handle descriptions) {
   std::vector<Argument> arguments;
   for (py::handle description : descriptions)
@@ -47,18 +63,22 @@ std::vector<Argument> readAll(py::handle descriptions) {
 }
 
 void armFunction(py::handle caller, uintptr_t api, uintptr_t function, py::handle arguments,
-                 py::handle result) {
+                 py::handle result, py::handle names, bool takesStream) {
   Argument described{};
   if (!result.is_none())
     described = readArgument(result);
-  arm(caller,
-      planFunction(Runtime(api), function, readAll(arguments), result.is_none() ? nullptr : &described));
+  auto plan =
+      planFunction(Runtime(api), function, readAll(arguments), result.is_none() ? nullptr : &described);
+  plan->setNames(readNames(names, takesStream));
+  arm(caller, std::move(plan));
 }
 
 void armLaunch(py::handle caller, uintptr_t api, uintptr_t slot, py::handle arguments,
                std::array<intptr_t, 6> sizes, std::array<intptr_t, 3> cluster, int32_t shared,
-               bool barePointers) {
-  arm(caller, planLaunch(Runtime(api), slot, readAll(arguments), sizes, cluster, shared, barePointers));
+               bool barePointers, py::handle names) {
+  auto plan = planLaunch(Runtime(api), slot, readAll(arguments), sizes, cluster, shared, barePointers);
+  plan->setNames(readNames(names, false));
+  arm(caller, std::move(plan));
 }
 
 } // namespace
@@ -75,6 +95,7 @@ PYBIND11_MODULE(_fast, m) {
   m.def("inherit_call", &inheritCall);
   m.def("set_numpy", &setNumpy);
   m.def("set_device_array", &setDeviceArray);
+  m.def("set_stream", &setStream);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);
 }

@@ -47,6 +47,7 @@ Argument readArgument(py::handle description) {
   argument.identity = description["strides"].is_none();
   if (!argument.identity)
     argument.strides = sizes(description["strides"]);
+  argument.optional = description["optional"].cast<bool>();
   argument.offset = description["offset"].cast<int64_t>();
   std::string space = description["space"].cast<std::string>();
   argument.onDevice = space == "device";

@@ -13,6 +13,11 @@
 
 namespace offload {
 
+// What an object keeps in a slot of its class (__slots__); null where it was never set.
+inline PyObject *slot(PyObject *object, Py_ssize_t offset) {
+  return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + offset);
+}
+
 // Marks a size or stride that the type leaves open.
 constexpr int64_t dynamic = INT64_MIN;
 constexpr size_t maxRank = 32;
@@ -27,6 +32,8 @@ struct Types {
   PyTypeObject *deviceArray = nullptr; // offload.runtime.DeviceArray
   // Where the slots of a DeviceArray and of its memory lie.
   Py_ssize_t memory, usedOn, pointer, dtype, shape, strides, backend, index;
+  PyTypeObject *stream = nullptr; // offload.runtime.Stream
+  Py_ssize_t handle;              // and its slot
 };
 extern Types types;
 
@@ -48,6 +55,7 @@ struct Argument {
   bool identity = true;  // row-major, without an offset
   bool onDevice = false; // device memory alone
   bool onHost = false;   // host memory alone
+  bool optional = false; // None stands for an array with 0 for each dynamic size
   uint8_t size = 0;      // bytes of an element or a scalar
   int64_t offset = 0;    // elements
   int64_t low = 0;       // of integers
