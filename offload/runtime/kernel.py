@@ -15,6 +15,7 @@ from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.native import Native
+from offload.runtime.occupancy import Occupancy, ask, threads_of
 from offload.runtime.pending import Mark, Pending
 from offload.runtime.plans import Caller, arm_launch
 from offload.runtime.staging import Staging, wanted
@@ -78,10 +79,7 @@ class Kernel:
         grid, block = launch[:2]
         stream = launch[2] if len(launch) > 2 else None
         shared = launch[3] if len(launch) > 3 else 0
-        if type(shared) is not int or not 0 <= shared <= _SIZE_LIMIT:
-            raise SignatureError(
-                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}"
-            )
+        self._check_shared(shared)
         handle = None
         if stream is not None:
             try:
@@ -98,6 +96,21 @@ class Kernel:
                 self._launches.clear()
             self._launches[launch] = made
         return made
+
+    def occupancy(self, block: Any = None, shared: int = 0) -> Occupancy:
+        """How many blocks of that size, each with ``shared`` bytes of dynamic workgroup memory, the calling thread's
+        device runs at a time; without ``block``, of the size that keeps it busiest.
+
+        Raises `SignatureError` for a block or a number of bytes that is none, `DeviceError` where the driver does not
+        tell."""
+        self._check_shared(shared)
+        return ask(self._native, self._slot, 0 if block is None else threads_of(self._sizes("block", block)), shared)
+
+    def _check_shared(self, shared: Any) -> None:
+        if type(shared) is not int or not 0 <= shared <= _SIZE_LIMIT:
+            raise SignatureError(
+                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}"
+            )
 
     def _sizes(self, what: str, given: Any) -> tuple[int, int, int]:
         if type(given) is int and 0 < given <= _SIZE_LIMIT:

@@ -229,6 +229,7 @@ const struct mgpu_backend mgpu_backend_cuda = {
     .module_unload = mgpu_cuda_module_unload,
     .kernel_get = mgpu_cuda_kernel_get,
     .launch = mgpu_cuda_launch,
+    .occupancy = mgpu_cuda_occupancy,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_sync = stream_sync,

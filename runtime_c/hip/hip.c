@@ -218,6 +218,7 @@ const struct mgpu_backend mgpu_backend_hip = {
     .module_unload = mgpu_hip_module_unload,
     .kernel_get = mgpu_hip_kernel_get,
     .launch = mgpu_hip_launch,
+    .occupancy = mgpu_hip_occupancy,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_sync = stream_sync,

@@ -143,6 +143,26 @@ EXPORT hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t modu
   return hipSuccess;
 }
 
+#ifndef STANDIN_OLD /* a library without these */
+EXPORT hipError_t hipModuleOccupancyMaxPotentialBlockSize(int *grid, int *block, hipFunction_t function,
+                                                          size_t smem, int limit) {
+  TURN;
+  NEED_DEVICE_OF(function);
+  *block = smem ? 256 : 768;
+  *grid = 304;
+  return limit ? hipErrorInvalidImage : hipSuccess;
+}
+
+EXPORT hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, hipFunction_t function,
+                                                                     int threads, size_t smem) {
+  TURN;
+  NEED_DEVICE_OF(function);
+  int by_memory = (int)(232448 / (1024 + smem)), by_threads = threads > 1024 ? 0 : 2048 / threads;
+  *blocks = by_memory < by_threads ? by_memory : by_threads;
+  return hipSuccess;
+}
+#endif
+
 EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx, unsigned int gy,
                                         unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
                                         unsigned int smem, hipStream_t stream, void **params, void **extra);

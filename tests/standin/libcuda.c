@@ -213,6 +213,26 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned in
   return start(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, smem, stream, NULL, params);
 }
 
+#ifndef STANDIN_OLD /* a driver without these */
+EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
+                                                 CUoccupancyB2DSize size_of, size_t smem, int limit) {
+  TURN;
+  NEED_DEVICE_OF(function);
+  *block = smem ? 256 : 768;
+  *grid = 132;
+  return size_of || limit ? INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
+                                                            size_t smem) {
+  TURN;
+  NEED_DEVICE_OF(function);
+  int by_memory = (int)(232448 / (1024 + smem)), by_threads = threads > 1024 ? 0 : 2048 / threads;
+  *blocks = by_memory < by_threads ? by_memory : by_threads;
+  return CUDA_SUCCESS;
+}
+#endif
+
 /* What the attributes of a launch say. */
 static CUresult read_attributes(const CUlaunchConfig *config, unsigned cluster[3], int *policy,
                                 int *cooperative) {
