@@ -123,3 +123,17 @@ except offload.SignatureError as error:
     printed = python(code, path, cwd=tmp_path, environment={"OFFLOAD_FAST_CALLS": "0"}).splitlines()
     assert printed[0] == "[64.0, 64.0, 64.0] 1.5"
     assert "float32[2] that is not contiguous" in printed[1]
+
+
+@pytest.mark.parametrize("backend", ["cuda", "hip"])
+def test_launches_are_captured_into_graphs(drivers: Path, built: dict[str, Path], tmp_path: Path, backend: str) -> None:
+    copy = tmp_path / "copy.so"
+    shutil.copy(built["saxpy"], copy)
+    done = subprocess.run(
+        [sys.executable, HERE / "standin" / "capture.py", built["saxpy"], copy, drivers / "kernels.so", backend],
+        env=os.environ | {"LD_LIBRARY_PATH": str(drivers)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, '"right"\n'), done.stderr

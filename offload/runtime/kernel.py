@@ -18,8 +18,9 @@ from offload.runtime.native import Native
 from offload.runtime.occupancy import Occupancy, ask, threads_of
 from offload.runtime.pending import Mark, Pending
 from offload.runtime.plans import Caller, arm_launch
-from offload.runtime.staging import Staging, wanted
+from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import Stream
+from offload.runtime.views import view_of
 
 _SIZE_LIMIT = 2**31 - 1
 _KEPT_LAUNCHES = 64
@@ -144,6 +145,8 @@ class Kernel:
         packers = self._packers if self._packers is not None else self._prepare()
         if kwargs or len(args) != len(packers):
             args = self._callee.bind(args, kwargs)
+        if launch.handle and self._native.api.mgpuStreamCapturing(launch.handle):
+            return self._capture(launch, packers, args)
         if not wanted(self._native, args):
             return self._run(launch, packers, args)
         staging, staged = Staging(self._native), list[Any]()
@@ -173,15 +176,7 @@ class Kernel:
                 pieces.append(pack(value, keep))
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
-        blob = b"".join(pieces)
-        values = ctypes.create_string_buffer(blob, len(blob) + 1)
-        base = ctypes.addressof(values)
-        count = len(self._offsets)
-        params = (ctypes.c_void_p * (count + 1))(*[base + offset for offset in self._offsets])
-        self._native.api.mgpuKernelLaunch(
-            self._slot, *launch.sizes, *launch.cluster, launch.shared, launch.handle, params, count, stream is None
-        )
-        self._native.check()
+        self._start(launch, pieces)
         if stream is None:
             return None
         mark = Mark(self._native, launch.handle)
@@ -191,6 +186,48 @@ class Kernel:
             if isinstance(value, DeviceArray):
                 value.used_until(mark)
         return Pending(self._native, mark, kept)
+
+    def _capture(
+        self, launch: Launch, packers: list[Callable[[Any, list[object]], bytes]], args: tuple[Any, ...]
+    ) -> Pending:
+        """A launch that goes into a graph. Nothing in it may wait for what is outside, nor what is outside for it: work
+        from before is done first, other packages are not asked to order theirs, and no mark is left."""
+        keep: list[object] = []
+        pieces: list[bytes] = []
+        try:
+            for pack, packer, value in zip(packers, self._memrefs, args, strict=True):
+                if type(value) is Staged:
+                    raise Mismatch(
+                        "an array to be copied for a launch that goes into a graph",
+                        "put it on the device before the capture, with lib.device.array(...)",
+                    )
+                if type(value) is DeviceArray:
+                    value.settle()
+                seen = value if packer is None or value is None else view_of(value, ordered=False)
+                pieces.append(pack(seen, keep))
+        except Mismatch as mismatch:
+            raise self._callee.refuse(len(pieces), mismatch) from None
+        self._start(launch, pieces)
+        return Pending(self._native, None, (*args, *keep))
+
+    def _start(self, launch: Launch, pieces: list[bytes]) -> None:
+        """Launches with these parameters, which the driver copies. Raises `DeviceError`."""
+        blob = b"".join(pieces)
+        values = ctypes.create_string_buffer(blob, len(blob) + 1)
+        base = ctypes.addressof(values)
+        count = len(self._offsets)
+        params = (ctypes.c_void_p * (count + 1))(*[base + offset for offset in self._offsets])
+        self._native.api.mgpuKernelLaunch(
+            self._slot,
+            *launch.sizes,
+            *launch.cluster,
+            launch.shared,
+            launch.handle,
+            params,
+            count,
+            launch.stream is None,
+        )
+        self._native.check()
 
     def _elsewhere(self, array: DeviceArray) -> Mismatch:
         here = self._native.device_of_thread()

@@ -27,6 +27,12 @@ int mgpu_cuda_enter(int device, CUcontext *previous);
 /* Puts the caller's context back. A failure is kept; what was done in the device's context is done. */
 void mgpu_cuda_leave(int device, CUcontext previous);
 
+/* While some thread captures a graph, drivers refuse calls that might wait or allocate, from any thread.
+ * Those of ours that have nothing to do with what is captured (loading a module, waiting for an event from
+ * before) stand between these two. */
+CUstreamCaptureMode mgpu_cuda_outside_capture(void);
+void mgpu_cuda_back_to_capture(CUstreamCaptureMode mode);
+
 /* Keeps the error of a driver's function, if `result` is one. */
 static inline int mgpu_cuda_check(int device, CUresult result, const char *call, bool waited) {
   return result ? mgpu_vendor_failed(&mgpu_cuda_vendor, device, result, call, waited) : 0;

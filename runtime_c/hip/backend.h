@@ -22,6 +22,10 @@ void mgpu_hip_leave(int device, int previous);
 /* Whether the device's memory is allocated and freed in a stream's order. */
 bool mgpu_hip_has_pools(int device);
 
+/* As mgpu_cuda_outside_capture says. */
+int mgpu_hip_outside_capture(void);
+void mgpu_hip_back_to_capture(int mode);
+
 /* Keeps the error of a function of the library, if `result` is one. */
 static inline int mgpu_hip_check(int device, hipError_t result, const char *call, bool waited) {
   return result ? mgpu_vendor_failed(&mgpu_hip_vendor, device, result, call, waited) : 0;

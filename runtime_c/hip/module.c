@@ -24,7 +24,9 @@ int mgpu_hip_module_load(int index, const void *data, size_t size, int jit_level
   int failure = mgpu_hip_enter(index, &previous);
   if (!failure) {
     hipModule_t handle = NULL;
+    int mode = mgpu_hip_outside_capture();
     hipError_t result = mgpu_hip.hipModuleLoadData(&handle, module->copy);
+    mgpu_hip_back_to_capture(mode);
     mgpu_hip_leave(index, previous);
     module->handle = handle;
     if (of_image(result)) {
