@@ -137,3 +137,23 @@ def test_launches_are_captured_into_graphs(drivers: Path, built: dict[str, Path]
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, '"right"\n'), done.stderr
+
+
+def test_devices_of_other_packages() -> None:
+    class CudaCore:
+        device_id = 0
+
+    class Cupy:
+        id = 0
+
+    class Torch:
+        type, index = "cuda", 0
+
+    device = real().device
+    for given in (0, CudaCore(), Cupy(), Torch()):
+        assert device(given).index == 0
+    with pytest.raises(DeviceError, match="There is no device 3"):
+        device(3)
+    for wrong in ("0", None, True, 0.0):
+        with pytest.raises(TypeError, match="expected the number of a device, or an object with one, given a"):
+            device(wrong)

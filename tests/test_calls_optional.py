@@ -145,3 +145,26 @@ def test_artifacts_that_promise_what_cannot_be() -> None:
     assert Argument.from_json(record).optional
     with pytest.raises(ArtifactError, match="expected bool in the field 'optional', found int"):
         Argument.from_json(record | {"optional": 1})
+
+
+class Tensor:
+    """As torch's: what it exports has the wrong signs while its negative bit is set."""
+
+    def __init__(self, array: Any, negative: bool) -> None:
+        self._array, self._negative = array, negative
+
+    def is_neg(self) -> bool:
+        return self._negative
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+
+def test_tensors_with_other_signs_are_refused(call: Callable[..., Any]) -> None:
+    lib = library()
+    x, y = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    assert call(lib.axpy, 2, Tensor(x, False), Tensor(y, False)) == 0
+    assert np.array_equal(y, 2 * x + 1)
+    for way in (lib.axpy, lib.axpy._call):
+        with pytest.raises(SignatureError, match=r"refuses DLPack \(its numbers are stored with the opposite sign\)"):
+            way(2, Tensor(x, True), y)

@@ -224,3 +224,13 @@ def _driver_handle(stream: Any) -> int:
     raise TypeError(
         f"expected a stream of lib.stream(), a driver's handle or an object with one, given a {type(stream).__name__}"
     )
+
+
+def device_index(device: Any) -> int:
+    """The number of a device of another package; integers, as hip-python has, are their own. Raises TypeError for
+    anything else."""
+    for attribute in ("device_id", "id", "index"):  # cuda.core; cupy; torch
+        number = getattr(device, attribute, device)
+        if isinstance(number, int) and not isinstance(number, bool):
+            return number
+    raise TypeError(f"expected the number of a device, or an object with one, given a {type(device).__name__}")

@@ -16,6 +16,7 @@ from offload.errors import ArtifactError
 from offload.runtime import abi
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
+from offload.runtime.export import dlpack_code
 from offload.runtime.native import DeviceMemory, Native
 from offload.runtime.streams import Stream
 
@@ -135,6 +136,8 @@ def _describe(argument: Argument, space: str) -> dict[str, Any] | None:
             "offset": argument.offset or 0,
             "space": space,
             "optional": argument.optional,
+            "alignment": dtype.alignment,
+            "dlpack": dlpack_code(argument.dtype),
             "dtypes": _dtypes(argument.dtype),
         }
     kind = {"int": "int" if dtype.code.islower() else "uint", "float": dtype.name, "small": dtype.name}

@@ -17,41 +17,12 @@ bool knows(const Argument &argument, PyObject *dtype) {
   return dtype && (dtype == argument.dtypes[0] || dtype == argument.dtypes[1]);
 }
 
-bool takesShape(const Argument &argument, const int64_t *shape) {
-  for (size_t i = 0; i < argument.rank; ++i)
-    if (argument.shape[i] != dynamic && argument.shape[i] != shape[i])
-      return false;
-  return true;
-}
-
 void rowMajor(const int64_t *shape, size_t rank, int64_t *strides) {
   int64_t step = 1;
   for (size_t i = rank; i-- > 0;) {
     strides[i] = step;
     step *= shape[i];
   }
-}
-
-// The strides of an array in elements; as arguments.py says of sizes whose stride is never used.
-bool takesStrides(const Argument &argument, const Array *array, int64_t *strides) {
-  bool empty = false;
-  for (size_t i = 0; i < argument.rank; ++i)
-    empty = empty || array->dimensions[i] == 0;
-  rowMajor(reinterpret_cast<const int64_t *>(array->dimensions), argument.rank, strides);
-  for (size_t i = 0; i < argument.rank; ++i) {
-    const int64_t wanted = argument.strides[i];
-    if (array->dimensions[i] == 1 || empty) {
-      if (wanted != dynamic)
-        strides[i] = wanted;
-      continue;
-    }
-    if (array->strides[i] % argument.size)
-      return false;
-    strides[i] = array->strides[i] / argument.size;
-    if (wanted != dynamic && wanted != strides[i])
-      return false;
-  }
-  return true;
 }
 
 bool fillFromNumpy(const Argument &argument, PyObject *value, int64_t *words) {
@@ -67,10 +38,12 @@ bool fillFromNumpy(const Argument &argument, PyObject *value, int64_t *words) {
   words[2] = argument.offset;
   for (size_t i = 0; i < argument.rank; ++i)
     words[3 + i] = shape[i];
-  if (!argument.identity)
-    return takesStrides(argument, array, words + 3 + argument.rank);
-  rowMajor(shape, argument.rank, words + 3 + argument.rank);
-  return true;
+  if (argument.identity) { // NumPy has seen that it is row-major
+    rowMajor(shape, argument.rank, words + 3 + argument.rank);
+    return true;
+  }
+  return takesStrides(argument, shape, reinterpret_cast<const int64_t *>(array->strides), argument.size,
+                      words + 3 + argument.rank);
 }
 
 bool fillFromDevice(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
@@ -118,18 +91,51 @@ void fillNothing(const Argument &argument, int64_t *words) {
 
 } // namespace
 
-bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
+bool takesShape(const Argument &argument, const int64_t *shape) {
+  for (size_t i = 0; i < argument.rank; ++i)
+    if (argument.shape[i] != dynamic && argument.shape[i] != shape[i])
+      return false;
+  return true;
+}
+
+bool takesStrides(const Argument &argument, const int64_t *shape, const int64_t *own, int64_t parts,
+                  int64_t *strides) {
+  bool empty = false;
+  for (size_t i = 0; i < argument.rank; ++i)
+    empty = empty || shape[i] == 0;
+  rowMajor(shape, argument.rank, strides);
+  for (size_t i = 0; i < argument.rank; ++i) {
+    const int64_t wanted = argument.identity ? strides[i] : argument.strides[i];
+    if (shape[i] == 1 || empty) {
+      if (wanted != dynamic)
+        strides[i] = wanted;
+      continue;
+    }
+    if (own && own[i] % parts)
+      return false;
+    if (own)
+      strides[i] = own[i] / parts;
+    if (wanted != dynamic && wanted != strides[i])
+      return false;
+  }
+  return true;
+}
+
+bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
+                    int64_t *words) {
   if (value == Py_None) {
     if (argument.optional)
       fillNothing(argument, words);
     return argument.optional;
   }
-  if (Py_TYPE(value) == types.array) {
-    if (argument.onDevice && (!place.backend || std::strcmp(place.backend, "host") != 0))
-      return false;
+  if (Py_TYPE(value) == types.deviceArray)
+    return fillFromDevice(argument, value, place, words);
+  if (argument.onDevice && (!place.backend || std::strcmp(place.backend, "host") != 0))
+    return false;
+  if (Py_TYPE(value) == types.array)
     return fillFromNumpy(argument, value, words);
-  }
-  return Py_TYPE(value) == types.deviceArray && fillFromDevice(argument, value, place, words);
+  return !PyObject_TypeCheck(value, types.array) && !PyObject_TypeCheck(value, types.deviceArray) &&
+         fillFromDlpack(argument, value, kept, words);
 }
 
 } // namespace offload

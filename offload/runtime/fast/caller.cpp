@@ -166,7 +166,7 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
   return taken;
 }
 
-bool Plan::fill(PyObject *const *args, int64_t *words, bool here) const {
+bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, bool here) const {
   Place place;
   bool asked = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -180,7 +180,7 @@ bool Plan::fill(PyObject *const *args, int64_t *words, bool here) const {
         place.device = here ? runtime.device() : -1;
         asked = true;
       }
-      if (!fillDescriptor(argument, args[i], place, words))
+      if (!fillDescriptor(argument, args[i], place, kept, words))
         return false;
     }
     words += argument.words();

@@ -49,8 +49,9 @@ public:
   virtual bool call(PyObject *const *args, PyObject **result, int32_t *code) const = 0;
 
 protected:
-  // Fills the words of all arguments; false as above. With `here`, arrays have to be on the thread's device.
-  bool fill(PyObject *const *args, int64_t *words, bool here) const;
+  // Fills the words of all arguments, which hold as long as `kept`; false as above. With `here`, arrays have
+  // to be on the thread's device.
+  bool fill(PyObject *const *args, Kept &kept, int64_t *words, bool here) const;
 
   const Runtime runtime;
   const std::vector<Argument> arguments;

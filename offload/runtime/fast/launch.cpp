@@ -31,7 +31,8 @@ public:
   bool call(PyObject *const *args, PyObject **result, int32_t *code) const override {
     int64_t words[maxWords];
     void *pointers[maxWords + 1];
-    if (!fill(args, words, true))
+    Kept kept;
+    if (!fill(args, kept, words, true))
       return false;
     for (size_t i = 0; i < parameters.size(); ++i)
       pointers[i] = words + parameters[i];
