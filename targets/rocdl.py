@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -229,7 +230,7 @@ def _devices_here() -> list[Device]:
     """What rocm-bootstrap finds, which also knows other systems than Linux and what users force, where it is installed;
     else what the amdgpu kernel driver says of its compute nodes. Neither needs ROCm."""
     try:
-        import rocm_bootstrap
+        rocm_bootstrap = importlib.import_module("rocm_bootstrap")
     except ImportError:
         return _nodes_of_kernel_driver()
     names = [gpu.target.name for gpu in rocm_bootstrap.detect_gpus()]

@@ -172,17 +172,18 @@ class Kernel:
                 if type(value) is DeviceArray:
                     if stream is None and value.device != self._native.device_of_thread():
                         raise self._elsewhere(value)
-                    value.hold(launch.handle)
+                    value.hold(launch.handle, None if stream is None else stream.token)
                 pieces.append(pack(value, keep))
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
         self._start(launch, pieces)
-        if stream is None:
-            return None
-        mark = Mark(self._native, launch.handle)
-        kept = (*args, *keep)
+        return None if stream is None else self.put(launch, (*args, *keep))
+
+    def put(self, launch: Launch, kept: tuple[Any, ...]) -> Pending:
+        """The handle of a launch that has just been put on its stream; ``kept`` is what the kernel uses."""
+        mark = Mark(self._native, launch.handle, launch.stream.token)
         for value in kept:
-            stream.keep(value)
+            launch.stream.keep(value)
             if isinstance(value, DeviceArray):
                 value.used_until(mark)
         return Pending(self._native, mark, kept)
@@ -237,10 +238,11 @@ class Kernel:
         )
 
     def arm(self, launch: Launch) -> None:
-        """Gives a launch without a stream its plan for further calls."""
+        """Gives a launch its plan for further calls."""
         slot, signature = ctypes.addressof(self._slot), self.signature
-        bare, names = signature.bare_pointers, self._callee.names
-        arm_launch(launch, self._native, slot, signature.args, launch.sizes, launch.cluster, launch.shared, bare, names)
+        token = None if launch.stream is None else launch.stream.token
+        how = (launch.sizes, launch.cluster, launch.shared, signature.bare_pointers, launch.handle or 0, token)
+        arm_launch(launch, self._native, slot, signature.args, how, self._callee.names)
 
     def error(self, code: int) -> Exception:
         """The error of the runtime's code."""
@@ -332,14 +334,20 @@ class Launch(Caller):
         self.handle = handle
         self.shared = shared
         self.cluster = cluster
-        self._armed = stream is not None
+        # Those without a stream are kept for the next call; of the others only some are called again.
+        self._calls_until_armed = 1 if stream is None else 2
 
     def _call(self, *args: Any, **kwargs: Any) -> Pending | None:
         pending = self.kernel.launch(self, args, kwargs)
-        if not self._armed:
-            self._armed = True
-            self.kernel.arm(self)
+        if self._calls_until_armed:
+            self._calls_until_armed -= 1
+            if not self._calls_until_armed:
+                self.kernel.arm(self)
         return pending
+
+    def _launched(self, args: tuple[Any, ...]) -> Pending:
+        """What is left to do when the extension has put the kernel on the stream."""
+        return self.kernel.put(self, args)
 
     def _failed(self, code: int) -> None:
         raise self.kernel.error(code)

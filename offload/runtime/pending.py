@@ -15,11 +15,13 @@ from offload.runtime.native import Native
 class Mark:
     """A point of a stream's work: an event of the runtime, which stays valid when the stream is gone."""
 
-    __slots__ = ("__weakref__", "_event", "_native")
+    __slots__ = ("__weakref__", "_event", "_native", "token")
 
-    def __init__(self, native: Native, stream: int | None) -> None:
-        """After what is on ``stream`` now; None is the calling thread's own."""
+    def __init__(self, native: Native, stream: int | None, token: object) -> None:
+        """After what is on ``stream`` now; None is the calling thread's own. ``token`` is that of the `Stream`: whose
+        marks have the same are in order."""
         self._native = native
+        self.token = token
         self._event: int | None = native.api.mgpuEventCreate()
         if self._event:
             native.api.mgpuEventRecord(self._event, stream)

@@ -18,6 +18,7 @@ from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.export import dlpack_code
 from offload.runtime.native import DeviceMemory, Native
+from offload.runtime.pending import Mark
 from offload.runtime.streams import Stream
 
 
@@ -68,6 +69,7 @@ def _know_types() -> None:
     import numpy
 
     _fast.set_stream(Stream)
+    _fast.set_mark(Mark)
     _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
     _fast.set_device_array(DeviceArray, DeviceMemory)
 
@@ -100,13 +102,11 @@ def arm_launch(
     native: Native,
     slot: int,
     arguments: Sequence[Argument],
-    sizes: Sequence[int],
-    cluster: Sequence[int],
-    shared: int,
-    bare_pointers: bool,
+    how: tuple[Any, ...],
     names: Sequence[str],
 ) -> None:
-    """Gives a launch that waits for its kernel a plan; ``sizes`` are the grid's and the block's."""
+    """Gives a launch a plan. ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup
+    memory, whether memrefs are bare pointers, the stream's handle and its token, None where the call waits."""
     if not FAST:
         return
     _know_types()
@@ -119,7 +119,7 @@ def arm_launch(
     if None in described:
         return
     try:
-        _fast.arm_launch(caller, native.table, slot, described, sizes, cluster, shared, bare_pointers, names)
+        _fast.arm_launch(caller, native.table, slot, described, *how, names)
     except ValueError:
         return
 

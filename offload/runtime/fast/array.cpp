@@ -46,12 +46,18 @@ bool fillFromNumpy(const Argument &argument, PyObject *value, int64_t *words) {
                       words + 3 + argument.rank);
 }
 
+// Whether nothing has to be waited for, given the mark that an array has.
+bool isFree(PyObject *mark, const Place &place) {
+  return mark == Py_None ||
+         (mark && place.token && Py_TYPE(mark) == types.mark && slot(mark, types.token) == place.token);
+}
+
 bool fillFromDevice(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
   if (!argument.identity || argument.onHost || !place.backend)
     return false;
   PyObject *memory = slot(value, types.memory), *shape = slot(value, types.shape);
   if (!memory || !shape || !knows(argument, slot(value, types.dtype)) ||
-      slot(value, types.strides) != Py_None || slot(value, types.usedOn) != Py_None ||
+      slot(value, types.strides) != Py_None || !isFree(slot(value, types.usedOn), place) ||
       !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) != argument.rank)
     return false;
   PyObject *name = slot(memory, types.backend);

@@ -16,7 +16,7 @@ struct Caller {
   const Plan *plan; // owned
 };
 
-PyObject *slowName, *failedName;
+PyObject *slowName, *failedName, *launchedName;
 
 PyObject *callPython(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   PyObject *method = PyObject_GetAttr(self, slowName);
@@ -35,6 +35,12 @@ PyObject *raise(PyObject *self, int32_t code) {
   return result;
 }
 
+PyObject *launched(PyObject *self, PyObject *arguments) {
+  PyObject *result = PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
+  Py_DECREF(arguments);
+  return result;
+}
+
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   const Plan *plan = reinterpret_cast<Caller *>(self)->plan;
   PyObject *result = nullptr;
@@ -44,8 +50,10 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
     const bool taken = !kwnames && given == plan->count()
                            ? plan->call(args, &result, &code)
                            : plan->callByName(args, given, kwnames, &result, &code);
+    if (taken && code)
+      return raise(self, code);
     if (taken)
-      return code ? raise(self, code) : result;
+      return plan->goesOn() && result ? launched(self, result) : result;
   }
   return callPython(self, args, nargsf, kwnames);
 }
@@ -96,6 +104,7 @@ Runtime::Runtime(uintptr_t table) {
   device = api->mgpuGetDefaultDevice;
   launch = api->mgpuKernelLaunch;
   setStream = api->mgpuSetThreadStream;
+  capturing = api->mgpuStreamCapturing;
 }
 
 Plan::~Plan() {
@@ -166,8 +175,9 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
   return taken;
 }
 
-bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, bool here) const {
+bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, bool here, PyObject *token) const {
   Place place;
+  place.token = token;
   bool asked = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument &argument = arguments[i];
@@ -191,7 +201,8 @@ bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, bool here) co
 PyObject *makeCallerType() {
   slowName = PyUnicode_InternFromString("_call");
   failedName = PyUnicode_InternFromString("_failed");
-  return slowName && failedName ? PyType_FromSpec(&spec) : nullptr;
+  launchedName = PyUnicode_InternFromString("_launched");
+  return slowName && failedName && launchedName ? PyType_FromSpec(&spec) : nullptr;
 }
 
 void arm(py::handle caller, std::unique_ptr<Plan> plan) {

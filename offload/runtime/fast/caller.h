@@ -16,6 +16,7 @@ struct Runtime {
   decltype(mgpuApi::mgpuGetDefaultDevice) device;
   decltype(mgpuApi::mgpuKernelLaunch) launch;
   decltype(mgpuApi::mgpuSetThreadStream) setStream;
+  decltype(mgpuApi::mgpuStreamCapturing) capturing;
 
   explicit Runtime(uintptr_t table);
 };
@@ -40,6 +41,9 @@ public:
   virtual ~Plan();
 
   size_t count() const { return arguments.size(); }
+  // Whether the work goes on while the call returns: then `call` gives a tuple of the arguments, and the
+  // caller's method _launched makes the result of it.
+  virtual bool goesOn() const { return false; }
   void setNames(Names given) { names = std::move(given); }
   // Like `call`, for arguments some of which come by name or are left out.
   bool callByName(PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
@@ -51,7 +55,8 @@ public:
 protected:
   // Fills the words of all arguments, which hold as long as `kept`; false as above. With `here`, arrays have
   // to be on the thread's device.
-  bool fill(PyObject *const *args, Kept &kept, int64_t *words, bool here) const;
+  // `token` is that of the stream that the work goes on, if the call does not wait.
+  bool fill(PyObject *const *args, Kept &kept, int64_t *words, bool here, PyObject *token = nullptr) const;
 
   const Runtime runtime;
   const std::vector<Argument> arguments;
@@ -70,10 +75,19 @@ private:
 std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
                                    std::vector<Argument> arguments, const Argument *result);
 
-// Launches the kernel of a slot and waits for it. `sizes` are the grid's and the block's.
+// How a kernel is launched. Without a token the call waits for it.
+struct How {
+  std::array<intptr_t, 6> sizes; // the grid's and the block's
+  std::array<intptr_t, 3> cluster;
+  int32_t shared;
+  bool barePointers;
+  void *stream;
+  PyObject *token; // owned by the stream, and that by the launch
+};
+
+// Launches the kernel of a slot.
 std::unique_ptr<Plan> planLaunch(const Runtime &runtime, uintptr_t slot, std::vector<Argument> arguments,
-                                 const std::array<intptr_t, 6> &sizes, const std::array<intptr_t, 3> &cluster,
-                                 int32_t shared, bool barePointers);
+                                 const How &how);
 
 // The type `Caller`: a new reference.
 PyObject *makeCallerType();

@@ -44,6 +44,11 @@ void setStream(py::handle stream) {
   types.stream = typeOf(stream);
 }
 
+void setMark(py::handle mark) {
+  types.token = slotOf(mark, "token");
+  types.mark = typeOf(mark);
+}
+
 Names readNames(py::handle given, bool takesStream) {
   Names names;
   for (py::handle name : given) {
@@ -75,8 +80,14 @@ void armFunction(py::handle caller, uintptr_t api, uintptr_t function, py::handl
 
 void armLaunch(py::handle caller, uintptr_t api, uintptr_t slot, py::handle arguments,
                std::array<intptr_t, 6> sizes, std::array<intptr_t, 3> cluster, int32_t shared,
-               bool barePointers, py::handle names) {
-  auto plan = planLaunch(Runtime(api), slot, readAll(arguments), sizes, cluster, shared, barePointers);
+               bool barePointers, uintptr_t stream, py::handle token, py::handle names) {
+  const How how{sizes,
+                cluster,
+                shared,
+                barePointers,
+                reinterpret_cast<void *>(stream),
+                token.is_none() ? nullptr : token.ptr()};
+  auto plan = planLaunch(Runtime(api), slot, readAll(arguments), how);
   plan->setNames(readNames(names, false));
   arm(caller, std::move(plan));
 }
@@ -96,6 +107,7 @@ PYBIND11_MODULE(_fast, m) {
   m.def("set_numpy", &setNumpy);
   m.def("set_device_array", &setDeviceArray);
   m.def("set_stream", &setStream);
+  m.def("set_mark", &setMark);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);
 }

@@ -34,6 +34,8 @@ struct Types {
   Py_ssize_t memory, usedOn, pointer, dtype, shape, strides, backend, index;
   PyTypeObject *stream = nullptr; // offload.runtime.Stream
   Py_ssize_t handle;              // and its slot
+  PyTypeObject *mark = nullptr;   // offload.runtime.pending.Mark
+  Py_ssize_t token;               // and its slot
 };
 extern Types types;
 
@@ -86,6 +88,7 @@ public:
     PyErr_Restore(type, value, traceback);
   }
 
+  bool empty() const { return count == 0; }
   bool full() const { return count == objects.size(); }
   // Takes the reference.
   void keep(PyObject *object) { objects[count++] = object; }
@@ -107,6 +110,7 @@ bool takesStrides(const Argument &argument, const int64_t *shape, const int64_t 
 struct Place {
   const char *backend = nullptr; // null where none can be used now
   int32_t device = -1;           // -1: arrays may be on any
+  PyObject *token = nullptr;     // of the stream; arrays that only work on it uses need no waiting
 };
 
 // Writes the descriptor of an array, 3 + 2 * rank words. False where Python has to look at it; no error is
