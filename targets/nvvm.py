@@ -178,8 +178,8 @@ class NvvmTarget(Target):
         def run() -> str:
             if not nvjitlink.is_library(tool):
                 return run_tool(command, purpose)
-            words = [f"-arch={self.chip}", "-verbose", *options[: len(options) - len(self.ptxas.split())]]
-            words += [f"-Xptxas={word}" for word in self.ptxas.split()]
+            words = [f"-arch={self.chip}", "-verbose", *(["-lineinfo"] if self.debug else [])]
+            words += [f"-Xptxas={word}" for word in (f"-O{self.O}", *self.ptxas.split())]
             data, report = nvjitlink.assemble(tool, source.read_bytes(), words, purpose)
             result.write_bytes(data)
             return report

@@ -172,7 +172,11 @@ LACKS = {
     "dlpack": ("foreign", "unaligned", "another type", "read-only"),
     "device": ("foreign", "unaligned", "another type", "read-only"),
     "torch": ("foreign", "unaligned", "another type", "read-only", "backwards", "last backwards"),
-    "jax": ("foreign", "unaligned", "another type"),
+    # Its arrays are row-major, and it exports them as if they could be written to.
+    "jax": (
+        *("foreign", "unaligned", "another type", "read-only"),
+        *("column-major", "every other", "backwards", "last backwards", "a part"),
+    ),
 }
 
 
