@@ -37,7 +37,7 @@ static int
     filled; /* atomic: the log takes no more, and costs no lock, which might hide a race from a sanitizer */
 static int live[KINDS], made[KINDS];
 static unsigned long recorded, reached; /* records so far, and how many of them by the last wait */
-/* Graphs: the stream that is captured, how many launches it has taken, and each thread's mode. */
+/* Graphs: the stream that is captured, how many launches it has taken, and each thread's mode. Atomic. */
 static const void *captured_stream; /* atomic */
 static int captured_launches;
 static _Thread_local int capture_mode; /* 0: global */
@@ -119,8 +119,7 @@ static void record(void *event) {
 
 /* Begins or ends (NULL) the capture of a stream; returns how many launches the last one has taken. */
 EXPORT int standin_capture(const void *stream) {
-  int taken = captured_launches;
-  captured_launches = 0;
+  int taken = __atomic_exchange_n(&captured_launches, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&captured_stream, stream, __ATOMIC_SEQ_CST);
   return taken;
 }
@@ -130,8 +129,10 @@ static bool capturing(const void *stream) {
 }
 
 static bool taken_by_graph(const void *stream) {
-  captured_launches += capturing(stream);
-  return capturing(stream);
+  if (!capturing(stream))
+    return false;
+  __atomic_fetch_add(&captured_launches, 1, __ATOMIC_RELAXED);
+  return true;
 }
 
 /* Where a thread that has not relaxed calls something that may wait or allocate while a graph is captured,
