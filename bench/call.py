@@ -5,7 +5,8 @@ CPU and called as a user calls them, through the extension and through ctypes. T
 by hand, cffi, pybind11, nanobind, Numba, tvm-ffi (bench/peers/call). All take turns in one process; figures are
 medians over rounds, of the thread's own time, so that a busy machine disturbs them little. Ours, cffi and ctypes let
 go of the interpreter's lock around the call, which takes some 40 ns; nanobind, pybind11 and Numba keep it, so that
-other threads wait.
+other threads wait. A second table has what else ours are called with: three arrays by name, with a stream, of another
+package (DLPack), and kernels; through the extension and through ctypes.
 
     pip install '.[bench]'; python bench/call.py [--rounds N] [--json FILE] [--save]
 """
@@ -35,6 +36,7 @@ SAMPLE = 0.001
 PACKAGES = ("numpy", "cffi", "pybind11", "nanobind", "numba", "apache-tvm-ffi")
 
 Times = dict[str, dict[int, float]]
+Calls = dict[str, tuple[str, dict[str, Any]]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,11 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = arguments_of(__doc__, "rounds", 60, "rounds of calls", SAVED).parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="offload-bench-") as folder:
         times = measure(everything(Path(folder)), options.rounds)
+    more = measure_forms(forms(), options.rounds)
     print(table(times))
+    print(table_of_forms(more))
     missed = missed_goals(times)
     for line in missed:
         print(f"missed: {line}")
-    write_figures(options, report(times, options.rounds))
+    write_figures(options, report(times, more, options.rounds))
     return 1 if missed else 0
 
 
@@ -95,6 +99,60 @@ def measure(ways: dict[str, dict[int, Callable[..., Any]]], rounds: int) -> Time
     return {way: {count: statistics.median(samples[way, count]) for count in COUNTS} for way in ways}
 
 
+class Foreign:
+    """An array of another package."""
+
+    def __init__(self, array: Any) -> None:
+        self.__dlpack__ = array.__dlpack__
+
+
+def forms() -> Calls:
+    """Ways of calling with three arrays: a statement that calls `f`, and its names; "through" stands for the way."""
+    import numpy
+
+    import offload
+
+    kernel = (
+        "gpu.module @k { gpu.func @nothing(%x0: memref<?xf32>, %x1: memref<?xf32>, %x2: memref<?xf32>) kernel "
+        "{ gpu.return } }"
+    )
+    program = "func.func @f(%x0: memref<?xf32>, %x1: memref<?xf32>, %x2: memref<?xf32>) { return }" + kernel
+    library = offload.compile(program, targets=["host"])
+    library.use("host")
+    f, launch = library.functions["f"], library.kernels["nothing"][1, 1]
+    stream = library.stream()
+    arrays = {f"x{index}": numpy.zeros(1000, numpy.float32) for index in range(3)}
+    foreign = {name: Foreign(array) for name, array in arrays.items()}
+    pending = library.kernels["nothing"][1, 1, stream]
+    return {
+        "by name": ("f(x0=x0, x1=x1, x2=x2)", {"f": f, **arrays}),
+        "on a stream": ("f(x0, x1, x2, stream=s)", {"f": f, "s": stream, **arrays}),
+        "DLPack": ("f(x0, x1, x2)", {"f": f, **foreign}),
+        "kernel": ("f(x0, x1, x2)", {"f": launch, **arrays}),
+        "kernel on a stream": ("f(x0, x1, x2)", {"f": pending, **arrays}),
+    }
+
+
+def measure_forms(calls: Calls, rounds: int) -> dict[str, dict[str, float]]:
+    """The medians of all forms through either way, in nanoseconds."""
+    timers = {}
+    for form, (statement, names) in calls.items():
+        for way, function in ((FAST, names["f"]), (CTYPES, names["f"]._call)):
+            timers[form, way] = timeit.Timer(statement, timer=time.thread_time, globals={**names, "f": function})
+    samples: dict[tuple[str, str], list[float]] = {key: [] for key in timers}
+    for _ in range(rounds):
+        for key, timer in timers.items():
+            samples[key].append(timer.timeit(200) / 200 * 1e9)
+    return {form: {way: statistics.median(samples[form, way]) for way in (FAST, CTYPES)} for form in calls}
+
+
+def table_of_forms(times: dict[str, dict[str, float]]) -> str:
+    """The figures as text."""
+    lines = [f"{'ns with three arrays':<24}{'extension':>12}{'ctypes':>12}"]
+    lines += [f"{form:<24}{row[FAST]:>12.0f}{row[CTYPES]:>12.0f}" for form, row in times.items()]
+    return "\n".join(lines)
+
+
 def place(times: Times, count: int) -> int:
     """Which of all ways the extension is for so many arrays, counted from 1."""
     return 1 + sum(row[count] < times[FAST][count] for row in times.values())
@@ -119,7 +177,7 @@ def table(times: Times) -> str:
     return "\n".join(lines)
 
 
-def report(times: Times, rounds: int) -> dict[str, object]:
+def report(times: Times, forms: dict[str, dict[str, float]], rounds: int) -> dict[str, object]:
     """The figures with what they were measured on, for JSON. Times are in nanoseconds."""
     return {
         **heading(__doc__, {name: importlib.metadata.version(name) for name in PACKAGES}),
@@ -128,6 +186,7 @@ def report(times: Times, rounds: int) -> dict[str, object]:
         "ways": [
             {"name": way, "ns": {str(count): round(row[count], 1) for count in COUNTS}} for way, row in times.items()
         ],
+        "forms": [{"name": form, "ns": {way: round(ns, 1) for way, ns in row.items()}} for form, row in forms.items()],
     }
 
 

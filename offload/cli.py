@@ -73,6 +73,13 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("--disassemble", action="store_true", help="show the machine code of each image")
     inspect.set_defaults(run=_inspect)
 
+    stubs = commands.add_parser(
+        "stubs", help="write the types of a shared library's functions and kernels as a .pyi file"
+    )
+    stubs.add_argument("file", metavar="FILE")
+    stubs.add_argument("-o", "--output", metavar="OUT.pyi", help="the file to write (default: print it)")
+    stubs.set_defaults(run=_stubs)
+
     targets = commands.add_parser("targets", help="list targets, their chips and the devices in this machine")
     targets.add_argument("--json", action="store_true", help="as JSON")
     targets.set_defaults(run=_targets)
@@ -143,6 +150,12 @@ def _inspect(options: argparse.Namespace) -> int:
     from offload.commands.inspect import inspect
 
     return inspect(options)
+
+
+def _stubs(options: argparse.Namespace) -> int:
+    from offload.commands.stubs import stubs
+
+    return stubs(options)
 
 
 def _targets(options: argparse.Namespace) -> int:

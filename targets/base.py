@@ -172,6 +172,8 @@ class Target:
     suffixes: ClassVar[Mapping[str, str]] = {}
     annotations: ClassVar[tuple[str, ...]] = ()
     """Attributes of a gpu.module that hold compiled code of the vendor's."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Distributions of the vendor's whose devices, streams and tools are used where they are installed."""
 
     def __post_init__(self) -> None:
         if not self.chip:

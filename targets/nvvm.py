@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: gpu dialect to NVVM to PTX by LLVM, PTX to machine code by ptxas."""
+"""NVIDIA GPUs: gpu dialect to NVVM to PTX by LLVM, PTX to machine code by ptxas or nvJitLink."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from offload.targets import nvvm_images
+from offload.targets import nvjitlink, nvvm_images
 from offload.targets.base import STRUCTURE_PIPELINE, Device, Image, ReadyImage, Target, Work, numeric_pipeline
 from offload.targets.options import option
 from offload.targets.tools import (
@@ -64,6 +64,7 @@ class NvvmTarget(Target):
         "fatbin": "fatbin",
     }
     annotations: ClassVar[tuple[str, ...]] = ("nvvm.cubin",)
+    packages: ClassVar[tuple[str, ...]] = ("cuda-core", "cuda-bindings", "nvidia-nvjitlink")
 
     @classmethod
     def default_chip(cls) -> str:
@@ -81,11 +82,18 @@ class NvvmTarget(Target):
 
     @classmethod
     def toolkit(cls) -> list[Found]:
-        return [cls._ptxas(), cls._libdevice()]
+        return [cls._assembler(), cls._libdevice()]
 
     @classmethod
     def _ptxas(cls) -> Found:
         return search("ptxas (CUDA)", ["bin/ptxas"], _TOOLKIT, _WHEELS)
+
+    @classmethod
+    def _assembler(cls) -> Found:
+        """ptxas, or the library that does the same where there is only that."""
+        ptxas = cls._ptxas()
+        library = nvjitlink.find(_TOOLKIT, _WHEELS) if ptxas.path is None else ptxas
+        return ptxas if library.path is None else library
 
     @classmethod
     def _libdevice(cls) -> Found:
@@ -160,21 +168,31 @@ class NvvmTarget(Target):
             code.add_function_attribute("denormal-fp-math-f32", "preserve-sign")
 
     def assemble(self, work: Work) -> Image:
-        tool = self._ptxas().need()
+        tool = self._assembler().need()
         source, result = work.folder / "kernels.ptx", work.folder / "kernels.cubin"
         source.write_bytes(work.stage("isa"))
         options = [f"-O{self.O}", *(["-lineinfo"] if self.debug else []), *self.ptxas.split()]
         command: list[str | Path] = [tool, "-v", f"-arch={self.chip}", *options, source, "-o", result]
         purpose = f"assemble {work.module_name} for {self.chip}"
+
+        def run() -> str:
+            if not nvjitlink.is_library(tool):
+                return run_tool(command, purpose)
+            words = [f"-arch={self.chip}", "-verbose", *(["-lineinfo"] if self.debug else [])]
+            words += [f"-Xptxas={word}" for word in (f"-O{self.O}", *self.ptxas.split())]
+            data, report = nvjitlink.assemble(tool, source.read_bytes(), words, purpose)
+            result.write_bytes(data)
+            return report
+
         try:
-            report = run_tool(command, purpose)
+            report = run()
         except CompileError as error:
             code: LLVMModule = work.stage("llvm")
             # Once more with line directives, which say where in the program the refused instructions come from.
             text = code.emit_with_lines()
             source.write_bytes(text)
             try:
-                run_tool(command, purpose)
+                run()
             except CompileError as again:
                 if found := _errors_of_assembler(str(again), text.decode(), self.chip, code):
                     raise work.native.Failure(purpose, found) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class RocdlTarget(Target):
     kernel_mark: ClassVar[str] = "rocdl.kernel"
     suffixes: ClassVar[Mapping[str, str]] = {"bin": "hsaco", "isa": "s", "offload": "bc", "fatbin": "fatbin"}
     annotations: ClassVar[tuple[str, ...]] = ("rocdl.hsaco",)
+    packages: ClassVar[tuple[str, ...]] = ("hip-python", "rocm-bootstrap")
 
     @classmethod
     def default_chip(cls) -> str:
@@ -87,7 +89,7 @@ class RocdlTarget(Target):
 
     @classmethod
     def devices(cls) -> list[Device]:
-        return _kernel_driver_devices()
+        return _devices_here()
 
     @classmethod
     def chip_of(cls, attribute: str) -> str | None:
@@ -224,8 +226,18 @@ def _bundle(entries: list[tuple[str, bytes]], alignment: int = 4096) -> bytes:
     return bytes(magic + len(entries).to_bytes(8, "little") + table + body)
 
 
-def _kernel_driver_devices() -> list[Device]:
-    """Reads what the amdgpu kernel driver says of its compute nodes: needs no ROCm."""
+def _devices_here() -> list[Device]:
+    """What rocm-bootstrap finds, which also knows other systems than Linux and what users force, where it is installed;
+    else what the amdgpu kernel driver says of its compute nodes. Neither needs ROCm."""
+    try:
+        rocm_bootstrap = importlib.import_module("rocm_bootstrap")
+    except ImportError:
+        return _nodes_of_kernel_driver()
+    names = [gpu.target.name for gpu in rocm_bootstrap.detect_gpus()]
+    return [Device("rocdl", name, f"AMD GPU {name}") for name in names]
+
+
+def _nodes_of_kernel_driver() -> list[Device]:
     found = []
     for node in sorted(Path("/sys/class/kfd/kfd/topology/nodes").glob("*/properties")):
         try:

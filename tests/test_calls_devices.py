@@ -123,3 +123,37 @@ except offload.SignatureError as error:
     printed = python(code, path, cwd=tmp_path, environment={"OFFLOAD_FAST_CALLS": "0"}).splitlines()
     assert printed[0] == "[64.0, 64.0, 64.0] 1.5"
     assert "float32[2] that is not contiguous" in printed[1]
+
+
+@pytest.mark.parametrize("backend", ["cuda", "hip"])
+def test_launches_are_captured_into_graphs(drivers: Path, built: dict[str, Path], tmp_path: Path, backend: str) -> None:
+    copy = tmp_path / "copy.so"
+    shutil.copy(built["saxpy"], copy)
+    done = subprocess.run(
+        [sys.executable, HERE / "standin" / "capture.py", built["saxpy"], copy, drivers / "kernels.so", backend],
+        env=os.environ | {"LD_LIBRARY_PATH": str(drivers)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, '"right"\n'), done.stderr
+
+
+def test_devices_of_other_packages() -> None:
+    class CudaCore:
+        device_id = 0
+
+    class Cupy:
+        id = 0
+
+    class Torch:
+        type, index = "cuda", 0
+
+    device = real().device
+    for given in (0, CudaCore(), Cupy(), Torch()):
+        assert device(given).index == 0
+    with pytest.raises(DeviceError, match="There is no device 3"):
+        device(3)
+    for wrong in ("0", None, True, 0.0):
+        with pytest.raises(TypeError, match="expected the number of a device, or an object with one, given a"):
+            device(wrong)

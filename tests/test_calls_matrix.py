@@ -2,11 +2,12 @@
 same one from the fast path and from ctypes.
 
 Functions copy their argument to a second array, so what arrives is what the callee reads, not what was written to a
-descriptor."""
+descriptor. torch and jax are producers where they are installed, and are then in the tests' names."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -144,10 +145,38 @@ PRODUCERS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "interface": (Interface, HAS_BUFFER),
     "device": (on_device, list(MLIR_TYPES)),
 }  # fmt: skip
+
+
+def torch_tensor(array: Any) -> Any:
+    import torch
+
+    plain = array.view(f"i{array.itemsize}") if hasattr(ml_dtypes, array.dtype.name) else array
+    tensor = torch.from_numpy(plain)
+    return tensor.view(getattr(torch, array.dtype.name)) if plain is not array else tensor
+
+
+def jax_array(array: Any) -> Any:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return jax.numpy.asarray(array)
+
+
+# The types that each has.
+TORCH = [name for name in MLIR_TYPES if name not in ("float8_e4m3b11fnuz", "float8_e3m4", "float8_e4m3")]
+OTHERS = {"torch": (torch_tensor, TORCH), "jax": (jax_array, list(MLIR_TYPES))}
+INSTALLED = [name for name in OTHERS if importlib.util.find_spec(name)]
+PRODUCERS |= {name: OTHERS[name] for name in INSTALLED}
 # What a producer has not: memory of its own layouts, or a name for the type.
 LACKS = {
     "dlpack": ("foreign", "unaligned", "another type", "read-only"),
     "device": ("foreign", "unaligned", "another type", "read-only"),
+    "torch": ("foreign", "unaligned", "another type", "read-only", "backwards", "last backwards"),
+    # Its arrays are row-major, and it exports them as if they could be written to.
+    "jax": (
+        *("foreign", "unaligned", "another type", "read-only"),
+        *("column-major", "every other", "backwards", "last backwards", "a part"),
+    ),
 }
 
 
@@ -192,7 +221,7 @@ def test_matrix(producer: str, name: str) -> None:
     assert seen >= 2 * len(RANKS)
 
 
-@pytest.mark.parametrize("producer", ["numpy", "device"])
+@pytest.mark.parametrize("producer", ["numpy", "device", "dlpack"])
 @pytest.mark.parametrize("name", MLIR_TYPES)
 def test_what_fits_takes_the_fast_path(producer: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FAST, "the extension offload.runtime._fast is not built"
@@ -200,6 +229,8 @@ def test_what_fits_takes_the_fast_path(producer: str, name: str, monkeypatch: py
         for layout, array, plain_problem, loose_problem in layouts(dtype_of(name), rank):
             if producer == "device" and layout != "row-major":
                 continue
+            if producer == "dlpack" and hasattr(ml_dtypes, name):
+                continue  # NumPy exports its own types alone
             kinds = {"plain": plain_problem, "loose": "strided" if producer == "device" else loose_problem}
             for kind in (kind for kind, problem in kinds.items() if problem is None):
                 function = library().functions[f"{name}_{rank}_{kind}"]

@@ -103,7 +103,7 @@ def container_object(images: Sequence[Image], metadata: Metadata, machine: int |
 
 def _argument(argument: Argument) -> dict[str, Any]:
     full = argument.to_json()
-    return {key: full[key] for key in ("name", "kind", "dtype", "rank", "shape")}
+    return {key: full[key] for key in ("name", "kind", "dtype", "rank", "shape", "optional") if key in full}
 
 
 def describe(artifact: Artifact) -> dict[str, Any]:
@@ -115,6 +115,7 @@ def describe(artifact: Artifact) -> dict[str, Any]:
                 "name": function.name,
                 "args": [_argument(a) for a in function.args],
                 "results": [_argument(r) for r in function.results],
+                **({"doc": function.doc} if function.doc else {}),
             }
             for function in metadata.functions
         ],
@@ -124,6 +125,7 @@ def describe(artifact: Artifact) -> dict[str, Any]:
                 "module": kernel.module,
                 "args": [_argument(a) for a in kernel.args],
                 **({"bare_pointers": True} if kernel.bare_pointers else {}),
+                **({"doc": kernel.doc} if kernel.doc else {}),
             }
             for kernel in metadata.kernels
         ],

@@ -22,7 +22,8 @@ class Argument:
     ``dtype`` is a NumPy or ml_dtypes name ("bool", "int64", "bfloat16", "float8_e4m3fn", "complex64"); an
     index is "int64". For memrefs ``shape`` has None for dynamic sizes; ``strides`` is None for the identity
     layout, else counts elements, None for dynamic; ``offset`` counts elements. ``space`` says which memory is
-    meant: "device", "host", or "any" where the type does not tell. Scalars have rank 0."""
+    meant: "device", "host", or "any" where the type does not tell. Scalars have rank 0. ``optional`` says that None
+    may be passed, which the function sees as an array with 0 for each dynamic size."""
 
     name: str
     kind: str
@@ -31,6 +32,7 @@ class Argument:
     strides: tuple[int | None, ...] | None = None
     offset: int | None = 0
     space: str = "any"
+    optional: bool = False
 
     @property
     def rank(self) -> int:
@@ -43,7 +45,7 @@ class Argument:
         return f"{self.dtype}[{', '.join('?' if size is None else str(size) for size in self.shape)}]"
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        value = {
             "name": self.name,
             "kind": self.kind,
             "dtype": self.dtype,
@@ -53,6 +55,7 @@ class Argument:
             "offset": self.offset,
             "space": self.space,
         }
+        return {**value, "optional": True} if self.optional else value
 
     @classmethod
     def from_json(cls, value: Any, where: str = "argument") -> Argument:
@@ -68,6 +71,9 @@ class Argument:
             )
         if any(size is not None and size < 0 for size in shape) or (kind == "scalar" and shape):
             raise ArtifactError(f"{where}: {list(shape)} is not the shape of a {kind}")
+        optional = record.flag("optional")
+        if optional and None not in shape:
+            raise ArtifactError(f"{where}: an optional argument needs a dynamic size, the shape is {list(shape)}")
         return cls(
             record.get("name", str),
             kind,
@@ -76,25 +82,29 @@ class Argument:
             strides,
             record.get("offset", int, optional=True),
             record.choice("space", SPACES),
+            optional,
         )
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A host function: ``name`` is the author's, ``symbol`` its C interface in the library."""
+    """A host function: ``name`` is the author's, ``symbol`` its C interface in the library, ``doc`` what the author
+    says of it."""
 
     name: str
     symbol: str
     args: tuple[Argument, ...] = ()
     results: tuple[Argument, ...] = ()
+    doc: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        value = {
             "name": self.name,
             "symbol": self.symbol,
             "args": [a.to_json() for a in self.args],
             "results": [r.to_json() for r in self.results],
         }
+        return {**value, "doc": self.doc} if self.doc else value
 
     @classmethod
     def from_json(cls, value: Any, where: str = "function") -> Signature:
@@ -105,22 +115,30 @@ class Signature:
             record.get("symbol", str),
             record.all("args", Argument.from_json),
             record.all("results", Argument.from_json),
+            record.text("doc"),
         )
 
 
 @dataclass(frozen=True)
 class KernelSignature:
     """A kernel of the gpu.module ``module``. Its parameters are scalars and the expanded memref descriptors, or,
-    with ``bare_pointers``, one pointer for each memref."""
+    with ``bare_pointers``, one pointer for each memref. ``doc`` is what the author says of it."""
 
     name: str
     module: str
     args: tuple[Argument, ...] = ()
     bare_pointers: bool = False
+    doc: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        value = {"name": self.name, "module": self.module, "args": [a.to_json() for a in self.args]}
-        return {**value, "bare_pointers": True} if self.bare_pointers else value
+        value: dict[str, Any] = {
+            "name": self.name,
+            "module": self.module,
+            "args": [a.to_json() for a in self.args],
+        }
+        if self.bare_pointers:
+            value["bare_pointers"] = True
+        return {**value, "doc": self.doc} if self.doc else value
 
     @classmethod
     def from_json(cls, value: Any, where: str = "kernel") -> KernelSignature:
@@ -130,7 +148,8 @@ class KernelSignature:
             record.get("name", str),
             record.get("module", str),
             record.all("args", Argument.from_json),
-            "bare_pointers" in record.value and record.get("bare_pointers", bool),
+            record.flag("bare_pointers"),
+            record.text("doc"),
         )
 
 
@@ -245,6 +264,14 @@ class _Record:
                 f"{self.where}: expected {kind.__name__} in the field {key!r}, found {type(value).__name__}"
             )
         return value
+
+    def flag(self, key: str) -> bool:
+        """A field that may be missing, which is False."""
+        return key in self.value and bool(self.get(key, bool))
+
+    def text(self, key: str) -> str:
+        """A field that may be missing, which is empty."""
+        return str(self.get(key, str)) if key in self.value else ""
 
     def choice(self, key: str, choices: tuple[str, ...]) -> str:
         value: str = self.get(key, str)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import importlib.metadata
 import json
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +77,8 @@ def _checks() -> list[Check]:
             else:
                 looked = "; ".join(found.looked)
                 checks.append(Check(f"{name}: {found.what}", "missing", f"looked in {looked}", found.remedy))
+        if cls.packages:
+            checks.append(_packages(name, cls.packages))
         devices = cls.devices()
         if devices:
             detail = ", ".join(f"{device.name} ({device.chip})" for device in devices)
@@ -81,6 +86,17 @@ def _checks() -> list[Check]:
         else:
             checks.append(Check(f"{name}: devices", "none", "none here; images can be built all the same"))
     return checks
+
+
+def _packages(target: str, names: Sequence[str]) -> Check:
+    """The vendor's Python packages; none is needed."""
+    versions = []
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+    if versions:
+        return Check(f"{target}: Python packages", "found", ", ".join(versions))
+    return Check(f"{target}: Python packages", "none", f"none of {', '.join(names)}; they are used where they are")
 
 
 def _calls() -> Check:

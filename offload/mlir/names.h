@@ -5,7 +5,10 @@ namespace offload {
 
 // Discardable attributes in the IR.
 inline constexpr char kArgumentName[] =
-    "offload.name";                               // argument attribute: the author's name of an argument
+    "offload.name";                           // argument attribute: the author's name of an argument
+inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python
+inline constexpr char kOptional[] =
+    "offload.optional"; // argument attribute: Python may pass None, which is an empty array
 inline constexpr char kReady[] = "offload.ready"; // on a gpu.module whose kernels are compiled already
 inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
 

@@ -133,6 +133,17 @@ static std::string givenName(FunctionOpInterface function, unsigned index) {
   return name ? name.str() : "";
 }
 
+/// Adds what is said of a function or kernel; most say nothing.
+static void addDoc(json::Object &entry, Operation *function) {
+  if (auto doc = function->getAttrOfType<StringAttr>(kDoc); doc && !doc.empty())
+    entry["doc"] = doc.str();
+}
+
+static void addOptional(json::Object &entry, FunctionOpInterface function, unsigned index) {
+  if (function.getArgAttr(index, kOptional))
+    entry["optional"] = true;
+}
+
 static std::optional<json::Object> describeFunction(BufferFlow &flow, func::FuncOp function) {
   std::vector<std::string> given;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -143,6 +154,7 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
     std::optional<json::Object> entry = describe(argument.getType(), names[i], spaceOf(flow, argument));
     if (!entry)
       return std::nullopt;
+    addOptional(*entry, function, unsigned(i));
     arguments.push_back(std::move(*entry));
   }
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
@@ -152,10 +164,12 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
       return std::nullopt;
     results.push_back(std::move(*entry));
   }
-  return json::Object{{"name", function.getName()},
-                      {"symbol", "_mlir_ciface_" + function.getName().str()},
-                      {"args", std::move(arguments)},
-                      {"results", std::move(results)}};
+  json::Object entry{{"name", function.getName()},
+                     {"symbol", "_mlir_ciface_" + function.getName().str()},
+                     {"args", std::move(arguments)},
+                     {"results", std::move(results)}};
+  addDoc(entry, function);
+  return entry;
 }
 
 /// The launches of a kernel.
@@ -196,16 +210,22 @@ static std::optional<SmallVector<Type>> launchedTypes(ArrayRef<gpu::LaunchFuncOp
   return types;
 }
 
+/// `kernel` is where its author says more of it; there is none for compiled code.
 static void addKernel(json::Array &kernels, StringRef device, StringRef name, ArrayRef<Type> types,
-                      ArrayRef<std::string> names) {
+                      ArrayRef<std::string> names, FunctionOpInterface kernel = {}) {
   json::Array arguments;
   for (auto [i, type] : llvm::enumerate(types)) {
     std::optional<json::Object> entry = describe(type, names[i], isa<MemRefType>(type) ? "device" : "any");
     if (!entry)
       return;
+    if (kernel && types.size() == kernel.getNumArguments())
+      addOptional(*entry, kernel, unsigned(i));
     arguments.push_back(std::move(*entry));
   }
-  kernels.push_back(json::Object{{"name", name}, {"module", device}, {"args", std::move(arguments)}});
+  json::Object entry{{"name", name}, {"module", device}, {"args", std::move(arguments)}};
+  if (kernel)
+    addDoc(entry, kernel);
+  kernels.push_back(std::move(entry));
 }
 
 static void addKernels(json::Array &kernels, ModuleOp module, gpu::GPUModuleOp device) {
@@ -220,7 +240,7 @@ static void addKernels(json::Array &kernels, ModuleOp module, gpu::GPUModuleOp d
     std::vector<std::string> given(types.size());
     for (unsigned i = 0; i < types.size() && types.size() == kernel.getNumArguments(); ++i)
       given[i] = givenName(kernel, i);
-    addKernel(kernels, device.getName(), kernel.getName(), types, kernelNames(given, launches));
+    addKernel(kernels, device.getName(), kernel.getName(), types, kernelNames(given, launches), kernel);
   }
 }
 

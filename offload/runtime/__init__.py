@@ -5,6 +5,7 @@ from offload.runtime.device import Device, DeviceInfo
 from offload.runtime.function import Function
 from offload.runtime.kernel import Kernel, Launch
 from offload.runtime.library import Library, load, use
+from offload.runtime.occupancy import Occupancy
 from offload.runtime.pending import Pending, Running
 from offload.runtime.plans import FAST
 from offload.runtime.streams import Stream
@@ -18,6 +19,7 @@ __all__ = [
     "Kernel",
     "Launch",
     "Library",
+    "Occupancy",
     "Pending",
     "Running",
     "Stream",

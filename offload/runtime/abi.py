@@ -176,6 +176,8 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     ),
     (None, "mgpuCheckSizes", (c_int64, _sizes, c_int64, c_bool, c_char_p)),
     (None, "mgpuCheckMemory", (c_bool, c_char_p)),
+    (c_int32, "mgpuKernelOccupancy", (POINTER(KernelSlot), c_int32, c_void_p, c_void_p)),
+    (c_bool, "mgpuStreamCapturing", (_stream,)),
 )
 
 

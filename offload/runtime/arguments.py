@@ -80,9 +80,22 @@ class MemrefPacker:
             shape = value.shape
             if all(shape[index] == size for index, size in self.fixed):
                 return self.pack(value.pointer, value.pointer, 0, *shape, *row_major(shape))
+        if value is None:
+            return self._pack_nothing()
         view = view_of(value)
         keep.append(view)
         return self._pack_view(view)
+
+    def _pack_nothing(self) -> bytes:
+        """None: an array with 0 for each dynamic size, at no address."""
+        if not self.argument.optional:
+            raise Mismatch("None", "pass an array: only an argument with the attribute offload.optional takes None")
+        shape = tuple(0 if size is None else size for size in self.argument.shape)
+        strides = row_major(shape)
+        if self.argument.strides is not None:
+            pairs = zip(strides, self.argument.strides, strict=True)
+            strides = [stride if wanted is None else wanted for stride, wanted in pairs]
+        return self.pack(0, 0, self.argument.offset or 0, *shape, *strides)
 
     def array_dtype(self) -> Any:
         """The NumPy dtype of the elements. Raises `Mismatch` where it needs a package that is missing."""

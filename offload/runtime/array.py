@@ -80,13 +80,14 @@ class DeviceArray:
 
     def used_until(self, mark: Mark) -> None:
         """Remembers that the work before ``mark`` uses this array."""
-        if self._used_on is not None:
+        if self._used_on is not None and self._used_on.token is not mark.token:
             self._memory.after(self._used_on)
         self._used_on = mark
 
-    def hold(self, stream: int | None) -> None:
-        """Lets work that is put on a stream from now on start after the work that uses this array."""
-        if self._used_on is not None:
+    def hold(self, stream: int | None, token: object = None) -> None:
+        """Lets work that is put on a stream from now on start after the work that uses this array, where that is not on
+        the stream of the token."""
+        if self._used_on is not None and self._used_on.token is not token:
             self._used_on.hold(stream)
 
     def settle(self) -> None:

@@ -42,12 +42,20 @@ class Callee:
     ``label`` is how messages call it, e.g. "saxpy()".
     """
 
-    def __init__(self, name: str, label: str, arguments: Sequence[Argument], results: Sequence[Argument] = ()) -> None:
+    def __init__(
+        self, name: str, label: str, arguments: Sequence[Argument], results: Sequence[Argument] = (), doc: str = ""
+    ) -> None:
         self.name = name
         self.label = label
         self.arguments = tuple(arguments)
         self.results = tuple(results)
         self.names = python_names(arguments)
+        self.doc = inspect.cleandoc(doc)
+        count = len(self.names)
+        while count and self.arguments[count - 1].optional:
+            count -= 1
+        self.required = count
+        """How many arguments come before those at the end that may be left out."""
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The values in the order of the arguments. Raises `SignatureError` for too few, too many, unknown
@@ -64,10 +72,12 @@ class Callee:
             if name in bound:
                 raise SignatureError(f"{self.label} got two values for the argument {key!r}; pass it once")
             bound[name] = value
+        for name in self.names[self.required :]:
+            bound.setdefault(name, None)
         missing = [name for name in self.names if name not in bound]
         if missing:
             raise SignatureError(
-                f"{self.label} takes {self._listed()}, given {len(bound)}; missing: {', '.join(missing)}"
+                f"{self.label} takes {self._listed()}, given {len(args) + len(kwargs)}; missing: {', '.join(missing)}"
             )
         return tuple(bound[name] for name in self.names)
 
@@ -96,8 +106,10 @@ class Callee:
         annotations, returned = self._annotations()
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [
-            inspect.Parameter(name, kind, annotation=annotation)
-            for name, annotation in zip(self.names, annotations, strict=True)
+            inspect.Parameter(
+                name, kind, annotation=annotation, default=None if index >= self.required else inspect.Parameter.empty
+            )
+            for index, (name, annotation) in enumerate(zip(self.names, annotations, strict=True))
         ]
         return inspect.Signature(parameters, return_annotation=returned)
 
@@ -109,7 +121,7 @@ class Callee:
             if argument.kind == "scalar":
                 return argument.dtype
             sizes = (next(names) if size is None else str(size) for size in argument.shape)
-            return f"{argument.dtype}[{', '.join(sizes)}]"
+            return f"{argument.dtype}[{', '.join(sizes)}]{' | None' if argument.optional else ''}"
 
         arguments = [annotation(argument) for argument in self.arguments]
         results = [annotation(result) for result in self.results]
@@ -120,8 +132,13 @@ class Callee:
     def text(self) -> str:
         """``name(x: float32[n], ...) -> int64``."""
         annotations, returned = self._annotations()
-        pairs = zip(self.names, annotations, strict=True)
-        return f"{self.name}({', '.join(f'{name}: {note}' for name, note in pairs)}) -> {returned}"
+        defaults = ["" if index < self.required else " = None" for index in range(len(self.names))]
+        given = zip(self.names, annotations, defaults, strict=True)
+        return f"{self.name}({', '.join(f'{name}: {note}{default}' for name, note, default in given)}) -> {returned}"
+
+    def help(self) -> str:
+        """The signature, and below it what the author says."""
+        return f"{self.text()}\n\n{self.doc}" if self.doc else self.text()
 
 
 class InstanceSignature:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offload.errors import SignatureError
-from offload.runtime import abi
+from offload.runtime import abi, interchange
 from offload.runtime.array import DeviceArray
 from offload.runtime.memory import Allocation, array_over
 from offload.runtime.native import Native
@@ -65,8 +65,10 @@ class Device:
         self._index = index
         self._entered = threading.local()
 
-    def __call__(self, index: int) -> Device:
-        """The device of that number, within the backend in use. Raises `DeviceError` where there is none."""
+    def __call__(self, which: Any) -> Device:
+        """The device of that number, within the backend in use, or the one that a device of cuda.core, cupy or torch
+        stands for. Raises `DeviceError` where there is none, TypeError for what stands for no device."""
+        index = interchange.device_index(which)
         device_info(self._native, self._native.backend(), index)
         return Device(self._native, index)
 

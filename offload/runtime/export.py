@@ -86,3 +86,8 @@ def capsule(
 _BY_NAME = {
     text.format(bits): code for code, text in CODES.items() for bits in ((8, 16, 32, 64, 128) if "{}" in text else (8,))
 }
+
+
+def dlpack_code(dtype: str) -> int | None:
+    """DLPack's code of the kind of type; None for types that it has no code for."""
+    return _BY_NAME.get(dtype)

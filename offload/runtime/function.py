@@ -35,7 +35,7 @@ class Function(Caller):
     def __init__(self, signature: Signature, pointer: Any, native: Native) -> None:
         """``pointer`` is the ctypes function of ``signature.symbol``."""
         self.signature = signature
-        self._callee = Callee(signature.name, f"{signature.name}()", signature.args, signature.results)
+        self._callee = Callee(signature.name, f"{signature.name}()", signature.args, signature.results, signature.doc)
         self._pointer = pointer
         self._native = native
         self._converters: list[_Converter] | None = None
@@ -43,7 +43,7 @@ class Function(Caller):
         self._result: ScalarResult | StructResult | None = None
         self._views = False  # whether a result may lie in an argument
         self.__name__ = self.__qualname__ = signature.name
-        self.__doc__ = self._callee.text()
+        self.__doc__ = self._callee.help()
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         if "stream" in kwargs and "stream" not in self._callee.names:
@@ -146,7 +146,7 @@ class Function(Caller):
         self._result = result
         self._converters = converters
         address = ctypes.cast(self._pointer, ctypes.c_void_p).value
-        arm_function(self, self._native, address or 0, self.signature.args, results)
+        arm_function(self, self._native, address or 0, self.signature.args, results, self._callee.names)
         return converters
 
     def _failed(self, code: int) -> None:

@@ -92,18 +92,22 @@ def _capsule_pointer(capsule: object, name: bytes) -> int | None:
     return pointer
 
 
-def foreign_memory(value: Any) -> tuple[Any, ...] | None:
+def foreign_memory(value: Any, ordered: bool) -> tuple[Any, ...] | None:
     """The fields of a View of an object with `__dlpack__` or `__cuda_array_interface__`; None for other
     objects.
 
     The last field is the producer's stream that has to be waited for, or None. DLPack producers order their
     work before the driver's default stream, whose handle in CUDA is 1; elsewhere that work has to be
-    finished. Raises `Mismatch` where the object refuses, or holds what no argument can be."""
+    finished. Without ``ordered`` nobody waits. Raises `Mismatch` where the object refuses, or holds what no argument
+    can be."""
     # DLPack first: packages that give both may leave the stream out of the other.
     if hasattr(value, "__dlpack__"):
-        return _from_dlpack(value)
+        return _from_dlpack(value, ordered)
     interface = getattr(value, "__cuda_array_interface__", None)
-    return _from_interface(value, interface) if isinstance(interface, dict) else None
+    if not isinstance(interface, dict):
+        return None
+    seen = _from_interface(value, interface)
+    return seen if ordered else (*seen[:-1], None)
 
 
 def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]:
@@ -130,15 +134,25 @@ def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]
     )
 
 
-def _from_dlpack(value: Any) -> tuple[Any, ...]:
+def _negated(value: Any) -> bool:
+    """Whether it is a tensor of torch whose signs are to be changed when it is read (x.conj().imag): torch's DLPack
+    exports it as if they were not."""
+    is_neg = getattr(value, "is_neg", None)
+    return callable(is_neg) and is_neg() is True
+
+
+def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
+    options = {} if ordered or "host" in _DEVICES.get(value.__dlpack_device__()[0], ()) else {"stream": -1}
     try:
+        if _negated(value):
+            raise BufferError("its numbers are stored with the opposite sign")
         try:
-            capsule = value.__dlpack__(max_version=(1, 1))
+            capsule = value.__dlpack__(max_version=(1, 1), **options)
         except TypeError:  # Written before DLPack 1.0.
-            capsule = value.__dlpack__()
+            capsule = value.__dlpack__(**options)
     except (BufferError, RuntimeError, TypeError) as error:
         raise Mismatch(
-            f"a {type(value).__name__} that refuses DLPack ({error})", "pass it detached, or a copy"
+            f"a {type(value).__name__} that refuses DLPack ({error})", "pass it detached, resolved, or a copy"
         ) from None
     # Borrowed, not consumed: the capsule keeps its name, so its own destructor releases the tensor.
     readonly = False
@@ -177,7 +191,7 @@ def _from_dlpack(value: Any) -> tuple[Any, ...]:
         (value, capsule),
         readonly,
         True,
-        1 if places == ("cuda",) else None,
+        1 if places == ("cuda",) and ordered else None,
     )
 
 
@@ -210,3 +224,13 @@ def _driver_handle(stream: Any) -> int:
     raise TypeError(
         f"expected a stream of lib.stream(), a driver's handle or an object with one, given a {type(stream).__name__}"
     )
+
+
+def device_index(device: Any) -> int:
+    """The number of a device of another package; integers, as hip-python has, are their own. Raises TypeError for
+    anything else."""
+    for attribute in ("device_id", "id", "index"):  # cuda.core; cupy; torch
+        number = getattr(device, attribute, device)
+        if isinstance(number, int) and not isinstance(number, bool):
+            return number
+    raise TypeError(f"expected the number of a device, or an object with one, given a {type(device).__name__}")

@@ -15,10 +15,12 @@ from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.native import Native
+from offload.runtime.occupancy import Occupancy, ask, threads_of
 from offload.runtime.pending import Mark, Pending
 from offload.runtime.plans import Caller, arm_launch
-from offload.runtime.staging import Staging, wanted
+from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import Stream
+from offload.runtime.views import view_of
 
 _SIZE_LIMIT = 2**31 - 1
 _KEPT_LAUNCHES = 64
@@ -48,7 +50,7 @@ class Kernel:
 
     def __init__(self, signature: KernelSignature, module: Any, native: Native) -> None:
         self.signature = signature
-        self._callee = Callee(signature.name, f"kernel {signature.name}", signature.args)
+        self._callee = Callee(signature.name, f"kernel {signature.name}", signature.args, (), signature.doc)
         self._native = native
         self._slot = kernel_slot(module, signature.name)
         self._packers: list[Callable[[Any, list[object]], bytes]] | None = None
@@ -56,7 +58,7 @@ class Kernel:
         self._offsets: list[int] = []
         self._launches: dict[Any, Launch] = {}
         self.__name__ = self.__qualname__ = signature.name
-        self.__doc__ = self._callee.text()
+        self.__doc__ = self._callee.help()
 
     def __getitem__(self, launch: Any) -> Launch:
         """Raises `SignatureError` for a grid, block, stream, size or cluster that is none."""
@@ -78,10 +80,7 @@ class Kernel:
         grid, block = launch[:2]
         stream = launch[2] if len(launch) > 2 else None
         shared = launch[3] if len(launch) > 3 else 0
-        if type(shared) is not int or not 0 <= shared <= _SIZE_LIMIT:
-            raise SignatureError(
-                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}"
-            )
+        self._check_shared(shared)
         handle = None
         if stream is not None:
             try:
@@ -98,6 +97,21 @@ class Kernel:
                 self._launches.clear()
             self._launches[launch] = made
         return made
+
+    def occupancy(self, block: Any = None, shared: int = 0) -> Occupancy:
+        """How many blocks of that size, each with ``shared`` bytes of dynamic workgroup memory, the calling thread's
+        device runs at a time; without ``block``, of the size that keeps it busiest.
+
+        Raises `SignatureError` for a block or a number of bytes that is none, `DeviceError` where the driver does not
+        tell."""
+        self._check_shared(shared)
+        return ask(self._native, self._slot, 0 if block is None else threads_of(self._sizes("block", block)), shared)
+
+    def _check_shared(self, shared: Any) -> None:
+        if type(shared) is not int or not 0 <= shared <= _SIZE_LIMIT:
+            raise SignatureError(
+                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}"
+            )
 
     def _sizes(self, what: str, given: Any) -> tuple[int, int, int]:
         if type(given) is int and 0 < given <= _SIZE_LIMIT:
@@ -131,6 +145,8 @@ class Kernel:
         packers = self._packers if self._packers is not None else self._prepare()
         if kwargs or len(args) != len(packers):
             args = self._callee.bind(args, kwargs)
+        if launch.handle and self._native.api.mgpuStreamCapturing(launch.handle):
+            return self._capture(launch, packers, args)
         if not wanted(self._native, args):
             return self._run(launch, packers, args)
         staging, staged = Staging(self._native), list[Any]()
@@ -156,28 +172,63 @@ class Kernel:
                 if type(value) is DeviceArray:
                     if stream is None and value.device != self._native.device_of_thread():
                         raise self._elsewhere(value)
-                    value.hold(launch.handle)
+                    value.hold(launch.handle, None if stream is None else stream.token)
                 pieces.append(pack(value, keep))
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
+        self._start(launch, pieces)
+        return None if stream is None else self.put(launch, (*args, *keep))
+
+    def put(self, launch: Launch, kept: tuple[Any, ...]) -> Pending:
+        """The handle of a launch that has just been put on its stream; ``kept`` is what the kernel uses."""
+        mark = Mark(self._native, launch.handle, launch.stream.token)
+        for value in kept:
+            launch.stream.keep(value)
+            if isinstance(value, DeviceArray):
+                value.used_until(mark)
+        return Pending(self._native, mark, kept)
+
+    def _capture(
+        self, launch: Launch, packers: list[Callable[[Any, list[object]], bytes]], args: tuple[Any, ...]
+    ) -> Pending:
+        """A launch that goes into a graph. Nothing in it may wait for what is outside, nor what is outside for it: work
+        from before is done first, other packages are not asked to order theirs, and no mark is left."""
+        keep: list[object] = []
+        pieces: list[bytes] = []
+        try:
+            for pack, packer, value in zip(packers, self._memrefs, args, strict=True):
+                if type(value) is Staged:
+                    raise Mismatch(
+                        "an array to be copied for a launch that goes into a graph",
+                        "put it on the device before the capture, with lib.device.array(...)",
+                    )
+                if type(value) is DeviceArray:
+                    value.settle()
+                seen = value if packer is None or value is None else view_of(value, ordered=False)
+                pieces.append(pack(seen, keep))
+        except Mismatch as mismatch:
+            raise self._callee.refuse(len(pieces), mismatch) from None
+        self._start(launch, pieces)
+        return Pending(self._native, None, (*args, *keep))
+
+    def _start(self, launch: Launch, pieces: list[bytes]) -> None:
+        """Launches with these parameters, which the driver copies. Raises `DeviceError`."""
         blob = b"".join(pieces)
         values = ctypes.create_string_buffer(blob, len(blob) + 1)
         base = ctypes.addressof(values)
         count = len(self._offsets)
         params = (ctypes.c_void_p * (count + 1))(*[base + offset for offset in self._offsets])
         self._native.api.mgpuKernelLaunch(
-            self._slot, *launch.sizes, *launch.cluster, launch.shared, launch.handle, params, count, stream is None
+            self._slot,
+            *launch.sizes,
+            *launch.cluster,
+            launch.shared,
+            launch.handle,
+            params,
+            count,
+            launch.stream is None,
         )
         self._native.check()
-        if stream is None:
-            return None
-        mark = Mark(self._native, launch.handle)
-        kept = (*args, *keep)
-        for value in kept:
-            stream.keep(value)
-            if isinstance(value, DeviceArray):
-                value.used_until(mark)
-        return Pending(self._native, mark, kept)
 
     def _elsewhere(self, array: DeviceArray) -> Mismatch:
         here = self._native.device_of_thread()
@@ -187,10 +238,11 @@ class Kernel:
         )
 
     def arm(self, launch: Launch) -> None:
-        """Gives a launch without a stream its plan for further calls."""
+        """Gives a launch its plan for further calls."""
         slot, signature = ctypes.addressof(self._slot), self.signature
-        bare = signature.bare_pointers
-        arm_launch(launch, self._native, slot, signature.args, launch.sizes, launch.cluster, launch.shared, bare)
+        token = None if launch.stream is None else launch.stream.token
+        how = (launch.sizes, launch.cluster, launch.shared, signature.bare_pointers, launch.handle or 0, token)
+        arm_launch(launch, self._native, slot, signature.args, how, self._callee.names)
 
     def error(self, code: int) -> Exception:
         """The error of the runtime's code."""
@@ -282,14 +334,20 @@ class Launch(Caller):
         self.handle = handle
         self.shared = shared
         self.cluster = cluster
-        self._armed = stream is not None
+        # Those without a stream are kept for the next call; of the others only some are called again.
+        self._calls_until_armed = 1 if stream is None else 2
 
     def _call(self, *args: Any, **kwargs: Any) -> Pending | None:
         pending = self.kernel.launch(self, args, kwargs)
-        if not self._armed:
-            self._armed = True
-            self.kernel.arm(self)
+        if self._calls_until_armed:
+            self._calls_until_armed -= 1
+            if not self._calls_until_armed:
+                self.kernel.arm(self)
         return pending
+
+    def _launched(self, args: tuple[Any, ...]) -> Pending:
+        """What is left to do when the extension has put the kernel on the stream."""
+        return self.kernel.put(self, args)
 
     def _failed(self, code: int) -> None:
         raise self.kernel.error(code)

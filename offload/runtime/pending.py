@@ -7,17 +7,21 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Any
 
+from offload.errors import DeviceError
+from offload.runtime.abi import ERROR_INVALID
 from offload.runtime.native import Native
 
 
 class Mark:
     """A point of a stream's work: an event of the runtime, which stays valid when the stream is gone."""
 
-    __slots__ = ("__weakref__", "_event", "_native")
+    __slots__ = ("__weakref__", "_event", "_native", "token")
 
-    def __init__(self, native: Native, stream: int | None) -> None:
-        """After what is on ``stream`` now; None is the calling thread's own."""
+    def __init__(self, native: Native, stream: int | None, token: object) -> None:
+        """After what is on ``stream`` now; None is the calling thread's own. ``token`` is that of the `Stream`: whose
+        marks have the same are in order."""
         self._native = native
+        self.token = token
         self._event: int | None = native.api.mgpuEventCreate()
         if self._event:
             native.api.mgpuEventRecord(self._event, stream)
@@ -39,15 +43,22 @@ class Mark:
 
 
 class Pending:
-    """A launch on a stream: ``wait()`` for it, or ``await`` it in asyncio. It keeps the arguments alive."""
+    """A launch on a stream: ``wait()`` for it, or ``await`` it in asyncio. It keeps the arguments alive.
 
-    def __init__(self, native: Native, mark: Mark, keep: tuple[Any, ...]) -> None:
+    One that went into a graph, because the stream was captured, cannot be waited for: wait for the graph, and keep this
+    as long as the graph may run."""
+
+    def __init__(self, native: Native, mark: Mark | None, keep: tuple[Any, ...]) -> None:
         self._native = native
         self._mark = mark
         self._keep = keep
 
     def wait(self) -> None:
         """Returns when the kernel is done, and lets the arguments go. Raises `DeviceError`."""
+        if self._mark is None:
+            raise DeviceError(
+                "The launch went into a graph and has not run: launch the graph, and wait for that.", ERROR_INVALID
+            )
         self._mark.wait()
         self._keep = ()
 
@@ -62,7 +73,7 @@ class Pending:
             self.wait()
 
     def __repr__(self) -> str:
-        return "<offload launch on a stream>"
+        return f"<offload launch {'in a graph' if self._mark is None else 'on a stream'}>"
 
 
 class Running:

@@ -16,7 +16,10 @@ from offload.errors import ArtifactError
 from offload.runtime import abi
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
+from offload.runtime.export import dlpack_code
 from offload.runtime.native import DeviceMemory, Native
+from offload.runtime.pending import Mark
+from offload.runtime.streams import Stream
 
 
 def _extension() -> Any:
@@ -62,25 +65,34 @@ class Caller(_Base):  # type: ignore[misc]  # which of the two it is, is known w
 
 
 @functools.cache
-def _know_numpy() -> None:
+def _know_types() -> None:
     import numpy
 
+    _fast.set_stream(Stream)
+    _fast.set_mark(Mark)
     _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
     _fast.set_device_array(DeviceArray, DeviceMemory)
 
 
 def arm_function(
-    caller: object, native: Native, address: int, arguments: Sequence[Argument], results: Sequence[Argument]
+    caller: object,
+    native: Native,
+    address: int,
+    arguments: Sequence[Argument],
+    results: Sequence[Argument],
+    names: Sequence[str],
 ) -> None:
-    """Gives a function at ``address`` its plan, where the extension takes such a signature."""
+    """Gives a function at ``address`` its plan, where the extension takes such a signature. ``names`` are those that
+    arguments may be passed by."""
     if not FAST or len(results) > 1:
         return
+    _know_types()
     described = [_describe(argument, argument.space) for argument in (*arguments, *results)]
     if None in described:
         return
     result = described.pop() if results else None
     try:
-        _fast.arm_function(caller, native.table, address, described, result)
+        _fast.arm_function(caller, native.table, address, described, result, names, "stream" not in names)
     except ValueError:  # Too many arguments, or results in memory.
         return
 
@@ -90,14 +102,14 @@ def arm_launch(
     native: Native,
     slot: int,
     arguments: Sequence[Argument],
-    sizes: Sequence[int],
-    cluster: Sequence[int],
-    shared: int,
-    bare_pointers: bool,
+    how: tuple[Any, ...],
+    names: Sequence[str],
 ) -> None:
-    """Gives a launch that waits for its kernel a plan; ``sizes`` are the grid's and the block's."""
+    """Gives a launch a plan. ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup
+    memory, whether memrefs are bare pointers, the stream's handle and its token, None where the call waits."""
     if not FAST:
         return
+    _know_types()
     described = [
         _describe(argument, "host" if argument.space == "host" else "device")
         if argument.kind == "memref"
@@ -107,7 +119,7 @@ def arm_launch(
     if None in described:
         return
     try:
-        _fast.arm_launch(caller, native.table, slot, described, sizes, cluster, shared, bare_pointers)
+        _fast.arm_launch(caller, native.table, slot, described, *how, names)
     except ValueError:
         return
 
@@ -116,7 +128,6 @@ def _describe(argument: Argument, space: str) -> dict[str, Any] | None:
     """What the extension has to know; None for element types whose scalars it does not convert."""
     dtype = find(argument.dtype)
     if argument.kind == "memref":
-        _know_numpy()
         return {
             "kind": "memref",
             "size": dtype.size,
@@ -124,6 +135,9 @@ def _describe(argument: Argument, space: str) -> dict[str, Any] | None:
             "strides": argument.strides,
             "offset": argument.offset or 0,
             "space": space,
+            "optional": argument.optional,
+            "alignment": dtype.alignment,
+            "dlpack": dlpack_code(argument.dtype),
             "dtypes": _dtypes(argument.dtype),
         }
     kind = {"int": "int" if dtype.code.islower() else "uint", "float": dtype.name, "small": dtype.name}

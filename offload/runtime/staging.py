@@ -48,7 +48,12 @@ class Staging:
         """What stands for ``value`` in the call: an array on the device, or the array itself where the function takes
         host memory or the CPU is the device. Raises `Mismatch`, `DeviceError`."""
         array, back = (value.array, value.back) if type(value) is Staged else (value, True)
-        if packer.space != "device" or isinstance(array, DeviceArray) or self._native.backend() == "host":
+        if (
+            array is None
+            or packer.space != "device"
+            or isinstance(array, DeviceArray)
+            or self._native.backend() == "host"
+        ):
             return array
         view = view_of(array)
         if view.places != ("host",):

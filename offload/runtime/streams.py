@@ -16,12 +16,15 @@ class Stream:
     it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
     back to the runtime when the object is dropped; a foreign one stays its creator's."""
 
+    __slots__ = ("__weakref__", "_native", "_owned", "_pending", "_previous", "handle", "token")
+
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
         self._native = native
         self._owned = foreign is None
         self._pending: dict[int, object] = {}
         self._previous = threading.local()
+        self.token = object()  # a handle may come again when its stream is gone; this does not
         self.handle: int | None = None
         if foreign is None:
             self.handle = native.api.mgpuStreamCreate()

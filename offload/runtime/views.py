@@ -30,9 +30,13 @@ class View(NamedTuple):
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-def view_of(value: Any) -> View:
-    """The view of an array-like object; raises `Mismatch` for anything that owns no memory of its own."""
+def view_of(value: Any, ordered: bool = True) -> View:
+    """The view of an array-like object; raises `Mismatch` for anything that owns no memory of its own. With ``ordered``
+    other packages are asked to finish what they do with it first."""
     import numpy
+
+    if type(value) is View:
+        return value
 
     if isinstance(value, numpy.ndarray):
         return _of_numpy(value, value)
@@ -49,7 +53,7 @@ def view_of(value: Any) -> View:
             (value.backend, "host") if value.shared else (value.backend,),
             value,
         )
-    foreign = interchange.foreign_memory(value)
+    foreign = interchange.foreign_memory(value, ordered)
     if foreign is not None:
         return View(*foreign)
     if isinstance(value, numpy.generic):

@@ -108,6 +108,24 @@ void mgpuKernelLaunch(mgpuKernelSlot *slot, intptr_t gridX, intptr_t gridY, intp
     start(kernel, &launch, smem, stream, wait != 0);
 }
 
+int32_t mgpuKernelOccupancy(mgpuKernelSlot *slot, int32_t smem, int32_t *threads, int32_t *blocks) {
+  struct mgpu_place place;
+  *blocks = 0;
+  struct mgpu_kernel *kernel = mgpu_pending() ? NULL : of_slot(slot);
+  if (!kernel)
+    return mgpu_pending();
+  if (smem < 0 || *threads < 0)
+    return mgpu_fail(MGPU_ERROR_INVALID,
+                     "The kernel \"%s\" is asked about with blocks of %d threads and %d bytes.", kernel->name,
+                     *threads, smem);
+  if (mgpu_module_backend(kernel->module) < 0 || mgpu_stream_place(NULL, &place))
+    return mgpu_pending();
+  void *handle = mgpu_kernel_handle(kernel, place.backend, place.device);
+  if (!handle)
+    return mgpu_pending();
+  return mgpu_backends[place.backend]->occupancy(place.device, handle, (uint32_t)smem, threads, blocks);
+}
+
 static void raw_launch(void *function, const intptr_t cluster[3], const intptr_t grid[3],
                        const intptr_t block[3], bool cooperative, int32_t smem, void *stream, void **params,
                        void **extra) {

@@ -135,6 +135,14 @@ static void wait_stream(void *waiter_stream, void *waited_stream) {
   mgpu_handle_put(event); /* the wait has taken what the event stood for; a new record does not move it */
 }
 
+bool mgpuStreamCapturing(void *stream) {
+  struct mgpu_place place;
+  if (mgpu_pending() || mgpu_stream_place(stream, &place))
+    return false; /* which the work on the stream then reports */
+  return backend_of(place.backend)->stream_capturing &&
+         backend_of(place.backend)->stream_capturing(place.device, place.driver);
+}
+
 void *mgpuStreamCreate(void) { return create(MGPU_STREAM); }
 
 void mgpuStreamDestroy(void *stream) { destroy(stream); }

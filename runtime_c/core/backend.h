@@ -58,6 +58,10 @@ struct mgpu_backend {
   /* The kernel belongs to the module and dies with it. */
   int (*kernel_get)(int device, void *module, const char *name, void **kernel);
   int (*launch)(int device, void *kernel, const struct mgpu_launch *launch);
+  /* How many blocks of *threads threads, with `smem` bytes of dynamic workgroup memory each, a multiprocessor
+   * runs at a time; 0 for a block that it cannot run. Where *threads is 0, it is first set to the size that
+   * keeps the device busiest. */
+  int (*occupancy)(int device, void *kernel, uint32_t smem, int *threads, int *blocks);
 
   /* Streams are in order and do not wait for the driver's default stream. */
   int (*stream_create)(int device, void **stream);
@@ -66,6 +70,9 @@ struct mgpu_backend {
   int (*stream_wait_event)(int device, void *stream, void *event);
   /* The device of a stream that another library has made; `current` where the driver cannot tell. */
   int (*stream_device)(void *stream, int current);
+  /* Whether work on the stream is put into a graph, and does not run. Never fails. NULL where there are no
+   * graphs. */
+  bool (*stream_capturing)(int device, void *stream);
   int (*event_create)(int device, void **event);
   int (*event_destroy)(int device, void *event);
   int (*event_record)(int device, void *event, void *stream);

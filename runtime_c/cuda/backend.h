@@ -27,6 +27,12 @@ int mgpu_cuda_enter(int device, CUcontext *previous);
 /* Puts the caller's context back. A failure is kept; what was done in the device's context is done. */
 void mgpu_cuda_leave(int device, CUcontext previous);
 
+/* While some thread captures a graph, drivers refuse calls that might wait or allocate, from any thread.
+ * Those of ours that have nothing to do with what is captured (loading a module, waiting for an event from
+ * before) stand between these two. */
+CUstreamCaptureMode mgpu_cuda_outside_capture(void);
+void mgpu_cuda_back_to_capture(CUstreamCaptureMode mode);
+
 /* Keeps the error of a driver's function, if `result` is one. */
 static inline int mgpu_cuda_check(int device, CUresult result, const char *call, bool waited) {
   return result ? mgpu_vendor_failed(&mgpu_cuda_vendor, device, result, call, waited) : 0;
@@ -69,6 +75,8 @@ int mgpu_cuda_module_unload(int device, void *module);
 int mgpu_cuda_kernel_get(int device, void *module, const char *name, void **kernel);
 /* cuda/launch.c */
 int mgpu_cuda_launch(int device, void *kernel, const struct mgpu_launch *launch);
+/* cuda/occupancy.c */
+int mgpu_cuda_occupancy(int device, void *kernel, uint32_t smem, int *threads, int *blocks);
 /* cuda/memory.c */
 int mgpu_cuda_alloc(int device, size_t size, void *stream, bool shared, void **memory);
 int mgpu_cuda_free(int device, void *memory, void *stream, bool shared);
@@ -96,5 +104,9 @@ struct mgpu_cuda_kernel {
   int dynamic_shared; /* atomic: what the driver has been told to allow */
   int wide_clusters;  /* atomic: whether it has been told to allow more than the portable size */
 };
+
+/* Asks for so many bytes of dynamic workgroup memory where that takes asking. Called in the device's context;
+ * 0, or a failure that is kept. */
+int mgpu_cuda_allow_shared(int device, struct mgpu_cuda_kernel *kernel, int bytes);
 
 #endif

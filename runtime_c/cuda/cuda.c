@@ -156,6 +156,18 @@ void mgpu_cuda_leave(int device, CUcontext previous) {
     mgpu_vendor_released(&mgpu_cuda_vendor, device, result, "cuCtxSetCurrent");
 }
 
+CUstreamCaptureMode mgpu_cuda_outside_capture(void) {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (mgpu_cuda.cuThreadExchangeStreamCaptureMode)
+    mgpu_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+
+void mgpu_cuda_back_to_capture(CUstreamCaptureMode mode) {
+  if (mgpu_cuda.cuThreadExchangeStreamCaptureMode)
+    mgpu_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 static int device_count(void) { return mgpu_vendor_count(&mgpu_cuda_vendor); }
 
 static const char *why_absent(void) { return mgpu_vendor_why_absent(&mgpu_cuda_vendor); }
@@ -216,7 +228,26 @@ static int event_record(int device, void *event, void *stream) {
   MGPU_CUDA_CALL(device, cuEventRecord, (event, stream));
 }
 
-static int event_sync(int device, void *event) { MGPU_CUDA_WAIT(device, cuEventSynchronize, (event)); }
+static int wait_for(int device, void *event) { MGPU_CUDA_WAIT(device, cuEventSynchronize, (event)); }
+
+static int event_sync(int device, void *event) {
+  CUstreamCaptureMode mode = mgpu_cuda_outside_capture();
+  int failure = wait_for(device, event);
+  mgpu_cuda_back_to_capture(mode);
+  return failure;
+}
+
+static bool stream_capturing(int device, void *stream) {
+  CUcontext previous;
+  const char *call;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!mgpu_cuda.cuStreamIsCapturing || mgpu_cuda_try_enter(device, &previous, &call))
+    return false;
+  if (mgpu_cuda.cuStreamIsCapturing(stream, &status))
+    status = CU_STREAM_CAPTURE_STATUS_NONE;
+  mgpu_cuda_leave(device, previous);
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
 
 const struct mgpu_backend mgpu_backend_cuda = {
     .name = "cuda",
@@ -229,11 +260,13 @@ const struct mgpu_backend mgpu_backend_cuda = {
     .module_unload = mgpu_cuda_module_unload,
     .kernel_get = mgpu_cuda_kernel_get,
     .launch = mgpu_cuda_launch,
+    .occupancy = mgpu_cuda_occupancy,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_sync = stream_sync,
     .stream_wait_event = stream_wait_event,
     .stream_device = stream_device,
+    .stream_capturing = stream_capturing,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,

@@ -28,6 +28,9 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef size_t (*CUoccupancyB2DSize)(int);
+typedef int CUstreamCaptureStatus; /* an enum in NVIDIA's header, as is the next */
+typedef int CUstreamCaptureMode;
 
 typedef struct CUtensorMap {
   _Alignas(64) cuuint64_t opaque[16];

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* More than 48 KiB of workgroup memory must be asked for. */
-static int allow_shared(int index, struct mgpu_cuda_kernel *kernel, int bytes) {
+int mgpu_cuda_allow_shared(int index, struct mgpu_cuda_kernel *kernel, int bytes) {
   enum { WITHOUT_ASKING = 48 * 1024 };
   if (bytes <= WITHOUT_ASKING - kernel->static_shared ||
       bytes <= __atomic_load_n(&kernel->dynamic_shared, __ATOMIC_RELAXED))
@@ -75,7 +75,7 @@ int mgpu_cuda_launch(int index, void *pointer, const struct mgpu_launch *launch)
   if (failure)
     return failure;
   CUresult result = CUDA_SUCCESS;
-  failure = allow_shared(index, kernel, (int)launch->smem);
+  failure = mgpu_cuda_allow_shared(index, kernel, (int)launch->smem);
   if (!failure)
     result = special ? launch_specially(kernel, launch)
                      : mgpu_cuda.cuLaunchKernel(kernel->function, launch->grid[0], launch->grid[1],

@@ -30,7 +30,9 @@ int mgpu_cuda_module_load(int index, const void *data, size_t size, int jit_leve
   int failure = mgpu_cuda_enter(index, &previous);
   if (!failure) {
     CUmodule handle = NULL;
+    CUstreamCaptureMode mode = mgpu_cuda_outside_capture();
     CUresult result = load(&handle, module->copy ? module->copy : data, text, jit_level, log, sizeof log);
+    mgpu_cuda_back_to_capture(mode);
     mgpu_cuda_leave(index, previous);
     module->handle = handle;
     if (of_image(result) || (result && *log)) {

@@ -22,6 +22,10 @@ void mgpu_hip_leave(int device, int previous);
 /* Whether the device's memory is allocated and freed in a stream's order. */
 bool mgpu_hip_has_pools(int device);
 
+/* As mgpu_cuda_outside_capture says. */
+int mgpu_hip_outside_capture(void);
+void mgpu_hip_back_to_capture(int mode);
+
 /* Keeps the error of a function of the library, if `result` is one. */
 static inline int mgpu_hip_check(int device, hipError_t result, const char *call, bool waited) {
   return result ? mgpu_vendor_failed(&mgpu_hip_vendor, device, result, call, waited) : 0;
@@ -63,6 +67,8 @@ int mgpu_hip_module_load(int device, const void *data, size_t size, int jit_leve
 int mgpu_hip_module_unload(int device, void *module);
 int mgpu_hip_kernel_get(int device, void *module, const char *name, void **kernel);
 int mgpu_hip_launch(int device, void *kernel, const struct mgpu_launch *launch);
+/* hip/occupancy.c */
+int mgpu_hip_occupancy(int device, void *kernel, uint32_t smem, int *threads, int *blocks);
 /* hip/memory.c */
 int mgpu_hip_alloc(int device, size_t size, void *stream, bool shared, void **memory);
 int mgpu_hip_free(int device, void *memory, void *stream, bool shared);
@@ -78,5 +84,11 @@ bool mgpu_hip_mark_create(int device, void **mark);
 bool mgpu_hip_mark_put(int device, void *mark, void *stream);
 bool mgpu_hip_mark_now(int device, void *mark, uint64_t *at);
 bool mgpu_hip_mark_elapsed(int device, void *from, void *to, double *ns);
+
+/* What a kernel is to this backend. */
+struct mgpu_hip_kernel {
+  struct mgpu_vendor_kernel common; /* first */
+  hipFunction_t function;
+};
 
 #endif

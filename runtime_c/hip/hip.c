@@ -161,6 +161,18 @@ void mgpu_hip_leave(int device, int previous) {
     mgpu_vendor_released(&mgpu_hip_vendor, device, result, "hipSetDevice");
 }
 
+int mgpu_hip_outside_capture(void) {
+  int mode = hipStreamCaptureModeRelaxed;
+  if (mgpu_hip.hipThreadExchangeStreamCaptureMode)
+    (void)mgpu_hip.hipThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+
+void mgpu_hip_back_to_capture(int mode) {
+  if (mgpu_hip.hipThreadExchangeStreamCaptureMode)
+    (void)mgpu_hip.hipThreadExchangeStreamCaptureMode(&mode);
+}
+
 static int device_count(void) { return mgpu_vendor_count(&mgpu_hip_vendor); }
 
 static const char *why_absent(void) { return mgpu_vendor_why_absent(&mgpu_hip_vendor); }
@@ -205,7 +217,27 @@ static int event_record(int device, void *event, void *stream) {
   MGPU_HIP_CALL(device, hipEventRecord, (event, stream));
 }
 
-static int event_sync(int device, void *event) { MGPU_HIP_WAIT(device, hipEventSynchronize, (event)); }
+static int wait_for(int device, void *event) { MGPU_HIP_WAIT(device, hipEventSynchronize, (event)); }
+
+static int event_sync(int device, void *event) {
+  int mode = mgpu_hip_outside_capture();
+  int failure = wait_for(device, event);
+  mgpu_hip_back_to_capture(mode);
+  return failure;
+}
+
+static bool stream_capturing(int device, void *stream) {
+  int previous, status = hipStreamCaptureStatusNone;
+  const char *call;
+  if (!mgpu_hip.hipStreamIsCapturing || mgpu_hip_try_enter(device, &previous, &call))
+    return false;
+  if (mgpu_hip.hipStreamIsCapturing(stream, &status)) {
+    mgpu_hip_vendor.after_failure();
+    status = hipStreamCaptureStatusNone;
+  }
+  mgpu_hip_leave(device, previous);
+  return status != hipStreamCaptureStatusNone;
+}
 
 const struct mgpu_backend mgpu_backend_hip = {
     .name = "hip",
@@ -218,11 +250,13 @@ const struct mgpu_backend mgpu_backend_hip = {
     .module_unload = mgpu_hip_module_unload,
     .kernel_get = mgpu_hip_kernel_get,
     .launch = mgpu_hip_launch,
+    .occupancy = mgpu_hip_occupancy,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_sync = stream_sync,
     .stream_wait_event = stream_wait_event,
     .stream_device = stream_device,
+    .stream_capturing = stream_capturing,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,

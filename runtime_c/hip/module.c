@@ -5,11 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct kernel {
-  struct mgpu_vendor_kernel common; /* first */
-  hipFunction_t function;
-};
-
 /* Whether the code says that the image and not the call is at fault. */
 static bool of_image(hipError_t result) {
   return result == hipErrorInvalidImage || result == hipErrorNoBinaryForGpu ||
@@ -29,7 +24,9 @@ int mgpu_hip_module_load(int index, const void *data, size_t size, int jit_level
   int failure = mgpu_hip_enter(index, &previous);
   if (!failure) {
     hipModule_t handle = NULL;
+    int mode = mgpu_hip_outside_capture();
     hipError_t result = mgpu_hip.hipModuleLoadData(&handle, module->copy);
+    mgpu_hip_back_to_capture(mode);
     mgpu_hip_leave(index, previous);
     module->handle = handle;
     if (of_image(result)) {
@@ -58,7 +55,7 @@ int mgpu_hip_module_unload(int device, void *pointer) {
 
 int mgpu_hip_kernel_get(int index, void *pointer, const char *name, void **out) {
   struct mgpu_vendor_module *module = pointer;
-  struct kernel *kernel = mgpu_vendor_kernel_new(sizeof *kernel, name);
+  struct mgpu_hip_kernel *kernel = mgpu_vendor_kernel_new(sizeof *kernel, name);
   if (!kernel)
     return MGPU_ERROR_MEMORY;
   int previous;
@@ -80,7 +77,7 @@ int mgpu_hip_kernel_get(int index, void *pointer, const char *name, void **out) 
 }
 
 int mgpu_hip_launch(int index, void *pointer, const struct mgpu_launch *launch) {
-  struct kernel *kernel = pointer;
+  struct mgpu_hip_kernel *kernel = pointer;
   if (launch->cluster[0])
     return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "The kernel \"%s\" needs clusters; HIP has none.",
                      kernel->common.name);

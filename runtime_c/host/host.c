@@ -157,6 +157,21 @@ static int check_sizes(const struct kernel *kernel, const struct mgpu_launch *la
   return 0;
 }
 
+/* A thread of the pool runs one block at a time, whatever memory that takes; the larger the blocks, the less
+ * is spent on each. */
+static int occupancy(int device, void *pointer, uint32_t smem, int *threads, int *blocks) {
+  const mgpuHostKernel *info = ((const struct kernel *)pointer)->info;
+  const uint32_t *known = info->block;
+  uint64_t most = info->max_threads && info->max_threads < MOST_THREADS ? info->max_threads : MOST_THREADS;
+  uint64_t only = (uint64_t)known[0] * known[1] * known[2];
+  (void)device;
+  (void)smem;
+  if (*threads == 0)
+    *threads = (int)(only ? only : most);
+  *blocks = (uint64_t)*threads <= most && (!only || (uint64_t)*threads == only);
+  return 0;
+}
+
 struct launch_work {
   struct kernel *kernel;
   struct mgpu_host_work work;
@@ -264,6 +279,7 @@ const struct mgpu_backend mgpu_backend_host = {
     .module_unload = module_unload,
     .kernel_get = kernel_get,
     .launch = launch,
+    .occupancy = occupancy,
     .stream_create = mgpu_host_stream_create,
     .stream_destroy = mgpu_host_stream_destroy,
     .stream_sync = mgpu_host_stream_sync,

@@ -89,6 +89,12 @@ int mgpu_traced_launch(int backend, int device, void *pointer, const struct mgpu
   return mgpu_trace_call_stop(&call, mgpu_untraced[backend]->launch(device, kernel->driver, launch));
 }
 
+/* A question: no work, and no line of the trace. */
+int mgpu_traced_occupancy(int backend, int device, void *pointer, uint32_t smem, int *threads, int *blocks) {
+  const struct kernel *kernel = pointer;
+  return mgpu_untraced[backend]->occupancy(device, kernel->driver, smem, threads, blocks);
+}
+
 int mgpu_traced_stream_sync(int backend, int device, void *stream) {
   struct mgpu_trace_call call;
   mgpu_trace_call_describe(&call, backend, device, "wait", "wait for stream");

@@ -14,6 +14,8 @@ extern const struct mgpu_backend *mgpu_untraced[MGPU_BACKENDS];
   DO(name, module_unload, (void *module), (module))                                                          \
   DO(name, kernel_get, (void *module, const char *kernel, void **out), (module, kernel, out))                \
   DO(name, launch, (void *kernel, const struct mgpu_launch *how), (kernel, how))                             \
+  DO(name, occupancy, (void *kernel, uint32_t smem, int *threads, int *blocks),                              \
+     (kernel, smem, threads, blocks))                                                                        \
   DO(name, stream_sync, (void *stream), (stream))                                                            \
   DO(name, event_sync, (void *event), (event))                                                               \
   DO(name, event_record, (void *event, void *stream), (event, stream))                                       \

@@ -99,6 +99,43 @@ def on_streams() -> None:
     other.synchronize()
 
 
+def again() -> None:
+    """A launch on a stream that is called again runs through the extension: in order on its stream, behind others'."""
+    there, out = library.device.array(x), library.device.zeros(1000, np.float32)
+    first, second = library.stream(), library.stream()
+    launches = [kernel[4, 256, stream] for stream in (first, second)]
+    for launch in launches:
+        for _ in range(2):  # with the second call it has its plan
+            launch(there, out, 1)
+    total = 4
+    for launch in launches:
+        launch(there, out, 1)  # arrays that another stream uses are waited for by Python
+        launch._call = None
+        driver.standin_clear()
+        pending = [launch(there, out, 1) for _ in range(3)]
+        assert not any(line.startswith("wait") for line in driver.standin_log().decode().splitlines())
+        del launch._call
+        total += 4
+        pending[-1].wait()
+        assert np.array_equal(out.numpy(), total * x)
+        launch(there, out, 0)
+    driver.standin_clear()
+    launches[0](there, out, 0)
+    assert any(line.startswith("wait") for line in driver.standin_log().decode().splitlines())
+    live, before = driver.standin_live, driver.standin_live(2)
+    pending = launches[0](there, out, 1)
+    there = out = None
+    gc.collect()
+    assert live(2) == before
+    pending.wait()
+    for stream in (first, second):
+        stream.synchronize()
+    pending = None
+    gc.collect()
+    assert live(2) == before - 2
+    assert "float32[?], given float64[3]" in refusal(launches[0], library.device.zeros(3, "f8"), x, 1)
+
+
 def foreign_streams() -> None:
     raw = library.stream()
 
@@ -206,6 +243,6 @@ def dlpack() -> None:
         raise AssertionError(options)
 
 
-for part in (staged, on_streams, foreign_streams, devices, memory, dlpack):
+for part in (staged, on_streams, again, foreign_streams, devices, memory, dlpack):
     part()
 print(json.dumps("right"))

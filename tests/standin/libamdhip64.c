@@ -115,6 +115,7 @@ EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
 
 EXPORT hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
   TURN;
+  NOT_IN_CAPTURE;
   note("load %.40s on %d", tag(image), current);
   keep_image(image);
   if (strstr(tag(image), "broken"))
@@ -143,6 +144,41 @@ EXPORT hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t modu
   return hipSuccess;
 }
 
+#ifndef STANDIN_OLD
+EXPORT hipError_t hipStreamIsCapturing(hipStream_t stream, int *status) {
+  TURN;
+  *status = capturing(stream);
+  return hipSuccess;
+}
+
+EXPORT hipError_t hipThreadExchangeStreamCaptureMode(int *mode) {
+  int before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
+  return hipSuccess;
+}
+#endif
+
+#ifndef STANDIN_OLD /* a library without these */
+EXPORT hipError_t hipModuleOccupancyMaxPotentialBlockSize(int *grid, int *block, hipFunction_t function,
+                                                          size_t smem, int limit) {
+  TURN;
+  NEED_DEVICE_OF(function);
+  *block = smem ? 256 : 768;
+  *grid = 304;
+  return limit ? hipErrorInvalidImage : hipSuccess;
+}
+
+EXPORT hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, hipFunction_t function,
+                                                                     int threads, size_t smem) {
+  TURN;
+  NEED_DEVICE_OF(function);
+  int by_memory = (int)(232448 / (1024 + smem)), by_threads = threads > 1024 ? 0 : 2048 / threads;
+  *blocks = by_memory < by_threads ? by_memory : by_threads;
+  return hipSuccess;
+}
+#endif
+
 EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx, unsigned int gy,
                                         unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
                                         unsigned int smem, hipStream_t stream, void **params, void **extra);
@@ -166,6 +202,8 @@ EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx,
   note("launch %s grid %u %u %u block %u %u %u smem %u stream %d",
        ((const struct object *)(void *)function)->name, gx, gy, gz, bx, by, bz, smem, number(stream));
   note_parameters(params);
+  if (taken_by_graph(stream))
+    return hipSuccess;
   if (emulator)
     return kept(emulator->launch(((const struct emulated_function *)(void *)function)->module,
                                  ((const struct object *)(void *)function)->name, (unsigned[]){gx, gy, gz},
@@ -177,6 +215,7 @@ EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx,
 
 EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags) {
   TURN;
+  NOT_IN_CAPTURE;
   if (flags != hipStreamNonBlocking)
     return INVALID_VALUE;
   *stream = make(STREAMS, current);
@@ -198,6 +237,7 @@ EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device) {
 
 EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_DEVICE_OF(stream);
   note("sync S%d", number(stream));
   waited();
@@ -206,6 +246,8 @@ EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
 
 EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags) {
   TURN;
+  if (capturing(stream))
+    return CAPTURE_ISOLATION; /* no event is from inside */
   (void)flags;
   note("wait S%d E%d", number(stream), number(event));
   return hipSuccess;
@@ -228,6 +270,8 @@ EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
 
 EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
   TURN;
+  if (capturing(stream))
+    return CAPTURE_ISOLATION; /* nobody outside may wait for it */
   NEED_DEVICE_OF(event);
   if (!((const struct object *)event)->timed)
     note("record E%d S%d", number(event), number(stream));
@@ -237,6 +281,7 @@ EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
 
 EXPORT hipError_t hipEventSynchronize(hipEvent_t event) {
   TURN;
+  NOT_IN_CAPTURE;
   if (!((const struct object *)event)->timed)
     note("sync E%d", number(event));
   waited();
@@ -257,11 +302,13 @@ static hipError_t give(void **out, size_t size, size_t way) {
 
 EXPORT hipError_t hipMalloc(void **out, size_t size) {
   TURN;
+  NOT_IN_CAPTURE;
   return give(out, size, PLAIN);
 }
 
 EXPORT hipError_t hipMallocManaged(void **out, size_t size, unsigned int flags) {
   TURN;
+  NOT_IN_CAPTURE;
   return flags == hipMemAttachGlobal ? give(out, size, PLAIN) : INVALID_VALUE;
 }
 
@@ -273,6 +320,7 @@ EXPORT hipError_t hipMallocAsync(void **out, size_t size, hipStream_t stream) {
 
 EXPORT hipError_t hipFree(void *memory) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED(true, 0);
   emulated_memory(memory, 0);
   return memory_free(memory, PLAIN) ? INVALID_VALUE : hipSuccess;

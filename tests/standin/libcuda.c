@@ -129,6 +129,7 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count_,
                                    CUjit_option *options, void **values) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_CONTEXT;
   note("load %.40s on %d with %u options", tag(image), here(), count_);
   for (unsigned int i = 0; i < count_; ++i)
@@ -201,6 +202,8 @@ static CUresult start(CUfunction function, const unsigned *grid, const unsigned 
   if (getenv("STANDIN_DESCRIPTOR"))
     note_descriptor(*(const struct tensor_map **)params[atoi(getenv("STANDIN_DESCRIPTOR"))]);
   note_parameters(params);
+  if (taken_by_graph(stream))
+    return CUDA_SUCCESS;
   run_kernel(kernel->name, grid, block, smem, params);
   return CUDA_SUCCESS;
 }
@@ -212,6 +215,41 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned in
   (void)extra;
   return start(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, smem, stream, NULL, params);
 }
+
+#ifndef STANDIN_OLD
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+  TURN;
+  *status = capturing(stream);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  int before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
+  return CUDA_SUCCESS;
+}
+#endif
+
+#ifndef STANDIN_OLD /* a driver without these */
+EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
+                                                 CUoccupancyB2DSize size_of, size_t smem, int limit) {
+  TURN;
+  NEED_DEVICE_OF(function);
+  *block = smem ? 256 : 768;
+  *grid = 132;
+  return size_of || limit ? INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
+                                                            size_t smem) {
+  TURN;
+  NEED_DEVICE_OF(function);
+  int by_memory = (int)(232448 / (1024 + smem)), by_threads = threads > 1024 ? 0 : 2048 / threads;
+  *blocks = by_memory < by_threads ? by_memory : by_threads;
+  return CUDA_SUCCESS;
+}
+#endif
 
 /* What the attributes of a launch say. */
 static CUresult read_attributes(const CUlaunchConfig *config, unsigned cluster[3], int *policy,
@@ -258,6 +296,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_CONTEXT;
   if (flags != CU_STREAM_NON_BLOCKING)
     return INVALID_VALUE;
@@ -281,6 +320,7 @@ EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
 
 EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_CONTEXT;
   if ((size_t)stream > 2)
     note("sync S%d", number(stream));
@@ -290,6 +330,8 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
 
 EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
   TURN;
+  if (capturing(stream))
+    return CAPTURE_ISOLATION; /* no event is from inside */
   (void)flags;
   NEED_CONTEXT;
   note("wait S%d E%d", number(stream), number(event));
@@ -315,6 +357,8 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event) {
 
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
   TURN;
+  if (capturing(stream))
+    return CAPTURE_ISOLATION; /* nobody outside may wait for it */
   NEED_DEVICE_OF(event);
   if (!((const struct object *)event)->timed)
     note("record E%d S%d", number(event), number(stream));
@@ -324,6 +368,7 @@ EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
 
 EXPORT CUresult cuEventSynchronize(CUevent event) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_CONTEXT;
   if (!((const struct object *)event)->timed)
     note("sync E%d", number(event));
@@ -352,11 +397,13 @@ static CUresult take(CUdeviceptr memory, size_t way, size_t other) {
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
   TURN;
+  NOT_IN_CAPTURE;
   return give(out, size, PLAIN);
 }
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags) {
   TURN;
+  NOT_IN_CAPTURE;
   return flags == CU_MEM_ATTACH_GLOBAL ? give(out, size, MANAGED) : INVALID_VALUE;
 }
 
@@ -389,6 +436,7 @@ EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute att
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
   TURN;
+  NOT_IN_CAPTURE;
   return take(memory, PLAIN, MANAGED);
 }
 

@@ -5,7 +5,7 @@
  * STANDIN_PARAMETERS: the sizes of a kernel's parameters in bytes ("8 8 4"), whose values each launch then
  * logs; STANDIN_DESCRIPTOR: which parameter is a tensor's descriptor, which each launch then logs.
  * Exported for tests by both libraries: standin_log, standin_clear, standin_live, standin_fail,
- * standin_count, standin_calls, standin_kernels. */
+ * standin_count, standin_calls, standin_kernels, standin_capture. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -37,7 +37,11 @@ static int
     filled; /* atomic: the log takes no more, and costs no lock, which might hide a race from a sanitizer */
 static int live[KINDS], made[KINDS];
 static unsigned long recorded, reached; /* records so far, and how many of them by the last wait */
-static int failing;                     /* atomic: what calls that touch a device answer; 0: what is true */
+/* Graphs: the stream that is captured, how many launches it has taken, and each thread's mode. Atomic. */
+static const void *captured_stream; /* atomic */
+static int captured_launches;
+static _Thread_local int capture_mode; /* 0: global */
+static int failing;                    /* atomic: what calls that touch a device answer; 0: what is true */
 
 static int devices(void) {
   const char *value = getenv("STANDIN_DEVICES");
@@ -112,6 +116,37 @@ static void record(void *event) {
   clock_gettime(CLOCK_MONOTONIC, &object->at);
   pthread_mutex_unlock(&lock);
 }
+
+/* Begins or ends (NULL) the capture of a stream; returns how many launches the last one has taken. */
+EXPORT int standin_capture(const void *stream) {
+  int taken = __atomic_exchange_n(&captured_launches, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&captured_stream, stream, __ATOMIC_SEQ_CST);
+  return taken;
+}
+
+static bool capturing(const void *stream) {
+  return stream && __atomic_load_n(&captured_stream, __ATOMIC_SEQ_CST) == stream;
+}
+
+static bool taken_by_graph(const void *stream) {
+  if (!capturing(stream))
+    return false;
+  __atomic_fetch_add(&captured_launches, 1, __ATOMIC_RELAXED);
+  return true;
+}
+
+/* Where a thread that has not relaxed calls something that may wait or allocate while a graph is captured,
+ * the capture fails. */
+static bool unsafe(const char *call) {
+  if (!__atomic_load_n(&captured_stream, __ATOMIC_SEQ_CST) || capture_mode == 2)
+    return false;
+  fprintf(stderr, "%s during a capture\n", call);
+  return true;
+}
+enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_ISOLATION = 905 };
+#define NOT_IN_CAPTURE                                                                                       \
+  if (unsafe(__func__))                                                                                      \
+  return CAPTURE_UNSUPPORTED
 
 static void waited(void) {
   pthread_mutex_lock(&lock);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/check_described.h"
 #include "input/check_types.h"
 #include "passes.h"
 
@@ -163,6 +164,10 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
                   launch && (failed(checkSizes(launch)) || failed(checkParameters(launch))))
                 return WalkResult::interrupt();
               if (std::optional<std::string> why = whyNotNamed(op)) {
+                op->emitError(*why);
+                return WalkResult::interrupt();
+              }
+              if (std::optional<std::string> why = whyNotDescribed(op)) {
                 op->emitError(*why);
                 return WalkResult::interrupt();
               }

@@ -13,19 +13,8 @@ using Array = pybind11::detail::PyArray_Proxy;
 constexpr int contiguous = 0x0001, aligned = 0x0100, writeable = 0x0400;
 static_assert(sizeof(ssize_t) == sizeof(int64_t), "sizes are 64-bit");
 
-PyObject *slot(PyObject *object, Py_ssize_t offset) {
-  return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + offset);
-}
-
 bool knows(const Argument &argument, PyObject *dtype) {
   return dtype && (dtype == argument.dtypes[0] || dtype == argument.dtypes[1]);
-}
-
-bool takesShape(const Argument &argument, const int64_t *shape) {
-  for (size_t i = 0; i < argument.rank; ++i)
-    if (argument.shape[i] != dynamic && argument.shape[i] != shape[i])
-      return false;
-  return true;
 }
 
 void rowMajor(const int64_t *shape, size_t rank, int64_t *strides) {
@@ -34,28 +23,6 @@ void rowMajor(const int64_t *shape, size_t rank, int64_t *strides) {
     strides[i] = step;
     step *= shape[i];
   }
-}
-
-// The strides of an array in elements; as arguments.py says of sizes whose stride is never used.
-bool takesStrides(const Argument &argument, const Array *array, int64_t *strides) {
-  bool empty = false;
-  for (size_t i = 0; i < argument.rank; ++i)
-    empty = empty || array->dimensions[i] == 0;
-  rowMajor(reinterpret_cast<const int64_t *>(array->dimensions), argument.rank, strides);
-  for (size_t i = 0; i < argument.rank; ++i) {
-    const int64_t wanted = argument.strides[i];
-    if (array->dimensions[i] == 1 || empty) {
-      if (wanted != dynamic)
-        strides[i] = wanted;
-      continue;
-    }
-    if (array->strides[i] % argument.size)
-      return false;
-    strides[i] = array->strides[i] / argument.size;
-    if (wanted != dynamic && wanted != strides[i])
-      return false;
-  }
-  return true;
 }
 
 bool fillFromNumpy(const Argument &argument, PyObject *value, int64_t *words) {
@@ -71,10 +38,18 @@ bool fillFromNumpy(const Argument &argument, PyObject *value, int64_t *words) {
   words[2] = argument.offset;
   for (size_t i = 0; i < argument.rank; ++i)
     words[3 + i] = shape[i];
-  if (!argument.identity)
-    return takesStrides(argument, array, words + 3 + argument.rank);
-  rowMajor(shape, argument.rank, words + 3 + argument.rank);
-  return true;
+  if (argument.identity) { // NumPy has seen that it is row-major
+    rowMajor(shape, argument.rank, words + 3 + argument.rank);
+    return true;
+  }
+  return takesStrides(argument, shape, reinterpret_cast<const int64_t *>(array->strides), argument.size,
+                      words + 3 + argument.rank);
+}
+
+// Whether nothing has to be waited for, given the mark that an array has.
+bool isFree(PyObject *mark, const Place &place) {
+  return mark == Py_None ||
+         (mark && place.token && Py_TYPE(mark) == types.mark && slot(mark, types.token) == place.token);
 }
 
 bool fillFromDevice(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
@@ -82,7 +57,7 @@ bool fillFromDevice(const Argument &argument, PyObject *value, const Place &plac
     return false;
   PyObject *memory = slot(value, types.memory), *shape = slot(value, types.shape);
   if (!memory || !shape || !knows(argument, slot(value, types.dtype)) ||
-      slot(value, types.strides) != Py_None || slot(value, types.usedOn) != Py_None ||
+      slot(value, types.strides) != Py_None || !isFree(slot(value, types.usedOn), place) ||
       !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) != argument.rank)
     return false;
   PyObject *name = slot(memory, types.backend);
@@ -108,15 +83,65 @@ bool fillFromDevice(const Argument &argument, PyObject *value, const Place &plac
   return takesShape(argument, words + 3);
 }
 
+void fillNothing(const Argument &argument, int64_t *words) {
+  int64_t *shape = words + 3, *strides = shape + argument.rank;
+  words[0] = words[1] = 0;
+  words[2] = argument.offset;
+  for (size_t i = 0; i < argument.rank; ++i)
+    shape[i] = argument.shape[i] == dynamic ? 0 : argument.shape[i];
+  rowMajor(shape, argument.rank, strides);
+  for (size_t i = 0; i < argument.strides.size(); ++i)
+    if (argument.strides[i] != dynamic)
+      strides[i] = argument.strides[i];
+}
+
 } // namespace
 
-bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
-  if (Py_TYPE(value) == types.array) {
-    if (argument.onDevice && (!place.backend || std::strcmp(place.backend, "host") != 0))
+bool takesShape(const Argument &argument, const int64_t *shape) {
+  for (size_t i = 0; i < argument.rank; ++i)
+    if (argument.shape[i] != dynamic && argument.shape[i] != shape[i])
       return false;
-    return fillFromNumpy(argument, value, words);
+  return true;
+}
+
+bool takesStrides(const Argument &argument, const int64_t *shape, const int64_t *own, int64_t parts,
+                  int64_t *strides) {
+  bool empty = false;
+  for (size_t i = 0; i < argument.rank; ++i)
+    empty = empty || shape[i] == 0;
+  rowMajor(shape, argument.rank, strides);
+  for (size_t i = 0; i < argument.rank; ++i) {
+    const int64_t wanted = argument.identity ? strides[i] : argument.strides[i];
+    if (shape[i] == 1 || empty) {
+      if (wanted != dynamic)
+        strides[i] = wanted;
+      continue;
+    }
+    if (own && own[i] % parts)
+      return false;
+    if (own)
+      strides[i] = own[i] / parts;
+    if (wanted != dynamic && wanted != strides[i])
+      return false;
   }
-  return Py_TYPE(value) == types.deviceArray && fillFromDevice(argument, value, place, words);
+  return true;
+}
+
+bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
+                    int64_t *words) {
+  if (value == Py_None) {
+    if (argument.optional)
+      fillNothing(argument, words);
+    return argument.optional;
+  }
+  if (Py_TYPE(value) == types.deviceArray)
+    return fillFromDevice(argument, value, place, words);
+  if (argument.onDevice && (!place.backend || std::strcmp(place.backend, "host") != 0))
+    return false;
+  if (Py_TYPE(value) == types.array)
+    return fillFromNumpy(argument, value, words);
+  return !PyObject_TypeCheck(value, types.array) && !PyObject_TypeCheck(value, types.deviceArray) &&
+         fillFromDlpack(argument, value, kept, words);
 }
 
 } // namespace offload

@@ -16,7 +16,7 @@ struct Caller {
   const Plan *plan; // owned
 };
 
-PyObject *slowName, *failedName;
+PyObject *slowName, *failedName, *launchedName;
 
 PyObject *callPython(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   PyObject *method = PyObject_GetAttr(self, slowName);
@@ -35,13 +35,26 @@ PyObject *raise(PyObject *self, int32_t code) {
   return result;
 }
 
+PyObject *launched(PyObject *self, PyObject *arguments) {
+  PyObject *result = PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
+  Py_DECREF(arguments);
+  return result;
+}
+
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   const Plan *plan = reinterpret_cast<Caller *>(self)->plan;
   PyObject *result = nullptr;
   int32_t code = 0;
-  if (plan && !kwnames && static_cast<size_t>(PyVectorcall_NARGS(nargsf)) == plan->count() &&
-      plan->call(args, &result, &code))
-    return code ? raise(self, code) : result;
+  if (plan) {
+    const size_t given = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+    const bool taken = !kwnames && given == plan->count()
+                           ? plan->call(args, &result, &code)
+                           : plan->callByName(args, given, kwnames, &result, &code);
+    if (taken && code)
+      return raise(self, code);
+    if (taken)
+      return plan->goesOn() && result ? launched(self, result) : result;
+  }
   return callPython(self, args, nargsf, kwnames);
 }
 
@@ -90,10 +103,81 @@ Runtime::Runtime(uintptr_t table) {
   backendName = api->mgpuBackendName;
   device = api->mgpuGetDefaultDevice;
   launch = api->mgpuKernelLaunch;
+  setStream = api->mgpuSetThreadStream;
+  capturing = api->mgpuStreamCapturing;
 }
 
-bool Plan::fill(PyObject *const *args, int64_t *words, bool here) const {
+Plan::~Plan() {
+  for (PyObject *name : names.names)
+    Py_DECREF(name);
+}
+
+size_t Plan::find(PyObject *name) const {
+  const std::vector<PyObject *> &all = names.names;
+  for (size_t i = 0; i < all.size(); ++i) // names in a program's text are interned, and so are these
+    if (all[i] == name)
+      return i;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (PyUnicode_Compare(all[i], name) == 0)
+      return i;
+  return all.size();
+}
+
+// The handle of a stream of lib.stream(); false for anything else.
+static bool handleOf(PyObject *stream, void **handle) {
+  *handle = nullptr;
+  if (Py_TYPE(stream) != types.stream)
+    return false;
+  PyObject *number = slot(stream, types.handle);
+  if (number && number != Py_None)
+    *handle = PyLong_AsVoidPtr(number);
+  if (!PyErr_Occurred())
+    return number;
+  PyErr_Clear();
+  return false;
+}
+
+bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
+                      int32_t *code) const {
+  PyObject *bound[maxNamed] = {};
+  PyObject *stream = nullptr;
+  if (given > count() || count() > maxNamed || names.names.size() != count())
+    return false;
+  for (size_t i = 0; i < given; ++i)
+    bound[i] = args[i];
+  const Py_ssize_t named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject *name = PyTuple_GET_ITEM(kwnames, i), *value = args[given + static_cast<size_t>(i)];
+    const size_t index = find(name);
+    if (index < count() ? bound[index] != nullptr : !names.takesStream || stream)
+      return false;
+    if (index < count())
+      bound[index] = value;
+    else if (PyUnicode_CompareWithASCIIString(name, "stream") == 0)
+      stream = value;
+    else
+      return false;
+  }
+  for (size_t i = 0; i < count(); ++i) {
+    if (!bound[i] && i < required)
+      return false;
+    if (!bound[i])
+      bound[i] = Py_None;
+  }
+  if (!stream)
+    return call(bound, result, code);
+  void *handle;
+  if (!handleOf(stream, &handle))
+    return false;
+  void *previous = runtime.setStream(handle);
+  const bool taken = call(bound, result, code);
+  runtime.setStream(previous);
+  return taken;
+}
+
+bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, bool here, PyObject *token) const {
   Place place;
+  place.token = token;
   bool asked = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument &argument = arguments[i];
@@ -106,7 +190,7 @@ bool Plan::fill(PyObject *const *args, int64_t *words, bool here) const {
         place.device = here ? runtime.device() : -1;
         asked = true;
       }
-      if (!fillDescriptor(argument, args[i], place, words))
+      if (!fillDescriptor(argument, args[i], place, kept, words))
         return false;
     }
     words += argument.words();
@@ -117,7 +201,8 @@ bool Plan::fill(PyObject *const *args, int64_t *words, bool here) const {
 PyObject *makeCallerType() {
   slowName = PyUnicode_InternFromString("_call");
   failedName = PyUnicode_InternFromString("_failed");
-  return slowName && failedName ? PyType_FromSpec(&spec) : nullptr;
+  launchedName = PyUnicode_InternFromString("_launched");
+  return slowName && failedName && launchedName ? PyType_FromSpec(&spec) : nullptr;
 }
 
 void arm(py::handle caller, std::unique_ptr<Plan> plan) {

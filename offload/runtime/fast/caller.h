@@ -15,29 +15,59 @@ struct Runtime {
   decltype(mgpuApi::mgpuBackendName) backendName;
   decltype(mgpuApi::mgpuGetDefaultDevice) device;
   decltype(mgpuApi::mgpuKernelLaunch) launch;
+  decltype(mgpuApi::mgpuSetThreadStream) setStream;
+  decltype(mgpuApi::mgpuStreamCapturing) capturing;
 
   explicit Runtime(uintptr_t table);
 };
 
+// How arguments are named, and whether stream= is none of them but the stream of the call.
+struct Names {
+  std::vector<PyObject *> names; // owned by the plan: interned strings
+  bool takesStream = false;
+};
+
+// The most arguments that are put in order here where they come by name.
+constexpr size_t maxNamed = 64;
+
 // Something that can be called with Python's values.
 class Plan {
 public:
-  explicit Plan(const Runtime &runtime, std::vector<Argument> arguments)
-      : runtime(runtime), arguments(std::move(arguments)), layout(layoutOf(this->arguments)) {}
-  virtual ~Plan() = default;
+  Plan(const Runtime &runtime, std::vector<Argument> arguments)
+      : runtime(runtime), arguments(std::move(arguments)), layout(layoutOf(this->arguments)) {
+    for (size_t i = this->arguments.size(); i > 0 && this->arguments[i - 1].optional; --i)
+      --required;
+  }
+  virtual ~Plan();
 
   size_t count() const { return arguments.size(); }
+  // Whether the work goes on while the call returns: then `call` gives a tuple of the arguments, and the
+  // caller's method _launched makes the result of it.
+  virtual bool goesOn() const { return false; }
+  void setNames(Names given) { names = std::move(given); }
+  // Like `call`, for arguments some of which come by name or are left out.
+  bool callByName(PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
+                  int32_t *code) const;
   // False, with no error set and nothing done, where Python has to do it. Otherwise *code is the runtime's
   // error code, and *result the result where that is 0: a new reference, or null with an error set.
   virtual bool call(PyObject *const *args, PyObject **result, int32_t *code) const = 0;
 
 protected:
-  // Fills the words of all arguments; false as above. With `here`, arrays have to be on the thread's device.
-  bool fill(PyObject *const *args, int64_t *words, bool here) const;
+  // Fills the words of all arguments, which hold as long as `kept`; false as above. With `here`, arrays have
+  // to be on the thread's device.
+  // `token` is that of the stream that the work goes on, if the call does not wait.
+  bool fill(PyObject *const *args, Kept &kept, int64_t *words, bool here, PyObject *token = nullptr) const;
 
   const Runtime runtime;
   const std::vector<Argument> arguments;
   const Layout layout;
+
+private:
+  // Which argument has that name; count() for none.
+  size_t find(PyObject *name) const;
+
+  size_t required = arguments.size(); // those after it may be left out
+  Names names;
 };
 
 // Calls `function`, which has MLIR's C interface. `result` describes the result as an argument; none: void.
@@ -45,10 +75,19 @@ protected:
 std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
                                    std::vector<Argument> arguments, const Argument *result);
 
-// Launches the kernel of a slot and waits for it. `sizes` are the grid's and the block's.
+// How a kernel is launched. Without a token the call waits for it.
+struct How {
+  std::array<intptr_t, 6> sizes; // the grid's and the block's
+  std::array<intptr_t, 3> cluster;
+  int32_t shared;
+  bool barePointers;
+  void *stream;
+  PyObject *token; // owned by the stream, and that by the launch
+};
+
+// Launches the kernel of a slot.
 std::unique_ptr<Plan> planLaunch(const Runtime &runtime, uintptr_t slot, std::vector<Argument> arguments,
-                                 const std::array<intptr_t, 6> &sizes, const std::array<intptr_t, 3> &cluster,
-                                 int32_t shared, bool barePointers);
+                                 const How &how);
 
 // The type `Caller`: a new reference.
 PyObject *makeCallerType();

@@ -74,7 +74,8 @@ public:
 
   bool call(PyObject *const *args, PyObject **out, int32_t *code) const override {
     int64_t words[maxWords];
-    if (!fill(args, words, false))
+    Kept kept;
+    if (!fill(args, kept, words, false))
       return false;
     Registers registers;
     place(words, registers);

@@ -8,18 +8,15 @@ namespace {
 
 class LaunchPlan final : public Plan {
 public:
-  LaunchPlan(const Runtime &runtime, uintptr_t slot, std::vector<Argument> given,
-             const std::array<intptr_t, 6> &sizes, const std::array<intptr_t, 3> &cluster, int32_t shared,
-             bool barePointers)
-      : Plan(runtime, std::move(given)), slot(reinterpret_cast<mgpuKernelSlot *>(slot)), sizes(sizes),
-        cluster(cluster), shared(shared) {
+  LaunchPlan(const Runtime &runtime, uintptr_t slot, std::vector<Argument> given, const How &how)
+      : Plan(runtime, std::move(given)), slot(reinterpret_cast<mgpuKernelSlot *>(slot)), how(how) {
     if (layout.words > maxWords)
       throw std::invalid_argument("so many arguments go through ctypes");
     size_t position = 0;
     for (const Argument &argument : arguments) {
       if (argument.kind != Kind::memref)
         parameters.push_back(position);
-      else if (barePointers)
+      else if (how.barePointers)
         parameters.push_back(position + 1); // the aligned pointer
       else
         for (size_t word = 0; word < argument.words(); ++word)
@@ -28,38 +25,49 @@ public:
     }
   }
 
+  bool goesOn() const override { return how.token; }
+
   bool call(PyObject *const *args, PyObject **result, int32_t *code) const override {
     int64_t words[maxWords];
     void *pointers[maxWords + 1];
-    if (!fill(args, words, true))
+    Kept kept;
+    if (how.token && runtime.capturing(how.stream))
+      return false;
+    // Capsules would have to live on: Python keeps them.
+    if (!fill(args, kept, words, !how.token, how.token) || (how.token && !kept.empty()))
       return false;
     for (size_t i = 0; i < parameters.size(); ++i)
       pointers[i] = words + parameters[i];
+    const auto &sizes = how.sizes;
     PyThreadState *state = PyEval_SaveThread();
-    runtime.launch(slot, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], cluster[0], cluster[1],
-                   cluster[2], shared, nullptr, pointers, parameters.size(), 1);
+    runtime.launch(slot, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], how.cluster[0],
+                   how.cluster[1], how.cluster[2], how.shared, how.stream, pointers, parameters.size(),
+                   !how.token);
     *code = runtime.lastError();
     PyEval_RestoreThread(state);
-    Py_INCREF(Py_None);
-    *result = Py_None;
+    if (*code == 0)
+      *result = how.token ? tupleOf(args) : Py_NewRef(Py_None);
     return true;
   }
 
 private:
+  PyObject *tupleOf(PyObject *const *args) const {
+    PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(count()));
+    for (size_t i = 0; tuple && i < count(); ++i)
+      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
+    return tuple;
+  }
+
   mgpuKernelSlot *const slot;
-  const std::array<intptr_t, 6> sizes;
-  const std::array<intptr_t, 3> cluster;
-  const int32_t shared;
+  const How how;
   std::vector<size_t> parameters; // which word each points to
 };
 
 } // namespace
 
 std::unique_ptr<Plan> planLaunch(const Runtime &runtime, uintptr_t slot, std::vector<Argument> arguments,
-                                 const std::array<intptr_t, 6> &sizes, const std::array<intptr_t, 3> &cluster,
-                                 int32_t shared, bool barePointers) {
-  return std::make_unique<LaunchPlan>(runtime, slot, std::move(arguments), sizes, cluster, shared,
-                                      barePointers);
+                                 const How &how) {
+  return std::make_unique<LaunchPlan>(runtime, slot, std::move(arguments), how);
 }
 
 } // namespace offload

@@ -39,6 +39,27 @@ void setDeviceArray(py::handle array, py::handle memory) {
   types.deviceArray = typeOf(array);
 }
 
+void setStream(py::handle stream) {
+  types.handle = slotOf(stream, "handle");
+  types.stream = typeOf(stream);
+}
+
+void setMark(py::handle mark) {
+  types.token = slotOf(mark, "token");
+  types.mark = typeOf(mark);
+}
+
+Names readNames(py::handle given, bool takesStream) {
+  Names names;
+  for (py::handle name : given) {
+    PyObject *text = name.inc_ref().ptr();
+    PyUnicode_InternInPlace(&text);
+    names.names.push_back(text);
+  }
+  names.takesStream = takesStream;
+  return names;
+}
+
 std::vector<Argument> readAll(py::handle descriptions) {
   std::vector<Argument> arguments;
   for (py::handle description : descriptions)
@@ -47,18 +68,28 @@ std::vector<Argument> readAll(py::handle descriptions) {
 }
 
 void armFunction(py::handle caller, uintptr_t api, uintptr_t function, py::handle arguments,
-                 py::handle result) {
+                 py::handle result, py::handle names, bool takesStream) {
   Argument described{};
   if (!result.is_none())
     described = readArgument(result);
-  arm(caller,
-      planFunction(Runtime(api), function, readAll(arguments), result.is_none() ? nullptr : &described));
+  auto plan =
+      planFunction(Runtime(api), function, readAll(arguments), result.is_none() ? nullptr : &described);
+  plan->setNames(readNames(names, takesStream));
+  arm(caller, std::move(plan));
 }
 
 void armLaunch(py::handle caller, uintptr_t api, uintptr_t slot, py::handle arguments,
                std::array<intptr_t, 6> sizes, std::array<intptr_t, 3> cluster, int32_t shared,
-               bool barePointers) {
-  arm(caller, planLaunch(Runtime(api), slot, readAll(arguments), sizes, cluster, shared, barePointers));
+               bool barePointers, uintptr_t stream, py::handle token, py::handle names) {
+  const How how{sizes,
+                cluster,
+                shared,
+                barePointers,
+                reinterpret_cast<void *>(stream),
+                token.is_none() ? nullptr : token.ptr()};
+  auto plan = planLaunch(Runtime(api), slot, readAll(arguments), how);
+  plan->setNames(readNames(names, false));
+  arm(caller, std::move(plan));
 }
 
 } // namespace
@@ -75,6 +106,8 @@ PYBIND11_MODULE(_fast, m) {
   m.def("inherit_call", &inheritCall);
   m.def("set_numpy", &setNumpy);
   m.def("set_device_array", &setDeviceArray);
+  m.def("set_stream", &setStream);
+  m.def("set_mark", &setMark);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);
 }

@@ -47,6 +47,10 @@ Argument readArgument(py::handle description) {
   argument.identity = description["strides"].is_none();
   if (!argument.identity)
     argument.strides = sizes(description["strides"]);
+  argument.alignment = description["alignment"].cast<uint8_t>();
+  if (!description["dlpack"].is_none())
+    argument.dlpackCode = description["dlpack"].cast<int>();
+  argument.optional = description["optional"].cast<bool>();
   argument.offset = description["offset"].cast<int64_t>();
   std::string space = description["space"].cast<std::string>();
   argument.onDevice = space == "device";

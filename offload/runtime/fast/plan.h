@@ -13,6 +13,11 @@
 
 namespace offload {
 
+// What an object keeps in a slot of its class (__slots__); null where it was never set.
+inline PyObject *slot(PyObject *object, Py_ssize_t offset) {
+  return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + offset);
+}
+
 // Marks a size or stride that the type leaves open.
 constexpr int64_t dynamic = INT64_MIN;
 constexpr size_t maxRank = 32;
@@ -27,6 +32,10 @@ struct Types {
   PyTypeObject *deviceArray = nullptr; // offload.runtime.DeviceArray
   // Where the slots of a DeviceArray and of its memory lie.
   Py_ssize_t memory, usedOn, pointer, dtype, shape, strides, backend, index;
+  PyTypeObject *stream = nullptr; // offload.runtime.Stream
+  Py_ssize_t handle;              // and its slot
+  PyTypeObject *mark = nullptr;   // offload.runtime.pending.Mark
+  Py_ssize_t token;               // and its slot
 };
 extern Types types;
 
@@ -48,7 +57,10 @@ struct Argument {
   bool identity = true;  // row-major, without an offset
   bool onDevice = false; // device memory alone
   bool onHost = false;   // host memory alone
+  bool optional = false; // None stands for an array with 0 for each dynamic size
   uint8_t size = 0;      // bytes of an element or a scalar
+  uint8_t alignment = 1; // bytes
+  int dlpackCode = -1;   // of the element type; -1: it has none
   int64_t offset = 0;    // elements
   int64_t low = 0;       // of integers
   uint64_t high = 0;
@@ -60,15 +72,54 @@ struct Argument {
   }
 };
 
+// Objects that have to live as long as a call: the capsules of arrays.
+class Kept {
+public:
+  Kept() = default;
+  Kept(const Kept &) = delete;
+  Kept &operator=(const Kept &) = delete;
+  ~Kept() {
+    if (count == 0)
+      return;
+    PyObject *type, *value, *traceback; // letting go may run Python code, which must not see an error
+    PyErr_Fetch(&type, &value, &traceback);
+    while (count > 0)
+      Py_DECREF(objects[--count]);
+    PyErr_Restore(type, value, traceback);
+  }
+
+  bool empty() const { return count == 0; }
+  bool full() const { return count == objects.size(); }
+  // Takes the reference.
+  void keep(PyObject *object) { objects[count++] = object; }
+
+private:
+  std::array<PyObject *, 32> objects;
+  size_t count = 0;
+};
+
+// Whether the static sizes are these.
+bool takesShape(const Argument &argument, const int64_t *shape);
+// The strides, in elements, of an array; its `own` count parts of elements, of which an element has so many,
+// and are null for a row-major one. False where the type promises others. As arguments.py says of sizes whose
+// stride is never used.
+bool takesStrides(const Argument &argument, const int64_t *shape, const int64_t *own, int64_t parts,
+                  int64_t *strides);
+
 // What a call runs on.
 struct Place {
   const char *backend = nullptr; // null where none can be used now
   int32_t device = -1;           // -1: arrays may be on any
+  PyObject *token = nullptr;     // of the stream; arrays that only work on it uses need no waiting
 };
 
 // Writes the descriptor of an array, 3 + 2 * rank words. False where Python has to look at it; no error is
 // set.
-bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, int64_t *words);
+bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
+                    int64_t *words);
+
+// The same for an array of another package in the CPU's memory.
+bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64_t *words);
 
 // The bits of a number as a register or a kernel's parameter holds them, one word, of complex numbers two.
 // False as above.

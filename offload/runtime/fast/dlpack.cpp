@@ -1,0 +1,90 @@
+// dlpack.cpp: memref descriptors from arrays of other packages in the CPU's memory, seen through DLPack 1.1
+// (dmlc.github.io/dlpack). interchange.py does the same for all memory, and says why not.
+#include "plan.h"
+
+namespace offload {
+namespace {
+
+struct Tensor {
+  void *data;
+  int32_t deviceType, deviceId, ndim;
+  uint8_t code, bits;
+  uint16_t lanes;
+  const int64_t *shape, *strides; // in elements; no strides: row-major
+  uint64_t byteOffset;
+};
+
+struct Versioned { // an unversioned one is its tensor, as far as it is read
+  uint32_t major, minor;
+  void *context;
+  void (*deleter)(Versioned *);
+  uint64_t flags;
+  Tensor tensor;
+};
+
+constexpr int32_t cpu = 1;
+constexpr uint64_t readOnly = 1;
+
+struct Names {
+  PyObject *method = PyUnicode_InternFromString("__dlpack__");
+  PyObject *isNegated = PyUnicode_InternFromString("is_neg");
+  PyObject *keywords = Py_BuildValue("(s)", "max_version");
+  PyObject *version = Py_BuildValue("(ii)", 1, 1);
+};
+
+const Names &names() {
+  static const Names *made = new Names; // as long as the process
+  return *made;
+}
+
+// Whether torch would export it with wrong signs; see interchange.py.
+bool isNegated(PyObject *value) {
+  PyObject *answer = PyObject_CallMethodNoArgs(value, names().isNegated);
+  if (!answer)
+    PyErr_Clear();
+  Py_XDECREF(answer);
+  return answer == Py_True;
+}
+
+// The tensor that a capsule holds, which may be written to; null for others.
+const Tensor *tensorOf(PyObject *capsule) {
+  if (PyCapsule_IsValid(capsule, "dltensor"))
+    return static_cast<const Tensor *>(PyCapsule_GetPointer(capsule, "dltensor"));
+  if (!PyCapsule_IsValid(capsule, "dltensor_versioned"))
+    return nullptr;
+  const auto *managed = static_cast<const Versioned *>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+  return managed->major == 1 && !(managed->flags & readOnly) ? &managed->tensor : nullptr;
+}
+
+bool fill(const Argument &argument, const Tensor &tensor, int64_t *words) {
+  const uintptr_t start = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byteOffset;
+  if (tensor.deviceType != cpu || tensor.lanes != 1 || tensor.code != argument.dlpackCode ||
+      tensor.bits != 8 * argument.size || tensor.ndim != argument.rank || start % argument.alignment)
+    return false;
+  if (!takesShape(argument, tensor.shape))
+    return false;
+  words[0] = words[1] = static_cast<int64_t>(start) - argument.offset * argument.size;
+  words[2] = argument.offset;
+  for (size_t i = 0; i < argument.rank; ++i)
+    words[3 + i] = tensor.shape[i];
+  return takesStrides(argument, tensor.shape, tensor.strides, 1, words + 3 + argument.rank);
+}
+
+} // namespace
+
+bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64_t *words) {
+  const Names &known = names();
+  if (argument.dlpackCode < 0 || kept.full() || isNegated(value))
+    return false;
+  PyObject *given[] = {value, known.version};
+  PyObject *capsule = PyObject_VectorcallMethod(known.method, given, 1, known.keywords);
+  if (!capsule) {
+    PyErr_Clear();
+    return false;
+  }
+  kept.keep(capsule);
+  const Tensor *tensor = tensorOf(capsule);
+  return tensor && fill(argument, *tensor, words);
+}
+
+} // namespace offload

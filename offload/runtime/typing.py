@@ -1,0 +1,49 @@
+"""Types for annotations: what functions and kernels take. The stubs of ``offload stubs`` use them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy
+    from typing_extensions import Buffer
+
+    from offload.runtime.staging import Staged
+
+
+class SupportsDLPack(Protocol):
+    """Arrays of NumPy, torch, cupy, jax, and of ``lib.device``."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class SupportsArrayInterface(Protocol):
+    """Other arrays in host memory."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+
+class SupportsCudaArrayInterface(Protocol):
+    """Other arrays in the memory of a GPU."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+
+ArrayLike: TypeAlias = "SupportsDLPack | SupportsArrayInterface | SupportsCudaArrayInterface | Buffer | Staged"
+"""Whatever is taken for a memref."""
+
+Bool: TypeAlias = "bool | numpy.bool_"
+Int: TypeAlias = "int | numpy.integer[Any]"
+Float: TypeAlias = "float | numpy.floating[Any] | numpy.integer[Any]"
+Complex: TypeAlias = "complex | numpy.number[Any]"
+
+Size: TypeAlias = "int | tuple[int] | tuple[int, int] | tuple[int, int, int]"
+"""Of a grid, a block or a cluster."""
+
+Waiting: TypeAlias = (
+    "tuple[Size, Size] | tuple[Size, Size, None] | tuple[Size, Size, None, int]"
+    " | tuple[Size, Size, None, int, Size | None]"
+)
+"""What a launch is given between brackets where the call waits for the kernel: no stream."""
