@@ -9,6 +9,7 @@
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -230,6 +231,28 @@ unsigned joinLoops(Function &strip, CallInst *lane) {
   return unsigned(ends.size());
 }
 
+/// Whether each step of the loop writes somewhere else and leaves the next step nothing. Unrolled, the steps
+/// of a few threads would come one after the other, each with a part of what is written to its place;
+/// neighbouring threads that take a step together fill whole cache lines.
+static bool onlyWrites(const llvm::Loop &loop) {
+  bool writes = false;
+  for (BasicBlock *block : loop.blocks())
+    for (Instruction &instruction : *block) {
+      const Value *address = getLoadStorePointerOperand(&instruction);
+      if (address && isa<AllocaInst>(getUnderlyingObject(address)))
+        return false; // an array of the thread's own, which unrolling makes registers
+      writes |= isa<StoreInst>(instruction);
+    }
+  return writes && range_size(loop.getHeader()->phis()) == 1;
+}
+
+bool keepsNothing(Function &code) {
+  DominatorTree tree(code);
+  LoopInfo info(tree);
+  SmallVector<llvm::Loop *> loops = info.getLoopsInPreorder();
+  return !loops.empty() && all_of(loops, [](llvm::Loop *loop) { return onlyWrites(*loop); });
+}
+
 void unrollSmallLoops(Function &code) {
   simplifyLoops(code);
   LoopAnalyses analyses;
@@ -242,7 +265,8 @@ void unrollSmallLoops(Function &code) {
     size_t size = 0;
     for (BasicBlock *block : loop->blocks())
       size += block->size();
-    if (steps == 0 || steps > kMostSteps || steps * size > kMostUnrolled || loop->getLoopID() || waits(*loop))
+    if (steps == 0 || steps > kMostSteps || steps * size > kMostUnrolled || loop->getLoopID() ||
+        waits(*loop) || onlyWrites(*loop))
       continue;
     Metadata *operands[] = {nullptr, MDNode::get(context, MDString::get(context, "llvm.loop.unroll.full"))};
     MDNode *id = MDNode::getDistinct(context, operands);
