@@ -49,7 +49,7 @@ gpu.func @ids(%x: memref<?x?x?x3xi32>) kernel {
 TRANSPOSE = ROOT / "bench/host/programs/transpose.mlir"
 
 
-@pytest.mark.parametrize("level", ["x86-64", "x86-64-v4"])
+@pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names levels of x86-64")
 def test_rows_are_stepped_through_by_all_threads_together(level: str) -> None:
     """Vectors of all 256 threads before the next step's: what is kept of a row's length is where the last of them
