@@ -104,3 +104,51 @@ def test_tiles_of_any_shape(shape: tuple[int, int]) -> None:
     out = np.zeros(shape[::-1], np.float32)
     library.transpose(x, out)
     np.testing.assert_array_equal(out, x.T)
+
+
+# Each thread adds up and writes %count elements in a row, fewer at the data's end.
+RUNS = """module attributes {{gpu.container_module}} {{ gpu.module @m {{
+gpu.func @runs(%x: memref<?xi32>, %y: memref<?xi32>) kernel {{
+  %c0 = arith.constant 0 : index
+  %step = arith.constant {step} : index
+  %count = arith.constant {count} : index
+  %zero = arith.constant 0 : i32
+  %n = memref.dim %x, %c0 : memref<?xi32>
+  %b = gpu.block_id x
+  %d = gpu.block_dim x
+  %t = gpu.thread_id x
+  %p = arith.muli %b, %d : index
+  %i = arith.addi %p, %t : index
+  %first = arith.muli %i, %count : index
+  %past = arith.addi %first, %count : index
+  %end = arith.min{sign}i %past, %n : index
+  %sum = scf.for %j = %first to %end step %step iter_args(%acc = %zero) -> i32 {{
+    %v = memref.load %x[%j] : memref<?xi32>
+    %next = arith.addi %acc, %v : i32
+    memref.store %next, %y[%j] : memref<?xi32>
+    scf.yield %next : i32
+  }}
+  gpu.return
+}} }} }}"""
+
+
+@pytest.mark.parametrize("sign", ["u", "s"])
+@pytest.mark.parametrize(("count", "step"), [(8, 1), (5, 1), (8, 3), (1, 1), (3, 8), (32, 1), (100, 1)])
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 1000, 2048])
+def test_runs_of_any_length(count: int, step: int, sign: str, n: int) -> None:
+    library = offload.compile(RUNS.format(count=count, step=step, sign=sign), targets=["host"])
+    x = np.random.default_rng(n).integers(-99, 99, n, dtype=np.int32)
+    y, expected = np.zeros(n + 8, np.int32), np.zeros(n + 8, np.int32)
+    for first in range(0, n, count):
+        part = slice(first, min(first + count, n), step)
+        expected[part] = np.cumsum(x[part])
+    library.kernels.runs[2048 // (count * 64) + 1, 64](x, y[:n])
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_a_run_of_known_length_has_no_loop() -> None:
+    """Eight loads, sums and stores in a row for the threads that the data's end does not cut short, beside the loop
+    for the one that it does."""
+    text = emit_text(RUNS.format(count=8, step=1, sign="u"), "llvm", ["host"])
+    blocks = re.split(r"^\S+:.*$", text, flags=re.MULTILINE)
+    assert [block.count("store i32") for block in blocks if "store i32" in block].count(8) == 1, text

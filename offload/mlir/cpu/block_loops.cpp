@@ -66,8 +66,10 @@ private:
     inside.shared = body->getArg(base + ExtraShared);
     inside.launch = body->getArg(base + ExtraLaunch);
     code.bind(*body, inside);
-    if (code.strips)
+    if (code.strips) {
+      addWholeRuns(*body);
       unrollSmallLoops(*body);
+    }
     RegionLimits limits{code.maxThreads ? code.maxThreads : kMostThreads, kMostBytes,
                         code.strips ? kWide : 0};
     if (!hoistMemory(*body) || (waits && !makeRegions(*body, inside.blockDim, limits, code.warpSize))) {

@@ -13,6 +13,7 @@ using namespace llvm;
 namespace offload {
 namespace {
 
+constexpr uint64_t kMostKept = 1 << 10;     // bytes of a wide strip: half of AVX-512's registers
 constexpr uint32_t kFewest = 4, kMost = 64; // lanes of a strip that is as long as a row of threads
 
 uint32_t lanesFor(Value *blockDim) {
@@ -28,7 +29,8 @@ uint32_t wideLanesFor(Function &thread, Value *blockDim, uint32_t most) {
   auto *size = dyn_cast<ConstantInt>(blockDim);
   uint64_t threads = size ? size->getZExtValue() : 0;
   bool fits = threads > kNarrow && threads <= most && threads % kNarrow == 0;
-  return fits && keepsNothing(thread) ? uint32_t(threads) : 0;
+  std::optional<uint64_t> kept = fits ? bytesKept(thread) : std::nullopt;
+  return kept && *kept * threads <= kMostKept ? uint32_t(threads) : 0;
 }
 
 /// The thread's code as code of a strip, with the first thread's x in place of the thread's. Null where there

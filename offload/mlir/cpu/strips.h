@@ -10,10 +10,12 @@
 
 #include "cpu/thread_loops.h"
 
+#include <optional>
+
 namespace offload {
 
 /// Threads of a strip: few enough that what they keep from step to step stays in registers. Loops that keep
-/// nothing run for all threads of a row together, which then use memory in one piece.
+/// little run for all threads of a row together, which then use memory in one piece.
 inline constexpr uint32_t kNarrow = 32, kWide = 1024;
 
 /// Code of one thread that `call` calls in the loop over x: puts loops over strips in front of that loop,
@@ -28,11 +30,17 @@ void splitLoops(llvm::Function &strip, llvm::CallInst *lane, uint32_t lanes);
 /// strip_loops.cpp: puts a barrier at the end of each loop whose steps all threads take together. How many.
 unsigned joinLoops(llvm::Function &strip, llvm::CallInst *lane);
 
-/// strip_loops.cpp: whether no step of the code's loops leaves the next one anything and some write, so that
-/// it is best taken by as many threads as there are.
-bool keepsNothing(llvm::Function &code);
+/// step_loops.cpp: how many bytes each step of the code's loops leaves the next one. None where there is
+/// something else than such loops, or nothing that threads could use together.
+std::optional<uint64_t> bytesKept(llvm::Function &code);
 
-/// strip_loops.cpp: has small loops of known length unrolled, which leaves nothing to run together.
+/// step_loops.cpp: has small loops of known length unrolled, which leaves nothing to run together.
 void unrollSmallLoops(llvm::Function &code);
+/// Has the loop unrolled to which a branch goes back.
+void unrollFully(llvm::Instruction &backEdge);
+
+/// whole_runs.cpp: gives loops that are cut short by the end of the data, but else have a small known length,
+/// a copy of that length.
+void addWholeRuns(llvm::Function &code);
 
 } // namespace offload
