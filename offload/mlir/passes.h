@@ -16,7 +16,7 @@ namespace offload {
 ///   offload-plain-spaces             takes the memory spaces of kernels out of host code
 ///   offload-place-buffers            puts temporaries of kernels into device memory
 ///   offload-check-memory             refuses allocations that no machine can make
-///   offload-repair-math              makes expm1 and log1p calls of libm
+///   offload-repair-math              makes expm1 and log1p calls of libm, rsqrt approximate
 ///   offload-host-to-llvm             host code -> LLVM dialect with calls to the mgpu runtime
 /// At the two ends of a target's pipeline:
 ///   offload-check-device             refuses what a chip does not have

@@ -2,6 +2,7 @@
 
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
+#include "codegen/math/reciprocal_roots.h"
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
 #include "device/check_lowered.h"
@@ -28,6 +29,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/Transforms/Scalar/DCE.h"
 #include "llvm/Transforms/Scalar/InstSimplifyPass.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -275,6 +277,10 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, co
   vectorized.strips = options.level >= 2; // as the vectorizer is, see optimize()
   resources = offload::lowerKernelsForHost(*module, kernels, limits, vectorized, error);
   defineFarMath(*module);
+  // Processors since the second generation of AVX-512 keep their clock where all of its bits are used; LLVM
+  // has them use half.
+  if (machine->getTargetTriple().isX86() && has("+avx512vbmi2"))
+    addFunctionAttribute("prefer-vector-width", "512");
   raw_string_ostream stream(error);
   if (error.empty() && verifyModule(*module, &stream))
     error = "internal error in the host target's kernel lowering: " + error;
@@ -311,8 +317,17 @@ void LLVMModule::optimize() {
       passes.addPass(MirroredIndicesPass());
       passes.addPass(FarVariantsPass());
     });
-    builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel,
-                                               ThinOrFullLTOPhase) { passes.addPass(FarMathPass()); });
+    bool estimates = machine->getTargetTriple().isX86() && has("+avx512vl");
+    builder.registerOptimizerLastEPCallback(
+        [estimates](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
+          passes.addPass(FarMathPass());
+          if (estimates) {
+            FunctionPassManager functions;
+            functions.addPass(ReciprocalRootsPass());
+            functions.addPass(DCEPass());
+            passes.addPass(createModuleToFunctionPassAdaptor(std::move(functions)));
+          }
+        });
   }
   const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
                                       OptimizationLevel::O3};

@@ -66,9 +66,12 @@ private:
     inside.shared = body->getArg(base + ExtraShared);
     inside.launch = body->getArg(base + ExtraLaunch);
     code.bind(*body, inside);
-    if (code.strips)
+    if (code.strips) {
+      addWholeRuns(*body);
       unrollSmallLoops(*body);
-    RegionLimits limits{code.maxThreads ? code.maxThreads : kMostThreads, kMostBytes, code.strips};
+    }
+    RegionLimits limits{code.maxThreads ? code.maxThreads : kMostThreads, kMostBytes,
+                        code.strips ? kWide : 0};
     if (!hoistMemory(*body) || (waits && !makeRegions(*body, inside.blockDim, limits, code.warpSize))) {
       code.drop(body);
       return nullptr;
@@ -101,12 +104,9 @@ private:
     code.loadDims(b, place);
     SmallVector<Value *> arguments = code.loadArguments(b, place.launch);
 
+    std::array<Value *, 3> first = blockAt(b, blocks->getArg(2), place.gridDim);
     Loop block = beginLoop(b, blocks->getArg(2), blocks->getArg(3), "block");
-    Value *gx = b.CreateZExt(place.gridDim[0], types.i64), *gy = b.CreateZExt(place.gridDim[1], types.i64);
-    Value *rows = b.CreateUDiv(block.variable, gx);
-    place.blockId[0] = b.CreateTrunc(b.CreateURem(block.variable, gx), types.i32);
-    place.blockId[1] = b.CreateTrunc(b.CreateURem(rows, gy), types.i32);
-    place.blockId[2] = b.CreateTrunc(b.CreateUDiv(rows, gy), types.i32);
+    place.blockId = countBlocks(b, block, first, place.gridDim);
     std::optional<ThreadLoops> threads;
     if (!waits)
       threads = beginThreads(b, place.blockDim);
@@ -127,12 +127,48 @@ private:
     if (threads) {
       endThreads(b, *threads);
       if (code.strips)
-        addStrips(*call, threads->x, place.blockDim[0], code.warpSize);
+        addStrips(*call, threads->x, place.blockDim[0], code.warpSize, kWide);
       markParallel(threads->x.backEdge, group);
     }
     endLoop(b, block);
     b.CreateRetVoid();
     return blocks;
+  }
+
+  /// The ids of the block with this number.
+  std::array<Value *, 3> blockAt(IRBuilder<> &b, Value *number, const std::array<Value *, 3> &grid) const {
+    Value *gx = b.CreateZExt(grid[0], types.i64), *gy = b.CreateZExt(grid[1], types.i64);
+    Value *rows = b.CreateUDiv(number, gx);
+    return {b.CreateTrunc(b.CreateURem(number, gx), types.i32),
+            b.CreateTrunc(b.CreateURem(rows, gy), types.i32),
+            b.CreateTrunc(b.CreateUDiv(rows, gy), types.i32)};
+  }
+
+  /// The ids of each block, from those of the block before. Divided for each block they would be divided for
+  /// each step of the kernel's loops: optimizations move a division to where it is used, and back only if
+  /// they know that the divisor is not 0.
+  std::array<Value *, 3> countBlocks(IRBuilder<> &b, Loop &loop, const std::array<Value *, 3> &first,
+                                     const std::array<Value *, 3> &grid) const {
+    constexpr uint32_t kMostIds[] = {INT32_MAX, 65535, 65535};
+    BasicBlock *before = loop.variable->getIncomingBlock(0);
+    std::array<PHINode *, 3> ids;
+    for (unsigned i = 0; i < 3; ++i) {
+      ids[i] = b.CreatePHI(types.i32, 2, Twine("block.") + kAxes[i]);
+      ids[i]->addIncoming(first[i], before);
+    }
+    IRBuilder<> latch(loop.latch->getTerminator());
+    Value *carry = latch.getInt32(1);
+    for (unsigned i = 0; i < 3; ++i) {
+      Value *next = latch.CreateAdd(ids[i], carry);
+      Value *ends = latch.CreateICmpEQ(next, grid[i]);
+      ids[i]->addIncoming(i == 2 ? next : latch.CreateSelect(ends, latch.getInt32(0), next), loop.latch);
+      carry = latch.CreateZExt(ends, types.i32);
+    }
+    // What is known of a number that is counted gets lost; that products with it do not overflow must not.
+    std::array<Value *, 3> bounded;
+    for (unsigned i = 0; i < 3; ++i)
+      bounded[i] = b.CreateAnd(ids[i], kMostIds[i], Twine("block.id.") + kAxes[i]);
+    return bounded;
   }
 
   static DISubprogram *describeLoops(const DISubprogram &source, StringRef name) {

@@ -4,6 +4,8 @@
 #include "names.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/ReplaceConstant.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -155,6 +157,10 @@ void KernelCode::bind(Function &body, const Place &place) const {
   replaceCalls(body, kFail, [&](CallInst &call) { return fail(call, place); });
   bindSharedMemory(body, place.shared);
   makeBlockAtomicsPlain(body, place.shared);
+  for (Instruction &instruction : instructions(body))
+    if (const Value *address = getLoadStorePointerOperand(&instruction);
+        address && getUnderlyingObject(address) == place.shared)
+      instruction.setMetadata(kInBlock, MDNode::get(context, {}));
 }
 
 void KernelCode::bindSharedMemory(Function &body, Value *shared) const {

@@ -80,6 +80,8 @@ llvm::Function *buildThread(KernelCode &code);
 
 /// Metadata of loads and stores that are not independent of those of other threads.
 inline constexpr char kOrdered[] = "offload.ordered";
+/// Metadata of loads and stores of the block's workgroup memory.
+inline constexpr char kInBlock[] = "offload.block";
 /// workgroup_atomics.cpp: makes atomic operations on workgroup memory, which starts at `shared`, and on
 /// private memory plain ones.
 void makeBlockAtomicsPlain(llvm::Function &body, llvm::Value *shared);

@@ -1,6 +1,7 @@
 //===- lane_distance.cpp - How far apart neighbouring threads are -----------===//
 
 #include "cpu/lane_distance.h"
+#include "cpu/kernel_code.h"
 
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Operator.h"
@@ -87,7 +88,8 @@ bool LaneDistance::suits(const llvm::Loop &loop) const {
     return all_of(*block, [&](Instruction &instruction) {
       Value *address = getLoadStorePointerOperand(&instruction);
       Type *type = address ? getLoadStoreType(&instruction) : nullptr;
-      return !address || isTogether(address, layout.getTypeAllocSize(type).getFixedValue(), layout);
+      return !address || instruction.hasMetadata(kInBlock) ||
+             isTogether(address, layout.getTypeAllocSize(type).getFixedValue(), layout);
     });
   });
 }

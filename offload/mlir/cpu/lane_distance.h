@@ -26,7 +26,7 @@ public:
 
   /// Whether lanes that take a step of the loop together use memory together: the same place, places side by
   /// side, or places that were looked up. Rows of their own, one per lane, are better read one after the
-  /// other.
+  /// other; but in workgroup memory, which the nearest cache holds.
   bool suits(const llvm::Loop &loop) const;
 
 private:

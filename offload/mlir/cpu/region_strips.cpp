@@ -23,7 +23,8 @@ bool hasLoop(RegionCode &pieces, const Region &region) {
 
 } // namespace
 
-void stripRegion(RegionCode &pieces, Region &region, const ThreadArrays &made, uint32_t warpSize) {
+void stripRegion(RegionCode &pieces, Region &region, const ThreadArrays &made, uint32_t warpSize,
+                 uint32_t mostLanes) {
   if (pieces.code.getSubprogram() || !hasLoop(pieces, region))
     return;
   const DataLayout &layout = pieces.code.getDataLayout();
@@ -52,7 +53,7 @@ void stripRegion(RegionCode &pieces, Region &region, const ThreadArrays &made, u
     return;
   thread->addFnAttr(Attribute::AlwaysInline);
   hoistMemory(*thread);
-  addStrips(*cast<CallInst>(thread->user_back()), region.loops.x, pieces.blockDim[0], warpSize);
+  addStrips(*cast<CallInst>(thread->user_back()), region.loops.x, pieces.blockDim[0], warpSize, mostLanes);
 }
 
 } // namespace offload

@@ -64,6 +64,8 @@ private:
         if (differs) {
           flow.setDiffers(load);
           memory.push_back(kept);
+        } else {
+          markCommon(load);
         }
       }
     }
@@ -141,6 +143,8 @@ private:
         auto *load = new LoadInst(value->getType(), kept, "kept", RegionCode::placeOf(*use)->getIterator());
         if (differing)
           flow.setDiffers(load);
+        else
+          markCommon(load);
         use->set(load);
       }
       if (differing)
@@ -176,6 +180,8 @@ private:
       made.replaced.push_back(alloca);
     }
   }
+
+  static void markCommon(LoadInst *load) { load->setMetadata(kCommon, MDNode::get(load->getContext(), {})); }
 
   static bool mayEscape(Instruction *address) {
     return any_of(address->users(), [&](User *user) {

@@ -74,7 +74,7 @@ bool makeRegions(Function &code, ArrayRef<Value *> blockDim, const RegionLimits 
   buildRegionLoops(pieces, made);
   if (limits.strips)
     for (Region &region : pieces.regions)
-      stripRegion(pieces, region, made, warpSize);
+      stripRegion(pieces, region, made, warpSize, limits.strips);
   return true;
 }
 

@@ -83,6 +83,7 @@ bool findExits(RegionCode &pieces, const UniformFlow &flow);
 /// region_loops.cpp: makes each region loops over the threads.
 void buildRegionLoops(RegionCode &pieces, const ThreadArrays &made);
 /// region_strips.cpp: where a region has loops, its threads go through them in strips (strips.h).
-void stripRegion(RegionCode &pieces, Region &region, const ThreadArrays &made, uint32_t warpSize);
+void stripRegion(RegionCode &pieces, Region &region, const ThreadArrays &made, uint32_t warpSize,
+                 uint32_t mostLanes);
 
 } // namespace offload

@@ -2,15 +2,14 @@
 
 #include "cpu/block_lanes.h"
 #include "cpu/lane_distance.h"
-#include "cpu/loop_analyses.h"
 #include "cpu/strips.h"
 #include "cpu/uniform_flow.h"
 #include "names.h"
 
 #include "llvm/Analysis/LoopInfo.h"
-#include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
@@ -19,18 +18,6 @@ using namespace llvm;
 
 namespace offload {
 namespace {
-
-constexpr unsigned kMostSteps = 32, kMostUnrolled = 2048; // instructions
-
-/// Calls that stand for waiting: such a loop is cut at its own barriers.
-bool waits(const llvm::Loop &loop) {
-  return any_of(loop.blocks(), [](BasicBlock *block) {
-    return any_of(*block, [](Instruction &instruction) {
-      return callOf(instruction, kBarrier) || callOf(instruction, kExchange) ||
-             callOf(instruction, kActiveLanes);
-    });
-  });
-}
 
 FunctionCallee barrier(Module &module) {
   return module.getOrInsertFunction(kBarrier, Type::getVoidTy(module.getContext()));
@@ -228,27 +215,6 @@ unsigned joinLoops(Function &strip, CallInst *lane) {
   for (Instruction *end : ends)
     CallInst::Create(barrier(*strip.getParent()), "", end->getIterator());
   return unsigned(ends.size());
-}
-
-void unrollSmallLoops(Function &code) {
-  simplifyLoops(code);
-  LoopAnalyses analyses;
-  auto &info = analyses.functions.getResult<LoopAnalysis>(code);
-  auto &evolution = analyses.functions.getResult<ScalarEvolutionAnalysis>(code);
-  LLVMContext &context = code.getContext();
-  for (llvm::Loop *loop : info.getLoopsInPreorder()) {
-    unsigned steps =
-        loop->isInnermost() && loop->getLoopLatch() ? evolution.getSmallConstantTripCount(loop) : 0;
-    size_t size = 0;
-    for (BasicBlock *block : loop->blocks())
-      size += block->size();
-    if (steps == 0 || steps > kMostSteps || steps * size > kMostUnrolled || loop->getLoopID() || waits(*loop))
-      continue;
-    Metadata *operands[] = {nullptr, MDNode::get(context, MDString::get(context, "llvm.loop.unroll.full"))};
-    MDNode *id = MDNode::getDistinct(context, operands);
-    id->replaceOperandWith(0, id);
-    loop->setLoopID(id);
-  }
 }
 
 } // namespace offload

@@ -13,15 +13,24 @@ using namespace llvm;
 namespace offload {
 namespace {
 
-constexpr uint32_t kLanes = 32;             // of a strip, where the block's size does not say another number
-constexpr uint32_t kFewest = 4, kMost = 64; // lanes
+constexpr uint64_t kMostKept = 1 << 10;     // bytes of a wide strip: half of AVX-512's registers
+constexpr uint32_t kFewest = 4, kMost = 64; // lanes of a strip that is as long as a row of threads
 
 uint32_t lanesFor(Value *blockDim) {
   auto *size = dyn_cast<ConstantInt>(blockDim);
-  uint64_t threads = size ? size->getZExtValue() : kLanes;
+  uint64_t threads = size ? size->getZExtValue() : kNarrow;
   if (threads < kFewest)
     return 0;
-  return threads <= kMost && threads % kLanes != 0 ? uint32_t(threads) : kLanes;
+  return threads <= kMost && threads % kNarrow != 0 ? uint32_t(threads) : kNarrow;
+}
+
+/// 0 where a wide strip has nothing before a narrow one.
+uint32_t wideLanesFor(Function &thread, Value *blockDim, uint32_t most) {
+  auto *size = dyn_cast<ConstantInt>(blockDim);
+  uint64_t threads = size ? size->getZExtValue() : 0;
+  bool fits = threads > kNarrow && threads <= most && threads % kNarrow == 0;
+  std::optional<uint64_t> kept = fits ? bytesKept(thread) : std::nullopt;
+  return kept && *kept * threads <= kMostKept ? uint32_t(threads) : 0;
 }
 
 /// The thread's code as code of a strip, with the first thread's x in place of the thread's. Null where there
@@ -40,7 +49,9 @@ Function *makeStrip(Function &thread, unsigned x, uint32_t lanes, uint32_t warpS
 
   splitLoops(*strip, lane, lanes);
   Value *sizes[] = {b.getInt32(lanes), b.getInt32(1), b.getInt32(1)};
-  RegionLimits limits{.threads = lanes, .bytes = 32 << 10, .strips = false};
+  // What a wide strip leaves to each thread is done in narrow strips.
+  RegionLimits limits{
+      .threads = lanes, .bytes = 32 << 10, .strips = lanes > kNarrow && lanes % kNarrow == 0 ? kNarrow : 0};
   if (joinLoops(*strip, lane) == 0 || !makeRegions(*strip, sizes, limits, warpSize)) {
     strip->eraseFromParent();
     return nullptr;
@@ -50,15 +61,17 @@ Function *makeStrip(Function &thread, unsigned x, uint32_t lanes, uint32_t warpS
 
 } // namespace
 
-void addStrips(CallInst &call, const Loop &loop, Value *blockDim, uint32_t warpSize) {
+void addStrips(CallInst &call, const Loop &loop, Value *blockDim, uint32_t warpSize, uint32_t most) {
   Function &thread = *call.getCalledFunction();
   auto *x = find(call.args(), loop.variable);
-  uint32_t lanes = lanesFor(blockDim);
+  uint32_t wide = wideLanesFor(thread, blockDim, most), lanes = wide ? wide : lanesFor(blockDim);
   // Line information would have to say where code stands that was taken apart.
   if (x == call.arg_end() || lanes == 0 || thread.getSubprogram())
     return;
   unsigned index = unsigned(x - call.arg_begin());
   Function *strip = makeStrip(thread, index, lanes, warpSize);
+  if (!strip && wide)
+    strip = makeStrip(thread, index, lanes = lanesFor(blockDim), warpSize);
   if (!strip)
     return;
   BasicBlock *front = loop.variable->getIncomingBlock(loop.variable->getIncomingBlock(0) == loop.latch);

@@ -10,12 +10,19 @@
 
 #include "cpu/thread_loops.h"
 
+#include <optional>
+
 namespace offload {
+
+/// Threads of a strip: few enough that what they keep from step to step stays in registers. Loops that keep
+/// little run for all threads of a row together, which then use memory in one piece.
+inline constexpr uint32_t kNarrow = 32, kWide = 1024;
 
 /// Code of one thread that `call` calls in the loop over x: puts loops over strips in front of that loop,
 /// which then runs the threads that are left over. Nothing changes where the code has no loop that a strip
-/// could run together. `blockDim` is the loop's bound.
-void addStrips(llvm::CallInst &call, const Loop &loop, llvm::Value *blockDim, uint32_t warpSize);
+/// of at most `most` threads could run together. `blockDim` is the loop's bound.
+void addStrips(llvm::CallInst &call, const Loop &loop, llvm::Value *blockDim, uint32_t warpSize,
+               uint32_t most);
 
 /// strip_loops.cpp: splits off the steps of a loop that all threads of a strip take together, from a loop
 /// that begins at another place in each thread. `lane` is the call that gives a thread's place in the strip.
@@ -23,7 +30,17 @@ void splitLoops(llvm::Function &strip, llvm::CallInst *lane, uint32_t lanes);
 /// strip_loops.cpp: puts a barrier at the end of each loop whose steps all threads take together. How many.
 unsigned joinLoops(llvm::Function &strip, llvm::CallInst *lane);
 
-/// strip_loops.cpp: has small loops of known length unrolled, which leaves nothing to run together.
+/// step_loops.cpp: how many bytes each step of the code's loops leaves the next one. None where there is
+/// something else than such loops, or nothing that threads could use together.
+std::optional<uint64_t> bytesKept(llvm::Function &code);
+
+/// step_loops.cpp: has small loops of known length unrolled, which leaves nothing to run together.
 void unrollSmallLoops(llvm::Function &code);
+/// Has the loop unrolled to which a branch goes back.
+void unrollFully(llvm::Instruction &backEdge);
+
+/// whole_runs.cpp: gives loops that are cut short by the end of the data, but else have a small known length,
+/// a copy of that length.
+void addWholeRuns(llvm::Function &code);
 
 } // namespace offload

@@ -33,7 +33,7 @@ void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group);
 struct RegionLimits {
   uint32_t threads; // a bound of the block's sizes, multiplied
   uint64_t bytes;   // of arrays
-  bool strips;      // whether regions become strips (strips.h)
+  uint32_t strips;  // the most lanes of a strip that a region may become (strips.h); 0 for none
 };
 /// Rewrites the code of one thread, which has barriers, to code that runs all threads of a block: what stands
 /// between barriers becomes loops over the threads, and what threads keep from one such region to the next

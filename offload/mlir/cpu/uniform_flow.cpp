@@ -15,7 +15,8 @@ static bool startsVarying(const Instruction &instruction) {
   if (auto *call = dyn_cast<CallInst>(&instruction))
     if (Function *callee = call->getCalledFunction(); callee && callee->getName().starts_with(kThreadId))
       return true;
-  return isa<AllocaInst>(instruction) || instruction.mayReadOrWriteMemory();
+  return isa<AllocaInst>(instruction) ||
+         (instruction.mayReadOrWriteMemory() && !instruction.hasMetadata(kCommon));
 }
 
 UniformFlow::UniformFlow(Function &code) : tree(code) {

@@ -6,8 +6,11 @@
 
 namespace offload {
 
+/// Metadata of loads that give all threads of a block the same.
+inline constexpr char kCommon[] = "offload.common";
+
 /// Which values of one thread's code may differ between the threads of a block, and which branches therefore
-/// part them. What is loaded from memory may differ.
+/// part them. What is loaded from memory may differ, but where kCommon says that it does not.
 class UniformFlow {
 public:
   explicit UniformFlow(llvm::Function &code);

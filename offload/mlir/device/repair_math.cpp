@@ -1,7 +1,8 @@
 //===- repair_math.cpp - offload-repair-math ------------------------------===//
 //
 // convert-math-to-llvm makes expm1(x) exp(x) - 1 and log1p(x) log(1 + x), which loses what the functions are
-// for: precision near 0. This pass makes them calls of libm before.
+// for: precision near 0. This pass makes them calls of libm before. It makes rsqrt the root and the division
+// of an exact result; the GPU's is approximate, and this pass says that these two may be.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,9 @@ struct RepairMath : public PassWrapper<RepairMath, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairMath)
 
   StringRef getArgument() const final { return "offload-repair-math"; }
-  StringRef getDescription() const final { return "Make expm1 and log1p calls of libm"; }
+  StringRef getDescription() const final {
+    return "Make expm1 and log1p calls of libm, rsqrt of f32 approximate";
+  }
   void getDependentDialects(DialectRegistry &registry) const final {
     registry.insert<arith::ArithDialect, func::FuncDialect, vector::VectorDialect>();
   }
@@ -39,6 +42,10 @@ struct RepairMath : public PassWrapper<RepairMath, OperationPass<ModuleOp>> {
     populateMathToLibmConversionPatterns(patterns);
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();
+    getOperation().walk([](math::RsqrtOp root) {
+      if (getElementTypeOrSelf(root.getType()).isF32())
+        root.setFastmath(root.getFastmath() | arith::FastMathFlags::afn);
+    });
   }
 };
 
