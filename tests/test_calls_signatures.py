@@ -15,7 +15,7 @@ from compiling import PROGRAMS, command, emit_text, program
 
 import offload
 from offload.artifact import Argument, Metadata, Signature
-from offload.commands.stubs import stub
+from offload.runtime.stubs import library_stub
 
 
 def test_inspection_and_help() -> None:
@@ -134,7 +134,7 @@ def test_stubs_of_any_dtype_and_name_are_python() -> None:
     function = Signature(
         "f", "_f", args, tuple(Argument("", a.kind, a.dtype, a.shape) for a in args), 'Ends with "quotes"'
     )
-    text = stub("any.so", Metadata((function, Signature("not a name", "_g"), Signature("def", "_h"))))
+    text = library_stub("any.so", Metadata((function, Signature("not a name", "_g"), Signature("def", "_h"))))
     compile(text, "any.pyi", "exec")
     assert "lambda_: ArrayLike, lambda__: Bool" in text
     assert "class _function_def" not in text

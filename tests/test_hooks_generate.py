@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,21 +39,25 @@ METADATA = Metadata(
 )
 
 
-def test_the_stub() -> None:
+def test_the_stub(tmp_path: Path) -> None:
     text = stub_text("pkg.kernels", METADATA, "host:x86-64")
-    lines = [line for line in text.splitlines() if line.startswith("def ")]
-    assert lines == [
-        "def plain(*, stream: Any = None) -> None:",
-        "def sum(x: Any, n: int, *, stream: Any = None) -> float:",
-        "def of_bits(h: Any, stream: bool) -> None:",
-        "def odd(arg0: int, arg1: int, /, *, stream: Any = None) -> None:",
-        "def makes(n: int, *, stream: Any = None) -> tuple[NDArray[np.float32], Any]:",
-        "def tiny(x: float, *, stream: Any = None) -> None:",
-        "def wave(x: complex, *, stream: Any = None) -> None:",
-    ]
-    assert '    """x: float32[?, 4], n: int64 -> float64"""' in text
     assert text.startswith('"""Kernels, compiled for: host:x86-64."""\n# Made by offload; changes are lost.\n')
-    compile(text, "kernels.pyi", "exec")
+    assert text.rstrip().splitlines()[-8:] == [
+        "library: Library",
+        *(f"{name}: _function_{name}" for name in ("plain", "sum", "of_bits", "odd", "makes", "tiny", "wave")),
+    ]
+    (tmp_path / "kernels.pyi").write_text(text)
+    (tmp_path / "use.py").write_text(
+        "import numpy\nimport kernels\nfrom numpy.typing import NDArray\n"
+        "x: NDArray[numpy.float32] = numpy.zeros((2, 4), numpy.float32)\n"
+        "total: float = kernels.sum(x, 3)\nkernels.plain(stream=kernels.library.stream())\n"
+        "made: NDArray[numpy.float32] = kernels.makes(3)[0]\nkernels.sum('text', 3)  # wrong\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "use.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert [line.split(":")[1] for line in done.stdout.splitlines() if ": error:" in line] == ["8"], done.stdout
 
 
 def test_the_module() -> None:

@@ -1,52 +1,19 @@
-"""``offload stubs``: the types of an artifact's functions and kernels as a ``.pyi`` file, for type checkers.
-
-The file has a class ``Library``, which `offload.load` gives for this artifact, and may lie beside the artifact."""
+"""``offload stubs``: the types of an artifact's functions and kernels, printed or written beside it."""
 
 from __future__ import annotations
 
 import argparse
-import keyword
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from offload import artifact
-from offload.artifact import Argument, KernelSignature, Metadata, Signature
 from offload.errors import OffloadError
-from offload.runtime import Library
-from offload.runtime.calls import Callee
-from offload.runtime.library import Kernels
-
-_SCALARS = {"bool": "Bool", "int": "Int", "uint": "Int", "float": "Float", "bfloat": "Float", "complex": "Complex"}
-_NUMPY = {"bool": "bool_"} | {
-    name: name
-    for name in (
-        *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-        *("float16", "float32", "float64", "complex64", "complex128"),
-    )
-}
-_HEADER = '''\
-"""Functions and kernels of {name}. Made by `offload stubs`.
-
-    lib = typing.cast("Library", offload.load({name!r}))
-"""
-
-from typing import Any, Generic, TypeVar, overload
-
-import numpy
-from numpy.typing import NDArray
-from offload.runtime import DeviceArray, Function, Kernel, Launch, Pending
-from offload.runtime import Library as _Library
-from offload.runtime.library import Kernels as _AnyKernels
-from offload.runtime.typing import ArrayLike, Bool, Complex, Float, Int, Waiting
-
-_Done = TypeVar("_Done")
-'''
+from offload.runtime.stubs import library_stub
 
 
 def stubs(options: argparse.Namespace) -> int:
     """Writes the file, or prints it; returns the exit code. Raises ArtifactError, OffloadError."""
     found = artifact.read(options.file)
-    text = stub(found.path.name, found.metadata)
+    text = library_stub(found.path.name, found.metadata)
     if options.output is None:
         print(text, end="")
         return 0
@@ -56,115 +23,3 @@ def stubs(options: argparse.Namespace) -> int:
     except OSError as error:
         raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
     return 0
-
-
-def stub(name: str, metadata: Metadata) -> str:
-    """The stub of an artifact of that file name. The same metadata gives the same text."""
-    functions = {function.name: function for function in metadata.functions}
-    names = [kernel.name for kernel in metadata.kernels]
-    kernels = {kernel.name: kernel for kernel in metadata.kernels if names.count(kernel.name) == 1}
-    lines = [_HEADER.format(name=name)]
-    for function in functions.values():
-        if _is_attribute(function.name, Library):
-            lines += ["", *_function(function), ""]
-    for kernel in kernels.values():
-        if _is_attribute(kernel.name, Kernels):
-            lines += ["", *_kernel(kernel), ""]
-    lines += ["", "class _Kernels(_AnyKernels):"]
-    lines.append('    """Kernels by name."""')
-    lines += _attributes(kernels, "_kernel_", Kernels, 'lib.kernels["{}"]')
-    lines += [f'    # lib.kernels["{kernel.module}.{kernel.name}"]' for kernel in metadata.kernels
-              if kernel.name not in kernels]  # fmt: skip
-    lines += ["", "", "class Library(_Library):"]
-    lines.append("    kernels: _Kernels")
-    lines += _attributes(functions, "_function_", Library, 'lib.functions["{}"]')
-    return "\n".join(lines) + "\n"
-
-
-def _is_attribute(name: str, owner: type) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name) and not _is_taken(name, owner)
-
-
-def _is_taken(name: str, owner: type) -> bool:
-    instance = ("path", "metadata", "functions", "signatures", "kernels", "device") if owner is Library else ()
-    return hasattr(owner, name) or name in instance or name.startswith("__")
-
-
-def _attributes(names: Iterable[str], prefix: str, owner: type, otherwise: str) -> Iterator[str]:
-    for name in names:
-        if _is_attribute(name, owner):
-            yield f"    {name}: {prefix}{name}"
-        else:
-            yield f"    # {otherwise.format(name)}: no attribute can have this name"
-
-
-def _function(function: Signature) -> list[str]:
-    callee = Callee(function.name, function.name, function.args, function.results, function.doc)
-    parameters = ["self", *_parameters(callee)]
-    if "stream" not in callee.names:
-        parameters += ["*", "stream: Any = None"]
-    head = f"    def __call__({', '.join(parameters)}) -> {_results(function)}:"
-    return [f"class _function_{function.name}(Function):", head, *_docstring(callee)]
-
-
-def _kernel(kernel: KernelSignature) -> list[str]:
-    callee = Callee(kernel.name, kernel.name, kernel.args, (), kernel.doc)
-    launch, name = f"_launch_{kernel.name}", f"_kernel_{kernel.name}"
-    return [
-        f"class {launch}(Launch, Generic[_Done]):",
-        f"    def __call__({', '.join(['self', *_parameters(callee)])}) -> _Done:",
-        *_docstring(callee),
-        "",
-        "",
-        f"class {name}(Kernel):",
-        "    @overload",
-        f"    def __getitem__(self, launch: Waiting) -> {launch}[None]: ...",
-        "    @overload",
-        f"    def __getitem__(self, launch: Any) -> {launch}[Pending]: ...",
-    ]
-
-
-def _parameters(callee: Callee) -> list[str]:
-    pairs = enumerate(zip(callee.names, callee.arguments, strict=True))
-    return [
-        f"{name}: {_taken(argument)}{' = None' if index >= callee.required else ''}"
-        for index, (name, argument) in pairs
-    ]
-
-
-def _taken(argument: Argument) -> str:
-    if argument.kind == "memref":
-        return "ArrayLike | None" if argument.optional else "ArrayLike"
-    return _scalar(argument.dtype)
-
-
-def _scalar(dtype: str) -> str:
-    return _SCALARS.get(dtype.split("_")[0].rstrip("0123456789"), "Any")
-
-
-def _results(function: Signature) -> str:
-    arrays = any(argument.kind == "memref" for argument in function.args)
-    results = [_result(result, arrays) for result in function.results]
-    if len(results) == 1:
-        return results[0]
-    return f"tuple[{', '.join(results)}]" if results else "None"
-
-
-def _result(result: Argument, may_be_argument: bool) -> str:
-    if result.kind == "scalar":
-        return {"Bool": "bool", "Int": "int", "Float": "float", "Complex": "complex"}.get(_scalar(result.dtype), "Any")
-    element = f"numpy.{_NUMPY[result.dtype]}" if result.dtype in _NUMPY else "Any"
-    array = "DeviceArray" if result.space == "device" else f"NDArray[{element}]"
-    # A view of an argument is on the device where the argument is; no checker knows which.
-    return f"{array} | Any" if may_be_argument else array
-
-
-def _docstring(callee: Callee) -> list[str]:
-    lines = callee.help().replace("\\", "\\\\").replace('"""', '\\"\\"\\"').splitlines()
-    if lines[-1].endswith('"'):
-        lines.append("")
-    body = [f"        {line}".rstrip() for line in lines]
-    body[0] = f'        """{lines[0]}'
-    if len(body) == 1:
-        return [f'{body[0]}"""']
-    return [*body, '        """']

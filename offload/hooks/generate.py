@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import keyword
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from offload.artifact.meta import Argument, Metadata, Signature
+from offload.artifact.meta import Metadata
 from offload.errors import OffloadError
 
 MARK = "# Made by offload; changes are lost."
@@ -47,21 +46,6 @@ def __dir__():
 _CHECK = """
 from offload.hooks.editable import refresh
 """
-_STUB = '''\
-"""Kernels, compiled for: {targets}."""
-{mark}
-from typing import Any
-
-{imports}from offload.runtime import Library
-
-__all__ = {names}
-
-library: Library
-"""The loaded library: kernels, devices, streams, and functions with all their methods."""
-'''
-_SCALARS = {"bool": "bool", "float": "float", "bfloat": "float", "int": "int", "uint": "int", "complex": "complex"}
-_NUMPY_RESULTS = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
-                  "float16", "float32", "float64", "complex64", "complex128"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -127,49 +111,13 @@ def is_ours(text: str) -> bool:
 
 
 def stub_text(module: str, metadata: Metadata, targets: str) -> str:
-    """The stub: functions with their arguments, and their types in the docstrings."""
-    body = "".join(_stub(function) for function in metadata.functions if _is_name(function.name))
-    imports = "import numpy as np\nfrom numpy.typing import NDArray\n" if "NDArray[" in body else ""
-    names = exported_names(module, metadata)
-    return _STUB.format(targets=targets, mark=MARK, imports=imports, names=names) + body
+    """The stub: types of the library and of the functions that the module exports."""
+    # Only what builds modules needs it; the loader's checks do without NumPy.
+    from offload.runtime.stubs import module_stub
+
+    head = f'"""Kernels, compiled for: {targets}."""\n{MARK}'
+    return module_stub(head, exported_names(module, metadata), metadata)
 
 
 def _is_name(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name)
-
-
-def _stub(function: Signature) -> str:
-    names = [argument.name for argument in function.args]
-    usable = len(set(names)) == len(names) and all(map(_is_name, names))
-    if not usable:
-        names = [f"arg{number}" for number in range(len(names))]
-    words = [f"{name}: {_argument_type(value)}" for name, value in zip(names, function.args, strict=True)]
-    if words and not usable:
-        words.append("/")
-    if "stream" not in names:
-        words += ["*", "stream: Any = None"]
-    results = [_result_type(result) for result in function.results]
-    returned = "None" if not results else results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
-    types = ", ".join(f"{name}: {value}" for name, value in zip(names, function.args, strict=True))
-    answer = ", ".join(map(str, function.results)) or "None"
-    return (
-        f'\ndef {function.name}({", ".join(words)}) -> {returned}:\n    """{types or "no arguments"} -> {answer}"""\n'
-    )
-
-
-def _argument_type(argument: Argument) -> str:
-    # Arrays of any package that speaks DLPack, the buffer protocol or an array interface: no type says that.
-    return "Any" if argument.kind == "memref" else _scalar(argument)
-
-
-def _result_type(result: Argument) -> str:
-    if result.kind == "scalar":
-        return _scalar(result)
-    if result.dtype not in _NUMPY_RESULTS or result.space == "device":
-        return "Any"
-    return f"NDArray[np.{'bool_' if result.dtype == 'bool' else result.dtype}]"
-
-
-def _scalar(value: Argument) -> str:
-    kind = re.match("[a-z]+", value.dtype)
-    return _SCALARS.get(kind.group() if kind else "", "Any")
