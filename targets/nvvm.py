@@ -137,7 +137,7 @@ class NvvmTarget(Target):
     def pipeline(self) -> str:
         redux = "true" if self._number() >= 80 else "false"
         return (
-            f"offload-check-device{{target=nvvm chip={self.chip}}},convert-nvgpu-to-nvvm,"
+            f"offload-check-device{{target=nvvm chip={self.chip}}},offload-prepare-products,convert-nvgpu-to-nvvm,"
             f"gpu.module({numeric_pipeline('nvvm', bf16_fma=self._number() >= 80)},"
             f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
             f"{STRUCTURE_PIPELINE},"
@@ -173,26 +173,21 @@ class NvvmTarget(Target):
         source.write_bytes(work.stage("isa"))
         options = [f"-O{self.O}", *(["-lineinfo"] if self.debug else []), *self.ptxas.split()]
         command: list[str | Path] = [tool, "-v", f"-arch={self.chip}", *options, source, "-o", result]
-        purpose = f"assemble {work.module_name} for {self.chip}"
-
-        def run() -> str:
-            if not nvjitlink.is_library(tool):
-                return run_tool(command, purpose)
+        if nvjitlink.is_library(tool):
             words = [f"-arch={self.chip}", "-verbose", *(["-lineinfo"] if self.debug else [])]
             words += [f"-Xptxas={word}" for word in (f"-O{self.O}", *self.ptxas.split())]
-            data, report = nvjitlink.assemble(tool, source.read_bytes(), words, purpose)
-            result.write_bytes(data)
-            return report
+            command = nvjitlink.command(tool, source, result, words)
+        purpose = f"assemble {work.module_name} for {self.chip}"
 
         try:
-            report = run()
+            report = run_tool(command, purpose)
         except CompileError as error:
             code: LLVMModule = work.stage("llvm")
             # Once more with line directives, which say where in the program the refused instructions come from.
             text = code.emit_with_lines()
             source.write_bytes(text)
             try:
-                run()
+                run_tool(command, purpose)
             except CompileError as again:
                 if found := _errors_of_assembler(str(again), text.decode(), self.chip, code):
                     raise work.native.Failure(purpose, found) from error

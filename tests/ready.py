@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def image(target: str, stage: str = "object") -> bytes:
     """The kernel's code for a target, as a stage of the compiler gives it."""
     (item,) = emit(SOURCE, stage, [target])
     return item.data
+
+
+def bitcode(target: str) -> bytes:
+    """The kernel as bitcode of LLVM for a target."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "program.mlir"
+        source.write_text(SOURCE)
+        library = offload.build(source, Path(folder) / "program.so", targets=[f"{target},format=offload"])
+        (made,) = artifact.read(library).images
+    return made.data
 
 
 CUBIN = image("nvvm:sm_90")

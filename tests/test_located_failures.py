@@ -89,16 +89,16 @@ def test_unknown_features(target: str, text: str) -> None:
 
 
 def test_a_pass_that_fails_leaves_the_ir_before_it(tmp_path: Path) -> None:
-    """MLIR has no lowering of this operation: its own pass fails."""
-    matrix = '!gpu.mma_matrix<16x16xf16, "COp">'
+    """There is no instruction for matrices of this size: a pass of MLIR fails."""
+    matrix = '!gpu.mma_matrix<64x64xf16, "COp">'
     (tmp_path / "p.mlir").write_text(
         kernel(
             f"""%c0 = arith.constant 0 : index
-            %a = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {{leadDimension = 16 : index}}
-                : memref<16x16xf16> -> {matrix}
-            %r = gpu.subgroup_mma_extract_thread_local %a[%c0] : {matrix} -> f16
-            memref.store %r, %x[%c0, %c0] : memref<16x16xf16>""",
-            "%x: memref<16x16xf16>",
+            %a = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {{leadDimension = 64 : index}}
+                : memref<64x64xf16> -> {matrix}
+            gpu.subgroup_mma_store_matrix %a, %x[%c0, %c0] {{leadDimension = 64 : index}}
+                : {matrix}, memref<64x64xf16>""",
+            "%x: memref<64x64xf16>",
         )
     )
     done = command("build", "p.mlir", "-q", "-o", "out.so", "-t", "nvvm:sm_90", cwd=tmp_path)
@@ -112,7 +112,7 @@ def test_a_pass_that_fails_leaves_the_ir_before_it(tmp_path: Path) -> None:
     assert "the IR before it is in why/m.nvvm.sm_90.mlir, which mlir-opt --run-reproducer reads" in done.stderr
     (written,) = (tmp_path / "why").iterdir()
     assert 'pipeline: "builtin.module(gpu.module(convert-gpu-to-nvvm' in written.read_text()
-    with pytest.raises(AssertionError, match=r"failed to legalize operation 'gpu.subgroup_mma_extract_thread_local'"):
+    with pytest.raises(AssertionError, match=r"failed to legalize operation 'gpu.subgroup_mma_load_matrix'"):
         tool("mlir-opt", "--run-reproducer", written)
 
 

@@ -94,7 +94,7 @@ print(saxpy is vectorops.kernels.saxpy, vectorops.kernels.library.functions["sax
 print("kernels.offload" in maps.read_text(), "libcuda" in maps.read_text(), "libamdhip64" in maps.read_text())
 vectorops.kernels.saxpi
 """
-    done = run(installed, "-c", code, cwd=tmp_path, environment={"PYTHONPATH": ""}, fails=True)
+    done = run(installed, "-u", "-c", code, cwd=tmp_path, environment={"PYTHONPATH": ""}, fails=True)
     took, *lines = done.stdout.splitlines()
     assert float(took) < 10
     assert lines[:4] == [

@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from compiling import EXAMPLES, command
 from offload.targets import nvjitlink, registry
+from offload.targets.tools import run_tool
 
 import offload
 from offload import artifact
@@ -64,24 +65,26 @@ def test_the_doctor_finds_it(without_ptxas: Path, tmp_path: Path) -> None:
 def test_options_of_ptxas_reach_it(without_ptxas: Path, tmp_path: Path) -> None:
     with pytest.raises(offload.OffloadError, match="nonsense") as error:
         offload.build([EXAMPLES / "saxpy.mlir"], tmp_path / "x.so", targets=["nvvm:sm_90,ptxas=--nonsense"])
-    assert f"library: {without_ptxas}/lib/libnvJitLink.so." in str(error.value)
+    assert f"offload.targets.nvjitlink {without_ptxas}/lib/libnvJitLink.so." in str(error.value)
 
 
-def test_what_it_refuses(without_ptxas: Path) -> None:
+def assemble(library: Path, text: str, folder: Path, *options: str) -> str:
+    source = folder / "in.ptx"
+    source.write_text(text)
+    return run_tool(nvjitlink.command(library, source, folder / "out.cubin", options), "try")
+
+
+def test_what_it_refuses(without_ptxas: Path, tmp_path: Path) -> None:
     library = next((without_ptxas / "lib").iterdir())
+    wrong = ".version 7.8\n.target sm_90\n.visible .entry k()\n{ rett; }\n"
     with pytest.raises(offload.CompileError, match=r"ptxas kernels\.ptx, line 4; error\s*: .*'rett'"):
-        nvjitlink.assemble(
-            library, b".version 7.8\n.target sm_90\n.visible .entry k()\n{ rett; }\n", ["-arch=sm_90"], "try"
-        )
-    with pytest.raises(offload.CompileError, match="nvJitLinkCreate of nvJitLink failed"):
-        nvjitlink.assemble(library, b"", ["-arch=sm_90", "-nonsense"], "try")
-
-
-def test_a_library_that_is_none(tmp_path: Path) -> None:
+        assemble(library, wrong, tmp_path, "-arch=sm_90")
+    with pytest.raises(offload.CompileError, match="nvJitLinkCreate failed"):
+        assemble(library, "", tmp_path, "-arch=sm_90", "-nonsense")
     damaged = tmp_path / "libnvJitLink.so.13"
     damaged.write_bytes(b"no")
-    with pytest.raises(offload.ToolkitError, match=re.escape(f"{damaged}: the system's loader refuses it")):
-        nvjitlink.assemble(damaged, b"", [], "try")
+    with pytest.raises(offload.CompileError, match=re.escape(f"{damaged}: the system's loader refuses it")):
+        assemble(damaged, "", tmp_path)
 
 
 def test_rocm_bootstrap_is_asked_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ void registerOffloadPasses() {
   registerPrepareMathPass();
   registerPrepareMemoryPass();
   registerPrepareSmallFloatsPass();
+  registerPrepareProductsPass();
   registerPrepareVectorsPass();
   registerPrepareDevicePass();
   registerRepairPasses();

@@ -24,6 +24,7 @@ namespace offload {
 /// On a gpu.module:
 ///   offload-prepare-memory           checks memory operations of kernels, writes out copies
 ///   offload-prepare-device           gpu operations -> few that every target lowers right; runs first
+///   offload-prepare-products         makes products of bf16 matrices instructions of NVIDIA's chips
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
 ///   offload-plain-declarations       calls declared functions without memrefs by their own names
 /// On either:
@@ -44,6 +45,7 @@ void registerPrepareComplexPass();
 void registerPrepareMathPass();
 void registerPrepareMemoryPass();
 void registerPrepareSmallFloatsPass();
+void registerPrepareProductsPass();
 void registerPrepareVectorsPass();
 void registerPrepareDevicePass();
 void registerRepairPasses();

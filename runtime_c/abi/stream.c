@@ -137,10 +137,12 @@ static void wait_stream(void *waiter_stream, void *waited_stream) {
 
 bool mgpuStreamCapturing(void *stream) {
   struct mgpu_place place;
+  bool capturing = false;
   if (mgpu_pending() || mgpu_stream_place(stream, &place))
     return false; /* which the work on the stream then reports */
-  return backend_of(place.backend)->stream_capturing &&
-         backend_of(place.backend)->stream_capturing(place.device, place.driver);
+  if (backend_of(place.backend)->stream_capturing)
+    backend_of(place.backend)->stream_capturing(place.device, place.driver, &capturing);
+  return capturing;
 }
 
 void *mgpuStreamCreate(void) { return create(MGPU_STREAM); }

@@ -70,9 +70,8 @@ struct mgpu_backend {
   int (*stream_wait_event)(int device, void *stream, void *event);
   /* The device of a stream that another library has made; `current` where the driver cannot tell. */
   int (*stream_device)(void *stream, int current);
-  /* Whether work on the stream is put into a graph, and does not run. Never fails. NULL where there are no
-   * graphs. */
-  bool (*stream_capturing)(int device, void *stream);
+  /* Whether work on the stream is put into a graph, and does not run. NULL where there are no graphs. */
+  int (*stream_capturing)(int device, void *stream, bool *capturing);
   int (*event_create)(int device, void **event);
   int (*event_destroy)(int device, void *event);
   int (*event_record)(int device, void *event, void *stream);

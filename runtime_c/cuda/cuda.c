@@ -237,16 +237,15 @@ static int event_sync(int device, void *event) {
   return failure;
 }
 
-static bool stream_capturing(int device, void *stream) {
-  CUcontext previous;
-  const char *call;
+static int capture_status(int device, void *stream, CUstreamCaptureStatus *status) {
+  MGPU_CUDA_CALL(device, cuStreamIsCapturing, (stream, status));
+}
+
+static int stream_capturing(int device, void *stream, bool *capturing) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (!mgpu_cuda.cuStreamIsCapturing || mgpu_cuda_try_enter(device, &previous, &call))
-    return false;
-  if (mgpu_cuda.cuStreamIsCapturing(stream, &status))
-    status = CU_STREAM_CAPTURE_STATUS_NONE;
-  mgpu_cuda_leave(device, previous);
-  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+  int failure = mgpu_cuda.cuStreamIsCapturing ? capture_status(device, stream, &status) : 0;
+  *capturing = !failure && status != CU_STREAM_CAPTURE_STATUS_NONE;
+  return failure;
 }
 
 const struct mgpu_backend mgpu_backend_cuda = {

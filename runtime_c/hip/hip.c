@@ -226,17 +226,15 @@ static int event_sync(int device, void *event) {
   return failure;
 }
 
-static bool stream_capturing(int device, void *stream) {
-  int previous, status = hipStreamCaptureStatusNone;
-  const char *call;
-  if (!mgpu_hip.hipStreamIsCapturing || mgpu_hip_try_enter(device, &previous, &call))
-    return false;
-  if (mgpu_hip.hipStreamIsCapturing(stream, &status)) {
-    mgpu_hip_vendor.after_failure();
-    status = hipStreamCaptureStatusNone;
-  }
-  mgpu_hip_leave(device, previous);
-  return status != hipStreamCaptureStatusNone;
+static int capture_status(int device, void *stream, int *status) {
+  MGPU_HIP_CALL(device, hipStreamIsCapturing, (stream, status));
+}
+
+static int stream_capturing(int device, void *stream, bool *capturing) {
+  int status = hipStreamCaptureStatusNone;
+  int failure = mgpu_hip.hipStreamIsCapturing ? capture_status(device, stream, &status) : 0;
+  *capturing = !failure && status != hipStreamCaptureStatusNone;
+  return failure;
 }
 
 const struct mgpu_backend mgpu_backend_hip = {

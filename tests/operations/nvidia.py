@@ -120,6 +120,16 @@ for _names, _shape, _kinds in (
             "wmma.mma.sync",
             refused=_MMA_REFUSED,
         )
+for _kind, _index in (("f16", "%c0"), ("f32", "%c5"), ("f32", "%n"), ("i32", "%n")):
+    _kinds = ("i8", "i8", "i32", "si8") if _kind == "i32" else ("f16", "f16", _kind, "f16")
+    _form = f"{_kind}, {'computed' if _index == '%n' else 'constant'} index"
+    _body = f"""%c5 = arith.constant 5 : index
+%n = gpu.block_id x
+%v = gpu.subgroup_mma_extract_thread_local %D[{_index}] : {{type}} -> {_kind}
+%E = gpu.subgroup_mma_insert_thread_local %v, %C[{_index}] : {_kind}, {{type}} -> {{type}}"""
+    for _name in ("extract", "insert"):
+        _op = f"gpu.subgroup_mma_{_name}_thread_local"
+        _add(_op, _form, _wmma(*_kinds, (16, 16, 16), _body), "wmma.mma.sync", refused=_MMA_REFUSED)
 for _kinds, _shape in ((("f32", "f32", "f32", "f32"), (16, 16, 8)), (("i8", "i8", "i32", "si8"), (16, 16, 16))):
     _name = "maxf" if _kinds[0] == "f32" else "muli"
     _add(
@@ -171,6 +181,8 @@ for _form, _source, _instruction in (
         _mma("4x1xf32", "2x1xf32", "2x2xf32", "16, 8, 8", ", tf32Enabled"),
         "m16n8k8.row.col.f32.tf32.tf32",
     ),
+    ("m16n8k8 bf16", _mma("2x2xbf16", "1x2xbf16", "2x2xf32", "16, 8, 8"), "m16n8k8.row.col.f32.bf16.bf16.f32"),
+    ("m16n8k16 bf16", _mma("4x2xbf16", "2x2xbf16", "2x2xf32", "16, 8, 16"), "m16n8k16.row.col.f32.bf16.bf16.f32"),
     ("m16n8k32 s8", _mma("4x4xi8", "2x4xi8", "2x2xi32", "16, 8, 32"), "m16n8k32.row.col"),
     ("m8n8k4 f64", _mma("1x1xf64", "1x1xf64", "1x2xf64", "8, 8, 4"), "m8n8k4.row.col.f64.f64.f64.f64"),
 ):
@@ -316,16 +328,6 @@ vector.store %r, %x[%c0] : memref<?xf32>, vector<4xf32>""",
         "%x: memref<?xf32>",
     ),
     "rcp.approx.ftz.f32",
-)
-
-CASES.append(
-    Case(
-        "nvgpu.mma.sync",
-        "m16n8k16 bf16",
-        _mma("4x2xbf16", "2x2xbf16", "2x2xf32", "16, 8, 16"),
-        refused=_REFUSED
-        | {"nvvm": "MLIR 22's lowering does not know this shape or type of it; use the operation of the nvvm"},
-    )
 )
 
 # The nvvm dialect itself.

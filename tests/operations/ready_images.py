@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from ready import BODY, CUBIN, HSACO, PTX, annotated, binary, image, nvvm_object, rocdl_object
+from ready import BODY, CUBIN, HSACO, PTX, annotated, binary, bitcode, image, nvvm_object, rocdl_object
 
 from offload.runtime import Library
 from operations import Case
@@ -52,7 +52,7 @@ CASES = [
     Case(
         "gpu.binary",
         "offload (LLVM bitcode): carried, run by no driver",
-        binary(nvvm_object("sm_90", b"BC\xc0\xde....", "offload = ")),
+        binary(nvvm_object("sm_90", bitcode("nvvm:sm_90"), "offload = ")),
         refused=_without("rocdl", "host"),
     ),
     Case(

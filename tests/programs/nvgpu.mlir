@@ -48,4 +48,12 @@ gpu.module @nvgpu {
     vector.store %r, %y[%c0] : memref<64xf32>, vector<2xf32>
     gpu.return
   }
+  gpu.func @brain(%a: vector<2x2xbf16>, %b: vector<1x2xbf16>, %x: memref<2x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<2x2xf32>
+    %c = nvgpu.mma.sync(%a, %b, %zero) {mmaShape = [16, 8, 8]}
+      : (vector<2x2xbf16>, vector<1x2xbf16>, vector<2x2xf32>) -> vector<2x2xf32>
+    vector.store %c, %x[%c0, %c0] : memref<2x2xf32>, vector<2x2xf32>
+    gpu.return
+  }
 }

@@ -28,7 +28,7 @@ llvm::LogicalResult lowerIds(mlir::gpu::GPUModuleOp module, const Lanes &lanes);
 llvm::LogicalResult lowerPrints(mlir::gpu::GPUModuleOp module, const Lanes &lanes);
 /// prepare_atomics.cpp: atomic_rmw kinds that LLVM has no instruction for.
 llvm::LogicalResult lowerAtomics(mlir::gpu::GPUModuleOp module);
-/// prepare_fragments.cpp: subgroup_mma_elementwise becomes operations on the registers of fragments.
+/// prepare_fragments.cpp: what subgroup_mma operations do with elements, on the registers of fragments.
 llvm::LogicalResult lowerFragments(mlir::gpu::GPUModuleOp module);
 
 /// uniformity.cpp: whether control flow makes sure that all threads of a block get to `op` as often as each

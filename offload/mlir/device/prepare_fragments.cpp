@@ -1,4 +1,4 @@
-//===- prepare_fragments.cpp - Element-wise operations on fragments ---------===//
+//===- prepare_fragments.cpp - Elements of fragments ------------------------===//
 //
 // A fragment of a matrix lies in registers, a struct of LLVM: one with several elements holds them as a
 // vector or packed in an integer. MLIR 22 ends the process at any other operation than addf, mulf, divf, maxf
@@ -112,10 +112,108 @@ LogicalResult lower(gpu::SubgroupMmaElementwiseOp op) {
   return success();
 }
 
+/// The registers of a fragment as a value of LLVM, or back.
+Value converted(OpBuilder &b, Location loc, Value value, Type type) {
+  return UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
+}
+
+/// What is done with the element of a thread that has this number: its new value.
+using Change = llvm::function_ref<Value(OpBuilder &, unsigned number, Value element)>;
+
+/// Goes through the elements of a thread in the order of its registers; the changed fragment.
+Value changeElements(OpBuilder &b, Location loc, Value fragment, Change change) {
+  auto type = cast<gpu::MMAMatrixType>(fragment.getType());
+  auto registers = cast<LLVM::LLVMStructType>(convertMMAToLLVMType(type));
+  Value result = converted(b, loc, fragment, registers);
+  unsigned number = 0;
+  for (auto [i, held] : llvm::enumerate(registers.getBody())) {
+    Type content = contentOf(held, type.getElementType());
+    Value part = LLVM::BitcastOp::create(b, loc, content,
+                                         LLVM::ExtractValueOp::create(b, loc, result, ArrayRef<int64_t>(i)));
+    auto vector = dyn_cast<VectorType>(content);
+    for (int64_t j = 0; j < (vector ? vector.getNumElements() : 1); ++j) {
+      Value index = vector ? LLVM::ConstantOp::create(b, loc, b.getI32IntegerAttr(int32_t(j))) : Value();
+      Value element = vector ? LLVM::ExtractElementOp::create(b, loc, part, index).getResult() : part;
+      Value changed = change(b, number++, element);
+      if (changed != element)
+        part = vector ? LLVM::InsertElementOp::create(b, loc, part, changed, index).getResult() : changed;
+    }
+    result = LLVM::InsertValueOp::create(b, loc, result, LLVM::BitcastOp::create(b, loc, held, part),
+                                         ArrayRef<int64_t>(i));
+  }
+  return converted(b, loc, result, type);
+}
+
+/// Whether each element of the matrix is one thread's, and has a type that others can compute with.
+LogicalResult checkOwned(Operation *op, gpu::MMAMatrixType type, ValueRange indices) {
+  unsigned count = 0;
+  for (Type held : cast<LLVM::LLVMStructType>(convertMMAToLLVMType(type)).getBody()) {
+    auto vector = dyn_cast<VectorType>(contentOf(held, type.getElementType()));
+    count += vector ? unsigned(vector.getNumElements()) : 1;
+  }
+  if (indices.size() != 1)
+    return op->emitError("'") << op->getName()
+                              << "' takes one index here, the number of an element that a thread holds";
+  if (count * 32 != unsigned(type.getShape()[0] * type.getShape()[1]) ||
+      (type.getElementType().isInteger() && !type.getElementType().isSignlessInteger()))
+    return op->emitError("'")
+           << op->getName() << "' has no lowering for " << type
+           << ": threads hold its elements more than once, or of a type that no operation takes; "
+              "a result (COp) of f16, f32 or i32 has one";
+  return success();
+}
+
+Value isNumber(OpBuilder &b, Location loc, Value index, unsigned number) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, index,
+                               arith::ConstantIndexOp::create(b, loc, number));
+}
+
+LogicalResult lower(gpu::SubgroupMmaExtractThreadLocalOp op) {
+  auto type = cast<gpu::MMAMatrixType>(op.getMatrix().getType());
+  if (failed(checkOwned(op, type, op.getIndices())))
+    return failure();
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value index = op.getIndices().front(), found;
+  changeElements(b, loc, op.getMatrix(), [&](OpBuilder &b, unsigned number, Value element) {
+    found = found
+                ? arith::SelectOp::create(b, loc, isNumber(b, loc, index, number), element, found).getResult()
+                : element;
+    return element;
+  });
+  op.replaceAllUsesWith(found);
+  op.erase();
+  return success();
+}
+
+LogicalResult lower(gpu::SubgroupMmaInsertThreadLocalOp op) {
+  auto type = cast<gpu::MMAMatrixType>(op.getMatrix().getType());
+  if (failed(checkOwned(op, type, op.getIndices())))
+    return failure();
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value index = op.getIndices().front();
+  op.replaceAllUsesWith(
+      changeElements(b, loc, op.getMatrix(), [&](OpBuilder &b, unsigned number, Value element) {
+        return arith::SelectOp::create(b, loc, isNumber(b, loc, index, number), op.getValue(), element)
+            .getResult();
+      }));
+  op.erase();
+  return success();
+}
+
 } // namespace
 
 LogicalResult lowerFragments(gpu::GPUModuleOp module) {
-  WalkResult result = module.walk([](gpu::SubgroupMmaElementwiseOp op) { return WalkResult(lower(op)); });
+  WalkResult result = module.walk([](Operation *op) -> WalkResult {
+    if (auto each = dyn_cast<gpu::SubgroupMmaElementwiseOp>(op))
+      return lower(each);
+    if (auto extract = dyn_cast<gpu::SubgroupMmaExtractThreadLocalOp>(op))
+      return lower(extract);
+    if (auto insert = dyn_cast<gpu::SubgroupMmaInsertThreadLocalOp>(op))
+      return lower(insert);
+    return WalkResult::advance();
+  });
   return failure(result.wasInterrupted());
 }
 
