@@ -5,7 +5,7 @@ Importing this package loads no LLVM, no driver and not even NumPy.
 """
 
 from offload._version import __version__
-from offload.api import build, compile, load, stage, use
+from offload.api import backend, build, compile, load, stage, use
 from offload.errors import (
     ArtifactError,
     CompileError,
@@ -29,6 +29,7 @@ __all__ = [
     "TargetError",
     "ToolkitError",
     "__version__",
+    "backend",
     "build",
     "compile",
     "load",

@@ -13,6 +13,7 @@ from offload.errors import TargetError
 if TYPE_CHECKING:
     from offload.compiler.request import BuildRequest, Source
     from offload.runtime import Library
+    from offload.runtime.backends import Backend
     from offload.runtime.staging import Staged
     from offload.targets import Target
 
@@ -124,6 +125,18 @@ def stage(array: Any, *, back: bool = True) -> Staged:
     from offload.runtime.staging import Staged
 
     return Staged(array, back)
+
+
+def backend() -> Backend:
+    """The backend that libraries use here: a string, "cuda", "hip" or "host", whose ``why`` says how it came to be.
+
+    A library without code for its device does not fall back to another: its calls raise. Raises DeviceError where the
+    backend that `use` or OFFLOAD_BACKEND names is unknown or has no device here, and LinkError where the installation
+    is not whole."""
+    from offload.runtime.backends import backend_in_use
+    from offload.runtime.library import chosen_backend
+
+    return backend_in_use(chosen_backend())
 
 
 def use(backend: str | None) -> None:

@@ -40,6 +40,11 @@ def use(backend: str | None) -> None:
     _chosen = backend
 
 
+def chosen_backend() -> str | None:
+    """What `use` was last given."""
+    return _chosen
+
+
 def load(path: str | os.PathLike[str]) -> Library:
     """Loads the artifact at ``path``. Touches no driver and needs no compiler.
 

@@ -1,0 +1,62 @@
+"""Which backend libraries use in this process, and why: `offload.backend`."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+
+from offload.config import environment
+from offload.paths import package_file
+from offload.runtime import abi
+from offload.runtime.device import DeviceInfo, all_devices
+from offload.runtime.native import Native
+
+
+class Backend(str):
+    """The name of a backend, "cuda", "hip" or "host", with the reason for it.
+
+    ``why`` is a sentence; ``devices`` are those of the backend that are here."""
+
+    why: str
+    devices: tuple[DeviceInfo, ...]
+
+    def __repr__(self) -> str:
+        return f"<Backend {str(self)!r}: {self.why}>"
+
+
+@functools.cache
+def _runtime() -> Native:
+    """A runtime of its own, so that asking changes nothing for any library."""
+    path = package_file("lib/libmgpu.so")
+    return Native(ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW), path.name)
+
+
+def backend_in_use(chosen: str | None) -> Backend:
+    """The backend that libraries take, if they have code for its devices; ``chosen`` is what `offload.use` was given.
+
+    Raises `DeviceError` where what was chosen is unknown or has no device here."""
+    native = _runtime()
+    native.api.mgpuBackendUse(None if chosen is None else chosen.encode())
+    native.check()
+    backend = Backend(native.backend())
+    devices = all_devices(native)
+    backend.devices = tuple(device for device in devices if device.backend == backend)
+    if chosen is not None:
+        backend.why = f'offload.use("{chosen}") chose it'
+    elif name := environment("OFFLOAD_BACKEND"):
+        backend.why = f'OFFLOAD_BACKEND is "{name}"'
+    else:
+        here = ", ".join(f"{device.name} ({device.chip})" for device in backend.devices)
+        skipped = "".join(f"; {_why_not(native, other)}" for other in abi.BACKENDS[: abi.BACKENDS.index(backend)])
+        backend.why = f"it is the first of {', '.join(abi.BACKENDS)} with a device here: {here}{skipped}"
+    return backend
+
+
+def _why_not(native: Native, backend: str) -> str:
+    """What the runtime says where a backend without a device is asked for by name."""
+    code = native.api.mgpuBackendUse(backend.encode())
+    said = str(native.error(code)).partition("no device here: ")[2].rstrip(".") if code else "there is a device by now"
+    native.api.mgpuGetLastError()
+    native.api.mgpuBackendUse(None)
+    return f"{backend}: {said or 'no device'}"

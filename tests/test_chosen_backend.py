@@ -1,0 +1,52 @@
+"""`offload.backend`: what runs, and why, with the drivers that are here and with stand-ins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from compiling import python
+
+import offload
+
+SAY = "import offload; found = offload.backend(); print(found, len(found.devices), found.why, sep='|')"
+
+
+def said(tmp_path: Path, code: str = SAY, **environment: str) -> list[str]:
+    return python(code, cwd=tmp_path, environment=environment).strip().split("|")
+
+
+def test_the_first_that_has_a_device(drivers: Path, tmp_path: Path) -> None:
+    name, count, why = said(tmp_path, LD_LIBRARY_PATH=str(drivers), STANDIN_DEVICES="2")
+    assert (name, count) == ("cuda", "2")
+    assert why.startswith("it is the first of cuda, hip, host with a device here: ")
+    assert why.count("(sm_") == 2
+
+
+def test_why_the_others_are_not(drivers: Path, tmp_path: Path) -> None:
+    name, count, why = said(tmp_path, LD_LIBRARY_PATH=str(drivers), STANDIN_DEVICES="0")
+    assert (name, count) == ("host", "1")
+    assert "; cuda: " in why
+    assert "CUDA_ERROR_NO_DEVICE" in why
+    assert "; hip: " in why
+
+
+def test_what_was_chosen(drivers: Path, tmp_path: Path) -> None:
+    with_drivers = {"LD_LIBRARY_PATH": str(drivers), "STANDIN_DEVICES": "1"}
+    name, _, why = said(tmp_path, OFFLOAD_BACKEND="hip", **with_drivers)
+    assert (name, why) == ("hip", 'OFFLOAD_BACKEND is "hip"')
+    name, _, why = said(tmp_path, f"import offload; offload.use('host'); {SAY}", OFFLOAD_BACKEND="hip", **with_drivers)
+    assert (name, why) == ("host", 'offload.use("host") chose it')
+    name, _, why = said(tmp_path, f"import offload; offload.use('host'); offload.use(None); {SAY}", **with_drivers)
+    assert name == "cuda"
+
+
+def test_what_is_not_there() -> None:
+    try:
+        offload.use("metal")
+        with pytest.raises(offload.DeviceError, match='"metal"'):
+            offload.backend()
+    finally:
+        offload.use(None)
+    assert offload.backend() == "host" or offload.backend().devices
+    assert repr(offload.backend()).startswith(f"<Backend {str(offload.backend())!r}: it is the first of")
