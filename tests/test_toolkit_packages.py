@@ -65,7 +65,7 @@ def test_the_doctor_finds_it(without_ptxas: Path, tmp_path: Path) -> None:
 def test_options_of_ptxas_reach_it(without_ptxas: Path, tmp_path: Path) -> None:
     with pytest.raises(offload.OffloadError, match="nonsense") as error:
         offload.build([EXAMPLES / "saxpy.mlir"], tmp_path / "x.so", targets=["nvvm:sm_90,ptxas=--nonsense"])
-    assert f"offload.targets.nvjitlink {without_ptxas}/lib/libnvJitLink.so." in str(error.value)
+    assert f"nvjitlink_process.py {without_ptxas}/lib/libnvJitLink.so." in str(error.value)
 
 
 def assemble(library: Path, text: str, folder: Path, *options: str) -> str:

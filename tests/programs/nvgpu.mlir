@@ -12,7 +12,9 @@ gpu.module @nvgpu {
     %b = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index, transpose} : memref<16x16xf16> -> !b
     %c = gpu.subgroup_mma_constant_matrix %one : !c
     %d = gpu.subgroup_mma_compute %a, %b, %c {b_transpose} : !a, !b -> !c
-    %e = gpu.subgroup_mma_elementwise addf %d, %c : (!c, !c) -> !c
+    %v = gpu.subgroup_mma_extract_thread_local %d[%c0] : !c -> f32
+    %w = gpu.subgroup_mma_insert_thread_local %v, %c[%c0] : f32, !c -> !c
+    %e = gpu.subgroup_mma_elementwise addf %d, %w : (!c, !c) -> !c
     gpu.subgroup_mma_store_matrix %e, %y[%c0, %c0] {leadDimension = 16 : index} : !c, memref<16x16xf32>
     gpu.return
   }
