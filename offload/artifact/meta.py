@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -289,3 +290,8 @@ class _Record:
 
     def all(self, key: str, read: Any) -> tuple[Any, ...]:
         return tuple(read(value, f"{self.where}: {key}[{index}]") for index, value in enumerate(self.get(key, list)))
+
+
+def is_name(name: str) -> bool:
+    """Whether Python can name it."""
+    return name.isidentifier() and not keyword.iskeyword(name)

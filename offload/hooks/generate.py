@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from offload.artifact.meta import Metadata
+from offload.artifact.meta import Metadata, is_name
 from offload.errors import OffloadError
 
 MARK = "# Made by offload; changes are lost."
@@ -77,7 +76,7 @@ def module_text(
 
 def exported_names(module: str, metadata: Metadata) -> list[str]:
     """``library`` and the functions that Python can name. Raises OffloadError for a name that is taken."""
-    names = [function.name for function in metadata.functions if _is_name(function.name)]
+    names = [function.name for function in metadata.functions if is_name(function.name)]
     taken = [name for name in names if name in ("library", "threading", "_lock", "refresh") or name.startswith("__")]
     if taken:
         raise OffloadError(
@@ -112,12 +111,8 @@ def is_ours(text: str) -> bool:
 
 def stub_text(module: str, metadata: Metadata, targets: str) -> str:
     """The stub: types of the library and of the functions that the module exports."""
-    # Only what builds modules needs it; the loader's checks do without NumPy.
+    # Loaded where a stub is made: setuptools loads this file for every package that is built where offload is.
     from offload.runtime.stubs import module_stub
 
     head = f'"""Kernels, compiled for: {targets}."""\n{MARK}'
     return module_stub(head, exported_names(module, metadata), metadata)
-
-
-def _is_name(name: str) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name)

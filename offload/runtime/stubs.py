@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Iterable, Iterator, Sequence
 
-from offload.artifact.meta import Argument, KernelSignature, Metadata, Signature
+from offload.artifact.meta import Argument, KernelSignature, Metadata, Signature, is_name
 from offload.runtime.calls import Callee
 from offload.runtime.library import Kernels, Library
 
@@ -69,11 +68,6 @@ def _types(metadata: Metadata) -> Iterator[str]:
             yield f'    # lib.kernels["{kernel.module}.{kernel.name}"]'
     yield from ["", "", "class Library(_Library):", "    kernels: _Kernels"]
     yield from _attributes(functions, "_function_", Library, 'lib.functions["{}"]')
-
-
-def is_name(name: str) -> bool:
-    """Whether Python can name it."""
-    return name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _is_attribute(name: str, owner: type) -> bool:

@@ -277,8 +277,7 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, co
   vectorized.strips = options.level >= 2; // as the vectorizer is, see optimize()
   resources = offload::lowerKernelsForHost(*module, kernels, limits, vectorized, error);
   defineFarMath(*module);
-  // Processors since the second generation of AVX-512 keep their clock where all of its bits are used; LLVM
-  // has them use half.
+  // LLVM uses half of AVX-512, for the sake of its first generation.
   if (machine->getTargetTriple().isX86() && has("+avx512vbmi2"))
     addFunctionAttribute("prefer-vector-width", "512");
   raw_string_ostream stream(error);
