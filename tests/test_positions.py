@@ -27,7 +27,7 @@ def test_positions_of_inlined_code(debug: bool, caller: str) -> None:
 
 
 STRAY = """
-#file = #llvm.di_file<"foo.mlir" in "/tmp/">
+#file = #llvm.di_file<"foo.mlir" in "/src">
 #unit = #llvm.di_compile_unit<id = distinct[0]<>, sourceLanguage = DW_LANG_C, file = #file, producer = "front end",
                               isOptimized = true, emissionKind = Full>
 #function = #llvm.di_subprogram<compileUnit = #unit, scope = #file, name = "hello", file = #file,
