@@ -31,6 +31,7 @@ endif()
 # offload.hooks, from a folder where no other "offload" lies.
 set(_OFFLOAD_COMMAND "${CMAKE_COMMAND}" -E chdir "${CMAKE_BINARY_DIR}" "${OFFLOAD_PYTHON}" -m offload.hooks)
 
+set(_OFFLOAD_CMAKE_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
 include("${CMAKE_CURRENT_LIST_DIR}/OffloadLibrary.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/OffloadModules.cmake")
 
@@ -51,4 +52,11 @@ function(_offload_target_arguments result)
     endif()
   endforeach()
   set(${result} "${arguments}" PARENT_SCOPE)
+endfunction()
+
+# install(KIND files... DESTINATION destination), in which a changed file is always installed (OffloadInstall.cmake).
+function(_offload_install kind destination)
+  install(CODE "include([[${_OFFLOAD_CMAKE_FOLDER}/OffloadInstall.cmake]])
+offload_remove_changed([[${destination}]] [[${ARGN}]])")
+  install(${kind} ${ARGN} DESTINATION "${destination}")
 endfunction()
