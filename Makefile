@@ -33,6 +33,7 @@ $(STAMP): $(SOURCES) scripts/setup_system.sh
 
 # What tests alone need, with the vendors' libraries that the runtime is compared with, is much to download.
 $(TEST_STAMP): $(STAMP)
+	sh scripts/setup_system.sh test
 	sh scripts/setup_venv.sh $(VENV) $(PYTHON) cuda,test
 	touch $@
 

@@ -34,6 +34,7 @@ def build(
     bare_pointers: bool = False,
     bare_pointers_for_host: bool = False,
     reproducer: PathLike | None = None,
+    arch: str = "",
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Builds MLIR files (text or bytecode) into one shared library and returns its path.
@@ -45,8 +46,9 @@ def build(
     ``bare_pointers`` kernels take a plain pointer for each memref; they need static shapes and identity layouts then.
     With ``bare_pointers_for_host`` so do the symbols of host functions, which C calls, and declared functions that the
     program calls; how Python calls does not change.
-    Where a pass fails and ``reproducer`` names a folder, the IR before that pass is written there. The output is
-    replaced at once or, on failure, left as it was.
+    ``arch`` is the library's CPU architecture ("x86_64", "aarch64"); by default that of its ``host`` targets, else
+    this machine's. Where a pass fails and ``reproducer`` names a folder, the IR before that pass is written there.
+    The output is replaced at once or, on failure, left as it was.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically
@@ -64,6 +66,7 @@ def build(
         bare_pointers=bare_pointers,
         bare_pointers_for_host=bare_pointers_for_host,
         reproducer=reproducer,
+        arch=arch,
     )
     check_output(target_path, request.sources)
     from offload.compiler.driver import Program
@@ -162,6 +165,7 @@ def make_request(
     bare_pointers: bool = False,
     bare_pointers_for_host: bool = False,
     reproducer: PathLike | None = None,
+    arch: str = "",
 ) -> BuildRequest:
     """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default.
 
@@ -189,9 +193,9 @@ def make_request(
             for each in targets
         ]
 
-    parsed = chosen(parse_targets(specs))
+    parsed = chosen(parse_targets(specs, arch))
     ready = chosen(ready)
-    named = [] if by_default else chosen(parse_targets(spec for spec in specs if spec.strip() != "native"))
+    named = [] if by_default else chosen(parse_targets((spec for spec in specs if spec.strip() != "native"), arch))
     if isinstance(gpu_binary_annotation, str):
         gpu_binary_annotation = [gpu_binary_annotation]
     return BuildRequest(
@@ -209,6 +213,7 @@ def make_request(
         or (bool(parsed or ready) and all(target.bare_pointers for target in (*ready, *parsed))),
         bare_pointers_for_host=bare_pointers_for_host,
         reproducer=Path(reproducer) if reproducer is not None else None,
+        arch=arch,
     )
 
 

@@ -119,6 +119,12 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--object", action="append", default=[], metavar="FILE.o", help="object file for the host code")
     parser.add_argument(
+        "--arch",
+        default="",
+        metavar="ARCH",
+        help="the library's CPU architecture: x86_64, aarch64 (default: that of its host targets, else this machine's)",
+    )
+    parser.add_argument(
         "--runtime", choices=("static", "shared"), default="static", help="mgpu runtime: inside, or libmgpu.so"
     )
     parser.add_argument(

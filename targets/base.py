@@ -194,6 +194,11 @@ class Target:
         raise NotImplementedError
 
     @classmethod
+    def default_chip_on(cls, architecture: str) -> str:
+        """The same for libraries of that CPU architecture."""
+        return cls.default_chip()
+
+    @classmethod
     def chips(cls) -> Sequence[str]:
         """The chips that can be named."""
         raise NotImplementedError
@@ -211,6 +216,10 @@ class Target:
     def devices(cls) -> list[Device]:
         """The devices in this machine. Never raises: no driver means none."""
         return []
+
+    def architecture(self) -> str | None:
+        """The CPU architecture whose processes alone can run the images; None where any can."""
+        return None
 
     # Compiled code that a program carries.
 

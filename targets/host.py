@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import ctypes
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets.base import STRUCTURE_PIPELINE, Device, Image, Target, Work, numeric_pipeline
 from offload.targets.options import option
+from offload.targets.sysroot import Sysroot, here
 
-from offload.errors import OffloadError, TargetError
-from offload.paths import package_file
+from offload.errors import TargetError
 
 if TYPE_CHECKING:
     from offload.targets.native import LLVMModule, MachineOptions, Native
 
 _LEVELS = {
     "x86_64": ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
-    "aarch64": ("generic",),
+    "aarch64": ("aarch64", "armv8.1-a", "armv9-a"),
 }
 
+# LLVM has no processors of these names: they are levels of the architecture, which it spells as features.
+_ARM_LEVELS = {"aarch64": "", "armv8.1-a": "+v8.1a", "armv9-a": "+v9a"}
+
+# How LLVM's names of processors for AArch64 begin.
+_ARM_PROCESSORS = (
+    "a64fx", "ampere", "apple-", "carmel", "cortex-", "exynos-", "falkor", "fujitsu-", "gb10", "grace", "kryo",
+    "neoverse-", "olympus", "oryon-", "saphira", "thunderx", "tsv110",
+)  # fmt: skip
 
 _DEFINED_LATER = "offload.far."
 """Functions that the optimizer defines: see ``far_math.cpp``."""
@@ -30,7 +36,9 @@ _DEFINED_LATER = "offload.far."
 
 @dataclass(frozen=True)
 class HostTarget(Target):
-    """The CPU: ``host``, ``host:x86-64-v3``, ``host:native`` (this machine's) or any processor name of LLVM."""
+    """The CPU: ``host``, ``host:x86-64-v3``, ``host:native`` (this machine's) or any processor name of LLVM.
+
+    ``host:aarch64``, its levels and processors make a library for that architecture, on whatever machine."""
 
     lld: str = option("", "options of lld, separated by spaces")
     coroutines: bool = option(
@@ -50,11 +58,18 @@ class HostTarget(Target):
         return cls.chips()[0]
 
     @classmethod
+    def default_chip_on(cls, architecture: str) -> str:
+        return _LEVELS[architecture][0] if architecture in _LEVELS else cls.default_chip()
+
+    @classmethod
     def chips(cls) -> Sequence[str]:
-        try:
-            return _LEVELS[platform.machine()]
-        except KeyError:
-            raise TargetError(f"target host does not know this machine's architecture: {platform.machine()}") from None
+        return [*_LEVELS[here()], *(chip for name, chips in _LEVELS.items() if name != here() for chip in chips)]
+
+    def architecture(self) -> str:
+        if self.chip in ("native", "generic"):
+            return here()
+        arm = self.chip in _ARM_LEVELS or self.chip.startswith(_ARM_PROCESSORS)
+        return "aarch64" if arm else "x86_64"
 
     def check_chip(self) -> None:
         # Other names are LLVM's to judge, which is not loaded here: see machine().
@@ -66,7 +81,7 @@ class HostTarget(Target):
         return [Device("host", "native", platform.processor() or platform.machine())]
 
     def triple(self) -> str:
-        return f"{platform.machine()}-unknown-linux-gnu"
+        return f"{self.architecture()}-unknown-linux-gnu"
 
     def pipeline(self) -> str:
         return (
@@ -84,6 +99,9 @@ class HostTarget(Target):
 
     def machine(self, native: Native) -> MachineOptions:
         chip = self.image_chip(native)
+        if chip in _ARM_LEVELS:
+            features = ",".join(filter(None, (_ARM_LEVELS[chip], self.features)))
+            return native.MachineOptions(self.triple(), "generic", features, self.O, self.fast)
         if not native.is_known_processor(self.triple(), chip):
             known = ", ".join(self.chips())
             raise TargetError(f"unknown chip {chip!r} for target host; there are: {known}, native, LLVM's processors")
@@ -96,41 +114,27 @@ class HostTarget(Target):
 
     def provided_functions(self, code: LLVMModule) -> list[str]:
         """Those of the libraries that images are linked with: an archive holds its symbols between zero bytes."""
-        builtins = package_file("lib/liboffload_builtins.a").read_bytes()
-        libraries = [ctypes.CDLL(path) for path in system_libraries()]
+        sysroot = Sysroot(self.architecture())
+        builtins = sysroot.runtime("liboffload_builtins.a").read_bytes()
         return [
             name
             for name in code.undefined_functions()
-            if name.startswith(_DEFINED_LATER)
-            or f"\0{name}\0".encode() in builtins
-            or any(hasattr(library, name) for library in libraries)
+            if name.startswith(_DEFINED_LATER) or f"\0{name}\0".encode() in builtins or sysroot.defines(name)
         ]
 
     def assemble(self, work: Work) -> Image:
         code: LLVMModule = work.stage("llvm")
+        sysroot = Sysroot(self.architecture())
         source, result = work.folder / "kernels.o", work.folder / "kernels.so"
         source.write_bytes(code.emit(assembly=False))
         work.native.link_elf(
             [
                 *("-shared", "-z", "now", "-z", "noexecstack", "--no-undefined", "--build-id=none"),
                 *("--hash-style=gnu", "--gc-sections", "-soname", f"{work.module_name}.host", str(source)),
-                *(str(package_file("lib/liboffload_builtins.a")), "--as-needed", *system_libraries()),
+                *(str(sysroot.runtime("liboffload_builtins.a")), "--as-needed"),
+                *map(str, sysroot.system_libraries()),
                 *(*self.lld.split(), "-o", str(result)),
             ]
         )
         resources = {kernel: dict(values) for kernel, values in code.host_resources()}
         return Image(result.read_bytes(), resources)
-
-
-def system_libraries() -> list[str]:
-    """The C library and libm of this process, as files: linking against them needs no development packages."""
-    ctypes.CDLL("libm.so.6")  # not every Python has it loaded
-    found: dict[str, str] = {}
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        path = line.split(maxsplit=5)[-1]
-        name = Path(path).name
-        if name.startswith(("libc.so.", "libm.so.", "libc.musl-")):
-            found[name] = path
-    if not any(name.startswith("libc.") for name in found):
-        raise OffloadError("this process has no C library mapped: static Python is not supported")
-    return sorted(found.values())

@@ -64,16 +64,18 @@ def registry() -> Registry:
     return Registry()
 
 
-def parse_targets(specs: Iterable[str]) -> list[Target]:
-    """Targets from their spellings, without repetitions, ``native`` replaced by what is in this machine."""
+def parse_targets(specs: Iterable[str], arch: str = "") -> list[Target]:
+    """Targets from their spellings, without repetitions, ``native`` replaced by what is in this machine.
+
+    ``arch`` is the CPU architecture that a spelling without a chip means, where one depends on it."""
     found: dict[str, Target] = {}
     for spec in specs:
-        for target in _native_targets() if spec.strip() == "native" else [parse_target(spec)]:
+        for target in _native_targets() if spec.strip() == "native" else [parse_target(spec, arch)]:
             found.setdefault(str(target), target)
     return list(found.values())
 
 
-def parse_target(spec: str) -> Target:
+def parse_target(spec: str, arch: str = "") -> Target:
     """A target from its spelling: ``nvvm:sm_90a,O=3,fast,ftz``.
 
     After the name and a colon: the chip, then options, which are the fields of the target's class; an option's name
@@ -110,6 +112,8 @@ def parse_target(spec: str) -> Target:
         elif key in values:
             raise TargetError(f"{spec}: option {key!r} is given twice")
         values[key] = converted
+    if arch:
+        values.setdefault("chip", cls.default_chip_on(arch))
     return cls(**values)  # type: ignore[arg-type]
 
 

@@ -65,7 +65,7 @@ def saxpy(path: Path, archive: Path | None, monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as patch:
         if archive:
             patch.setattr(
-                "offload.compiler.link.package_file",
+                "offload.targets.sysroot.package_file",
                 lambda name: archive if name == "lib/libmgpu.a" else package_file(name),
             )
         return offload.build(EXAMPLES / "saxpy.mlir", path, targets=["host"])

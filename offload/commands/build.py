@@ -35,6 +35,7 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
         bare_pointers=options.bare_pointers,
         bare_pointers_for_host=options.bare_pointers_for_host,
         reproducer=options.reproducer,
+        arch=options.arch,
     )
 
 

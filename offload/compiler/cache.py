@@ -16,8 +16,8 @@ from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
 from offload.config import cache_folder
 from offload.errors import ArtifactError, OffloadError
-from offload.paths import package_file
 from offload.targets import Target
+from offload.targets.sysroot import Sysroot
 
 _SCHEMA = 1
 _scratch: list[tempfile.TemporaryDirectory[str]] = []
@@ -54,15 +54,16 @@ def _is_whole(path: Path) -> bool:
 
 def _key(request: BuildRequest) -> str:
     """Contents, not paths: two machines with the same inputs and tools have the same key."""
-    runtime = "lib/libmgpu.a" if request.runtime == "static" else "lib/libmgpu.so"
+    sysroot = Sysroot(request.architecture)
+    runtime = "libmgpu.a" if request.runtime == "static" else "libmgpu.so"
     lines = request.debug or any(target.debug for target in request.targets)
     material = {
         "schema": _SCHEMA,
         "offload": __version__,
         "llvm": native().llvm_version,
         "extension": _content(Path(native().__file__)),
-        "runtime": [request.runtime, _content(package_file(runtime))],
-        "builtins": [_content(package_file(f"lib/liboffload_{name}.a")) for name in ("builtins", "runner")],
+        "runtime": [request.runtime, _content(sysroot.runtime(runtime))],
+        "builtins": [_content(sysroot.runtime(f"liboffload_{name}.a")) for name in ("builtins", "runner")],
         "sources": [hashlib.sha256(source.data).hexdigest() for source in request.sources],
         "targets": [_target(target) for target in request.targets],
         "optional": [_target(target) for target in request.optional],

@@ -148,16 +148,15 @@ class Program:
             )
         )
         entries = [_container_image(*pair) for pair in zip(builds, images, strict=True)]
-        container = artifact.container_object(entries, metadata, native().host_triple().split("-")[0])
+        container = artifact.container_object(entries, metadata, self.request.architecture)
         self._progress("linking")
         return link(
             code,
             container,
             self.module.exported_symbols(),
-            self.request.runtime,
+            self.request,
             Path(self._scratch.name),
             f"{self.name}.so",
-            self.request.objects,
             self._said_of,
         )
 

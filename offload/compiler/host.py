@@ -44,7 +44,7 @@ def translate(request: BuildRequest, host: Any, exported: list[str]) -> Any:
     """Optimized LLVM IR of lowered host code that keeps the exported symbols. Raises CompileError."""
     extension = native()
     with failures(request.sources, "translating host code"):
-        options = extension.MachineOptions(extension.host_triple(), "", "", request.opt)
+        options = extension.MachineOptions(f"{request.architecture}-unknown-linux-gnu", "", "", request.opt)
         code = extension.LLVMModule.translate(host, options)
         if request.debug:
             code.set_debug_folder(str(Path.cwd()))

@@ -7,19 +7,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from offload.compiler.native import failures, native
+from offload.compiler.request import BuildRequest
 from offload.errors import LinkError
-from offload.paths import package_file
-from offload.targets.host import system_libraries
+from offload.targets.sysroot import Sysroot
 
 
 def link(
     host_object: bytes,
     container_object: bytes,
     exported: Sequence[str],
-    runtime: str,
+    request: BuildRequest,
     folder: Path,
     name: str,
-    extra: Sequence[Path] = (),
     said_of: Callable[[str, str], str | None] = lambda name, message: None,
 ) -> bytes:
     """The shared library's bytes. Raises LinkError with the linker's own words.
@@ -29,23 +28,26 @@ def link(
     host, container, script, result = (folder / file for file in ("host.o", "images.o", "exports.map", "result.so"))
     host.write_bytes(host_object)
     container.write_bytes(container_object)
+    sysroot, static = Sysroot(request.architecture), request.runtime == "static"
     # offload_api is in libmgpu.so already where the runtime is shared.
-    symbols = [*exported, "offload_modules", *(["offload_api"] if runtime == "static" else [])]
+    symbols = [*exported, "offload_modules", *(["offload_api"] if static else [])]
     script.write_text("{\n  global:\n" + "".join(f'    "{symbol}";\n' for symbol in symbols) + "  local: *;\n};\n")
-    if runtime == "static":
-        mgpu = ["-u", "offload_api", str(package_file("lib/libmgpu.a"))]
+    if static:
+        mgpu = ["-u", "offload_api", str(sysroot.runtime("libmgpu.a"))]
     else:
-        shared = package_file("lib/libmgpu.so")
+        shared = sysroot.runtime("libmgpu.so")
         mgpu = [str(shared), "-rpath", str(shared.parent)]
     arguments = [
         # nodelete: threads of the runtime's pool run in this library until the process ends.
         *("-shared", "-z", "now", "-z", "noexecstack", "-z", "nodelete"),
         # Bsymbolic: two libraries in one process must not bind to each other.
         *("-Bsymbolic", "--no-undefined", "--build-id=none", "--hash-style=gnu"),
-        *("-soname", name, f"--version-script={script}", str(host), str(container), *map(str, extra), *mgpu),
+        *("-soname", name, f"--version-script={script}", str(host), str(container)),
+        *map(str, request.objects),
+        *mgpu,
         # The print functions of MLIR's runner, for programs that declare them (or vector.print) and define none.
-        *(str(package_file("lib/liboffload_runner.a")), str(package_file("lib/liboffload_builtins.a"))),
-        *("--as-needed", *system_libraries(), "-o", str(result)),
+        *(str(sysroot.runtime("liboffload_runner.a")), str(sysroot.runtime("liboffload_builtins.a"))),
+        *("--as-needed", *map(str, sysroot.system_libraries()), "-o", str(result)),
     ]
     try:
         with failures((), "linking"):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from offload.errors import OffloadError, TargetError
 from offload.targets import Target
+from offload.targets.sysroot import ARCHITECTURES, here
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class BuildRequest:
     ``debug`` asks for line information in the host code; ``bare_pointers`` are kernels that take plain pointers, which
     every target must then say, too; ``bare_pointers_for_host`` are host functions that C calls with plain pointers, and
     declared ones that are called so. ``reproducer`` is a folder: where a pass fails, the IR before it is written there.
+    ``arch`` is the CPU architecture of the library, where its targets do not tell or to have it said.
     """
 
     sources: tuple[Source, ...]
@@ -54,6 +56,12 @@ class BuildRequest:
     bare_pointers: bool = False
     bare_pointers_for_host: bool = False
     reproducer: Path | None = None
+    arch: str = ""
+
+    @property
+    def architecture(self) -> str:
+        """The CPU architecture of the library: the one asked for, that of its CPU images, or this machine's."""
+        return self.arch or next(filter(None, (target.architecture() for target in self.targets)), here())
 
     def reproducer_file(self, name: str) -> str:
         """The file for the reproducer of one part of the build; empty where none is asked for. Raises OffloadError."""
@@ -74,6 +82,7 @@ class BuildRequest:
             raise OffloadError(f"runtime is 'static' or 'shared', not {self.runtime!r}")
         if self.opt not in range(4):
             raise OffloadError(f"opt is 0 to 3, not {self.opt}")
+        self._check_architecture()
         for target in self.targets:
             if target.bare_pointers != self.bare_pointers:
                 raise TargetError(
@@ -85,3 +94,18 @@ class BuildRequest:
             other = seen.setdefault((target.name, target.chip), target)
             if other is not target:
                 raise OffloadError(f"two targets for one chip, {other} and {target}: a library holds one image of each")
+
+    def _check_architecture(self) -> None:
+        if self.arch and self.arch not in ARCHITECTURES:
+            raise OffloadError(f"unknown architecture {self.arch!r}; there are: {', '.join(ARCHITECTURES)}")
+        for target in self.targets:
+            needed = target.architecture()
+            if needed not in (None, self.architecture):
+                raise TargetError(
+                    f"{target} is code for {needed}, and this library is for {self.architecture}: a shared library is "
+                    "for one architecture; build one for each"
+                )
+        if self.runtime == "shared" and self.architecture != here():
+            raise OffloadError(
+                f"a library for {self.architecture} carries its runtime: --runtime=shared is for {here()} alone here"
+            )

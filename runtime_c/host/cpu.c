@@ -89,24 +89,38 @@ int mgpu_host_arch_rank(const char *arch) {
 
 enum { EM_HERE = 183 };
 
-/* 1: armv8-a; 2: has the atomics of armv8.1-a; 3: has SVE, which armv9-a demands. */
+/* 1: the baseline, armv8-a; 2: has the atomics of armv8.1-a; 3: has SVE, which armv9-a demands. */
 static int level(void) {
   unsigned long features = getauxval(AT_HWCAP);
   return features & 1ul << 22 ? 3 : features & 1ul << 8 ? 2 : 1;
 }
 
 const char *mgpu_host_chip(void) {
-  static const char *const names[] = {"armv8-a", "armv8-a", "armv8.1-a", "armv9-a"};
+  static const char *const names[] = {"aarch64", "aarch64", "armv8.1-a", "armv9-a"};
   return names[level()];
 }
 
 void mgpu_host_cpu_name(char *name, size_t size) { snprintf(name, size, "AArch64 CPU"); }
 
+/* A level must be reached. Another name is a CPU's: best of all, if this CPU has what LLVM takes that one to
+ * have. */
 int mgpu_host_arch_rank(const char *arch) {
-  if (!*arch || strcmp(arch, "armv8-a") == 0 || strcmp(arch, "generic") == 0)
+  static const char old[] = " cortex-a35 cortex-a53 cortex-a57 cortex-a72 cortex-a73 cortex-a34 ";
+  static const char vector[] = " a64fx cortex-a510 cortex-a520 cortex-a520ae cortex-a710 cortex-a715 "
+                               "cortex-a720 cortex-a720ae cortex-a725 "
+                               "cortex-x2 cortex-x3 cortex-x4 cortex-x925 fujitsu-monaka gb10 grace "
+                               "neoverse-512tvb neoverse-n2 neoverse-n3 "
+                               "neoverse-v1 neoverse-v2 neoverse-v3 neoverse-v3ae olympus ";
+  int here = level();
+  if (!*arch || strcmp(arch, "aarch64") == 0 || strcmp(arch, "generic") == 0)
     return 1;
-  int wanted = strncmp(arch, "armv9", 5) == 0 ? 3 : 2;
-  return level() >= wanted ? wanted : 0;
+  if (strncmp(arch, "armv", 4) == 0) {
+    int wanted = strcmp(arch, "armv9-a") == 0 ? 3 : 2;
+    return here >= wanted ? wanted : 0;
+  }
+  char word[80];
+  snprintf(word, sizeof word, " %s ", arch);
+  return here >= (strstr(vector, word) ? 3 : strstr(old, word) ? 1 : 2) ? 4 : 0;
 }
 
 #else

@@ -7,7 +7,7 @@
 
 /* host/cpu.c. Pure but for reading the CPU; any thread. */
 
-/* The chip of this CPU for device info: "x86-64-v3", "armv8-a". Static memory. */
+/* The chip of this CPU for device info: "x86-64-v3", "aarch64". Static memory. */
 const char *mgpu_host_chip(void);
 /* Writes the CPU's product name. */
 void mgpu_host_cpu_name(char *name, size_t size);

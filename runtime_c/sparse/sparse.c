@@ -74,9 +74,9 @@ static const struct mgpu_sparse_ops *resolve(const struct request *request, stru
 static struct request product_of(enum mgpu_product product, int32_t ma, int32_t mb, void *a, void *b, void *c,
                                  int32_t ctp, void *stream) {
   static const struct request products[] = {
-      [MGPU_SPMV] = {"SpMV", {MGPU_SPARSE_MATRIX, MGPU_DENSE_VECTOR, MGPU_DENSE_VECTOR}},
-      [MGPU_SPMM] = {"SpMM", {MGPU_SPARSE_MATRIX, MGPU_DENSE_MATRIX, MGPU_DENSE_MATRIX}},
-      [MGPU_SDDMM] = {"SDDMM", {MGPU_DENSE_MATRIX, MGPU_DENSE_MATRIX, MGPU_SPARSE_MATRIX}},
+      [MGPU_SPMV] = {.what = "SpMV", .kinds = {MGPU_SPARSE_MATRIX, MGPU_DENSE_VECTOR, MGPU_DENSE_VECTOR}},
+      [MGPU_SPMM] = {.what = "SpMM", .kinds = {MGPU_SPARSE_MATRIX, MGPU_DENSE_MATRIX, MGPU_DENSE_MATRIX}},
+      [MGPU_SDDMM] = {.what = "SDDMM", .kinds = {MGPU_DENSE_MATRIX, MGPU_DENSE_MATRIX, MGPU_SPARSE_MATRIX}},
   };
   struct request request = products[product];
   request.mode_a = ma;

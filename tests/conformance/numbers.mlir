@@ -21,6 +21,27 @@
   }
 // end
 
+  // To bf16, in one rounding.
+  gpu.func @narrowed(%x: memref<?xf64>, %y: memref<?xi64>, %out: memref<?x4xbf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %at = func.call @at() : () -> index
+    %wide = memref.load %x[%at] : memref<?xf64>
+    %word = memref.load %y[%at] : memref<?xi64>
+    %float = arith.truncf %wide : f64 to f32
+    %a = arith.truncf %wide : f64 to bf16
+    %b = arith.truncf %float : f32 to bf16
+    %c = arith.sitofp %word : i64 to bf16
+    %d = arith.uitofp %word : i64 to bf16
+    memref.store %a, %out[%at, %c0] : memref<?x4xbf16>
+    memref.store %b, %out[%at, %c1] : memref<?x4xbf16>
+    memref.store %c, %out[%at, %c2] : memref<?x4xbf16>
+    memref.store %d, %out[%at, %c3] : memref<?x4xbf16>
+    gpu.return
+  }
+
 // each TYPE: i8 i16 i32 i64
   gpu.func @integers_$TYPE(%x: memref<?x$TYPE>, %y: memref<?x$TYPE>, %out: memref<?x6x$TYPE>) kernel {
     %c0 = arith.constant 0 : index

@@ -19,6 +19,29 @@ def arithmetic(launch: Launch, kind: str) -> Answer:
     return Answer([x, y, np.zeros((launch.total, 4), x.dtype)], [x, y, expected])
 
 
+@THEME.kernel()
+def narrowed(launch: Launch) -> Answer:
+    bf16 = DTYPES["bf16"]
+
+    def nearest(number: int) -> float:
+        shift = max(abs(number).bit_length() - 8, 0)
+        head, rest = divmod(abs(number), 1 << shift)
+        head += 2 * rest > 1 << shift or (2 * rest == 1 << shift and head & 1)
+        return float(head << shift) * (-1 if number < 0 else 1)
+
+    # Numbers just beside the middle between two of bf16, which a rounding to f32 on the way would make the middle.
+    halves = launch.integers(128, 256, np.int64) * 2 + 1
+    x = halves * (1 + launch.integers(-1, 2, np.int64) * 2.0**-40)
+    y = (halves << 46) + launch.integers(-1, 2, np.int64)
+    y = np.where(launch.integers(0, 2) == 1, y, launch.any_of(np.int64))
+    scaled = np.array([nearest(int(value * 2.0**40)) for value in x]) * 2.0**-40
+    singles = np.array([nearest(int(value * 2.0**40)) for value in x.astype(np.float32).astype(np.float64)]) * 2.0**-40
+    signed = [nearest(int(value)) for value in y]
+    unsigned = [nearest(int(value)) for value in y.view(np.uint64)]
+    expected = np.stack([scaled, singles, signed, unsigned], axis=1).astype(np.float32).astype(bf16)
+    return Answer([x, y, np.zeros((launch.total, 4), bf16)], [x, y, expected])
+
+
 @THEME.kernel("i8", "i16", "i32", "i64")
 def integers(launch: Launch, kind: str) -> Answer:
     x, y = launch.any_of(DTYPES[kind]), launch.any_of(DTYPES[kind]) | DTYPES[kind](1)

@@ -84,11 +84,13 @@ def written(name: str, launch: Launch, answer: Answer) -> bytes:
     return b"".join(data)
 
 
-def replay(program: Path, image: Path, launches: Sequence[tuple[str, Launch, Answer]]) -> None:
+def replay(
+    program: Path, image: Path, launches: Sequence[tuple[str, Launch, Answer]], emulator: Sequence[str] = ()
+) -> None:
     """Does the launches and judges what comes out; anything that the sanitizer reports fails."""
     file, results = image.with_suffix(".launches"), image.with_suffix(".results")
     file.write_bytes(b"".join(written(*launch) for launch in launches))
-    run(program, image, file, results, TSAN_OPTIONS="halt_on_error=1", OFFLOAD_BACKEND="")
+    run(*emulator, program, image, file, results, TSAN_OPTIONS="halt_on_error=1", OFFLOAD_BACKEND="")
     data, at = results.read_bytes(), 0
 
     def read(arrays: Iterable[Any]) -> Iterable[Any]:

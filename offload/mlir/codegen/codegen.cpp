@@ -263,6 +263,10 @@ bool LLVMModule::has(const std::string &x86Feature) const {
   return !machine->getTargetTriple().isX86() || machine->getMCSubtargetInfo()->checkFeatures(x86Feature);
 }
 
+bool LLVMModule::roundsVectorsOfBfloatWrongly() const {
+  return machine->getTargetTriple().isAArch64() && !machine->getMCSubtargetInfo()->checkFeatures("+bf16");
+}
+
 void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, const ThreadLimits &limits,
                                      const HostWay &way) {
   SharedLock shared(optionsLock());
@@ -304,6 +308,8 @@ void LLVMModule::optimize() {
   SharedLock shared(optionsLock());
   if (options.fastMath)
     allowFastMath(*module);
+  if (roundsVectorsOfBfloatWrongly())
+    widenSmallFloats(*module, /*half=*/false, /*bfloat=*/true);
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
   PassBuilder builder(machine.get(), tuning);

@@ -44,6 +44,30 @@ Number truncated(Number x, bool half) {
   return result | ((bits >> 16) & 0x8000);
 }
 
+/// f32 from f64 such that rounding it to bf16 gives what rounding the f64 once does: toward zero, and where
+/// that loses something, with the last bit set ("to odd").
+Number narrowedToOdd(Number x) {
+  Number near = x.narrowed(), back = near.widened();
+  Number below = select(back.abs() > x.abs(), near.bits() - 1, near.bits());
+  return select(back == x, near.bits(), below | 1).asFloat();
+}
+
+/// f64 from an integer, to odd where it has more bits than f64.
+Number toDouble(Builder &b, Value *value, bool isSigned) {
+  Type *type = value->getType()->getWithNewType(b.getDoubleTy());
+  auto convert = [&](Value *integer) -> Value * {
+    return isSigned ? b.CreateSIToFP(integer, type) : b.CreateUIToFP(integer, type);
+  };
+  if (value->getType()->getScalarSizeInBits() <= 32)
+    return {b, convert(value)};
+  // The last 11 of 64 bits as one. Negative numbers have the two's complement, whose last bits are as good.
+  Number all{b, value}, head = all & ~int64_t(0x7FF);
+  Number magnitude = isSigned ? Number{b, b.CreateBinaryIntrinsic(Intrinsic::abs, value, b.getFalse())} : all;
+  Value *large = b.CreateICmpUGT(magnitude.value, magnitude.integer(int64_t(1) << 53).value);
+  Number odd = select((all & 0x7FF) == 0, head, head | 0x800);
+  return {b, convert(b.CreateSelect(large, odd.value, value))};
+}
+
 class Widening {
 public:
   Widening(bool half, bool bfloat) : half(half), bfloat(bfloat) {}
@@ -61,9 +85,17 @@ public:
       return b.CreateFPExt(extend(b, extension->getOperand(0)), extension->getDestTy());
     // From f64 it would round twice.
     if (auto *truncation = dyn_cast<FPTruncInst>(&instruction);
-        truncation && isSmall(truncation->getDestTy()) &&
-        truncation->getSrcTy()->getScalarType()->isFloatTy())
-      return truncate(b, truncation->getOperand(0), truncation->getDestTy());
+        truncation && isSmall(truncation->getDestTy())) {
+      if (truncation->getSrcTy()->getScalarType()->isFloatTy())
+        return truncate(b, truncation->getOperand(0), truncation->getDestTy());
+      if (truncation->getDestTy()->getScalarType()->isBFloatTy())
+        return truncate(b, narrowedToOdd({b, truncation->getOperand(0)}).value, truncation->getDestTy());
+    }
+    if (isa<SIToFPInst, UIToFPInst>(instruction) && instruction.getType()->getScalarType()->isBFloatTy() &&
+        isSmall(instruction.getType()) && instruction.getOperand(0)->getType()->getScalarSizeInBits() <= 64)
+      return truncate(
+          b, narrowedToOdd(toDouble(b, instruction.getOperand(0), isa<SIToFPInst>(instruction))).value,
+          instruction.getType());
     if (auto *compare = dyn_cast<FCmpInst>(&instruction);
         compare && isSmall(compare->getOperand(0)->getType()))
       return b.CreateFCmp(compare->getPredicate(), extend(b, compare->getOperand(0)),
