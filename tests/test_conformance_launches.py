@@ -46,6 +46,32 @@ def clusters() -> str:
 }}"""
 
 
+TILES = """  gpu.func @k(%out: memref<?xi64>) workgroup(%tile: memref<4xi64, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : i64
+    %block = func.call @block() : () -> index
+    %thread = gpu.thread_id x
+    memref.store %c1, %tile[%thread] : memref<4xi64, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %one = memref.load %tile[%c0] : memref<4xi64, #gpu.address_space<workgroup>>
+    %old = memref.atomic_rmw addi %one, %out[%block] : (i64, memref<?xi64>) -> i64
+    gpu.return
+  }
+"""
+
+
+@pytest.mark.parametrize("way", ("host", "host,coroutines"))
+def test_blocks_with_workgroup_memory_run_once_each(way: str) -> None:
+    """They go in squares: grids whose sizes squares divide, and others, on one thread and on several."""
+    library = on_host(Theme("m", text=TILES).source, target=way)
+    random = np.random.default_rng(0)
+    drawn = random.integers([1, 1, 1], [40, 40, 4], (30, 3))
+    for grid in [(8, 8, 1), (16, 24, 2), (9, 17, 2), (7, 3, 1), (1, 50, 1), (50, 1, 3), (500, 300, 1), *drawn]:
+        out = np.zeros(int(np.prod(grid)), np.int64)
+        library.kernels.k[tuple(map(int, grid)), (4, 1, 1)](out)
+        np.testing.assert_array_equal(out, 4)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("barrier", ["", "gpu.barrier"])
 def test_clusters(barrier: str, way: str) -> None:

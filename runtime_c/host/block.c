@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64, FIRST_CHUNK = 256 * 1024 };
+enum { ALIGNMENT = 64, FIRST_CHUNK = 256 * 1024, SIDE = 8 };
 
 /* A piece of frame memory; the frames follow it. */
 struct chunk {
@@ -253,6 +253,31 @@ static int run_coroutines(struct running *running, const struct mgpu_host_work *
   }
 }
 
+/* Runs blocks of a kernel that has `blocks`.
+ *
+ * One with workgroup memory works on tiles, of a matrix as a rule: its neighbours in both directions read the
+ * same cache lines and pages. Its grid's blocks are taken in squares of SIDE, counted so that a square's are
+ * one after the other: row by row in a square, square by square in a band of SIDE rows, band by band. */
+static void run_whole(const struct mgpu_host_work *work, unsigned char *shared, uint64_t first,
+                      uint64_t last) {
+  uint64_t across = work->launch.grid[0], down = work->launch.grid[1];
+  uint64_t layer = across * down, band = across * SIDE;
+  if (!work->kernel->shared_bytes || across < 2 || down < 2) {
+    work->kernel->blocks(&work->launch, shared, first, last);
+    return;
+  }
+  while (first < last) {
+    uint64_t in_layer = first % layer, top = in_layer / band * SIDE, in_band = in_layer % band;
+    uint64_t height = down - top < SIDE ? down - top : SIDE, left = in_band / (height * SIDE) * SIDE;
+    uint64_t width = across - left < SIDE ? across - left : SIDE, in_square = in_band - left * height;
+    uint64_t row = in_square / width, column = in_square % width;
+    uint64_t count = width - column < last - first ? width - column : last - first;
+    uint64_t begin = first - in_layer + (top + row) * across + left + column;
+    work->kernel->blocks(&work->launch, shared, begin, begin + count);
+    first += count;
+  }
+}
+
 int mgpu_host_run_blocks(void *context, uint64_t first, uint64_t last) {
   const struct mgpu_host_work *work = context;
   const uint32_t *grid = work->launch.grid, *block = work->launch.block;
@@ -271,7 +296,7 @@ int mgpu_host_run_blocks(void *context, uint64_t first, uint64_t last) {
   if (ended)
     return ended;
   if (work->kernel->blocks) {
-    work->kernel->blocks(&work->launch, running.scratch->shared.data, first, last);
+    run_whole(work, running.scratch->shared.data, first, last);
     return 0;
   }
   for (uint64_t index = first; index < last; ++index) {
