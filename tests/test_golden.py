@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from compiling import ALL_TARGETS, EXAMPLES, HERE, PROGRAMS, ROOT, command, emit, tool
 from offload.targets import registry
-from operations import Case, amd, nvidia
+from operations import Case, amd, nvidia, nvidia_fragments
 
 GOLDEN = sorted((HERE / "golden").glob("*.check"))
 ROOMS = ("input", "device", "cpu", "host")
@@ -122,7 +122,9 @@ def test_goldens_name_rules_that_exist(check: Path) -> None:
 VENDOR_OPERATION = re.compile(r"(?<![#!\w.])((?:nvgpu|nvvm|amdgpu|rocdl|gpu\.subgroup_mma)[\w.]*\w)")
 
 
-@pytest.mark.parametrize(("target", "cases"), [("nvvm", nvidia.CASES), ("rocdl", amd.CASES)], ids=["nvidia", "amd"])
+@pytest.mark.parametrize(
+    ("target", "cases"), [("nvvm", nvidia.CASES + nvidia_fragments.CASES), ("rocdl", amd.CASES)], ids=["nvidia", "amd"]
+)
 def test_vendors_operations_are_in_goldens(target: str, cases: list[Case]) -> None:
     """Each operation that the table of operations has for one vendor alone is in a program with golden IR."""
     golden = "\n".join(program_of(check).read_text() for check in GOLDEN)

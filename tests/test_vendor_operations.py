@@ -7,12 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from compiling import emit_text
-from operations import Case, amd, kernel, nvidia
+from operations import Case, amd, kernel, nvidia, nvidia_fragments
 
 import offload
 from offload.errors import CompileError
 
-_TABLES = (("nvvm", nvidia.CASES, nvidia.INSTRUCTIONS), ("rocdl", amd.CASES, amd.INSTRUCTIONS))
+_TABLES = (
+    ("nvvm", nvidia.CASES, nvidia.INSTRUCTIONS),
+    ("nvvm", nvidia_fragments.CASES, nvidia_fragments.INSTRUCTIONS),
+    ("rocdl", amd.CASES, amd.INSTRUCTIONS),
+)
 _CASES = [
     (target, case, instructions[f"{case.op}-{case.form}"])
     for target, cases, instructions in _TABLES

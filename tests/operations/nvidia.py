@@ -1,4 +1,4 @@
-"""Operations of NVIDIA GPUs: nvgpu, nvvm, inline PTX, gpu.subgroup_mma. Refused elsewhere, at their own lines.
+"""Operations of NVIDIA GPUs: nvgpu, nvvm, inline PTX. Refused elsewhere, at their own lines.
 
 ``INSTRUCTIONS`` maps a case to what its PTX must have; tests/test_vendor_operations.py looks for it.
 """
@@ -13,7 +13,6 @@ CASES: list[Case] = []
 INSTRUCTIONS: dict[str, Sequence[str]] = {}
 _FOREIGN = "is an operation of NVIDIA GPUs, and target {} has nothing like it"
 _REFUSED = {name: _FOREIGN.format(name) for name in ("rocdl", "host")}
-_MMA_REFUSED = {"rocdl": "has no fixed layout of fragments on AMD GPUs", "host": "works on the matrix units of NVIDIA"}
 _S = "#gpu.address_space<workgroup>"
 
 
@@ -39,112 +38,6 @@ memref.store %r, %x[%c0] : memref<?xi32>"""
 def _effect(op: str, form: str, text: str, *instructions: str, chip: str = "sm_90") -> None:
     _add(op, form, kernel(f"{text} // here", "%x: memref<?xi32>, %v: i32"), *instructions, chip=chip)
 
-
-# The matrix units through the gpu dialect.
-
-
-def _wmma(a: str, b: str, c: str, element: str, shape: tuple[int, int, int], compute: str = "") -> str:
-    m, n, k = shape
-    ta, tb, tc = (
-        f'!gpu.mma_matrix<{rows}x{columns}x{kind}, "{use}Op">'
-        for rows, columns, kind, use in ((m, k, element, "A"), (k, n, element, "B"), (m, n, c, "C"))
-    )
-    body = f"""%c0 = arith.constant 0 : index
-%A = gpu.subgroup_mma_load_matrix %a[%c0, %c0] {{leadDimension = {k} : index}} : memref<{m}x{k}x{a}> -> {ta} // here
-%B = gpu.subgroup_mma_load_matrix %b[%c0, %c0] {{leadDimension = {n} : index}} : memref<{k}x{n}x{b}> -> {tb}
-%C = gpu.subgroup_mma_load_matrix %c[%c0, %c0] {{leadDimension = {n} : index}} : memref<{m}x{n}x{c}> -> {tc}
-%D = gpu.subgroup_mma_compute %A, %B, %C : {ta}, {tb} -> {tc}
-{compute.format(type=tc) or f"%E = gpu.subgroup_mma_compute %A, %B, %D : {ta}, {tb} -> {tc}"}
-gpu.subgroup_mma_store_matrix %E, %c[%c0, %c0] {{leadDimension = {n} : index}} : {tc}, memref<{m}x{n}x{c}>"""
-    return kernel(body, f"%a: memref<{m}x{k}x{a}>, %b: memref<{k}x{n}x{b}>, %c: memref<{m}x{n}x{c}>")
-
-
-_add(
-    "gpu.subgroup_mma_compute",
-    "f16 to f32",
-    _wmma("f16", "f16", "f32", "f16", (16, 16, 16)),
-    "wmma.load.a.sync.aligned.row.m16n16k16.f16",
-    "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32",
-    "wmma.store.d.sync.aligned.row.m16n16k16.f32",
-    refused=_MMA_REFUSED,
-)
-_add(
-    "gpu.subgroup_mma_compute",
-    "f16 to f16",
-    _wmma("f16", "f16", "f16", "f16", (16, 16, 16)),
-    "wmma.mma.sync.aligned.row.row.m16n16k16.f16.f16",
-    refused=_MMA_REFUSED,
-)
-_add(
-    "gpu.subgroup_mma_compute",
-    "si8 to i32",
-    _wmma("i8", "i8", "i32", "si8", (16, 16, 16)),
-    "wmma.mma.sync.aligned.row.row.m16n16k16.s32.s8.s8.s32",
-    refused=_MMA_REFUSED,
-)
-_add(
-    "gpu.subgroup_mma_compute",
-    "tf32",
-    _wmma("f32", "f32", "f32", "f32", (16, 16, 8)),
-    "wmma.mma.sync.aligned.row.row.m16n16k8.f32.tf32.tf32.f32",
-    refused=_MMA_REFUSED,
-)
-_add(
-    "gpu.subgroup_mma_elementwise",
-    "addf, with a constant matrix",
-    _wmma(
-        "f16",
-        "f16",
-        "f32",
-        "f16",
-        (16, 16, 16),
-        "%f = arith.constant 1.0 : f32\n%K = gpu.subgroup_mma_constant_matrix %f : {type}\n"
-        "%E = gpu.subgroup_mma_elementwise addf %D, %K : ({type}, {type}) -> {type}",
-    ),
-    "wmma.mma.sync",
-    "add.rn.f32",
-    refused=_MMA_REFUSED,
-)
-
-for _names, _shape, _kinds in (
-    ("addf subf mulf divf maxf minf negatef", (16, 16, 16), ("f16", "f16", "f16", "f16")),
-    ("addf subf mulf divf maxf minf negatef", (16, 16, 16), ("f16", "f16", "f32", "f16")),
-    ("addi subi muli divs divu negates", (16, 16, 16), ("i8", "i8", "i32", "si8")),
-):
-    for _name in _names.split():
-        _operands, _types = ("%D", "{type}") if _name.startswith("negate") else ("%D, %C", "{type}, {type}")
-        _add(
-            "gpu.subgroup_mma_elementwise",
-            f"{_name}, {_kinds[2]}",
-            _wmma(*_kinds, _shape, f"%E = gpu.subgroup_mma_elementwise {_name} {_operands} : ({_types}) -> {{type}}"),
-            "wmma.mma.sync",
-            refused=_MMA_REFUSED,
-        )
-for _kind, _index in (("f16", "%c0"), ("f32", "%c5"), ("f32", "%n"), ("i32", "%n")):
-    _kinds = ("i8", "i8", "i32", "si8") if _kind == "i32" else ("f16", "f16", _kind, "f16")
-    _form = f"{_kind}, {'computed' if _index == '%n' else 'constant'} index"
-    _body = f"""%c5 = arith.constant 5 : index
-%n = gpu.block_id x
-%v = gpu.subgroup_mma_extract_thread_local %D[{_index}] : {{type}} -> {_kind}
-%E = gpu.subgroup_mma_insert_thread_local %v, %C[{_index}] : {_kind}, {{type}} -> {{type}}"""
-    for _name in ("extract", "insert"):
-        _op = f"gpu.subgroup_mma_{_name}_thread_local"
-        _add(_op, _form, _wmma(*_kinds, (16, 16, 16), _body), "wmma.mma.sync", refused=_MMA_REFUSED)
-for _kinds, _shape in ((("f32", "f32", "f32", "f32"), (16, 16, 8)), (("i8", "i8", "i32", "si8"), (16, 16, 16))):
-    _name = "maxf" if _kinds[0] == "f32" else "muli"
-    _add(
-        "gpu.subgroup_mma_elementwise",
-        f"{_name} of {_kinds[3]} that are multiplied",
-        _wmma(*_kinds, _shape).replace(
-            "%D = gpu.subgroup_mma_compute %A,",
-            f"%A2 = gpu.subgroup_mma_elementwise {_name} %A, %A : (TYPE, TYPE) -> TYPE\n"
-            "%D = gpu.subgroup_mma_compute %A2,".replace(
-                "TYPE", f'!gpu.mma_matrix<{_shape[0]}x{_shape[2]}x{_kinds[3]}, "AOp">'
-            ),
-        ),
-        "wmma.mma.sync",
-        refused=_MMA_REFUSED,
-    )
 
 # Tensor cores through nvgpu.
 
