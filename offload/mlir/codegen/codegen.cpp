@@ -5,6 +5,7 @@
 #include "codegen/math/reciprocal_roots.h"
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
+#include "codegen/streaming_stores.h"
 #include "device/check_lowered.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -322,16 +323,18 @@ void LLVMModule::optimize() {
       passes.addPass(MirroredIndicesPass());
       passes.addPass(FarVariantsPass());
     });
-    bool estimates = machine->getTargetTriple().isX86() && has("+avx512vl");
+    bool x86 = machine->getTargetTriple().isX86(), estimates = x86 && has("+avx512vl");
     builder.registerOptimizerLastEPCallback(
-        [estimates](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
+        [x86, estimates](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
           passes.addPass(FarMathPass());
+          FunctionPassManager functions;
           if (estimates) {
-            FunctionPassManager functions;
             functions.addPass(ReciprocalRootsPass());
             functions.addPass(DCEPass());
-            passes.addPass(createModuleToFunctionPassAdaptor(std::move(functions)));
           }
+          if (x86)
+            addStreamingStores(functions);
+          passes.addPass(createModuleToFunctionPassAdaptor(std::move(functions)));
         });
   }
   const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
