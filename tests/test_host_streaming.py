@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from compiling import emit_text, on_host
 
-LARGE = 5 << 20  # elements of four bytes: more than the runtime takes to stay in a cache
+LARGE = 9 << 20  # elements of four bytes: more than is taken to stay in a cache
 
 PROGRAM = """
 func.func @run(%x: memref<?xTYPE, strided<[1], offset: ?>>, %out: memref<?xTYPE, strided<[1], offset: ?>>) {

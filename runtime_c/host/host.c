@@ -28,8 +28,6 @@ struct module {
 };
 
 /* The most that CUDA allows; kernels that work here then work there. */
-/* Bytes that a launch writes from which on they are taken not to stay in a cache. */
-#define STREAMS (UINT64_C(16) << 20)
 enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_BLOCKS_X = 0x7FFFFFFF, MOST_BLOCKS_YZ = 65535 };
 
 static int device_count(void) { return mgpu_host_elf_machine() >= 0; }
@@ -245,9 +243,6 @@ static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   work.work.launch.params = launch->params;
   work.work.launch.fail = mgpu_host_assertion_failed;
   work.work.launch.memory = mgpu_host_memory;
-  uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
-  work.work.launch.streams =
-      kernel->info->stored && work.work.blocks >= STREAMS / threads / kernel->info->stored;
   if (mgpu_host_schedule_on())
     return put_launch(launch->stream, &work, launch->params);
   char buffer[1024];

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define MGPU_HOST_ABI_VERSION 6u
+#define MGPU_HOST_ABI_VERSION 5u
 #define MGPU_HOST_WARP_SIZE 32u /* unless a kernel says otherwise */
 
 /* What a suspended thread waits for. */
@@ -40,7 +40,6 @@ typedef struct mgpuHostLaunch {
   /* Memory of the calling thread for what `blocks` does not put on the stack, 64-byte aligned; never NULL.
    * The next call may give the same again. */
   void *(*memory)(const struct mgpuHostLaunch *launch, uint64_t size);
-  uint32_t streams; /* not 0: it writes more than stays in a cache; stores may go around caches */
 } mgpuHostLaunch;
 
 /* One block in flight; its threads all run on one operating-system thread. */
@@ -70,7 +69,6 @@ typedef struct mgpuHostKernel {
   uint64_t max_threads;        /* of a block; 0 where the kernel sets no limit of its own */
   uint32_t warp_size;          /* 32 or 64 */
   uint32_t block[3];           /* the sizes that every block must have; zeros: any */
-  uint32_t stored;             /* bytes that a thread writes to global memory, an estimate */
 } mgpuHostKernel;
 
 #endif

@@ -30,8 +30,8 @@ namespace {
 constexpr uint64_t kPart = 16, kLine = 64;
 /// Where the ends of a run of stores share their lines with others, that is paid for by this many bytes.
 constexpr uint64_t kLongRun = 512;
-/// Iterations of a loop whose count is not known, for the estimate.
-constexpr uint64_t kIterations = 8;
+/// An array of so many bytes is taken not to stay in a cache.
+constexpr uint64_t kLarge = 32 << 20;
 
 class StreamingStores {
 public:
@@ -47,21 +47,25 @@ public:
       if (auto *store = dyn_cast<StoreInst>(&instruction); store && isCandidate(*store))
         stores.push_back(store);
     }
-    bool changed = false;
     for (StoreInst *store : stores)
-      changed |= stream(*store);
-    if (changed)
+      stream(*store);
+    if (!arrays.empty())
       addFences();
-    return changed;
+    return !arrays.empty();
   }
 
 private:
+  /// The load of the address among the kernel's parameters; null for other memory.
+  static const Instruction *arrayOf(const StoreInst &store) {
+    auto *load = dyn_cast<LoadInst>(getUnderlyingObject(store.getPointerOperand(), /*MaxLookup=*/0));
+    return load && load->hasMetadata(kArray) ? load : nullptr;
+  }
+
   bool isCandidate(const StoreInst &store) const {
     auto *type = dyn_cast<FixedVectorType>(store.getValueOperand()->getType());
     return type && !type->getElementType()->isPointerTy() && store.isSimple() &&
            layout.getTypeStoreSize(type) % kPart == 0 &&
-           layout.getTypeStoreSizeInBits(type) == layout.getTypeAllocSizeInBits(type) &&
-           isa<LoadInst>(getUnderlyingObject(store.getPointerOperand())); // a pointer among the parameters
+           layout.getTypeStoreSizeInBits(type) == layout.getTypeAllocSizeInBits(type) && arrayOf(store);
   }
 
   /// Memory that the loop reads is in the caches already.
@@ -69,26 +73,25 @@ private:
     for (BasicBlock *block : loop.blocks())
       for (Instruction &instruction : *block)
         if (const auto *load = dyn_cast<LoadInst>(&instruction);
-            load && getUnderlyingObject(load->getPointerOperand()) == object)
+            load && getUnderlyingObject(load->getPointerOperand(), 0) == object)
           return true;
     return false;
   }
 
-  bool stream(StoreInst &store) {
+  void stream(StoreInst &store) {
     Loop *loop = loops.getLoopFor(store.getParent());
-    if (!loop || !loop->isInnermost() || !loop->getLoopPreheader() ||
-        isRead(*loop, getUnderlyingObject(store.getPointerOperand())))
-      return false;
+    if (!loop || !loop->isInnermost() || !loop->getLoopPreheader() || isRead(*loop, arrayOf(store)))
+      return;
     const auto *address = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(store.getPointerOperand()));
     if (!address || address->getLoop() != loop || !address->isAffine())
-      return false;
+      return;
     const auto *step = dyn_cast<SCEVConstant>(address->getStepRecurrence(evolution));
     const SCEV *last = evolution.getBackedgeTakenCount(loop);
     Instruction *before = loop->getLoopPreheader()->getTerminator();
     SCEVExpander expander(evolution, "stream");
     if (!step || step->getAPInt().urem(kPart) != 0 || isa<SCEVCouldNotCompute>(last) ||
         !expander.isSafeToExpandAt(address->getStart(), before) || !expander.isSafeToExpandAt(last, before))
-      return false;
+      return;
     uint64_t size = layout.getTypeStoreSize(store.getValueOperand()->getType());
     bool touches = step->getAPInt() == size; // each store begins where the one before ends
     IRBuilder<> b(before);
@@ -101,17 +104,18 @@ private:
       Value *isLong = b.CreateICmpUGE(count, b.getInt64(kLongRun / size));
       good = b.CreateOr(good, b.CreateAnd(isLong, b.CreateIsNull(b.CreateAnd(start, kPart - 1))));
     } else if (size < kLine) {
-      return false; // parts of lines, which others complete at another time
+      return; // parts of lines, which others complete at another time
     }
+    Value *large = isLarge(*arrayOf(store),
+                           layout.getTypeStoreSize(store.getValueOperand()->getType()->getScalarType()));
     // Frozen, it can leave the loop.
-    Value *condition = b.CreateFreeze(b.CreateAnd(streams(), good), "streams");
+    Value *condition = b.CreateFreeze(b.CreateAnd(large, good), "streams");
     Instruction *then = nullptr, *otherwise = nullptr;
     SplitBlockAndInsertIfThenElse(condition, store.getIterator(), &then, &otherwise, nullptr, &updater,
                                   &loops);
     store.moveBefore(otherwise->getIterator());
     storeInParts(store, *then);
     evolution.forgetLoop(loop);
-    return true;
   }
 
   void storeInParts(StoreInst &store, Instruction &where) {
@@ -133,26 +137,34 @@ private:
     }
   }
 
-  /// What the launch says of itself, read once.
-  Value *streams() {
-    if (!flag) {
-      IRBuilder<> b(&*function.getEntryBlock().getFirstInsertionPt());
-      Types types(function.getContext());
-      Value *field = b.CreateStructGEP(types.launch, function.getArg(0), LaunchStreams);
-      flag = b.CreateIsNotNull(b.CreateLoad(types.i32, field), "launch.streams");
+  /// Is the array at this address large? Its sizes are parameters of the kernel.
+  Value *isLarge(const Instruction &array, uint64_t elementSize) {
+    Value *&large = arrays[&array];
+    if (large)
+      return large;
+    const MDNode *node = array.getMetadata(kArray);
+    auto number = [&](unsigned i) {
+      return unsigned(mdconst::extract<ConstantInt>(node->getOperand(i))->getZExtValue());
+    };
+    IRBuilder<> b(&*function.getEntryBlock().getFirstInsertionPt());
+    Types types(function.getContext());
+    Value *params =
+        b.CreateLoad(types.pointer, b.CreateStructGEP(types.launch, function.getArg(0), LaunchParams));
+    Value *bytes = b.getInt64(elementSize);
+    for (unsigned i = 0; i < number(1); ++i) {
+      Value *slot = b.CreateConstInBoundsGEP1_32(types.pointer, params, number(0) + 2 + i);
+      Value *size = b.CreateLoad(b.getIntNTy(number(2)), b.CreateLoad(types.pointer, slot));
+      bytes = b.CreateMul(bytes, b.CreateZExt(size, types.i64));
     }
-    return flag;
+    return large = b.CreateICmpUGE(bytes, b.getInt64(kLarge), "large");
   }
 
   /// Before others are told that the blocks are done, what they wrote has to be seen.
   void addFences() {
-    for (BasicBlock &block : make_early_inc_range(function))
-      if (auto *end = dyn_cast<ReturnInst>(block.getTerminator())) {
-        Instruction *then =
-            SplitBlockAndInsertIfThen(streams(), end->getIterator(), false, nullptr, &updater, &loops);
-        IRBuilder<> b(then);
+    for (BasicBlock &block : function)
+      if (isa<ReturnInst>(block.getTerminator())) {
+        IRBuilder<> b(block.getTerminator());
         b.CreateIntrinsic(b.getVoidTy(), Intrinsic::x86_sse_sfence, {});
-        return;
       }
   }
 
@@ -161,7 +173,7 @@ private:
   ScalarEvolution &evolution;
   DomTreeUpdater updater;
   const DataLayout &layout;
-  Value *flag = nullptr;
+  DenseMap<const Instruction *, Value *> arrays; // whose stores stream, and whether they are large
 };
 
 struct StreamingStoresPass : PassInfoMixin<StreamingStoresPass> {
@@ -177,22 +189,6 @@ struct StreamingStoresPass : PassInfoMixin<StreamingStoresPass> {
 };
 
 } // namespace
-
-uint32_t bytesStored(Function &kernel) {
-  DominatorTree dominators(kernel);
-  LoopInfo loops(dominators);
-  uint64_t bytes = 0;
-  for (Instruction &instruction : instructions(kernel)) {
-    auto *store = dyn_cast<StoreInst>(&instruction);
-    if (!store || !isa<Argument>(getUnderlyingObject(store->getPointerOperand())))
-      continue;
-    uint64_t size = kernel.getDataLayout().getTypeStoreSize(store->getValueOperand()->getType());
-    for (Loop *loop = loops.getLoopFor(store->getParent()); loop; loop = loop->getParentLoop())
-      size = std::min<uint64_t>(size * kIterations, UINT32_MAX);
-    bytes += size;
-  }
-  return uint32_t(std::min<uint64_t>(bytes, UINT32_MAX));
-}
 
 void addStreamingStores(FunctionPassManager &passes) {
   passes.addPass(LoopSimplifyPass());

@@ -3,17 +3,11 @@
 
 #include "llvm/IR/PassManager.h"
 
-#include <cstdint>
-
 namespace offload {
-
-/// Bytes that one thread of a kernel writes to global memory, an estimate from its code: 0 where it writes
-/// none.
-uint32_t bytesStored(llvm::Function &kernel);
 
 /// An array that is written from end to end and larger than a cache need not be read first, line by line, as
 /// plain stores do. In loops of `k.blocks` (host_abi.h) that write vectors one behind the other, these passes
-/// make the stores non-temporal where a launch is said to stream and the addresses are aligned; each such
+/// make the stores non-temporal where the array is large and the addresses are aligned; each such
 /// loop is there twice, then. Kernels with atomic operations are left alone: other stores may rely on their
 /// order. For x86, after the vectorizer.
 void addStreamingStores(llvm::FunctionPassManager &passes);

@@ -136,9 +136,24 @@ struct DynamicSharedPattern : public ConvertOpToLLVMPattern<gpu::DynamicSharedMe
   }
 };
 
+/// What kArrays says of a kernel's parameters, which memrefs are expanded into.
+std::string describeArrays(gpu::GPUFuncOp kernel) {
+  std::string text;
+  unsigned number = 0;
+  for (Type type : kernel.getArgumentTypes()) {
+    if (auto array = dyn_cast<MemRefType>(type)) {
+      text += (text.empty() ? "" : ",") + std::to_string(number + 1) + ":" + std::to_string(array.getRank());
+      number += 3 + 2 * unsigned(array.getRank());
+    } else {
+      number += isa<UnrankedMemRefType>(type) ? 2 : 1;
+    }
+  }
+  return text;
+}
+
 /// Makes a gpu.func a func.func whose attributions are globals (workgroup) and allocas (private), so that the
 /// standard function lowering applies; it expands memrefs as the GPU targets do.
-void makePlainFunction(gpu::GPUFuncOp kernel) {
+void makePlainFunction(gpu::GPUFuncOp kernel, bool barePointers) {
   OpBuilder builder(kernel);
   Location loc = kernel.getLoc();
   auto function = func::FuncOp::create(builder, loc, kernel.getName(), kernel.getFunctionType());
@@ -147,11 +162,16 @@ void makePlainFunction(gpu::GPUFuncOp kernel) {
   else
     function.setPrivate();
   // Attributes of this kind stay until LLVM IR.
+  SmallVector<Attribute> described;
   if (std::optional<ArrayRef<int32_t>> sizes = kernel.getKnownBlockSize()) {
     std::string text =
         llvm::join(llvm::map_range(*sizes, [](int32_t size) { return std::to_string(size); }), ",");
-    function->setAttr("passthrough", builder.getArrayAttr({builder.getStrArrayAttr({kKnownBlock, text})}));
+    described.push_back(builder.getStrArrayAttr({kKnownBlock, text}));
   }
+  if (kernel.isKernel() && !barePointers)
+    described.push_back(builder.getStrArrayAttr({kArrays, describeArrays(kernel)}));
+  if (!described.empty())
+    function->setAttr("passthrough", builder.getArrayAttr(described));
 
   Block &entry = kernel.getBody().front();
   OpBuilder inside = OpBuilder::atBlockBegin(&entry);
@@ -212,7 +232,7 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
     MLIRContext *context = &getContext();
 
     for (auto kernel : llvm::make_early_inc_range(module.getOps<gpu::GPUFuncOp>()))
-      makePlainFunction(kernel);
+      makePlainFunction(kernel, barePointers);
     markWorkgroupGlobals(module);
     // As the other targets' lowerings do: what is declared here and takes memrefs is called by its C
     // interface.

@@ -87,7 +87,25 @@ SmallVector<Value *> KernelCode::loadArguments(IRBuilder<> &b, Value *launch) co
     Value *slot = b.CreateConstInBoundsGEP1_32(types.pointer, params, argument.getArgNo());
     values.push_back(b.CreateLoad(argument.getType(), b.CreateLoad(types.pointer, slot), argument.getName()));
   }
+  markArrays(values);
   return values;
+}
+
+void KernelCode::markArrays(ArrayRef<Value *> arguments) const {
+  SmallVector<StringRef> arrays;
+  kernel.getFnAttribute(kArrays).getValueAsString().split(arrays, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef array : arrays) {
+    unsigned number = 0, rank = 0;
+    auto [first, second] = array.split(':');
+    if (first.getAsInteger(10, number) || second.getAsInteger(10, rank) || number >= arguments.size() ||
+        !arguments[number]->getType()->isPointerTy() || number + 1 + rank >= arguments.size())
+      continue; // written by someone else
+    Metadata *values[] = {ConstantAsMetadata::get(ConstantInt::get(types.i32, number)),
+                          ConstantAsMetadata::get(ConstantInt::get(types.i32, rank)),
+                          ConstantAsMetadata::get(ConstantInt::get(
+                              types.i32, arguments[number + 1]->getType()->getIntegerBitWidth()))};
+    cast<Instruction>(arguments[number])->setMetadata(kArray, MDNode::get(context, values));
+  }
 }
 
 void KernelCode::loadDims(IRBuilder<> &b, Place &place) const {

@@ -58,6 +58,8 @@ public:
   std::array<uint32_t, 3> knownBlock{}; // the sizes of every block; zeros where others may come
 
 private:
+  /// Metadata kArray for the loads of addresses.
+  void markArrays(llvm::ArrayRef<llvm::Value *> arguments) const;
   void layoutSharedMemory();
   bool usesStandIn(llvm::StringRef name) const;
   void bindSharedMemory(llvm::Function &body, llvm::Value *shared) const;

@@ -9,7 +9,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/streaming_stores.h"
 #include "cpu/kernel_code.h"
 #include "names.h"
 
@@ -29,7 +28,6 @@ namespace {
 Resources lowerKernel(Function &kernel, uint32_t maxThreads, const HostWay &way) {
   KernelCode code(kernel, maxThreads, way);
   const Types &types = code.types;
-  uint32_t stored = bytesStored(kernel);
   Function *entry = code.waits() && way.coroutines ? nullptr : buildBlocks(code);
   bool suspends = !entry;
   if (suspends)
@@ -43,8 +41,7 @@ Resources lowerKernel(Function &kernel, uint32_t maxThreads, const HostWay &way)
                         code.parameterSizes(),
                         ConstantInt::get(types.i64, maxThreads),
                         ConstantInt::get(types.i32, way.warpSize),
-                        ConstantDataArray::get(code.context, code.knownBlock),
-                        ConstantInt::get(types.i32, stored)};
+                        ConstantDataArray::get(code.context, code.knownBlock)};
   new GlobalVariable(code.module, types.kernel, /*isConstant=*/true, GlobalValue::ExternalLinkage,
                      ConstantStruct::get(types.kernel, fields), kernel.getName() + ".info");
   kernel.deleteBody();

@@ -6,10 +6,15 @@
 namespace offload {
 
 // Must agree with host_abi.h.
-constexpr uint32_t kAbiVersion = 6;
+constexpr uint32_t kAbiVersion = 5;
 constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
 /// Attribute of a kernel: the sizes of every block, "256,1,1".
 inline constexpr char kKnownBlock[] = "offload-block";
+/// Attribute of a kernel: its arrays, "1:2,9:1": the number of the parameter with the address, and the rank.
+/// An offset follows the address, then sizes.
+inline constexpr char kArrays[] = "offload-arrays";
+/// Metadata of the load of such an address: the number of that parameter, the rank, the bits of a size.
+inline constexpr char kArray[] = "offload.array";
 enum LaunchField {
   LaunchGrid,
   LaunchBlock,
@@ -17,8 +22,7 @@ enum LaunchField {
   LaunchDynamicShared,
   LaunchParams,
   LaunchFail,
-  LaunchMemory,
-  LaunchStreams
+  LaunchMemory
 };
 enum BlockField {
   BlockId,
@@ -36,9 +40,9 @@ struct Types {
       : i1(llvm::Type::getInt1Ty(c)), i8(llvm::Type::getInt8Ty(c)), i32(llvm::Type::getInt32Ty(c)),
         i64(llvm::Type::getInt64Ty(c)), voidType(llvm::Type::getVoidTy(c)),
         pointer(llvm::PointerType::get(c, 0)), dim(llvm::ArrayType::get(i32, 3)),
-        launch(llvm::StructType::get(c, {dim, dim, dim, i32, pointer, pointer, pointer, i32})),
+        launch(llvm::StructType::get(c, {dim, dim, dim, i32, pointer, pointer, pointer})),
         block(llvm::StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer, pointer, pointer})),
-        kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64, i32, dim, i32})) {}
+        kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64, i32, dim})) {}
   llvm::IntegerType *i1, *i8, *i32, *i64;
   llvm::Type *voidType;
   llvm::PointerType *pointer;
