@@ -13,6 +13,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicsX86.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/SimpleLoopUnswitch.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
@@ -99,11 +100,11 @@ private:
     Value *start = b.CreatePtrToInt(
         expander.expandCodeFor(address->getStart(), address->getStart()->getType(), before), i64);
     Value *good = b.CreateIsNull(b.CreateAnd(start, kLine - 1));
-    if (touches) {
+    if (touches && evolution.getUnsignedRangeMax(last).uge(kLongRun / size)) {
       Value *count = b.CreateZExtOrTrunc(expander.expandCodeFor(last, last->getType(), before), i64);
       Value *isLong = b.CreateICmpUGE(count, b.getInt64(kLongRun / size));
       good = b.CreateOr(good, b.CreateAnd(isLong, b.CreateIsNull(b.CreateAnd(start, kPart - 1))));
-    } else if (size < kLine) {
+    } else if (!touches && size < kLine) {
       return; // parts of lines, which others complete at another time
     }
     Value *large = isLarge(*arrayOf(store),
@@ -196,6 +197,7 @@ void addStreamingStores(FunctionPassManager &passes) {
   passes.addPass(StreamingStoresPass());
   passes.addPass(
       createFunctionToLoopPassAdaptor(SimpleLoopUnswitchPass(/*NonTrivial=*/true), /*UseMemorySSA=*/true));
+  passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
 }
 
