@@ -95,7 +95,7 @@ VENDOR_FILES = {
     "targets/nvvm.py", "targets/nvvm_images.py", "targets/rocdl.py", "targets/rocdl_images.py",  # their own modules
     "targets/nvjitlink.py", "targets/nvjitlink_process.py",
     "targets/native.py",  # the extension's reader of AMD's notes, as a type
-    "offload/config.py",  # CUDA_HOME, ROCM_PATH
+    "offload/config.py",  # CUDA_HOME, ROCM_PATH; names of backends
     "offload/artifact/elf.py",  # names of ELF machines
     "offload/artifact/container.py",  # the kinds and suffixes of LLVM's offloading container
     "offload/runtime/interchange.py", "offload/runtime/typing.py",  # __cuda_array_interface__, DLPack's device types

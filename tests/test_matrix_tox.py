@@ -52,10 +52,8 @@ def test_what_tox_makes_of_it(package: Path) -> None:
         sys.executable, "-m", "tox", "config", "-e", names, "-k", "set_env", "wheel_build_env", "base_python",
         cwd=package,
     ).stdout  # fmt: skip
-    found = {
-        part.split("]")[0]: set(re.findall(r"(?:OFFLOAD_\w+|PYTEST_ADDOPTS)=\S+|\.pkg_\w+|py3\d+$", part, re.MULTILINE))
-        for part in said.split("[testenv:")[1:]
-    }
+    told = re.compile(r"(?:OFFLOAD_\w+|PYTEST_ADDOPTS)=\S+|(?<=build_env = )\.pkg_\w+|py3\d+$", re.MULTILINE)
+    found = {part.split("]")[0]: set(told.findall(part)) for part in said.split("[testenv:")[1:]}
     assert found == {
         "py311-nvvm_sm_90": {".pkg_nvvm_sm_90", "OFFLOAD_BACKEND=host", "py311"},
         "py311-nvvm_sm_90-device": {
