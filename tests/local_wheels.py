@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ from packaging.utils import canonicalize_name
 import offload
 from offload.hooks.project import read_toml
 
+Files = dict[str, Path | bytes]
 SCRIPTS = ("..", "..", "..", "bin")
 
 
@@ -53,10 +55,10 @@ def _project() -> dict[str, list[str]]:
 
 def _pack_offload(folder: Path) -> None:
     """offload from where it is imported, which may be the links or the two folders of a developer's installation."""
-    files = {}
+    files: Files = {}
     for root in map(Path, offload.__path__):
         for path in sorted(_files_below(root)):
-            files[f"offload/{path.relative_to(root).as_posix()}"] = path.read_bytes()
+            files[f"offload/{path.relative_to(root).as_posix()}"] = path
     info = f"offload-{offload.__version__}.dist-info"
     python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     tag = f"{python}-{python}-linux_x86_64"
@@ -88,7 +90,8 @@ def _pack_installed(distribution: metadata.Distribution, folder: Path) -> None:
     ]
     written = name.replace("-", "_").replace(".", "_")
     commands = {point.name for point in distribution.entry_points if "_scripts" in point.group}
-    files, info = {}, ""
+    files: Files = {}
+    info = ""
     for path in distribution.files or ():
         parts = PurePosixPath(path).parts
         if parts[0].endswith(".dist-info"):
@@ -97,18 +100,20 @@ def _pack_installed(distribution: metadata.Distribution, folder: Path) -> None:
             continue
         if parts[:4] == SCRIPTS:
             if parts[-1] not in commands:  # those of entry points are made by the installer
-                files[f"{written}-{version}.data/scripts/{parts[-1]}"] = path.read_binary()
+                files[f"{written}-{version}.data/scripts/{parts[-1]}"] = Path(str(path.locate()))
         elif parts[0] != "..":
-            files[path.as_posix()] = path.read_binary()
+            files[path.as_posix()] = Path(str(path.locate()))
     _write(folder / f"{written}-{version}-{tag}.whl", info, files)
 
 
-def _write(path: Path, info: str, files: dict[str, bytes]) -> None:
+def _write(path: Path, info: str, files: Files) -> None:
     record = []
     with zipfile.ZipFile(path, "w") as wheel:
-        for name, data in files.items():
+        for name, content in files.items():
+            data = content.read_bytes() if isinstance(content, Path) else content
             entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
-            entry.external_attr = 0o100755 << 16 if ".data/scripts/" in name else 0o100644 << 16
+            program = isinstance(content, Path) and os.access(content, os.X_OK)
+            entry.external_attr = (0o100755 if program else 0o100644) << 16
             wheel.writestr(entry, data)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             record.append(f"{name},sha256={digest},{len(data)}\n")
