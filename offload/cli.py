@@ -87,7 +87,33 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="check what is installed, what is missing and how to get it")
     doctor.add_argument("--json", action="store_true", help="as JSON")
     doctor.set_defaults(run=_doctor)
+
+    matrix = commands.add_parser(
+        "matrix", help="print the CI jobs of a package: for each target and Python, with and without a device"
+    )
+    matrix.add_argument("--format", choices=("json", "github", "gitlab", "tox"), default="json", help="default: json")
+    matrix.add_argument("--pyproject", default="pyproject.toml", metavar="FILE", help="default: the one here")
+    matrix.add_argument(
+        "--python",
+        action="append",
+        default=[],
+        type=_python_versions,
+        metavar="3.X,…",
+        help="instead of those that the package declares (repeatable)",
+    )
+    matrix.add_argument("--check-tox", metavar="TOX.INI", help="print nothing; say where a tox.ini lacks a job")
+    matrix.set_defaults(run=_matrix)
     return parser
+
+
+def _python_versions(text: str) -> list[str]:
+    from offload.hooks.python_versions import is_version, ordered
+
+    versions = [word.strip() for word in text.split(",")]
+    for version in versions:
+        if not is_version(version):
+            raise argparse.ArgumentTypeError(f"{version!r} is no version of Python; write 3.12 or 3.12,3.13")
+    return ordered(versions)
 
 
 def _add_build_options(parser: argparse.ArgumentParser) -> None:
@@ -174,6 +200,12 @@ def _doctor(options: argparse.Namespace) -> int:
     from offload.commands.machine import doctor
 
     return doctor(options)
+
+
+def _matrix(options: argparse.Namespace) -> int:
+    from offload.commands.matrix import matrix
+
+    return matrix(options)
 
 
 if __name__ == "__main__":

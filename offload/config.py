@@ -27,6 +27,11 @@ VARIABLES = {
 
 DEFAULT_TARGETS = ("host",)
 
+BACKENDS = ("cuda", "hip", "host")
+"""The runtime's backends, in the order in which it tries them."""
+BACKEND_ALIASES = {"rocm": "hip"}
+"""What people call a backend besides."""
+
 
 def environment(variable: str) -> str | None:
     """The value of one of :data:`VARIABLES`; None where it is not set."""

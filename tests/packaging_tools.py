@@ -60,9 +60,12 @@ def backend(package: Path, hook: str, folder: Path, backend: str, settings: str 
     return run(sys.executable, "-c", code, folder, cwd=package, **given).stdout  # type: ignore[arg-type]
 
 
-def clean_venv(folder: Path) -> Path:
-    """The Python of a new environment that sees the offload under test, NumPy and pytest, wherever they are."""
+def clean_venv(folder: Path, sees: bool = True) -> Path:
+    """The Python of a new environment. It ``sees`` the offload under test, NumPy and pytest, wherever they are, or
+    nothing."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
+    if not sees:
+        return folder / "bin" / "python"
     (site,) = folder.glob("lib/python*/site-packages")
     seen = [Path(str(module.__file__)).parent.parent for module in (offload, numpy, pytest)]
     (site / "under_test.pth").write_text("".join(f"{path}\n" for path in dict.fromkeys(seen)))

@@ -95,11 +95,11 @@ VENDOR_FILES = {
     "targets/nvvm.py", "targets/nvvm_images.py", "targets/rocdl.py", "targets/rocdl_images.py",  # their own modules
     "targets/nvjitlink.py", "targets/nvjitlink_process.py",
     "targets/native.py",  # the extension's reader of AMD's notes, as a type
-    "offload/config.py",  # CUDA_HOME, ROCM_PATH
+    "offload/config.py",  # CUDA_HOME, ROCM_PATH; names of backends
     "offload/artifact/elf.py",  # names of ELF machines
     "offload/artifact/container.py",  # the kinds and suffixes of LLVM's offloading container
     "offload/runtime/interchange.py", "offload/runtime/typing.py",  # __cuda_array_interface__, DLPack's device types
-    "offload/runtime/abi.py", "offload/runtime/array.py",  # names of backends
+    "offload/hooks/pytest_plugin.py", "offload/runtime/array.py",  # names of backends
     "offload/cli.py", "offload/commands/inspect.py",  # examples in help texts; the disassembler of cubins
     "offload/mlir/device/vendor_rules.cpp",  # which operation is whose, which chip has it
     "offload/mlir/device/check_kernels.cpp",

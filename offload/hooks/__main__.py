@@ -1,4 +1,4 @@
-"""What CMake runs: ``python -m offload.hooks``. People use ``offload build``; exit codes are the same."""
+"""What CMake and Meson run: ``python -m offload.hooks``. People use ``offload build``; exit codes are the same."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def main() -> int:
     module.add_argument("module")
     module.add_argument("--pyproject", type=Path, required=True)
     module.add_argument("--output", type=Path, required=True, help="the folder of its package")
-    module.add_argument("--target", action="append", help="in place of the declared ones")
+    instead = module.add_mutually_exclusive_group()
+    instead.add_argument("--target", action="append", help="in place of the declared ones")
+    instead.add_argument("--environment", action="store_true", help="OFFLOAD_TARGETS is in place of the declared ones")
     module.set_defaults(run=_module)
 
     library = commands.add_parser("library", help="build MLIR files into a library with a header for C++")
@@ -54,13 +56,15 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _module(options: argparse.Namespace) -> None:
+    from offload.config import targets_instead
     from offload.hooks.build import build_module
     from offload.hooks.project import read_tables
 
     for table in read_tables(options.pyproject):
         if table.module == options.module:
-            # CMake knows what is older than its sources: what it asks for is to be built.
-            build_module(table, options.output, targets=options.target, force=True, say=print)
+            # CMake and Meson know what is older than its sources: what they ask for is to be built.
+            targets = targets_instead(None) if options.environment else options.target
+            build_module(table, options.output, targets=targets, force=True, say=print)
             return
     raise OffloadError(f"{options.pyproject} has no table for {options.module}; configure the project again")
 

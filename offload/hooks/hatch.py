@@ -44,8 +44,7 @@ class OffloadBuildHook(BuildHookInterface):
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """The wheel has its copy: what was built for it goes."""
-        if hasattr(self, "_folder"):
-            self._folder.cleanup()
+        self._clean_up()
 
     def _build(self, table: KernelTable, folder: Path, editable: bool) -> Any:
         return build_module(
@@ -57,11 +56,16 @@ class OffloadBuildHook(BuildHookInterface):
             self._folder = tempfile.TemporaryDirectory(prefix="offload-hatch-")
         return Path(self._folder.name)
 
+    def _clean_up(self) -> None:
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()
+
     @contextlib.contextmanager
     def _as_hatch_says_it(self) -> Iterator[None]:
         try:
             yield
         except OffloadError as error:
+            self._clean_up()  # hatchling calls finalize for what was built alone
             self.app.abort(str(error))
 
 

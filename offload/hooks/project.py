@@ -18,6 +18,8 @@ else:
 from offload.errors import OffloadError
 
 BACKEND_KEY = "build-backend"
+MATRIX_KEY = "matrix"  # for hooks/matrix_settings.py
+TOP_KEYS = ("kernels", BACKEND_KEY, MATRIX_KEY)
 _KEYS = ("module", "sources", "targets", "optional-targets", "options")
 _OPTIONS: Mapping[str, type] = {
     "opt": int,
@@ -66,14 +68,14 @@ def declares_kernels(pyproject: Path) -> bool:
     except (OSError, UnicodeDecodeError) as error:
         raise OffloadError(f"cannot read {pyproject}: {error}") from error
     # Most packages have none: their files, even broken ones, are for others to judge.
-    return "offload" in text and bool(set(_offload_table(pyproject)) - {BACKEND_KEY})
+    return "offload" in text and bool(set(offload_table(pyproject)) - {BACKEND_KEY, MATRIX_KEY})
 
 
 def read_tables(pyproject: Path) -> list[KernelTable]:
     """The tables of a pyproject.toml, in order. Raises OffloadError that names file, key and remedy."""
-    tool = _offload_table(pyproject)
+    tool = offload_table(pyproject)
     where = f"{pyproject.name}: [tool.offload]"
-    _check_keys(where, tool, ("kernels", BACKEND_KEY))
+    check_keys(where, tool, TOP_KEYS)
     tables = tool.get("kernels")
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise OffloadError(f"{where}: it needs at least one table [[tool.offload.kernels]], with module and sources")
@@ -87,7 +89,7 @@ def read_tables(pyproject: Path) -> list[KernelTable]:
 
 def read_backend(pyproject: Path) -> str:
     """The backend that ``offload.hooks.backend`` stands before: the key ``build-backend`` of ``[tool.offload]``."""
-    backend = _offload_table(pyproject).get(BACKEND_KEY, "setuptools.build_meta")
+    backend = offload_table(pyproject).get(BACKEND_KEY, "setuptools.build_meta")
     if not isinstance(backend, str):
         raise OffloadError(f'{pyproject.name}: [tool.offload]: {BACKEND_KEY} is a string, as "hatchling.build"')
     return backend
@@ -95,7 +97,7 @@ def read_backend(pyproject: Path) -> str:
 
 def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
     """A table from its keys and values; ``where`` says where it stands. Raises OffloadError."""
-    _check_keys(where, given, _KEYS)
+    check_keys(where, given, _KEYS)
     module = given.get("module")
     if not isinstance(module, str) or not module:
         raise OffloadError(f'{where}: key "module" is missing: the import name, as "mypackage.kernels"')
@@ -103,7 +105,7 @@ def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
     for word in module.split("."):
         if not word.isidentifier() or keyword.iskeyword(word):
             raise OffloadError(f'{where}: key "module": {word!r} cannot be imported; write "mypackage.kernels"')
-    patterns = _strings(where, "sources", given.get("sources", []))
+    patterns = strings(where, "sources", given.get("sources", []))
     if not patterns:
         raise OffloadError(f'{where}: key "sources" is missing: MLIR files, as ["src/mypackage/*.mlir"]')
     options = given.get("options", {})
@@ -114,8 +116,8 @@ def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
         root,
         module,
         tuple(dict.fromkeys(path for pattern in patterns for path in _matches(where, root, pattern))),
-        _strings(where, "targets", given.get("targets", [])),
-        _strings(where, "optional-targets", given.get("optional-targets", [])),
+        strings(where, "targets", given.get("targets", [])),
+        strings(where, "optional-targets", given.get("optional-targets", [])),
         _checked_options(where, root, options),
     )
 
@@ -132,20 +134,27 @@ def check_distinct(tables: Iterable[KernelTable]) -> None:
             )
 
 
-def _offload_table(pyproject: Path) -> Mapping[str, Any]:
+def read_toml(pyproject: Path) -> Mapping[str, Any]:
+    """All of a pyproject.toml. Raises OffloadError."""
     try:
-        tool = tomllib.loads(pyproject.read_text(encoding="utf-8")).get("tool", {})
+        return tomllib.loads(pyproject.read_text(encoding="utf-8"))
     except OSError as error:
         raise OffloadError(f"cannot read {pyproject}: {error.strerror or error}") from error
     except ValueError as error:  # not TOML, or not UTF-8
         raise OffloadError(f"{pyproject}: {error}") from error
+
+
+def offload_table(pyproject: Path) -> Mapping[str, Any]:
+    """What stands in ``[tool.offload]``. Raises OffloadError."""
+    tool = read_toml(pyproject).get("tool", {})
     table = tool.get("offload", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
         raise OffloadError(f"{pyproject.name}: tool.offload is a table: write [[tool.offload.kernels]]")
     return table
 
 
-def _check_keys(where: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+def check_keys(where: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raises OffloadError for a key that there is not."""
     known = list(known)
     for key in given:
         if key not in known:
@@ -154,7 +163,8 @@ def _check_keys(where: str, given: Mapping[str, Any], known: Iterable[str]) -> N
             raise OffloadError(f'{where}: unknown key "{key}"{hint} (there are: {", ".join(known)})')
 
 
-def _strings(where: str, key: str, value: Any) -> tuple[str, ...]:
+def strings(where: str, key: str, value: Any) -> tuple[str, ...]:
+    """A value that is a list of strings. Raises OffloadError."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return tuple(value)
     raise OffloadError(f'{where}: key "{key}" is a list of strings, not {value!r}')
@@ -162,11 +172,11 @@ def _strings(where: str, key: str, value: Any) -> tuple[str, ...]:
 
 def _checked_options(where: str, root: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     where = f'{where}: key "options"'
-    _check_keys(where, options, _OPTIONS)
+    check_keys(where, options, _OPTIONS)
     for key, value in options.items():
         kind = _OPTIONS[key]
         if kind is list:
-            _strings(where, key, value)
+            strings(where, key, value)
         elif type(value) is not kind:
             raise OffloadError(f"{where}: {key} is {_WORDS[kind]}, not {value!r}")
         if key == "opt" and value not in range(4):

@@ -22,6 +22,7 @@ from ctypes import (
 )
 from typing import Any
 
+from offload.config import BACKENDS as BACKENDS
 from offload.runtime.abi_sparse import SPARSE_FUNCTIONS
 
 ABI_VERSION = 1
@@ -33,8 +34,6 @@ ERROR_MEMORY, ERROR_UNSUPPORTED, ERROR_DRIVER, ERROR_ASSERT = range(5, 9)
 # What mgpuCount counts.
 COUNT_STREAMS, COUNT_EVENTS, COUNT_POOLED_STREAMS, COUNT_POOLED_EVENTS = range(4)
 COUNT_ALLOCATIONS, COUNT_MODULES, COUNT_QUEUED, COUNT_LATE_WRITES, COUNT_DESCRIPTORS, COUNT_OPERANDS = range(4, 10)
-
-BACKENDS = ("cuda", "hip", "host")
 
 
 class ModuleSlot(ctypes.Structure):

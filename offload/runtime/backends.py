@@ -48,9 +48,17 @@ def backend_in_use(chosen: str | None) -> Backend:
         backend.why = f'OFFLOAD_BACKEND is "{name}"'
     else:
         here = ", ".join(f"{device.name} ({device.chip})" for device in backend.devices)
-        skipped = "".join(f"; {_why_not(native, other)}" for other in abi.BACKENDS[: abi.BACKENDS.index(backend)])
+        skipped = "".join(
+            f"; {other}: {_why_not(native, other)}" for other in abi.BACKENDS[: abi.BACKENDS.index(backend)]
+        )
         backend.why = f"it is the first of {', '.join(abi.BACKENDS)} with a device here: {here}{skipped}"
     return backend
+
+
+def absence(backend: str) -> str:
+    """Why a backend has no device here, as the runtime tells it; empty where it has one."""
+    native = _runtime()
+    return "" if native.api.mgpuDeviceCount(backend.encode()) else _why_not(native, backend)
 
 
 def _why_not(native: Native, backend: str) -> str:
@@ -59,4 +67,4 @@ def _why_not(native: Native, backend: str) -> str:
     said = str(native.error(code)).partition("no device here: ")[2].rstrip(".") if code else "there is a device by now"
     native.api.mgpuGetLastError()
     native.api.mgpuBackendUse(None)
-    return f"{backend}: {said or 'no device'}"
+    return said or "no device"

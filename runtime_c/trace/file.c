@@ -91,10 +91,12 @@ static int write_all(int file, const char *data, size_t size, off_t at) {
 /* The file, locked; -1 and errno. */
 static int open_locked(int flags) {
   int file = open(path, O_RDWR | O_CLOEXEC | flags, 0666);
-  struct stat status;
+  struct statx status; /* fstat is a function of glibc 2.33 and later; see core/glibc.h */
   if (file < 0)
     return -1;
-  int problem = fstat(file, &status) ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;
+  int problem = statx(file, "", AT_EMPTY_PATH, STATX_TYPE, &status) ? errno
+                : S_ISREG(status.stx_mode)                          ? 0
+                                                                    : EINVAL;
   while (!problem && flock(file, LOCK_EX))
     problem = errno == EINTR ? 0 : errno;
   if (!problem)

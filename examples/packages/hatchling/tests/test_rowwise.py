@@ -1,9 +1,12 @@
-"""The package, installed, against NumPy."""
+"""The package, installed, against NumPy: on each backend that this machine has."""
 
 import numpy as np
+import pytest
 import rowwise
 
 import offload
+
+pytestmark = pytest.mark.usefixtures("offload_backend")
 
 
 def test_softmax() -> None:

@@ -1,9 +1,12 @@
-"""The package, installed, against NumPy."""
+"""The package, installed, against NumPy: on each backend that this machine has."""
 
 import heat
 import numpy as np
+import pytest
 
 import offload
+
+pytestmark = pytest.mark.usefixtures("offload_backend")
 
 
 def test_a_step() -> None:

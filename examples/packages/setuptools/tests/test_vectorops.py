@@ -1,9 +1,12 @@
-"""The package, installed, against NumPy."""
+"""The package, installed, against NumPy: on each backend that this machine has."""
 
 import numpy as np
+import pytest
 from vectorops import kernels
 
 import offload
+
+pytestmark = pytest.mark.usefixtures("offload_backend")
 
 
 def test_saxpy() -> None:

@@ -1,0 +1,5 @@
+"""Smoothing of signals."""
+
+from smooth.kernels import box
+
+__all__ = ["box"]

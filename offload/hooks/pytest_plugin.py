@@ -1,0 +1,205 @@
+"""pytest: tests on the backends of this machine, and those that cannot run here told as *not run*.
+
+The fixture ``offload_backend`` runs a test once on each backend; the markers ``cuda``, ``hip`` and ``rocm`` say what a
+test needs. pytest loads this file in every project where offload is installed: until a test asks for a backend, it
+imports neither NumPy nor ctypes, and looks for no device."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+
+from offload.config import BACKEND_ALIASES, BACKENDS, environment
+
+FIXTURE = "offload_backend"
+NOT_RUN = "not run"
+_MARKERS = {name: name for name in BACKENDS if name != "host"} | BACKEND_ALIASES
+_chosen = pytest.StashKey[tuple[str, ...]]()
+_why_chosen = pytest.StashKey[str]()
+_own_markers = pytest.StashKey[frozenset[str]]()
+_needed = pytest.StashKey[list[str]]()
+_undo = pytest.StashKey[contextlib.ExitStack]()
+_RAN = ("passed", "failed", "error", "xfailed", "xpassed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("offload")
+    known = ",".join((*BACKENDS, *BACKEND_ALIASES))
+    group.addoption(
+        "--offload-backend",
+        metavar="NAMES",
+        help=f"backends to test on: all, or some of {known} (default: OFFLOAD_BACKEND, else all). What is not in this "
+        "machine is reported as not run.",
+    )
+    group.addoption(
+        "--offload-require",
+        metavar="NAMES",
+        help="backends that must be in this machine: pytest stops where one is not",
+    )
+    parser.addini(
+        "offload_markers",
+        "are the markers cuda, hip and rocm offload's? (default: those that the project does not register itself)",
+        type="bool",
+        default=None,
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Raises UsageError for an unknown backend, and for one that is required and absent."""
+    option = config.getoption("--offload-backend")
+    variable = environment("OFFLOAD_BACKEND")
+    config.stash[_why_chosen] = f"--offload-backend is {option}" if option else f"OFFLOAD_BACKEND is {variable}"
+    config.stash[_chosen] = _names(option or variable or "all", "--offload-backend" if option else "OFFLOAD_BACKEND")
+    registered = {line.split(":")[0].split("(")[0].strip() for line in config.getini("markers")}
+    config.stash[_own_markers] = frozenset(registered & set(_MARKERS))
+    for name, backend in _MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: needs a device of offload's backend {backend}; else it is not run")
+    for backend in _names(config.getoption("--offload-require") or "", "--offload-require"):
+        if why := _absence(backend):
+            raise pytest.UsageError(f"--offload-require={backend}: this machine has no such device: {why}")
+
+
+def _names(text: str, asked_by: str) -> tuple[str, ...]:
+    """The backends that an option names."""
+    words = [BACKEND_ALIASES.get(word, word) for word in (word.strip() for word in text.split(",")) if word]
+    if "all" in words:
+        return BACKENDS
+    for word in words:
+        if word not in BACKENDS:
+            known = ", ".join((*BACKENDS, *BACKEND_ALIASES))
+            raise pytest.UsageError(f"{asked_by}: there is no backend {word!r} (there are: {known}, all)")
+    return tuple(dict.fromkeys(words))
+
+
+def _absence(backend: str) -> str:
+    """Why there is no device of a backend here; empty where there is one."""
+    from offload.runtime.backends import absence
+
+    return absence(backend)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if FIXTURE in metafunc.fixturenames:
+        names = _marked(metafunc.definition) or metafunc.config.stash[_chosen]
+        metafunc.parametrize(FIXTURE, names, indirect=True)
+
+
+@pytest.fixture
+def offload_backend(request: pytest.FixtureRequest) -> str:
+    """The backend that all libraries use during the test: "cuda", "hip" or "host", each in turn."""
+    return str(request.param)
+
+
+def _marked(item: pytest.Item) -> list[str]:
+    """The backends that a test's markers name, as far as these markers are offload's."""
+    found = [backend for name, backend in _MARKERS.items() if item.get_closest_marker(name) and _is_ours(item, name)]
+    return list(dict.fromkeys(found))
+
+
+def _is_ours(item: pytest.Item, marker: str) -> bool:
+    """A project that registers such a marker means something by it, unless it has kernels or says otherwise."""
+    from offload.hooks.project import declares_kernels
+
+    decided = item.config.getini("offload_markers")
+    if decided is not None:
+        return bool(decided)
+    return marker not in item.config.stash[_own_markers] or declares_kernels(item.config.rootpath / "pyproject.toml")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    needed = [parameters[FIXTURE]] if FIXTURE in parameters else _marked(item)
+    if not needed:
+        return
+    for backend in needed:
+        chosen = backend in item.config.stash[_chosen]
+        if why := _absence(backend) if chosen else item.config.stash[_why_chosen]:
+            item.stash[_needed] = [backend, why]
+            pytest.skip(f"not run on {backend}: {why}")
+    if len(needed) == 1:
+        item.stash[_needed] = needed
+        item.stash[_undo] = contextlib.ExitStack()
+        item.stash[_undo].enter_context(_using(needed[0]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    try:
+        return (yield)
+    finally:
+        if _undo in item.stash:
+            item.stash[_undo].close()
+            del item.stash[_undo]
+
+
+@contextlib.contextmanager
+def _using(backend: str) -> Iterator[None]:
+    """All libraries run there, and those of processes that the test starts."""
+    from offload.runtime import use
+    from offload.runtime.library import chosen_backend
+
+    before = chosen_backend()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OFFLOAD_BACKEND", backend)
+        use(backend)
+        try:
+            yield
+        finally:
+            use(before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if _needed in item.stash:
+        # Plain values: pytest-xdist sends reports from one process to another.
+        report.offload = item.stash[_needed]
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, Any] | None:
+    if report.when == "setup" and report.skipped and len(getattr(report, "offload", ())) == 2:
+        return NOT_RUN, "n", ("NOT RUN", {"yellow": True})
+    return None
+
+
+def _counts(reporter: Any) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
+    """How many tests ran on each backend, and how many did not run, by backend and reason."""
+    ran: dict[str, set[str]] = {}
+    not_run: dict[tuple[str, str], int] = {}
+    for report in (report for status in _RAN for report in reporter.stats.get(status, ())):
+        for backend in getattr(report, "offload", ()):
+            ran.setdefault(backend, set()).add(report.nodeid)  # one that fails and cannot be torn down has two reports
+    for report in reporter.stats.get(NOT_RUN, ()):
+        backend, why = report.offload
+        not_run[backend, why] = not_run.get((backend, why), 0) + 1
+    return {backend: len(tests) for backend, tests in ran.items()}, not_run
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    ran, not_run = _counts(terminalreporter)
+    if not not_run:
+        return
+    terminalreporter.section("offload", yellow=True)
+    for backend, count in ran.items():
+        terminalreporter.line(f"{backend}: {count} ran")
+    for (backend, why), count in not_run.items():
+        terminalreporter.line(f"{backend}: {count} not run: {why}", yellow=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run of nothing but tests that cannot run here is none: pytest's exit code for no tests, 5."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    stats = getattr(reporter, "stats", {})
+    if (
+        stats.get(NOT_RUN)
+        and not any(stats.get(status) for status in _RAN)
+        and session.exitstatus == pytest.ExitCode.OK
+    ):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
