@@ -76,7 +76,7 @@ def test_what_authors_may_change(package: Path, capsys: pytest.CaptureFixture[st
         "env_list = py3{11,12}-{nvvm_sm_90,host}", "envlist =\n  lint, py3{11-12}-nvvm_sm_90"
     )
     text = text.replace("-nvvm_sm_90\n", "-nvvm_sm_90\n  py311-host, py312-host\n", 1)
-    text = text.replace("commands = pytest {posargs:tests}", "commands = pytest -x\npass_env = CUDA_HOME")
+    text = text.replace("commands = pytest {posargs:tests}", "commands = pytest -x\nskip_install = true")
     text = text.replace("OFFLOAD_BACKEND=cuda", "OFFLOAD_BACKEND = cuda")
     path.write_text(text + "\n[testenv:lint]\ncommands = ruff check .\n")
     assert check(capsys) == ""

@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from offload.config import VARIABLES
 from offload.errors import OffloadError
 from offload.hooks.matrix import CPU, Job
 
 _PACKAGE = ".pkg_"
 _LEAST_TOX = "4.58"  # older ones keep the \\ of \\;, which newer ones want: ; begins a condition there
+_TOOLKITS = ", ".join(name for name in VARIABLES if name.endswith(("_HOME", "_PATH")))
 _CHECKED = ("set_env", "wheel_build_env")
 
 
@@ -24,11 +26,17 @@ def as_tox(package: str, jobs: Sequence[Job]) -> str:
     lines = ["[tox]", f"min_version = {_LEAST_TOX}", f"env_list = py3{{{pythons}}}-{{{','.join(targets)}}}"]
     lines += ["", "[testenv]", f"description = {package or 'the package'}, one target at a time", "package = wheel"]
     lines += ["wheel_build_env =", *(f"    {factor}: {_PACKAGE}{factor}" for factor in targets), "deps = pytest"]
+    lines += [f"pass_env = {_TOOLKITS}"]
     lines += ["set_env =", *dict.fromkeys(line for job in jobs for line in _conditions(job))]
     lines += ["commands = pytest {posargs:tests}"]
     for factor, job in targets.items():
         escaped = job.env["OFFLOAD_TARGETS"].replace(";", r"\;")
-        lines += ["", f"[testenv:{_PACKAGE}{factor}]", f"set_env = OFFLOAD_TARGETS={escaped}"]
+        lines += [
+            "",
+            f"[testenv:{_PACKAGE}{factor}]",
+            f"pass_env = {_TOOLKITS}",
+            f"set_env = OFFLOAD_TARGETS={escaped}",
+        ]
     return "\n".join(lines) + "\n"
 
 
