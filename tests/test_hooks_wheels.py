@@ -11,7 +11,7 @@ from packaging_tools import backend, clean_venv, copy_of, images, in_venv, insta
 
 SETUPTOOLS, HATCH = "setuptools.build_meta", "offload.hooks.backend"
 EXAMPLES = {"setuptools": SETUPTOOLS, "hatchling": HATCH}
-SKBUILD = {"scikit_build_core": "scikit_build_core.build"}
+OTHERS = {"scikit_build_core": "scikit_build_core.build", "meson_python": "mesonpy"}
 
 
 def wheel_of(package: Path, folder: Path, name: str, settings: str = "None", **given: object) -> tuple[Path, str]:
@@ -20,7 +20,7 @@ def wheel_of(package: Path, folder: Path, name: str, settings: str = "None", **g
     return wheel, said
 
 
-@pytest.mark.parametrize(("name", "front_end"), (EXAMPLES | SKBUILD).items())
+@pytest.mark.parametrize(("name", "front_end"), (EXAMPLES | OTHERS).items())
 def test_wheels_are_reproducible(name: str, front_end: str, tmp_path: Path) -> None:
     """In two folders, at two times: the same bytes, and no path of the machine in them."""
     wheels = []

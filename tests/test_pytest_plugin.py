@@ -107,6 +107,14 @@ def test_the_variable_chooses_too(project: Path, no_drivers: Path) -> None:
     assert "cuda: 1 not run: OFFLOAD_BACKEND is host\n" in said
 
 
+def test_a_wrong_variable_is_told_where_it_matters(project: Path) -> None:
+    said = run(project, code=2, OFFLOAD_BACKEND="mps")
+    assert "\nOFFLOAD_BACKEND: there is no backend 'mps' (there are: cuda, hip, host, rocm, all)\n" in said
+    assert "pytest_plugin.py" not in said
+    (project / "test_it.py").write_text("def test_plain(): pass\n")
+    assert "= 1 passed in " in run(project, OFFLOAD_BACKEND="mps")
+
+
 def test_a_run_of_nothing_is_not_green(project: Path, no_drivers: Path) -> None:
     said = run(project, "-k", "cuda", code=5, LD_LIBRARY_PATH=no_drivers)
     assert "= 4 deselected, 2 not run in " in said
@@ -123,6 +131,7 @@ def test_a_run_of_nothing_is_not_green(project: Path, no_drivers: Path) -> None:
             "--offload-backend=mps",
             "ERROR: --offload-backend: there is no backend 'mps' (there are: cuda, hip, host, rocm, all)",
         ),
+        ("--offload-backend=,", "ERROR: --offload-backend names no backend: ','"),
     ],
 )
 def test_what_stops_pytest(option: str, message: str, project: Path, no_drivers: Path) -> None:

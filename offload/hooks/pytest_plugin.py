@@ -17,8 +17,6 @@ from offload.config import BACKEND_ALIASES, BACKENDS, environment
 FIXTURE = "offload_backend"
 NOT_RUN = "not run"
 _MARKERS = {name: name for name in BACKENDS if name != "host"} | BACKEND_ALIASES
-_chosen = pytest.StashKey[tuple[str, ...]]()
-_why_chosen = pytest.StashKey[str]()
 _own_markers = pytest.StashKey[frozenset[str]]()
 _needed = pytest.StashKey[list[str]]()
 _undo = pytest.StashKey[contextlib.ExitStack]()
@@ -48,22 +46,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Raises UsageError for an unknown backend, and for one that is required and absent."""
-    option = config.getoption("--offload-backend")
-    variable = environment("OFFLOAD_BACKEND")
-    config.stash[_why_chosen] = f"--offload-backend is {option}" if option else f"OFFLOAD_BACKEND is {variable}"
-    config.stash[_chosen] = _names(option or variable or "all", "--offload-backend" if option else "OFFLOAD_BACKEND")
+    """Raises UsageError for an unknown backend in an option, and for one that is required and absent."""
     registered = {line.split(":")[0].split("(")[0].strip() for line in config.getini("markers")}
     config.stash[_own_markers] = frozenset(registered & set(_MARKERS))
     for name, backend in _MARKERS.items():
         config.addinivalue_line("markers", f"{name}: needs a device of offload's backend {backend}; else it is not run")
+    if config.getoption("--offload-backend"):
+        _chosen(config)
     for backend in _names(config.getoption("--offload-require") or "", "--offload-require"):
         if why := _absence(backend):
             raise pytest.UsageError(f"--offload-require={backend}: this machine has no such device: {why}")
 
 
+def _chosen(config: pytest.Config) -> tuple[tuple[str, ...], str]:
+    """The backends to test on, and for others why not. Raises UsageError."""
+    option, variable = config.getoption("--offload-backend"), environment("OFFLOAD_BACKEND")
+    asked_by, text = ("--offload-backend", option) if option else ("OFFLOAD_BACKEND", variable or "all")
+    names = _names(text, asked_by)
+    if not names:
+        raise pytest.UsageError(f"{asked_by} names no backend: {text!r}")
+    return names, f"{asked_by} is {text}"
+
+
 def _names(text: str, asked_by: str) -> tuple[str, ...]:
-    """The backends that an option names."""
+    """The backends that an option names. Raises UsageError."""
     words = [BACKEND_ALIASES.get(word, word) for word in (word.strip() for word in text.split(",")) if word]
     if "all" in words:
         return BACKENDS
@@ -83,7 +89,10 @@ def _absence(backend: str) -> str:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if FIXTURE in metafunc.fixturenames:
-        names = _marked(metafunc.definition) or metafunc.config.stash[_chosen]
+        try:
+            names = _marked(metafunc.definition) or _chosen(metafunc.config)[0]
+        except pytest.UsageError as error:  # here, pytest would show it with its own code
+            raise pytest.Collector.CollectError(str(error)) from None
         metafunc.parametrize(FIXTURE, names, indirect=True)
 
 
@@ -115,9 +124,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     needed = [parameters[FIXTURE]] if FIXTURE in parameters else _marked(item)
     if not needed:
         return
+    chosen, why_chosen = _chosen(item.config)
     for backend in needed:
-        chosen = backend in item.config.stash[_chosen]
-        if why := _absence(backend) if chosen else item.config.stash[_why_chosen]:
+        if why := _absence(backend) if backend in chosen else why_chosen:
             item.stash[_needed] = [backend, why]
             pytest.skip(f"not run on {backend}: {why}")
     if len(needed) == 1:
