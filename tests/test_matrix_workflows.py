@@ -103,3 +103,26 @@ def test_the_steps_of_a_gitlab_job(run: str, expected: str, tmp_path: Path) -> N
     script = "\n".join(workflow("gitlab-job.yml")[TEMPLATE]["script"])
     said = shell(script, tmp_path, RUN_TESTS=run, OFFLOAD_BACKEND="host")
     assert said == f"pip install pytest .\n{expected}"
+
+
+def against_schema(schema: str, *files: Path, fails: bool = False) -> str:
+    """What the CI system's published schema says of files."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *files]
+    if schema == "gitlab-ci":
+        command += ["--data-transform", "gitlab-ci"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_they_fit_the_published_schemas(tmp_path: Path) -> None:
+    package, jobs = jobs_of(EXAMPLE / "pyproject.toml")
+    child = tmp_path / "child.yml"
+    child.write_text((CI / "gitlab-job.yml").read_text() + as_gitlab(package, jobs))
+    against_schema("github-workflows", CI / "github.yml")
+    against_schema("gitlab-ci", CI / "gitlab.yml", CI / "gitlab-job.yml", child)
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text((CI / "github.yml").read_text().replace("runs-on", "run-on"))
+    assert "run-on" in against_schema("github-workflows", wrong, fails=True)
+    wrong.write_text(child.read_text().replace("extends: .offload", "extend: .offload"))
+    assert "extend" in against_schema("gitlab-ci", wrong, fails=True)
