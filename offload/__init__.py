@@ -9,6 +9,7 @@ from offload.api import backend, build, compile, load, stage, use
 from offload.errors import (
     ArtifactError,
     CompileError,
+    CompilerCrash,
     DeviceError,
     Diagnostic,
     LinkError,
@@ -21,6 +22,7 @@ from offload.errors import (
 __all__ = [
     "ArtifactError",
     "CompileError",
+    "CompilerCrash",
     "DeviceError",
     "Diagnostic",
     "LinkError",

@@ -49,6 +49,8 @@ def build(
     ``arch`` is the library's CPU architecture ("x86_64", "aarch64"); by default that of its ``host`` targets, else
     this machine's. Where a pass fails and ``reproducer`` names a folder, the IR before that pass is written there.
     The output is replaced at once or, on failure, left as it was.
+    The compiler runs in a worker, a process of its own that stays for the next build: where it crashes, runs out of
+    memory or takes longer than OFFLOAD_TIME_LIMIT, that is a CompilerCrash. ``progress`` is called here.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically
@@ -69,11 +71,9 @@ def build(
         arch=arch,
     )
     check_output(target_path, request.sources)
-    from offload.compiler.driver import Program
+    from offload.compiler import builds
 
-    with Program(request, target_path.stem, progress) as program:
-        data = program.build()
-    write_atomically(target_path, data)
+    write_atomically(target_path, builds.build(request, target_path.stem, progress))
     return target_path
 
 

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from offload.api import make_request
 from offload.errors import OffloadError, TargetError
 
 if TYPE_CHECKING:
-    from offload.compiler.driver import Program
+    from offload.compiler.driver import Emitted
     from offload.compiler.request import BuildRequest
 
 
@@ -41,7 +41,8 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
 
 def build(options: argparse.Namespace) -> int:
     """Builds, or emits a stage; returns the exit code. Raises OffloadError."""
-    from offload.compiler.driver import STAGES, Program
+    from offload.compiler import builds, isolation
+    from offload.compiler.driver import STAGES
     from offload.compiler.output import check_output, write_atomically
 
     if options.emit == "help":
@@ -63,13 +64,17 @@ def build(options: argparse.Namespace) -> int:
     if output is not None:
         check_output(output, request.sources)
     started = time.perf_counter()
-    with Program(request, Path(options.sources[0]).stem, _progress(options.quiet)) as program:
-        if options.print_pipeline:
-            return _print_pipelines(program)
-        if options.emit is not None:
-            return _emit(program, stage, output)
-        assert output is not None
-        data = program.build() if options.dump is None else _dump(program, Path(options.dump))
+    isolation.short_lived()
+    name, progress = Path(options.sources[0]).stem, _progress(options.quiet)
+    if options.print_pipeline:
+        return _print_pipelines(builds.pipelines(request, name, progress))
+    if options.emit is not None:
+        return _emit(builds.emit(request, name, stage, progress), stage, output)
+    assert output is not None
+    if options.dump is None:
+        data = builds.build(request, name, progress)
+    else:
+        data = _dump(builds.dump(request, name, progress), Path(options.dump))
     write_atomically(output, data)
     if not options.quiet:
         taken = time.perf_counter() - started
@@ -90,20 +95,20 @@ def _progress(quiet: bool) -> Callable[[str], None]:
     return lambda text: print(f"[{time.perf_counter() - started:6.2f} s] {text}", file=sys.stderr)
 
 
-def _print_pipelines(program: Program) -> int:
+def _print_pipelines(parts: Iterable[tuple[str, list[str]]]) -> int:
     """Prints each pipeline as mlir-opt's ``--pass-pipeline`` takes it."""
     print("// Passes named offload-* are offload's own; mlir-opt has all others.")
-    for part, pipelines in program.pipelines():
+    for part, pipelines in parts:
         print(f"\n// {part}")
         for pipeline in pipelines:
             print(f"builtin.module({pipeline})")
     return 0
 
 
-def _dump(program: Program, folder: Path) -> bytes:
+def _dump(stages: Iterable[Emitted], folder: Path) -> bytes:
     """Writes every stage as ``module.target.chip.stage.suffix`` and returns the library."""
     data = b""
-    for item in program.dump():
+    for item in stages:
         data = item.data  # the last stage is the library
         _write(folder / f"{item.label}.{item.stage}.{item.suffix}", data)
     return data
@@ -131,10 +136,10 @@ def _for_one_target(request: BuildRequest, stage: str, only: str) -> BuildReques
     return dataclasses.replace(request, targets=chosen)
 
 
-def _emit(program: Program, stage: str, folder: Path | None) -> int:
+def _emit(items: Iterable[Emitted], stage: str, folder: Path | None) -> int:
     """Prints a stage, or writes it into a folder, a file per output."""
     count = 0
-    for item in program.emit(stage):
+    for item in items:
         count += 1
         if folder is not None:
             path = folder / f"{item.label}.{item.suffix}"

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from offload.compiler import isolation
 from offload.errors import OffloadError
 
 
@@ -40,6 +41,7 @@ def main() -> int:
     library.set_defaults(run=_library)
 
     options = parser.parse_args()
+    isolation.short_lived()
     try:
         options.run(options)
     except OffloadError as error:

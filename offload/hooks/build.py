@@ -81,14 +81,13 @@ def compiled(request: BuildRequest, file_name: str, where: str) -> tuple[bytes, 
     """A library, and what it holds, which is all that was asked for.
 
     ``where`` is what errors call the request. Raises OffloadError, and what a build raises."""
-    from offload.compiler.driver import Program
+    from offload.compiler import builds
     from offload.compiler.native import native
 
     native()  # without a compiler it is not some target whose toolkit is missing
     with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
         try:
-            with Program(request, file_name.removesuffix(".so")) as program:
-                data = program.build()
+            data = builds.build(request, file_name.removesuffix(".so"))
         except ToolkitError as error:
             raise ToolkitError(
                 f'{where}: key "targets": {error}\n  or leave the target out, or name it in "optional-targets"'

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/llvm_module.h"
+#include "crash_notes.h"
 #include "input/ready_images.h"
 #include "program.h"
 #include "session.h"
@@ -52,8 +53,12 @@ PYBIND11_MODULE(_native, m) {
     }
   });
 
+  py::class_<CrashNote>(m, "CrashNote").def(py::init<std::string>(), py::arg("text"));
+  m.def("watch_crashes", &watchCrashes);
+
   py::class_<Session, std::shared_ptr<Session>>(m, "Session")
       .def(py::init<>(), NoGil())
+      .def_readonly("pass_times", &Session::passTimes)
       .def(
           "parse",
           [](std::shared_ptr<Session> self, const py::bytes &data, const std::string &filename) {
