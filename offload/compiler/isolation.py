@@ -13,12 +13,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload import config
 from offload.compiler import processes, steps, wire, worker
-from offload.compiler.crashes import crash, ending
 from offload.compiler.processes import Worker
 from offload.compiler.request import BuildRequest
 from offload.errors import CompilerCrash, OffloadError
@@ -26,8 +24,7 @@ from offload.errors import CompilerCrash, OffloadError
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """A function of a module, which takes the request, these arguments and where progress goes, and yields results.
 
     ``words`` are the arguments of ``offload build`` that do the same beyond the request."""
@@ -79,10 +76,9 @@ class _Pool:
             each.end()
 
 
-@dataclass
 class _State:
-    pool: _Pool = field(default_factory=_Pool)
-    short_lived: bool = False
+    pool = _Pool()
+    short_lived = False
 
 
 _state = _State()
@@ -189,7 +185,7 @@ class _Talk:
             try:
                 kind, value = wire.receive(self._used.connection, self._deadline)
             except wire.Closed:
-                raise self._crash(ending(self._used.status())) from None
+                raise self._crash(None) from None
             except TimeoutError:
                 self._used.stop()
                 limit = config.time_limit()
@@ -224,7 +220,10 @@ class _Talk:
         if self._listener is not None:
             self._listener(event)
 
-    def _crash(self, how: str) -> CompilerCrash:
+    def _crash(self, how: str | None) -> CompilerCrash:
+        from offload.compiler.crashes import crash, ending
+
+        how = ending(self._used.status()) if how is None else how
         busy = [*self._busy.values(), *reversed(self._failed)]
         return crash(how, self._job.request, self._job.words, self._used.printed(), busy)
 

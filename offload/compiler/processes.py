@@ -59,8 +59,9 @@ class Worker:
     def stop(self) -> None:
         """Ends it at once, with the tools that it runs; what it printed can still be read."""
         if self._status is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # its tools may be gone, or another user's
+            with contextlib.suppress(ProcessLookupError):  # it may not lead its group yet, and has no tools then
                 os.killpg(self.pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)  # it is there, if only to be waited for
             self.status()
 
     def kill(self) -> None:

@@ -7,11 +7,10 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Begun:
+class Begun(NamedTuple):
     """A step begins: ``name`` is a stage, ``part`` what of the program it works on. ``key`` is this step's alone."""
 
     key: int
@@ -22,8 +21,7 @@ class Begun:
         return f"{self.name} of {self.part}" if self.part else self.name
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """The step with this ``key`` is over; ``seconds`` are its own, without those of the steps inside it.
 
     ``failed``: by an error."""
@@ -33,8 +31,7 @@ class Ended:
     failed: bool
 
 
-@dataclass(frozen=True)
-class Passes:
+class Passes(NamedTuple):
     """The passes of MLIR that ran, in order, and how many seconds each took. They are parts of steps."""
 
     times: tuple[tuple[str, float], ...]

@@ -16,9 +16,7 @@ import socket
 import sys
 import tempfile
 import threading
-import traceback
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload import config
 from offload.compiler import steps, wire
@@ -27,8 +25,7 @@ from offload.compiler import steps, wire
 PROGRESS, EVENT, LOGGED, ITEM, DONE, FAILED, OUT_OF_MEMORY = range(7)
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What a job may ask the process for, as it is in the parent when the job is sent."""
 
     folder: str | None
@@ -58,6 +55,8 @@ def serve(connection: socket.socket, lifeline: int) -> None:
     except (wire.Closed, BrokenPipeError):
         code = 0
     except BaseException:
+        import traceback
+
         traceback.print_exc()
     finally:
         os._exit(code)  # no destructors of LLVM, no exit handlers of a forked parent
@@ -149,6 +148,8 @@ class _Sender:
 
 def _portable(error: BaseException) -> tuple[bytes, str]:
     """The error, pickled, and where in the worker it was raised."""
+    import traceback
+
     where = "".join(traceback.format_exception(error))
     try:
         data = pickle.dumps(error)
