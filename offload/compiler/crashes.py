@@ -66,7 +66,8 @@ def _joined(doing: Sequence[str]) -> str:
 def _keep(request: BuildRequest, words: Sequence[str], said: str, what: str) -> Path:
     """Writes what repeats a build into a new folder, and lets the oldest go. Raises OSError."""
     root = crash_folder()
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # a cache is its owner's alone
+    root.mkdir(exist_ok=True, mode=0o700)
     number = 0
     while True:
         folder = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{number}"

@@ -62,7 +62,7 @@ class Program:
         return self
 
     def __exit__(self, *_: object) -> None:
-        steps.passes(self._session.pass_times)
+        steps.passes(native().take_pass_times())
         self._scratch.cleanup()
 
     def make_kernels(self) -> None:

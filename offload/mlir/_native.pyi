@@ -18,11 +18,11 @@ class CrashNote:
 def watch_crashes() -> None:
     """A crash prints the notes to stderr from now on. For processes that only compile: takes signal handlers."""
 
+def take_pass_times() -> list[tuple[str, float]]:
+    """The passes that ran in this thread since the last call, in order, with their seconds."""
+
 class Session:
     """An MLIR context; belongs to one thread at a time."""
-
-    pass_times: list[tuple[str, float]]
-    """Every pass that ran in it, in order, with its seconds."""
 
     def parse(self, data: bytes, filename: str) -> Module: ...
 

@@ -8,6 +8,14 @@ using namespace mlir;
 
 namespace offload {
 
+static thread_local std::vector<PassTime> times;
+
+std::vector<PassTime> takePassTimes() {
+  std::vector<PassTime> taken;
+  taken.swap(times);
+  return taken;
+}
+
 static std::string nameOf(Pass *pass) {
   return (pass->getArgument().empty() ? pass->getName() : pass->getArgument()).str();
 }
@@ -20,15 +28,15 @@ void PassWatch::finish(Pass *pass) {
   if (running.empty())
     return;
   std::chrono::duration<double> taken = Clock::now() - running.back().first;
-  log.times.emplace_back(nameOf(pass), taken.count());
+  times.emplace_back(nameOf(pass), taken.count());
   running.pop_back();
 }
 
 void PassWatch::runAfterPass(Pass *pass, Operation *) { finish(pass); }
 
 void PassWatch::runAfterPassFailed(Pass *pass, Operation *) {
-  if (log.failed.empty()) // the innermost one comes first
-    log.failed = nameOf(pass);
+  if (failed.empty()) // the innermost one comes first
+    failed = nameOf(pass);
   finish(pass);
 }
 

@@ -13,16 +13,17 @@
 
 namespace offload {
 
-/// What is known of the passes of one run after it.
-struct PassLog {
-  std::string failed; ///< the innermost pass that failed; empty where none did
-  std::vector<std::pair<std::string, double>> times;
-};
+/// A pass and how many seconds it took.
+using PassTime = std::pair<std::string, double>;
 
-/// Fills a PassLog, which must outlive it; notes the running pass for a crash. For a context without threads.
+/// The passes that ran in this thread since the last call, in order.
+std::vector<PassTime> takePassTimes();
+
+/// Keeps the times of passes, notes the running one for a crash, and writes the name of the innermost one
+/// that failed to `failed`, which must outlive it. For a context without threads.
 class PassWatch : public mlir::PassInstrumentation {
 public:
-  explicit PassWatch(PassLog &log) : log(log) {}
+  explicit PassWatch(std::string &failed) : failed(failed) {}
   void runBeforePass(mlir::Pass *pass, mlir::Operation *op) override;
   void runAfterPass(mlir::Pass *pass, mlir::Operation *op) override;
   void runAfterPassFailed(mlir::Pass *pass, mlir::Operation *op) override;
@@ -31,7 +32,7 @@ private:
   using Clock = std::chrono::steady_clock;
   void finish(mlir::Pass *pass);
 
-  PassLog &log;
+  std::string &failed;
   std::vector<std::pair<Clock::time_point, std::unique_ptr<CrashNote>>>
       running; // the last one is the innermost
 };

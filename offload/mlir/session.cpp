@@ -182,15 +182,12 @@ void IRModule::run(const std::string &pipeline, bool verifyEach, const std::stri
   llvm::raw_string_ostream stream(message);
   if (failed(parsePassPipeline(pipeline, manager, stream)))
     session->fail("bad pass pipeline: " + message);
-  PassLog log;
-  manager.addInstrumentation(std::make_unique<PassWatch>(log));
+  std::string failedPass;
+  manager.addInstrumentation(std::make_unique<PassWatch>(failedPass));
   if (!reproducer.empty())
     manager.enableCrashReproducerGeneration(reproducer, /*genLocalReproducer=*/true);
-  LogicalResult done = manager.run(op.get());
-  llvm::append_range(session->passTimes, log.times);
-  if (succeeded(done))
+  if (succeeded(manager.run(op.get())))
     return;
-  const std::string &failedPass = log.failed;
   std::vector<Diagnostic> found = session->takeDiagnostics();
   // MLIR's own words about the reproducer stand at the module; ours follow below.
   llvm::erase_if(found, [](const Diagnostic &item) {

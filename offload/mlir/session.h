@@ -58,10 +58,6 @@ private:
   std::unique_ptr<mlir::MLIRContext> ctx;
   mlir::DiagnosticEngine::HandlerID handler;
   std::vector<Diagnostic> diagnostics;
-
-public:
-  /// Every pass that ran on IR of this session, in order, and how many seconds it took.
-  std::vector<std::pair<std::string, double>> passTimes;
 };
 
 class IRModule {
