@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
 from offload import config
@@ -102,6 +103,12 @@ def _end() -> None:
         each.kill()
 
 
+def stop() -> None:
+    """Ends all builds that are under way in other threads: these raise CancelledError."""
+    for each in processes.alive():
+        each.cancel()
+
+
 def run(job: Job, progress: Progress) -> Iterator[Any]:
     """The results of a job, done in a worker. Raises what the job raises, and CompilerCrash where it came to no end."""
     limit = config.time_limit()
@@ -185,6 +192,8 @@ class _Talk:
             try:
                 kind, value = wire.receive(self._used.connection, self._deadline)
             except wire.Closed:
+                if self._used.cancelled:
+                    raise CancelledError from None
                 raise self._crash(None) from None
             except TimeoutError:
                 self._used.stop()

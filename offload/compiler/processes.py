@@ -28,6 +28,7 @@ class Worker:
         self.output = os.memfd_create("offload-worker")
         fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied while the worker has it open
         self.process: subprocess.Popen[bytes] | None = None
+        self.cancelled = False
         self._status: int | None = None
         try:
             self.pid = start(self, theirs, reading)
@@ -63,6 +64,12 @@ class Worker:
                 os.killpg(self.pid, signal.SIGKILL)
             os.kill(self.pid, signal.SIGKILL)  # it is there, if only to be waited for
             self.status()
+
+    def cancel(self) -> None:
+        """From another thread than the one that uses it: ends it, and leaves the rest to that one."""
+        self.cancelled = True
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """Ends it at once and lets it go."""
