@@ -33,7 +33,7 @@ def crash(how: str, request: BuildRequest, words: Sequence[str], said: str, busy
     printed, ``busy`` what it was doing, in the order of beginning."""
     doing = list(dict.fromkeys(reversed(_NOTE.findall(said)))) or [str(step) for step in reversed(list(busy))]
     lines = [f"the compiler {how}" + (f", while it was at {_joined(doing)}" if doing else "")]
-    text = _NOTE.sub("", said).strip()
+    text = _NOTE.sub("", said).strip().removesuffix("Stack dump:").rstrip()
     if text:
         shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
         lines += ["  it printed:", *(f"    {line}" for line in shown.splitlines() if line.strip())]
