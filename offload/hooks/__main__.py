@@ -1,5 +1,5 @@
-"""What CMake and Meson run: ``python -m offload.hooks``; ``build`` is for people who have all modules of a project built
-side by side. Exit codes are those of ``offload build``."""
+"""What CMake and Meson run: ``python -m offload.hooks``; ``build`` is for people: all modules of a project, side by
+side. Exit codes are those of ``offload build``."""
 
 from __future__ import annotations
 
