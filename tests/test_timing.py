@@ -82,6 +82,16 @@ def test_a_spinner_on_a_terminal(tmp_path: Path) -> None:
     assert re.search(r"\[ *\d\.\d\d s\] linking", plain)
 
 
+def test_a_spinner_costs_no_second_python(tmp_path: Path) -> None:
+    """It is a thread, and a process with threads would not be forked."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import subprocess\ndef refuse(*_, **__):\n    raise AssertionError('another Python')\n"
+        "subprocess.Popen = refuse\n"
+    )
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    assert "linking" in on_a_terminal(tmp_path, {"PYTHONPATH": path})
+
+
 def test_lines_without_rich(tmp_path: Path) -> None:
     (tmp_path / "rich.py").write_text("raise ImportError('not here')\n")
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))

@@ -25,13 +25,16 @@ def shown(quiet: bool) -> Iterator[Callable[[str], None]]:
         except ImportError:
             pass
         else:
-            console = Console(stderr=True, highlight=False)
-            with console.status("starting") as status:
+            status = Console(stderr=True, highlight=False).status("")
 
-                def begun(text: str) -> None:
-                    console.print(line(text), markup=False)
-                    status.update(f"{text} …")
+            def begun(text: str) -> None:
+                status.console.print(line(text), markup=False)
+                status.update(f"{text} …")
+                status.start()  # now, and not before: it is a thread, and a process with threads is not forked
 
+            try:
                 yield begun
+            finally:
+                status.stop()
             return
     yield lambda text: print(line(text), file=sys.stderr)

@@ -147,13 +147,12 @@ std::optional<std::string> whyNotView(Operation *op) {
 /// Operations between functions, where nothing runs: MLIR's verifier takes them, and its translation has no
 /// place to put their instructions and ends the process.
 std::optional<std::string> whyNotPlaced(Operation *op) {
-  static const llvm::StringSet<> computing =
-      words("affine arith cf gpu linalg math memref nvgpu nvvm rocdl scf vector");
   if (!isa_and_nonnull<ModuleOp, gpu::GPUModuleOp>(op->getParentOp()) || isa<SymbolOpInterface, ModuleOp>(op))
     return std::nullopt;
-  if (op->getNumResults() == 0 && op->getNumOperands() == 0 &&
-      !computing.contains(op->getName().getDialectNamespace()))
-    return std::nullopt; // what says something of the module, as llvm.module_flags does
+  bool says =
+      op->getNumRegions() > 0 || op->getName().getDialectNamespace() == "llvm"; // as llvm.module_flags
+  if (op->getNumResults() == 0 && op->getNumOperands() == 0 && says)
+    return std::nullopt;
   return ("'" + op->getName().getStringRef() +
           "' stands outside of every function, where nothing runs: put it into one")
       .str();
