@@ -9,9 +9,6 @@ from urllib.parse import urlsplit
 
 from offload.errors import OffloadError, ToolkitError
 
-RETRIES = 3
-"""How often a build is tried again whose process was lost."""
-
 
 @contextlib.contextmanager
 def opened(url: str | None) -> Iterator[Executor | None]:
@@ -37,6 +34,7 @@ def opened(url: str | None) -> Iterator[Executor | None]:
         client = Client(f"tcp://{parts.netloc}", timeout=10)
     except OSError as error:
         raise OffloadError(f"cannot use {url}: no scheduler answers there: {error}") from error
-    # Not pure: Dask would remember what became of a build, errors of a missing toolkit too.
-    with client, client.get_executor(pure=False, retries=RETRIES) as executor:
+    # Not pure: Dask would remember what became of a build, errors of a missing toolkit too. No retries: these are for
+    # errors, which would come again; a build whose process was lost is done again without them.
+    with client, client.get_executor(pure=False) as executor:
         yield executor

@@ -117,6 +117,11 @@ def test_the_command(
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "saxpy.so").read_bytes() == expected["saxpy"]
     assert "linking" in done.stderr
+    (tmp_path / "saxpy.mlir").write_bytes((EXAMPLES / "saxpy.mlir").read_bytes())
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "pkg.k"\nsources = ["saxpy.mlir"]\n')
+    words = [sys.executable, "-m", "offload.hooks", "build", "pyproject.toml", "--output", "out", "--executor", url]
+    subprocess.run(words, cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "out" / "pkg" / "k.offload.so").exists()
     (tmp_path / "wrong.mlir").write_text("func.func @f() { foo.bar }\n")
     done = command("build", "-q", "wrong.mlir", "--executor", url, cwd=tmp_path)
     assert done.returncode == 1
