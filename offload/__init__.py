@@ -5,10 +5,11 @@ Importing this package loads no LLVM, no driver and not even NumPy.
 """
 
 from offload._version import __version__
-from offload.api import backend, build, compile, load, stage, use
+from offload.api import backend, build, build_all, compile, load, stage, use
 from offload.errors import (
     ArtifactError,
     CompileError,
+    CompilerCrash,
     DeviceError,
     Diagnostic,
     LinkError,
@@ -21,6 +22,7 @@ from offload.errors import (
 __all__ = [
     "ArtifactError",
     "CompileError",
+    "CompilerCrash",
     "DeviceError",
     "Diagnostic",
     "LinkError",
@@ -31,6 +33,7 @@ __all__ = [
     "__version__",
     "backend",
     "build",
+    "build_all",
     "compile",
     "load",
     "stage",

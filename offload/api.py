@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from offload.errors import TargetError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from offload.compiler.request import BuildRequest, Source
     from offload.runtime import Library
     from offload.runtime.backends import Backend
@@ -35,6 +37,7 @@ def build(
     bare_pointers_for_host: bool = False,
     reproducer: PathLike | None = None,
     arch: str = "",
+    executor: Executor | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Builds MLIR files (text or bytecode) into one shared library and returns its path.
@@ -49,6 +52,10 @@ def build(
     ``arch`` is the library's CPU architecture ("x86_64", "aarch64"); by default that of its ``host`` targets, else
     this machine's. Where a pass fails and ``reproducer`` names a folder, the IR before that pass is written there.
     The output is replaced at once or, on failure, left as it was.
+    The compiler runs in a worker, a process of its own that stays for the next build: where it crashes, runs out of
+    memory or takes longer than OFFLOAD_TIME_LIMIT, that is a CompilerCrash. ``progress`` is called here.
+    With ``executor``, any of concurrent.futures', it runs there, in a worker of that process; files of ``link`` and
+    ``objects`` must be found there, and what is printed stays there.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically
@@ -69,12 +76,25 @@ def build(
         arch=arch,
     )
     check_output(target_path, request.sources)
-    from offload.compiler.driver import Program
+    from offload.compiler import parallel
 
-    with Program(request, target_path.stem, progress) as program:
-        data = program.build()
-    write_atomically(target_path, data)
+    with parallel.through(executor):
+        write_atomically(target_path, parallel.build(request, target_path.stem, progress))
     return target_path
+
+
+def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | None = None) -> list[Path]:
+    """Builds several libraries side by side and returns their paths, in order.
+
+    Each of ``builds`` has the arguments of :func:`build` by name: ``{"sources": "a.mlir", "output": "a.so"}``. Without
+    an executor there is a worker for each processor. Raises the first error, in the order of ``builds``, when those
+    before it are done; libraries that are done by then stay.
+    """
+    from offload.compiler import parallel
+
+    todo = list(builds)
+    with parallel.through(executor):
+        return parallel.each(lambda arguments: build(**{"executor": executor, **arguments}), todo)
 
 
 def compile(
@@ -89,6 +109,7 @@ def compile(
     bare_pointers: bool = False,
     bare_pointers_for_host: bool = False,
     name: str | None = None,
+    executor: Executor | None = None,
 ) -> Library:
     """Builds a program, or finds it in the cache, and loads it.
 
@@ -96,6 +117,7 @@ def compile(
     it). The arguments and errors are those of :func:`build` and :func:`load`; ``name`` is what diagnostics call the
     program.
     """
+    from offload.compiler import parallel
     from offload.compiler.cache import cached_build
 
     request = make_request(
@@ -109,7 +131,8 @@ def compile(
         bare_pointers=bare_pointers,
         bare_pointers_for_host=bare_pointers_for_host,
     )
-    return load(cached_build(request))
+    with parallel.through(executor):
+        return load(cached_build(request))
 
 
 def load(path: PathLike) -> Library:

@@ -56,6 +56,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     build.add_argument("--dump", metavar="DIR", help="also write the output of every stage into a folder")
     build.add_argument("--print-pipeline", action="store_true", help="print the passes that a build runs, and stop")
+    build.add_argument(
+        "--executor", metavar="URL", help="compile there: dask://HOST:PORT is the scheduler of a Dask cluster"
+    )
+    build.add_argument("--timing", action="store_true", help="print how long each stage and each pass of MLIR took")
     build.add_argument("-q", "--quiet", action="store_true", help="no progress")
     build.set_defaults(run=_build, usage_error=build.error)
 

@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
+
+from offload.errors import OffloadError
 
 VARIABLES = {
     "OFFLOAD_TARGETS": "targets to build for, separated by ';' (overrides pyproject.toml, not the command line)",
@@ -17,6 +20,9 @@ VARIABLES = {
     "C runtime; docs/tracing.md)",
     "OFFLOAD_FAST_CALLS": "0: calls from Python go through ctypes, even where the extension for fast calls is built",
     "OFFLOAD_CACHE_DIR": "folder for compiled programs; empty switches the cache off",
+    "OFFLOAD_ISOLATE": "0: builds run in this process and not in a worker, for debuggers; where LLVM crashes, so does "
+    "the process",
+    "OFFLOAD_TIME_LIMIT": "seconds that a build may take in its worker, 600 where it is not set; 0: any time",
     "CUDA_HOME": "a CUDA toolkit; where it is set, no other is used (also read by the C runtime; docs/sparse.md)",
     "ROCM_PATH": "a ROCm installation, or a folder with amdgcn/bitcode; where it is set, no other is used (also "
     "read by the C runtime; docs/sparse.md)",
@@ -40,6 +46,18 @@ def environment(variable: str) -> str | None:
     return os.environ.get(variable)
 
 
+def whole_environment() -> dict[str, str]:
+    """Every variable of the process: tools and drivers read some that offload does not."""
+    return dict(os.environ)
+
+
+def set_environment(variables: dict[str, str]) -> None:
+    """Makes these the process's variables, and no others."""
+    for name in os.environ.keys() - variables.keys():
+        del os.environ[name]
+    os.environ.update(variables)
+
+
 def target_specs(given: list[str] | tuple[str, ...]) -> list[str]:
     """The targets to build for: those given, else OFFLOAD_TARGETS, else the CPU."""
     if given:
@@ -61,6 +79,32 @@ def targets_instead(command_line: str | None) -> list[str] | None:
     None where neither is given."""
     value = environment("OFFLOAD_TARGETS") if command_line is None else command_line
     return None if value is None else split_targets(value)
+
+
+def isolated() -> bool:
+    """Whether builds run in a worker. Raises OffloadError for a value that means nothing."""
+    value = environment("OFFLOAD_ISOLATE") or "1"
+    if value not in ("0", "1"):
+        raise OffloadError(f"OFFLOAD_ISOLATE is 0 or 1, not {value!r}")
+    return value == "1"
+
+
+def time_limit() -> float | None:
+    """The seconds that a build may take in its worker; None for any time. Raises OffloadError for no number."""
+    value = environment("OFFLOAD_TIME_LIMIT") or "600"
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise OffloadError(f"OFFLOAD_TIME_LIMIT is a number of seconds, or 0 for no limit, not {value!r}")
+    return seconds or None
+
+
+def crash_folder() -> Path:
+    """The folder for what repeats a crash of the compiler: in the cache's, or with the temporary files without one."""
+    cache = cache_folder()
+    return cache / "crashes" if cache else Path(tempfile.gettempdir()) / f"offload-crashes-{os.getuid()}"
 
 
 def cache_folder() -> Path | None:

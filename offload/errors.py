@@ -63,6 +63,19 @@ class CompileError(OffloadError):
         return type(self), (str(self), self.diagnostics)
 
 
+class CompilerCrash(CompileError):
+    """The compiler itself failed: it ended its process, ran out of memory or out of time. Other builds go on.
+
+    ``reproducer`` is the folder with what repeats it, or None where it could not be written."""
+
+    def __init__(self, message: str, reproducer: str | None = None) -> None:
+        super().__init__(message)
+        self.reproducer = reproducer
+
+    def __reduce__(self) -> tuple[type[CompilerCrash], tuple[str, str | None]]:  # type: ignore[override]
+        return type(self), (str(self), self.reproducer)
+
+
 class TargetError(OffloadError):
     """A target's spelling is wrong: an unknown target, chip or option. The message lists what there is."""
 

@@ -36,7 +36,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         raise Refused
 
     def forbid() -> None:
-        monkeypatch.setattr(cache, "Program", refuse)
+        monkeypatch.setattr(cache.parallel, "build", refuse)
 
     return forbid
 

@@ -146,6 +146,18 @@ def test_a_launch_in_a_kernel() -> None:
     assert caught.value.diagnostics[0].line == 5
 
 
+@pytest.mark.parametrize(
+    "operation", ["gpu.barrier", "%c = arith.constant 1 : i32", "%m = memref.alloc() : memref<4xf32>", "nvvm.barrier0"]
+)
+@pytest.mark.parametrize("module", ["builtin.module", "gpu.module @m"])
+def test_an_operation_outside_of_every_function(operation: str, module: str) -> None:
+    """MLIR's translation ends the process where it stands in a gpu.module."""
+    name = operation.split()[-1 if "=" not in operation else 2].split("(")[0]
+    with pytest.raises(CompileError, match=f"'{name}' stands outside of every function") as caught:
+        emit(f"{module} {{\n  {operation}\n}}", "kernels")
+    assert caught.value.diagnostics[0].line == 2
+
+
 @pytest.mark.parametrize("argument", ["i1", "i8", "i64", "f16", "vector<4xf32>", "memref<?xf32>", "memref<8xf32, 3>"])
 def test_what_they_may_have(argument: str) -> None:
     for target in ("nvvm:sm_90", "rocdl:gfx942", "host"):

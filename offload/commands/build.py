@@ -6,15 +6,17 @@ import argparse
 import dataclasses
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offload.api import make_request
+from offload.commands.progress import shown
 from offload.errors import OffloadError, TargetError
+from offload.executors import opened
 
 if TYPE_CHECKING:
-    from offload.compiler.driver import Program
+    from offload.compiler.driver import Emitted, Progress
     from offload.compiler.request import BuildRequest
 
 
@@ -41,7 +43,9 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
 
 def build(options: argparse.Namespace) -> int:
     """Builds, or emits a stage; returns the exit code. Raises OffloadError."""
-    from offload.compiler.driver import STAGES, Program
+    from offload.commands.timing import Timing
+    from offload.compiler import isolation, steps
+    from offload.compiler.driver import STAGES
     from offload.compiler.output import check_output, write_atomically
 
     if options.emit == "help":
@@ -62,19 +66,40 @@ def build(options: argparse.Namespace) -> int:
         request = _for_one_target(request, stage, only)
     if output is not None:
         check_output(output, request.sources)
+    if options.timing and options.executor is not None:
+        options.usage_error("--timing is for builds on this machine: not with --executor")
+    isolation.short_lived()
+    name, timing = Path(options.sources[0]).stem, Timing() if options.timing else None
     started = time.perf_counter()
-    with Program(request, Path(options.sources[0]).stem, _progress(options.quiet)) as program:
-        if options.print_pipeline:
-            return _print_pipelines(program)
-        if options.emit is not None:
-            return _emit(program, stage, output)
+    with shown(options.quiet) as progress, steps.told_to(timing):
+        data = _made(options, request, name, stage, progress)
+    if data is not None:
         assert output is not None
-        data = program.build() if options.dump is None else _dump(program, Path(options.dump))
-    write_atomically(output, data)
-    if not options.quiet:
-        taken = time.perf_counter() - started
+        write_atomically(output, data)
+    taken = time.perf_counter() - started
+    if timing is not None:
+        print(timing.report(taken), file=sys.stderr)
+    if data is not None and not options.quiet:
         print(f"{output}: {len(data):,} bytes in {taken:.2f} s", file=sys.stderr)
     return 0
+
+
+def _made(
+    options: argparse.Namespace, request: BuildRequest, name: str, stage: str, progress: Progress
+) -> bytes | None:
+    """The library; None where something else was asked for, which is printed or written."""
+    from offload.compiler import builds, parallel
+
+    if options.print_pipeline:
+        _print_pipelines(builds.pipelines(request, name, progress))
+        return None
+    if options.emit is not None:
+        _emit(builds.emit(request, name, stage, progress), stage, _output(options))
+        return None
+    if options.dump is not None:
+        return _dump(builds.dump(request, name, progress), Path(options.dump))
+    with opened(options.executor) as executor, parallel.through(executor):
+        return parallel.build(request, name, progress)
 
 
 def _output(options: argparse.Namespace) -> Path | None:
@@ -83,27 +108,19 @@ def _output(options: argparse.Namespace) -> Path | None:
     return None if options.emit is not None or options.print_pipeline else Path(Path(options.sources[0]).stem + ".so")
 
 
-def _progress(quiet: bool) -> Callable[[str], None]:
-    if quiet:
-        return lambda text: None
-    started = time.perf_counter()
-    return lambda text: print(f"[{time.perf_counter() - started:6.2f} s] {text}", file=sys.stderr)
-
-
-def _print_pipelines(program: Program) -> int:
+def _print_pipelines(parts: Iterable[tuple[str, list[str]]]) -> None:
     """Prints each pipeline as mlir-opt's ``--pass-pipeline`` takes it."""
     print("// Passes named offload-* are offload's own; mlir-opt has all others.")
-    for part, pipelines in program.pipelines():
+    for part, pipelines in parts:
         print(f"\n// {part}")
         for pipeline in pipelines:
             print(f"builtin.module({pipeline})")
-    return 0
 
 
-def _dump(program: Program, folder: Path) -> bytes:
+def _dump(stages: Iterable[Emitted], folder: Path) -> bytes:
     """Writes every stage as ``module.target.chip.stage.suffix`` and returns the library."""
     data = b""
-    for item in program.dump():
+    for item in stages:
         data = item.data  # the last stage is the library
         _write(folder / f"{item.label}.{item.stage}.{item.suffix}", data)
     return data
@@ -131,10 +148,10 @@ def _for_one_target(request: BuildRequest, stage: str, only: str) -> BuildReques
     return dataclasses.replace(request, targets=chosen)
 
 
-def _emit(program: Program, stage: str, folder: Path | None) -> int:
+def _emit(items: Iterable[Emitted], stage: str, folder: Path | None) -> None:
     """Prints a stage, or writes it into a folder, a file per output."""
     count = 0
-    for item in program.emit(stage):
+    for item in items:
         count += 1
         if folder is not None:
             path = folder / f"{item.label}.{item.suffix}"
@@ -149,4 +166,3 @@ def _emit(program: Program, stage: str, folder: Path | None) -> int:
             sys.stdout.buffer.write(item.data)
     if count == 0:
         raise OffloadError(f"this program has nothing at stage {stage} for these targets")
-    return 0

@@ -13,8 +13,10 @@ from offload.errors import OffloadError
 
 def run(options: argparse.Namespace) -> int:
     """Runs the entry function and prints its results, if any; returns the exit code. Raises OffloadError."""
+    from offload.compiler import isolation
     from offload.compiler.cache import cached_build
 
+    isolation.short_lived()
     library = load(cached_build(request_from(options)))
     if options.backend:
         library.use(options.backend)

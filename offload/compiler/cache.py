@@ -10,7 +10,7 @@ from pathlib import Path
 
 from offload import artifact
 from offload._version import __version__
-from offload.compiler.driver import Program
+from offload.compiler import parallel
 from offload.compiler.native import native
 from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
@@ -37,9 +37,7 @@ def cached_build(request: BuildRequest) -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise OffloadError(f"cannot use the cache folder {folder}: {error.strerror}; set OFFLOAD_CACHE_DIR") from error
-    with Program(request, "program") as program:
-        data = program.build()
-    write_atomically(path, data)
+    write_atomically(path, parallel.build(request, "program", lambda text: None))
     return path
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
+from offload.compiler.steps import step
 from offload.errors import CompileError
 from offload.targets import Image, Stage, Target
 from offload.targets.base import FINAL_STAGE, Work, undefined_errors
@@ -65,7 +66,8 @@ class DeviceBuild:
                 verify_each=self.request.verify_each,
                 reproducer=self.request.reproducer_file(f"{self.name}.{self.target.name}.{self.target.chip}"),
             )
-            with failures(self.request.sources, f"{self.name} for {self.target}"):
+            part = f"{self.name} for {self.target}"
+            with failures(self.request.sources, part), step(name, part):
                 try:
                     self._results[name] = stage.run(work, before)
                 except (CompileError, native().Failure) as error:

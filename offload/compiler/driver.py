@@ -7,13 +7,14 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from offload import artifact
 from offload._version import __version__
-from offload.compiler import frontend, host
+from offload.compiler import frontend, host, steps
 from offload.compiler.device import Build, DeviceBuild, device_builds
 from offload.compiler.link import link
 from offload.compiler.native import error_at, failures, native
@@ -51,7 +52,8 @@ class Program:
         self.request, self.name, self._progress = request, name, progress
         self._session = frontend.new_session()
         progress("parsing")
-        self.module = frontend.parse(request.sources, self._session)
+        with steps.step("parsing"):
+            self.module = frontend.parse(request.sources, self._session)
         self._ready: dict[str, list[ReadyBuild]] = {}
         self._to_kernels: list[str] = []
         self._scratch = tempfile.TemporaryDirectory(prefix="offload-")
@@ -60,11 +62,16 @@ class Program:
         return self
 
     def __exit__(self, *_: object) -> None:
+        steps.passes(native().take_pass_times())
         self._scratch.cleanup()
 
     def make_kernels(self) -> None:
         """Brings the program to the stage ``kernels``. Raises CompileError."""
         self._progress("making kernels")
+        with steps.step("making kernels"):
+            self._make_kernels()
+
+    def _make_kernels(self) -> None:
         self._ready = take_ready_builds(self.request, self.module)
         reproducer = self.request.reproducer_file("kernels")
         self._to_kernels = frontend.lower_to_kernels(
@@ -150,15 +157,16 @@ class Program:
         entries = [_container_image(*pair) for pair in zip(builds, images, strict=True)]
         container = artifact.container_object(entries, metadata, self.request.architecture)
         self._progress("linking")
-        return link(
-            code,
-            container,
-            self.module.exported_symbols(),
-            self.request,
-            Path(self._scratch.name),
-            f"{self.name}.so",
-            self._said_of,
-        )
+        with steps.step("linking"):
+            return link(
+                code,
+                container,
+                self.module.exported_symbols(),
+                self.request,
+                Path(self._scratch.name),
+                f"{self.name}.so",
+                self._said_of,
+            )
 
     def _said_of(self, function: str, message: str) -> str | None:
         position = self.module.position_of(function)
@@ -173,7 +181,7 @@ class Program:
                     self._progress(f"{_verb(build)} {build.name} for {build.target_name}:{build.chip}")
                     build.translate()
                     # From here on a build has an LLVM context of its own; the session's stays on this thread.
-                    waiting.append(pool.submit(build.image).result)
+                    waiting.append(pool.submit(copy_context().run, build.image).result)
                 self._progress("compiling host code")
                 code = host.object_file(self.request, self._host_code())
             finally:

@@ -7,6 +7,7 @@ from typing import Any
 
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
+from offload.compiler.steps import step
 from offload.targets.base import STRUCTURE_PIPELINE, debug_pipeline, numeric_pipeline
 
 EXPORTED_BY_RUNTIME = ("offload_api", "offload_modules")
@@ -34,7 +35,7 @@ def pipelines(request: BuildRequest) -> list[str]:
 
 def lower(request: BuildRequest, host: Any) -> Any:
     """The host code in the LLVM dialect, in place. Raises CompileError."""
-    with failures(request.sources, "lowering host code"):
+    with failures(request.sources, "lowering host code"), step("lowered", "the host code"):
         for part in pipelines(request):
             host.run(part, verify_each=request.verify_each, reproducer=request.reproducer_file("host"))
     return host
@@ -43,7 +44,7 @@ def lower(request: BuildRequest, host: Any) -> Any:
 def translate(request: BuildRequest, host: Any, exported: list[str]) -> Any:
     """Optimized LLVM IR of lowered host code that keeps the exported symbols. Raises CompileError."""
     extension = native()
-    with failures(request.sources, "translating host code"):
+    with failures(request.sources, "translating host code"), step("host-llvm", "the host code"):
         options = extension.MachineOptions(f"{request.architecture}-unknown-linux-gnu", "", "", request.opt)
         code = extension.LLVMModule.translate(host, options)
         if request.debug:
@@ -55,6 +56,6 @@ def translate(request: BuildRequest, host: Any, exported: list[str]) -> Any:
 
 def object_file(request: BuildRequest, code: Any) -> bytes:
     """The machine code of translated host code. Raises CompileError."""
-    with failures(request.sources, "compiling host code"):
+    with failures(request.sources, "compiling host code"), step("object", "the host code"):
         compiled: bytes = code.emit(assembly=False)
     return compiled

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from offload.compiler.request import Source
 from offload.errors import OffloadError
+
+_umask_lock = threading.Lock()
 
 
 def check_output(path: Path, sources: Sequence[Source]) -> None:
@@ -28,8 +31,9 @@ def write_atomically(path: Path, data: bytes) -> None:
         handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
+        with _umask_lock:  # or a thread would read the 0 of another, and leave it
+            umask = os.umask(0)
+            os.umask(umask)
         Path(temporary).chmod(0o777 & ~umask)
         Path(temporary).replace(place)
     except OSError as error:

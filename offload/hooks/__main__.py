@@ -1,4 +1,5 @@
-"""What CMake and Meson run: ``python -m offload.hooks``. People use ``offload build``; exit codes are the same."""
+"""What CMake and Meson run: ``python -m offload.hooks``; ``build`` is for people: all modules of a project, side by
+side. Exit codes are those of ``offload build``."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from offload.compiler import isolation
 from offload.errors import OffloadError
 
 
@@ -17,6 +19,13 @@ def main() -> int:
     listed = commands.add_parser("list", help="the modules of a pyproject.toml: name and files, separated by ';'")
     listed.add_argument("pyproject", type=Path)
     listed.set_defaults(run=_list)
+
+    every = commands.add_parser("build", help="build all modules of a pyproject.toml, side by side")
+    every.add_argument("pyproject", type=Path)
+    every.add_argument("--output", type=Path, required=True, help="the folder of their packages")
+    every.add_argument("--target", action="append", help="in place of the declared ones")
+    every.add_argument("--executor", metavar="URL", help="compile on a Dask cluster: dask://HOST:PORT")
+    every.set_defaults(run=_build)
 
     module = commands.add_parser("module", help="build one module of a pyproject.toml")
     module.add_argument("module")
@@ -40,6 +49,7 @@ def main() -> int:
     library.set_defaults(run=_library)
 
     options = parser.parse_args()
+    isolation.short_lived()
     try:
         options.run(options)
     except OffloadError as error:
@@ -53,6 +63,21 @@ def _list(options: argparse.Namespace) -> None:
 
     for table in read_tables(options.pyproject):
         print(";".join([table.module, *table.files]))
+
+
+def _build(options: argparse.Namespace) -> None:
+    from offload.compiler import parallel
+    from offload.config import targets_instead
+    from offload.executors import opened
+    from offload.hooks.build import build_modules
+    from offload.hooks.project import read_tables
+
+    modules = [
+        (table, options.output / table.module.rpartition(".")[0].replace(".", "/"))
+        for table in read_tables(options.pyproject)
+    ]
+    with opened(options.executor) as executor, parallel.through(executor):
+        build_modules(modules, targets=options.target or targets_instead(None), say=print)
 
 
 def _module(options: argparse.Namespace) -> None:

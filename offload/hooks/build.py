@@ -77,18 +77,41 @@ def build_module(
     return outputs
 
 
+def build_modules(
+    modules: Sequence[tuple[KernelTable, Path]],
+    *,
+    targets: Sequence[str] | None = None,
+    editable: bool = False,
+    force: bool = False,
+    say: Say = lambda text: None,
+) -> list[Outputs]:
+    """Builds each module into its folder as :func:`build_module` does, side by side; ``say`` hears of one after the
+    other. Raises the first error."""
+    from offload.compiler import parallel
+
+    def one(module: tuple[KernelTable, Path]) -> tuple[Outputs, list[str]]:
+        lines: list[str] = []
+        table, folder = module
+        return build_module(table, folder, targets=targets, editable=editable, force=force, say=lines.append), lines
+
+    built = parallel.each(one, modules)
+    for _, lines in built:
+        for line in lines:
+            say(line)
+    return [outputs for outputs, _ in built]
+
+
 def compiled(request: BuildRequest, file_name: str, where: str) -> tuple[bytes, Artifact]:
     """A library, and what it holds, which is all that was asked for.
 
     ``where`` is what errors call the request. Raises OffloadError, and what a build raises."""
-    from offload.compiler.driver import Program
+    from offload.compiler import parallel
     from offload.compiler.native import native
 
     native()  # without a compiler it is not some target whose toolkit is missing
     with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
         try:
-            with Program(request, file_name.removesuffix(".so")) as program:
-                data = program.build()
+            data = parallel.build(request, file_name.removesuffix(".so"), lambda text: None)
         except ToolkitError as error:
             raise ToolkitError(
                 f'{where}: key "targets": {error}\n  or leave the target out, or name it in "optional-targets"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from hatchling.plugin import hookimpl
 
 from offload.errors import OffloadError
 from offload.hooks import overrides
-from offload.hooks.build import build_module
+from offload.hooks.build import Outputs, build_modules
 from offload.hooks.project import KernelTable, read_tables
 
 
@@ -34,21 +34,24 @@ class OffloadBuildHook(BuildHookInterface):
             build_data["pure_python"] = False
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
             build_data["tag"] = f"py3-none-{platform}"
-            for table in tables:
-                if version == "editable":
-                    self._build(table, source_package(table), editable=True)
-                    continue
-                package = table.module.rpartition(".")[0].replace(".", "/")
-                built = self._build(table, self._scratch() / package, editable=False)
+            if version == "editable":
+                self._build(tables, [source_package(table) for table in tables], editable=True)
+                return
+            packages = [table.module.rpartition(".")[0].replace(".", "/") for table in tables]
+            made = self._build(tables, [self._scratch() / package for package in packages], editable=False)
+            for package, built in zip(packages, made, strict=True):
                 build_data["force_include"].update({str(path): f"{package}/{path.name}".lstrip("/") for path in built})
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """The wheel has its copy: what was built for it goes."""
         self._clean_up()
 
-    def _build(self, table: KernelTable, folder: Path, editable: bool) -> Any:
-        return build_module(
-            table, folder, targets=overrides.targets(), editable=editable, say=lambda text: self.app.display_info(text)
+    def _build(self, tables: Sequence[KernelTable], folders: Sequence[Path], editable: bool) -> list[Outputs]:
+        return build_modules(
+            list(zip(tables, folders, strict=True)),
+            targets=overrides.targets(),
+            editable=editable,
+            say=lambda text: self.app.display_info(text),
         )
 
     def _scratch(self) -> Path:

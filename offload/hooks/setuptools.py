@@ -12,7 +12,7 @@ from setuptools.errors import ModuleError, SetupError
 
 from offload.errors import OffloadError
 from offload.hooks import overrides
-from offload.hooks.build import Outputs, build_module, outputs_of
+from offload.hooks.build import Outputs, build_modules, outputs_of
 from offload.hooks.project import KernelTable, check_distinct, declares_kernels, make_table, read_tables
 
 COMMAND = "build_offload"
@@ -106,15 +106,17 @@ class BuildOffload(Command):
 
     def run(self) -> None:
         with _as_setuptools_says_it():
-            for table in self.tables:
-                build_module(
-                    table,
-                    self._package_folder(table) if self.editable_mode else self._built(table).loader.parent,
-                    targets=overrides.targets(),
-                    editable=self.editable_mode,
-                    force=bool(self.force),
-                    say=lambda text: print(text, flush=True),
-                )
+            folders = [
+                self._package_folder(table) if self.editable_mode else self._built(table).loader.parent
+                for table in self.tables
+            ]
+            build_modules(
+                list(zip(self.tables, folders, strict=True)),
+                targets=overrides.targets(),
+                editable=self.editable_mode,
+                force=bool(self.force),
+                say=lambda text: print(text, flush=True),
+            )
 
     def get_source_files(self) -> list[str]:
         return [file for table in self.tables for file in table.files]

@@ -10,6 +10,17 @@ Position = tuple[str, str, str, int, int, list[object]]
 class Failure(Exception):
     """args: a message, and diagnostics as (severity, message, file, line, column, notes)."""
 
+class CrashNote:
+    """A line in LLVM's crash dump, while the object lives; the newest of a thread must be dropped first."""
+
+    def __init__(self, text: str) -> None: ...
+
+def watch_crashes() -> None:
+    """A crash prints the notes to stderr from now on. For processes that only compile: takes signal handlers."""
+
+def take_pass_times() -> list[tuple[str, float]]:
+    """The passes that ran in this thread since the last call, in order, with their seconds."""
+
 class Session:
     """An MLIR context; belongs to one thread at a time."""
 

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/llvm_module.h"
+#include "crash_notes.h"
 #include "input/ready_images.h"
+#include "pass_watch.h"
 #include "program.h"
 #include "session.h"
 
@@ -51,6 +53,10 @@ PYBIND11_MODULE(_native, m) {
                       py::make_tuple(error.what(), toPython(error.diagnostics)).ptr());
     }
   });
+
+  py::class_<CrashNote>(m, "CrashNote").def(py::init<std::string>(), py::arg("text"));
+  m.def("watch_crashes", &watchCrashes);
+  m.def("take_pass_times", &takePassTimes);
 
   py::class_<Session, std::shared_ptr<Session>>(m, "Session")
       .def(py::init<>(), NoGil())

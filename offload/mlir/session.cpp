@@ -2,6 +2,7 @@
 
 #include "session.h"
 #include "names.h"
+#include "pass_watch.h"
 #include "passes.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -14,8 +15,6 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
@@ -175,27 +174,16 @@ std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, Stri
   return std::make_shared<IRModule>(session, std::move(module));
 }
 
-namespace {
-/// Remembers the pass that failed.
-struct FailedPass : public PassInstrumentation {
-  explicit FailedPass(std::string &name) : name(name) {}
-  void runAfterPassFailed(Pass *pass, Operation *) override {
-    if (name.empty()) // the innermost one comes first
-      name = (pass->getArgument().empty() ? pass->getName() : pass->getArgument()).str();
-  }
-  std::string &name;
-};
-} // namespace
-
 void IRModule::run(const std::string &pipeline, bool verifyEach, const std::string &reproducer) {
   SharedLock shared(optionsLock());
   PassManager manager(&session->context(), ModuleOp::getOperationName());
   manager.enableVerifier(verifyEach);
-  std::string message, failedPass;
+  std::string message;
   llvm::raw_string_ostream stream(message);
   if (failed(parsePassPipeline(pipeline, manager, stream)))
     session->fail("bad pass pipeline: " + message);
-  manager.addInstrumentation(std::make_unique<FailedPass>(failedPass));
+  std::string failedPass;
+  manager.addInstrumentation(std::make_unique<PassWatch>(failedPass));
   if (!reproducer.empty())
     manager.enableCrashReproducerGeneration(reproducer, /*genLocalReproducer=*/true);
   if (succeeded(manager.run(op.get())))

@@ -144,6 +144,20 @@ std::optional<std::string> whyNotView(Operation *op) {
   return std::nullopt;
 }
 
+/// Operations between functions, where nothing runs: MLIR's verifier takes them, and its translation has no
+/// place to put their instructions and ends the process.
+std::optional<std::string> whyNotPlaced(Operation *op) {
+  if (!isa_and_nonnull<ModuleOp, gpu::GPUModuleOp>(op->getParentOp()) || isa<SymbolOpInterface, ModuleOp>(op))
+    return std::nullopt;
+  bool says =
+      op->getNumRegions() > 0 || op->getName().getDialectNamespace() == "llvm"; // as llvm.module_flags
+  if (op->getNumResults() == 0 && op->getNumOperands() == 0 && says)
+    return std::nullopt;
+  return ("'" + op->getName().getStringRef() +
+          "' stands outside of every function, where nothing runs: put it into one")
+      .str();
+}
+
 struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckInput)
 
@@ -154,6 +168,10 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
     bool refused =
         getOperation()
             ->walk<WalkOrder::PreOrder>([](Operation *op) {
+              if (std::optional<std::string> why = whyNotPlaced(op)) {
+                op->emitError(*why);
+                return WalkResult::interrupt();
+              }
               if (takesLibraryName(op)) {
                 op->emitError(
                     "the C library has a function of this name, which generated code or the runtime calls: "

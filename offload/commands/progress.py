@@ -1,0 +1,40 @@
+"""What a build is at, on stderr: a line each, or with a spinner where rich is installed and a terminal listens."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def shown(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Called with what begins now. Each line has the seconds since the beginning."""
+    started = time.perf_counter()
+
+    def line(text: str) -> str:
+        return f"[{time.perf_counter() - started:6.2f} s] {text}"
+
+    if quiet:
+        yield lambda text: None
+        return
+    if sys.stderr.isatty():
+        try:
+            from rich.console import Console
+        except ImportError:
+            pass
+        else:
+            status = Console(stderr=True, highlight=False).status("")
+
+            def begun(text: str) -> None:
+                status.console.print(line(text), markup=False)
+                status.update(f"{text} …")
+                status.start()  # now, and not before: it is a thread, and a process with threads is not forked
+
+            try:
+                yield begun
+            finally:
+                status.stop()
+            return
+    yield lambda text: print(line(text), file=sys.stderr)

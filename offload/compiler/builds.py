@@ -1,0 +1,63 @@
+"""The builds that front ends ask for, each in a worker unless OFFLOAD_ISOLATE is 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from offload.compiler.driver import Emitted, Program, Progress
+from offload.compiler.isolation import Job, run
+from offload.compiler.request import BuildRequest
+from offload.config import isolated
+
+
+def _silent(text: str) -> None:
+    pass
+
+
+def build(request: BuildRequest, name: str, progress: Progress = _silent) -> bytes:
+    """The shared library. Raises CompileError, ToolkitError, LinkError."""
+    (data,) = _done(Job(_build, request, (name,)), progress)
+    return bytes(data)
+
+
+def emit(request: BuildRequest, name: str, stage: str, progress: Progress = _silent) -> Iterator[Emitted]:
+    """The outputs of one stage. Raises CompileError, ToolkitError, or OffloadError for an unknown stage."""
+    return _done(Job(_emit, request, (name, stage), ("--emit", stage)), progress)
+
+
+def dump(request: BuildRequest, name: str, progress: Progress = _silent) -> Iterator[Emitted]:
+    """The outputs of all stages of one build; the last one is the library."""
+    return _done(Job(_dump, request, (name,)), progress)
+
+
+def pipelines(request: BuildRequest, name: str, progress: Progress = _silent) -> Iterator[tuple[str, list[str]]]:
+    """What runs on which part of the program: the pass pipelines of a build, in order."""
+    return _done(Job(_pipelines, request, (name,), ("--print-pipeline",)), progress)
+
+
+def _done(job: Job, progress: Progress) -> Iterator[Any]:
+    return run(job, progress) if isolated() else job.here(progress)
+
+
+# What a worker does; it finds these by their names.
+
+
+def _build(request: BuildRequest, name: str, progress: Progress) -> Iterator[bytes]:
+    with Program(request, name, progress) as program:
+        yield program.build()
+
+
+def _emit(request: BuildRequest, name: str, stage: str, progress: Progress) -> Iterator[Emitted]:
+    with Program(request, name, progress) as program:
+        yield from program.emit(stage)
+
+
+def _dump(request: BuildRequest, name: str, progress: Progress) -> Iterator[Emitted]:
+    with Program(request, name, progress) as program:
+        yield from program.dump()
+
+
+def _pipelines(request: BuildRequest, name: str, progress: Progress) -> Iterator[tuple[str, list[str]]]:
+    with Program(request, name, progress) as program:
+        yield from program.pipelines()

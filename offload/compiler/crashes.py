@@ -1,0 +1,113 @@
+"""What is kept and said when the compiler crashes: its sources, the command that repeats it, its last words."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from offload.compiler.request import BuildRequest
+from offload.config import VARIABLES, crash_folder, whole_environment
+from offload.errors import CompilerCrash
+
+KEPT = 20
+"""How many reproducers are kept; older ones go."""
+
+_NOTE = re.compile(r"^(?:\d+\.\s*)?offload was at: (.*)$", re.MULTILINE)  # crash_notes.cpp writes them
+_LONGEST = 4000
+_BYTECODE = b"ML\xefR"
+_NAME = re.compile(r"\d{8}-\d{6}-\d+-\d+")
+_CARRIED = {"PYTHONPATH", *(name for name in VARIABLES if not name.startswith("OFFLOAD_"))}
+
+
+def crash(how: str, request: BuildRequest, words: Sequence[str], said: str, busy: Iterable[object]) -> CompilerCrash:
+    """The error of a build that came to its end by no error.
+
+    ``words`` are the arguments of ``offload build`` that the request does not hold, ``said`` is what the process
+    printed, ``busy`` what it was doing, in the order of beginning."""
+    doing = list(dict.fromkeys(reversed(_NOTE.findall(said)))) or [str(step) for step in reversed(list(busy))]
+    lines = [f"the compiler {how}" + (f", while it was at {_joined(doing)}" if doing else "")]
+    text = _NOTE.sub("", said).strip().removesuffix("Stack dump:").rstrip()
+    if text:
+        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+        lines += ["  it printed:", *(f"    {line}" for line in shown.splitlines() if line.strip())]
+    try:
+        folder = _keep(request, words, said, lines[0])
+    except OSError as error:
+        lines.append(f"  what repeats it could not be kept in {crash_folder()}: {error.strerror or error}")
+        return CompilerCrash("\n".join(lines))
+    lines.append(f"  to repeat it: sh {shlex.quote(str(folder / 'repeat.sh'))}")
+    return CompilerCrash("\n".join(lines), str(folder))
+
+
+def ending(status: int) -> str:
+    """How a process ended: ``status`` is its exit code, or a signal's number, negative."""
+    if status >= 0:
+        return f"ended its process with exit code {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    if status == -signal.SIGKILL:
+        return f"was ended by {name}, as the system does where memory runs out"
+    return f"crashed with {name}"
+
+
+def _joined(doing: Sequence[str]) -> str:
+    return " in ".join(doing)
+
+
+def _keep(request: BuildRequest, words: Sequence[str], said: str, what: str) -> Path:
+    """Writes what repeats a build into a new folder, and lets the oldest go. Raises OSError."""
+    root = crash_folder()
+    root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # a cache is its owner's alone
+    root.mkdir(exist_ok=True, mode=0o700)
+    number = 0
+    while True:
+        folder = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{number}"
+        try:
+            folder.mkdir(mode=0o700)
+            break
+        except FileExistsError:
+            number += 1
+    names = []
+    for position, source in enumerate(request.sources):
+        stem = re.sub(r"[^\w.-]", "_", Path(source.name).stem) or "program"
+        names.append(f"{position}-{stem}.{'mlirbc' if source.data.startswith(_BYTECODE) else 'mlir'}")
+        (folder / names[-1]).write_bytes(source.data)
+    (folder / "printed.txt").write_text(said)
+    command = shlex.join([sys.executable, "-m", "offload", "build", *names, *_options(request), *words])
+    variables = [
+        f"export {name}={shlex.quote(value)}" for name, value in whole_environment().items() if name in _CARRIED
+    ]
+    head = ["#!/bin/sh", *(f"# {line}" for line in what.splitlines()), 'cd "$(dirname "$0")" || exit 2']
+    (folder / "repeat.sh").write_text("\n".join([*head, *variables, command, ""]))
+    for old in sorted(path for path in root.iterdir() if _NAME.fullmatch(path.name))[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)  # another process may be at it
+    return folder
+
+
+def _options(request: BuildRequest) -> list[str]:
+    """The request in the words of ``offload build``."""
+    options = [f"-O{request.opt}", "--runtime", request.runtime]
+    for target in request.targets:
+        options += ["--target", str(target)]
+    for path in request.link:
+        options += ["--link", os.path.abspath(path)]  # noqa: PTH100 -- links stay links
+    for path in request.objects:
+        options += ["--object", os.path.abspath(path)]  # noqa: PTH100
+    for name in request.gpu_binary_annotation:
+        options += ["--gpu-binary-annotation", name]
+    flags = {
+        "-g": request.debug,
+        "--verify-each": request.verify_each,
+        "--bare-pointers": request.bare_pointers,
+        "--bare-pointers-for-host": request.bare_pointers_for_host,
+    }
+    return [*options, *(flag for flag, given in flags.items() if given)]

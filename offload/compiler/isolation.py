@@ -1,0 +1,251 @@
+"""Builds in workers: LLVM may crash there, hang or run out of memory, and it is an error of that build alone."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from typing import Any, NamedTuple
+
+from offload import config
+from offload.compiler import processes, steps, wire, worker
+from offload.compiler.processes import Worker
+from offload.compiler.request import BuildRequest
+from offload.errors import CompilerCrash, OffloadError
+
+Progress = Callable[[str], None]
+
+
+class Job(NamedTuple):
+    """A function of a module, which takes the request, these arguments and where progress goes, and yields results.
+
+    ``words`` are the arguments of ``offload build`` that do the same beyond the request."""
+
+    function: Callable[..., Iterator[Any]]
+    request: BuildRequest
+    arguments: tuple[Any, ...] = ()
+    words: tuple[str, ...] = ()
+
+    def here(self, progress: Progress) -> Iterator[Any]:
+        """Does it in this process."""
+        return self.function(self.request, *self.arguments, progress)
+
+
+class _Pool:
+    """Workers that wait for a job; they stay, because the first build of a worker is the slowest."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
+        self._places = threading.Semaphore(max(len(os.sched_getaffinity(0)), 1))
+
+    @contextlib.contextmanager
+    def worker(self, short_lived: bool) -> Iterator[Worker]:
+        """A worker of the caller's own; there are as many at a time as processors. Without a crash it comes back."""
+        with self._places:
+            with self._lock:
+                found = self._idle.pop() if self._idle else None
+            if found is not None and found.path != tuple(sys.path):
+                found.end()  # its modules may be other ones
+                found = None
+            if found is None:
+                # A fork has what its parent had then: it is for a process that asks for one thing and ends.
+                fork = short_lived and processes.has_one_thread()
+                found = processes.forked() if fork else processes.spawned()
+            try:
+                yield found
+            except BaseException:  # Ctrl-C among them: what it was at may go on for minutes
+                found.kill()
+                raise
+            with self._lock:
+                self._idle.append(found)
+
+    def end(self) -> None:
+        """Lets all idle workers go."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for each in idle:
+            each.end()
+
+
+class _State:
+    pool = _Pool()
+    short_lived = False
+
+
+_state = _State()
+
+
+def short_lived() -> None:
+    """Says that this process is a command that builds and ends: forking it costs less than another Python."""
+    _state.short_lived = True
+
+
+def _after_fork() -> None:
+    _state.pool = _Pool()  # processes.py has forgotten the workers, which are the parent's
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@atexit.register
+def _end() -> None:
+    for each in processes.alive():
+        each.kill()
+
+
+def stop() -> None:
+    """Ends all builds that are under way in other threads: these raise CancelledError."""
+    for each in processes.alive():
+        each.cancel()
+
+
+def run(job: Job, progress: Progress) -> Iterator[Any]:
+    """The results of a job, done in a worker. Raises what the job raises, and CompilerCrash where it came to no end."""
+    limit = config.time_limit()
+    message = _pickled(job)
+    failure: BaseException | None = None
+    with _state.pool.worker(_state.short_lived) as used, _scratch() as scratch:
+        deadline = time.monotonic() + limit if limit else None
+        used.connection.settimeout(None)
+        try:
+            wire.send(used.connection, _surroundings(scratch))
+            wire.send(used.connection, message)
+        except OSError:
+            pass  # it is gone; the attempt to read says so
+        talk = _Talk(job, used, progress, deadline)
+        yield from talk.items()
+        failure = talk.failure
+    if failure is not None:
+        raise failure
+
+
+def _pickled(job: Job) -> bytes:
+    for target in job.request.targets:
+        if type(target).__module__ == "__main__":
+            raise OffloadError(
+                f"{target} cannot be sent to the worker: it is of the class {type(target).__qualname__} of the "
+                "program's main module, which the worker does not run; put the class into a module of its own, or "
+                "build in this process with OFFLOAD_ISOLATE=0"
+            )
+    try:
+        return pickle.dumps((job.function, (job.request, *job.arguments)), protocol=pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise OffloadError(
+            f"this build cannot be sent to the worker: {error}\n  targets are classes of modules, and their options "
+            "plain values; OFFLOAD_ISOLATE=0 builds in this process"
+        ) from error
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[str]:
+    """The worker's folder for temporary files, which may not live to remove them."""
+    folder = tempfile.mkdtemp(prefix="offload-worker-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _surroundings(scratch: str) -> worker.Surroundings:
+    try:
+        folder = os.getcwd()  # noqa: PTH109
+    except OSError:
+        folder = None  # it was removed
+    return worker.Surroundings(
+        folder=folder,
+        environment=config.whole_environment(),
+        scratch=scratch,
+        log_levels=_log_levels(),
+    )
+
+
+def _log_levels() -> dict[str, int]:
+    known = logging.root.manager.loggerDict
+    ours = {name: each.level for name, each in list(known.items()) if isinstance(each, logging.Logger)}
+    levels = {name: level for name, level in ours.items() if name.startswith("offload.") and level}
+    return {**levels, "offload": logging.getLogger("offload").getEffectiveLevel()}
+
+
+class _Talk:
+    """What comes from a worker about one job."""
+
+    def __init__(self, job: Job, used: Worker, progress: Progress, deadline: float | None) -> None:
+        self._job, self._used, self._progress, self._deadline = job, used, progress, deadline
+        self._listener = steps.listener()
+        self._busy: dict[int, steps.Begun] = {}
+        self._failed: list[steps.Begun] = []  # the innermost step that failed is the first
+        self.failure: BaseException | None = None
+
+    def items(self) -> Iterator[Any]:
+        """The results as they come; at the end `failure` is what the job raised. Raises CompilerCrash."""
+        while True:
+            try:
+                kind, value = wire.receive(self._used.connection, self._deadline)
+            except wire.Closed:
+                if self._used.cancelled:
+                    raise CancelledError from None
+                raise self._crash(None) from None
+            except TimeoutError:
+                self._used.stop()
+                limit = config.time_limit()
+                raise self._crash(
+                    f"was stopped after {limit:g} seconds, the limit that OFFLOAD_TIME_LIMIT sets"
+                ) from None
+            if kind == worker.ITEM:
+                yield value
+            elif kind == worker.PROGRESS:
+                self._progress(value)
+            elif kind == worker.EVENT:
+                self._note(value)
+            elif kind == worker.LOGGED:
+                if (logger := logging.getLogger(value["name"])).isEnabledFor(value["levelno"]):
+                    logger.handle(logging.makeLogRecord(value))
+            elif kind == worker.OUT_OF_MEMORY:
+                raise self._crash("ran out of memory")
+            else:
+                break
+        if (printed := self._used.printed()) and sys.stderr is not None:
+            sys.stderr.write(printed)  # as if it had been printed here
+        if kind == worker.FAILED:
+            self.failure = _revived(*value)
+
+    def _note(self, event: steps.Event) -> None:
+        if isinstance(event, steps.Begun):
+            self._busy[event.key] = event
+        elif isinstance(event, steps.Ended):
+            step = self._busy.pop(event.key, None)
+            if step is not None and event.failed:
+                self._failed.append(step)
+        if self._listener is not None:
+            self._listener(event)
+
+    def _crash(self, how: str | None) -> CompilerCrash:
+        from offload.compiler.crashes import crash, ending
+
+        how = ending(self._used.status()) if how is None else how
+        busy = [*self._busy.values(), *reversed(self._failed)]
+        return crash(how, self._job.request, self._job.words, self._used.printed(), busy)
+
+
+class _RaisedInWorker(Exception):
+    """The traceback of an error in the worker; the cause of one that is a bug."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def _revived(data: bytes, where: str) -> BaseException:
+    error: BaseException = pickle.loads(data)
+    if not isinstance(error, OffloadError):
+        error.__cause__ = _RaisedInWorker(where)
+    return error

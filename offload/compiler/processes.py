@@ -1,0 +1,179 @@
+"""Workers as processes: how they are started, spoken to, ended, and never outlive or follow their parent."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+
+from offload.errors import OffloadError
+
+_alive: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+class Worker:
+    """A process that builds; one thread at a time may use it. What it prints is kept in memory, per job."""
+
+    def __init__(self, start: Callable[[Worker, socket.socket, int], int]) -> None:
+        self.path = tuple(sys.path)
+        """The modules that it has loaded come from there; with another path it is of no use."""
+        self.connection, theirs = socket.socketpair()
+        reading, self.lifeline = os.pipe()
+        self.output = os.memfd_create("offload-worker")
+        fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied while the worker has it open
+        self.process: subprocess.Popen[bytes] | None = None
+        self.cancelled = False
+        self._status: int | None = None
+        try:
+            self.pid = start(self, theirs, reading)
+        except BaseException:
+            self._status = 0
+            self._close()
+            raise
+        finally:
+            os.close(reading)
+            theirs.close()
+        _alive.add(self)
+
+    def printed(self) -> str:
+        """What it wrote to its standard output and error since the last call."""
+        size = os.fstat(self.output).st_size
+        text = os.pread(self.output, size, 0).decode(errors="replace")
+        os.ftruncate(self.output, 0)
+        return text
+
+    def status(self) -> int:
+        """Waits for its end. The exit code, or the number of the signal that ended it, negative."""
+        if self._status is None:
+            if self.process is not None:
+                self._status = self.process.wait()
+            else:
+                self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._status
+
+    def stop(self) -> None:
+        """Ends it at once, with the tools that it runs; what it printed can still be read."""
+        if self._status is None:
+            with contextlib.suppress(ProcessLookupError):  # it may not lead its group yet, and has no tools then
+                os.killpg(self.pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)  # it is there, if only to be waited for
+            self.status()
+
+    def cancel(self) -> None:
+        """From another thread than the one that uses it: ends it, and leaves the rest to that one."""
+        self.cancelled = True
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Ends it at once and lets it go."""
+        self.stop()
+        self.end()
+
+    def end(self) -> None:
+        """Lets it go, and waits: it ends as soon as it has nothing to do."""
+        self.connection.close()
+        self.status()
+        self._close()
+
+    def abandon(self) -> None:
+        """In a fork of this process: forgets the worker, which belongs to the parent."""
+        self._status = 0
+        if self.process is not None:
+            self.process.returncode = 0  # it would be waited for, and is no child of this process
+        self._close()
+
+    def _close(self) -> None:
+        self.connection.close()
+        for descriptor in (self.lifeline, self.output):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        self.lifeline = self.output = -1
+        _alive.discard(self)
+
+
+def alive() -> list[Worker]:
+    """The workers of this process."""
+    return list(_alive)
+
+
+def spawned() -> Worker:
+    """A worker with a Python of its own: it has nothing of this process but its environment and its modules' path."""
+    return Worker(_spawn)
+
+
+def forked() -> Worker:
+    """A worker that is a fork of this process, which must have one thread only: it starts in a millisecond."""
+    return Worker(_fork)
+
+
+def has_one_thread() -> bool:
+    """Whether this process may be forked: threads of C libraries count too."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
+    except OSError:
+        return False
+
+
+def _spawn(worker: Worker, connection: socket.socket, lifeline: int) -> int:
+    from multiprocessing import spawn
+
+    executable = spawn.get_executable()  # programs that embed Python set it
+    if not executable:
+        raise OffloadError(
+            "cannot start a worker: sys.executable is not set; name the Python interpreter with "
+            "multiprocessing.set_executable(), or build in this process with OFFLOAD_ISOLATE=0"
+        )
+    # The path is set before anything is imported: -c puts the current folder in front.
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; from offload.compiler.worker import main; "
+        f"main({connection.fileno()}, {lifeline})"
+    )
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    try:
+        worker.process = subprocess.Popen(
+            [os.fsdecode(executable), *flags, "-c", code],
+            stdin=subprocess.DEVNULL,
+            stdout=worker.output,
+            stderr=worker.output,
+            pass_fds=(connection.fileno(), lifeline),
+            start_new_session=True,  # Ctrl-C is the parent's to handle
+        )
+    except OSError as error:
+        raise OffloadError(f"cannot start a worker: {executable} cannot be run: {error.strerror or error}") from error
+
+    return worker.process.pid
+
+
+def _fork(worker: Worker, connection: socket.socket, lifeline: int) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    from offload.compiler.worker import serve
+
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            worker.connection.close()
+            os.close(worker.lifeline)  # or it would keep itself alive
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            for ours, standard in ((nothing, 0), (worker.output, 1), (worker.output, 2)):
+                os.dup2(ours, standard)
+            serve(connection, lifeline)
+        finally:
+            os._exit(1)
+    return pid
+
+
+def _after_fork() -> None:
+    for worker in alive():
+        worker.abandon()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,159 @@
+"""The inside of a worker: a process that builds what its parent sends it, one job after the other.
+
+LLVM may end this process at any moment. Results, errors, progress and steps go through a socket of their own, so that
+what LLVM prints does no harm; `processes.py` starts and ends it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from typing import Any, NamedTuple
+
+from offload import config
+from offload.compiler import steps, wire
+
+# The kinds of messages to the parent, each (kind, value).
+PROGRESS, EVENT, LOGGED, ITEM, DONE, FAILED, OUT_OF_MEMORY = range(7)
+
+
+class Surroundings(NamedTuple):
+    """What a job may ask the process for, as it is in the parent when the job is sent."""
+
+    folder: str | None
+    environment: dict[str, str]
+    scratch: str
+    """The folder for temporary files; the parent removes it."""
+    log_levels: dict[str, int]
+    """Of the loggers of this package that somebody set, by name."""
+
+
+def main(connection: int, lifeline: int) -> None:
+    """Where a worker that was spawned begins; its socket and lifeline are inherited descriptors."""
+    serve(socket.socket(fileno=connection), lifeline)
+
+
+def serve(connection: socket.socket, lifeline: int) -> None:
+    """Does the jobs that come, until the parent closes the connection. Never returns: a fork must not run on."""
+    code = 1
+    try:
+        _settle(lifeline)
+        sender = _Sender(connection)
+        while True:
+            surroundings = wire.receive(connection)
+            job = wire.receive(connection)
+            _adopt(surroundings)
+            sender.do(job)
+    except (wire.Closed, BrokenPipeError):
+        code = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(code)  # no destructors of LLVM, no exit handlers of a forked parent
+
+
+def _settle(lifeline: int) -> None:
+    """The kernel ends this process, and the tools it runs, when the parent's end of the lifeline closes.
+
+    Not prctl(PR_SET_PDEATHSIG): that is about the parent's thread that started the worker, and threads end."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGIO, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGPIPE else signal.SIG_DFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([lifeline], [], [], 0)[0]:
+        raise wire.Closed
+    # Where memory runs out, the kernel takes the worker before anything else of the user's.
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 -- pathlib is no shorter
+            file.write("1000")
+    except OSError:
+        pass  # a sandbox without /proc: the kernel then chooses by size
+
+
+def _adopt(surroundings: Surroundings) -> None:
+    config.set_environment(surroundings.environment)
+    if surroundings.folder is not None:
+        os.chdir(surroundings.folder)
+    tempfile.tempdir = surroundings.scratch
+    for name, level in surroundings.log_levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+class _LogHandler(logging.Handler):
+    """Sends records to the parent, whose handlers decide what becomes of them."""
+
+    def __init__(self, sender: _Sender) -> None:
+        super().__init__()
+        self._sender = sender
+
+    def emit(self, record: logging.LogRecord) -> None:
+        plain = logging.makeLogRecord({**record.__dict__, "msg": record.getMessage(), "args": (), "exc_info": None})
+        self._sender.send(LOGGED, plain.__dict__)
+
+
+class _Sender:
+    """Does jobs and tells the parent; any thread may send."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._notes: dict[int, Any] = {}
+        logger = logging.getLogger("offload")
+        logger.addHandler(_LogHandler(self))
+        logger.propagate = False
+
+    def send(self, kind: int, value: Any = None) -> None:
+        with self._lock:
+            wire.send(self._connection, (kind, value))
+
+    def do(self, job: bytes) -> None:
+        """One job, from its pickle to its last message."""
+        try:
+            from offload.compiler.native import native
+
+            native().watch_crashes()
+            function, arguments = pickle.loads(job)
+            with steps.told_to(self._step):
+                for item in function(*arguments, lambda text: self.send(PROGRESS, text)):
+                    self.send(ITEM, item)
+            message: tuple[int, Any] = (DONE, None)
+        except MemoryError:
+            message = (OUT_OF_MEMORY, None)
+        except BaseException as error:
+            message = (FAILED, _portable(error))
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        self.send(*message)
+
+    def _step(self, event: steps.Event) -> None:
+        """The parent knows what is going on, and so does LLVM's crash handler, in the very thread that crashes."""
+        from offload.compiler.native import native
+
+        if isinstance(event, steps.Begun):
+            self._notes[event.key] = native().CrashNote(str(event))
+        elif isinstance(event, steps.Ended):
+            self._notes.pop(event.key, None)
+        self.send(EVENT, event)
+
+
+def _portable(error: BaseException) -> tuple[bytes, str]:
+    """The error, pickled, and where in the worker it was raised."""
+    import traceback
+
+    where = "".join(traceback.format_exception(error))
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)
+    except Exception:
+        data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return data, where

@@ -1,0 +1,40 @@
+"""Executors by URL, for command lines: a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from urllib.parse import urlsplit
+
+from offload.errors import OffloadError, ToolkitError
+
+
+@contextlib.contextmanager
+def opened(url: str | None) -> Iterator[Executor | None]:
+    """The executor of a URL, closed at the end; none for none. Raises OffloadError for one that leads nowhere."""
+    if url is None:
+        yield None
+        return
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme != "dask" or not parts.hostname or port is None or parts.path:
+        raise OffloadError(f"no executor {url!r}: write dask://HOST:PORT, the address of a Dask cluster's scheduler")
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ToolkitError(
+            f"cannot use {url}: Python's package distributed cannot be imported: {error}\n  to get it: "
+            "pip install 'offload[dask]'"
+        ) from error
+    try:
+        client = Client(f"tcp://{parts.netloc}", timeout=10)
+    except OSError as error:
+        raise OffloadError(f"cannot use {url}: no scheduler answers there: {error}") from error
+    # Not pure: Dask would remember what became of a build, errors of a missing toolkit too. No retries: these are for
+    # errors, which would come again; a build whose process was lost is done again without them.
+    with client, client.get_executor(pure=False) as executor:
+        yield executor

@@ -1,0 +1,137 @@
+"""Builds on a Dask cluster: the same bytes, errors and progress, also where a process is lost midway."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from compiling import EXAMPLES, command
+from distributed import Client, LocalCluster
+
+import offload
+from offload import executors
+
+NAMES = ("saxpy", "reduce", "linear", "scale")
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Each library as it is when built here."""
+    folder = tmp_path_factory.mktemp("alone")
+    return {
+        name: offload.build(EXAMPLES / f"{name}.mlir", folder / f"{name}.so").read_bytes() for name in NAMES
+    }  # fmt: skip
+
+
+def built(names: tuple[str, ...], folder: Path, url: str) -> dict[str, bytes]:
+    with executors.opened(url) as executor:
+        requests = [{"sources": EXAMPLES / f"{name}.mlir", "output": folder / f"{name}.so"} for name in names]
+        return {path.stem: path.read_bytes() for path in offload.build_all(requests, executor=executor)}
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_a_local_cluster(workers: int, expected: dict[str, bytes], tmp_path: Path) -> None:
+    with LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(tmp_path)
+    ) as cluster:
+        assert built(NAMES, tmp_path, cluster.scheduler_address.replace("tcp:", "dask:")) == expected
+
+
+def started(*words: str, folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]], cwd=folder,
+        stdout=(folder / f"{words[0]}.log").open("ab"), stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A scheduler and two workers, each a process of its own, over loopback."""
+    processes = [started("dask_scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1", folder=tmp_path)]
+    try:
+        end, found = time.monotonic() + 60, None
+        while found is None and time.monotonic() < end:
+            time.sleep(0.1)
+            found = re.search(r"tcp://127\.0\.0\.1:\d+", (tmp_path / "dask_scheduler.log").read_text())
+        assert found, (tmp_path / "dask_scheduler.log").read_text()
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            processes.append(
+                started(
+                    *("dask_worker", found[0], "--nthreads", "1", "--no-nanny", "--no-dashboard", "--name", name),
+                    *("--local-directory", str(tmp_path / name)),
+                    folder=tmp_path,
+                )
+            )
+        with Client(found[0], timeout=60) as client:
+            client.wait_for_workers(2, timeout=60)
+        yield found[0].replace("tcp:", "dask:"), processes
+    finally:
+        for process in reversed(processes):
+            process.kill()
+            process.wait()
+
+
+def test_a_process_that_is_lost(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    url, processes = cluster
+    with executors.opened(url) as executor:
+        assert executor is not None
+        # Both have compiled once, and know that the next builds take a moment.
+        names = [name for _ in range(6) for name in NAMES]
+        for number, _ in enumerate(names):
+            (tmp_path / str(number)).mkdir()
+        requests = [
+            {"sources": EXAMPLES / f"{name}.mlir", "output": tmp_path / str(number) / f"{name}.so", "progress": lost}
+            for number, (name, lost) in enumerate(zip(names, _kill_midway(processes[1], len(names)), strict=True))
+        ]
+        paths = offload.build_all(requests, executor=executor)
+    assert processes[1].poll() == -signal.SIGKILL
+    assert [path.read_bytes() for path in paths] == [expected[name] for name in names]
+
+
+def _kill_midway(process: subprocess.Popen[bytes], count: int) -> list[object]:
+    """Progress of as many builds; that of the third ends a process."""
+
+    def kill(text: str) -> None:
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+
+    return [kill if number == 2 else (lambda text: None) for number in range(count)]
+
+
+def test_the_command(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    url, _ = cluster
+    done = command("build", EXAMPLES / "saxpy.mlir", "--executor", url, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "saxpy.so").read_bytes() == expected["saxpy"]
+    assert "linking" in done.stderr
+    (tmp_path / "saxpy.mlir").write_bytes((EXAMPLES / "saxpy.mlir").read_bytes())
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "pkg.k"\nsources = ["saxpy.mlir"]\n')
+    words = [sys.executable, "-m", "offload.hooks", "build", "pyproject.toml", "--output", "out", "--executor", url]
+    subprocess.run(words, cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "out" / "pkg" / "k.offload.so").exists()
+    (tmp_path / "wrong.mlir").write_text("func.func @f() { foo.bar }\n")
+    done = command("build", "-q", "wrong.mlir", "--executor", url, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("wrong.mlir:1:18: error: Dialect `foo' not found")
+
+
+@pytest.mark.parametrize("url", ["dask://", "tcp://127.0.0.1:1", "dask://127.0.0.1", "dask://127.0.0.1:x", "here"])
+def test_urls_that_are_none(url: str, tmp_path: Path) -> None:
+    done = command("build", EXAMPLES / "saxpy.mlir", "--executor", url, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"offload: error: no executor {url!r}: write dask://HOST:PORT, the address of a Dask cluster's scheduler\n"
+    )

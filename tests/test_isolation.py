@@ -1,0 +1,178 @@
+"""Builds in a worker: however the compiler ends, it is an error of that build, and the next one works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from compiling import EXAMPLES
+from faulty_target import FaultyTarget, install
+
+import offload
+from offload.compiler import crashes, isolation, processes
+
+SAXPY = EXAMPLES / "saxpy.mlir"
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def crash(fault: str, output: Path) -> offload.CompilerCrash:
+    with pytest.raises(offload.CompilerCrash) as caught:
+        offload.build(SAXPY, output, targets=[FaultyTarget(fault=fault)])
+    return caught.value
+
+
+AT = ", while it was at object of saxpy_kernel for faulty:x86-64,fault="
+
+
+@pytest.mark.parametrize(
+    ("fault", "first", "printed"),
+    [
+        ("abort", "the compiler crashed with SIGABRT", "LLVM ERROR: Cannot select: t1: i32 = made_up"),
+        ("null", "the compiler crashed with SIGSEGV", ""),
+        ("exit", "the compiler ended its process with exit code 3", ""),
+        ("killed", "the compiler was ended by SIGKILL, as the system does where memory runs out", ""),
+        ("memory", "the compiler ran out of memory", ""),
+    ],
+)
+def test_a_crash_is_an_error(fault: str, first: str, printed: str, tmp_path: Path, cache: Path) -> None:
+    output = tmp_path / "saxpy.so"
+    output.write_bytes(b"as it was")
+    error = crash(fault, output)
+    lines = str(error).splitlines()
+    assert lines[0] == f"{first}{AT}{fault}"
+    assert printed in str(error)
+    assert error.diagnostics == []
+    assert error.exit_code == 1
+    assert output.read_bytes() == b"as it was"
+    # What repeats it.
+    assert error.reproducer is not None
+    kept = Path(error.reproducer)
+    assert kept.parent == cache / "crashes"
+    assert lines[-1] == f"  to repeat it: sh {kept / 'repeat.sh'}"
+    assert (kept / "0-saxpy.mlir").read_bytes() == SAXPY.read_bytes()
+    assert printed in (kept / "printed.txt").read_text()
+    # The next build works.
+    assert offload.load(offload.build(SAXPY, output)).functions
+
+
+def test_the_kept_command_repeats_the_crash(tmp_path: Path) -> None:
+    error = crash("abort", tmp_path / "saxpy.so")
+    assert error.reproducer is not None
+    (tmp_path / "plugin").mkdir()
+    install(tmp_path / "plugin")
+    path = os.pathsep.join([str(tmp_path / "plugin"), *sys.path])
+    script = Path(error.reproducer) / "repeat.sh"
+    script.write_text("".join(line for line in script.read_text().splitlines(True) if "PYTHONPATH" not in line))
+    done = subprocess.run(
+        ["sh", script], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1, done.stderr
+    assert f"offload: error: the compiler crashed with SIGABRT{AT}abort" in done.stderr
+
+
+def test_a_stack_that_overflows(tmp_path: Path) -> None:
+    """A program that kills MLIR: its parser calls itself for each bracket."""
+    with pytest.raises(offload.CompilerCrash, match="the compiler crashed with SIGSEGV, while it was at parsing"):
+        offload.compile(f"module attributes {{a = {'[' * 300_000}{']' * 300_000}}} {{}}\n")
+    assert offload.compile(SAXPY).functions
+
+
+def test_a_pass_is_named(tmp_path: Path) -> None:
+    """Where LLVM crashes inside of a pass, the words of its own crash dump tell which one."""
+    said = "Stack dump:\n0.\toffload was at: lowered of k for host\n1.\toffload was at: the pass cse\nmore\n"
+    from offload.api import make_request
+    from offload.compiler.request import Source
+
+    error = crashes.crash("crashed", make_request([Source.read(SAXPY)], ["host"]), (), said, ())
+    assert str(error).splitlines()[:4] == [
+        "the compiler crashed, while it was at the pass cse in lowered of k for host",
+        "  it printed:",
+        "    Stack dump:",
+        "    more",
+    ]
+
+
+@pytest.mark.parametrize("fault", ["sleep", "tool"])
+def test_a_build_that_hangs_is_stopped(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    offload.build(SAXPY, tmp_path / "warm.so")  # so that the limit is the build's, not the start's
+    monkeypatch.setenv("OFFLOAD_TIME_LIMIT", "1.5")
+    before = set(children_named("sleep"))
+    started = time.monotonic()
+    error = crash(fault, tmp_path / "saxpy.so")
+    assert time.monotonic() - started < 20
+    first = str(error).splitlines()[0]
+    assert first == f"the compiler was stopped after 1.5 seconds, the limit that OFFLOAD_TIME_LIMIT sets{AT}{fault}"
+    assert set(children_named("sleep")) <= before  # the tool has gone with the worker
+    monkeypatch.setenv("OFFLOAD_TIME_LIMIT", "0")
+    offload.build(SAXPY, tmp_path / "saxpy.so")
+
+
+def children_named(name: str) -> list[int]:
+    """Processes that were started as ``sleep 1000``."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[:2] == [name.encode(), b"1000"]:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "inf", "nan"])
+def test_a_limit_that_is_no_number(value: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OFFLOAD_TIME_LIMIT", value)
+    with pytest.raises(offload.OffloadError, match="OFFLOAD_TIME_LIMIT is a number of seconds, or 0 for no limit"):
+        offload.build(SAXPY, tmp_path / "saxpy.so")
+
+
+def test_a_word_that_is_no_switch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OFFLOAD_ISOLATE", "no")
+    with pytest.raises(offload.OffloadError, match="OFFLOAD_ISOLATE is 0 or 1, not 'no'"):
+        offload.build(SAXPY, tmp_path / "saxpy.so")
+
+
+def test_a_bounded_number_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
+    monkeypatch.setattr(crashes, "KEPT", 2)
+    (cache / "crashes" / "of-somebody-else").mkdir(parents=True)
+    last = [crash("exit", tmp_path / "x.so").reproducer for _ in range(3)][1:]
+    names = {path.name for path in (cache / "crashes").iterdir()}
+    assert names == {"of-somebody-else", *(Path(str(path)).name for path in last)}
+
+
+def test_a_reproducer_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", "/proc/self")
+    error = crash("exit", tmp_path / "x.so")
+    assert error.reproducer is None
+    assert str(error).splitlines()[-1].startswith("  what repeats it could not be kept in /proc/self/crashes: ")
+
+
+def test_without_a_cache_it_is_kept_with_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import tempfile
+
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", "")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    error = crash("exit", tmp_path / "x.so")
+    assert Path(str(error.reproducer)).parent == tmp_path / f"offload-crashes-{os.getuid()}"
+    # Nothing else is left there: the scratch folder of a dead worker is its parent's to remove.
+    assert [path.name for path in tmp_path.iterdir()] == [f"offload-crashes-{os.getuid()}"]
+
+
+def test_a_worker_stays_for_the_next_build(tmp_path: Path) -> None:
+    offload.build(SAXPY, tmp_path / "x.so")
+    first = {worker.pid for worker in processes.alive()}
+    offload.build(SAXPY, tmp_path / "x.so")
+    assert {worker.pid for worker in processes.alive()} == first
+    isolation._state.pool.end()
+    assert processes.alive() == []

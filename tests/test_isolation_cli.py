@@ -1,0 +1,174 @@
+"""The command line and packages' builds with a compiler that crashes; Ctrl-C; processes that end without a word."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from compiling import EXAMPLES, command
+from faulty_target import install
+
+SAXPY = EXAMPLES / "saxpy.mlir"
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process that finds the target ``faulty``, and folders of its own."""
+    (tmp_path / "plugin").mkdir()
+    (tmp_path / "temporary").mkdir()
+    install(tmp_path / "plugin")
+    path = os.pathsep.join(filter(None, [str(tmp_path / "plugin"), os.environ.get("PYTHONPATH")]))
+    return {
+        "PYTHONPATH": path,
+        "OFFLOAD_CACHE_DIR": str(tmp_path / "cache"),
+        "TMPDIR": str(tmp_path / "temporary"),
+    }
+
+
+AT = (
+    "offload: error: the compiler crashed with SIGABRT, while it was at object of saxpy_kernel for faulty:x86-64,fault="
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["build", "-q"], ["build", "-q", "--emit", "object"], ["build", "-q", "--dump", "stages"], ["run"]],
+    ids=["build", "emit", "dump", "run"],
+)
+def test_a_crash_is_an_error(words: list[str], plugin: dict[str, str], tmp_path: Path) -> None:
+    done = command(*words, SAXPY, "-t", "faulty:x86-64,fault=abort", cwd=tmp_path, environment=plugin)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{AT}abort\n")
+    assert done.stdout == ""
+    (kept,) = (tmp_path / "cache" / "crashes").iterdir()
+    script = (kept / "repeat.sh").read_text()
+    assert ("--emit object" in script) == ("--emit" in words)
+    again = subprocess.run(
+        ["sh", kept / "repeat.sh"], env=os.environ | plugin, capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 1
+    assert f"{AT}abort\n" in again.stderr
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert not list(tmp_path.glob("*.so"))
+
+
+def test_what_needs_no_machine_code_works(plugin: dict[str, str], tmp_path: Path) -> None:
+    target = ["-t", "faulty:x86-64,fault=abort"]
+    done = command("build", SAXPY, *target, "--print-pipeline", cwd=tmp_path, environment=plugin)
+    assert done.returncode == 0, done.stderr
+    assert "builtin.module(" in done.stdout
+    done = command("build", SAXPY, *target, "--emit", "isa", cwd=tmp_path, environment=plugin)
+    assert done.returncode == 0, done.stderr
+    assert "saxpy_kernel" in done.stdout
+
+
+def test_a_reproducer_of_a_pass_is_written_by_the_worker(tmp_path: Path) -> None:
+    (tmp_path / "wrong.mlir").write_text(
+        'gpu.module @m { gpu.func @k() kernel { "nvvm.barrier0"() : () -> ()\n gpu.return } }\n'
+    )
+    done = command("build", "-q", "wrong.mlir", "--reproducer", "kept", cwd=tmp_path)
+    assert done.returncode == 1
+    isolated = sorted((path.name, path.read_text()) for path in (tmp_path / "kept").glob("*"))
+    again = command(
+        "build", "-q", "wrong.mlir", "--reproducer", "again", cwd=tmp_path, environment={"OFFLOAD_ISOLATE": "0"}
+    )
+    assert again.stderr.replace("again/", "kept/") == done.stderr
+    assert sorted((path.name, path.read_text()) for path in (tmp_path / "again").glob("*")) == isolated
+
+
+def test_a_package_whose_build_crashes(plugin: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "saxpy.mlir").write_bytes(SAXPY.read_bytes())
+    (tmp_path / "pyproject.toml").write_text(
+        '[[tool.offload.kernels]]\nmodule = "pkg.kernels"\nsources = ["saxpy.mlir"]\n'
+        'targets = ["faulty:x86-64,fault=null"]\n'
+    )
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "offload.hooks", "module", "pkg.kernels"),
+            *("--pyproject", "pyproject.toml", "--output", "pkg"),
+        ],
+        cwd=tmp_path, env=os.environ | plugin, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("offload: error: the compiler crashed with SIGSEGV, while it was at object of")
+    assert not (tmp_path / "pkg").exists()
+
+
+BUILD = [sys.executable, "-m", "offload", "build", "-q", SAXPY, "-t", "faulty:x86-64,fault=tool", "-o", "x.so"]
+CODE = "import offload, sys; offload.build(sys.argv[1], 'x.so', targets=['faulty:x86-64,fault=tool'])"
+IN_PYTHON = [sys.executable, "-c", CODE, SAXPY]
+
+
+@pytest.mark.parametrize("words", [BUILD, IN_PYTHON], ids=["command", "python"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_a_build_that_is_stopped(
+    words: Sequence[str | Path], number: int, plugin: dict[str, str], tmp_path: Path
+) -> None:
+    """Its worker, which waits for a tool, and that tool go with it, and nothing is left behind."""
+    process = subprocess.Popen(
+        list(map(str, words)), cwd=tmp_path, env=os.environ | plugin, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert until(lambda: bool(running(tmp_path))), "the tool was not started"
+        assert list((tmp_path / "temporary").iterdir())
+        os.killpg(process.pid, number)  # as a terminal does
+        said = process.communicate(timeout=20)[1]
+    finally:
+        process.kill()
+        process.wait()
+    assert until(lambda: not running(tmp_path)), running(tmp_path)
+    assert not (tmp_path / "x.so").exists()
+    if number == signal.SIGINT:
+        assert list((tmp_path / "temporary").iterdir()) == []
+        if words is BUILD:
+            assert (process.returncode, said) == (130, "")
+        else:
+            assert said.count("Traceback") == 1
+            assert said.endswith("KeyboardInterrupt\n")
+
+
+def until(condition: object, seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():  # type: ignore[operator]
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def running(folder: Path) -> list[str]:
+    """The tools of the target's fault that work in a folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if (entry / "cwd").readlink() == folder and words[:2] == [b"sleep", b"1000"]:
+                    found.append(f"{entry.name} {words!r}")
+            except OSError:
+                continue
+    return found
+
+
+def test_the_command_is_one_fork(tmp_path: Path) -> None:
+    """No second Python is started for a command that builds and ends."""
+    code = """
+import os, subprocess, sys
+from offload.cli import main
+def refuse(*_, **__):
+    raise AssertionError("another Python")
+subprocess.Popen = refuse
+sys.exit(main(["build", sys.argv[1], "-o", "x.so", "-t", "host"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, SAXPY], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "x.so").exists()

@@ -1,0 +1,132 @@
+"""Builds side by side, on this machine and through executors: the same bytes, the first error, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from compiling import EXAMPLES
+from faulty_target import FaultyTarget
+
+import offload
+
+NAMES = ("saxpy", "reduce", "linear", "scale")
+TARGETS = ["nvvm:sm_90", "host"]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Each library as it is when built alone."""
+    folder = tmp_path_factory.mktemp("alone")
+    return {
+        name: offload.build(EXAMPLES / f"{name}.mlir", folder / f"{name}.so", targets=TARGETS).read_bytes()
+        for name in NAMES
+    }
+
+
+def requests(folder: Path) -> list[dict[str, object]]:
+    return [
+        {"sources": EXAMPLES / f"{name}.mlir", "output": folder / f"{name}.so", "targets": TARGETS} for name in NAMES
+    ]
+
+
+def libraries(paths: list[Path]) -> dict[str, bytes]:
+    return {path.stem: path.read_bytes() for path in paths}
+
+
+def test_all_are_built(expected: dict[str, bytes], tmp_path: Path) -> None:
+    assert libraries(offload.build_all(requests(tmp_path))) == expected
+    assert offload.build_all([]) == []
+
+
+@pytest.fixture(scope="module", params=["processes", "threads"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    if request.param == "threads":
+        with ThreadPoolExecutor(2) as threads:
+            yield threads
+    else:
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+            yield processes
+
+
+def test_executors(expected: dict[str, bytes], executor: Executor, tmp_path: Path) -> None:
+    assert libraries(offload.build_all(requests(tmp_path), executor=executor)) == expected
+    lines: list[str] = []
+    path = offload.build(
+        EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", targets=TARGETS, executor=executor, progress=lines.append
+    )
+    assert path.read_bytes() == expected["saxpy"]
+    assert lines[0] == "parsing"
+    assert lines[-1] == "linking"
+    library = offload.compile((EXAMPLES / "saxpy.mlir").read_text() + "\n// of an executor\n", executor=executor)
+    assert list(library.functions) == ["saxpy"]
+
+
+def test_errors_of_executors(executor: Executor, tmp_path: Path) -> None:
+    """A crash costs no process of the pool."""
+    (tmp_path / "wrong.mlir").write_text("func.func @f() { foo.bar }\n")
+    with pytest.raises(offload.CompileError, match=r"wrong.mlir:1:18: error: Dialect `foo' not found"):
+        offload.build(tmp_path / "wrong.mlir", tmp_path / "x.so", executor=executor)
+    with pytest.raises(offload.CompilerCrash, match="crashed with SIGABRT"):
+        offload.build(
+            EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=[FaultyTarget(fault="abort")], executor=executor
+        )
+    assert offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", executor=executor).exists()
+
+
+def test_the_first_error_is_raised(tmp_path: Path) -> None:
+    (tmp_path / "first.mlir").write_text("func.func @f() { foo.first }\n")
+    (tmp_path / "second.mlir").write_text("func.func @f() { foo.second }\n")
+    some = requests(tmp_path)[:1]
+    some += [{"sources": tmp_path / f"{name}.mlir", "output": tmp_path / "x.so"} for name in ("first", "second")]
+    with pytest.raises(offload.CompileError, match=r"first.mlir:1:18"):
+        offload.build_all(some)
+
+
+def test_an_interrupt_ends_all(tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    code = """
+import sys, offload
+from faulty_target import FaultyTarget
+if __name__ == "__main__":
+    builds = [{"sources": sys.argv[1], "output": f"{n}.so", "targets": [FaultyTarget(fault="sleep")]} for n in range(4)]
+    offload.build_all(builds)
+"""
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, EXAMPLES / "saxpy.mlir"], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(tmp_path / "temporary")}, start_new_session=True,
+    )  # fmt: skip
+    end = time.monotonic() + 30
+    while not list((tmp_path / "temporary").glob("*/offload-*")) and time.monotonic() < end:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=20)[1]
+    assert said.endswith("KeyboardInterrupt\n"), said
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert not list(tmp_path.glob("*.so"))
+
+
+def test_the_modules_of_a_project(expected: dict[str, bytes], tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / f"{name}.mlir").write_bytes((EXAMPLES / f"{name}.mlir").read_bytes())
+    table = '[[tool.offload.kernels]]\nmodule = "pkg.{0}"\nsources = ["{0}.mlir"]\ntargets = ["host"]\n'
+    (tmp_path / "pyproject.toml").write_text("".join(table.format(name) for name in NAMES))
+    words = [sys.executable, "-m", "offload.hooks", "build", "pyproject.toml", "--output", "out"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    # What is said comes in the order of the tables.
+    said = [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("pkg.")]
+    assert said == [f"pkg.{name}" for name in NAMES]
+    assert {path.name for path in (tmp_path / "out" / "pkg").glob("*.so")} == {f"{name}.offload.so" for name in NAMES}
+    # Again: nothing is built.
+    again = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert again.stdout.count("(as it was)") == len(NAMES)
