@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from compiling import EXAMPLES, command
+from compiling import EXAMPLES, command, python
 from faulty_target import install
 
 SAXPY = EXAMPLES / "saxpy.mlir"
@@ -56,6 +56,29 @@ def test_a_crash_is_an_error(words: list[str], plugin: dict[str, str], tmp_path:
     assert f"{AT}abort\n" in again.stderr
     assert list((tmp_path / "temporary").iterdir()) == []
     assert not list(tmp_path.glob("*.so"))
+
+
+def test_a_program_that_takes_more_memory_than_there_is(plugin: dict[str, str], tmp_path: Path) -> None:
+    """LLVM writes the constant out."""
+    (tmp_path / "large.mlir").write_text(
+        "memref.global constant @x : memref<3000000000xf32> = dense<1.5>\n"
+        "func.func @f(%i: index) -> f32 {\n"
+        "  %x = memref.get_global @x : memref<3000000000xf32>\n"
+        "  %v = memref.load %x[%i] : memref<3000000000xf32>\n"
+        "  return %v : f32\n}\n"
+    )
+    code = """
+import resource, sys, offload
+resource.setrlimit(resource.RLIMIT_AS, (2500 << 20, 2500 << 20))
+try:
+    offload.build("large.mlir", "large.so")
+except offload.CompilerCrash as error:
+    print(str(error).splitlines()[0])
+offload.build(sys.argv[1], "saxpy.so")
+"""
+    said = python(code, SAXPY, cwd=tmp_path, environment=plugin)
+    assert said == "the compiler ran out of memory, while it was at host-llvm of the host code\n"
+    assert (tmp_path / "saxpy.so").exists()
 
 
 def test_what_needs_no_machine_code_works(plugin: dict[str, str], tmp_path: Path) -> None:
