@@ -166,6 +166,12 @@ def test_builds_pass_over_the_matrix(name: str, package: Path, capsys: pytest.Ca
     assert {job["env"]["OFFLOAD_TARGETS"].split(";")[0] for job in jobs(capsys)} == set(declared)
 
 
+def test_every_example_has_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in PACKAGES.glob("*/pyproject.toml"):
+        found = jobs(capsys, "--pyproject", str(path), "--python", "3.12")
+        assert sorted(job["target"] for job in found) == ["host", "nvvm", "nvvm", "rocdl", "rocdl"], path
+
+
 @pytest.mark.parametrize(
     ("text", "message", "code"),
     [

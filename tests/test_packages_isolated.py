@@ -58,3 +58,22 @@ def test_in_isolation(name: str, index: Path, tmp_path: Path) -> None:
     assert "not run" not in ran
     where = "import offload, sys; print(offload.__file__.startswith(sys.prefix))"
     assert run(python, "-c", where, cwd=tmp_path, environment=environment).stdout == "True\n"
+
+
+def test_environments_of_tox(full: bool, index: Path, tmp_path: Path) -> None:
+    """The example's tox.ini: listed by tox, and (--full) the CPU's environment and one without its device run."""
+    package = copy_of("setuptools", tmp_path)
+    tox = [sys.executable, "-m", "tox", "-q"]
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}"
+    assert f"{python}-host" in run(*tox, "list", "--no-desc", "-d", cwd=package).stdout.split()
+    if full:
+        environment = {**alone(tmp_path), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}
+        names = f"{python}-host,{python}-nvvm_sm_90"
+        said = run(*tox, "run", "-e", names, cwd=package, environment=environment).stdout
+        assert said.count(" 2 passed in ") == 2
+        nowhere = {**environment, "LD_LIBRARY_PATH": str(tmp_path)}
+        (tmp_path / "libcuda.so.1").write_bytes(b"")
+        said = run(
+            *tox, "run", "-e", f"{python}-nvvm_sm_90-device", cwd=package, environment=nowhere, fails=True
+        ).stdout
+        assert "--offload-require=cuda: this machine has no such device: libcuda.so.1 cannot be loaded" in said
