@@ -1,9 +1,10 @@
-"""Packs one folder that runs the device suite on a machine without a compiler or a network.
+"""Packs one folder that runs the device suite and benchmarks on a machine without a compiler or a network.
 
-``python scripts/device_bundle.py build/device-bundle`` compiles every program of tests/device and puts beside them the
-runtime half as source, the tests, and ``run.sh``, whose first lines say how to use it. Over there are needed: a C
-compiler and Python 3.10 or later with NumPy 2, ml_dtypes, pytest, hypothesis, scikit-build-core, pybind11, CMake and
-ninja. ``--only`` takes some checks alone (a regular expression of their names), ``--every`` a part of them.
+``python scripts/device_bundle.py build/device-bundle`` compiles every program of tests/device and bench/hardware and
+puts beside them the runtime half as source, tests, benchmarks and ``run.sh``, whose first lines say how to use it. Over
+there are needed: a C compiler and Python 3.10 or later with NumPy 2, ml_dtypes, pytest, hypothesis, scikit-build-core,
+pybind11, CMake and ninja. ``--only`` takes some checks alone (a regular expression of their names), ``--every`` a part
+of them.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 
 from device.checks import Check, Program  # noqa: E402
-from device.groups import all_checks, host_programs  # noqa: E402
+from device.groups import all_checks, examples, host_programs  # noqa: E402
 from device.store import Store  # noqa: E402
 from device.suite import PACKED  # noqa: E402
+from hardware import launches, ours  # noqa: E402
 
-import offload  # noqa: E402 - the folder above comes first
+import offload  # noqa: E402 - the folders above come first
 
 MOST = 40 << 20
 """Bytes that the folder may have."""
@@ -44,6 +46,10 @@ TESTS = (
 )  # fmt: skip
 COMPILING = ("operations/ready_images.py", "conformance/replay.py")
 """Files of these folders that need a compiler."""
+BENCHMARKS = (
+    "common.py", "hardware.py", "hardware", "peers/hardware", "host/__init__.py", "host/engine.py", "host/problem.py",
+    "host/problems.py", "host/programs/scan.mlir",
+)  # fmt: skip
 NOT_PACKED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*", "build")
 
 
@@ -73,10 +79,12 @@ def pack(folder: Path, programs: Sequence[Program], checks: Sequence[Check], tar
     window = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 64 << 20}]
     names = sorted({program.key for program in programs})
     with lzma.open(target, "wb", filters=window) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
-        listed = json.dumps([check.id for check in checks]).encode()
+        modules = dict.fromkeys(check.module for check in checks)
+        listed = {module: [check.id for check in checks if check.module == module] for module in modules}
+        text = json.dumps(listed).encode()
         entry = tarfile.TarInfo(f"artifacts/{PACKED}")
-        entry.size = len(listed)
-        archive.addfile(entry, io.BytesIO(listed))
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text))
         for name in names:
             entry = archive.gettarinfo(folder / f"{name}.so", f"artifacts/{name}.so")
             entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = 0, 0, 0, "", ""
@@ -97,6 +105,7 @@ def main() -> int:
     shutil.rmtree(output, ignore_errors=True)
     checks = [check for check in all_checks() if re.search(given.only, check.id)][:: given.every]
     programs = [program for check in checks for program in check.programs]
+    programs += [*ours.programs(), launches.program(), examples.program("saxpy")]  # the last for what tells the device
     artifacts = given.artifacts or ROOT / "build" / "device-artifacts"
     print(f"compiling {len({program.key for program in programs})} programs of {len(checks)} checks", flush=True)
     Store(artifacts).fill(programs)
@@ -104,6 +113,7 @@ def main() -> int:
     copy(TESTS, ROOT / "tests", output / "tests")
     for name in COMPILING:
         (output / "tests" / name).unlink()
+    copy(BENCHMARKS, ROOT / "bench", output / "bench")
     copy([path.name for path in (ROOT / "examples").glob("*.mlir")], ROOT / "examples", output / "examples")
     shutil.copy(ROOT / "tests" / "device" / "run.sh", output / "run.sh")
     pack(artifacts, programs, checks, output / "artifacts.tar.xz")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib
 import importlib.util
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 HOST, CUDA = "host", "cuda"
@@ -49,7 +51,8 @@ class Check:
     """One check. ``run`` gets a library for each of ``programs``, on the backend that is checked.
 
     ``alone``: it leaves a device behind on which nothing runs any more, or takes all of it: nothing else runs in its
-    process. ``needs`` are Python packages. ``seconds`` is how long it may take.
+    process. ``needs`` are Python packages. ``seconds`` is how long it may take. ``module`` is the one whose
+    ``checks()`` has it.
     """
 
     group: str
@@ -60,6 +63,7 @@ class Check:
     needs: Sequence[str] = ()
     alone: bool = False
     seconds: float = 60
+    module: str = ""
 
     @property
     def id(self) -> str:
@@ -73,11 +77,12 @@ class Check:
         return ""
 
 
-def unique(checks: Iterable[Check]) -> list[Check]:
-    """The checks, by their names. Raises ValueError where two have the same."""
+@functools.cache
+def checks_of(module: str) -> Mapping[str, Check]:
+    """The checks of a module by their names. Raises ValueError where two have the same."""
     found: dict[str, Check] = {}
-    for check in checks:
+    for check in importlib.import_module(module).checks():
         if check.id in found:
             raise ValueError(f"two checks are called {check.id}")
-        found[check.id] = check
-    return list(found.values())
+        found[check.id] = replace(check, module=module)
+    return found

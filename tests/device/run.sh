@@ -3,6 +3,9 @@
 #
 #   suite      every check of kernels and host programs, against NumPy
 #   calls      arrays, streams and graphs of other packages; printf, assertions, faults
+#   launch     what a launch costs, beside other packages
+#   kernels    kernels that memory bounds, beside other packages
+#   matmul     products of matrices, beside cuBLAS
 #   sanitizer  a part of the suite under compute-sanitizer, and a planted error that it must find
 #   all        all of them, each for itself: one that fails does not stop the others
 #
@@ -19,7 +22,7 @@ PYTHON=${PYTHON:-python3}
 BACKEND=${OFFLOAD_BACKEND:-cuda}
 JOBS=${JOBS:-4}
 unset OFFLOAD_BACKEND
-export PYTHONPATH="$WORK/site:$here/tests${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH="$WORK/site:$here/tests:$here/bench${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 export OFFLOAD_CACHE_DIR="$WORK/cache"
 every=1
 [ -z "${SHORT:-}" ] || every=60
@@ -60,18 +63,26 @@ suite() { # NAME SECONDS PATTERN
     --seconds $(($2 - 15)) --jobs "$JOBS" --every "$every" --only "$3"
 }
 
+bench() { # NAME SECONDS
+  stage "$1" "$2" "$PYTHON" "$here/bench/hardware.py" "$1" --artifacts "$WORK/artifacts" --backend "$BACKEND" \
+    --json "$OUT/$1.json" ${SHORT:+--short}
+}
+
 one() {
   case $1 in
     suite) suite suite 420 '^(?!packages/|two libraries/|faults/|printf/)' ;;
     calls) every=1 && suite calls 200 '^(packages|two libraries|faults|printf)/' ;;
+    launch) bench launch 180 ;;
+    kernels) bench kernels 400 ;;
+    matmul) bench matmul 200 ;;
     sanitizer) stage sanitizer 200 "$PYTHON" -m device.sanitizer --artifacts "$WORK/artifacts" --backend "$BACKEND" \
       --json "$OUT/sanitizer.json" --every "$((every * 20))" ;;
-    all) for each in calls suite sanitizer; do one $each; done ;;
-    *) stop "there is no stage $1; there are: suite calls sanitizer all" ;;
+    all) for each in calls suite launch matmul kernels sanitizer; do one $each; done ;;
+    *) stop "there is no stage $1; there are: suite calls launch kernels matmul sanitizer all" ;;
   esac
 }
 
-[ $# -gt 0 ] || stop "name a stage: suite calls sanitizer all"
+[ $# -gt 0 ] || stop "name a stage: suite calls launch kernels matmul sanitizer all"
 setup
 : >"$WORK/stages.jsonl"
 for each in "$@"; do one "$each"; done

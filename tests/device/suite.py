@@ -23,18 +23,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from device.checks import CUDA, HOST, Check
+from device.checks import CUDA, HOST, Check, checks_of
 from device.groups import all_checks
 from device.worker import FAILED, NOT_RUN, PASSED
 
 STARTING = 60.0
 """Seconds that a worker's first check may take longer: imports, the driver's start."""
 
-CHECKS = "device.groups"
-"""The module whose ``all_checks`` a worker takes its checks from."""
-
 PACKED = "checks.json"
-"""In the folder of compiled programs: the names of the checks whose programs are there."""
+"""In the folder of compiled programs: by module, the names of the checks whose programs are there."""
 
 Result = dict[str, Any]
 
@@ -42,12 +39,12 @@ Result = dict[str, Any]
 class Worker:
     """A process that runs checks."""
 
-    def __init__(self, folder: Path, backend: str, source: str) -> None:
+    def __init__(self, folder: Path, backend: str) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
         self._reading, writing = os.pipe()
         self._rest, self.asked = b"", 0
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "device.worker", str(folder), backend, str(writing), source],
+            [sys.executable, "-m", "device.worker", str(folder), backend, str(writing)],
             stdin=subprocess.PIPE, stdout=self._log, stderr=subprocess.STDOUT, pass_fds=[writing], text=True, bufsize=1,
         )  # fmt: skip
         os.close(writing)
@@ -59,7 +56,7 @@ class Worker:
         self.asked += 1
         try:
             assert self._process.stdin
-            self._process.stdin.write(check.id + "\n")
+            self._process.stdin.write(json.dumps([check.module, check.id]) + "\n")
             line = self._line(min(start + limit, until))
         except TimeoutError:
             late = time.monotonic() >= until
@@ -98,8 +95,8 @@ class Worker:
             return self._log.read().decode(errors="replace")
 
 
-def run(checks: Sequence[Check], folder: Path, backend: str, until: float, source: str = CHECKS) -> Iterator[Result]:
-    """The results of a module's checks, in order. What is not reached at the clock's time ``until`` has failed."""
+def run(checks: Sequence[Check], folder: Path, backend: str, until: float) -> Iterator[Result]:
+    """The results of checks, in their order. What is not reached at the clock's time ``until`` has failed."""
     worker: Worker | None = None
     for check in checks:
         if time.monotonic() >= until:
@@ -108,7 +105,7 @@ def run(checks: Sequence[Check], folder: Path, backend: str, until: float, sourc
         if worker and worker.asked and check.alone:
             worker.end()
             worker = None
-        worker = worker or Worker(folder, backend, source)
+        worker = worker or Worker(folder, backend)
         result = worker.ask(check, until)
         if result["outcome"] == FAILED or check.alone:
             printed = worker.end()
@@ -125,13 +122,17 @@ def chosen(folder: Path, backend: str, pattern: str, every: int) -> list[Check]:
 
     Where the folder of compiled programs tells for which checks it has them, these are all. Raises ValueError where one
     of these is not known: the tests are others than those that the programs were compiled for."""
-    known = {check.id: check for check in all_checks()}
     packed = folder / PACKED
-    names = json.loads(packed.read_text()) if packed.exists() else list(known)
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"{packed} names checks that are not in these tests: {', '.join(unknown[:5])}")
-    found = [known[name] for name in names if backend in known[name].backends and re.search(pattern, name)]
-    return found[::every]
+    if not packed.exists():
+        found = [check for check in all_checks() if re.search(pattern, check.id)]
+        return [check for check in found if backend in check.backends][::every]
+    chosen = []
+    for module, names in json.loads(packed.read_text()).items():
+        for name in filter(re.compile(pattern).search, names):
+            if name not in checks_of(module):
+                raise ValueError(f"{packed} names a check that is not in these tests: {name}")
+            chosen.append(checks_of(module)[name])
+    return [check for check in chosen if backend in check.backends][::every]
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:

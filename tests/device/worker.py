@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
@@ -11,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from device.checks import Check, NotRun
+from device.checks import Check, NotRun, checks_of
 from device.store import Store
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
@@ -32,13 +31,13 @@ def outcome(check: Check, store: Store, backend: str) -> dict[str, Any]:
     return {"id": check.id, "outcome": result, "seconds": round(time.monotonic() - start, 3), "why": why}
 
 
-def main(folder: str, backend: str, pipe: str, source: str) -> None:
-    """Works on the checks that come in, names one a line, until there are no more."""
-    checks = {check.id: check for check in importlib.import_module(source).all_checks()}
+def main(folder: str, backend: str, pipe: str) -> None:
+    """Works on the checks that come in, a module and a name on each line, until there are no more."""
     store = Store(Path(folder))
     with os.fdopen(int(pipe), "w", buffering=1) as out:
         for line in sys.stdin:
-            out.write(json.dumps(outcome(checks[line.strip()], store, backend)) + "\n")
+            module, name = json.loads(line)
+            out.write(json.dumps(outcome(checks_of(module)[name], store, backend)) + "\n")
     sys.stdout.flush()
     # What is left may belong to a broken device, whose driver may crash as it goes.
     os._exit(0)

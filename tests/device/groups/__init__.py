@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
 import pkgutil
 
-from device.checks import Check, unique
+from device.checks import Check, checks_of
 
 
-@functools.cache
-def all_checks() -> tuple[Check, ...]:
+def all_checks() -> list[Check]:
     """The checks of every module of this folder, by the modules' names."""
-    found: list[Check] = []
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
-        found += importlib.import_module(f"{__name__}.{module.name}").checks()
-    return tuple(unique(found))
+    modules = sorted(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__))
+    return [check for module in modules for check in checks_of(module).values()]
