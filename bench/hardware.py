@@ -1,8 +1,8 @@
 """How fast are launches, kernels that memory bounds and products of matrices on this GPU, beside other packages?
 
 ``python bench/hardware.py STAGE --artifacts FOLDER --backend cuda --json FILE`` with the programs that
-scripts/device_bundle.py compiled; run.sh of a bundle calls it. Stages: launch, kernels, matmul. Answers are checked; a
-wrong one is an exit code of 1 and has no figure. ``--backend host`` runs what needs no GPU, on small problems.
+scripts/device_bundle.py compiled; run.sh of a bundle calls it. Stages: launch, first, kernels, matmul. Answers are
+checked; a wrong one is an exit code of 1 and has no figure. ``--backend host`` runs small problems without a GPU.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 from device.checks import HOST  # noqa: E402 - the folders above come first
 from device.store import Store  # noqa: E402
 from device.summary import where  # noqa: E402
-from hardware import launches, memory, products  # noqa: E402
+from hardware import first, launches, memory, products  # noqa: E402
 
-STAGES = {"launch": launches.report, "kernels": memory.report, "matmul": products.report}
+STAGES = {"launch": launches.report, "first": first.report, "kernels": memory.report, "matmul": products.report}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,8 +1,8 @@
 """Writes docs/hardware.md, and docs/hardware.svg where there are figures, from bench/results/hardware.json.
 
 ``python scripts/docs_hardware.py --take OUT`` first takes the results that run.sh of a device bundle left in the folder
-OUT: launch.json, kernels.json and matmul.json, those that are there. Results of the CPU, of small problems, or with a
-wrong answer among them are refused. Without results the page says that nothing has run.
+OUT: launch.json, first.json, kernels.json and matmul.json, those that are there. Results of the CPU, of small problems,
+or with a wrong answer among them are refused. Without results the page says that nothing has run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-STAGES = ("launch", "kernels", "matmul")
+STAGES = ("launch", "first", "kernels", "matmul")
 PEERS = ("CUDA C++", "torch", "CuPy", "Triton")
 LAUNCHERS = ("offload", "C", "cuda.core", "CuPy RawKernel", "Triton", "numba-cuda")
 
@@ -116,7 +116,17 @@ def launches(result: Mapping[str, Any]) -> str:
     return f"## Launches\n\n{where(result)} µs of a launch that nobody waits for.\n\n{text}{missing(result)}"
 
 
-WRITERS = {"launch": launches, "kernels": kernels, "matmul": products}
+def first(result: Mapping[str, Any]) -> str:
+    (row,) = result["problems"]
+    rows = [
+        [name, *(f"{1e3 * each[part]:.1f}" for part in ("import", "first"))] for name, each in row["engines"].items()
+    ]
+    text = table(["package", "until it is ready", "first result"], rows)
+    told = "ms in a fresh process: until the device is open; then the first launch, compiled before (ours) or then."
+    return f"## The first result\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}"
+
+
+WRITERS = {"launch": launches, "first": first, "kernels": kernels, "matmul": products}
 
 
 def page(results: Mapping[str, Any]) -> str:

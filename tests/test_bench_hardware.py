@@ -134,6 +134,7 @@ STAGES = {
                 "offload": {"median": 1.0, "teraflops": 600.0}, "torch": {"median": 1.0, "teraflops": 750.0}}},
         ],
     },
+    "first": {"problems": [{"kernel": "triad", "engines": {"offload": {"import": 0.25, "first": 0.002}}}]},
     "launch": {"problems": [{"arrays": 4, "engines": {"offload": {"median": 2e-6}, "C": {"median": 1.5e-6}}}]},
 }  # fmt: skip
 
@@ -156,6 +157,7 @@ def test_the_documentation_has_what_was_measured(tmp_path: Path) -> None:
     assert "| triad | 3800 (0.95) | | 3600 (0.90) | - | | 1.06 |" in text
     assert "| matmul f16 | 4096 | 600 | 750 | 0.80 |" in text
     assert "| 4 | 2.00 | 1.50 |" in text
+    assert "| offload | 250.0 | 2.0 |" in text
     assert "Not measured: Triton (no triton)." in text
     assert "**NVIDIA**: measured on NVIDIA Imaginary, 2030-01-01." in text
 

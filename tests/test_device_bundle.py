@@ -54,7 +54,7 @@ def stages(bundle: Path, *names: str, **variables: str) -> tuple[int, dict[str, 
 
 
 def test_a_bundle_runs_without_this_repository(bundle: Path) -> None:
-    names = ["suite", "calls", "launch", "kernels", "matmul", "sanitizer"]
+    names = ["suite", "calls", "launch", "first", "kernels", "matmul", "sanitizer"]
     code, summary, said = stages(bundle, *names)
     assert code == 0, said
     by_name = {stage["stage"]: stage for stage in summary["stages"]}

@@ -4,6 +4,7 @@
 #   suite      every check of kernels and host programs, against NumPy
 #   calls      arrays, streams and graphs of other packages; printf, assertions, faults
 #   launch     what a launch costs, beside other packages
+#   first      how long until the first result, beside packages that compile then
 #   kernels    kernels that memory bounds, beside other packages
 #   matmul     products of matrices, beside cuBLAS
 #   sanitizer  a part of the suite under compute-sanitizer, and a planted error that it must find
@@ -73,16 +74,17 @@ one() {
     suite) suite suite 420 '^(?!packages/|two libraries/|faults/|printf/)' ;;
     calls) every=1 && suite calls 200 '^(packages|two libraries|faults|printf)/' ;;
     launch) bench launch 180 ;;
-    kernels) bench kernels 400 ;;
+    first) bench first 100 ;;
+    kernels) bench kernels 380 ;;
     matmul) bench matmul 200 ;;
     sanitizer) stage sanitizer 200 "$PYTHON" -m device.sanitizer --artifacts "$WORK/artifacts" --backend "$BACKEND" \
       --json "$OUT/sanitizer.json" --every "$((every * 20))" ;;
-    all) for each in calls suite launch matmul kernels sanitizer; do one $each; done ;;
-    *) stop "there is no stage $1; there are: suite calls launch kernels matmul sanitizer all" ;;
+    all) for each in calls suite launch first matmul kernels sanitizer; do one $each; done ;;
+    *) stop "there is no stage $1; there are: suite calls launch first kernels matmul sanitizer all" ;;
   esac
 }
 
-[ $# -gt 0 ] || stop "name a stage: suite calls launch kernels matmul sanitizer all"
+[ $# -gt 0 ] || stop "name a stage: suite calls launch first kernels matmul sanitizer all"
 setup
 : >"$WORK/stages.jsonl"
 for each in "$@"; do one "$each"; done
