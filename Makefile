@@ -13,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find offload 
              \( -name '*.py' -o -name '*.c' -o -name '*.h' -o -name '*.def' -o -name '*.map' -o -name '*.cpp' \
                 -o -name 'CMakeLists.txt' -o -name '*.cmake' -o -name 'py.typed' \))
 
-.PHONY: demo test install system lint bench clean
+.PHONY: demo test install system lint bench device-bundle clean
 
 demo: install
 	$(VENV)/bin/python scripts/demo.py
@@ -48,6 +48,10 @@ lint: install
 # A missed goal is an exit code: each benchmark runs all the same.
 bench: $(BENCH_STAMP)
 	missed=0; for name in build runtime host call packages; do $(VENV)/bin/python bench/$$name.py --save || missed=1; done; exit $$missed
+
+# One folder for a machine with a GPU and without a compiler or a network: the suite, compiled here.
+device-bundle: $(TEST_STAMP)
+	$(VENV)/bin/python scripts/device_bundle.py build/device-bundle
 
 # What the benchmarks compare with, which nothing else needs.
 $(BENCH_STAMP): $(STAMP)

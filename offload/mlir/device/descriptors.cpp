@@ -9,6 +9,7 @@
 
 #include "passes.h"
 
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -17,8 +18,8 @@
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 
@@ -70,14 +71,17 @@ struct LowerDescriptors : public PassWrapper<LowerDescriptors, OperationPass<Mod
   }
 
   void runOnOperation() final {
-    bool any = getOperation()
-                   ->walk([](nvgpu::TmaCreateDescriptorOp) { return WalkResult::interrupt(); })
-                   .wasInterrupted();
-    if (!any)
-      return;
-    OpPassManager manager(ModuleOp::getOperationName());
-    manager.addPass(createConvertNVGPUToNVVMPass());
-    if (failed(runPipeline(manager, getOperation())))
+    LLVMTypeConverter converter(&getContext());
+    converter.addConversion([](nvgpu::TensorMapDescriptorType type) -> Type {
+      return LLVM::LLVMPointerType::get(type.getContext());
+    });
+    RewritePatternSet patterns(&getContext());
+    populateNVGPUToNVVMConversionPatterns(converter, patterns);
+    // MLIR's pass converts the types of loops as well, and refuses those that carry tokens.
+    ConversionTarget target(getContext());
+    target.addIllegalOp<nvgpu::TmaCreateDescriptorOp>();
+    target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect, memref::MemRefDialect>();
+    if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();
   }
 };

@@ -1,0 +1,1 @@
+"""What bench/hardware.py measures on a GPU: launches, kernels and products of matrices, beside other packages."""

@@ -1,0 +1,103 @@
+"""offload: kernels in programs/, launched one after the other on a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from device.checks import Program
+from device.store import Store
+from host.problem import Problem
+
+from hardware.problems import RUN
+
+HERE = Path(__file__).resolve().parent
+KERNELS = ("triad", "transpose", "reduction", "softmax", "layer_norm", "scan", "histogram", "stencil", "spmv")
+ELEMENTS = ("f16", "bf16")
+Launch = tuple[str, Any, Any, Sequence[Any]]  # kernel, grid, block, arguments
+
+
+def kernel_program(kernel: str) -> Program:
+    """The program of a kernel that memory bounds."""
+    folder = HERE.parent / "host" / "programs" if kernel == "scan" else HERE / "programs"
+    return Program((folder / f"{kernel}.mlir").read_text(), ("nvvm:sm_90", "host"))
+
+
+def matmul_program(element: str) -> Program:
+    return Program((HERE / "programs" / "matmul.mlir").read_text().replace("ELEMENT", element), ("nvvm:sm_90a",))
+
+
+def programs() -> Iterator[Program]:
+    """All that are to be compiled beforehand."""
+    for kernel in KERNELS:
+        yield kernel_program(kernel)
+    for element in ELEMENTS:
+        yield matmul_program(element)
+
+
+def launches(problem: Problem, given: dict[str, Any]) -> list[Launch]:
+    """The launches that solve a problem; ``given`` has its arrays on the device, and its scalars."""
+    everything = list(given.values())
+    kernel = problem.kernel
+    if kernel == "triad":
+        return [(kernel, -(-problem.outputs["a"].size // 2048), 256, everything)]
+    if kernel == "transpose":
+        side = problem.inputs["x"].shape[0] // 32
+        return [(kernel, (side, side), (32, 8), everything)]
+    if kernel == "reduction":
+        parts = problem.scratch["parts"].size
+        return [
+            (kernel, parts, 256, [given["x"], given["parts"]]), (kernel, 1, 256, [given["parts"], given["sums"]]),
+        ]  # fmt: skip
+    if kernel in ("softmax", "layer_norm"):
+        return [(kernel, problem.inputs["x"].shape[0], 256, everything)]
+    if kernel == "scan":
+        runs = -(-problem.inputs["x"].size // RUN)
+        return [
+            ("run_sums_kernel", runs, 256, [given["x"], given["sums"]]),
+            ("scan_sums_kernel", 1, 256, [given["sums"]]),
+            ("scan_runs_kernel", runs, 256, [given["x"], given["sums"], given["out"]]),
+        ]
+    if kernel == "histogram":
+        blocks = min(-(-problem.inputs["x"].size // 1024), 1056)
+        return [("clear", 1, 256, [given["bins"]]), (kernel, blocks, 256, [given["x"], given["bins"]])]
+    if kernel == "stencil":
+        height, width = problem.inputs["x"].shape
+        return [(kernel, (-(-width // 128), -(-height // 8)), (32, 8), everything)]
+    return [(kernel, -(-problem.outputs["y"].size // 32), 256, everything)]
+
+
+class Ours:
+    """Measures what `device.store` has compiled."""
+
+    name = "offload"
+
+    def __init__(self, store: Store, backend: str) -> None:
+        self.store, self.backend = store, backend
+
+    def prepare(self, problem: Problem) -> tuple[Callable[[int], None], Callable[[], dict[str, Any]]]:
+        """A function that solves a problem so many times and waits, and one that gives the outputs."""
+        library = self.store.load(kernel_program(problem.kernel), self.backend)
+        arrays = {**problem.inputs, **problem.outputs, **problem.scratch}
+        there = {name: library.device.array(value) for name, value in arrays.items()}
+        stream = library.stream()
+        bound = [
+            (library.kernels[kernel][grid, block, stream], arguments)
+            for kernel, grid, block, arguments in launches(problem, {**there, **problem.scalars})
+        ]
+
+        def run(times: int) -> None:
+            for _ in range(times):
+                for launch, arguments in bound:
+                    launch(*arguments)
+            stream.synchronize()
+
+        return run, lambda: {name: there[name].numpy() for name in problem.outputs}
+
+    def product(self, element: str, a: Any, b: Any) -> tuple[Callable[[int], None], Callable[[], Any]]:
+        """The product of two matrices, likewise."""
+        library = self.store.load(matmul_program(element), self.backend)
+        left, right = library.device.array(a), library.device.array(b)
+        out = library.device.zeros((a.shape[0], b.shape[1]), "float32")
+        return (lambda times: library.matmul(left, right, out, times)), out.numpy

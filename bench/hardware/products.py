@@ -1,0 +1,60 @@
+"""Products of matrices of 16-bit floats with sums in 32 bits: ours beside cuBLAS, on random numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from device.checks import HOST
+from device.store import Store
+
+from hardware.memory import engines
+from hardware.ours import ELEMENTS, Ours
+from hardware.timing import figures, seconds
+
+SIDES = {"large": (2048, 4096, 8192), "small": (512,)}
+KINDS: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+ROUNDING = {"f16": 2e-3, "bf16": 2e-2}
+"""How far, of the largest value, a result may be off; cuBLAS rounds to the factors' type."""
+ROWS = 64
+"""Of a result, which are checked."""
+
+
+def check(found: Any, a: Any, b: Any, element: str) -> None:
+    """Raises ValueError where a sample of rows differs from NumPy's."""
+    rows = np.linspace(0, a.shape[0] - 1, ROWS).astype(int)
+    right = a[rows].astype(np.float32) @ b.astype(np.float32)
+    worst = float(np.abs(found[rows] - right).max())
+    allowed = ROUNDING[element] * float(np.abs(right).max())
+    if not worst <= allowed:
+        raise ValueError(f"off by {worst}, allowed are {allowed}")
+
+
+def report(store: Store, backend: str, size: str, turns: int) -> dict[str, Any]:
+    peers, missing = engines(("with_torch",))
+    problems, wrong = [], []
+    if backend == HOST:
+        missing["offload"] = "the kernel is made of a vendor's instructions"
+        peers = []
+    else:
+        peers = [Ours(store, backend), *peers]
+    for element in ELEMENTS:
+        for side in SIDES[size]:
+            random = np.random.default_rng(side)
+            a, b = (random.standard_normal((side, side), np.float32).astype(KINDS[element]) for _ in range(2))
+            row: dict[str, Any] = {}
+            for engine in peers:
+                run, outputs = engine.product(element, a, b)
+                run(1)
+                try:
+                    check(outputs(), a, b, element)
+                except ValueError as error:
+                    row[engine.name] = {"failed": str(error)}
+                    wrong.append(f"{element}, {side}: {engine.name}: {error}")
+                    continue
+                taken = figures(seconds(run, turns))
+                row[engine.name] = {**taken, "teraflops": 2 * side**3 / taken["median"] / 1e12}
+            problems.append({"kernel": f"matmul {element}", "side": side, "engines": row})
+            print(element, side, *(f"{name} {each.get('teraflops', 0):.0f}" for name, each in row.items()), flush=True)
+    return {"size": size, "problems": problems, "missing": missing, "wrong": wrong}

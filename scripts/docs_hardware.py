@@ -1,0 +1,191 @@
+"""Writes docs/hardware.md, and docs/hardware.svg where there are figures, from bench/results/hardware.json.
+
+``python scripts/docs_hardware.py --take OUT`` first takes the results that run.sh of a device bundle left in the folder
+OUT: launch.json, first.json, kernels.json and matmul.json, those that are there. Results of the CPU, of small problems,
+or with a wrong answer among them are refused. Without results the page says that nothing has run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+STAGES = ("launch", "first", "kernels", "matmul")
+PEERS = ("CUDA C++", "torch", "CuPy", "Triton")
+LAUNCHERS = ("offload", "C", "cuda.core", "CuPy RawKernel", "Triton", "numba-cuda")
+
+HEAD = """# On hardware
+
+This page is written by `scripts/docs_hardware.py` from `bench/results/hardware.json`; there is no figure on it that was
+not measured. `make device-bundle` packs the suite and the benchmarks; on a machine with a GPU, `run.sh all` runs them,
+and `python scripts/docs_hardware.py --take OUT` takes the figures over.
+
+* **NVIDIA**: {nvidia}
+* **AMD**: not yet run on hardware. Code objects are held to what HIP's loader reads of them
+  (`tests/test_amd_code_objects.py`) and executed on an instruction-level emulator (`tests/emulator`); the runtime's HIP
+  side runs against a stand-in driver and AMD's own library without a device.
+"""
+NOT_RUN = """not yet run on hardware. Kernels are compiled to machine code, and the runtime's CUDA side runs against a
+  stand-in driver. These wait for a GPU: every check of `tests/device` on the backend `cuda`, what launches cost, the
+  kernels of `bench/hardware` beside CUDA C++, torch, CuPy and Triton, and products of matrices beside cuBLAS."""
+
+
+def taken(folder: Path) -> dict[str, Any]:
+    """The stages' results in a folder. Raises ValueError for those that are no measurement of a GPU."""
+    found = {}
+    for stage in STAGES:
+        path = folder / f"{stage}.json"
+        if not path.exists():
+            continue
+        result = json.loads(path.read_text())
+        if result["device"]["backend"] == "host":
+            raise ValueError(f"{path} ran on host: only what a GPU did belongs here")
+        if result["size"] != "large":
+            raise ValueError(f"{path} is of {result['size']} problems: run it without SHORT")
+        if result["wrong"]:
+            raise ValueError(f"{path} has wrong answers: {'; '.join(result['wrong'])}")
+        found[stage] = result
+    if not found:
+        raise ValueError(f"{folder} has none of {', '.join(f'{stage}.json' for stage in STAGES)}")
+    return found
+
+
+def where(result: Mapping[str, Any]) -> str:
+    """One line: device, driver, date, versions."""
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    return f"{result['device']['name']}, driver {result['driver']}, {result['date'][:10]}; {versions}."
+
+
+def missing(result: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{name} ({why})" for name, why in result["missing"].items())
+    return f"\nNot measured: {told}.\n" if told else ""
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("|" + "".join(f" {cell} |" if cell else " |" for cell in line) + "\n" for line in lines)
+
+
+def kernels(result: Mapping[str, Any]) -> str:
+    rows = []
+    for problem in result["problems"]:
+        engines = problem["engines"]
+
+        def cell(name: str, engines: Mapping[str, Any] = engines) -> str:
+            if name not in engines:
+                return ""
+            speed = engines[name].get("gigabytes_per_second")
+            return f"{speed:.0f} ({speed / result['copy']:.2f})" if speed else "-"
+
+        speeds = {name: each["median"] for name, each in engines.items() if "median" in each}
+        best = min((seconds for name, seconds in speeds.items() if name != "offload"), default=None)
+        rate = {name: each["gigabytes_per_second"] for name, each in engines.items() if "median" in each}
+        peer = max((speed for name, speed in rate.items() if name != "offload"), default=None)
+        ratio = f"{rate['offload'] / peer:.2f}" if best and peer and "offload" in rate else ""
+        rows.append([problem["kernel"], cell("offload"), *(cell(name) for name in PEERS), ratio])
+    text = table(["kernel", "offload", *PEERS, "to the best peer"], rows)
+    told = f"GB/s of the bytes that must move; in brackets, shares of a copy's: {result['copy']:.0f} GB/s."
+    return f"## Kernels that memory bounds\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}"
+
+
+def products(result: Mapping[str, Any]) -> str:
+    rows = []
+    for problem in result["problems"]:
+        speed = {name: each.get("teraflops") for name, each in problem["engines"].items()}
+        one, other = speed.get("offload"), speed.get("torch")
+        ratio = f"{one / other:.2f}" if one and other else ""
+        cells = [f"{each:.0f}" if each else "-" for each in (one, other)]
+        rows.append([problem["kernel"], str(problem["side"]), *cells, ratio])
+    text = table(["product", "side", "offload", "torch (cuBLAS)", "to cuBLAS"], rows)
+    told = "TFLOP/s on random numbers, sums in f32; ours writes f32, cuBLAS the factors' type."
+    return f"## Products of matrices\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}"
+
+
+def launches(result: Mapping[str, Any]) -> str:
+    names = [name for name in LAUNCHERS if any(name in row["engines"] for row in result["problems"])]
+    rows = []
+    for row in result["problems"]:
+        costs = [row["engines"].get(name, {}).get("median") for name in names]
+        rows.append([str(row["arrays"]), *(f"{1e6 * cost:.2f}" if cost else "-" for cost in costs)])
+    text = table(["arrays", *names], rows)
+    return f"## Launches\n\n{where(result)} µs of a launch that nobody waits for.\n\n{text}{missing(result)}"
+
+
+def first(result: Mapping[str, Any]) -> str:
+    (row,) = result["problems"]
+    rows = [
+        [name, *(f"{1e3 * each[part]:.1f}" for part in ("import", "first"))] for name, each in row["engines"].items()
+    ]
+    text = table(["package", "until it is ready", "first result"], rows)
+    told = "ms in a fresh process: until the device is open; then the first launch, compiled before (ours) or then."
+    return f"## The first result\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}"
+
+
+WRITERS = {"launch": launches, "first": first, "kernels": kernels, "matmul": products}
+
+
+def page(results: Mapping[str, Any]) -> str:
+    if not results:
+        return HEAD.format(nvidia=NOT_RUN)
+    nvidia = "; ".join(dict.fromkeys(f"{each['device']['name']}, {each['date'][:10]}" for each in results.values()))
+    parts = [WRITERS[stage](results[stage]) for stage in STAGES if stage in results]
+    return HEAD.format(nvidia=f"measured on {nvidia}.") + "\n" + "\n".join(parts)
+
+
+def plot(result: Mapping[str, Any], path: Path) -> None:
+    """Shares of the copy's bandwidth, a row of dots per kernel. The same file for the same figures."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "offload", "font.size": 9})
+    from matplotlib import pyplot
+
+    problems = result["problems"][1:]
+    figure, side = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for name in ("offload", *PEERS):
+        dots = [
+            (problem["engines"][name]["gigabytes_per_second"] / result["copy"], row)
+            for row, problem in enumerate(problems)
+            if "median" in problem["engines"].get(name, {})
+        ]
+        if dots:
+            side.scatter(*zip(*dots, strict=True), s=60 if name == "offload" else 28, label=name, zorder=3)
+    side.set_yticks(range(len(problems)), [problem["kernel"].replace("_", " ") for problem in problems])
+    side.set_xlim(left=0)
+    side.set_xlabel("share of a copy's bandwidth")
+    side.grid(color="#dddddd", zorder=0)
+    side.invert_yaxis()
+    side.legend(fontsize=8)
+    figure.suptitle(f"{result['device']['name']}, {result['date'][:10]}", fontsize=9)
+    figure.savefig(path, format="svg", metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--take", type=Path, metavar="OUT", help="take the results in this folder first")
+    parser.add_argument("--results", type=Path, default=ROOT / "bench" / "results" / "hardware.json")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "hardware.md")
+    parser.add_argument("--plot", type=Path, help="write the picture of the kernels there; needs matplotlib")
+    given = parser.parse_args()
+    results = json.loads(given.results.read_text()) if given.results.exists() else {}
+    if given.take:
+        try:
+            results |= taken(given.take)
+        except ValueError as error:
+            print(error, file=sys.stderr)
+            return 1
+        given.results.write_text(json.dumps(results, indent=1) + "\n")
+    given.page.write_text(page(results))
+    if given.plot and "kernels" in results:
+        plot(results["kernels"], given.plot)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

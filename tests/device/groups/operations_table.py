@@ -1,0 +1,102 @@
+"""The operations' table: every form that compiles for NVIDIA, with the calls and comparisons of the CPU's tests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from emulator.on_device import OnDevice
+from operations import Case, all_cases
+
+from device.checks import EVERYWHERE, HOST, Check, NotRun, Program
+from offload.errors import DeviceError
+from offload.runtime import Library
+
+# Forms with checks of their own (printing.py, faults.py, compiled_code.py), or that say nothing about a device.
+ELSEWHERE = ("cf.assert", "gpu.printf", "in a loop of 100,000", "gpu.binary", "gpu.module")
+
+ACCURACY = {
+    "math.acosh": 4, "math.acos": 2, "math.asin": 2, "math.asinh": 3, "math.atan": 2, "math.atan2": 3, "math.atanh": 3,
+    "math.cbrt": 1, "math.cos": 2, "math.cosh": 2, "math.erf": 2, "math.erfc": 5, "math.exp": 2, "math.exp2": 2,
+    "math.expm1": 2, "math.log": 2, "math.log10": 2, "math.log1p": 2, "math.log2": 2, "math.powf": 4, "math.rsqrt": 2,
+    "math.sin": 2, "math.sincos": 2, "math.sinh": 3, "math.tan": 4, "math.tanh": 2,
+}  # fmt: skip
+"""Units of the last place by which libdevice's functions may differ from the rounded result, for 32 and 64 bits: the
+tables on mathematical functions in NVIDIA's CUDA C++ Programming Guide."""
+
+_NEIGHBOURS = ("in a branch, then for all",)
+"""Forms that read the lane beside the first of 32, whose value is open where there is none."""
+
+
+def _loosely(within: Callable[..., None], allowed: float) -> Callable[..., None]:
+    def run(got: Any, exact: Any, ulps: float, *arguments: Any, **named: Any) -> None:
+        within(got, exact, max(ulps, allowed + 0.5) if ulps >= 1 else ulps, *arguments, **named)
+
+    return run
+
+
+@contextmanager
+def as_on_nvidia(case: Case) -> Iterator[None]:
+    """The case expects the accuracy of NVIDIA's library."""
+    changes: list[tuple[Any, str, Any]] = []
+    if case.form in _NEIGHBOURS:
+        module = sys.modules["operations.device_gpu_lanes"]
+        changes.append((module, "BLOCKS", [block for block in module.BLOCKS if block not in ((1, 1, 1), (33, 1, 1))]))
+    if case.op in ACCURACY:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("operations.") and hasattr(module, "within"):
+                changes.append((module, "within", _loosely(module.within, ACCURACY[case.op])))
+    kept = [(where, name, getattr(where, name)) for where, name, _ in changes]
+    try:
+        for where, name, value in changes:
+            setattr(where, name, value)
+        yield
+    finally:
+        for where, name, value in kept:
+            setattr(where, name, value)
+
+
+def _lacking(message: str) -> str:
+    """What a library of sparse operations lacks, by an error's text; empty for other errors. docs/sparse.md says what
+    is not to be expected of them."""
+    if "needed for this operation and was not found" in message:
+        return f"no {message.split(' is needed')[0]}"
+    if "NOT_SUPPORTED" in message:
+        return f"not in NVIDIA's library: {message.splitlines()[0].split('This was ')[-1][:120]}"
+    return ""
+
+
+def running(case: Case) -> Callable[[Library], None]:
+    def run(library: Library) -> None:
+        assert case.run
+        if library.backend == HOST:
+            case.run(library)
+            return
+        with as_on_nvidia(case):
+            try:
+                case.run(OnDevice(library))
+            except DeviceError as error:
+                if reason := _lacking(str(error)):
+                    raise NotRun(reason) from error
+                raise
+
+    return run
+
+
+def group(case: Case) -> str:
+    """Sparse operations, operations of host code alone, and kernels."""
+    if any(word in case.source for word in ("create_dn_tensor", "create_2to4", "create_csr", "create_coo", "sp_mat")):
+        return "sparse"
+    return "operations" if case.has_kernels else "host code"
+
+
+def checks() -> Iterator[Check]:
+    for case in all_cases():
+        left_out = any(part in f"{case.op}, {case.form}" for part in ELSEWHERE)
+        if case.run and "nvvm" not in case.refused and not left_out:
+            names = [name for name in ("nvvm", "host") if name not in case.refused]
+            program = Program(case.source, [case.target(name) for name in names], case.options)
+            name = f"{case.op}, {case.form}" if case.form else case.op
+            yield Check(group(case), name, [program], running(case), EVERYWHERE if "host" in names else ("cuda",))

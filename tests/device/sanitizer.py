@@ -1,0 +1,86 @@
+"""A part of the suite under NVIDIA's compute-sanitizer, and a planted access out of bounds, which it must find.
+
+Without the tool, or on the CPU, nothing is run and the result says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from device.checks import CUDA
+from device.groups import all_checks
+from device.groups.faults import PLANTED
+from device.worker import FAILED, NOT_RUN, PASSED
+
+GROUPS = ("examples", "operations", "conformance", "async", "tensor cores", "hopper")
+RUN = """
+import sys
+from pathlib import Path
+from device.groups import all_checks
+from device.store import Store
+checks = {check.id: check for check in all_checks()}
+store = Store(Path(sys.argv[1]))
+for line in sys.stdin:
+    check = checks[line.strip()]
+    print("running", check.id, flush=True)
+    check.run(*(store.load(program, "cuda") for program in check.programs))
+"""
+
+
+def sanitized(tool: str, folder: Path, names: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """Runs checks in one process under memcheck: exit code 9 where it found something."""
+    command = [tool, "--tool", "memcheck", "--error-exitcode", "9", sys.executable, "-c", RUN, str(folder)]
+    return subprocess.run(
+        command, input="".join(f"{name}\n" for name in names), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, check=False, timeout=seconds,
+    )  # fmt: skip
+
+
+def results(folder: Path, every: int) -> list[dict[str, Any]]:
+    tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    if tool is None:
+        return [{"id": "sanitizer", "outcome": NOT_RUN, "why": "no compute-sanitizer"}]
+    found: list[dict[str, Any]] = []
+    planted = sanitized(tool, folder, [PLANTED], 90)
+    if "Device not supported" in planted.stdout:
+        return [{"id": "sanitizer", "outcome": NOT_RUN, "why": "compute-sanitizer does not support this device"}]
+    seen = "Invalid __global__ write" in planted.stdout
+    found.append({"id": PLANTED, "outcome": PASSED if seen else FAILED, "why": "" if seen else planted.stdout[-3000:]})
+    checks = [
+        check for check in all_checks()
+        if check.group in GROUPS and CUDA in check.backends and not check.alone and not check.missing()
+    ][::every]  # fmt: skip
+    clean = sanitized(tool, folder, [check.id for check in checks], 100)
+    right = clean.returncode == 0 and "ERROR SUMMARY: 0 errors" in clean.stdout
+    what = f"{len(checks)} checks without a finding"
+    found.append({"id": what, "outcome": PASSED if right else FAILED, "why": "" if right else clean.stdout[-6000:]})
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--artifacts", type=Path, required=True)
+    parser.add_argument("--backend", required=True)
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--every", type=int, default=20, help="run every so-manieth check alone")
+    given = parser.parse_args()
+    if given.backend != CUDA:
+        found = [{"id": "sanitizer", "outcome": NOT_RUN, "why": f"it is for {CUDA}"}]
+    else:
+        found = results(given.artifacts, given.every)
+    for result in found:
+        print(f"{result['outcome']}: {result['id']}\n{result['why']}")
+    reasons = [result["why"] for result in found if result["outcome"] == NOT_RUN]
+    given.json.write_text(json.dumps({"results": found, "reasons": dict.fromkeys(reasons, 1)}, indent=1) + "\n")
+    return int(any(result["outcome"] == FAILED for result in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""bench/hardware: its kernels are compiled as they are meant to be, without spills and with wide loads; what it reports
+becomes tables and a picture, and nothing where nothing was measured."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import ROOT, emit, emit_text
+
+import offload
+from offload import artifact
+
+sys.path.append(str(ROOT / "bench"))
+from hardware import launches, memory, ours, problems, products
+
+WIDE = {"triad": 8, "reduction": 5, "softmax": 8, "layer_norm": 16, "histogram": 1, "stencil": 4}
+"""Loads and stores of 16 bytes in the PTX of kernels that have some."""
+
+
+def resources(program: Any, folder: Path) -> dict[str, Any]:
+    (folder / "k.mlir").write_text(program.text)
+    path = offload.build(folder / "k.mlir", folder / "k.so", targets=[program.targets[0]])
+    found: dict[str, Any] = {}
+    for image in artifact.describe(artifact.read(path))["images"]:
+        found |= image["resources"]
+    return found
+
+
+@pytest.mark.parametrize("kernel", ours.KERNELS)
+def test_kernels_do_not_spill_and_load_widely(kernel: str, tmp_path: Path) -> None:
+    program = ours.kernel_program(kernel)
+    for name, used in resources(program, tmp_path).items():
+        assert (used["spill_store_bytes"], used["spill_load_bytes"]) == (0, 0), name
+        assert used["registers"] <= 64, name  # four blocks of 256 threads at a time, or more
+    text = emit_text(program.text, "isa", ["nvvm:sm_90"])
+    assert len(re.findall(r"(?:ld|st)\.global(?:\.nc)?\.v4", text)) >= WIDE.get(kernel, 0)
+
+
+@pytest.mark.parametrize("element", ours.ELEMENTS)
+def test_products_are_the_warpgroups_instructions(element: str, tmp_path: Path) -> None:
+    program = ours.matmul_program(element)
+    (used,) = resources(program, tmp_path).values()
+    assert (used["spill_store_bytes"], used["spill_load_bytes"]) == (0, 0)
+    assert used["registers"] == 168  # of 65536, for 384 threads; setmaxnreg gives them to those that multiply
+    text = emit_text(program.text, "isa", ["nvvm:sm_90a"])
+    for instruction in (
+        f"wgmma.mma_async.sync.aligned.m64n256k16.f32.{element}.{element}",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+        "mbarrier.try_wait.parity", "setmaxnreg.inc.sync.aligned.u32 \t232", "setmaxnreg.dec.sync.aligned.u32 \t40",
+        "wgmma.wait_group.sync.aligned \t1", "wgmma.wait_group.sync.aligned \t0",
+    ):  # fmt: skip
+        assert instruction in text, instruction
+
+
+def test_descriptors_are_made_where_tokens_go_round_a_loop() -> None:
+    """Host code that makes tensor descriptors and launches in a loop of its own."""
+    text = emit_text(ours.matmul_program("f16").text, "host-llvm", ["nvvm:sm_90a"])
+    assert text.count("call ptr @mgpuTensorMapEncodeTiledMemref(") == 2
+    assert text.count("call void @mgpuKernelLaunch(") == 1
+    assert [item.suffix for item in emit(launches.program().text, "object", ["nvvm:sm_90"])] == ["cubin"]
+
+
+@pytest.mark.parametrize("kernel", list(problems.MEMORY)[1:])
+def test_wrong_answers_are_found(kernel: str) -> None:
+    problem = problems.MEMORY[kernel]("small")
+    right = {name: np.array(values, problem.outputs[name].dtype) for name, values in problem.expected().items()}
+    problem.check(right)
+    for name, values in right.items():
+        spoilt = values.copy()
+        spoilt.flat[-1] = values.flat[-1] + max(1, np.abs(values).max() / 50)
+        with pytest.raises(ValueError, match=rf"^{name}\[.*\] is .*, not "):
+            problem.check({**right, name: spoilt})
+
+
+def test_wrong_products_are_found() -> None:
+    random = np.random.default_rng(1)
+    a, b = (random.standard_normal((128, 128), np.float32).astype(np.float16) for _ in range(2))
+    right = a.astype(np.float32) @ b.astype(np.float32)
+    products.check(right, a, b, "f16")
+    products.check(right.astype(np.float16).astype(np.float32), a, b, "f16")
+    with pytest.raises(ValueError, match="off by"):
+        products.check(right + 1, a, b, "f16")
+    right[0, 5] = np.nan
+    with pytest.raises(ValueError, match="off by nan"):
+        products.check(right, a, b, "f16")
+
+
+def test_an_engine_with_wrong_answers_has_no_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Wrong:
+        name = "wrong"
+
+        def prepare(self, problem: Any) -> Any:
+            return (lambda times: None), (lambda: {name: value + 1 for name, value in problem.outputs.items()})
+
+    monkeypatch.setattr(memory, "engines", lambda names: ([Wrong()], {}))
+    monkeypatch.setattr(memory, "MEMORY", {"copy": problems.copy})
+    found = memory.report(None, "host", "small", 1)  # type: ignore[arg-type]
+    assert "median" not in found["problems"][0]["engines"]["wrong"]
+    assert found["wrong"][0].startswith("copy: wrong: out[")
+
+
+RESULT = {
+    "date": "2030-01-01T00:00:00+00:00",
+    "device": {"name": "NVIDIA Imaginary", "chip": "sm_90", "memory_bytes": 1 << 37, "backend": "cuda"},
+    "driver": "1.2",
+    "versions": {"offload": "0.1.0"},
+    "missing": {"Triton": "no triton"},
+    "wrong": [],
+    "size": "large",
+}
+STAGES = {
+    "kernels": {
+        "copy": 4000.0,
+        "problems": [
+            {"kernel": "copy", "traffic": 8, "engines": {"torch": {"median": 1.0, "gigabytes_per_second": 4000.0}}},
+            {
+                "kernel": "triad", "traffic": 8, "engines": {
+                    "offload": {"median": 1.0, "gigabytes_per_second": 3800.0},
+                    "torch": {"median": 1.0, "gigabytes_per_second": 3600.0}, "CuPy": {"left_out": "no one operation"},
+                },
+            },
+        ],
+    },
+    "matmul": {
+        "problems": [
+            {"kernel": "matmul f16", "side": 4096, "engines": {
+                "offload": {"median": 1.0, "teraflops": 600.0}, "torch": {"median": 1.0, "teraflops": 750.0}}},
+        ],
+    },
+    "first": {"problems": [{"kernel": "triad", "engines": {"offload": {"import": 0.25, "first": 0.002}}}]},
+    "launch": {"problems": [{"arrays": 4, "engines": {"offload": {"median": 2e-6}, "C": {"median": 1.5e-6}}}]},
+}  # fmt: skip
+
+
+def docs(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, ROOT / "scripts" / "docs_hardware.py", *arguments], cwd=out, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
+def test_the_documentation_has_what_was_measured(tmp_path: Path) -> None:
+    for stage, found in STAGES.items():
+        (tmp_path / f"{stage}.json").write_text(json.dumps({**RESULT, "stage": stage, **found}))
+    results, page = tmp_path / "results.json", tmp_path / "hardware.md"
+    done = docs(tmp_path, "--take", str(tmp_path), "--results", str(results), "--page", str(page))
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert "NVIDIA Imaginary, driver 1.2, 2030-01-01" in text
+    assert "| triad | 3800 (0.95) | | 3600 (0.90) | - | | 1.06 |" in text
+    assert "| matmul f16 | 4096 | 600 | 750 | 0.80 |" in text
+    assert "| 4 | 2.00 | 1.50 |" in text
+    assert "| offload | 250.0 | 2.0 |" in text
+    assert "Not measured: Triton (no triton)." in text
+    assert "**NVIDIA**: measured on NVIDIA Imaginary, 2030-01-01." in text
+
+
+def test_results_of_the_cpu_or_of_small_problems_are_not_taken(tmp_path: Path) -> None:
+    for change, said in (
+        ({"device": {**RESULT["device"], "backend": "host"}}, "ran on host"),  # type: ignore[dict-item]
+        ({"size": "small"}, "of small problems"),
+        ({"wrong": ["triad: offload: a[0] is 1, not 2"]}, "wrong answers"),
+    ):
+        (tmp_path / "kernels.json").write_text(
+            json.dumps({**RESULT, "stage": "kernels", **STAGES["kernels"], **change})
+        )
+        done = docs(tmp_path, "--take", str(tmp_path), "--results", str(tmp_path / "r"), "--page", str(tmp_path / "p"))
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert not (tmp_path / "r").exists()
+
+
+def test_the_page_is_made_from_the_results(tmp_path: Path) -> None:
+    """Without results it says that nothing ran on hardware, and has no figure."""
+    done = docs(tmp_path, "--page", str(tmp_path / "hardware.md"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "hardware.md").read_text() == (ROOT / "docs" / "hardware.md").read_text()
+    done = docs(tmp_path, "--results", str(tmp_path / "none.json"), "--page", str(tmp_path / "hardware.md"))
+    text = (tmp_path / "hardware.md").read_text()
+    assert "not yet run on hardware" in text
+    assert not re.search(r"\d+ (GB/s|TFLOP/s|µs)", text)

@@ -1,0 +1,134 @@
+"""The bundle for machines without a compiler: a small one is made and runs on the CPU; its suite tells what fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compiling import HERE, ROOT
+from device import suite
+from device.checks import checks_of
+
+sys.path.append(str(ROOT / "bench"))
+from hardware import ours
+
+SMALL = (
+    r"^(examples/saxpy, (sm_90a?|PTX)$|printf/every type|two libraries/a copy|faults/an assertion among barriers|"
+    r"packages/streams of ours|host programs/async: no dependencies|hopper/clusters|operations/arith.addf, f32)"
+)
+
+
+PLANTED = list(checks_of("device.planted").values())
+
+
+def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*map(str, command)], cwd=cwd, env=os.environ | variables, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle")
+    made = run(
+        sys.executable, ROOT / "scripts" / "device_bundle.py", folder / "bundle", "--only", SMALL,
+        "--artifacts", folder / "artifacts", cwd=folder,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stdout + made.stderr
+    return folder / "bundle"
+
+
+def stages(bundle: Path, *names: str, **variables: str) -> tuple[int, dict[str, Any], str]:
+    """Runs stages on the CPU with the offload under test: exit code, the summary, what was said."""
+    variables = {"PYTHON": sys.executable, "INSTALLED": "offload", "OFFLOAD_BACKEND": "host", "JOBS": "1"} | variables
+    done = run("sh", bundle / "run.sh", *names, cwd=bundle.parent, **variables)
+    summary = bundle / "out" / "summary.json"
+    found = json.loads(summary.read_text()) if summary.exists() else {}
+    return done.returncode, found, done.stdout + done.stderr
+
+
+def test_a_bundle_runs_without_this_repository(bundle: Path) -> None:
+    names = ["suite", "calls", "launch", "first", "kernels", "matmul", "sanitizer"]
+    code, summary, said = stages(bundle, *names)
+    assert code == 0, said
+    by_name = {stage["stage"]: stage for stage in summary["stages"]}
+    assert list(by_name) == names
+    passed = {
+        group: counts["passed"] for stage in by_name.values() for group, counts in stage.get("groups", {}).items()
+    }
+    assert passed == {
+        "examples": 3, "operations": 1, "host programs": 1, "printf": 1, "two libraries": 1, "faults": 1, "packages": 1,
+    }  # fmt: skip
+    kernels = json.loads((bundle / "out" / "kernels.json").read_text())
+    assert kernels["wrong"] == []
+    measured = {row["kernel"]: row["engines"]["offload"]["median"] for row in kernels["problems"][1:]}
+    assert set(measured) == set(ours.KERNELS)
+    assert all(seconds > 0 for seconds in measured.values())
+    assert by_name["matmul"]["missing"]["offload"] == "the kernel is made of a vendor's instructions"
+    assert by_name["sanitizer"]["reasons"] == {"it is for cuda": 1}
+    assert summary["device"]["backend"] == "host"
+    assert {"offload", "python", "numpy"} <= set(summary["versions"])
+    results = json.loads((bundle / "out" / "suite.json").read_text())["results"]
+    assert all(result["seconds"] >= 0 and result["outcome"] == "passed" for result in results)
+
+    # A program that is not there fails its check alone.
+    (check,) = [check for check in checks_of("device.groups.examples").values() if check.id == "examples/saxpy, PTX"]
+    (bundle / "work" / "artifacts" / f"{check.programs[0].key}.so").unlink()
+    code, summary, said = stages(bundle, "suite")
+    assert code == 1
+    (stage,) = summary["stages"]
+    assert stage["groups"]["examples"] == {"passed": 2, "failed": 1, "not run": 0}
+    assert stage["groups"]["operations"]["passed"] == 1
+    assert "is not among the compiled programs" in said
+
+
+def test_a_stage_that_is_none(bundle: Path) -> None:
+    code, _, said = stages(bundle, "dance")
+    assert code == 2
+    assert "there is no stage dance; there are: suite calls" in said
+
+
+def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    made = run(sys.executable, ROOT / "scripts" / "device_bundle.py", tmp_path, cwd=tmp_path)
+    assert made.returncode == 2
+    assert "is not empty and no bundle" in made.stderr
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_the_suite_tells_what_goes_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that crashes, hangs or ends its process costs its own result alone."""
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
+    found = {
+        result["id"].removeprefix("planted/"): result
+        for result in suite.run(PLANTED, tmp_path, "host", time.monotonic() + 120)
+    }
+    outcomes = {name: result["outcome"] for name, result in found.items()}
+    assert outcomes == {
+        "first": "passed", "raises": "failed", "after it": "passed", "crashes": "failed",
+        "before what hangs": "passed", "hangs": "failed",
+        "leaves": "failed", "alone": "passed", "after what was alone": "passed", "not run": "not run",
+        "needs": "not run",
+    }  # fmt: skip
+    assert "wrong on purpose" in found["raises"]["why"]
+    assert "said before it failed" in found["raises"]["printed"]
+    assert found["crashes"]["why"] == "the process ended: by SIGABRT"
+    assert found["hangs"]["why"] == "it took longer than 1 s"
+    assert found["leaves"]["why"] == "the process ended: with 3"
+    assert found["not run"]["why"] == "no such thing"
+    assert found["needs"]["why"] == "no no_package_of_this_name"
+    told = suite.summary(list(found.values()))
+    assert told["groups"] == {"planted": {"passed": 5, "failed": 4, "not run": 2}}
+
+
+def test_time_that_is_over_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
+    found = list(suite.run(PLANTED, tmp_path, "host", time.monotonic() - 1))
+    assert {result["outcome"] for result in found} == {"failed"}
+    assert "not reached" in found[0]["why"]
