@@ -55,6 +55,14 @@ def backend_in_use(chosen: str | None) -> Backend:
     return backend
 
 
+def check_backend(backend: str) -> None:
+    """Raises `DeviceError` where the backend is unknown or has no device here."""
+    native = _runtime()
+    native.api.mgpuBackendUse(backend.encode())
+    native.check()
+    native.api.mgpuBackendUse(None)
+
+
 def absence(backend: str) -> str:
     """Why a backend has no device here, as the runtime tells it; empty where it has one."""
     native = _runtime()

@@ -17,6 +17,7 @@ from offload.artifact import read as read_artifact
 from offload.artifact.elf import MACHINES, machine_name
 from offload.errors import ArtifactError
 from offload.runtime import abi
+from offload.runtime.backends import check_backend
 from offload.runtime.device import Device, DeviceInfo, all_devices
 from offload.runtime.function import Function
 from offload.runtime.kernel import Kernel
@@ -32,9 +33,10 @@ def use(backend: str | None) -> None:
     """Fixes the backend ("cuda", "hip" or "host") of every loaded library and of those loaded from now on; None lets
     each choose again at its next use. OFFLOAD_BACKEND does the same for a process.
 
-    Raises `DeviceError` where a loaded library's backend is unknown or has no device here; a library loaded later
-    raises it then."""
+    Raises `DeviceError` where the backend is unknown or has no device here; nothing is chosen then."""
     global _chosen
+    if backend is not None:
+        check_backend(backend)
     for library in list(_libraries):
         library.use(backend)
     _chosen = backend
