@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -176,3 +177,12 @@ def test_a_worker_stays_for_the_next_build(tmp_path: Path) -> None:
     assert {worker.pid for worker in processes.alive()} == first
     isolation._state.pool.end()
     assert processes.alive() == []
+
+
+def test_a_worker_that_was_ended_while_it_waited(tmp_path: Path) -> None:
+    """By the system, for its memory: it is no crash of the next build."""
+    offload.build(SAXPY, tmp_path / "x.so")
+    for worker in processes.alive():
+        os.kill(worker.pid, signal.SIGKILL)
+    time.sleep(0.2)
+    offload.build(SAXPY, tmp_path / "x.so")

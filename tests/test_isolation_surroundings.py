@@ -239,3 +239,15 @@ offload.build(sys.argv[1], "x.so")
 print("LLVM" in open("/proc/self/maps").read())
 """
     assert python(code, SAXPY, cwd=tmp_path) == "False\n"
+
+
+def test_many_open_files(tmp_path: Path) -> None:
+    """select.select() knows descriptors below 1024 alone."""
+    code = """
+import os, resource, sys, offload
+resource.setrlimit(resource.RLIMIT_NOFILE, (2048, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+held = [os.dup(0) for _ in range(1100)]
+for _ in range(2):
+    print(offload.build(sys.argv[1], "x.so"))
+"""
+    assert python(code, SAXPY, cwd=tmp_path) == "x.so\nx.so\n"

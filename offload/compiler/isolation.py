@@ -54,8 +54,8 @@ class _Pool:
         with self._places:
             with self._lock:
                 found = self._idle.pop() if self._idle else None
-            if found is not None and found.path != tuple(sys.path):
-                found.end()  # its modules may be other ones
+            if found is not None and not (found.path == tuple(sys.path) and found.is_there()):
+                found.end()  # with another path, its modules may be other ones
                 found = None
             if found is None:
                 # A fork has what its parent had then: it is for a process that asks for one thing and ends.

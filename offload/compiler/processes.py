@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -47,6 +48,12 @@ class Worker:
         text = os.pread(self.output, size, 0).decode(errors="replace")
         os.ftruncate(self.output, 0)
         return text
+
+    def is_there(self) -> bool:
+        """Whether a worker without a job is still there: the system may have ended it for its memory."""
+        ready = select.poll()  # select.select() refuses descriptors from 1024 on
+        ready.register(self.connection, select.POLLIN)
+        return not ready.poll(0)  # it says nothing unasked: what is there is its end
 
     def status(self) -> int:
         """Waits for its end. The exit code, or the number of the signal that ended it, negative."""

@@ -70,7 +70,9 @@ def _settle(lifeline: int) -> None:
         signal.signal(number, signal.SIG_IGN if number == signal.SIGPIPE else signal.SIG_DFL)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([lifeline], [], [], 0)[0]:
+    ended = select.poll()  # select.select() refuses descriptors from 1024 on
+    ended.register(lifeline, select.POLLIN)
+    if ended.poll(0):  # before the kernel was asked to tell
         raise wire.Closed
     # Where memory runs out, the kernel takes the worker before anything else of the user's.
     try:
