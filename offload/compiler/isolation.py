@@ -114,15 +114,15 @@ def run(job: Job, progress: Progress) -> Iterator[Any]:
     limit = config.time_limit()
     message = _pickled(job)
     failure: BaseException | None = None
-    with _state.pool.worker(_state.short_lived) as used, _scratch() as scratch:
-        deadline = time.monotonic() + limit if limit else None
+    # The folder goes after the worker, which might write there to the last.
+    with _scratch() as scratch, _state.pool.worker(_state.short_lived) as used:
         used.connection.settimeout(None)
         try:
             wire.send(used.connection, _surroundings(scratch))
             wire.send(used.connection, message)
         except OSError:
             pass  # it is gone; the attempt to read says so
-        talk = _Talk(job, used, progress, deadline)
+        talk = _Talk(job, used, progress, limit)
         yield from talk.items()
         failure = talk.failure
     if failure is not None:
@@ -179,8 +179,9 @@ def _log_levels() -> dict[str, int]:
 class _Talk:
     """What comes from a worker about one job."""
 
-    def __init__(self, job: Job, used: Worker, progress: Progress, deadline: float | None) -> None:
-        self._job, self._used, self._progress, self._deadline = job, used, progress, deadline
+    def __init__(self, job: Job, used: Worker, progress: Progress, limit: float | None) -> None:
+        self._job, self._used, self._progress, self._limit = job, used, progress, limit
+        self._deadline = time.monotonic() + limit if limit else None
         self._listener = steps.listener()
         self._busy: dict[int, steps.Begun] = {}
         self._failed: list[steps.Begun] = []  # the innermost step that failed is the first
@@ -197,10 +198,8 @@ class _Talk:
                 raise self._crash(None) from None
             except TimeoutError:
                 self._used.stop()
-                limit = config.time_limit()
-                raise self._crash(
-                    f"was stopped after {limit:g} seconds, the limit that OFFLOAD_TIME_LIMIT sets"
-                ) from None
+                how = f"was stopped after {self._limit:g} seconds, the limit that OFFLOAD_TIME_LIMIT sets"
+                raise self._crash(how) from None
             if kind == worker.ITEM:
                 yield value
             elif kind == worker.PROGRESS:
