@@ -37,8 +37,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.Complet
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundle")
     made = run(
-        sys.executable, ROOT / "scripts" / "device_bundle.py", folder / "bundle", "--only", SMALL,
-        "--artifacts", folder / "artifacts", cwd=folder,
+        sys.executable, ROOT / "scripts" / "device_bundle.py", folder / "bundle", "--only", SMALL, cwd=folder,
     )  # fmt: skip
     assert made.returncode == 0, made.stdout + made.stderr
     return folder / "bundle"
