@@ -110,6 +110,16 @@ def main() -> int:
     # Half a gigabyte: not in the user's cache, unless that is named.
     os.environ.setdefault("OFFLOAD_CACHE_DIR", str(ROOT / "build" / "device-cache"))
     print(f"compiling {len({program.key for program in programs})} programs of {len(checks)} checks", flush=True)
+    told: dict[str, Any] = {
+        "commit": commit(),
+        "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "offload": offload.__version__,
+        "python": platform.python_version(),
+        "checks": len(checks),
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    # First: what is left of a bundle that was not finished may be replaced.
+    (output / "bundle.json").write_text(json.dumps(told, indent=1) + "\n")
     copy(SOURCE, ROOT, output / "source")
     copy(TESTS, ROOT / "tests", output / "tests")
     for name in COMPILING:
@@ -120,14 +130,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as artifacts:
         Store(Path(artifacts)).fill(programs)
         pack(Path(artifacts), programs, checks, output / "artifacts.tar.xz")
-    told: dict[str, Any] = {
-        "commit": commit(),
-        "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "offload": offload.__version__,
-        "python": platform.python_version(),
-        "checks": len(checks),
-    }
-    (output / "bundle.json").write_text(json.dumps(told, indent=1) + "\n")
     size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     print(f"{output}: {size / 1e6:.1f} MB, {len(checks)} checks; ./run.sh says how to use it")
     if size > MOST:
