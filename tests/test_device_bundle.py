@@ -89,6 +89,7 @@ def test_a_bundle_runs_without_this_repository(bundle: Path) -> None:
     assert stage["groups"]["examples"] == {"passed": 2, "failed": 1, "not run": 0}
     assert stage["groups"]["operations"]["passed"] == 1
     assert "is not among the compiled programs" in said
+    assert said.count("Traceback") == (bundle / "out" / "log.txt").read_text().count("Traceback") == 1
 
 
 def test_a_stage_that_is_none(bundle: Path) -> None:
