@@ -14,12 +14,14 @@ import datetime
 import io
 import json
 import lzma
+import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -97,7 +99,6 @@ def main() -> int:
     parser.add_argument("output", type=Path)
     parser.add_argument("--only", default="", help="a regular expression that names of checks must have")
     parser.add_argument("--every", type=int, default=1, help="take every so-manieth check alone")
-    parser.add_argument("--artifacts", type=Path, help="keep the compiled programs in this folder, for the next time")
     given = parser.parse_args()
     output: Path = given.output
     if output.exists() and not (output / "bundle.json").exists() and any(output.iterdir()):
@@ -106,17 +107,9 @@ def main() -> int:
     checks = [check for check in all_checks() if re.search(given.only, check.id)][:: given.every]
     programs = [program for check in checks for program in check.programs]
     programs += [*ours.programs(), launches.program(), examples.program("saxpy")]  # the last for what tells the device
-    artifacts = given.artifacts or ROOT / "build" / "device-artifacts"
+    # Half a gigabyte: not in the user's cache, unless that is named.
+    os.environ.setdefault("OFFLOAD_CACHE_DIR", str(ROOT / "build" / "device-cache"))
     print(f"compiling {len({program.key for program in programs})} programs of {len(checks)} checks", flush=True)
-    Store(artifacts).fill(programs)
-    copy(SOURCE, ROOT, output / "source")
-    copy(TESTS, ROOT / "tests", output / "tests")
-    for name in COMPILING:
-        (output / "tests" / name).unlink()
-    copy(BENCHMARKS, ROOT / "bench", output / "bench")
-    copy([path.name for path in (ROOT / "examples").glob("*.mlir")], ROOT / "examples", output / "examples")
-    shutil.copy(ROOT / "tests" / "device" / "run.sh", output / "run.sh")
-    pack(artifacts, programs, checks, output / "artifacts.tar.xz")
     told: dict[str, Any] = {
         "commit": commit(),
         "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -124,7 +117,19 @@ def main() -> int:
         "python": platform.python_version(),
         "checks": len(checks),
     }
+    output.mkdir(parents=True, exist_ok=True)
+    # First: what is left of a bundle that was not finished may be replaced.
     (output / "bundle.json").write_text(json.dumps(told, indent=1) + "\n")
+    copy(SOURCE, ROOT, output / "source")
+    copy(TESTS, ROOT / "tests", output / "tests")
+    for name in COMPILING:
+        (output / "tests" / name).unlink()
+    copy(BENCHMARKS, ROOT / "bench", output / "bench")
+    copy([path.name for path in (ROOT / "examples").glob("*.mlir")], ROOT / "examples", output / "examples")
+    shutil.copy(ROOT / "tests" / "device" / "run.sh", output / "run.sh")
+    with tempfile.TemporaryDirectory() as artifacts:
+        Store(Path(artifacts)).fill(programs)
+        pack(Path(artifacts), programs, checks, output / "artifacts.tar.xz")
     size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     print(f"{output}: {size / 1e6:.1f} MB, {len(checks)} checks; ./run.sh says how to use it")
     if size > MOST:

@@ -13,7 +13,8 @@ HEAD = """# Targets
 
 A target is written `NAME:CHIP,OPTION,OPTION=VALUE`: `nvvm:sm_90a,O=2,fast,ftz`, `rocdl:gfx942,wave64`, `host`. `native`
 stands for what is in the machine. `offload targets` lists the chips. This page is written by `scripts/docs_targets.py`
-from the classes in `targets/`.
+from the classes in `targets/`. That a chip is listed says that code for it is made;
+[On hardware](hardware.md) says which have run it.
 
 | option | takes | default | {names} | meaning |
 |---|---|---|{lines}---|

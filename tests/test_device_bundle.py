@@ -37,8 +37,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.Complet
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundle")
     made = run(
-        sys.executable, ROOT / "scripts" / "device_bundle.py", folder / "bundle", "--only", SMALL,
-        "--artifacts", folder / "artifacts", cwd=folder,
+        sys.executable, ROOT / "scripts" / "device_bundle.py", folder / "bundle", "--only", SMALL, cwd=folder,
     )  # fmt: skip
     assert made.returncode == 0, made.stdout + made.stderr
     return folder / "bundle"
@@ -63,7 +62,8 @@ def test_a_bundle_runs_without_this_repository(bundle: Path) -> None:
         group: counts["passed"] for stage in by_name.values() for group, counts in stage.get("groups", {}).items()
     }
     assert passed == {
-        "examples": 3, "operations": 1, "host programs": 1, "printf": 1, "two libraries": 1, "faults": 1, "packages": 1,
+        "examples": 3, "hopper": 0, "operations": 1, "host programs": 1, "printf": 1, "two libraries": 1, "faults": 1,
+        "packages": 1,
     }  # fmt: skip
     kernels = json.loads((bundle / "out" / "kernels.json").read_text())
     assert kernels["wrong"] == []
@@ -74,8 +74,11 @@ def test_a_bundle_runs_without_this_repository(bundle: Path) -> None:
     assert by_name["sanitizer"]["reasons"] == {"it is for cuda": 1}
     assert summary["device"]["backend"] == "host"
     assert {"offload", "python", "numpy"} <= set(summary["versions"])
+    # What is for a GPU alone is counted, and is no success.
+    assert by_name["suite"]["groups"]["hopper"] == {"passed": 0, "failed": 0, "not run": 1}
+    assert by_name["suite"]["reasons"] == {"it is for cuda": 1}
     results = json.loads((bundle / "out" / "suite.json").read_text())["results"]
-    assert all(result["seconds"] >= 0 and result["outcome"] == "passed" for result in results)
+    assert all((result["outcome"] == "passed") == (result["why"] == "") for result in results)
 
     # A program that is not there fails its check alone.
     (check,) = [check for check in checks_of("device.groups.examples").values() if check.id == "examples/saxpy, PTX"]
@@ -86,6 +89,7 @@ def test_a_bundle_runs_without_this_repository(bundle: Path) -> None:
     assert stage["groups"]["examples"] == {"passed": 2, "failed": 1, "not run": 0}
     assert stage["groups"]["operations"]["passed"] == 1
     assert "is not among the compiled programs" in said
+    assert said.count("Traceback") == (bundle / "out" / "log.txt").read_text().count("Traceback") == 1
 
 
 def test_a_stage_that_is_none(bundle: Path) -> None:

@@ -11,7 +11,8 @@
 #   all        all of them, each for itself: one that fails does not stop the others
 #
 # OFFLOAD_BACKEND=host runs it on the CPU; what needs a GPU is then counted as not run. A stage that takes too long is
-# ended. At the end, summary.json has what ran where and what became of it; the exit code is 1 if a stage failed.
+# ended. At the end, summary.json has what ran where and what became of it, log.txt what was said; the exit code is 1 if
+# a stage failed.
 # SHORT=1 takes a part of everything. INSTALLED=offload takes the offload that PYTHON has, instead of the one in here.
 set -u
 cd "$(dirname "$0")" || exit 2
@@ -50,9 +51,10 @@ stage() {
   shift 2
   begin=$(date +%s)
   echo "== $name (at most $limit s)"
-  timeout -k 10 "$limit" "$@" >"$OUT/$name.log" 2>&1
+  timeout -k 10 "$limit" "$@" >"$WORK/$name.log" 2>&1
   code=$?
-  tail -n "${LINES_SHOWN:-25}" "$OUT/$name.log"
+  tail -n "${LINES_SHOWN:-25}" "$WORK/$name.log"
+  { echo "== $name, exit code $code"; cat "$WORK/$name.log"; } >>"$OUT/log.txt"
   [ "$code" = 0 ] || failed=1
   echo "{\"stage\": \"$name\", \"exit_code\": $code, \"seconds\": $(($(date +%s) - begin)), \"limit\": $limit}" \
     >>"$WORK/stages.jsonl"
@@ -87,6 +89,7 @@ one() {
 [ $# -gt 0 ] || stop "name a stage: suite calls launch first kernels matmul sanitizer all"
 setup
 : >"$WORK/stages.jsonl"
+: >"$OUT/log.txt"
 for each in "$@"; do one "$each"; done
 "$PYTHON" -m device.summary --stages "$WORK/stages.jsonl" --backend "$BACKEND" --artifacts "$WORK/artifacts" \
   --out "$OUT" --bundle "$here/bundle.json" || failed=1

@@ -35,7 +35,8 @@ class Store:
         return library
 
     def fill(self, programs: Iterable[Program]) -> int:
-        """Compiles what is not there yet; returns how many programs there are. Raises what a build raises."""
+        """Compiles programs, or takes them from the cache of builds, whose keys hold the compiler too; returns how many
+        there are. Raises what a build raises."""
         wanted = {program.key: program for program in programs}
         self.folder.mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -45,8 +46,6 @@ class Store:
     def _compile(self, program: Program) -> None:
         from offload.compiler.cache import cached_build
 
-        if self.path(program).exists():
-            return
         request = offload.api.make_request(
             [offload.api._source(program.text, None)], program.targets, **program.options
         )

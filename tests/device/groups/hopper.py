@@ -9,6 +9,9 @@ import numpy as np
 from device.checks import CUDA, Check, Program
 from offload.runtime import Library
 
+SECONDS = 20
+"""A barrier that nobody completes is waited for without end."""
+
 # Every block copies the 64 x 64 tile of its place through shared memory: in through TMA, out with plain stores.
 TMA = """
 !barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
@@ -163,8 +166,8 @@ def clusters(library: Library) -> None:
 
 
 def checks() -> Iterator[Check]:
-    yield Check("hopper", "a tile through TMA", [Program(TMA, ("nvvm:sm_90",))], tma, [CUDA])
+    yield Check("hopper", "a tile through TMA", [Program(TMA, ("nvvm:sm_90",))], tma, [CUDA], seconds=SECONDS)
     for kind in ("f16", "bf16"):
         source = Program(WARPGROUP.format(kind=kind), ("nvvm:sm_90a",))
-        yield Check("hopper", f"a product of a warpgroup, {kind}", [source], warpgroup, [CUDA])
-    yield Check("hopper", "clusters", [Program(CLUSTER, ("nvvm:sm_90",))], clusters, [CUDA])
+        yield Check("hopper", f"a product of a warpgroup, {kind}", [source], warpgroup, [CUDA], seconds=SECONDS)
+    yield Check("hopper", "clusters", [Program(CLUSTER, ("nvvm:sm_90",))], clusters, [CUDA], seconds=SECONDS)
