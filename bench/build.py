@@ -114,7 +114,18 @@ def command_line(name: str, targets: Sequence[str], folder: Path) -> Way:
     """``offload build`` in a process of its own."""
     output = folder / f"{name}.so".replace(" ", "-")
     words = [word for target in targets for word in ("--target", target)]
-    command = [sys.executable, "-m", "offload", "build", "--quiet", str(EXAMPLE), *words, "-o", str(output)]
+    command = [
+        sys.executable,
+        "-m",
+        "offload",
+        "build",
+        "--quiet",
+        "--no-cache",
+        str(EXAMPLE),
+        *words,
+        "-o",
+        str(output),
+    ]
     # The interpreter's flags of whoever measures, and bytecode: an installed package has its own, compiled.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
@@ -128,7 +139,7 @@ def in_process(name: str, targets: Sequence[str], folder: Path) -> Way:
 
     output = folder / f"{name}.so"
     what = f"offload.build(), running process: {' '.join(targets)}"
-    return Way(name, what, lambda: void(offload.build(EXAMPLE, output, targets=targets)), output)
+    return Way(name, what, lambda: void(offload.build(EXAMPLE, output, targets=targets, cache=False)), output)
 
 
 def with_nvcc(name: str, folder: Path) -> Way | Skipped:

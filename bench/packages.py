@@ -2,14 +2,15 @@
 
 Builds examples/packages/setuptools for three targets, for the CPU alone, and again after nothing or one of ten modules
 has changed; and peers/packages, which has the same two functions in C. All without build isolation, which would measure
-downloads. The ways take turns. Times are wall times in seconds, without the one run of each that fills the file caches.
-No GPU is needed.
+downloads, and without the cache. The ways take turns. Times are wall times in seconds, without the one run of each that
+fills the file caches. No GPU is needed.
 
     python bench/packages.py [--runs N] [--json FILE] [--save]
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import sys
@@ -132,7 +133,7 @@ def measure(taking_part: Sequence[Way], runs: int) -> dict[str, list[float]]:
             pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-index"]
             command = [*pip, "--no-deps", "--no-build-isolation", "-w", str(wheels), str(way.package)]
             started = time.perf_counter()
-            call(command, way.package.parent)
+            call(command, way.package.parent, os.environ | {"OFFLOAD_CACHE_DIR": ""})
             taken = time.perf_counter() - started
             if len(list(wheels.glob("*.whl"))) != 1:
                 raise RuntimeError(f"{way.name}: no wheel in {wheels}")

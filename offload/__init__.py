@@ -8,6 +8,7 @@ from offload._version import __version__
 from offload.api import backend, build, build_all, compile, load, stage, use
 from offload.errors import (
     ArtifactError,
+    CacheWarning,
     CompileError,
     CompilerCrash,
     DeviceError,
@@ -21,6 +22,7 @@ from offload.errors import (
 
 __all__ = [
     "ArtifactError",
+    "CacheWarning",
     "CompileError",
     "CompilerCrash",
     "DeviceError",

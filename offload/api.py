@@ -37,6 +37,7 @@ def build(
     bare_pointers_for_host: bool = False,
     reproducer: PathLike | None = None,
     arch: str = "",
+    cache: bool = True,
     executor: Executor | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
@@ -50,8 +51,9 @@ def build(
     With ``bare_pointers_for_host`` so do the symbols of host functions, which C calls, and declared functions that the
     program calls; how Python calls does not change.
     ``arch`` is the library's CPU architecture ("x86_64", "aarch64"); by default that of its ``host`` targets, else
-    this machine's. Where a pass fails and ``reproducer`` names a folder, the IR before that pass is written there.
-    The output is replaced at once or, on failure, left as it was.
+    this machine's. Where a pass fails and ``reproducer`` names a folder, the IR before that pass is written there, and
+    the cache is not used; nor is it with ``cache=False``. The output is replaced at once or, on failure, left as it
+    was.
     The compiler runs in a worker, a process of its own that stays for the next build: where it crashes, runs out of
     memory or takes longer than OFFLOAD_TIME_LIMIT, that is a CompilerCrash. ``progress`` is called here.
     With ``executor``, any of concurrent.futures', it runs there, in a worker of that process; files of ``link`` and
@@ -74,12 +76,14 @@ def build(
         bare_pointers_for_host=bare_pointers_for_host,
         reproducer=reproducer,
         arch=arch,
+        cache=cache,
     )
     check_output(target_path, request.sources)
-    from offload.compiler import parallel
+    from offload.compiler.cache import library
+    from offload.compiler.places import through
 
-    with parallel.through(executor):
-        write_atomically(target_path, parallel.build(request, target_path.stem, progress))
+    with through(executor):
+        write_atomically(target_path, library(request, target_path.stem, progress))
     return target_path
 
 
@@ -91,9 +95,10 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | None 
     before it are done; libraries that are done by then stay.
     """
     from offload.compiler import parallel
+    from offload.compiler.places import through
 
     todo = list(builds)
-    with parallel.through(executor):
+    with through(executor):
         return parallel.each(lambda arguments: build(**{"executor": executor, **arguments}), todo)
 
 
@@ -109,6 +114,7 @@ def compile(
     bare_pointers: bool = False,
     bare_pointers_for_host: bool = False,
     name: str | None = None,
+    cache: bool = True,
     executor: Executor | None = None,
 ) -> Library:
     """Builds a program, or finds it in the cache, and loads it.
@@ -117,8 +123,8 @@ def compile(
     it). The arguments and errors are those of :func:`build` and :func:`load`; ``name`` is what diagnostics call the
     program.
     """
-    from offload.compiler import parallel
-    from offload.compiler.cache import cached_build
+    from offload.compiler.cache import library_file
+    from offload.compiler.places import through
 
     request = make_request(
         [_source(source, name)],
@@ -130,9 +136,10 @@ def compile(
         debug=debug,
         bare_pointers=bare_pointers,
         bare_pointers_for_host=bare_pointers_for_host,
+        cache=cache,
     )
-    with parallel.through(executor):
-        return load(cached_build(request))
+    with through(executor), library_file(request) as path:
+        return load(path)
 
 
 def load(path: PathLike) -> Library:
@@ -189,6 +196,7 @@ def make_request(
     bare_pointers_for_host: bool = False,
     reproducer: PathLike | None = None,
     arch: str = "",
+    cache: bool = True,
 ) -> BuildRequest:
     """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default.
 
@@ -237,6 +245,7 @@ def make_request(
         bare_pointers_for_host=bare_pointers_for_host,
         reproducer=Path(reproducer) if reproducer is not None else None,
         arch=arch,
+        cache=cache,
     )
 
 

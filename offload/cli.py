@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from offload._version import __version__
 from offload.errors import OffloadError
@@ -21,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return USAGE_ERROR
     try:
-        code = int(options.run(options))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = int(options.run(options))
         sys.stdout.flush()  # here, where a reader that went away is noticed in time
         return code
     except OffloadError as error:
@@ -36,6 +40,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output went away (| head): not an error of ours. What is still buffered goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """As our errors look; the line of Python that a warning comes from tells users nothing."""
+    print(f"offload: warning: {message}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -84,6 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     stubs.add_argument("-o", "--output", metavar="OUT.pyi", help="the file to write (default: print it)")
     stubs.set_defaults(run=_stubs)
 
+    _add_cache(commands)
+
     targets = commands.add_parser("targets", help="list targets, their chips and the devices in this machine")
     targets.add_argument("--json", action="store_true", help="as JSON")
     targets.set_defaults(run=_targets)
@@ -118,6 +136,19 @@ def _python_versions(text: str) -> list[str]:
         if not is_version(version):
             raise argparse.ArgumentTypeError(f"{version!r} is no version of Python; write 3.12 or 3.12,3.13")
     return ordered(versions)
+
+
+def _add_cache(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    cache = commands.add_parser("cache", help="show or empty the folder of what was compiled")
+    actions = cache.add_subparsers(dest="action", required=True, metavar="ACTION")
+    info = actions.add_parser("info", help="the folder, what is in it, its limit, and of what use it was")
+    clear = actions.add_parser("clear", help="remove everything")
+    prune = actions.add_parser("prune", help="remove what was not used for longest, and what killed builds left")
+    prune.add_argument("--size", metavar="N", help="until no more than this is left: 500M, 2G (default: the limit)")
+    prune.add_argument("--older-than", type=float, metavar="DAYS", help="what was not used for so many days")
+    for action in (info, clear, prune):
+        action.add_argument("--json", action="store_true", help="as JSON")
+        action.set_defaults(run=_cache)
 
 
 def _add_build_options(parser: argparse.ArgumentParser) -> None:
@@ -168,6 +199,9 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         "--reproducer", metavar="DIR", help="where a pass fails, write the IR before it and its pipeline there"
     )
     parser.add_argument("--verify-each", action="store_true", help="verify the IR after every pass")
+    parser.add_argument(
+        "--no-cache", action="store_false", dest="cache", help="compile everything, and keep nothing in the cache"
+    )
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -192,6 +226,12 @@ def _stubs(options: argparse.Namespace) -> int:
     from offload.commands.stubs import stubs
 
     return stubs(options)
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from offload.commands.cache import cache
+
+    return cache(options)
 
 
 def _targets(options: argparse.Namespace) -> int:

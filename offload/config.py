@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -19,7 +20,13 @@ VARIABLES = {
     "waits of the host's threads and of each device's streams; %p in the name stands for the process's id (read by the "
     "C runtime; docs/tracing.md)",
     "OFFLOAD_FAST_CALLS": "0: calls from Python go through ctypes, even where the extension for fast calls is built",
-    "OFFLOAD_CACHE_DIR": "folder for compiled programs; empty switches the cache off",
+    "OFFLOAD_CACHE_DIR": "folder for what was compiled (default: ~/.cache/offload); empty switches the cache off",
+    "OFFLOAD_CACHE_SIZE": "most bytes that folder holds, as 500M or 2G (default: 2G; 0: no limit); what was not used "
+    "for longest is removed",
+    "OFFLOAD_SHARED_CACHE": "URL of a cache that several machines use: file://, https://, s3:// and whatever fsspec "
+    "knows (docs/caching.md)",
+    "OFFLOAD_SHARED_CACHE_MODE": "read (the default) or readwrite: whether what is compiled here goes there",
+    "OFFLOAD_SHARED_CACHE_KEY": "a secret: entries of the shared cache are signed with it, and others not used",
     "OFFLOAD_ISOLATE": "0: builds run in this process and not in a worker, for debuggers; where LLVM crashes, so does "
     "the process",
     "OFFLOAD_TIME_LIMIT": "seconds that a build may take in its worker, 600 where it is not set; 0: any time",
@@ -79,6 +86,40 @@ def targets_instead(command_line: str | None) -> list[str] | None:
     None where neither is given."""
     value = environment("OFFLOAD_TARGETS") if command_line is None else command_line
     return None if value is None else split_targets(value)
+
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_DEFAULT_CACHE_SIZE = "2G"
+
+
+def parse_size(text: str, what: str) -> int:
+    """Bytes of ``500M``, ``2G``, ``2GiB`` or a plain number. Raises OffloadError that names ``what`` holds it."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
+    if not found:
+        raise OffloadError(f"{what} is a size such as 500M or 2G, not {text!r}")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def cache_limit() -> int:
+    """The most bytes that the cache folder holds; 0 is no limit. Raises OffloadError."""
+    return parse_size(environment("OFFLOAD_CACHE_SIZE") or _DEFAULT_CACHE_SIZE, "OFFLOAD_CACHE_SIZE")
+
+
+def shared_cache() -> tuple[str, bool, bytes | None] | None:
+    """URL, whether it is written to, and the secret that signs it; None where there is none. Raises OffloadError."""
+    url = environment("OFFLOAD_SHARED_CACHE")
+    if not url:
+        return None
+    mode = environment("OFFLOAD_SHARED_CACHE_MODE") or "read"
+    if mode not in ("read", "readwrite"):
+        raise OffloadError(f"OFFLOAD_SHARED_CACHE_MODE is 'read' or 'readwrite', not {mode!r}")
+    secret = environment("OFFLOAD_SHARED_CACHE_KEY")
+    return url, mode == "readwrite", secret.encode() if secret else None
+
+
+def loader_settings() -> list[str | None]:
+    """What makes the system's loader take another library than it would."""
+    return [os.environ.get(name) for name in ("LD_LIBRARY_PATH", "LD_PRELOAD")]
 
 
 def isolated() -> bool:

@@ -63,6 +63,10 @@ class CompileError(OffloadError):
         return type(self), (str(self), self.diagnostics)
 
 
+class CacheWarning(UserWarning):
+    """The cache, or a part of it, is of no use; what is built is built all the same, every time."""
+
+
 class CompilerCrash(CompileError):
     """The compiler itself failed: it ended its process, ran out of memory or out of time. Other builds go on.
 

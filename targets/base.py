@@ -212,6 +212,10 @@ class Target:
         """Looks for what serialization needs besides LLVM; each entry says where it was looked for."""
         return []
 
+    def inputs(self) -> Sequence[Found]:
+        """The files of the toolkit that decide the bytes of this target's images; a cache compares what they hold."""
+        return self.toolkit()
+
     @classmethod
     def devices(cls) -> list[Device]:
         """The devices in this machine. Never raises: no driver means none."""

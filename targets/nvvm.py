@@ -84,6 +84,13 @@ class NvvmTarget(Target):
     def toolkit(cls) -> list[Found]:
         return [cls._assembler(), cls._libdevice()]
 
+    def inputs(self) -> list[Found]:
+        return [*self.toolkit(), *([self._fatbinary()] if self.format == "fatbin" else [])]
+
+    @classmethod
+    def _fatbinary(cls) -> Found:
+        return search("fatbinary (CUDA)", ["bin/fatbinary"], _TOOLKIT, _WHEELS)
+
     @classmethod
     def _ptxas(cls) -> Found:
         return search("ptxas (CUDA)", ["bin/ptxas"], _TOOLKIT, _WHEELS)
@@ -196,7 +203,7 @@ class NvvmTarget(Target):
 
     def bundle(self, work: Work) -> Image:
         """The machine code and its PTX in one: newer chips compile the PTX when it is loaded."""
-        tool = search("fatbinary (CUDA)", ["bin/fatbinary"], _TOOLKIT, _WHEELS).need()
+        tool = self._fatbinary().need()
         image: Image = work.stage("object")
         cubin, ptx, result = (work.folder / f"bundle.{kind}" for kind in ("cubin", "ptx", "fatbin"))
         cubin.write_bytes(image.data)

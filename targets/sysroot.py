@@ -61,12 +61,13 @@ class Sysroot:
         return any(f"{name}\0".encode() in content for content in _contents(self.architecture))
 
 
+@functools.cache
 def _of_this_process() -> list[Path]:
     ctypes.CDLL("libm.so.6")  # not every Python has it loaded
     found: dict[str, str] = {}
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.split(maxsplit=5)[-1]
-        name = Path(path).name
+        name = path.rpartition("/")[2]
         if name.startswith(("libc.so.", "libm.so.", "libc.musl-")):
             found[name] = path
     if not any(name.startswith("libc.") for name in found):

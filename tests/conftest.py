@@ -44,6 +44,14 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         yield
 
 
+@pytest.fixture(scope="module")
+def no_cache() -> Iterator[None]:
+    """Every build of the module compiles."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OFFLOAD_CACHE_DIR", "")
+        yield
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every example as one shared library for NVIDIA, AMD and the CPU, by name."""

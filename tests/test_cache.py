@@ -1,27 +1,36 @@
-"""The cache of compiled programs: what hits, what makes another key, and what happens where it cannot be used."""
+"""The cache of whole libraries: what hits, what makes another key, and what happens where it cannot be used."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from compiling import EXAMPLES
+from caching import OTHER, PROGRAM, entries, told, works
+from compiling import EXAMPLES, PROGRAMS, python
 
 import offload
-from offload.compiler import cache
-from offload.runtime import Library
-
-PROGRAM = (EXAMPLES / "saxpy.mlir").read_text()
-OTHER = PROGRAM.replace("@saxpy", "@other")
+from offload.cache import cache as layers
+from offload.compiler import parallel
+from offload.compiler.keys import Keys
+from offload.compiler.request import Source
 
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("OFFLOAD_CACHE_DIR", str(tmp_path / "deep" / "cache"))
     return tmp_path / "deep" / "cache"
+
+
+@pytest.fixture
+def caught(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[str]]]:
+    """The cache's warnings since the last call."""
+    monkeypatch.setattr(layers, "_said", set())
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield lambda: told(found)
 
 
 class Refused(Exception):
@@ -36,38 +45,39 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         raise Refused
 
     def forbid() -> None:
-        monkeypatch.setattr(cache.parallel, "build", refuse)
+        monkeypatch.setattr(parallel, "build", refuse)
 
     return forbid
 
 
-def works(library: Library, name: str = "saxpy") -> bool:
-    library.use("host")
-    x, y = np.arange(10, dtype=np.float32), np.ones(10, np.float32)
-    library.functions[name](2, x, y)
-    return bool((y == 2 * x + 1).all())
-
-
-def test_a_program_is_compiled_once(folder: Path, no_compiler: Callable[[], None], tmp_path: Path) -> None:
+def test_a_program_is_compiled_once(folder: Path, no_compiler: Callable[[], None]) -> None:
     assert works(offload.compile(PROGRAM, targets=["host"]))
-    (entry,) = folder.iterdir()
-    assert entry.suffix == ".so"
-    data = entry.read_bytes()
+    before = {path: path.read_bytes() for paths in entries(folder).values() for path in paths}
+    assert [len(paths) for paths in entries(folder).values()] == [1, 1, 1]
     no_compiler()
     assert works(offload.compile(PROGRAM, targets=["host"]))
-    # The key is made from contents: a file with the same text is the same program, wherever it lies.
-    for name in ("a.mlir", "b.mlir"):
-        (tmp_path / name).write_text(PROGRAM)
-        assert works(offload.compile(tmp_path / name, targets=["host"]))
-    assert [path.read_bytes() for path in folder.iterdir()] == [data]
+    assert {path: path.read_bytes() for paths in entries(folder).values() for path in paths} == before
 
 
-def test_whatever_decides_the_bytes_is_in_the_key(folder: Path) -> None:
-    def key(source: str = PROGRAM, targets: tuple[str, ...] = ("host",), **options: object) -> str:
-        from offload.compiler.request import Source
+def test_build_and_compile_share_what_they_compiled(folder: Path, tmp_path: Path) -> None:
+    source = EXAMPLES / "saxpy.mlir"
+    without = offload.build(source, tmp_path / "saxpy.so", targets=["host"], cache=False)
+    data = without.read_bytes()
+    assert not folder.exists()
+    for _ in range(2):
+        offload.build(source, tmp_path / "saxpy.so", targets=["host"])
+        assert (tmp_path / "saxpy.so").read_bytes() == data
+    offload.build(source, tmp_path / "renamed.so", targets=["host"])  # a library holds its own name
+    assert [len(paths) for paths in entries(folder).values()] == [2, 1, 1]
+    assert works(offload.load(tmp_path / "renamed.so"))
 
-        request = offload.api.make_request([Source("<string>", source.encode())], targets, **options)  # type: ignore[arg-type]
-        return cache._key(request)
+
+def test_whatever_decides_the_bytes_is_in_the_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(
+        source: str = PROGRAM, targets: tuple[str, ...] = ("host",), *, name: str = "<string>", **options: object
+    ) -> str:
+        request = offload.api.make_request([Source(name, source.encode())], targets, **options)  # type: ignore[arg-type]
+        return Keys(request).library("program")
 
     link, same = folder.parent / "a.bc", folder.parent / "b.bc"
     folder.parent.mkdir(parents=True)
@@ -77,32 +87,116 @@ def test_whatever_decides_the_bytes_is_in_the_key(folder: Path) -> None:
         key(),
         key(OTHER),
         key(PROGRAM + "\n"),
+        key(name="saxpy.mlir"),
         key(opt=1),
+        key(debug=True),
         key(targets=("host:O=1",)),
         key(targets=("host:native",)),
         key(targets=("nvvm:sm_90",)),
         key(targets=("nvvm:sm_80",)),
         key(targets=("nvvm:sm_90,ftz",)),
+        key(targets=("nvvm:sm_90,format=fatbin",)),
         key(targets=("rocdl:gfx942",)),
         key(targets=("host", "nvvm:sm_90")),
         key(runtime="shared"),
         key(link=[link]),
+        key(targets=(f"host,link={link}",)),
     ]
     assert len(set(keys)) == len(keys)
     assert key(link=[link]) == key(link=[same])
+    assert key(targets=(f"host,link={link}",)) == key(targets=(f"host,link={same}",))
     linked = key(link=[link])
     link.write_bytes(b"two")
     assert key(link=[link]) != linked
     assert key(link=[link]) != key(objects=[link])
+    # With lines, the folder that names are relative to is in the library.
+    debug = key(debug=True)
+    monkeypatch.chdir(folder.parent)
+    assert key(debug=True) != debug
+    assert key() == keys[0]
+
+
+def test_a_tool_that_changed_makes_another_key(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def key() -> str:
+        source = Source("<string>", PROGRAM.encode())
+        return Keys(offload.api.make_request([source], ["nvvm:sm_90"])).library("program")
+
+    for name in ("bin/ptxas", "nvvm/libdevice/libdevice.10.bc"):
+        (tmp_path / "cuda" / name).parent.mkdir(parents=True)
+        (tmp_path / "cuda" / name).write_bytes(b"one")
+    usual = key()
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    mine = key()
+    assert mine != usual
+    (tmp_path / "cuda" / "bin" / "ptxas").write_bytes(b"two")
+    assert key() not in (usual, mine)
+    # The same tools somewhere else are the same.
+    (tmp_path / "cuda" / "bin" / "ptxas").write_bytes(b"one")
+    shutil.copytree(tmp_path / "cuda", tmp_path / "elsewhere")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "elsewhere"))
+    assert key() == mine
+
+
+def test_the_code_of_a_target_is_in_the_key(folder: Path, tmp_path: Path) -> None:
+    """Of a module, of a package, and code that has no file at all."""
+    code = """
+import sys, types
+sys.path.insert(0, ".")
+text = "from offload.targets.host import HostTarget as Base\\nclass Mine(Base): pass\\n"
+if sys.argv[1] == "nowhere":
+    module = types.ModuleType("nowhere")
+    exec(text, module.__dict__)
+    sys.modules["nowhere"] = module
+import importlib
+module = importlib.import_module(sys.argv[1])
+from offload.api import make_request
+from offload.compiler.keys import Keys
+from offload.compiler.request import Source
+print(Keys(make_request([Source("p", b"")], [module.Mine(chip="x86-64")])).library("p"))
+"""
+
+    def key(name: str) -> str:
+        return python(code, name, cwd=tmp_path, environment={"OFFLOAD_CACHE_DIR": str(folder)})
+
+    (tmp_path / "package").mkdir()
+    text = "from offload.targets.host import HostTarget as Base\nclass Mine(Base): pass\n"
+    for name in ("module.py", "package/__init__.py", "package/part.py"):
+        (tmp_path / name).write_text(text)
+    keys = {name: key(name) for name in ("module", "package.part", "nowhere")}
+    assert [name for name in keys if key(name) == keys[name]] == ["module", "package.part"]
+    (tmp_path / "module.py").write_text(text + "# Changed.\n")
+    (tmp_path / "package" / "helper.py").write_text("# New.\n")
+    assert [name for name in keys if key(name) == keys[name]] == []
+
+
+def test_a_hit_loads_no_llvm(folder: Path, tmp_path: Path) -> None:
+    code = f"""
+import sys, offload
+for target in ("host", "host:native", "nvvm:sm_90"):
+    offload.compile({str(EXAMPLES / "saxpy.mlir")!r}, targets=[target])
+print("offload.mlir._native" in sys.modules)
+"""
+    given = {"OFFLOAD_CACHE_DIR": str(folder)}
+    assert python(code, cwd=tmp_path, environment=given) == "True\n"
+    assert python(code, cwd=tmp_path, environment=given) == "False\n"
 
 
 def test_another_program_is_compiled(folder: Path, no_compiler: Callable[[], None]) -> None:
     offload.compile(PROGRAM, targets=["host"])
     assert works(offload.compile(OTHER, targets=["host"]), "other")
-    assert len(list(folder.iterdir())) == 2
+    assert len(entries(folder)["library"]) == 2
     no_compiler()
     with pytest.raises(Refused):
         offload.compile(PROGRAM, targets=["host"], opt=0)
+
+
+def test_messages_name_the_file_that_was_compiled(folder: Path, tmp_path: Path) -> None:
+    """Two files with one text are two programs where a message says which of them it comes from."""
+    text = (PROGRAMS / "assertions.mlir").read_text()
+    for name in ("first.mlir", "second.mlir"):
+        (tmp_path / name).write_text(text)
+        data = offload.build(tmp_path / name, tmp_path / "a.so", targets=["host"]).read_bytes()
+        assert [other for other in (b"first.mlir:", b"second.mlir:") if other in data] == [f"{name}:".encode()]
 
 
 def test_without_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -110,6 +204,8 @@ def test_without_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert works(offload.compile(PROGRAM, targets=["host"]))
+    monkeypatch.delenv("OFFLOAD_CACHE_DIR")
+    assert works(offload.compile(PROGRAM, targets=["host"], cache=False))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,41 +220,94 @@ def test_the_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert cache_folder() == Path("/home/someone/.cache/offload")
 
 
-def test_a_cache_folder_that_is_a_file(folder: Path) -> None:
-    folder.parent.mkdir(parents=True)
-    folder.write_text("")
-    with pytest.raises(offload.OffloadError, match=rf"cannot use the cache folder {folder}: .*OFFLOAD_CACHE_DIR"):
-        offload.compile(PROGRAM, targets=["host"])
+@pytest.mark.parametrize("above", [False, True])
+def test_a_cache_folder_that_is_a_file(folder: Path, above: bool, caught: Callable[[], list[str]]) -> None:
+    """What can be built is built; that it is built again each time is said, once."""
+    if above:
+        folder.parent.write_text("")
+    else:
+        folder.parent.mkdir(parents=True)
+        folder.write_text("")
+    for _ in range(2):
+        assert works(offload.compile(PROGRAM, targets=["host"]))
+    (said,) = caught()
+    assert said.startswith(f"the cache folder {folder} is not used: ")
+    assert said.endswith("set OFFLOAD_CACHE_DIR to another folder")
 
 
-def test_a_cache_folder_below_a_file(folder: Path) -> None:
-    folder.parent.write_text("")
-    with pytest.raises(offload.OffloadError, match=r"cannot use the cache folder .*: Not a directory; set OFFLOAD_"):
-        offload.compile(PROGRAM, targets=["host"])
-
-
-def test_a_cache_folder_that_nobody_may_write(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_folder_that_nobody_may_write(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
+) -> None:
     """/proc refuses new files to root as well."""
     monkeypatch.setenv("OFFLOAD_CACHE_DIR", "/proc/self")
-    with pytest.raises(offload.OffloadError, match=r"cannot write /proc/self/\w+\.so: "):
-        offload.compile(PROGRAM, targets=["host"])
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    (said,) = caught()
+    assert said.startswith("the cache folder /proc/self is not used: ")
 
 
-def test_a_damaged_entry_is_built_again(folder: Path) -> None:
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777])
+def test_a_folder_that_others_write_is_not_used(folder: Path, mode: int, caught: Callable[[], list[str]]) -> None:
+    folder.mkdir(parents=True)
+    folder.chmod(mode)
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    (said,) = caught()
+    assert said == (
+        f"the cache folder {folder} is not used: other users may write into it, and so could put code there; "
+        f"chmod go-w {folder}"
+    )
+    assert list(folder.iterdir()) == []
+    folder.chmod(0o755)
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    assert len(entries(folder)["library"]) == 1
+    assert len(caught()) == 1
+
+
+def test_what_is_kept_is_for_its_owner_alone(folder: Path) -> None:
     offload.compile(PROGRAM, targets=["host"])
-    (entry,) = folder.iterdir()
-    copy = folder / "copy"
-    shutil.copy(entry, copy)
+    folders = [path for path in folder.rglob("*") if path.is_dir()]
+    assert {path.stat().st_mode & 0o777 for path in (folder, *folders)} == {0o700}
+    assert {path.stat().st_mode & 0o777 for paths in entries(folder).values() for path in paths} == {0o600}
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "changed", "another's", "writable"])
+@pytest.mark.parametrize("stage", ["library", "image", "host"])
+def test_a_damaged_entry_is_built_again(folder: Path, stage: str, damage: str, tmp_path: Path) -> None:
+    source = EXAMPLES / "saxpy.mlir"
+    wanted = offload.build(source, tmp_path / "a.so", targets=["host"]).read_bytes()
+    offload.compile(OTHER, targets=["host"])
+    (entry, other) = sorted(entries(folder)[stage], key=lambda path: path.stat().st_mtime_ns)
+    data = entry.read_bytes()
+    position = len(data) // 3
+    harm = {
+        "cut": data[:position],
+        "empty": b"",
+        "changed": data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :],
+        "another's": other.read_bytes(),
+        "writable": data,
+    }
     entry.unlink()
-    entry.write_bytes(copy.read_bytes()[:5000])
-    offload.compile(PROGRAM, targets=["host"])
-    assert entry.read_bytes() == copy.read_bytes()
+    entry.write_bytes(harm[damage])
+    entry.chmod(0o622 if damage == "writable" else 0o600)
+    if stage != "library":
+        for path in entries(folder)["library"]:
+            path.unlink()
+    offload.build(source, tmp_path / "a.so", targets=["host"])
+    assert (tmp_path / "a.so").read_bytes() == wanted
+    assert entry.read_bytes() == data
+    assert entry.stat().st_mode & 0o777 == 0o600
 
 
 def test_failed_builds_leave_nothing(folder: Path) -> None:
     with pytest.raises(offload.CompileError):
         offload.compile("module { this is no operation }\n", targets=["host"])
-    assert not folder.exists() or list(folder.iterdir()) == []
+    assert entries(folder) == {"library": [], "image": [], "host": []}
+    assert [path for name in ("locks", "tmp") for path in (folder / name).iterdir()] == []
+
+
+def test_who_looks_at_the_passes_gets_them_run(folder: Path, tmp_path: Path) -> None:
+    source = EXAMPLES / "saxpy.mlir"
+    offload.build(source, tmp_path / "a.so", targets=["host"], reproducer=tmp_path / "reproducer")
+    assert not folder.exists()
 
 
 def test_text_and_paths_are_told_apart(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,3 +317,9 @@ def test_text_and_paths_are_told_apart(folder: Path, tmp_path: Path, monkeypatch
         assert works(offload.compile(source, targets=["host"]))
     with pytest.raises(offload.OffloadError, match=r"^cannot read gone\.mlir: No such file or directory$"):
         offload.compile("gone.mlir", targets=["host"])
+
+
+def test_a_loaded_library_outlives_its_entry(folder: Path) -> None:
+    library = offload.compile(PROGRAM, targets=["host"])
+    shutil.rmtree(folder)
+    assert works(library)

@@ -21,6 +21,9 @@ from offload import executors
 NAMES = ("saxpy", "reduce", "linear", "scale")
 
 
+pytestmark = pytest.mark.usefixtures("no_cache")
+
+
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Each library as it is when built here."""

@@ -20,6 +20,8 @@ from offload.compiler import processes
 
 SAXPY = EXAMPLES / "saxpy.mlir"
 
+pytestmark = pytest.mark.usefixtures("no_cache")
+
 
 def test_the_library_is_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     isolated = offload.build(SAXPY, tmp_path / "saxpy.so", targets=ALL_TARGETS).read_bytes()

@@ -64,6 +64,14 @@ def imports(path: Path) -> Iterator[str]:
 FORBIDDEN = {
     "offload/runtime": ("offload.compiler", "offload.mlir", "offload.targets", "offload.commands", "offload.api"),
     "offload/artifact": ("offload.compiler", "offload.mlir", "offload.targets", "offload.runtime", "offload.api"),
+    "offload/cache": (
+        "offload.compiler",
+        "offload.mlir",
+        "offload.runtime",
+        "offload.artifact",
+        "offload.targets",
+        "offload.api",
+    ),
     "offload/compiler": ("offload.runtime", "offload.commands", "offload.cli", "offload.api"),
     "targets": ("offload.compiler", "offload.mlir", "offload.runtime", "offload.artifact", "offload.api"),
 }

@@ -22,6 +22,9 @@ NAMES = ("saxpy", "reduce", "linear", "scale")
 TARGETS = ["nvvm:sm_90", "host"]
 
 
+pytestmark = pytest.mark.usefixtures("no_cache")
+
+
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Each library as it is when built alone."""

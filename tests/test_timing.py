@@ -56,7 +56,7 @@ def on_a_terminal(folder: Path, environment: dict[str, str]) -> str:
     """What a build prints where its standard error is a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "offload", "build", SAXPY, "-o", "x.so", "-t", "host"],
+        [sys.executable, "-m", "offload", "build", SAXPY, "-o", "x.so", "-t", "host", "--no-cache"],
         cwd=folder, stderr=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "100"} | environment,
     )  # fmt: skip
     os.close(theirs)

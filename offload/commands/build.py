@@ -38,24 +38,24 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
         bare_pointers_for_host=options.bare_pointers_for_host,
         reproducer=options.reproducer,
         arch=options.arch,
+        cache=options.cache,
     )
 
 
 def build(options: argparse.Namespace) -> int:
     """Builds, or emits a stage; returns the exit code. Raises OffloadError."""
     from offload.commands.timing import Timing
-    from offload.compiler import isolation, steps
-    from offload.compiler.driver import STAGES
+    from offload.compiler import places, steps
     from offload.compiler.output import check_output, write_atomically
 
     if options.emit == "help":
-        print("\n".join(STAGES))
+        print("\n".join(_stages()))
         return 0
     if not options.sources:
         options.usage_error("the following arguments are required: SRC")
     stage, _, only = (options.emit or "").partition(":")
-    if stage and stage not in STAGES:
-        known = ", ".join(STAGES)
+    if stage and stage not in _stages():
+        known = ", ".join(_stages())
         print(f"offload build: unknown stage {stage!r}; stages are: {known}", file=sys.stderr)
         return 2
     if (options.emit is not None) + (options.dump is not None) + options.print_pipeline > 1:
@@ -68,7 +68,9 @@ def build(options: argparse.Namespace) -> int:
         check_output(output, request.sources)
     if options.timing and options.executor is not None:
         options.usage_error("--timing is for builds on this machine: not with --executor")
-    isolation.short_lived()
+    if options.timing:  # of what is compiled; what is taken from the cache takes none
+        request = dataclasses.replace(request, cache=False)
+    places.short_lived()
     name, timing = Path(options.sources[0]).stem, Timing() if options.timing else None
     started = time.perf_counter()
     with shown(options.quiet) as progress, steps.told_to(timing):
@@ -84,22 +86,33 @@ def build(options: argparse.Namespace) -> int:
     return 0
 
 
+def _stages() -> tuple[str, ...]:
+    from offload.compiler.driver import STAGES
+
+    return STAGES
+
+
 def _made(
     options: argparse.Namespace, request: BuildRequest, name: str, stage: str, progress: Progress
 ) -> bytes | None:
     """The library; None where something else was asked for, which is printed or written."""
-    from offload.compiler import builds, parallel
+    from offload.compiler.cache import library
+    from offload.compiler.places import through
 
+    if options.emit is None and options.dump is None and not options.print_pipeline:
+        with opened(options.executor) as executor, through(executor):
+            return library(request, name, progress)
+    from offload.compiler import builds
+
+    # Who looks at the way does not want to be told what came out the last time.
+    request = dataclasses.replace(request, cache=False)
     if options.print_pipeline:
         _print_pipelines(builds.pipelines(request, name, progress))
         return None
     if options.emit is not None:
         _emit(builds.emit(request, name, stage, progress), stage, _output(options))
         return None
-    if options.dump is not None:
-        return _dump(builds.dump(request, name, progress), Path(options.dump))
-    with opened(options.executor) as executor, parallel.through(executor):
-        return parallel.build(request, name, progress)
+    return _dump(builds.dump(request, name, progress), Path(options.dump))
 
 
 def _output(options: argparse.Namespace) -> Path | None:

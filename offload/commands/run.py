@@ -13,11 +13,12 @@ from offload.errors import OffloadError
 
 def run(options: argparse.Namespace) -> int:
     """Runs the entry function and prints its results, if any; returns the exit code. Raises OffloadError."""
-    from offload.compiler import isolation
-    from offload.compiler.cache import cached_build
+    from offload.compiler import places
+    from offload.compiler.cache import library_file
 
-    isolation.short_lived()
-    library = load(cached_build(request_from(options)))
+    places.short_lived()
+    with library_file(request_from(options)) as path:
+        library = load(path)
     if options.backend:
         library.use(options.backend)
     if options.entry not in library.functions:

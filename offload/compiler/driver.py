@@ -20,6 +20,7 @@ from offload.compiler.link import link
 from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild, take_ready_builds
 from offload.compiler.request import BuildRequest
+from offload.compiler.stage_cache import StageCache
 from offload.errors import OffloadError
 from offload.targets import Image
 from offload.targets.base import STAGES as DEVICE_STAGES
@@ -174,16 +175,17 @@ class Program:
 
     def _compile(self, builds: list[Build]) -> tuple[list[Image], bytes]:
         """Every image, in order, and the host's object file. The first error in that order is raised."""
+        stages = StageCache(self.request)
         waiting: list[Callable[[], Image]] = []
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             try:
                 for build in builds:
-                    self._progress(f"{_verb(build)} {build.name} for {build.target_name}:{build.chip}")
-                    build.translate()
+                    kept = stages.image(build)
+                    self._progress(kept.doing)
+                    kept.translate()
                     # From here on a build has an LLVM context of its own; the session's stays on this thread.
-                    waiting.append(pool.submit(copy_context().run, build.image).result)
-                self._progress("compiling host code")
-                code = host.object_file(self.request, self._host_code())
+                    waiting.append(pool.submit(copy_context().run, kept.image).result)
+                code = self._host_object(stages)
             finally:
                 images = [image() for image in waiting]
         return images, code
@@ -195,9 +197,13 @@ class Program:
         lowered = host.lower(self.request, host.split(self.module))
         return host.translate(self.request, lowered, self.module.exported_symbols())
 
+    def _host_object(self, stages: StageCache) -> bytes:
+        lowered, exported = host.lower(self.request, host.split(self.module)), self.module.exported_symbols()
 
-def _verb(build: Build) -> str:
-    return "compiling" if isinstance(build, DeviceBuild) else "taking the image of"
+        def make() -> bytes:
+            return host.object_file(self.request, host.translate(self.request, lowered, exported))
+
+        return stages.host_object(lowered, exported, make, self._progress)
 
 
 def _device_output(build: Build, stage: str) -> Iterator[Emitted]:

@@ -17,7 +17,8 @@ from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
 from offload import config
-from offload.compiler import processes, steps, wire, worker
+from offload.cache.cache import warn_once
+from offload.compiler import places, processes, steps, wire, worker
 from offload.compiler.processes import Worker
 from offload.compiler.request import BuildRequest
 from offload.errors import CompilerCrash, OffloadError
@@ -79,15 +80,9 @@ class _Pool:
 
 class _State:
     pool = _Pool()
-    short_lived = False
 
 
 _state = _State()
-
-
-def short_lived() -> None:
-    """Says that this process is a command that builds and ends: forking it costs less than another Python."""
-    _state.short_lived = True
 
 
 def _after_fork() -> None:
@@ -115,7 +110,7 @@ def run(job: Job, progress: Progress) -> Iterator[Any]:
     message = _pickled(job)
     failure: BaseException | None = None
     # The folder goes after the worker, which might write there to the last.
-    with _scratch() as scratch, _state.pool.worker(_state.short_lived) as used:
+    with _scratch() as scratch, _state.pool.worker(places.is_short_lived()) as used:
         used.connection.settimeout(None)
         try:
             wire.send(used.connection, _surroundings(scratch))
@@ -206,6 +201,8 @@ class _Talk:
                 self._progress(value)
             elif kind == worker.EVENT:
                 self._note(value)
+            elif kind == worker.WARNED:
+                warn_once(value)
             elif kind == worker.LOGGED:
                 if (logger := logging.getLogger(value["name"])).isEnabledFor(value["levelno"]):
                     logger.handle(logging.makeLogRecord(value))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from offload.compiler.request import Source
@@ -25,6 +27,12 @@ def native() -> Any:
             "pip install --force-reinstall offload (from source)"
         ) from error
     return _native
+
+
+def find_native() -> Path:
+    """The extension's file; it is not loaded. Raises ToolkitError where there is none."""
+    spec = importlib.util.find_spec("offload.mlir._native")
+    return Path(spec.origin) if spec and spec.origin else Path(native().__file__)
 
 
 @contextlib.contextmanager

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from offload.compiler.request import Source
 from offload.errors import OffloadError
+from offload.files import replace
 
 _umask_lock = threading.Lock()
 
@@ -26,18 +25,10 @@ def write_atomically(path: Path, data: bytes) -> None:
     if path.exists() and not path.is_file():
         raise OffloadError(f"cannot write {path}: it is there and no regular file; name another output")
     place = path.resolve()  # a link stays a link: the file behind it is replaced
-    temporary = None
+    with _umask_lock:  # or a thread would read the 0 of another, and leave it
+        umask = os.umask(0)
+        os.umask(umask)
     try:
-        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        with _umask_lock:  # or a thread would read the 0 of another, and leave it
-            umask = os.umask(0)
-            os.umask(umask)
-        Path(temporary).chmod(0o777 & ~umask)
-        Path(temporary).replace(place)
+        replace(place, (data,), 0o777 & ~umask)
     except OSError as error:
-        if temporary:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
         raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextvars import ContextVar, copy_context
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from offload.compiler import builds, isolation
 from offload.compiler.isolation import Progress
+from offload.compiler.places import in_use
 from offload.compiler.request import BuildRequest
 
 Item = TypeVar("Item")
@@ -19,22 +19,10 @@ Result = TypeVar("Result")
 _MOST_WAITING = 256
 """Threads that do nothing but wait for an executor."""
 
-_executor: ContextVar[Executor | None] = ContextVar("executor", default=None)
-
-
-@contextlib.contextmanager
-def through(executor: Executor | None) -> Iterator[None]:
-    """What is built inside goes to this executor, a build each; None: to this machine's workers."""
-    token = _executor.set(executor)
-    try:
-        yield
-    finally:
-        _executor.reset(token)
-
 
 def build(request: BuildRequest, name: str, progress: Progress) -> bytes:
     """The shared library, from wherever builds go to at the moment. Raises what a build raises."""
-    executor = _executor.get()
+    executor = in_use()
     if executor is None:
         return builds.build(request, name, progress)
     future = executor.submit(_elsewhere, request, name)
@@ -58,7 +46,7 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
     """``function`` of every item, side by side. Raises the first error in the order of the items; the rest is left.
 
     There are as many threads as processors, each with a worker, or many that wait where builds go to an executor."""
-    threads = len(os.sched_getaffinity(0)) if _executor.get() is None else _MOST_WAITING
+    threads = len(os.sched_getaffinity(0)) if in_use() is None else _MOST_WAITING
     if len(items) == 1 or threads == 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(min(threads, max(len(items), 1))) as pool:

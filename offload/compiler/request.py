@@ -41,6 +41,7 @@ class BuildRequest:
     every target must then say, too; ``bare_pointers_for_host`` are host functions that C calls with plain pointers, and
     declared ones that are called so. ``reproducer`` is a folder: where a pass fails, the IR before it is written there.
     ``arch`` is the CPU architecture of the library, where its targets do not tell or to have it said.
+    ``cache`` lets what was compiled before be used, and kept.
     """
 
     sources: tuple[Source, ...]
@@ -57,11 +58,17 @@ class BuildRequest:
     bare_pointers_for_host: bool = False
     reproducer: Path | None = None
     arch: str = ""
+    cache: bool = True
 
     @property
     def architecture(self) -> str:
         """The CPU architecture of the library: the one asked for, that of its CPU images, or this machine's."""
         return self.arch or next(filter(None, (target.architecture() for target in self.targets)), here())
+
+    @property
+    def uses_cache(self) -> bool:
+        """Whether the cache may do the work: not that of who wants to look at the passes."""
+        return self.cache and self.reproducer is None and not self.verify_each
 
     def reproducer_file(self, name: str) -> str:
         """The file for the reproducer of one part of the build; empty where none is asked for. Raises OffloadError."""

@@ -16,13 +16,15 @@ import socket
 import sys
 import tempfile
 import threading
-from typing import Any, NamedTuple
+import warnings
+from typing import Any, NamedTuple, TextIO
 
 from offload import config
 from offload.compiler import steps, wire
+from offload.errors import CacheWarning
 
 # The kinds of messages to the parent, each (kind, value).
-PROGRESS, EVENT, LOGGED, ITEM, DONE, FAILED, OUT_OF_MEMORY = range(7)
+PROGRESS, EVENT, LOGGED, WARNED, ITEM, DONE, FAILED, OUT_OF_MEMORY = range(8)
 
 
 class Surroundings(NamedTuple):
@@ -125,7 +127,9 @@ class _Sender:
 
             native().watch_crashes()
             function, arguments = pickle.loads(job)
-            with steps.told_to(self._step):
+            with steps.told_to(self._step), warnings.catch_warnings():
+                warnings.simplefilter("always", CacheWarning)
+                warnings.showwarning = self._warned
                 for item in function(*arguments, lambda text: self.send(PROGRESS, text)):
                     self.send(ITEM, item)
             message: tuple[int, Any] = (DONE, None)
@@ -136,6 +140,21 @@ class _Sender:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         self.send(*message)
+
+    def _warned(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        """The cache's warnings are the parent's, whose filters decide what becomes of them; others are printed."""
+        if issubclass(category, CacheWarning):
+            self.send(WARNED, str(message))
+        else:
+            sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
     def _step(self, event: steps.Event) -> None:
         """The parent knows what is going on, and so does LLVM's crash handler, in the very thread that crashes."""

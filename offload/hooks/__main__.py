@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from offload.compiler import isolation
+from offload.compiler import places
 from offload.errors import OffloadError
 
 
@@ -49,7 +49,7 @@ def main() -> int:
     library.set_defaults(run=_library)
 
     options = parser.parse_args()
-    isolation.short_lived()
+    places.short_lived()
     try:
         options.run(options)
     except OffloadError as error:
@@ -66,7 +66,7 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _build(options: argparse.Namespace) -> None:
-    from offload.compiler import parallel
+    from offload.compiler.places import through
     from offload.config import targets_instead
     from offload.executors import opened
     from offload.hooks.build import build_modules
@@ -76,7 +76,7 @@ def _build(options: argparse.Namespace) -> None:
         (table, options.output / table.module.rpartition(".")[0].replace(".", "/"))
         for table in read_tables(options.pyproject)
     ]
-    with opened(options.executor) as executor, parallel.through(executor):
+    with opened(options.executor) as executor, through(executor):
         build_modules(modules, targets=options.target or targets_instead(None), say=print)
 
 

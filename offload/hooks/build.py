@@ -105,14 +105,14 @@ def compiled(request: BuildRequest, file_name: str, where: str) -> tuple[bytes, 
     """A library, and what it holds, which is all that was asked for.
 
     ``where`` is what errors call the request. Raises OffloadError, and what a build raises."""
-    from offload.compiler import parallel
+    from offload.compiler.cache import library
     from offload.compiler.native import native
 
-    native()  # without a compiler it is not some target whose toolkit is missing
     with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
         try:
-            data = parallel.build(request, file_name.removesuffix(".so"), lambda text: None)
+            data = library(request, file_name.removesuffix(".so"))
         except ToolkitError as error:
+            native()  # without a compiler it is not some target whose toolkit is missing
             raise ToolkitError(
                 f'{where}: key "targets": {error}\n  or leave the target out, or name it in "optional-targets"'
             ) from error

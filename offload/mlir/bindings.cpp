@@ -72,7 +72,7 @@ PYBIND11_MODULE(_native, m) {
   py::class_<IRModule, std::shared_ptr<IRModule>>(m, "Module")
       .def("run", &IRModule::run, py::arg("pipeline"), py::arg("verify_each") = false,
            py::arg("reproducer") = "", NoGil())
-      .def("text", &IRModule::text, py::arg("locations") = false, NoGil())
+      .def("text", &IRModule::text, py::arg("locations") = false, py::arg("generic") = false, NoGil())
       .def("operation_names", &IRModule::operationNames)
       .def("signatures", &signatures)
       .def("append", &append, py::arg("other"))

@@ -207,12 +207,14 @@ void IRModule::run(const std::string &pipeline, bool verifyEach, const std::stri
   throw Failure("the pass " + failedPass + " failed", std::move(found));
 }
 
-std::string IRModule::text(bool withLocations) const {
+std::string IRModule::text(bool withLocations, bool generic) const {
   std::string result;
   llvm::raw_string_ostream stream(result);
   OpPrintingFlags flags;
   if (withLocations)
     flags.enableDebugInfo(true, /*prettyForm=*/false);
+  if (generic)
+    flags.printGenericOpForm();
   get()->print(stream, flags);
   stream << "\n";
   return result;

@@ -75,7 +75,8 @@ public:
   /// pass and the pass are written there, as mlir-opt --run-reproducer reads them. Throws Failure.
   void run(const std::string &pipeline, bool verifyEach, const std::string &reproducer);
 
-  std::string text(bool withLocations) const;
+  /// In the generic form, which no operation's own printer can leave something out of, or as people write it.
+  std::string text(bool withLocations, bool generic) const;
   std::shared_ptr<IRModule> clone() const;
 
   /// Names of all operations, outside and inside gpu.module, each once.

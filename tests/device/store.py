@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -44,13 +43,14 @@ class Store:
         return len(wanted)
 
     def _compile(self, program: Program) -> None:
-        from offload.compiler.cache import cached_build
+        from offload.compiler.cache import library
+        from offload.compiler.output import write_atomically
 
         request = offload.api.make_request(
             [offload.api._source(program.text, None)], program.targets, **program.options
         )
         try:
-            built = cached_build(request)
+            data = library(request, "program")
         except offload.OffloadError as error:
             raise type(error)(f"{error}\n(for {', '.join(program.targets)}:)\n{program.text[:2000]}") from error
-        shutil.copyfile(built, self.path(program))
+        write_atomically(self.path(program), data)

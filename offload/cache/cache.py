@@ -1,0 +1,174 @@
+"""The cache as the compiler sees it: the local store, then the shared one, and a warning where either is of no use."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from offload.cache import locks, upkeep
+from offload.cache.folder import Unusable, prepare
+from offload.cache.ledger import Ledger
+from offload.cache.shared import SharedStore, Unreachable
+from offload.cache.store import Store
+from offload.config import cache_folder, cache_limit, shared_cache
+from offload.errors import CacheWarning
+
+_PATIENCE = 300.0
+"""Seconds to wait for another process that makes the same. Then it is made twice: locks save work, no more."""
+
+_said: set[str] = set()
+
+
+class Cache:
+    """Payloads by stage and key. What fails in it is said once, as a CacheWarning, and never raised."""
+
+    def __init__(self, local: Store | None, shared: SharedStore | None, limit: int) -> None:
+        self.local, self._shared, self._limit = local, shared, limit
+        self._ledger = Ledger(local.folder) if local else None
+
+    def claim(self, stage: str, key: str) -> Claim:
+        """The payload, or else the right to make it: one process does while the others wait for it."""
+        if (payload := self._read_local(stage, key)) is not None:
+            self._count("hit", stage)
+            return Claim(self, stage, key, payload)
+        handle, waited = self._lock(stage, key)
+        claim = Claim(self, stage, key, None, handle)
+        try:
+            if waited:
+                claim.found = self._read_local(stage, key)
+            if claim.found is None:
+                claim.found = self._read_shared(stage, key)
+        except BaseException:
+            claim.release()
+            raise
+        if claim.found is not None:
+            claim.release()
+        self._count("miss" if claim.found is None else "hit", stage)
+        return claim
+
+    @contextlib.contextmanager
+    def file(self, stage: str, key: str) -> Iterator[Path | None]:
+        """The file that begins with the payload; inside of the ``with`` it is there. None where there is none."""
+        if self.local is None:
+            yield None
+            return
+        with self.local.held(stage, key) as payload:
+            if payload is not None:
+                self._count("hit", stage)
+            yield None if payload is None else self.local.path(stage, key)
+
+    def write(self, stage: str, key: str, payload: bytes) -> None:
+        """Keeps a payload here and, where that is asked for, in the shared store."""
+        self._write_local(stage, key, payload)
+        shared = self._shared
+        if shared is not None and shared.writes and not shared.failed:
+            try:
+                shared.write(stage, key, payload)
+            except Unreachable as error:
+                warn_once(f"the shared cache {shared.url} is not used: {error}")
+
+    def _read_local(self, stage: str, key: str) -> bytes | None:
+        return self.local.read(stage, key) if self.local else None
+
+    def _write_local(self, stage: str, key: str, payload: bytes) -> None:
+        if self.local is None or self._ledger is None:
+            return
+        try:
+            written = self.local.write(stage, key, payload)
+        except OSError as error:
+            warn_once(
+                f"what was compiled is not kept in the cache folder {self.local.folder}: {error.strerror or error}; "
+                "make room there ('offload cache prune'), or set OFFLOAD_CACHE_DIR to another folder"
+            )
+            return
+        upkeep.add_bytes(self.local, self._ledger, written, self._limit)
+
+    def _read_shared(self, stage: str, key: str) -> bytes | None:
+        shared = self._shared
+        if shared is None or shared.failed:
+            return None
+        try:
+            payload, refused = shared.read(stage, key)
+        except Unreachable as error:
+            warn_once(f"the shared cache {shared.url} is not used: {error}")
+            return None
+        if refused:
+            warn_once(f"an entry of the shared cache {shared.url} is not used ({stage}/{key}): {refused}")
+        if payload is not None:
+            self._write_local(stage, key, payload)
+        return payload
+
+    def _lock(self, stage: str, key: str) -> tuple[int | None, bool]:
+        """The lock, if there can be one, and whether another process had it."""
+        if self.local is None:
+            return None, False
+        path = self.local.lock(stage, key)
+        try:
+            handle = locks.acquire(path, 0)
+            if handle is not None:
+                return handle, False
+            return locks.acquire(path, _PATIENCE), True
+        except OSError:  # a read-only folder; writing the entry will tell
+            return None, False
+
+    def _count(self, event: str, stage: str) -> None:
+        if self._ledger is not None:
+            self._ledger.count(event, stage)
+
+
+class Claim:
+    """A payload that was found, or the right to make it, which must end in `keep` or `release`, in any thread."""
+
+    def __init__(self, cache: Cache, stage: str, key: str, found: bytes | None, handle: int | None = None) -> None:
+        self.found = found
+        self._cache, self._stage, self._key, self._handle = cache, stage, key, handle
+
+    def keep(self, payload: bytes) -> None:
+        """Gives the payload to whoever asks for it next."""
+        try:
+            self._cache.write(self._stage, self._key, payload)
+        finally:
+            self.release()
+
+    def __del__(self) -> None:
+        # A build that was interrupted, in a process that lives on, would keep others waiting.
+        self.release()
+
+    def release(self) -> None:
+        """Lets others make it. Does nothing where that is so already."""
+        handle, self._handle = self._handle, None
+        if handle is not None and self._cache.local is not None:
+            locks.release(self._cache.local.lock(self._stage, self._key), handle)
+
+
+def open_cache() -> Cache | None:
+    """The cache of the settings as they are now; None where it is switched off. Raises OffloadError for wrong ones."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    shared = shared_cache()
+    store = None
+    try:
+        prepare(folder)
+        store = Store(folder)
+    except Unusable as error:
+        warn_once(f"the cache folder {folder} is not used: {error}")
+    if store is None and shared is None:
+        return None
+    return Cache(store, _shared_store(*shared) if shared else None, cache_limit())
+
+
+@functools.cache
+def _shared_store(url: str, writes: bool, secret: bytes | None) -> SharedStore:
+    """One for a process, which remembers that the store did not answer."""
+    return SharedStore(url, writes=writes, secret=secret)
+
+
+def warn_once(text: str) -> None:
+    """A CacheWarning, unless this process has had the same one."""
+    if text not in _said:
+        _said.add(text)
+        warnings.warn(text, CacheWarning, stacklevel=2)

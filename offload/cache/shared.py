@@ -1,0 +1,105 @@
+"""A store that several machines use, behind a URL that fsspec understands. docs/caching.md says what it promises."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from offload.cache.entry import BadEntry, seal, unseal
+
+_SCHEMA = "1"
+_PATIENCE = 30.0
+"""Seconds for one entry: a store that takes longer is slower than the compiler."""
+
+Result = TypeVar("Result")
+
+
+class Unreachable(Exception):
+    """Why the store is of no use to this process."""
+
+
+class SharedStore:
+    """Entries in the store of a URL. ``secret`` signs them and is asked of those that are read.
+
+    The first failure is the last: a process that could not reach the store does not try again."""
+
+    def __init__(self, url: str, *, writes: bool, secret: bytes | None = None) -> None:
+        self.url, self.writes, self._secret = url, writes, secret
+        self.failed = False
+        self._opened: tuple[int, Any, str] | None = None
+
+    def read(self, stage: str, key: str) -> tuple[bytes | None, str]:
+        """The payload, and why it was refused if one is there that must not be used. Raises Unreachable."""
+
+        def get(store: Any, root: str) -> bytes | None:
+            try:
+                return bytes(store.cat_file(f"{root}/{_SCHEMA}/{stage}/{key}"))
+            except FileNotFoundError:
+                return None
+
+        data = self._try(get)
+        if data is None:
+            return None, ""
+        try:
+            return unseal(data, key, self._secret), ""
+        except BadEntry as error:
+            return None, str(error)
+
+    def write(self, stage: str, key: str, payload: bytes) -> None:
+        """Adds an entry, or replaces it; one that is cut is found by its hash when it is read. Raises Unreachable."""
+        data = payload + seal(key, payload, self._secret)
+
+        def put(store: Any, root: str) -> None:
+            folder = f"{root}/{_SCHEMA}/{stage}"
+            store.makedirs(folder, exist_ok=True)
+            store.pipe_file(f"{folder}/{key}", data)
+
+        self._try(put)
+
+    def _try(self, work: Callable[[Any, str], Result]) -> Result:
+        try:
+            return within(_PATIENCE, lambda: work(*self._open()))
+        except ImportError as error:
+            self._fail(f"{error}; pip install 'offload[shared-cache]' and what the store needs", error)
+        except Exception as error:  # whatever the many file systems of fsspec raise
+            self._fail(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, error)
+
+    def _fail(self, reason: str, error: Exception) -> NoReturn:
+        self.failed = True
+        raise Unreachable(reason) from error
+
+    def _open(self) -> tuple[Any, str]:
+        # A file system's threads and connections are not for a process that was forked from its own.
+        if self._opened is None or self._opened[0] != os.getpid():
+            from fsspec.core import url_to_fs
+
+            store, root = url_to_fs(self.url)
+            self._opened = (os.getpid(), store, root.rstrip("/"))
+        return self._opened[1:]
+
+
+def within(seconds: float, work: Callable[[], Result]) -> Result:
+    """The result of ``work``, which may raise. Raises TimeoutError where it takes longer; it then goes on, unheeded."""
+    outcome: list[Result] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            failure.append(error)
+
+    # A daemon, so that a process can end while a store does not answer.
+    thread = threading.Thread(target=run, daemon=True, name="offload-shared-cache")
+    thread.start()
+    thread.join(seconds)
+    if failure:
+        raise failure[0]
+    if not outcome:
+        raise TimeoutError(f"no answer within {seconds:g} seconds")
+    with contextlib.suppress(RuntimeError):
+        thread.join()
+    return outcome[0]

@@ -1,0 +1,69 @@
+"""``offload cache``: what the folder of compiled programs holds, and how to get rid of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from offload.cache import upkeep
+from offload.cache.folder import Unusable, check
+from offload.cache.ledger import Ledger
+from offload.cache.store import Store
+from offload.config import cache_folder, cache_limit, parse_size, shared_cache
+from offload.errors import OffloadError
+
+_DAY = 86400.0
+
+
+def cache(options: argparse.Namespace) -> int:
+    """Does what ``options.action`` says; returns the exit code. Raises OffloadError."""
+    folder = cache_folder()
+    if folder is None:
+        raise OffloadError("the cache is switched off: OFFLOAD_CACHE_DIR is empty")
+    if folder.exists():
+        try:
+            check(folder)  # or someone else's files would be counted, or removed
+        except (Unusable, OSError) as error:
+            raise OffloadError(f"the cache folder {folder} is not used: {error}") from error
+    store, ledger = Store(folder), Ledger(folder)
+    if options.action == "info":
+        _info(store, ledger, options.json)
+        return 0
+    if options.action == "clear":
+        removed = upkeep.prune(store, ledger, size=0)
+    else:
+        size = cache_limit() or None if options.size is None else parse_size(options.size, "--size")
+        seconds = None if options.older_than is None else options.older_than * _DAY
+        if options.size is None and seconds is not None:
+            size = None
+        removed = upkeep.prune(store, ledger, size, seconds)
+    if options.json:
+        print(json.dumps(removed._asdict()))
+    else:
+        leftovers = f" and {removed.leftovers} files of killed builds" if removed.leftovers else ""
+        print(
+            f"removed {removed.entries} entries, {removed.bytes:,} bytes,{leftovers} from {folder}".replace(",  ", " ")
+        )
+    return 0
+
+
+def _info(store: Store, ledger: Ledger, as_json: bool) -> None:
+    usage, limit, shared = upkeep.usage(store, ledger), cache_limit(), shared_cache()
+    total = sum(stage.bytes for stage in usage.values())
+    if as_json:
+        described = {
+            "folder": str(store.folder),
+            "bytes": total,
+            "limit": limit,
+            "stages": {name: stage._asdict() for name, stage in usage.items()},
+            "shared": None if shared is None else {"url": shared[0], "writes": shared[1], "signed": bool(shared[2])},
+        }
+        print(json.dumps(described, indent=2))
+        return
+    print(f"{store.folder}: {total:,} bytes of {f'{limit:,}' if limit else 'any number'}")
+    for name, stage in usage.items():
+        use = f"{stage.hits:>8,} hits {stage.misses:>8,} misses"
+        print(f"  {name:<8} {stage.entries:>6,} entries {stage.bytes:>14,} bytes {use}")
+    if shared is not None:
+        signed = "signed entries alone" if shared[2] else "entries that nobody signed, too"
+        print(f"shared: {shared[0]}, {'read and written' if shared[1] else 'read'}, {signed}")

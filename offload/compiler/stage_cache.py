@@ -1,0 +1,114 @@
+"""The parts of a build that are kept: images of modules for targets, and the object file of the host code.
+
+So a target that is added is the only one that is compiled, and changed host code has no kernels compiled.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from offload.cache import Claim, open_cache
+from offload.compiler.device import DeviceBuild
+from offload.compiler.keys import Keys
+from offload.compiler.ready import ReadyBuild
+from offload.compiler.request import BuildRequest
+from offload.targets import Image
+
+Build = DeviceBuild | ReadyBuild
+_LENGTH = struct.Struct("<I")
+
+
+class StageCache:
+    """The cache of one build's stages; of a build that uses none, nothing is found and nothing kept."""
+
+    def __init__(self, request: BuildRequest) -> None:
+        self._cache = open_cache() if request.uses_cache else None
+        self._request = request
+
+    @cached_property
+    def _keys(self) -> Keys:
+        return Keys(self._request)
+
+    def image(self, build: Build) -> KeptImage:
+        """A module's image for a target."""
+        if self._cache is None or isinstance(build, ReadyBuild):
+            return KeptImage(build, None)
+        key = self._keys.image(build.target, build.name, build.kernels, dict(build.limits), build.module)
+        return KeptImage(build, self._cache.claim("image", key))
+
+    def host_object(
+        self, module: Any, exported: list[str], make: Callable[[], bytes], say: Callable[[str], None]
+    ) -> bytes:
+        """The object file of lowered host code; ``make`` compiles it."""
+        claim = self._cache.claim("host", self._keys.host(module, exported)) if self._cache else None
+        if claim is not None and claim.found is not None:
+            say("taking host code from the cache")
+            return claim.found
+        try:
+            say("compiling host code")
+            made = make()
+            if claim is not None:
+                claim.keep(made)
+            return made
+        finally:
+            if claim is not None:
+                claim.release()
+
+
+class KeptImage:
+    """The image of a build: what the cache has, else what the build makes, which the cache then has."""
+
+    def __init__(self, build: Build, claim: Claim | None) -> None:
+        self._build, self._claim = build, claim
+        self._found = None if claim is None or claim.found is None else _unpacked(claim.found)
+
+    @property
+    def doing(self) -> str:
+        """For progress: what :meth:`translate` and :meth:`image` do."""
+        if self._found is not None:
+            return f"taking {self._what} from the cache"
+        return f"{'compiling' if isinstance(self._build, DeviceBuild) else 'taking the image of'} {self._what}"
+
+    @property
+    def _what(self) -> str:
+        return f"{self._build.name} for {self._build.target_name}:{self._build.chip}"
+
+    def translate(self) -> None:
+        """The part of the work that needs the session's thread."""
+        if self._found is None:
+            try:
+                self._build.translate()
+            except BaseException:
+                self._release()
+                raise
+
+    def image(self) -> Image:
+        """The image; in any thread, after :meth:`translate`."""
+        if self._found is not None:
+            return self._found
+        try:
+            image = self._build.image()
+            if self._claim is not None:
+                self._claim.keep(_packed(image))
+            return image
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            self._claim.release()
+
+
+def _packed(image: Image) -> bytes:
+    resources = json.dumps({kernel: dict(values) for kernel, values in image.resources.items()}).encode()
+    return _LENGTH.pack(len(resources)) + resources + image.data
+
+
+def _unpacked(payload: bytes) -> Image:
+    (length,) = _LENGTH.unpack_from(payload)
+    start = _LENGTH.size + length
+    return Image(payload[start:], json.loads(payload[_LENGTH.size : start]))

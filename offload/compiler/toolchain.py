@@ -1,0 +1,111 @@
+"""What compiles, by content: the extension, LLVM's libraries, our Python; and the libraries that code is linked with.
+
+It is known without loading LLVM, from what the last process that loaded it has seen.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import re
+import secrets
+import sys
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import offload
+from offload.cache.contents import Contents, stamp
+from offload.compiler.native import find_native, native
+from offload.config import loader_settings
+from offload.targets import Target
+from offload.targets.sysroot import Sysroot
+
+_OF_LLVM = re.compile(r"/lib(?:LLVM|MLIR|lld)[^/]*\.so[^/]*$")
+_ROOMS = ("compiler", "artifact", "targets")
+_UNKNOWN = secrets.token_hex()
+"""In place of code that nobody can read, such as a notebook's: what it makes is this process's alone."""
+_LOADER_CACHE = Path("/etc/ld.so.cache")
+
+
+class Toolchain:
+    """The compiler's identity. Where a target asks the extension for this machine's processor, this one answers."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+
+    @cached_property
+    def identity(self) -> list[object]:
+        """Everything but sources, options and the targets' own tools. Raises ToolkitError without a compiler."""
+        return [
+            offload.__version__,
+            platform.machine(),
+            [self._contents.digest(path) for path in (find_native(), *self._libraries)],
+            [self._contents.digest(path) for path in _our_python()],
+        ]
+
+    def sysroot(self, architecture: str, shared: bool = False) -> list[str]:
+        """What code for a CPU architecture is linked with: our own libraries and the system's. Raises ToolkitError."""
+        sysroot = Sysroot(architecture)
+        names = (f"libmgpu.{'so' if shared else 'a'}", "liboffload_builtins.a", "liboffload_runner.a")
+        paths = [*map(sysroot.runtime, names), *sysroot.system_libraries()]
+        return [architecture, *map(self._contents.digest, paths)]
+
+    @cached_property
+    def _libraries(self) -> list[Path]:
+        """LLVM's libraries that the extension is linked with; none where it holds all of LLVM itself."""
+        loader = stamp(_LOADER_CACHE) if _LOADER_CACHE.exists() else ""
+        follows_from = [stamp(find_native()), loader, loader_settings()]
+        found = self._contents.fact("libraries", follows_from, _loaded_libraries)
+        paths = [Path(str(path)) for path in found] if isinstance(found, list) else []
+        if not all(path.exists() for path in paths):  # another LLVM was installed: the loader finds it now
+            return [Path(path) for path in _loaded_libraries()]
+        return paths
+
+    def host_processor(self) -> str:
+        """LLVM's name of this machine's processor."""
+        with Path("/proc/cpuinfo").open("rb") as file:
+            one, _, _ = file.read(1 << 14).partition(b"\n\n")
+        changing = re.compile(rb"^(?:cpu MHz|bogomips|processor|core id|apicid|initial apicid|physical id)\b.*$", re.M)
+        follows_from = [[self._contents.digest(path) for path in self._libraries], changing.sub(b"", one).decode()]
+        return str(self._contents.fact("processor", follows_from, lambda: native().host_processor()))
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else a target may ask the extension."""
+        return getattr(native(), name)
+
+    def code_of(self, target: type[Target]) -> list[str]:
+        """The Python of a target of another package; ours is part of the identity."""
+        found = []
+        for cls in target.__mro__:
+            module = cls.__module__
+            if issubclass(cls, Target) and not module.startswith("offload."):
+                place = _place_of(module)
+                found += [self._contents.digest(path) for path in _python_files(place)] if place else [_UNKNOWN]
+        return found
+
+
+def _loaded_libraries() -> list[str]:
+    native()
+    paths = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
+    return sorted(path for path in paths if _OF_LLVM.search(path))
+
+
+@functools.cache
+def _our_python() -> list[Path]:
+    rooms = [Path(root) / room for root in offload.__path__ for room in _ROOMS]
+    return list(_python_files(*filter(Path.is_dir, rooms)))
+
+
+def _place_of(module: str) -> Path | None:
+    """The file of a module that is imported, or the folder of the package that it is part of; None without a file."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None or not Path(file).is_file():
+        return None
+    return Path(file).parent if getattr(sys.modules[module], "__package__", None) else Path(file)
+
+
+def _python_files(*places: Path) -> Iterator[Path]:
+    for place in places:
+        yield from sorted(place.rglob("*.py")) if place.is_dir() else (place,)

@@ -1,0 +1,68 @@
+"""Files that are written whole or not at all, also where a process is killed or the disk is full."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+from pathlib import Path
+
+_SUFFIX = ".offload-tmp"
+
+
+def replace(path: Path, parts: tuple[bytes, ...], mode: int, temporaries: Path | None = None) -> None:
+    """Puts a file of these parts, one after the other, in place of ``path`` in one step.
+
+    It is written under another name first, in the folder ``temporaries``, which must be of the same file system
+    (default: that of the file). Raises OSError; the old file stays then. Nothing is flushed to the disk: like a
+    linker's, the file of a machine that crashes within seconds may be lost.
+    """
+    folder = path.parent if temporaries is None else temporaries
+    prefix = f".{path.name[:100]}."
+    remove_stale(folder, prefix if temporaries is None else "")
+    handle, temporary = _new_file(folder, prefix)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            temporary.replace(path)  # while it is locked: what nobody has locked is stale
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def remove_stale(folder: Path, prefix: str = "") -> int:
+    """Removes what killed processes left of `replace` in a folder; returns how many files. Raises no error."""
+    removed = 0
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208 - names alone, which is what makes it cheap
+            if name.startswith(prefix) and name.endswith(_SUFFIX):
+                with contextlib.suppress(OSError):
+                    removed += _remove_unlocked(folder / name)
+    return removed
+
+
+def _new_file(folder: Path, prefix: str) -> tuple[int, Path]:
+    while True:
+        path = folder / f"{prefix}{secrets.token_hex(6)}{_SUFFIX}"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError):  # a file system without locks: nobody can find it stale then
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, path
+        os.close(handle)  # someone found it before it was locked, and took it for a dead process's
+
+
+def _remove_unlocked(path: Path) -> bool:
+    # The folder may be one where others write: what they put there is not followed, and not waited for.
+    handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    finally:
+        os.close(handle)
+    return True

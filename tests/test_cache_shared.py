@@ -1,0 +1,254 @@
+"""A cache that several machines use: found after the local one, believed only where it is what it should be."""
+
+from __future__ import annotations
+
+import http.server
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+from caching import OTHER, PROGRAM, entries, told, works
+
+import offload
+from offload.cache import cache as layers
+from offload.cache import shared
+from offload.cache.entry import seal
+from offload.compiler import parallel
+
+
+class Machines:
+    """Machines of a team: each has a local cache of its own, all have the shared one."""
+
+    def __init__(self, folder: Path, url: str, patch: pytest.MonkeyPatch) -> None:
+        self.folder, self.url, self._patch = folder, url, patch
+        patch.setattr(layers, "_said", set())
+
+    def use(self, name: str, mode: str | None = None, secret: str | None = None) -> Path:
+        """From here on this process is that machine, with these settings; its cache folder is returned."""
+        layers._shared_store.cache_clear()
+        settings = {"DIR": str(self.folder / name)}
+        for key, value in (("OFFLOAD_SHARED_CACHE_MODE", mode), ("OFFLOAD_SHARED_CACHE_KEY", secret)):
+            self._patch.delenv(key, raising=False)
+            if value is not None:
+                self._patch.setenv(key, value)
+        self._patch.setenv("OFFLOAD_CACHE_DIR", settings["DIR"])
+        self._patch.setenv("OFFLOAD_SHARED_CACHE", self.url)
+        return self.folder / name
+
+
+@pytest.fixture(params=["file", "memory"])
+def machines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
+    url = f"file://{tmp_path}/store" if request.param == "file" else f"memory://{tmp_path.name}"
+    if request.param == "memory":  # which is a process's own
+        monkeypatch.setenv("OFFLOAD_ISOLATE", "0")
+    return Machines(tmp_path, url, monkeypatch)
+
+
+@pytest.fixture
+def caught() -> Iterator[Callable[[], list[str]]]:
+    """The cache's warnings so far."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield lambda: told(found)
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    def forbid() -> None:
+        monkeypatch.setattr(parallel, "build", None)
+
+    return forbid
+
+
+def stored(machines: Machines) -> dict[str, bytes]:
+    """What the shared store holds, by name."""
+    store, root = fsspec.core.url_to_fs(machines.url)
+    return {path: store.cat_file(path) for path in store.find(root)} if store.exists(root) else {}
+
+
+def test_what_one_machine_compiles_another_one_loads(machines: Machines, no_compiler: Callable[[], None]) -> None:
+    machines.use("builder", "readwrite")
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    before = stored(machines)
+    assert len(before) == 3
+    machines.use("user")
+    no_compiler()
+    library = offload.compile(PROGRAM, targets=["host"])
+    assert works(library)
+    # Once fetched, it is a local entry.
+    assert len(entries(machines.folder / "user")["library"]) == 1
+    machines.url = "memory://empty"
+    machines.use("user")
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+
+
+def test_stages_are_shared_too(machines: Machines) -> None:
+    machines.use("builder", "readwrite")
+    offload.compile(PROGRAM, targets=["host"])
+    machines.use("user")
+    said: list[str] = []
+    (machines.folder / "p.mlir").write_text(PROGRAM)
+    offload.build(machines.folder / "p.mlir", machines.folder / "p.so", targets=["host"], progress=said.append)
+    assert said[-3:] == [
+        "taking saxpy_kernel for host:x86-64 from the cache",
+        "taking host code from the cache",
+        "linking",
+    ]
+
+
+@pytest.mark.parametrize("mode", [None, "read"])
+def test_who_only_reads_adds_nothing(mode: str | None, machines: Machines) -> None:
+    machines.use("user", mode)
+    offload.compile(PROGRAM, targets=["host"])
+    assert stored(machines) == {}
+
+
+@pytest.mark.parametrize("harm", ["cut", "changed", "another key's", "not an entry", "code under its own hash"])
+def test_what_is_not_what_it_should_be_is_not_used(
+    harm: str, machines: Machines, caught: Callable[[], list[str]]
+) -> None:
+    machines.use("builder", "readwrite", "secret")
+    offload.compile(PROGRAM, targets=["host"])
+    good = stored(machines)
+    offload.compile(OTHER, targets=["host"])
+    others = iter([data for name, data in stored(machines).items() if name not in good])
+    store, _ = fsspec.core.url_to_fs(machines.url)
+    evil = {
+        "cut": lambda data, key: data[: len(data) // 2],
+        "changed": lambda data, key: bytes([data[0] ^ 1]) + data[1:],
+        "another key's": lambda data, key: next(others),
+        "not an entry": lambda data, key: b"<html>Please log in.</html>",
+        "code under its own hash": lambda data, key: b"evil" + seal(key, b"evil"),
+    }
+    for name, data in good.items():
+        store.pipe_file(name, evil[harm](data, name.rpartition("/")[2]))
+    user = machines.use("user", "read", "secret")
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    assert any("is not used (library/" in line for line in caught())
+    (mine,) = entries(user)["library"]
+    assert mine.read_bytes() == (machines.folder / "builder" / "library" / mine.name).read_bytes()
+
+
+def test_entries_are_signed_where_there_is_a_key(machines: Machines, caught: Callable[[], list[str]]) -> None:
+    machines.use("stranger", "readwrite")
+    offload.compile(PROGRAM, targets=["host"])
+    unsigned = stored(machines)
+    machines.use("builder", "readwrite", "secret")
+    offload.compile(PROGRAM, targets=["host"])
+    assert len(caught()) == 3
+    assert all("it is unsigned" in line for line in caught())
+    signed = stored(machines)
+    assert signed.keys() == unsigned.keys()
+    assert all(signed[name] != unsigned[name] for name in signed)
+    machines.use("user", "read", "secret")
+    offload.compile(PROGRAM, targets=["host"])
+    assert len(caught()) == 3
+    machines.use("other", "read", "another secret")
+    offload.compile(PROGRAM, targets=["host"])
+    assert any("it is signed with another key" in line for line in caught()[3:])
+    # Signatures are for whoever asks for them.
+    machines.use("careless", "read")
+    before = len(caught())
+    offload.compile(PROGRAM, targets=["host"])
+    assert len(caught()) == before
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Path, list[str]]]:
+    """An HTTP server of a folder: its URL, the folder, and what was asked of it."""
+    asked: list[str] = []
+    folder = tmp_path / "www"
+    folder.mkdir()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
+
+        def log_message(self, form: str, *words: object) -> None:
+            asked.append(str(words[0]))
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        thread = threading.Thread(target=http_server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{http_server.server_port}/cache", folder, asked
+        http_server.shutdown()
+        thread.join()
+
+
+def test_a_web_server_is_a_cache_to_read(
+    server: tuple[str, Path, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caught: Callable[[], list[str]],
+    no_compiler: Callable[[], None],
+) -> None:
+    url, folder, asked = server
+    builder = Machines(tmp_path, f"file://{folder}/cache", monkeypatch)
+    builder.use("builder", "readwrite")
+    offload.compile(PROGRAM, targets=["host"])
+    users = Machines(tmp_path, url, monkeypatch)
+    users.use("other")
+    assert works(offload.compile(OTHER, targets=["host"]), "other")
+    assert any("GET /cache/1/library/" in line for line in asked)
+    users.use("user")
+    no_compiler()
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    assert caught() == []
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/cache", "nosuch://store", "file:///proc/self/nothing/here"])
+def test_a_store_that_cannot_be_reached_is_a_warning(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
+) -> None:
+    machines = Machines(tmp_path, url, monkeypatch)
+    machines.use("user", "readwrite")
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    assert works(offload.compile(OTHER, targets=["host"]), "other")
+    (said,) = caught()
+    assert said.startswith(f"the shared cache {url} is not used: ")
+
+
+def test_without_fsspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]) -> None:
+    Machines(tmp_path, f"file://{tmp_path}/store", monkeypatch).use("user", "readwrite")
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    (said,) = caught()
+    assert "pip install 'offload[shared-cache]'" in said
+
+
+def test_a_store_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
+) -> None:
+    """A server that takes connections and then says nothing."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/cache"
+        Machines(tmp_path, url, monkeypatch).use("user", "readwrite")
+        monkeypatch.setattr(shared, "_PATIENCE", 0.5)
+        monkeypatch.setenv("OFFLOAD_ISOLATE", "0")  # a worker has its own patience
+        assert works(offload.compile(PROGRAM, targets=["host"]))
+    (said,) = caught()
+    assert said == f"the shared cache {url} is not used: TimeoutError: no answer within 0.5 seconds"
+
+
+def test_a_wrong_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Machines(tmp_path, "memory://store", monkeypatch).use("user", "write")
+    with pytest.raises(
+        offload.OffloadError, match=r"^OFFLOAD_SHARED_CACHE_MODE is 'read' or 'readwrite', not 'write'$"
+    ):
+        offload.compile(PROGRAM, targets=["host"])
+
+
+def test_with_a_local_folder_of_no_use(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines.use("builder", "readwrite")
+    offload.compile(PROGRAM, targets=["host"])
+    machines.use("user")
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", "/proc/self")
+    monkeypatch.setattr(parallel, "build", None)
+    with pytest.warns(offload.CacheWarning, match="the cache folder /proc/self is not used"):
+        assert works(offload.compile(PROGRAM, targets=["host"]))
