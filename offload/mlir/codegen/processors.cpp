@@ -17,19 +17,16 @@ namespace offload {
 void initializeTargets() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Of LLVM's targets those that ours are for: a static link takes in no other.
     InitializeNativeTarget();
     InitializeNativeTargetAsmParser();
     InitializeNativeTargetAsmPrinter();
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-    LLVMInitializeAMDGPUTargetInfo();
-    LLVMInitializeAMDGPUTarget();
-    LLVMInitializeAMDGPUTargetMC();
-    LLVMInitializeAMDGPUAsmParser();
-    LLVMInitializeAMDGPUAsmPrinter();
+#define TARGET(name)                                                                                         \
+  LLVMInitialize##name##TargetInfo();                                                                        \
+  LLVMInitialize##name##Target();                                                                            \
+  LLVMInitialize##name##TargetMC();                                                                          \
+  LLVMInitialize##name##AsmPrinter();
+#define ASSEMBLY_PARSER(name) LLVMInitialize##name##AsmParser();
+#include "codegen/processors.def"
     // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has
     // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
     install_fatal_error_handler([](void *, const char *reason, bool) { throw Failure(reason, {}); }, nullptr);
