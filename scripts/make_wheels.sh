@@ -24,6 +24,8 @@ tools() {
 }
 
 wheel() { pip wheel --quiet --no-build-isolation --no-deps --no-index -w "$raw" "$@"; }
+# Without the compiler, but with the runtime for the other architecture that offload-llvm links with.
+runtime_half() { wheel "$sdist" -C cmake.define.OFFLOAD_COMPILER=OFF -C cmake.define.OFFLOAD_CROSS=ON "$@"; }
 
 path=$PATH
 sdist=""
@@ -33,10 +35,10 @@ for python; do
     echo "wheels: the sdist, and offload for every Python"
     python -m build --sdist --no-isolation --outdir dist . >"$raw/sdist.log" 2>&1 || { cat "$raw/sdist.log" >&2; exit 1; }
     sdist=$(ls dist/offload-*.tar.gz)
-    wheel "$sdist" -C cmake.define.OFFLOAD_COMPILER=OFF -C cmake.define.OFFLOAD_FAST_CALLS=OFF -C wheel.py-api=py3
+    runtime_half -C cmake.define.OFFLOAD_FAST_CALLS=OFF -C wheel.py-api=py3
   fi
   echo "wheels: offload for $(python --version)"
-  wheel "$sdist" -C cmake.define.OFFLOAD_COMPILER=OFF
+  runtime_half
   echo "wheels: offload-llvm for $(python --version) (the first time takes some minutes)"
   wheel ./offload-llvm
 done

@@ -15,6 +15,20 @@ foreach(library lldELF lldCommon ${mlir_libraries} ${LLVM_AVAILABLE_LIBS})
   endif()
 endforeach()
 
+# lld initializes every target of LLVM, which would take in all of their code generators: those that processors.def does
+# not list have nothing to initialize.
+file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/codegen/processors.def listed REGEX "^TARGET")
+set(nothing "// Targets of LLVM that offload has no use for; made by StaticLLVM.cmake.\n")
+foreach(target ${LLVM_TARGETS_TO_BUILD})
+  if(NOT "TARGET(${target})" IN_LIST listed)
+    foreach(part TargetInfo Target TargetMC AsmPrinter AsmParser)
+      string(APPEND nothing "extern \"C\" void LLVMInitialize${target}${part}() {}\n")
+    endforeach()
+  endif()
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/unused_targets.cpp CONTENT "${nothing}" @ONLY)
+target_sources(_native PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/unused_targets.cpp)
+
 set(hidden ${CMAKE_CURRENT_SOURCE_DIR}/extension.map)
 target_link_libraries(_native PRIVATE
   -Wl,--start-group ${archives} -Wl,--end-group

@@ -17,9 +17,6 @@ namespace offload {
 void initializeTargets() {
   static std::once_flag once;
   std::call_once(once, [] {
-    InitializeNativeTarget();
-    InitializeNativeTargetAsmParser();
-    InitializeNativeTargetAsmPrinter();
 #define TARGET(name)                                                                                         \
   LLVMInitialize##name##TargetInfo();                                                                        \
   LLVMInitialize##name##Target();                                                                            \
