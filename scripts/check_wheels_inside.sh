@@ -32,9 +32,24 @@ mkdir -p project/scripts && mv demo.py project/scripts && cp -r examples project
 compiling/bin/python project/scripts/demo.py
 
 step "a function of AMD's and NVIDIA's libraries"
-compiling/bin/offload build examples/packages/hatchling/src/rowwise/softmax.mlir -o softmax.so \
-  -t nvvm:sm_90 -t rocdl:gfx942 -t rocdl:gfx1100 -t host
-compiling/bin/offload inspect softmax.so
+cat >sines.mlir <<'END'
+func.func @sines(%x: memref<?xf32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %size = memref.dim %x, %zero : memref<?xf32>
+  scf.parallel (%i) = (%zero) to (%size) step (%one) {
+    %value = memref.load %x[%i] : memref<?xf32>
+    %sine = math.sin %value : f32
+    memref.store %sine, %x[%i] : memref<?xf32>
+  }
+  return
+}
+END
+if ROCM_PATH=/nowhere compiling/bin/offload build -q sines.mlir -o sines.so -t rocdl:gfx942; then
+  stop "no function of AMD's library in this program"
+fi
+compiling/bin/offload build -q sines.mlir -o sines.so -t nvvm:sm_90 -t rocdl:gfx942 -t rocdl:gfx1100 -t host
+compiling/bin/offload inspect sines.so
 
 step "an example package, built in isolation"
 $pip wheel --no-index --find-links all --no-deps -w built examples/packages/setuptools
