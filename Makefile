@@ -13,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find offload 
              \( -name '*.py' -o -name '*.c' -o -name '*.h' -o -name '*.def' -o -name '*.map' -o -name '*.cpp' \
                 -o -name 'CMakeLists.txt' -o -name '*.cmake' -o -name 'py.typed' \))
 
-.PHONY: demo test install system lint bench device-bundle clean
+.PHONY: demo test install system lint bench device-bundle wheels check-wheels clean
 
 demo: install
 	$(VENV)/bin/python scripts/demo.py
@@ -59,5 +59,14 @@ $(BENCH_STAMP): $(STAMP)
 	sh scripts/setup_venv.sh $(VENV) $(PYTHON) cuda,bench
 	touch $@
 
+# The distributions, in dist/. Several Pythons: make wheels WHEEL_PYTHONS="python3.11 python3.12"
+WHEEL_PYTHONS ?= $(PYTHON)
+wheels: system
+	sh scripts/make_wheels.sh $(WHEEL_PYTHONS)
+
+# Installs them in a Debian that has no compiler and no LLVM. Needs root.
+check-wheels:
+	sh scripts/check_wheels.sh dist
+
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) build dist

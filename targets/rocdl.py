@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from offload.targets import rocdl_images
 from offload.targets.base import STRUCTURE_PIPELINE, Device, Image, ReadyImage, Target, Work, numeric_pipeline
 from offload.targets.options import option
-from offload.targets.tools import Found, SearchStep, from_environment, from_folder, search
+from offload.targets.tools import Found, SearchStep, from_environment, from_folder, from_site_packages, search
 
 from offload.errors import CompileError, TargetError
 
@@ -33,6 +33,7 @@ _BITCODE: tuple[SearchStep, ...] = (
     from_folder("/opt/rocm"),
     from_folder("/usr/lib/x86_64-linux-gnu"),
     from_folder("/usr/lib/aarch64-linux-gnu"),
+    from_site_packages("offload_llvm"),
 )
 # LLVM's default; generic chips exist since the next one only, and LLVM aborts without it.
 _CODE_OBJECT_VERSION, _CODE_OBJECT_VERSION_OF_GENERIC = 500, 600
@@ -84,7 +85,7 @@ class RocdlTarget(Target):
             f"{name}.bc (AMD device libraries)",
             [f"amdgcn/bitcode/{name}.bc", f"lib/llvm/lib/clang/22/lib/amdgcn/bitcode/{name}.bc"],
             _BITCODE,
-            "apt-get install rocm-device-libs, or set ROCM_PATH to a ROCm installation",
+            "apt-get install rocm-device-libs, pip install 'offload[compiler]', or set ROCM_PATH to that of ROCm",
         )
 
     @classmethod

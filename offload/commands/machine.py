@@ -113,5 +113,6 @@ def _compiler() -> Check:
     try:
         extension = native()
     except OffloadError as error:
-        return Check("compiler", "missing", str(error).splitlines()[0], "install LLVM 22 and offload from source")
+        first, *rest = str(error).splitlines()
+        return Check("compiler", "missing", first, rest[-1].strip().removeprefix("to get it: "))
     return Check("compiler", "found", f"LLVM {extension.llvm_version} ({extension.__file__})")

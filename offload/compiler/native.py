@@ -5,34 +5,79 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import platform
 import re
 from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from offload._version import __version__
 from offload.compiler.request import Source
 from offload.errors import CompileError, Diagnostic, ToolkitError
+
+_INSIDE, _BESIDE = "offload.mlir._native", "offload_llvm._native"
 
 
 @functools.cache
 def native() -> Any:
-    """``offload.mlir._native``. Raises ToolkitError where the compiler half is not installed or LLVM is missing."""
+    """The extension: that of this installation where it was built with one, else that of the distribution offload-llvm.
+
+    Raises ToolkitError where there is none, where it cannot be loaded, and where it is of another version.
+    """
+    name = _found().name
     try:
-        from offload.mlir import _native
+        extension = importlib.import_module(name)
     except ImportError as error:
-        raise ToolkitError(
-            f"offload's compiler cannot be loaded: {error}\n"
-            "  this installation holds the runtime half only, or LLVM 22 is gone from the machine\n"
-            "  to get it: apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev liblld-22-dev, then "
-            "pip install --force-reinstall offload (from source)"
-        ) from error
-    return _native
+        raise ToolkitError(_not_loaded(error, name == _INSIDE)) from error
+    if extension.offload_version != __version__:
+        raise ToolkitError(_another_version(extension, name == _INSIDE))
+    return extension
 
 
 def find_native() -> Path:
     """The extension's file; it is not loaded. Raises ToolkitError where there is none."""
-    spec = importlib.util.find_spec("offload.mlir._native")
-    return Path(spec.origin) if spec and spec.origin else Path(native().__file__)
+    origin = _found().origin
+    return Path(origin) if origin else Path(native().__file__)
+
+
+def _found() -> ModuleSpec:
+    if spec := importlib.util.find_spec(_INSIDE):
+        return spec
+    if importlib.util.find_spec(_BESIDE.partition(".")[0]) is None:
+        raise ToolkitError(
+            f"offload's compiler is not installed; what is here of offload {__version__} runs what was compiled\n"
+            f"  to get it: pip install 'offload[compiler]=={__version__}'"
+        )
+    if spec := importlib.util.find_spec(_BESIDE):
+        return spec
+    raise ToolkitError(_not_loaded(ImportError(f"No module named {_BESIDE!r}"), inside=False))
+
+
+_FROM_SOURCE = "pip install --force-reinstall . (in the sources of offload)"
+
+
+def _not_loaded(error: ImportError, inside: bool) -> str:
+    if inside:
+        return (
+            f"offload's compiler cannot be loaded: {error}\n"
+            "  the LLVM 22 that it was built with is gone from this machine, or another build of it is there\n"
+            f"  to get it: apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev liblld-22-dev, then {_FROM_SOURCE}"
+        )
+    return (
+        f"offload's compiler cannot be loaded: {error}\n"
+        f"  offload-llvm is there, but not for this Python ({platform.python_version()}) or this system\n"
+        f"  to get it: pip install --force-reinstall offload-llvm=={__version__}"
+    )
+
+
+def _another_version(extension: ModuleType, inside: bool) -> str:
+    remedy = _FROM_SOURCE if inside else f"pip install 'offload[compiler]=={__version__}'"
+    return (
+        f"offload {__version__} cannot use the compiler of offload {extension.offload_version}\n"
+        f"  that is {extension.__file__}\n  to get the right one: {remedy}"
+    )
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 llvm_version: str
+offload_version: str
 
 Position = tuple[str, str, str, int, int, list[object]]
 """A diagnostic without a message: (severity, message, file, line, column, notes)."""

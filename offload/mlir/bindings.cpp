@@ -41,6 +41,7 @@ static py::list toPython(const std::vector<Diagnostic> &diagnostics) {
 PYBIND11_MODULE(_native, m) {
   m.doc() = "MLIR and LLVM 22 in this process: parsing, passes, code generation, linking.";
   m.attr("llvm_version") = LLVM_VERSION_STRING;
+  m.attr("offload_version") = OFFLOAD_VERSION;
 
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> failure;
   failure.call_once_and_store_result([&]() -> py::object { return py::exception<Failure>(m, "Failure"); });

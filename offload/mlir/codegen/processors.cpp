@@ -17,11 +17,13 @@ namespace offload {
 void initializeTargets() {
   static std::once_flag once;
   std::call_once(once, [] {
-    InitializeAllTargetInfos();
-    InitializeAllTargets();
-    InitializeAllTargetMCs();
-    InitializeAllAsmParsers();
-    InitializeAllAsmPrinters();
+#define TARGET(name)                                                                                         \
+  LLVMInitialize##name##TargetInfo();                                                                        \
+  LLVMInitialize##name##Target();                                                                            \
+  LLVMInitialize##name##TargetMC();                                                                          \
+  LLVMInitialize##name##AsmPrinter();
+#define ASSEMBLY_PARSER(name) LLVMInitialize##name##AsmParser();
+#include "codegen/processors.def"
     // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has
     // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
     install_fatal_error_handler([](void *, const char *reason, bool) { throw Failure(reason, {}); }, nullptr);
