@@ -144,7 +144,7 @@ class NvvmTarget(Target):
     def pipeline(self) -> str:
         redux = "true" if self._number() >= 80 else "false"
         return (
-            f"offload-check-device{{target=nvvm chip={self.chip}}},offload-prepare-products,convert-nvgpu-to-nvvm,"
+            f"offload-check-device{{target=nvvm chip={self.chip}}},offload-prepare-products,offload-nvgpu-to-nvvm,"
             f"gpu.module({numeric_pipeline('nvvm', bf16_fma=self._number() >= 80)},"
             f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
             f"{STRUCTURE_PIPELINE},"

@@ -112,6 +112,7 @@ VENDOR_FILES = {
     "offload/mlir/device/vendor_rules.cpp",  # which operation is whose, which chip has it
     "offload/mlir/device/check_kernels.cpp",
     "offload/mlir/device/descriptors.cpp",
+    "offload/mlir/device/lower_nvgpu.cpp",
     "offload/mlir/device/prepare_fragments.cpp",  # the registers of fragments, which no other vendor has
     "offload/mlir/device/prepare_products.cpp",
     "offload/mlir/codegen/codegen.cpp", "offload/mlir/codegen/elf.cpp", "offload/mlir/codegen/llvm_module.h",

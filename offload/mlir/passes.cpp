@@ -23,6 +23,7 @@ void registerOffloadPasses() {
   registerCheckMemoryPass();
   registerCheckDevicePass();
   registerDescriptorPasses();
+  registerLowerNvgpuPass();
   registerCheckLoweredPass();
   registerEraseTransformsPass();
   registerFinishKernelsPass();

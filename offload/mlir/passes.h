@@ -12,6 +12,7 @@ namespace offload {
 ///   offload-tile-parallel            tiles outermost scf.parallel into blocks of threads
 ///   offload-finish-kernels           checks and names what became kernels
 ///   offload-descriptor-arguments     hands TMA descriptors to kernels as pointers
+///   offload-nvgpu-to-nvvm            lowers the nvgpu dialect, in loops that carry fragments, too
 ///   offload-lower-descriptors        makes TMA descriptors by calls of the runtime (host code)
 ///   offload-plain-spaces             takes the memory spaces of kernels out of host code
 ///   offload-place-buffers            puts temporaries of kernels into device memory
@@ -55,6 +56,7 @@ void registerCheckInputPass();
 void registerCheckMemoryPass();
 void registerCheckDevicePass();
 void registerDescriptorPasses();
+void registerLowerNvgpuPass();
 void registerCheckLoweredPass();
 void registerEraseTransformsPass();
 void registerFinishKernelsPass();

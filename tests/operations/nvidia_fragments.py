@@ -114,3 +114,20 @@ for _kinds, _shape in ((("f32", "f32", "f32", "f32"), (16, 16, 8)), (("i8", "i8"
         ),
         "wmma.mma.sync",
     )
+
+_LOOP = """%c1 = arith.constant 1 : index
+%n = gpu.block_dim x
+%E = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %D) -> ({type}) {{
+  %more = gpu.subgroup_mma_compute %A, %B, %sum : !gpu.mma_matrix<16x16xf16, "AOp">, \
+!gpu.mma_matrix<16x16xf16, "BOp"> -> {type}
+  scf.yield %more : {type}
+}}"""
+_BRANCH = """%x = gpu.block_id x
+%first = arith.cmpi eq, %x, %c0 : index
+%E = scf.if %first -> ({type}) {{
+  scf.yield %C : {type}
+}} else {{
+  scf.yield %D : {type}
+}}"""
+for _form, _body in (("summed up in a loop", _LOOP), ("chosen in a branch", _BRANCH)):
+    _add("gpu.subgroup_mma_compute", _form, _wmma("f16", "f16", "f32", "f16", (16, 16, 16), _body), "wmma.mma.sync")

@@ -1,0 +1,87 @@
+//===- lower_nvgpu.cpp - offload-nvgpu-to-nvvm ----------------------------===//
+//
+// MLIR's own patterns for the nvgpu dialect. Its pass converts the types of loops and branches as well, and
+// knows no fragments of gpu.subgroup_mma among them: a loop that sums up a product would be refused. They are
+// left to the lowering of the gpu dialect here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes.h"
+
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// Registers of a warpgroup's thread: for each 64 rows a struct of its part of the sums.
+Type registersOf(nvgpu::WarpgroupAccumulatorType type) {
+  VectorType sums = type.getFragmented();
+  MLIRContext *context = type.getContext();
+  // 128 threads have 64 rows; two of f16 go into a register.
+  int64_t registers = sums.getDimSize(1) / (sums.getElementType().isF16() ? 4 : 2);
+  SmallVector<Type> one(size_t(registers), sums.getElementType());
+  Type rows = LLVM::LLVMStructType::getLiteral(context, one);
+  SmallVector<Type> all(size_t(sums.getDimSize(0) / kWgmmaSizeM), rows);
+  return LLVM::LLVMStructType::getLiteral(context, all);
+}
+
+struct LowerNvgpu : public PassWrapper<LowerNvgpu, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerNvgpu)
+
+  StringRef getArgument() const final { return "offload-nvgpu-to-nvvm"; }
+  StringRef getDescription() const final {
+    return "Lower the nvgpu dialect, in loops that carry fragments, too";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, NVVM::NVVMDialect>();
+  }
+
+  void runOnOperation() final {
+    MLIRContext *context = &getContext();
+    LLVMTypeConverter converter(context);
+    nvgpu::populateCommonGPUTypeAndAttributeConversions(converter);
+    Type word = IntegerType::get(context, 64);
+    converter.addConversion([](gpu::MMAMatrixType type) -> Type { return type; });
+    // Tokens of copies are nothing at run time; any type will do.
+    converter.addConversion(
+        [](nvgpu::DeviceAsyncTokenType type) -> Type { return IntegerType::get(type.getContext(), 32); });
+    converter.addConversion([](nvgpu::WarpgroupAccumulatorType type) { return registersOf(type); });
+    converter.addConversion([word](nvgpu::MBarrierTokenType) { return word; });
+    converter.addConversion([word](nvgpu::WarpgroupMatrixDescriptorType) { return word; });
+    converter.addConversion([&](nvgpu::MBarrierGroupType type) {
+      return converter.convertType(nvgpu::getMBarrierMemrefType(context, type));
+    });
+    converter.addConversion([](nvgpu::TensorMapDescriptorType type) -> Type {
+      return LLVM::LLVMPointerType::get(type.getContext());
+    });
+    RewritePatternSet patterns(context);
+    populateNVGPUToNVVMConversionPatterns(converter, patterns);
+    ConversionTarget target(*context);
+    target
+        .addLegalDialect<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, NVVM::NVVMDialect>();
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns, target);
+    if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+void registerLowerNvgpuPass() { PassRegistration<LowerNvgpu>(); }
+
+} // namespace offload
