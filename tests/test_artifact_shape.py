@@ -176,9 +176,13 @@ def test_loading_and_running_load_no_compiler_and_no_driver(built: dict[str, Pat
     assert python(LOADED.format(do=run), built["saxpy"], cwd=tmp_path) == "[]\n"
 
 
-def test_building_loads_the_compiler(tmp_path: Path) -> None:
-    do = "offload.build(sys.argv[1], 'out.so')"
-    assert "_native" in python(LOADED.format(do=do), EXAMPLES / "saxpy.mlir", cwd=tmp_path)
+def test_building_loads_the_compiler_where_it_builds(tmp_path: Path) -> None:
+    """In a worker, as a rule."""
+    do = "offload.build(sys.argv[1], 'out.so', cache=False)"
+    for isolated in ("1", "0"):
+        variables = {"OFFLOAD_ISOLATE": isolated}
+        loaded = python(LOADED.format(do=do), EXAMPLES / "saxpy.mlir", cwd=tmp_path, environment=variables)
+        assert ("_native" in loaded) == (isolated == "0")
 
 
 # Formats.

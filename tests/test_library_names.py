@@ -14,7 +14,8 @@ from offload.paths import package_file
 def called_by_the_runtime() -> list[str]:
     archives = [package_file(f"lib/lib{name}.a") for name in ("mgpu", "offload_builtins")]
     listed = subprocess.run(["nm", "-u", *archives], capture_output=True, text=True, check=True).stdout
-    names = {line.split()[1] for line in listed.splitlines() if line.strip().startswith("U ")}
+    # Some are asked for in a certain version: dlopen@GLIBC_2.2.5.
+    names = {line.split()[1].partition("@")[0] for line in listed.splitlines() if line.strip().startswith("U ")}
     return sorted(name for name in names if not name.startswith(("mgpu", "offload_", "_GLOBAL_")))
 
 

@@ -45,13 +45,13 @@ bool takesLibraryName(Operation *op) {
       words("malloc calloc realloc free aligned_alloc memcpy memmove memset memcmp bcmp strlen abort puts "
             "printf memrefCopy");
   // What the runtime inside of every library calls: the program's function would be linked to its calls.
-  static const llvm::StringSet<> runtime =
-      words("__cxa_atexit __errno_location access dl_iterate_phdr madvise mmap munmap __register_atfork "
-            "__sched_cpucount _setjmp clock_gettime close "
-            "dlclose dlerror dlopen dlsym fclose fgets flock fopen fprintf fstat ftruncate getcwd getenv "
-            "getpid longjmp lseek malloc_usable_size memchr memfd_create mkostemp open posix_memalign pread "
-            "pwrite qsort read sched_getaffinity sigfillset snprintf stderr strchr strcmp strcpy strcspn "
-            "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
+  static const llvm::StringSet<> runtime = words(
+      "__cxa_atexit __errno_location access dl_iterate_phdr madvise mmap munmap __register_atfork "
+      "__sched_cpucount _setjmp clock_gettime close "
+      "dlclose dlerror dlopen dlsym fclose fgets flock fopen fprintf ftruncate getcwd getenv "
+      "getpid longjmp lseek malloc_usable_size memchr memfd_create mkostemp open posix_memalign pread "
+      "pwrite qsort read sched_getaffinity sigfillset snprintf statx stderr strchr strcmp strcpy strcspn "
+      "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
   static const llvm::StringSet<> math = words(
       "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 "
       "fabs floor fma fmax fmin fmod ldexp log log10 log1p log2 pow remainder rint round roundeven sin "
