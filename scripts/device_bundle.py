@@ -43,7 +43,7 @@ MOST = 40 << 20
 SOURCE = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "offload", "targets", "runtime_c")
 TESTS = (
     "device", "operations", "conformance", "randomized", "emulator/__init__.py", "emulator/on_device.py", "numeric.py",
-    "device_values.py", "sparse_programs.py", "programs/levels", "compiling.py", "blocks.py",
+    "device_values.py", "expectations.py", "sparse_programs.py", "programs/levels", "compiling.py", "blocks.py",
     *(f"{name}.py" for name in host_programs.TESTS), *(f"programs/{name}.mlir" for name in host_programs.FILES),
 )  # fmt: skip
 COMPILING = ("operations/ready_images.py", "conformance/replay.py")

@@ -38,8 +38,14 @@ AT = (
 
 @pytest.mark.parametrize(
     "words",
-    [["build", "-q"], ["build", "-q", "--emit", "object"], ["build", "-q", "--dump", "stages"], ["run"]],
-    ids=["build", "emit", "dump", "run"],
+    [
+        ["build", "-q"],
+        ["build", "-q", "--emit", "object"],
+        ["build", "-q", "--dump", "stages"],
+        ["run"],
+        ["build", "-q", "--arch", "x86_64"],
+    ],
+    ids=["build", "emit", "dump", "run", "arch"],
 )
 def test_a_crash_is_an_error(words: list[str], plugin: dict[str, str], tmp_path: Path) -> None:
     done = command(*words, SAXPY, "-t", "faulty:x86-64,fault=abort", cwd=tmp_path, environment=plugin)
@@ -49,6 +55,7 @@ def test_a_crash_is_an_error(words: list[str], plugin: dict[str, str], tmp_path:
     (kept,) = (tmp_path / "cache" / "crashes").iterdir()
     script = (kept / "repeat.sh").read_text()
     assert ("--emit object" in script) == ("--emit" in words)
+    assert ("--arch x86_64" in script) == ("--arch" in words)
     again = subprocess.run(
         ["sh", kept / "repeat.sh"], env=os.environ | plugin, capture_output=True, text=True, check=False
     )

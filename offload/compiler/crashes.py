@@ -96,6 +96,8 @@ def _keep(request: BuildRequest, words: Sequence[str], said: str, what: str) -> 
 def _options(request: BuildRequest) -> list[str]:
     """The request in the words of ``offload build``."""
     options = [f"-O{request.opt}", "--runtime", request.runtime]
+    if request.arch:
+        options += ["--arch", request.arch]
     for target in request.targets:
         options += ["--target", str(target)]
     for path in request.link:

@@ -68,7 +68,8 @@ class Toolchain:
         with Path("/proc/cpuinfo").open("rb") as file:
             one, _, _ = file.read(1 << 14).partition(b"\n\n")
         changing = re.compile(rb"^(?:cpu MHz|bogomips|processor|core id|apicid|initial apicid|physical id)\b.*$", re.M)
-        follows_from = [[self._contents.digest(path) for path in self._libraries], changing.sub(b"", one).decode()]
+        files = [self._contents.digest(path) for path in (find_native(), *self._libraries)]
+        follows_from = [files, changing.sub(b"", one).decode()]
         return str(self._contents.fact("processor", follows_from, lambda: native().host_processor()))
 
     def __getattr__(self, name: str) -> Any:

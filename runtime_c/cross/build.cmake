@@ -10,12 +10,14 @@ function(offload_cross_runtime architecture)
   endif()
   set(archives ${CMAKE_CURRENT_BINARY_DIR}/${architecture})
   set(results ${archives}/libmgpu.a ${archives}/liboffload_runner.a ${archives}/liboffload_builtins.a)
-  # No program can be linked without a cross toolchain's start-up files, and none has to be.
+  # No program can be linked without a cross toolchain's start-up files, and none has to be. Without a GCC for the
+  # architecture clang would not look for headers there, but at this machine's own.
   ExternalProject_Add(offload_runtime_${architecture}
     SOURCE_DIR ${CMAKE_CURRENT_SOURCE_DIR}/runtime_c/cross
     BINARY_DIR ${CMAKE_CURRENT_BINARY_DIR}/cross-${architecture}
     CMAKE_ARGS -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=${architecture}
                -DCMAKE_C_COMPILER=${OFFLOAD_CROSS_CLANG} -DCMAKE_C_COMPILER_TARGET=${architecture}-linux-gnu
+               "-DCMAKE_C_FLAGS=-nostdlibinc -isystem ${OFFLOAD_${architecture}_HEADERS}"
                -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
                -DCMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER} -DMGPU_WERROR=${MGPU_WERROR}
                -DOFFLOAD_ARCHIVES=${archives}

@@ -8,7 +8,9 @@ from pathlib import Path
 from runtime_sources import RUNTIME
 
 SYSROOT = Path("/usr/aarch64-linux-gnu")
-CLANG = ("clang-22", "--target=aarch64-linux-gnu", "-O1", "-std=c11", "-D_GNU_SOURCE")
+# Without a GCC for AArch64 clang would take the headers of this machine.
+HEADERS = ("-nostdlibinc", "-isystem", str(SYSROOT / "include"))
+CLANG = ("clang-22", "--target=aarch64-linux-gnu", *HEADERS, "-O1", "-std=c11", "-D_GNU_SOURCE")
 EMULATOR = ("qemu-aarch64", "-L", str(SYSROOT))
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 from emulator.on_device import OnDevice
+from expectations import expecting
 from operations import Case, all_cases
 
 from device.checks import EVERYWHERE, HOST, Check, NotRun, Program
@@ -26,37 +24,6 @@ ACCURACY = {
 """Units of the last place by which libdevice's functions may differ from the rounded result, for 32 and 64 bits: the
 tables on mathematical functions in NVIDIA's CUDA C++ Programming Guide."""
 
-_NEIGHBOURS = ("in a branch, then for all",)
-"""Forms that read the lane beside the first of 32, whose value is open where there is none."""
-
-
-def _loosely(within: Callable[..., None], allowed: float) -> Callable[..., None]:
-    def run(got: Any, exact: Any, ulps: float, *arguments: Any, **named: Any) -> None:
-        within(got, exact, max(ulps, allowed + 0.5) if ulps >= 1 else ulps, *arguments, **named)
-
-    return run
-
-
-@contextmanager
-def as_on_nvidia(case: Case) -> Iterator[None]:
-    """The case expects the accuracy of NVIDIA's library."""
-    changes: list[tuple[Any, str, Any]] = []
-    if case.form in _NEIGHBOURS:
-        module = sys.modules["operations.device_gpu_lanes"]
-        changes.append((module, "BLOCKS", [block for block in module.BLOCKS if block not in ((1, 1, 1), (33, 1, 1))]))
-    if case.op in ACCURACY:
-        for name, module in list(sys.modules.items()):
-            if name.startswith("operations.") and hasattr(module, "within"):
-                changes.append((module, "within", _loosely(module.within, ACCURACY[case.op])))
-    kept = [(where, name, getattr(where, name)) for where, name, _ in changes]
-    try:
-        for where, name, value in changes:
-            setattr(where, name, value)
-        yield
-    finally:
-        for where, name, value in kept:
-            setattr(where, name, value)
-
 
 def _lacking(message: str) -> str:
     """What a library of sparse operations lacks, by an error's text; empty for other errors. docs/sparse.md says what
@@ -74,7 +41,7 @@ def running(case: Case) -> Callable[[Library], None]:
         if library.backend == HOST:
             case.run(library)
             return
-        with as_on_nvidia(case):
+        with expecting(case, lambda ulps: max(ulps, ACCURACY[case.op] + 0.5) if case.op in ACCURACY else ulps):
             try:
                 case.run(OnDevice(library))
             except DeviceError as error:
