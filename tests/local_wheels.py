@@ -25,13 +25,11 @@ Files = dict[str, Path | bytes]
 SCRIPTS = ("..", "..", "..", "bin")
 
 
-def pack_all(names: Iterable[str], folder: Path) -> Path:
+def pack_all(names: Iterable[str], folder: Path) -> None:
     """Wheels of offload as it is tested, of the named distributions, and of all that they require."""
-    folder.mkdir()
     _pack_offload(folder)
     for name in _with_requirements([*names, *_project()["dependencies"]]):
         _pack_installed(metadata.distribution(name), folder)
-    return folder
 
 
 def _with_requirements(names: Iterable[str]) -> list[str]:

@@ -18,6 +18,8 @@ import offload.artifact
 
 EXAMPLES = ROOT / "examples" / "packages"
 TARGETS = ["nvvm:sm_90", "rocdl:gfx942", "host"]
+QUICK_CXX = {"CMAKE_CXX_FLAGS_RELEASE": "-O0", "CMAKE_INTERPROCEDURAL_OPTIMIZATION": "OFF"}
+"""Definitions for CMake: an optimised pybind11 module takes as long as all that is tested of it."""
 
 
 def copy_of(name: str, folder: Path) -> Path:
@@ -39,18 +41,10 @@ def run(
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert (done.returncode != 0) == fails, done.stdout
     return done
-
-
-def pip_wheel(package: Path, folder: Path, *options: str, **given: dict[str, str]) -> tuple[Path, str]:
-    """The wheel of a package, built by pip with what is installed here, and what the build said."""
-    command = [sys.executable, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", "--no-index"]
-    said = run(*command, "-w", folder, *options, package, cwd=folder.parent, **given).stdout
-    (wheel,) = folder.glob("*.whl")
-    return wheel, said
 
 
 def backend(package: Path, hook: str, folder: Path, backend: str, settings: str = "None", **given: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from packaging_tools import backend, clean_venv, copy_of, in_venv, run, unpack
+from packaging_tools import QUICK_CXX, backend, clean_venv, copy_of, in_venv, run, unpack
 
 
 def editable(package: Path, front_end: str, settings: str = "None") -> Path:
@@ -38,8 +38,9 @@ def test_hatchling(tmp_path: Path) -> None:
 def test_pybind11(full: bool, tmp_path: Path) -> None:
     """Kernels and C++ in one module: CMake builds what has changed of either (of the C++ with --full, for its time)."""
     package = copy_of("pybind11", tmp_path)
-    settings = "{'editable.rebuild': 'true', 'build-dir': 'build', 'cmake.define.OFFLOAD_TARGETS': 'host'}"
-    python = editable(package, "scikit_build_core.build", settings)
+    defined = {f"cmake.define.{name}": value for name, value in {**QUICK_CXX, "OFFLOAD_TARGETS": "host"}.items()}
+    settings = {"editable.rebuild": "true", "build-dir": "build", **defined}
+    python = editable(package, "scikit_build_core.build", repr(settings))
     code = "import numpy as np, unitvec; print(unitvec.normalized(np.array([3, 4], np.float32))[0])"
 
     def first() -> str:

@@ -1,0 +1,29 @@
+"""What one of the processes of a run of tests makes, and all of them use."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """The folder of that name, which the first process to ask has filled with ``make``; the others wait for it."""
+    run = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        run = run.parent  # each worker has a folder in that of the run
+    folder = run / "once" / name
+    folder.parent.mkdir(exist_ok=True)
+    complete = folder.with_name(f"{name}.complete")
+    with folder.with_name(f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of a process that failed
+            folder.mkdir()
+            make(folder)
+            complete.touch()
+    return folder
