@@ -151,6 +151,25 @@ def test_a_way_that_makes_nothing_is_no_measurement(bench: Any, tmp_path: Path) 
         way.take()
 
 
+def test_a_peer_that_fails_is_named_and_we_must_not(bench: Any, tmp_path: Path) -> None:
+    module = bench("builds.way")
+
+    def fail() -> None:
+        raise RuntimeError("exit code 1 of nvcc")
+
+    def make() -> None:
+        (tmp_path / "ours" / "a.so").write_text("made")
+
+    ours = module.Way("saxpy", "offload", "sm_89", "new process", "", make, tmp_path / "ours")
+    peer = module.Way("saxpy", "nvcc", "sm_89", "new process", "", fail, tmp_path / "peer")
+    assert module.first_runs([ours, peer], "offload") == (
+        [ours],
+        [module.Skipped("saxpy", "nvcc for sm_89", "it fails here: exit code 1 of nvcc")],
+    )
+    with pytest.raises(RuntimeError, match="exit code 1 of nvcc"):
+        module.first_runs([peer], "nvcc")
+
+
 def test_the_page_is_that_of_the_saved_figures(bench: Any, tmp_path: Path) -> None:
     """And without figures it says so; with some it shows them."""
     script = ROOT / "scripts" / "docs_builds.py"

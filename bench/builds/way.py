@@ -62,13 +62,28 @@ class Skipped:
     why: str
 
 
+def first_runs(ways: Sequence[Way], ours: str) -> tuple[list[Way], list[Skipped]]:
+    """Builds once in every way, which fills the file caches: those that work, and those of peers that do not.
+
+    Raises what a build of the tool ``ours`` raises."""
+    working, failing = [], []
+    for way in ways:
+        try:
+            way.take()
+        except RuntimeError as error:
+            if way.tool == ours:
+                raise
+            failing.append(Skipped(way.program, f"{way.tool} for {way.chips}", f"it fails here: {error}"))
+        else:
+            working.append(way)
+    return working, failing
+
+
 def measure(ways: Sequence[Way], runs: int, say: Callable[[str], None]) -> dict[str, list[float]]:
-    """Seconds by the ways' names, without the first run of each. Raises RuntimeError where a build fails."""
+    """Seconds by the ways' names. Raises RuntimeError where a build fails."""
     times: dict[str, list[float]] = {way.name: [] for way in ways}
-    for turn in range(runs + 1):
-        say(f"{ways[0].program}, turn {turn} of {runs}" if turn else f"{ways[0].program}, once before the clock runs")
+    for turn in range(runs):
+        say(f"{ways[0].program}, turn {turn + 1} of {runs}")
         for way in ways:
-            taken = way.take()
-            if turn:
-                times[way.name].append(taken)
+            times[way.name].append(way.take())
     return times
