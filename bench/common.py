@@ -9,8 +9,9 @@ import os
 import platform
 import re
 import shlex
+import statistics
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -32,6 +33,36 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not at least 1")
     return number
+
+
+def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """For argparse: names of a list, separated by commas."""
+
+    def parse(text: str) -> list[str]:
+        chosen = text.split(",")
+        unknown = [name for name in chosen if name not in names]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"there is no {', '.join(unknown)}; there are: {', '.join(names)}")
+        return chosen
+
+    return parse
+
+
+def spread(values: Sequence[float], digits: int = 5) -> dict[str, float]:
+    """How many values there are, their median, the least and the greatest, for a file of figures."""
+    figures = {"median": statistics.median(values), "min": min(values), "max": max(values)}
+    return {"runs": len(values), **{name: round(value, digits) for name, value in figures.items()}}
+
+
+def draw(plot: Callable[[dict[str, object], Path], None], figures: dict[str, object], picture: Path) -> None:
+    """Draws the picture; without matplotlib, takes away one of other figures."""
+    try:
+        plot(figures, picture)
+    except ImportError:
+        picture.unlink(missing_ok=True)
+        print("missing: the picture: no matplotlib: pip install 'offload[bench]'")
+    else:
+        print(f"written: {picture}")
 
 
 def write_figures(options: argparse.Namespace, figures: Mapping[str, object]) -> None:
@@ -76,8 +107,8 @@ def call(command: Sequence[str], folder: Path, environment: Mapping[str, str] | 
         raise RuntimeError(f"exit code {done.returncode} of {shlex.join(command)}\n{said}")
 
 
-def version_of(tool: Path | str) -> str:
+def version_of(tool: Path | str, environment: Mapping[str, str] | None = None) -> str:
     """The first version number that ``--version`` prints (nvcc's: the one after V)."""
-    said = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False).stdout
+    said = subprocess.run([tool, "--version"], env=environment, capture_output=True, text=True, check=False).stdout
     number = re.search(r"\bV(\d+(?:\.\d+)+)", said) or re.search(r"(\d+(?:\.\d+)+)", said)
     return number.group(1) if number else "of unknown version"

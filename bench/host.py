@@ -13,10 +13,9 @@ with `pip install '.[bench]'`, PoCL's library with `sh scripts/setup_system.sh b
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
-from common import RESULTS, arguments_of, write_figures
+from common import RESULTS, arguments_of, draw, some_of, write_figures
 from host.engine import ENGINES
 from host.measuring import Worker, measure
 from host.plot import plot
@@ -55,32 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = report(__doc__, cells, missing, versions)
     write_figures(options, figures)
     if options.save:
-        draw(figures)
+        draw(plot, figures, PICTURE)
     return 1 if missed else 0
-
-
-def draw(figures: dict[str, object]) -> None:
-    """Draws the picture; without matplotlib, takes away one of other figures."""
-    try:
-        plot(figures, PICTURE)
-    except ImportError:
-        PICTURE.unlink(missing_ok=True)
-        print("missing: the picture: no matplotlib: pip install 'offload[bench]'")
-    else:
-        print(f"written: {PICTURE}")
-
-
-def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """For argparse: names of a list, separated by commas."""
-
-    def parse(text: str) -> list[str]:
-        chosen = text.split(",")
-        unknown = [name for name in chosen if name not in names]
-        if unknown:
-            raise ArgumentTypeError(f"there is no {', '.join(unknown)}; there are: {', '.join(names)}")
-        return chosen
-
-    return parse
 
 
 if __name__ == "__main__":

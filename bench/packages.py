@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from common import RESULTS, arguments_of, call, heading, write_figures
+from common import RESULTS, arguments_of, call, heading, spread, write_figures
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parent / "examples" / "packages" / "setuptools"
@@ -167,10 +167,7 @@ def report(taking_part: Sequence[Way], times: dict[str, list[float]]) -> dict[st
             {
                 "name": way.name,
                 "what": way.what,
-                "runs": len(times[way.name]),
-                "median": round(statistics.median(times[way.name]), 4),
-                "min": round(min(times[way.name]), 4),
-                "max": round(max(times[way.name]), 4),
+                **spread(times[way.name], 4),
                 "ratio_to_c": round(ratio(times, way.name), 4),
                 "goal": GOALS.get(way.name),
             }

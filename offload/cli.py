@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from offload._version import __version__
@@ -17,8 +17,9 @@ USAGE_ERROR = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs ``offload`` with the given arguments (default: the process's) and returns the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    parser = _parser(words[0] if words else "")
+    options = parser.parse_args(words)
     if options.command is None:
         parser.print_help(sys.stderr)
         return USAGE_ERROR
@@ -54,14 +55,20 @@ def _show_warning(
     print(f"offload: warning: {message}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str) -> argparse.ArgumentParser:
+    """The parser for a line that begins with that command: the arguments of others are not wanted, and take time."""
     parser = argparse.ArgumentParser(
         prog="offload", description="GPU kernels as ordinary Python packages: MLIR in, one shared library out."
     )
     parser.add_argument("--version", action="version", version=f"offload {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, (meaning, add_arguments) in _COMMANDS.items():
+        if name == command or command not in _COMMANDS:
+            add_arguments(commands.add_parser(name, help=meaning))
+    return parser
 
-    build = commands.add_parser("build", help="build MLIR files into one shared library")
+
+def _add_build(build: argparse.ArgumentParser) -> None:
     build.add_argument("sources", nargs="*", metavar="SRC", help="MLIR text or bytecode")
     build.add_argument("-o", "--output", metavar="OUT.so", help="the library; with --emit, a folder")
     _add_build_options(build)
@@ -79,40 +86,40 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("-q", "--quiet", action="store_true", help="no progress")
     build.set_defaults(run=_build, usage_error=build.error)
 
-    run = commands.add_parser("run", help="build a program and run one of its functions")
+
+def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("sources", nargs="+", metavar="FILE.mlir")
     run.add_argument("--entry", default="main", help="the function to run; it takes no arguments (default: main)")
     run.add_argument("--backend", choices=("cuda", "hip", "host"), help="where to run (default: the best there is)")
     _add_build_options(run)
     run.set_defaults(run=_run)
 
-    inspect = commands.add_parser("inspect", help="show what a shared library carries, without running it")
+
+def _add_inspect(inspect: argparse.ArgumentParser) -> None:
     inspect.add_argument("file", metavar="FILE")
     inspect.add_argument("--json", action="store_true", help="as JSON")
     inspect.add_argument("--extract", metavar="DIR", help="write each image into a folder")
     inspect.add_argument("--disassemble", action="store_true", help="show the machine code of each image")
     inspect.set_defaults(run=_inspect)
 
-    stubs = commands.add_parser(
-        "stubs", help="write the types of a shared library's functions and kernels as a .pyi file"
-    )
+
+def _add_stubs(stubs: argparse.ArgumentParser) -> None:
     stubs.add_argument("file", metavar="FILE")
     stubs.add_argument("-o", "--output", metavar="OUT.pyi", help="the file to write (default: print it)")
     stubs.set_defaults(run=_stubs)
 
-    _add_cache(commands)
 
-    targets = commands.add_parser("targets", help="list targets, their chips and the devices in this machine")
+def _add_targets(targets: argparse.ArgumentParser) -> None:
     targets.add_argument("--json", action="store_true", help="as JSON")
     targets.set_defaults(run=_targets)
 
-    doctor = commands.add_parser("doctor", help="check what is installed, what is missing and how to get it")
+
+def _add_doctor(doctor: argparse.ArgumentParser) -> None:
     doctor.add_argument("--json", action="store_true", help="as JSON")
     doctor.set_defaults(run=_doctor)
 
-    matrix = commands.add_parser(
-        "matrix", help="print the CI jobs of a package: for each target and Python, with and without a device"
-    )
+
+def _add_matrix(matrix: argparse.ArgumentParser) -> None:
     matrix.add_argument("--format", choices=("json", "github", "gitlab", "tox"), default="json", help="default: json")
     matrix.add_argument("--pyproject", default="pyproject.toml", metavar="FILE", help="default: the one here")
     matrix.add_argument(
@@ -125,7 +132,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     matrix.add_argument("--check-tox", metavar="TOX.INI", help="print nothing; say where a tox.ini lacks a job")
     matrix.set_defaults(run=_matrix)
-    return parser
 
 
 def _python_versions(text: str) -> list[str]:
@@ -138,8 +144,7 @@ def _python_versions(text: str) -> list[str]:
     return ordered(versions)
 
 
-def _add_cache(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    cache = commands.add_parser("cache", help="show or empty the folder of what was compiled")
+def _add_cache(cache: argparse.ArgumentParser) -> None:
     actions = cache.add_subparsers(dest="action", required=True, metavar="ACTION")
     info = actions.add_parser("info", help="the folder, what is in it, its limit, and of what use it was")
     clear = actions.add_parser("clear", help="remove everything")
@@ -250,6 +255,18 @@ def _matrix(options: argparse.Namespace) -> int:
     from offload.commands.matrix import matrix
 
     return matrix(options)
+
+
+_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "build": ("build MLIR files into one shared library", _add_build),
+    "run": ("build a program and run one of its functions", _add_run),
+    "inspect": ("show what a shared library carries, without running it", _add_inspect),
+    "stubs": ("write the types of a shared library's functions and kernels as a .pyi file", _add_stubs),
+    "cache": ("show or empty the folder of what was compiled", _add_cache),
+    "targets": ("list targets, their chips and the devices in this machine", _add_targets),
+    "doctor": ("check what is installed, what is missing and how to get it", _add_doctor),
+    "matrix": ("print the CI jobs of a package: for each target and Python, with and without a device", _add_matrix),
+}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from pathlib import Path
 
 from offload.errors import OffloadError
@@ -144,6 +143,8 @@ def time_limit() -> float | None:
 
 def crash_folder() -> Path:
     """The folder for what repeats a crash of the compiler: in the cache's, or with the temporary files without one."""
+    import tempfile
+
     cache = cache_folder()
     return cache / "crashes" if cache else Path(tempfile.gettempdir()) / f"offload-crashes-{os.getuid()}"
 

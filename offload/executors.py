@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from concurrent.futures import Executor
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 from offload.errors import OffloadError, ToolkitError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 @contextlib.contextmanager
@@ -16,6 +18,8 @@ def opened(url: str | None) -> Iterator[Executor | None]:
     if url is None:
         yield None
         return
+    from urllib.parse import urlsplit
+
     parts = urlsplit(url)
     try:
         port = parts.port

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 from pathlib import Path
 
 _SUFFIX = ".offload-tmp"
@@ -48,7 +47,7 @@ def remove_stale(folder: Path, prefix: str = "") -> int:
 
 def _new_file(folder: Path, prefix: str) -> tuple[int, Path]:
     while True:
-        path = folder / f"{prefix}{secrets.token_hex(6)}{_SUFFIX}"
+        path = folder / f"{prefix}{os.urandom(6).hex()}{_SUFFIX}"
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with contextlib.suppress(OSError):  # a file system without locks: nobody can find it stale then
             fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what pip cannot: LLVM/MLIR/lld 22, AMD's device libraries, a C++ compiler, Python's headers. Does nothing
 # where all of it is there. Debian and Ubuntu; elsewhere it says what to install.
-# `setup_system.sh bench` installs, too, what bench/host.py compares with and pip does not have: PoCL;
+# `setup_system.sh bench` installs, too, what the benchmarks compare with and pip does not have: PoCL, hipcc;
 # `setup_system.sh test` what tests alone need: an emulator of AArch64.
 set -eu
 
@@ -11,7 +11,7 @@ packages="libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools liblld-22-dev l
 [ "$(uname -m)" = x86_64 ] && packages="$packages libc6-dev-arm64-cross"
 case ${1:-} in
   "") ;;
-  bench) packages="$packages pocl-opencl-icd" ;;
+  bench) packages="$packages pocl-opencl-icd hipcc" ;;
   test) packages="$packages qemu-user" ;;
   *) echo "setup: there is no $1 to install; there are: bench, test" >&2; exit 2 ;;
 esac

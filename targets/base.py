@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -289,6 +288,8 @@ class Target:
             if word[0] not in "+-":
                 raise TargetError(f"{self}: write the feature {word!r} as +{word} or -{word}")
             if word[1:] not in known:
+                import difflib  # for who made a mistake; everyone else would wait for it
+
                 close = difflib.get_close_matches(word[1:], known, n=3)
                 hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
                 raise TargetError(f"{self}: LLVM has no feature {word[1:]!r} for {self.triple()}{hint}")

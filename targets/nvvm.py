@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -270,6 +269,8 @@ def _errors_of_assembler(
 
 def _driver_devices() -> list[Device]:
     """Asks the driver API; a machine without a driver has no devices."""
+    import ctypes  # no build needs it
+
     try:
         driver = ctypes.CDLL("libcuda.so.1")
         count = ctypes.c_int()

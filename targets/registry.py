@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from importlib import metadata
 from typing import cast
 
 from offload.targets.base import Target
+from offload.targets.entry_points import EntryPoint, entry_points
 
 from offload.errors import TargetError
 
@@ -20,10 +19,9 @@ GROUP = "offload.targets"
 class Registry:
     """Target classes by name. Built-in targets come through the same door as those of other packages."""
 
-    def __init__(self, entry_points: Iterable[metadata.EntryPoint] | None = None) -> None:
-        points = metadata.entry_points(group=GROUP) if entry_points is None else entry_points
-        self._points: dict[str, metadata.EntryPoint] = {}
-        for point in points:
+    def __init__(self, points: Iterable[EntryPoint] | None = None) -> None:
+        self._points: dict[str, EntryPoint] = {}
+        for point in entry_points(GROUP) if points is None else points:
             known = self._points.get(point.name)
             if known is not None and known.value != point.value:
                 raise TargetError(
@@ -36,12 +34,15 @@ class Registry:
         """The names, sorted."""
         return sorted(self._points)
 
+    def is_ours(self, name: str) -> bool:
+        """Whether the class of a target comes with offload; it is not imported to know."""
+        return self._points[name].value.startswith("offload.")
+
     def get(self, name: str) -> type[Target]:
         """The class of a target. Raises TargetError for an unknown name or one that cannot be loaded."""
         point = self._points.get(name)
         if point is None:
-            close = difflib.get_close_matches(name, self._points, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = _hint(name, self._points)
             raise TargetError(f"unknown target {name!r}{hint} (there are: {', '.join(self.names())}, native)")
         try:
             cls = point.load()
@@ -103,8 +104,7 @@ def parse_target(spec: str, arch: str = "") -> Target:
             continue
         option = fields.get(key)
         if option is None:
-            close = difflib.get_close_matches(key, fields, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = _hint(key, fields)
             raise TargetError(f"{spec}: target {name!r} has no option {key!r}{hint} (it has: {', '.join(fields)})")
         converted = _convert(spec, option, equals, value)
         if isinstance(converted, tuple):
@@ -119,11 +119,18 @@ def parse_target(spec: str, arch: str = "") -> Target:
 
 def _refuse_lists(spec: str, words: Iterable[str]) -> None:
     """Raises TargetError for ``nvvm:sm_90,host``: a comma stands before an option."""
-    names = "|".join(map(re.escape, registry().all()))
+    names = "|".join(map(re.escape, registry().names()))
     if any(re.fullmatch(rf"(?:{names})(?::.*)?", word) for word in words):
         apart = re.split(rf",\s*(?=(?:{names})(?:$|[:,]))", spec)
         given = " ".join(f"--target {each}" for each in apart)
         raise TargetError(f"{spec}: targets are given one by one: {given}, or a list of them in Python")
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    import difflib  # for who made a mistake; everyone else would wait for it
+
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _convert(spec: str, option: dataclasses.Field[object], equals: str, value: str) -> object:

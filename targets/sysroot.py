@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import platform
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,7 @@ _C_LIBRARIES = ("libc.so.6", "libm.so.6")
 
 def here() -> str:
     """The architecture of this process. Raises TargetError where it is none of :data:`ARCHITECTURES`."""
-    machine = platform.machine()
+    machine = os.uname().machine
     if machine not in ARCHITECTURES:
         raise TargetError(f"target host does not know this machine's architecture: {machine}")
     return machine
@@ -56,6 +55,8 @@ class Sysroot:
     def defines(self, name: str) -> bool:
         """Does the C library or libm have that function?"""
         if self.architecture == here():
+            import ctypes
+
             return any(hasattr(ctypes.CDLL(str(path)), name) for path in self.system_libraries())
         # A table of strings may hold a name as the end of a longer one; the linker has the last word.
         return any(f"{name}\0".encode() in content for content in _contents(self.architecture))
@@ -63,16 +64,25 @@ class Sysroot:
 
 @functools.cache
 def _of_this_process() -> list[Path]:
-    ctypes.CDLL("libm.so.6")  # not every Python has it loaded
-    found: dict[str, str] = {}
+    found = _mapped()
+    if not any(name.startswith("libm.") for name in found):  # not every Python has it loaded
+        import ctypes
+
+        ctypes.CDLL("libm.so.6")
+        found = _mapped()
+    if not any(name.startswith("libc.") for name in found):
+        raise OffloadError("this process has no C library mapped: static Python is not supported")
+    return [Path(path) for path in sorted(found.values())]
+
+
+def _mapped() -> dict[str, str]:
+    found = {}
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.split(maxsplit=5)[-1]
         name = path.rpartition("/")[2]
         if name.startswith(("libc.so.", "libm.so.", "libc.musl-")):
             found[name] = path
-    if not any(name.startswith("libc.") for name in found):
-        raise OffloadError("this process has no C library mapped: static Python is not supported")
-    return [Path(path) for path in sorted(found.values())]
+    return found
 
 
 def _of_a_toolchain(architecture: str) -> list[Path]:

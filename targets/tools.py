@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import shlex
-import shutil
-import site
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from offload.errors import CompileError, ToolkitError
-
-log = logging.getLogger("offload.tools")
 
 
 @dataclass(frozen=True)
@@ -97,6 +90,8 @@ def from_site_packages(relative: str) -> SearchStep:
     """A folder that a wheel installs."""
 
     def folder() -> Path | None:
+        import site
+
         roots = [*sys.path, *site.getsitepackages()]
         for root in dict.fromkeys(roots):
             if root and (Path(root) / relative).is_dir():
@@ -110,6 +105,8 @@ def from_path(program: str) -> SearchStep:
     """The folder two above a program on PATH (``…/bin/program``)."""
 
     def folder() -> Path | None:
+        import shutil
+
         found = shutil.which(program)
         return Path(found).resolve().parent.parent if found else None
 
@@ -121,8 +118,13 @@ def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:
 
     Raises ToolkitError if it cannot be started and CompileError, with command, exit code and output, if it fails.
     """
+    # Where nothing is to be compiled, no tool runs, and these take a tenth of the time.
+    import logging
+    import shlex
+    import subprocess
+
     words = [os.fspath(word) for word in command]
-    log.debug("%s", shlex.join(words))
+    logging.getLogger("offload.tools").debug("%s", shlex.join(words))
     try:
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     except OSError as error:

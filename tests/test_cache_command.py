@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from caching import entries
-from compiling import EXAMPLES, command
+from compiling import EXAMPLES, command, python
 from packaging_tools import copy_of
 
 SAXPY = EXAMPLES / "saxpy.mlir"
@@ -118,6 +118,34 @@ def test_a_folder_of_no_use_is_a_line_on_stderr(tmp_path: Path, given: dict[str,
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"offload: warning: the cache folder {tmp_path / 'cache'} is not used: ")
     assert (tmp_path / "a.so").exists()
+
+
+SLOW = (
+    "importlib.metadata",
+    "email",
+    "logging",
+    "subprocess",
+    "tempfile",
+    "ctypes",
+    "hmac",
+    "concurrent.futures",
+    "numpy",
+)
+"""Modules that take long to import, and that nothing needs where all is there already."""
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
+def test_a_cached_build_imports_little(target: str, tmp_path: Path, given: dict[str, str]) -> None:
+    code = f"""
+import sys
+at_first = set(sys.modules)
+from offload.cli import main
+assert main(["build", "-q", {str(SAXPY)!r}, "-o", "a.so", "-t", {target!r}]) == 0
+slow = set({SLOW!r}) & (set(sys.modules) - at_first)
+print("compiled" if "offload.compiler.parallel" in sys.modules else sorted(slow))
+"""
+    assert python(code, cwd=tmp_path, environment=given) == "compiled\n"
+    assert python(code, cwd=tmp_path, environment=given) == "[]\n"
 
 
 def test_packages_go_through_the_cache(tmp_path: Path, given: dict[str, str]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from compiling import EXAMPLES, HERE, ROOT, python
 from offload.targets import Registry, Target, registry
+from offload.targets.entry_points import entry_points
+from offload.targets.tools import Found
 
 from offload.errors import OffloadError
 
@@ -25,6 +28,33 @@ HOST = entry("host", "offload.targets.host:HostTarget")
 def test_built_in_targets_come_through_entry_points() -> None:
     assert {point.name for point in metadata.entry_points(group=GROUP)} >= {"nvvm", "rocdl", "host"}
     assert set(registry().names()) == {point.name for point in metadata.entry_points(group=GROUP)}
+
+
+def test_entry_points_are_those_that_importlib_finds() -> None:
+    """Of every group that a package here has."""
+    groups = {point.group for package in metadata.distributions() for point in package.entry_points}
+    assert {GROUP, "console_scripts"} <= groups
+    for group in groups:
+        expected = {(point.name, point.value) for point in metadata.entry_points(group=group)}
+        assert {(point.name, point.value) for point in entry_points(group)} == expected, group
+
+
+def test_of_a_package_that_is_there_twice_the_first_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("old", "elsewhere:Old"), ("new", "offload.targets.tools:Found.need [extra]")):
+        information = tmp_path / name / "Some.package-1.0.dist-info"
+        information.mkdir(parents=True)
+        (information / "entry_points.txt").write_text(f"[other]\nno = no:no\n\n[a group]\n# one\n{name} = {value}\n")
+        monkeypatch.syspath_prepend(str(tmp_path / name))
+    (point,) = entry_points("a group")
+    assert (point.name, point.load()) == ("new", Found.need)
+
+
+def test_entry_points_of_a_package_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("packed-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: packed\nVersion: 1.0\n")
+        archive.writestr("packed-1.0.dist-info/entry_points.txt", "[a group]\npacked = packed:Target\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "packed.zip"))
+    assert [(point.name, point.value) for point in entry_points("a group")] == [("packed", "packed:Target")]
 
 
 def test_each_target_says_what_it_is() -> None:

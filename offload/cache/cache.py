@@ -7,14 +7,17 @@ import functools
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from offload.cache import locks, upkeep
 from offload.cache.folder import Unusable, prepare
 from offload.cache.ledger import Ledger
-from offload.cache.shared import SharedStore, Unreachable
 from offload.cache.store import Store
 from offload.config import cache_folder, cache_limit, shared_cache
 from offload.errors import CacheWarning
+
+if TYPE_CHECKING:
+    from offload.cache.shared import SharedStore
 
 _PATIENCE = 300.0
 """Seconds to wait for another process that makes the same. Then it is made twice: locks save work, no more."""
@@ -65,6 +68,8 @@ class Cache:
         self._write_local(stage, key, payload)
         shared = self._shared
         if shared is not None and shared.writes and not shared.failed:
+            from offload.cache.shared import Unreachable
+
             try:
                 shared.write(stage, key, payload)
             except Unreachable as error:
@@ -90,6 +95,8 @@ class Cache:
         shared = self._shared
         if shared is None or shared.failed:
             return None
+        from offload.cache.shared import Unreachable
+
         try:
             payload, refused = shared.read(stage, key)
         except Unreachable as error:
@@ -164,6 +171,8 @@ def open_cache() -> Cache | None:
 @functools.cache
 def _shared_store(url: str, writes: bool, secret: bytes | None) -> SharedStore:
     """One for a process, which remembers that the store did not answer."""
+    from offload.cache.shared import SharedStore  # it has much to import, and few caches are shared
+
     return SharedStore(url, writes=writes, secret=secret)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +13,13 @@ from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
 
 if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
     from offload.compiler.driver import Progress
 
 _LOADED = "program"
 """The name of libraries that are loaded and not written for anyone."""
-_scratch: list[tempfile.TemporaryDirectory[str]] = []
+_scratch: list[TemporaryDirectory[str]] = []
 
 
 def library(request: BuildRequest, name: str, progress: Progress = lambda text: None) -> bytes:
@@ -60,7 +61,9 @@ def library_file(request: BuildRequest) -> Iterator[Path]:
                 yield path
                 return
     # Nothing was kept: the file goes when the process ends, since loaded code stays mapped.
-    scratch = tempfile.TemporaryDirectory(prefix="offload-uncached-")
+    from tempfile import TemporaryDirectory
+
+    scratch = TemporaryDirectory(prefix="offload-uncached-")
     _scratch.append(scratch)
     path = Path(scratch.name) / f"{_LOADED}.so"
     write_atomically(path, data)

@@ -105,8 +105,11 @@ class Keys:
 
     def _vendors(self) -> dict[str, list[str]]:
         """Who reads the compiled code that a program carries."""
-        found = {}
+        found: dict[str, list[str]] = {}
         for name in registry().names():
+            if registry().is_ours(name):  # whose code is part of the toolchain's identity
+                found[name] = []
+                continue
             try:
                 found[name] = self._toolchain.code_of(registry().get(name))
             except TargetError:  # a broken package; it reads nothing

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
-import platform
 import re
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
@@ -65,6 +64,8 @@ def _not_loaded(error: ImportError, inside: bool) -> str:
             "  the LLVM 22 that it was built with is gone from this machine, or another build of it is there\n"
             f"  to get it: apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev liblld-22-dev, then {_FROM_SOURCE}"
         )
+    import platform
+
     return (
         f"offload's compiler cannot be loaded: {error}\n"
         f"  offload-llvm is there, but not for this Python ({platform.python_version()}) or this system\n"
