@@ -20,7 +20,7 @@ from offload import artifact
 sys.path.append(str(ROOT / "bench"))
 from hardware import launches, memory, ours, problems, products
 
-WIDE = {"triad": 8, "reduction": 5, "softmax": 8, "layer_norm": 16, "histogram": 1, "stencil": 4}
+WIDE = {"triad": 8, "reduction": 5, "softmax": 8, "layer_norm": 16, "histogram": 1, "stencil": 4, "scan": 8}
 """Loads and stores of 16 bytes in the PTX of kernels that have some."""
 
 
