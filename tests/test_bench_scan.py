@@ -7,6 +7,9 @@ import sys
 import numpy as np
 import pytest
 from compiling import ROOT, on_host
+from emulator.driver import shared
+
+import offload
 
 sys.path.append(str(ROOT / "bench"))
 from hardware import ours
@@ -56,3 +59,17 @@ def test_looking_back_over_sums(known: int) -> None:
     np.testing.assert_array_equal(out[-RUN:], np.cumsum(x, dtype=np.int32)[-RUN:])
     assert not out[:-RUN].any()
     assert states[-1] == word(ALL, int(out[-1]))
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100", "gfx1100,wave64", "gfx1201"])
+def test_as_machine_code_of_amd(target: str) -> None:
+    """On the emulator of instructions; half a wave of 64 looks back."""
+    count = 3 * RUN + 8
+    with shared().chip(target.split(",")[0]):
+        library = offload.compile(SOURCE, targets=[f"rocdl:{target}"])
+        library.use("hip")
+        states = library.device.zeros(5, "int64")
+        for launch in range(2):
+            x, out = numbers(count, launch), library.device.zeros(count, "int32")
+            library.kernels.scan[4, 256](library.device.array(x), out, states)
+            np.testing.assert_array_equal(out.numpy(), np.cumsum(x, dtype=np.int32))
