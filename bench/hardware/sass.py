@@ -131,4 +131,5 @@ def facts(code: Code, resources: Mapping[str, int], threads: int, dynamic_bytes:
         "between_products": _apart(body),
         "full_waits": _waits(body) if any(each.name == "HGMMA" for each in body) else 0,
         "bulk_loads": code.count("UTMALDG"),
+        "elections": code.count("ELECT"),
     }

@@ -47,10 +47,12 @@ module attributes {gpu.container_module} {
       // One number for all threads of a warp: read from its first lane, so that the compiler knows.
       %i0 = arith.constant 0 : i32
       %i32 = arith.constant 32 : i32
-      %group_of_thread = arith.divui %t, %c128 : index
-      %group_word = arith.index_cast %group_of_thread : index to i32
-      %group_of_lane_0, %is_there = gpu.shuffle idx %group_word, %i0, %i32 : i32
-      %group = arith.index_cast %group_of_lane_0 : i32 to index
+      %warp_of_thread = arith.divui %t, %c32 : index
+      %warp_word = arith.index_cast %warp_of_thread : index to i32
+      %warp_of_lane_0, %is_there = gpu.shuffle idx %warp_word, %i0, %i32 : i32
+      %warp = arith.index_cast %warp_of_lane_0 : i32 to index
+      %is_first_warp = arith.cmpi eq, %warp, %c0 : index
+      %group = arith.divui %warp, %c4 : index
 
       // Where the block's tile is.
       %rows = memref.dim %c, %c0 : !out
@@ -92,7 +94,10 @@ module attributes {gpu.container_module} {
       %producer = arith.cmpi eq, %group, %c0 : index
       scf.if %producer {
         nvvm.setmaxregister decrease 40
-        scf.if %lead {
+        // ptxas knows of a thread that was elected, not of thread 0, that it is alone: no loop around each load.
+        %elected = nvvm.elect.sync -> i1
+        %brings = arith.andi %elected, %is_first_warp : i1
+        scf.if %brings {
           scf.for %k = %c0 to %steps step %c1 {
             %s = arith.remui %k, %c4 : index
             %round = arith.divui %k, %c4 : index
