@@ -50,7 +50,7 @@ COMPILING = ("operations/ready_images.py", "conformance/replay.py")
 """Files of these folders that need a compiler."""
 BENCHMARKS = (
     "common.py", "hardware.py", "hardware", "peers/hardware", "host/__init__.py", "host/engine.py", "host/problem.py",
-    "host/problems.py", "host/programs/scan.mlir",
+    "host/problems.py",
 )  # fmt: skip
 NOT_PACKED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*", "build")
 

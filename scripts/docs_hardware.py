@@ -1,4 +1,4 @@
-"""Writes docs/hardware.md, and docs/hardware.svg where there are figures, from bench/results/hardware.json.
+"""Writes docs/hardware.md, and docs/hardware.svg where there are figures, from hardware.json and sass.json of results.
 
 ``python scripts/docs_hardware.py --take OUT`` first takes the results that run.sh of a device bundle left in the folder
 OUT: launch.json, first.json, kernels.json and matmul.json, those that are there. Results of the CPU, of small problems,
@@ -21,9 +21,10 @@ LAUNCHERS = ("offload", "C", "cuda.core", "CuPy RawKernel", "Triton", "numba-cud
 
 HEAD = """# On hardware
 
-This page is written by `scripts/docs_hardware.py` from `bench/results/hardware.json`; there is no figure on it that was
-not measured. `make device-bundle` packs the suite and the benchmarks; on a machine with a GPU, `run.sh all` runs them,
-and `python scripts/docs_hardware.py --take OUT` takes the figures over.
+This page is written by `scripts/docs_hardware.py` from `bench/results/hardware.json`, and of what was read of machine
+code from `sass.json` beside it; there is no time or speed on it that was not measured.
+`make device-bundle` packs the suite and the benchmarks; on a machine with a GPU, `run.sh all` runs them, and
+`python scripts/docs_hardware.py --take OUT` takes the figures over.
 
 * **NVIDIA**: {nvidia}
 * **AMD**: not yet run on hardware. Code objects are held to what HIP's loader reads of them
@@ -126,15 +127,49 @@ def first(result: Mapping[str, Any]) -> str:
     return f"## The first result\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}"
 
 
+def accesses(found: Mapping[str, Any]) -> str:
+    """Widths of loads and stores, in bits."""
+    return "/".join(str(found[what]) if found[what] else "-" for what in ("widest_load", "widest_store"))
+
+
+def code(result: Mapping[str, Any]) -> str:
+    """What bench/sass.py read of the machine code."""
+    rows = []
+    for row in result["kernels"]:
+        own, other = row["offload"], row.get("nvcc")
+        cells = [row["kernel"]]
+        for what in ("registers", "spill_bytes", "shared_bytes", "warps"):
+            cells.append(f"{own[what]} ({other[what]})" if other else str(own[what]))
+        cells.append(f"{accesses(own)} ({accesses(other)})" if other else accesses(own))
+        cells.append(f"{own['instructions']} ({other['instructions']})" if other else str(own["instructions"]))
+        rows.append(cells)
+    header = ["kernel", "registers", "spilled bytes", "workgroup memory", "warps", "load/store", "instructions"]
+    versions = result["versions"]
+    products = next(row["offload"] for row in result["kernels"] if row["kernel"].startswith("matmul"))
+    return f"""## Machine code
+
+Read of the code for sm_90, not measured: `python bench/sass.py --save`, {result["date"][:10]}, CUDA {versions["nvcc"]}.
+In brackets the same kernel in CUDA C++ by nvcc. Warps are those that a multiprocessor has room for, of 64; load/store
+is the widest access to global memory, in bits.
+
+{table(header, rows)}
+The product of matrices issues {products["loop_products"]} instructions m64n256k16 in each step of its loop, at most
+{products["between_products"]} others between two of them, and waits for all of them {products["full_waits"]} times in
+the loop; {products["bulk_loads"]} bulk loads bring a stage.
+"""
+
+
 WRITERS = {"launch": launches, "first": first, "kernels": kernels, "matmul": products}
 
 
-def page(results: Mapping[str, Any]) -> str:
+def page(results: Mapping[str, Any], read: Mapping[str, Any]) -> str:
+    """``read``: of the machine code, which needs no GPU."""
+    last = "\n" + code(read) if read else ""
     if not results:
-        return HEAD.format(nvidia=NOT_RUN)
+        return HEAD.format(nvidia=NOT_RUN) + last
     nvidia = "; ".join(dict.fromkeys(f"{each['device']['name']}, {each['date'][:10]}" for each in results.values()))
     parts = [WRITERS[stage](results[stage]) for stage in STAGES if stage in results]
-    return HEAD.format(nvidia=f"measured on {nvidia}.") + "\n" + "\n".join(parts)
+    return HEAD.format(nvidia=f"measured on {nvidia}.") + "\n" + "\n".join(parts) + last
 
 
 def plot(result: Mapping[str, Any], path: Path) -> None:
@@ -170,6 +205,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--take", type=Path, metavar="OUT", help="take the results in this folder first")
     parser.add_argument("--results", type=Path, default=ROOT / "bench" / "results" / "hardware.json")
+    parser.add_argument("--code", type=Path, default=ROOT / "bench" / "results" / "sass.json")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "hardware.md")
     parser.add_argument("--plot", type=Path, help="write the picture of the kernels there; needs matplotlib")
     given = parser.parse_args()
@@ -181,7 +217,7 @@ def main() -> int:
             print(error, file=sys.stderr)
             return 1
         given.results.write_text(json.dumps(results, indent=1) + "\n")
-    given.page.write_text(page(results))
+    given.page.write_text(page(results, json.loads(given.code.read_text()) if given.code.exists() else {}))
     if given.plot and "kernels" in results:
         plot(results["kernels"], given.plot)
     return 0

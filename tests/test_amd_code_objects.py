@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import struct
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from amd_code_objects import CodeObject, problems
+from amd_code_objects import CodeObject, named_registers, problems
+from amd_disassembly import disassembled
 from compiling import EXAMPLES, PROGRAMS, tool
 from conformance import all_themes
 from operations import Case, all_cases
@@ -23,6 +24,7 @@ from operations import device_gpu_prints as prints
 import offload
 from offload import artifact
 from offload.artifact.meta import KernelSignature
+from offload.errors import CompileError
 from offload.runtime.dtypes import find
 
 # gfx1101 stands for gfx11 with waves of 64: a library holds one image for a chip.
@@ -32,7 +34,15 @@ TARGETS = {
     "gfx10-3-generic": (6, 32), "gfx11-generic": (6, 32), "gfx12-generic": (6, 32),
 }  # fmt: skip
 """Version of the code object and size of waves."""
+ALONE = {"gfx1030,wave64": (5, 64), "gfx1100,wave64": (5, 64)}
+"""Likewise, for cases that are for one target alone."""
+SMALL_WAVES = "of this target have 32"
+"""Said of what is written for waves of 64."""
 PART = 300
+COUNT = "kernels on chips"
+"""In the file of ``--junitxml``: how many were checked."""
+UNDESCRIBED = ("amdgpu.sparse_mfma",)
+"""Their kernels take vectors, for which there is no signature: they cannot be launched."""
 CARRIED = ("gpu.binary", "gpu.module")  # programs that carry code for one chip
 CASES = [case for case in all_cases() if case.has_kernels and "rocdl" not in case.refused and case.op not in CARRIED]
 
@@ -52,25 +62,28 @@ def code_objects(path: Path, targets: Sequence[str]) -> Iterator[tuple[str, str,
     """Target, disassembly and code object of each image of a library."""
     by_chip = {target.split(",")[0]: target for target in targets}
     for image in artifact.read(path).images:
-        file = path.with_suffix(".hsaco")
-        file.write_bytes(image.data)
-        text = tool("llvm-objdump", "-d", "--no-show-raw-insn", file)
-        yield by_chip[image.chip], text, CodeObject(image.data)
+        code, target = CodeObject(image.data), by_chip[image.chip]
+        yield target, disassembled(code, image.chip, {**TARGETS, **ALONE}[target][1]), code
 
 
-def check(source: str, targets: Sequence[str], folder: Path, **options: object) -> None:
+def check(source: str, targets: Sequence[str], folder: Path, *, described: bool = True, **options: object) -> int:
+    """How many kernels of how many chips fit; ``described``: whether all have signatures."""
     (folder / "program.mlir").write_text(source)
     spelled = [f"rocdl:{target}" for target in targets]
     path = offload.build(folder / "program.mlir", folder / "program.so", targets=spelled, **options)  # type: ignore[arg-type]
+    signatures = artifact.read(path).metadata.kernels
     found = []
-    seen = 0
+    seen = kernels = 0
     for target, text, code in code_objects(path, targets):
-        version, wave = TARGETS[target]
+        version, wave = {**TARGETS, **ALONE}[target]
         found += [f"{target}: {told}" for told in problems(code, target.split(",")[0], version, wave, text)]
-        found += [f"{target}: {told}" for told in parameters(code, artifact.read(path).metadata.kernels)]
+        found += [f"{target}: {told}" for told in (parameters(code, signatures) if described else ())]
+        kernels += len(code.metadata()["amdhsa.kernels"])
         seen += 1
     assert found == []
     assert seen >= len(targets)
+    assert bool(signatures) == described
+    return kernels
 
 
 def sizes(signature: KernelSignature) -> list[int]:
@@ -94,19 +107,33 @@ def parameters(code: CodeObject, kernels: Sequence[KernelSignature]) -> Iterator
             yield f"{kernel['.name']} takes parameters of {given} bytes, a launch passes {wanted}"
 
 
-def test_operations(case: Case, tmp_path: Path) -> None:
-    own = case.chips.get("rocdl")
-    targets = [own] if own in TARGETS else [] if own else list(TARGETS)
-    check(case.source, targets or ["gfx942"], tmp_path, **case.options)
+def targets_of(case: Case) -> tuple[list[str], list[str]]:
+    """Where a case compiles, and where it is refused: some are for one chip alone, some for waves of 64."""
+    if own := case.chips.get("rocdl"):
+        return [own], []
+    if not any(SMALL_WAVES in said for said in case.refused.values()):
+        return list(TARGETS), []
+    return [name for name, (_, wave) in TARGETS.items() if wave == 64], ["gfx1100", "gfx12-generic"]
 
 
-def test_conformance(theme: object, target: str, tmp_path: Path) -> None:
-    check(theme.source, [target], tmp_path)  # type: ignore[attr-defined]
+def test_operations(case: Case, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    targets, refusing = targets_of(case)
+    described = case.op not in UNDESCRIBED
+    record_property(COUNT, check(case.source, targets, tmp_path, described=described, **case.options))
+    for target in refusing:
+        with pytest.raises(CompileError, match=SMALL_WAVES):
+            offload.build(tmp_path / "program.mlir", tmp_path / "refused.so", targets=[f"rocdl:{target}"])
+
+
+def test_conformance(
+    theme: object, target: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    record_property(COUNT, check(theme.source, [target], tmp_path))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.mlir")), ids=lambda path: path.stem)
-def test_examples(path: Path, tmp_path: Path) -> None:
-    check(path.read_text(), list(TARGETS), tmp_path)
+def test_examples(path: Path, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    record_property(COUNT, check(path.read_text(), list(TARGETS), tmp_path))
 
 
 def hidden(source: str, target: str, folder: Path) -> dict[str, set[str]]:
@@ -253,3 +280,15 @@ def test_the_same_counts_as_llvm_prints(sound: tuple[CodeObject, str], tmp_path:
     assert f".amdhsa_group_segment_fixed_size {kernel['.group_segment_fixed_size']}" in said
     assert f".amdhsa_kernarg_size {kernel['.kernarg_segment_size']}" in said
     assert ".amdhsa_wavefront_size32" not in said or ".amdhsa_wavefront_size32 0" in said
+
+
+def test_the_disassembly_is_llvm_objdumps(tmp_path: Path) -> None:
+    """It names the same registers, in waves of both sizes."""
+    spelled = [f"rocdl:{target}" for target in TARGETS]
+    path = offload.build(EXAMPLES / "reduce.mlir", tmp_path / "reduce.so", targets=spelled)
+    for target, text, code in code_objects(path, list(TARGETS)):
+        (tmp_path / "reduce.hsaco").write_bytes(code.data)
+        named = named_registers(tool("llvm-objdump", "-d", "--no-show-raw-insn", tmp_path / "reduce.hsaco"))
+        assert named_registers(text), target
+        for name, most in named_registers(text).items():
+            assert most == named[name], (target, name)

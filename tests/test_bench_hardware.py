@@ -16,12 +16,22 @@ from compiling import ROOT, emit, emit_text
 
 import offload
 from offload import artifact
+from offload.errors import ToolkitError
 
 sys.path.append(str(ROOT / "bench"))
-from hardware import launches, memory, ours, problems, products
+import sass as sass_script
+from hardware import launches, memory, ours, problems, products, sass
 
-WIDE = {"triad": 8, "reduction": 5, "softmax": 8, "layer_norm": 16, "histogram": 1, "stencil": 4}
+WIDE = {"triad": 8, "reduction": 5, "softmax": 8, "layer_norm": 16, "histogram": 1, "stencil": 4, "scan": 8}
 """Loads and stores of 16 bytes in the PTX of kernels that have some."""
+
+
+def nvdisasm() -> bool:
+    """Is it here?"""
+    try:
+        return bool(sass_script.tool("nvdisasm"))
+    except ToolkitError:
+        return False
 
 
 def resources(program: Any, folder: Path) -> dict[str, Any]:
@@ -41,6 +51,71 @@ def test_kernels_do_not_spill_and_load_widely(kernel: str, tmp_path: Path) -> No
         assert used["registers"] <= 64, name  # four blocks of 256 threads at a time, or more
     text = emit_text(program.text, "isa", ["nvvm:sm_90"])
     assert len(re.findall(r"(?:ld|st)\.global(?:\.nc)?\.v4", text)) >= WIDE.get(kernel, 0)
+
+
+@pytest.mark.skipif(not nvdisasm(), reason="no nvdisasm; pip install nvidia-cuda-nvdisasm")
+def test_machine_code_of_products(tmp_path: Path) -> None:
+    """Products of matrices follow one another: ptxas did not make them wait, none is waited for but the one before, and
+    results are stored two at a time."""
+    for element in ours.ELEMENTS:
+        ((_, found),) = sass_script.of_program(ours.matmul_program(element), tmp_path)
+        assert (found["spill_bytes"], found["local_accesses"]) == (0, 0)
+        assert (found["loop_products"], found["full_waits"]) == (4, 0)
+        assert (found["bulk_loads"], found["elections"]) == (5, 1)  # a loop around each load would elect in it
+        assert found["between_products"] <= 12
+        assert found["widest_store"] == 64
+        assert (found["blocks"], found["warps"]) == (1, 12)
+
+
+@pytest.mark.skipif(not nvdisasm(), reason="no nvdisasm; pip install nvidia-cuda-nvdisasm")
+@pytest.mark.parametrize("kernel", WIDE)
+def test_machine_code_of_streams(kernel: str, tmp_path: Path) -> None:
+    """Accesses of 128 bits to global memory, nothing in local memory, and enough warps to have many under way."""
+    found = dict(sass_script.of_program(ours.kernel_program(kernel), tmp_path))[kernel]
+    assert found["widest_load"] == 128
+    assert found["widest_store"] == {"reduction": 32, "histogram": 0}.get(kernel, 128)
+    assert (found["spill_bytes"], found["local_accesses"]) == (0, 0)
+    assert found["warps"] >= 40
+
+
+SASS = """
+.text.k:
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+.L_x_1:
+        /*0010*/              @!P0 LDG.E.128 R4, desc[UR4][R2.64] ;
+        /*0020*/                   HGMMA.64x256x16.F32 R24, gdesc[UR20].tnspB, R24 ;
+        /*0030*/                   R2UR UR4, R0 ;
+        /*0040*/                   HGMMA.64x256x16.F32 R24, gdesc[UR20].tnspB, R24, gsb0 ;
+        /*0050*/                   WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
+        /*0060*/               @P0 BRA `(.L_x_1) ;
+        /*0070*/                   STL [R1], R4 ;
+        /*0080*/                   STG.E desc[UR4][R2.64], R4 ;
+        /*0090*/                   EXIT ;
+.L_x_2:
+        /*00a0*/                   BRA `(.L_x_2);
+        /*00b0*/                   NOP;
+"""
+
+
+def test_what_is_read_of_machine_code() -> None:
+    used = {"registers": 168, "shared_bytes": 8, "spill_store_bytes": 4, "spill_load_bytes": 0}
+    found = sass.facts(sass.read(SASS)["k"], used, 384)
+    assert found == {
+        "registers": 168, "spill_bytes": 4, "local_accesses": 1, "shared_bytes": 8, "blocks": 1, "warps": 12,
+        "widest_load": 128, "widest_store": 32, "accesses": 2, "instructions": 11, "loop": 6, "loop_loads": 1,
+        "loop_products": 2, "between_products": 1, "full_waits": 1, "bulk_loads": 0,
+        "elections": 0,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="no function"):
+        sass.read("")
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared", "threads", "blocks"),
+    [(32, 0, 256, 8), (33, 0, 256, 6), (255, 0, 256, 1), (16, 100 << 10, 128, 2), (16, 0, 32, 32)],
+)
+def test_blocks_that_fit_a_multiprocessor(registers: int, shared: int, threads: int, blocks: int) -> None:
+    assert sass.resident(registers, shared, threads) == blocks
 
 
 @pytest.mark.parametrize("element", ours.ELEMENTS)

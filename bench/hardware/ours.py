@@ -20,8 +20,7 @@ Launch = tuple[str, Any, Any, Sequence[Any]]  # kernel, grid, block, arguments
 
 def kernel_program(kernel: str) -> Program:
     """The program of a kernel that memory bounds."""
-    folder = HERE.parent / "host" / "programs" if kernel == "scan" else HERE / "programs"
-    return Program((folder / f"{kernel}.mlir").read_text(), ("nvvm:sm_90", "host"))
+    return Program((HERE / "programs" / f"{kernel}.mlir").read_text(), ("nvvm:sm_90", "host"))
 
 
 def matmul_program(element: str) -> Program:
@@ -53,12 +52,7 @@ def launches(problem: Problem, given: dict[str, Any]) -> list[Launch]:
     if kernel in ("softmax", "layer_norm"):
         return [(kernel, problem.inputs["x"].shape[0], 256, everything)]
     if kernel == "scan":
-        runs = -(-problem.inputs["x"].size // RUN)
-        return [
-            ("run_sums_kernel", runs, 256, [given["x"], given["sums"]]),
-            ("scan_sums_kernel", 1, 256, [given["sums"]]),
-            ("scan_runs_kernel", runs, 256, [given["x"], given["sums"], given["out"]]),
-        ]
+        return [(kernel, -(-problem.inputs["x"].size // RUN), 256, everything)]
     if kernel == "histogram":
         blocks = min(-(-problem.inputs["x"].size // 1024), 1056)
         return [("clear", 1, 256, [given["bins"]]), (kernel, blocks, 256, [given["x"], given["bins"]])]

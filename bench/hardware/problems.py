@@ -11,10 +11,10 @@ from host.problems import draw, wide
 F32 = np.float32
 COLS = 4096
 """The length of rows of softmax and layer_norm; as in their programs."""
-RUN = 2048
-"""Elements that one block scans; as in bench/host/programs/scan.mlir."""
-PARTS = 1056
-"""Blocks of the reduction's first launch: eight for each of 132 multiprocessors."""
+RUN = 4096
+"""Elements that one block scans; as in programs/scan.mlir."""
+PARTS = 528
+"""Blocks of the reduction's first launch: four for each of 132 multiprocessors, so that all of them run at a time."""
 
 
 def copy(size: str) -> Problem:
@@ -84,7 +84,7 @@ def scan(size: str) -> Problem:
     x = np.random.default_rng(1).integers(-100, 100, n, dtype=np.int32)
     return Problem(
         "scan", size, {"x": x}, {"out": np.empty_like(x)}, lambda: {"out": np.cumsum(x, dtype=np.int32)},
-        scratch={"sums": np.empty(-(-n // RUN), np.int32)}, traffic=8 * n, operations=n,
+        scratch={"states": np.zeros(1 + -(-n // RUN), np.int64)}, traffic=8 * n, operations=n,
     )  # fmt: skip
 
 

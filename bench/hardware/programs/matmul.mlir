@@ -43,7 +43,16 @@ module attributes {gpu.container_module} {
       %stage_bytes = arith.constant 49152 : index
       %ticks = arith.constant 10000000 : index
       %t = gpu.thread_id x
-      %group = arith.divui %t, %c128 : index
+      %lead = arith.cmpi eq, %t, %c0 : index
+      // One number for all threads of a warp: read from its first lane, so that the compiler knows.
+      %i0 = arith.constant 0 : i32
+      %i32 = arith.constant 32 : i32
+      %warp_of_thread = arith.divui %t, %c32 : index
+      %warp_word = arith.index_cast %warp_of_thread : index to i32
+      %warp_of_lane_0, %is_there = gpu.shuffle idx %warp_word, %i0, %i32 : i32
+      %warp = arith.index_cast %warp_of_lane_0 : i32 to index
+      %is_first_warp = arith.cmpi eq, %warp, %c0 : index
+      %group = arith.divui %warp, %c4 : index
 
       // Where the block's tile is.
       %rows = memref.dim %c, %c0 : !out
@@ -71,9 +80,10 @@ module attributes {gpu.container_module} {
       %to = arith.subi %c1024, %over : index
       %start = arith.andi %to, %c1023 : index
 
+      nvgpu.tma.prefetch.descriptor %ma, predicate = %lead : !a_map
+      nvgpu.tma.prefetch.descriptor %mb, predicate = %lead : !b_map
       %full = nvgpu.mbarrier.create -> !ring
       %empty = nvgpu.mbarrier.create -> !ring
-      %lead = arith.cmpi eq, %t, %c0 : index
       scf.for %s = %c0 to %c4 step %c1 {
         nvgpu.mbarrier.init %full[%s], %c1, predicate = %lead : !ring
         nvgpu.mbarrier.init %empty[%s], %c8, predicate = %lead : !ring
@@ -84,7 +94,10 @@ module attributes {gpu.container_module} {
       %producer = arith.cmpi eq, %group, %c0 : index
       scf.if %producer {
         nvvm.setmaxregister decrease 40
-        scf.if %lead {
+        // ptxas knows of a thread that was elected, not of thread 0, that it is alone: no loop around each load.
+        %elected = nvvm.elect.sync -> i1
+        %brings = arith.andi %elected, %is_first_warp : i1
+        scf.if %brings {
           scf.for %k = %c0 to %steps step %c1 {
             %s = arith.remui %k, %c4 : index
             %round = arith.divui %k, %c4 : index
@@ -151,7 +164,12 @@ module attributes {gpu.container_module} {
         nvvm.wgmma.wait.group.sync.aligned 0
         %shift = arith.muli %half, %c64 : index
         %out_row = arith.addi %row, %shift : index
-        %out = memref.subview %c[%out_row, %col][64, 256][1, 1] : !out to !out_tile
+        // Rows of c begin at multiples of 1024 bytes, so two neighbours are stored at a time.
+        %wide = arith.muli %tile_cols, %c256 : index
+        %whole = memref.reinterpret_cast %c to offset: [0], sizes: [%rows, %wide], strides: [%wide, 1]
+            : !out to memref<?x?xf32, strided<[?, 1]>>
+        %tile = memref.subview %whole[%out_row, %col][64, 256][1, 1] : memref<?x?xf32, strided<[?, 1]>> to !out_tile
+        %out = memref.assume_alignment %tile, 16 : !out_tile
         nvgpu.warpgroup.mma.store %sum, %out : !sums to !out_tile
       }
       gpu.return

@@ -2,7 +2,7 @@
 // of four elements each.
 gpu.module @kernels {
   gpu.func @softmax(%x: memref<?x4096xf32>, %out: memref<?x4096xf32>) kernel
-      attributes {known_block_size = array<i32: 256, 1, 1>} {
+      attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 8 : i32} {
     %c4 = arith.constant 4 : index
     %c1024 = arith.constant 1024 : index
     %c2048 = arith.constant 2048 : index
