@@ -85,6 +85,11 @@ def test_a_missing_file_is_named_with_those_that_are_there(tmp_path: Path) -> No
         read_tables(package(tmp_path, 'module = "pkg.kernels"\nsources = ["saxpi.mlir"]'))
 
 
+def test_a_pattern_without_a_match_is_answered_with_files_that_are_there(tmp_path: Path) -> None:
+    with pytest.raises(OffloadError, match=r"; there are: saxpy\.mlir, scale\.mlir$"):
+        read_tables(package(tmp_path, 'module = "pkg.kernels"\nsources = ["k/*.mlr"]'))
+
+
 def test_two_tables_for_one_module(tmp_path: Path) -> None:
     path = package(tmp_path, f"{GOOD}\n[[tool.offload.kernels]]\n{GOOD}")
     with pytest.raises(OffloadError) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from typing import Any
 
 import numpy as np
@@ -61,10 +62,68 @@ def test_every_element_and_no_other(kind: str, beside: int) -> None:
         assert not around[:begin].any() and not around[begin + out.nbytes :].any()
 
 
+BORDERED = """
+gpu.module @kernels {
+  gpu.func @double_inside(%x: memref<?x?xf32>, %out: memref<?x?xf32>, %from: index) kernel
+      attributes {known_block_size = array<i32: 32, 8, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %c32 = arith.constant 32 : index
+    %rows = memref.dim %x, %c0 : memref<?x?xf32>
+    %columns = memref.dim %x, %c1 : memref<?x?xf32>
+    %bx = gpu.block_id x
+    %by = gpu.block_id y
+    %tx = gpu.thread_id x
+    %ty = gpu.thread_id y
+    %x0 = arith.muli %bx, %c32 : index
+    %y0 = arith.muli %by, %c8 : index
+    %k = arith.addi %x0, %tx : index
+    %i = arith.addi %y0, %ty : index
+    %many = arith.subi %columns, %from : index
+    %row_in = arith.cmpi ult, %i, %rows : index
+    %column_in = arith.cmpi ult, %k, %many : index
+    %inside = arith.andi %row_in, %column_in : i1
+    scf.if %inside {
+      %j = arith.addi %k, %from : index
+      %v = memref.load %x[%i, %j] : memref<?x?xf32>
+      %w = arith.addf %v, %v : f32
+      memref.store %w, %out[%i, %j] : memref<?x?xf32>
+    }
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("columns", (1 << 23, (1 << 12) + 2, 200))
+@pytest.mark.parametrize("beside", (0, 4, 60))
+def test_rows_that_begin_anywhere(columns: int, beside: int) -> None:
+    """Behind a border, and in arrays that themselves begin beside a cache line."""
+    rows = -(-LARGE // columns)
+    library = on_host(BORDERED, target="host:native")
+    x = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+    out = placed(rows * columns, np.float32, beside).reshape(rows, columns)
+    grid = (-(-columns // 32), -(-rows // 8))
+    for first in (0, 1, 7, 15):
+        out[:] = 1
+        library.kernels.double_inside[grid, (32, 8)](x, out, first)
+        assert (out[:, first:] == 2 * x[:, first:]).all()
+        assert (out[:, :first] == 1).all()
+
+
 def test_in_place() -> None:
     x = placed(LARGE, np.float32, 0)
     on_host(IN_PLACE, target="host:native").run(x, x)
     assert (x == 2).all()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads assembly of x86-64")
+def test_whole_vectors_behind_a_border() -> None:
+    text = emit_text(BORDERED, "isa", ["host:x86-64-v3"])
+    assert re.search(r"vmovntps\s+%ymm", text)
+    in_place = emit_text(BORDERED.replace("memref.load %x", "memref.load %out"), "isa", ["host:x86-64-v3"])
+    assert "vmovnt" not in in_place
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads assembly of x86-64")

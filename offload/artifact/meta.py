@@ -90,21 +90,24 @@ class Argument:
 @dataclass(frozen=True)
 class Signature:
     """A host function: ``name`` is the author's, ``symbol`` its C interface in the library, ``doc`` what the author
-    says of it."""
+    says of it. A ``brief`` one is a few operations that cannot fail, wait or call anything."""
 
     name: str
     symbol: str
     args: tuple[Argument, ...] = ()
     results: tuple[Argument, ...] = ()
     doc: str = ""
+    brief: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        value = {
+        value: dict[str, Any] = {
             "name": self.name,
             "symbol": self.symbol,
             "args": [a.to_json() for a in self.args],
             "results": [r.to_json() for r in self.results],
         }
+        if self.brief:
+            value["brief"] = True
         return {**value, "doc": self.doc} if self.doc else value
 
     @classmethod
@@ -117,6 +120,7 @@ class Signature:
             record.all("args", Argument.from_json),
             record.all("results", Argument.from_json),
             record.text("doc"),
+            record.flag("brief"),
         )
 
 

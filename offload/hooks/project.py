@@ -33,6 +33,8 @@ _OPTIONS: Mapping[str, type] = {
 """The keys of ``options``, as the command line spells them, with the types of their values."""
 _WORDS = {int: "a number", bool: "true or false", list: "a list of strings"}
 
+_MOST_NAMED = 10  # files in a message
+
 
 @dataclass(frozen=True)
 class KernelTable:
@@ -195,13 +197,21 @@ def _matches(where: str, root: Path, pattern: str) -> list[str]:
     if any(character in pattern for character in "*?["):
         found = sorted(path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file())
         if not found:
-            raise OffloadError(f'{where}: key "sources": no file matches "{pattern}" in {root}')
+            hint = _hint(root, root.rglob("*.mlir"))
+            raise OffloadError(f'{where}: key "sources": no file matches "{pattern}" in {root}{hint}')
         return found
     if not (root / pattern).is_file():
-        near = sorted(path.relative_to(root).as_posix() for path in (root / pattern).parent.glob("*.mlir"))
-        hint = f"; there are: {', '.join(near)}" if near else "; paths are relative to pyproject.toml"
+        hint = _hint(root, (root / pattern).parent.glob("*.mlir"))
         raise OffloadError(f'{where}: key "sources": there is no file "{pattern}" in {root}{hint}')
     return [Path(pattern).as_posix()]
+
+
+def _hint(root: Path, files: Iterable[Path]) -> str:
+    """What could have been meant."""
+    near = sorted(path.relative_to(root).as_posix() for path in files)
+    more = f" and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else ""
+    named = ", ".join(near[:_MOST_NAMED])
+    return f"; there are: {named}{more}" if near else "; paths are relative to pyproject.toml"
 
 
 def _check_inside(where: str, key: str, path: str) -> None:

@@ -4,10 +4,13 @@
 #include "names.h"
 #include "program.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -144,6 +147,23 @@ static void addOptional(json::Object &entry, FunctionOpInterface function, unsig
     entry["optional"] = true;
 }
 
+/// Few operations, none of which can fail, wait or call: the function is over before a lock could be given
+/// away.
+static bool isBrief(func::FuncOp function) {
+  constexpr size_t kMost = 64;
+  auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };
+  auto isPlain = [&](Operation &op) {
+    if (isa<func::ReturnOp, memref::DimOp, memref::LoadOp, memref::StoreOp, ViewLikeOpInterface>(op))
+      return true;
+    return isa_and_nonnull<arith::ArithDialect>(op.getDialect()) &&
+           llvm::all_of(op.getResultTypes(), isScalar);
+  };
+  if (!llvm::hasSingleElement(function.getBody()))
+    return false;
+  Block &body = function.getBody().front();
+  return body.getOperations().size() <= kMost && llvm::all_of(body, isPlain);
+}
+
 static std::optional<json::Object> describeFunction(BufferFlow &flow, func::FuncOp function) {
   std::vector<std::string> given;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -168,6 +188,8 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
                      {"symbol", "_mlir_ciface_" + function.getName().str()},
                      {"args", std::move(arguments)},
                      {"results", std::move(results)}};
+  if (isBrief(function))
+    entry["brief"] = true;
   addDoc(entry, function);
   return entry;
 }

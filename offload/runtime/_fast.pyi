@@ -12,7 +12,14 @@ def inherit_call(subclass: type) -> None: ...
 def set_numpy(array: type, floating: type, integer: type) -> None: ...
 def set_device_array(array: type, memory: type) -> None: ...
 def arm_function(
-    caller: object, api: int, function: int, arguments: Sequence[dict[str, Any]], result: dict[str, Any] | None
+    caller: object,
+    api: int,
+    function: int,
+    arguments: Sequence[dict[str, Any]],
+    result: dict[str, Any] | None,
+    names: Sequence[str],
+    takes_stream: bool,
+    brief: bool,
 ) -> None: ...
 def arm_launch(
     caller: object,
@@ -23,4 +30,7 @@ def arm_launch(
     cluster: Sequence[int],
     shared: int,
     bare_pointers: bool,
+    stream: int,
+    token: object,
+    names: Sequence[str],
 ) -> None: ...

@@ -27,10 +27,11 @@ class Function(Caller):
     """A function of a loaded library.
 
     Calling it checks every argument against the signature, passes arrays without copying them, and releases
-    the GIL while the function runs. Arrays: NumPy, DLPack, the buffer protocol, `DeviceArray`. ``stream=`` says on
-    which stream its work goes, which is done when the call returns. Results: None, one value or a tuple; memrefs come
-    back as NumPy arrays that own their memory, or as views of the argument that they lie in. Raises `SignatureError`
-    for arguments that do not fit, `DeviceError` for what failed on the device."""
+    the GIL while the function runs, but for a brief one, whose few operations take less. Arrays: NumPy, DLPack, the
+    buffer protocol, `DeviceArray`. ``stream=`` says on which stream its work goes, which is done when the call
+    returns. Results: None, one value or a tuple; memrefs come back as NumPy arrays that own their memory, or as views
+    of the argument that they lie in. Raises `SignatureError` for arguments that do not fit, `DeviceError` for what
+    failed on the device."""
 
     def __init__(self, signature: Signature, pointer: Any, native: Native) -> None:
         """``pointer`` is the ctypes function of ``signature.symbol``."""
@@ -146,7 +147,7 @@ class Function(Caller):
         self._result = result
         self._converters = converters
         address = ctypes.cast(self._pointer, ctypes.c_void_p).value
-        arm_function(self, self._native, address or 0, self.signature.args, results, self._callee.names)
+        arm_function(self, self._native, address or 0, self.signature, self._callee.names)
         return converters
 
     def _failed(self, code: int) -> None:

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from offload.artifact.meta import Argument
+from offload.artifact.meta import Argument, Signature
 from offload.config import environment
 from offload.errors import ArtifactError
 from offload.runtime import abi
@@ -78,12 +78,12 @@ def arm_function(
     caller: object,
     native: Native,
     address: int,
-    arguments: Sequence[Argument],
-    results: Sequence[Argument],
+    signature: Signature,
     names: Sequence[str],
 ) -> None:
     """Gives a function at ``address`` its plan, where the extension takes such a signature. ``names`` are those that
     arguments may be passed by."""
+    arguments, results = signature.args, signature.results
     if not FAST or len(results) > 1:
         return
     _know_types()
@@ -92,7 +92,9 @@ def arm_function(
         return
     result = described.pop() if results else None
     try:
-        _fast.arm_function(caller, native.table, address, described, result, names, "stream" not in names)
+        _fast.arm_function(
+            caller, native.table, address, described, result, names, "stream" not in names, signature.brief
+        )
     except ValueError:  # Too many arguments, or results in memory.
         return
 

@@ -1,5 +1,6 @@
 //===- codegen.cpp - Translation, optimization, code ------------------------===//
 
+#include "codegen/aligned_starts.h"
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
 #include "codegen/math/reciprocal_roots.h"
@@ -315,15 +316,19 @@ void LLVMModule::optimize() {
   tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
   PassBuilder builder(machine.get(), tuning);
   if (holdsHostKernels) {
-    builder.registerVectorizerStartEPCallback([](FunctionPassManager &passes, OptimizationLevel) {
+    bool x86 = machine->getTargetTriple().isX86(), estimates = x86 && has("+avx512vl");
+    builder.registerVectorizerStartEPCallback([x86](FunctionPassManager &passes, OptimizationLevel) {
       passes.addPass(LoopSimplifyPass());
       passes.addPass(ClampLoopsPass());
       passes.addPass(InstSimplifyPass());
       passes.addPass(SimplifyCFGPass());
       passes.addPass(MirroredIndicesPass());
       passes.addPass(FarVariantsPass());
+      if (x86) {
+        passes.addPass(LoopSimplifyPass());
+        passes.addPass(AlignedStartsPass());
+      }
     });
-    bool x86 = machine->getTargetTriple().isX86(), estimates = x86 && has("+avx512vl");
     builder.registerOptimizerLastEPCallback(
         [x86, estimates](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
           passes.addPass(FarMathPass());

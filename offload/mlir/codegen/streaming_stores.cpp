@@ -1,8 +1,7 @@
 //===- streaming_stores.cpp - Stores that go around the caches ------------===//
 
 #include "codegen/streaming_stores.h"
-#include "cpu/spmd_abi.h"
-#include "names.h"
+#include "codegen/large_arrays.h"
 
 #include "llvm/Analysis/DomTreeUpdater.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -27,12 +26,8 @@ using namespace llvm;
 namespace offload {
 namespace {
 
-/// What processors have stores around the caches for, and what they write to memory at once.
-constexpr uint64_t kPart = 16, kLine = 64;
-/// Where the ends of a run of stores share their lines with others, that is paid for by this many bytes.
-constexpr uint64_t kLongRun = 512;
-/// An array of so many bytes is taken not to stay in a cache.
-constexpr uint64_t kLarge = 32 << 20;
+/// The least that processors have stores around the caches for.
+constexpr uint64_t kLeast = 16;
 
 class StreamingStores {
 public:
@@ -56,16 +51,10 @@ public:
   }
 
 private:
-  /// The load of the address among the kernel's parameters; null for other memory.
-  static const Instruction *arrayOf(const StoreInst &store) {
-    auto *load = dyn_cast<LoadInst>(getUnderlyingObject(store.getPointerOperand(), /*MaxLookup=*/0));
-    return load && load->hasMetadata(kArray) ? load : nullptr;
-  }
-
   bool isCandidate(const StoreInst &store) const {
     auto *type = dyn_cast<FixedVectorType>(store.getValueOperand()->getType());
     return type && !type->getElementType()->isPointerTy() && store.isSimple() &&
-           layout.getTypeStoreSize(type) % kPart == 0 &&
+           layout.getTypeStoreSize(type) >= kLeast && isPowerOf2_64(layout.getTypeStoreSize(type)) &&
            layout.getTypeStoreSizeInBits(type) == layout.getTypeAllocSizeInBits(type) && arrayOf(store);
   }
 
@@ -87,77 +76,35 @@ private:
     if (!address || address->getLoop() != loop || !address->isAffine())
       return;
     const auto *step = dyn_cast<SCEVConstant>(address->getStepRecurrence(evolution));
-    const SCEV *last = evolution.getBackedgeTakenCount(loop);
     Instruction *before = loop->getLoopPreheader()->getTerminator();
     SCEVExpander expander(evolution, "stream");
-    if (!step || step->getAPInt().urem(kPart) != 0 || isa<SCEVCouldNotCompute>(last) ||
-        !expander.isSafeToExpandAt(address->getStart(), before) || !expander.isSafeToExpandAt(last, before))
-      return;
     uint64_t size = layout.getTypeStoreSize(store.getValueOperand()->getType());
-    bool touches = step->getAPInt() == size; // each store begins where the one before ends
+    Align alignment(std::min(size, kLine));
+    // Parts of lines that lie apart would be completed at another time, which costs more than it saves.
+    bool touches = step && step->getAPInt() == size;
+    if (!step || step->getAPInt().urem(alignment.value()) != 0 || (!touches && size < kLine) ||
+        !expander.isSafeToExpandAt(address->getStart(), before))
+      return;
     IRBuilder<> b(before);
-    Type *i64 = b.getInt64Ty();
     Value *start = b.CreatePtrToInt(
-        expander.expandCodeFor(address->getStart(), address->getStart()->getType(), before), i64);
-    Value *good = b.CreateIsNull(b.CreateAnd(start, kLine - 1));
-    if (touches && evolution.getUnsignedRangeMax(last).uge(kLongRun / size)) {
-      Value *count = b.CreateZExtOrTrunc(expander.expandCodeFor(last, last->getType(), before), i64);
-      Value *isLong = b.CreateICmpUGE(count, b.getInt64(kLongRun / size));
-      good = b.CreateOr(good, b.CreateAnd(isLong, b.CreateIsNull(b.CreateAnd(start, kPart - 1))));
-    } else if (!touches && size < kLine) {
-      return; // parts of lines, which others complete at another time
-    }
-    Value *large = isLarge(*arrayOf(store),
-                           layout.getTypeStoreSize(store.getValueOperand()->getType()->getScalarType()));
+        expander.expandCodeFor(address->getStart(), address->getStart()->getType(), before), b.getInt64Ty());
+    Value *beginsLine = b.CreateIsNull(b.CreateAnd(start, kLine - 1));
+    Value *&large = arrays[arrayOf(store)];
+    if (!large)
+      large = isLarge(function, *arrayOf(store),
+                      layout.getTypeStoreSize(store.getValueOperand()->getType()->getScalarType()));
     // Frozen, it can leave the loop.
-    Value *condition = b.CreateFreeze(b.CreateAnd(large, good), "streams");
+    Value *condition = b.CreateFreeze(b.CreateAnd(large, beginsLine), "streams");
     Instruction *then = nullptr, *otherwise = nullptr;
     SplitBlockAndInsertIfThenElse(condition, store.getIterator(), &then, &otherwise, nullptr, &updater,
                                   &loops);
-    store.moveBefore(otherwise->getIterator());
-    storeInParts(store, *then);
-    evolution.forgetLoop(loop);
-  }
-
-  void storeInParts(StoreInst &store, Instruction &where) {
-    IRBuilder<> b(&where);
-    b.SetCurrentDebugLocation(store.getDebugLoc());
-    Value *value = store.getValueOperand();
-    uint64_t size = layout.getTypeStoreSize(value->getType());
-    Value *all = b.CreateBitCast(value, FixedVectorType::get(b.getInt32Ty(), unsigned(size / 4)));
+    auto *streaming = cast<StoreInst>(store.clone());
+    streaming->insertBefore(then->getIterator());
+    streaming->setAlignment(alignment);
     MDNode *one = MDNode::get(b.getContext(), ConstantAsMetadata::get(b.getInt32(1)));
-    for (uint64_t at = 0; at < size; at += kPart) {
-      SmallVector<int> words;
-      for (int word = 0; word < int(kPart / 4); ++word)
-        words.push_back(int(at / 4) + word);
-      Value *part = b.CreateShuffleVector(all, words);
-      StoreInst *made = b.CreateAlignedStore(
-          part, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), store.getPointerOperand(), at), Align(kPart));
-      made->setMetadata(LLVMContext::MD_nontemporal, one);
-      made->setAAMetadata(store.getAAMetadata());
-    }
-  }
-
-  /// Is the array at this address large? Its sizes are parameters of the kernel.
-  Value *isLarge(const Instruction &array, uint64_t elementSize) {
-    Value *&large = arrays[&array];
-    if (large)
-      return large;
-    const MDNode *node = array.getMetadata(kArray);
-    auto number = [&](unsigned i) {
-      return unsigned(mdconst::extract<ConstantInt>(node->getOperand(i))->getZExtValue());
-    };
-    IRBuilder<> b(&*function.getEntryBlock().getFirstInsertionPt());
-    Types types(function.getContext());
-    Value *params =
-        b.CreateLoad(types.pointer, b.CreateStructGEP(types.launch, function.getArg(0), LaunchParams));
-    Value *bytes = b.getInt64(elementSize);
-    for (unsigned i = 0; i < number(1); ++i) {
-      Value *slot = b.CreateConstInBoundsGEP1_32(types.pointer, params, number(0) + 2 + i);
-      Value *size = b.CreateLoad(b.getIntNTy(number(2)), b.CreateLoad(types.pointer, slot));
-      bytes = b.CreateMul(bytes, b.CreateZExt(size, types.i64));
-    }
-    return large = b.CreateICmpUGE(bytes, b.getInt64(kLarge), "large");
+    streaming->setMetadata(LLVMContext::MD_nontemporal, one);
+    store.moveBefore(otherwise->getIterator());
+    evolution.forgetLoop(loop);
   }
 
   /// Before others are told that the blocks are done, what they wrote has to be seen.

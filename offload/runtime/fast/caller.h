@@ -71,9 +71,10 @@ private:
 };
 
 // Calls `function`, which has MLIR's C interface. `result` describes the result as an argument; none: void.
-// Throws std::invalid_argument where ctypes has to do it.
+// A `brief` one, which cannot fail or wait, is called with the interpreter's lock: giving it away takes
+// longer. Throws std::invalid_argument where ctypes has to do it.
 std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
-                                   std::vector<Argument> arguments, const Argument *result);
+                                   std::vector<Argument> arguments, const Argument *result, bool brief);
 
 // How a kernel is launched. Without a token the call waits for it.
 struct How {

@@ -56,8 +56,9 @@ PyObject *toPython(const Argument &result, int64_t bits) {
 class FunctionPlan final : public Plan {
 public:
   FunctionPlan(const Runtime &runtime, uintptr_t function, std::vector<Argument> given,
-               const Argument *result)
-      : Plan(runtime, std::move(given)), function(reinterpret_cast<void *>(function)), returns(result) {
+               const Argument *result, bool brief)
+      : Plan(runtime, std::move(given)), function(reinterpret_cast<void *>(function)), returns(result),
+        brief(brief) {
     if (result)
       this->result = *result;
     size_t integers = 0, floats = 0;
@@ -80,10 +81,14 @@ public:
     Registers registers;
     place(words, registers);
     int64_t returned = 0;
-    PyThreadState *state = PyEval_SaveThread();
-    invoke(function, registers, &returned);
-    *code = runtime.lastError();
-    PyEval_RestoreThread(state);
+    if (brief) {
+      invoke(function, registers, &returned);
+    } else {
+      PyThreadState *state = PyEval_SaveThread();
+      invoke(function, registers, &returned);
+      *code = runtime.lastError();
+      PyEval_RestoreThread(state);
+    }
     if (*code == 0) {
       if (returns)
         *out = toPython(result, returned);
@@ -120,7 +125,7 @@ private:
   }
 
   void *const function;
-  const bool returns;
+  const bool returns, brief;
   Argument result{};
   Invoke invoke;
   size_t passed;
@@ -130,8 +135,8 @@ private:
 } // namespace
 
 std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
-                                   std::vector<Argument> arguments, const Argument *result) {
-  return std::make_unique<FunctionPlan>(runtime, function, std::move(arguments), result);
+                                   std::vector<Argument> arguments, const Argument *result, bool brief) {
+  return std::make_unique<FunctionPlan>(runtime, function, std::move(arguments), result, brief);
 }
 
 } // namespace offload

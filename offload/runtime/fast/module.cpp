@@ -68,12 +68,12 @@ std::vector<Argument> readAll(py::handle descriptions) {
 }
 
 void armFunction(py::handle caller, uintptr_t api, uintptr_t function, py::handle arguments,
-                 py::handle result, py::handle names, bool takesStream) {
+                 py::handle result, py::handle names, bool takesStream, bool brief) {
   Argument described{};
   if (!result.is_none())
     described = readArgument(result);
-  auto plan =
-      planFunction(Runtime(api), function, readAll(arguments), result.is_none() ? nullptr : &described);
+  auto plan = planFunction(Runtime(api), function, readAll(arguments),
+                           result.is_none() ? nullptr : &described, brief);
   plan->setNames(readNames(names, takesStream));
   arm(caller, std::move(plan));
 }
