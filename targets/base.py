@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from offload.targets.devices import Device, Discovery
 from offload.targets.options import check, option, spelled
 from offload.targets.tools import Found
 
@@ -72,15 +73,6 @@ STAGES = ("lowered", "llvm", "isa", "object", "fat")
 def debug_pipeline(kind: str) -> str:
     """The passes that give functions of the LLVM dialect the lines of the source."""
     return f"offload-settle-positions,ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}}"
-
-
-@dataclass(frozen=True)
-class Device:
-    """A device in this machine: ``chip`` as a target of its vendor would spell it."""
-
-    target: str
-    chip: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -219,6 +211,11 @@ class Target:
     def devices(cls) -> list[Device]:
         """The devices in this machine. Never raises: no driver means none."""
         return []
+
+    @classmethod
+    def discover(cls) -> Discovery:
+        """The same devices with what they were found through, or why there are none. Never raises."""
+        return Discovery(tuple(cls.devices()))
 
     def architecture(self) -> str | None:
         """The CPU architecture whose processes alone can run the images; None where any can."""

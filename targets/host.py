@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from offload.targets.base import STRUCTURE_PIPELINE, Device, Image, Target, Work, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, Image, Target, Work, numeric_pipeline
+from offload.targets.devices import Device
 from offload.targets.options import option
 from offload.targets.sysroot import Sysroot, here
 
@@ -78,7 +80,9 @@ class HostTarget(Target):
 
     @classmethod
     def devices(cls) -> list[Device]:
-        return [Device("host", "native", platform.processor() or platform.machine())]
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        threads = len(os.sched_getaffinity(0))  # of these the runtime makes its pool
+        return [Device("host", "native", platform.processor() or platform.machine(), 0, memory, threads)]
 
     def triple(self) -> str:
         return f"{self.architecture()}-unknown-linux-gnu"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import nvjitlink, nvvm_images
-from offload.targets.base import STRUCTURE_PIPELINE, Device, Image, ReadyImage, Target, Work, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, Image, ReadyImage, Target, Work, numeric_pipeline
+from offload.targets.devices import Device, Discovery
 from offload.targets.options import option
 from offload.targets.tools import (
     Found,
@@ -107,7 +108,13 @@ class NvvmTarget(Target):
 
     @classmethod
     def devices(cls) -> list[Device]:
-        return _driver_devices()
+        return list(cls.discover().devices)
+
+    @classmethod
+    def discover(cls) -> Discovery:
+        from offload.targets import nvvm_devices  # with ctypes, which no build needs
+
+        return nvvm_devices.discover()
 
     @classmethod
     def chip_of(cls, attribute: str) -> str | None:
@@ -264,30 +271,4 @@ def _errors_of_assembler(
     for message, function in _KERNEL_ERROR.findall(output):
         _, _, file, line, column, _ = code.position_of(function)
         found.append(("error", f"ptxas refuses this for {chip}: {message.strip()}", file, line, column, []))
-    return found
-
-
-def _driver_devices() -> list[Device]:
-    """Asks the driver API; a machine without a driver has no devices."""
-    import ctypes  # no build needs it
-
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-        count = ctypes.c_int()
-        if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
-            return []
-    except (OSError, AttributeError):
-        return []
-    found = []
-    for ordinal in range(count.value):
-        device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-        name = ctypes.create_string_buffer(256)
-        failed = (
-            driver.cuDeviceGet(ctypes.byref(device), ordinal)
-            or driver.cuDeviceGetName(name, len(name), device)
-            or driver.cuDeviceGetAttribute(ctypes.byref(major), 75, device)  # COMPUTE_CAPABILITY_MAJOR
-            or driver.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)  # COMPUTE_CAPABILITY_MINOR
-        )
-        if not failed:
-            found.append(Device("nvvm", f"sm_{major.value}{minor.value}", name.value.decode()))
     return found

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import rocdl_images
-from offload.targets.base import STRUCTURE_PIPELINE, Device, Image, ReadyImage, Target, Work, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, Image, ReadyImage, Target, Work, numeric_pipeline
+from offload.targets.devices import Device, Discovery
 from offload.targets.options import option
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, from_site_packages, search
 
@@ -90,7 +88,13 @@ class RocdlTarget(Target):
 
     @classmethod
     def devices(cls) -> list[Device]:
-        return _devices_here()
+        return list(cls.discover().devices)
+
+    @classmethod
+    def discover(cls) -> Discovery:
+        from offload.targets import rocdl_devices  # which no build needs
+
+        return rocdl_devices.discover()
 
     @classmethod
     def chip_of(cls, attribute: str) -> str | None:
@@ -225,29 +229,3 @@ def _bundle(entries: list[tuple[str, bytes]], alignment: int = 4096) -> bytes:
             table += number.to_bytes(8, "little")
         table += name.encode()
     return bytes(magic + len(entries).to_bytes(8, "little") + table + body)
-
-
-def _devices_here() -> list[Device]:
-    """What rocm-bootstrap finds, which also knows other systems than Linux and what users force, where it is installed;
-    else what the amdgpu kernel driver says of its compute nodes. Neither needs ROCm."""
-    try:
-        rocm_bootstrap = importlib.import_module("rocm_bootstrap")
-    except ImportError:
-        return _nodes_of_kernel_driver()
-    names = [gpu.target.name for gpu in rocm_bootstrap.detect_gpus()]
-    return [Device("rocdl", name, f"AMD GPU {name}") for name in names]
-
-
-def _nodes_of_kernel_driver() -> list[Device]:
-    found = []
-    for node in sorted(Path("/sys/class/kfd/kfd/topology/nodes").glob("*/properties")):
-        try:
-            number = re.search(r"^gfx_target_version (\d+)$", node.read_text(), re.MULTILINE)
-        except OSError:
-            continue
-        if number and int(number.group(1)):
-            version = int(number.group(1))
-            major, minor, stepping = version // 10000, version // 100 % 100, version % 100
-            chip = f"gfx{major}{minor:x}{stepping:x}"
-            found.append(Device("rocdl", chip, f"AMD GPU {chip}"))
-    return found

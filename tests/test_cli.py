@@ -292,7 +292,8 @@ def test_targets_as_json(tmp_path: Path) -> None:
         cls = registry().get(entry["name"])
         assert entry["chips"] == list(cls.chips())
         assert "chip" not in entry["options"]
-        assert all(list(device) == ["chip", "name"] for device in entry["devices"])
+        keys = ["chip", "name", "index", "memory", "multiprocessors", "driver"]
+        assert all(list(device) == keys for device in entry["devices"])
         assert entry["options"] == [field.name for field in dataclasses.fields(cls) if field.name != "chip"]
     assert {"O", "fast", "features", "format", "ftz", "ptxas"} < set(found[1]["options"])
 

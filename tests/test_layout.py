@@ -101,6 +101,7 @@ VENDOR_WORDS = re.compile(
 )
 VENDOR_FILES = {
     "targets/nvvm.py", "targets/nvvm_images.py", "targets/rocdl.py", "targets/rocdl_images.py",  # their own modules
+    "targets/nvvm_devices.py", "targets/rocdl_devices.py",
     "targets/nvjitlink.py", "targets/nvjitlink_process.py",
     "targets/native.py",  # the extension's reader of AMD's notes, as a type
     "offload/config.py",  # CUDA_HOME, ROCM_PATH; names of backends

@@ -14,33 +14,45 @@ from typing import Any
 
 from offload._version import __version__
 from offload.errors import OffloadError
-from offload.targets import Target, registry
+from offload.targets import Device, Discovery, Target, registry
 
 
 def targets(options: argparse.Namespace) -> int:
     """Lists the registry; returns the exit code."""
     found = [_describe(name, cls) for name, cls in registry().all().items()]
     if options.json:
-        print(json.dumps(found, indent=2))
+        print(
+            json.dumps(
+                [entry | {"devices": [_as_json(each) for each in devices]} for entry, devices in found], indent=2
+            )
+        )
         return 0
-    for entry in found:
+    for entry, devices in found:
         print(f"{entry['name']}  (default chip {entry['default_chip']}; runs on backend {entry['backend']})")
         print(f"  chips:   {' '.join(entry['chips'])}")
         print(f"  options: {' '.join(entry['options'])}")
-        devices = [f"{device['chip']} ({device['name']})" for device in entry["devices"]]
-        print(f"  here:    {', '.join(devices) or 'no device'}")
+        here = [f"{device.chip} ({_words(device.name, device.size())})" for device in devices]
+        print(f"  here:    {', '.join(here) or 'no device'}")
     return 0
 
 
-def _describe(name: str, cls: type[Target]) -> dict[str, Any]:
-    return {
+def _describe(name: str, cls: type[Target]) -> tuple[dict[str, Any], Sequence[Device]]:
+    described = {
         "name": name,
         "backend": cls.backend,
         "default_chip": cls.default_chip(),
         "chips": list(cls.chips()),
         "options": [field.name for field in dataclasses.fields(cls) if field.name != "chip"],
-        "devices": [{"chip": device.chip, "name": device.name} for device in cls.devices()],
     }
+    return described, cls.devices()
+
+
+def _as_json(device: Device) -> dict[str, Any]:
+    return {key: value for key, value in dataclasses.asdict(device).items() if key != "target"}
+
+
+def _words(*words: str | None) -> str:
+    return "; ".join(filter(None, words))
 
 
 @dataclass(frozen=True)
@@ -79,13 +91,19 @@ def _checks() -> list[Check]:
                 checks.append(Check(f"{name}: {found.what}", "missing", f"looked in {looked}", found.remedy))
         if cls.packages:
             checks.append(_packages(name, cls.packages))
-        devices = cls.devices()
-        if devices:
-            detail = ", ".join(f"{device.name} ({device.chip})" for device in devices)
-            checks.append(Check(f"{name}: devices", "found", detail))
-        else:
-            checks.append(Check(f"{name}: devices", "none", "none here; images can be built all the same"))
+        checks.append(_devices(name, cls.discover()))
     return checks
+
+
+def _devices(target: str, found: Discovery) -> Check:
+    """The devices and who told of them, with what those said who were asked before; or why there are none."""
+    notes = "; ".join(found.notes)
+    if not found.devices:
+        why = f"none here{f': {notes}' if notes else ''}; images can be built all the same"
+        return Check(f"{target}: devices", "none", why)
+    detail = ", ".join(f"{each.name} ({_words(each.chip, each.size(), each.driver)})" for each in found.devices)
+    asked = found.through and f", through {found.through}"
+    return Check(f"{target}: devices", "found", f"{detail}{asked}{f' ({notes})' if notes else ''}")
 
 
 def _packages(target: str, names: Sequence[str]) -> Check:
