@@ -7,6 +7,7 @@ import platform
 import numpy as np
 import pytest
 from compiling import emit_text
+from cpu_levels import levels_here
 
 import offload
 
@@ -44,7 +45,7 @@ def values() -> np.ndarray:
     return np.append(bits.reshape(-1), np.uint32(0x40400000)).astype(np.uint32).view(np.float32)
 
 
-@pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("level", levels_here())
 def test_reciprocal_roots_are_close(level: str) -> None:
     x = values()
     y = np.empty_like(x)
@@ -60,7 +61,7 @@ def test_reciprocal_roots_are_close(level: str) -> None:
 
 def test_vectors_and_single_elements_agree() -> None:
     """Elements give the same in a loop's vectors and in what is left over."""
-    library = offload.compile(ROOT, targets=["host:x86-64-v4"])
+    library = offload.compile(ROOT, targets=[f"host:{levels_here()[-1]}"])
     x = np.random.default_rng(2).random(256, np.float32) * 100
     whole, single = np.empty_like(x), np.empty_like(x)
     library.kernels.k[1, 256](x, whole)
