@@ -38,18 +38,15 @@ def unseal(data: bytes, key: str, secret: bytes | None = None) -> bytes:
     payload = data[:length]
     if hashlib.sha256(payload).digest() != digest:
         raise BadEntry("its bytes have changed")
-    if secret and not _is_signed(signature, length, name, digest, secret):
-        raise BadEntry("it is unsigned" if signature == _UNSIGNED else "it is signed with another key")
+    if secret:
+        import hmac  # few caches are shared
+
+        if not hmac.compare_digest(signature, _signature(length, name, digest, secret)):
+            raise BadEntry("it is unsigned" if signature == _UNSIGNED else "it is signed with another key")
     return payload
 
 
-def _is_signed(signature: bytes, length: int, name: bytes, digest: bytes, secret: bytes) -> bool:
-    import hmac
-
-    return hmac.compare_digest(signature, _signature(length, name, digest, secret))
-
-
 def _signature(length: int, name: bytes, digest: bytes, secret: bytes) -> bytes:
-    import hmac  # few caches are shared
+    import hmac
 
     return hmac.digest(secret, _TRAILER.pack(_MAGIC, length, name, digest, _UNSIGNED), "sha256")
