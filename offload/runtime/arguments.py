@@ -121,7 +121,11 @@ class MemrefPacker:
 
     def _check_type(self, view: View, name: str) -> None:
         if view.dtype != self.element.name:
-            raise Mismatch(str(view), f"convert it, for instance with {name}.astype('{self.element.name}')")
+            # What differs in its sign alone needs no copy, which would lose what the function writes.
+            same = view.dtype.removeprefix("u") == self.element.name.removeprefix("u")
+            raise Mismatch(
+                str(view), f"convert it, for instance with {name}.{'view' if same else 'astype'}('{self.element.name}')"
+            )
         if not view.native:
             raise Mismatch(
                 f"{view} in foreign byte order",

@@ -46,7 +46,7 @@ class Function(Caller):
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = self._callee.help()
 
-    def _call(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, /, *args: Any, **kwargs: Any) -> Any:
         if "stream" in kwargs and "stream" not in self._callee.names:
             stream = kwargs.pop("stream")
             with self._on_stream(stream):

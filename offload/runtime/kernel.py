@@ -134,7 +134,7 @@ class Kernel:
         x, y, z = (*checked, 1, 1)[:3]
         return x, y, z
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> None:
         raise SignatureError(
             f"{self._callee.label}: say how many blocks and threads to launch: "
             f"{self.signature.name}[grid, block]({', '.join(self._callee.names)})"
@@ -337,7 +337,7 @@ class Launch(Caller):
         # Those without a stream are kept for the next call; of the others only some are called again.
         self._calls_until_armed = 1 if stream is None else 2
 
-    def _call(self, *args: Any, **kwargs: Any) -> Pending | None:
+    def _call(self, /, *args: Any, **kwargs: Any) -> Pending | None:
         pending = self.kernel.launch(self, args, kwargs)
         if self._calls_until_armed:
             self._calls_until_armed -= 1

@@ -60,11 +60,26 @@ def load(path: str | os.PathLike[str]) -> Library:
             f"{here}; build it for this machine"
         )
     try:
-        # An absolute path, or dlopen would search the system's folders for a bare name.
-        library = ctypes.CDLL(str(artifact.path.absolute()), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        library = ctypes.CDLL(_name_for_loader(artifact.path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except OSError as error:
         raise ArtifactError(f"{artifact.path}: the system's loader refuses it: {error}") from error
     return Library(artifact, library)
+
+
+_files: dict[str, list[tuple[int, int]]] = {}
+"""The files that were loaded from a path, in order; a build puts a new one there."""
+
+
+def _name_for_loader(path: Path) -> str:
+    """A path of a file under which dlopen has loaded no other: what it has loaded by a name it does not look for again.
+
+    Absolute, or dlopen would search the system's folders for a bare name. Of one file it makes one library, whatever
+    its name; the file of a library that is loaded keeps its inode. Raises OSError."""
+    status, absolute = path.stat(), path.absolute()
+    files = _files.setdefault(str(absolute), [])
+    if (identity := (status.st_dev, status.st_ino)) not in files:
+        files.append(identity)
+    return f"{absolute.parent}/{'./' * files.index(identity)}{absolute.name}"
 
 
 def _unknown(owner: str, kind: str, name: str, names: Mapping[str, object]) -> AttributeError:

@@ -52,10 +52,13 @@ class Staging:
             array is None
             or packer.space != "device"
             or isinstance(array, DeviceArray)
-            or self._native.backend() == "host"
+            or (back and self._native.backend() == "host")
         ):
             return array
         view = view_of(array)
+        if self._native.backend() == "host":  # it may be read-only: the caller says that it is only read
+            packer.check(view, writes=False)
+            return array_over(view.pointer, packer.array_dtype(), view.shape, view.strides, owner=view)
         if view.places != ("host",):
             return array
         packer.check(view, writes=back)

@@ -87,9 +87,14 @@ def _attributes(names: Iterable[str], prefix: str, owner: type, otherwise: str) 
             yield f"    # {otherwise.format(name)}: no attribute can have this name"
 
 
+def _receiver(callee: Callee) -> str:
+    """The first parameter of a method: a program's argument may be called self."""
+    return "self" if "self" not in callee.names else "_offload_self"
+
+
 def _function(function: Signature) -> list[str]:
     callee = Callee(function.name, function.name, function.args, function.results, function.doc)
-    parameters = ["self", *_parameters(callee)]
+    parameters = [_receiver(callee), *_parameters(callee)]
     if "stream" not in callee.names:
         parameters += ["*", "stream: Any = None"]
     head = f"    def __call__({', '.join(parameters)}) -> {_results(function)}:"
@@ -101,7 +106,7 @@ def _kernel(kernel: KernelSignature) -> list[str]:
     launch, name = f"_launch_{kernel.name}", f"_kernel_{kernel.name}"
     return [
         f"class {launch}(Launch, Generic[_Done]):",
-        f"    def __call__({', '.join(['self', *_parameters(callee)])}) -> _Done:",
+        f"    def __call__({', '.join([_receiver(callee), *_parameters(callee)])}) -> _Done:",
         *_docstring(callee),
         "",
         "",

@@ -1,0 +1,37 @@
+"""A file that a build replaced is loaded as what it is now; libraries that were loaded before stay what they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import offload
+
+
+def built(path: Path, value: float) -> Path:
+    source = path.with_suffix(".mlir")
+    source.write_text(f"func.func @f() -> f64 {{ %c = arith.constant {value} : f64 return %c : f64 }}")
+    return offload.build(source, path, targets=["host"])
+
+
+def test_a_library_that_was_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "k.so"
+    one = offload.load(built(path, 1.5))
+    two = offload.load(built(path, 2.5))
+    monkeypatch.chdir(tmp_path)
+    again = offload.load("k.so")
+    three = offload.load(built(Path("k.so"), 3.5))
+    assert [library.f() for library in (one, two, again, three)] == [1.5, 2.5, 2.5, 3.5]
+    assert {library.path.resolve() for library in (one, two, three)} == {path}
+
+
+def test_another_file_under_a_name(tmp_path: Path) -> None:
+    """A link that points somewhere else now."""
+    link = tmp_path / "current.so"
+    found = []
+    for value in (1.5, 2.5):
+        link.unlink(missing_ok=True)
+        link.symlink_to(built(tmp_path / f"{value}.so", value))
+        found.append(offload.load(link))
+    assert [library.f() for library in found] == [1.5, 2.5]
