@@ -97,6 +97,11 @@ other_block.mlir:3:3: note: the kernel is here
   gpu.func @k() kernel attributes {known_block_size = array<i32: 16, 2, 1>} {
   ^
 """,
+    "nested": """\
+nested.mlir:3:3: error: a module inside of the program's module is not compiled: move what it holds out
+  module @inner {
+  ^
+""",
     "twice": """\
 twice.mlir:5:1: error: redefinition of symbol named 'f'
 func.func @f() {

@@ -17,6 +17,7 @@ void registerOffloadPasses() {
   registerPrepareVectorsPass();
   registerPrepareDevicePass();
   registerRepairPasses();
+  registerGroupLaunchesPass();
   registerSerialLinalgPass();
   registerTileParallelPass();
   registerCheckInputPass();

@@ -38,6 +38,7 @@ namespace offload {
 void registerOffloadPasses();
 
 // One per file; called by registerOffloadPasses.
+void registerGroupLaunchesPass();
 void registerInlineAsyncPass();
 void registerRepairLoweredPass();
 void registerPlaceBuffersPass();

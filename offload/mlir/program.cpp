@@ -22,10 +22,17 @@ static gpu::GPUModuleOp findDeviceModule(const IRModule &module, const std::stri
   throw Failure("no gpu.module named " + name, {});
 }
 
+/// A function of the LLVM dialect is as visible as its linkage has it.
+static bool isVisible(FunctionOpInterface function) {
+  auto lowered = dyn_cast<LLVM::LLVMFuncOp>(function.getOperation());
+  return !lowered || lowered.getLinkage() == LLVM::Linkage::External ||
+         lowered.getLinkage() == LLVM::Linkage::Weak || lowered.getLinkage() == LLVM::Linkage::WeakODR;
+}
+
 std::vector<std::string> exportedSymbols(const IRModule &module) {
   std::vector<std::string> names;
   for (auto function : module.get().getOps<FunctionOpInterface>())
-    if (function.isPublic() && !function.isExternal()) {
+    if (function.isPublic() && !function.isExternal() && isVisible(function)) {
       names.push_back(function.getName().str());
       if (isa<func::FuncOp>(function))
         names.push_back("_mlir_ciface_" + function.getName().str());

@@ -23,6 +23,8 @@ using namespace mlir;
 namespace offload {
 namespace {
 
+constexpr char kTrap[] = "__offload_trap";
+
 class FormatRepair {
 public:
   explicit FormatRepair(gpu::PrintfOp op) : op(op), b(op), rest(op.getFormat()) {}
@@ -185,6 +187,21 @@ std::string placeOf(Location loc) {
   return text;
 }
 
+/// A function that traps and that nothing is inlined from or into. Where chips of AMD's have no trap of their
+/// own (gfx11), LLVM 22 puts a loop in its place, and does not finish the code behind it in a function.
+LLVM::LLVMFuncOp trap(gpu::GPUModuleOp module) {
+  if (auto found = module.lookupSymbol<LLVM::LLVMFuncOp>(kTrap))
+    return found;
+  OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {});
+  auto function = LLVM::LLVMFuncOp::create(b, module.getLoc(), kTrap, type, LLVM::Linkage::Internal);
+  function.setPassthroughAttr(b.getStrArrayAttr({"noinline", "noreturn", "cold"}));
+  b.setInsertionPointToStart(function.addEntryBlock(b));
+  LLVM::Trap::create(b, module.getLoc());
+  LLVM::UnreachableOp::create(b, module.getLoc());
+  return function;
+}
+
 void lowerAssertion(cf::AssertOp op, const Lanes &lanes) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -211,7 +228,7 @@ void lowerAssertion(cf::AssertOp op, const Lanes &lanes) {
     for (auto axis : {gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z})
       ids.push_back(gpu::ThreadIdOp::create(in, loc, axis));
     gpu::PrintfOp::create(in, loc, text + "\n", ids);
-    LLVM::Trap::create(in, loc);
+    LLVM::CallOp::create(in, loc, trap(op->getParentOfType<gpu::GPUModuleOp>()), ValueRange());
   }
   op.erase();
 }

@@ -6,6 +6,12 @@
 // and pointers only: floats are compared and exchanged as bits. And what the loop starts from is read as if
 // no other thread wrote there: the read becomes atomic.
 //
+// Dynamic workgroup memory becomes an array without elements of the module's own. NVIDIA's assembler gives it
+// a byte, and puts the module's other arrays behind that, where the dynamic memory lies. One that is from
+// outside comes last, and may have any size.
+//
+// The size of a block, where indices have 32 bits, is made of a call that gives 64.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
@@ -18,6 +24,9 @@ using namespace mlir;
 
 namespace offload {
 namespace {
+
+/// Of LLVM, on every GPU.
+constexpr unsigned kWorkgroupSpace = 3;
 
 void exchangeBits(LLVM::AtomicCmpXchgOp op) {
   OpBuilder b(op);
@@ -57,6 +66,27 @@ void readAtomically(LLVM::AtomicCmpXchgOp op) {
   }
 }
 
+void takeFromOutside(LLVM::GlobalOp global) {
+  auto array = dyn_cast<LLVM::LLVMArrayType>(global.getType());
+  if (array && array.getNumElements() == 0 && global.getAddrSpace() == kWorkgroupSpace)
+    global.setLinkage(LLVM::Linkage::External);
+}
+
+/// AMD's block and grid sizes.
+void widenSize(Operation *op) {
+  StringRef name = op->getName().stripDialect();
+  if (!(name.starts_with("workgroup.dim.") || name.starts_with("grid.dim.")) || op->getNumResults() != 1 ||
+      !op->getResult(0).getType().isInteger(32))
+    return;
+  OpBuilder b(op);
+  Operation *wide = b.clone(*op);
+  wide->removeAttr("range");
+  wide->getResult(0).setType(b.getI64Type());
+  op->replaceAllUsesWith(
+      ValueRange(LLVM::TruncOp::create(b, op->getLoc(), b.getI32Type(), wide->getResult(0)).getResult()));
+  op->erase();
+}
+
 struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairLowered)
 
@@ -69,6 +99,8 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
       if (isa<FloatType>(op.getVal().getType()))
         exchangeBits(op);
     });
+    getOperation()->walk(takeFromOutside);
+    getOperation()->walk(widenSize);
   }
 };
 

@@ -64,18 +64,26 @@ bool takesLibraryName(Operation *op) {
 }
 
 /// Names go into symbol tables, linker scripts, lists with commas and Python's text.
-std::optional<std::string> whyNotNamed(Operation *op) {
-  auto symbol = dyn_cast<SymbolOpInterface>(op);
-  if (!symbol || !isa<FunctionOpInterface, gpu::GPUModuleOp, gpu::BinaryOp>(op))
-    return std::nullopt;
-  StringRef name = symbol.getName();
-  bool kernel = op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
+std::optional<std::string> whyNotNamed(StringRef name, bool kernel) {
   bool control = llvm::any_of(name, [](char each) { return each >= 0 && (each < ' ' || each == 127); });
   if (!name.empty() && !control && llvm::json::isUTF8(name) && !name.contains('"') && !name.contains('@') &&
       !(kernel && name.contains(',')))
     return std::nullopt;
   return "the name '" + llvm::json::fixUTF8(name) +
          "' cannot be found in a library: give it one of letters, digits, _, $ and .";
+}
+
+std::optional<std::string> whyNotNamed(Operation *op) {
+  if (auto launch = dyn_cast<gpu::LaunchOp>(op)) {
+    for (auto [name, kernel] : {std::pair(launch.getFunction(), true), std::pair(launch.getModule(), false)})
+      if (std::optional<std::string> why = name ? whyNotNamed(*name, kernel) : std::nullopt)
+        return why;
+    return std::nullopt;
+  }
+  auto symbol = dyn_cast<SymbolOpInterface>(op);
+  if (!symbol || !isa<FunctionOpInterface, gpu::GPUModuleOp, gpu::BinaryOp>(op))
+    return std::nullopt;
+  return whyNotNamed(symbol.getName(), op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()));
 }
 
 /// A launch whose sizes are constants and not those that its kernel is declared to have. Drivers refuse such
@@ -170,6 +178,11 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
             ->walk<WalkOrder::PreOrder>([](Operation *op) {
               if (std::optional<std::string> why = whyNotPlaced(op)) {
                 op->emitError(*why);
+                return WalkResult::interrupt();
+              }
+              if (isa<ModuleOp>(op) && op->getParentOp()) {
+                op->emitError(
+                    "a module inside of the program's module is not compiled: move what it holds out");
                 return WalkResult::interrupt();
               }
               if (takesLibraryName(op)) {

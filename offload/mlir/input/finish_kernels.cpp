@@ -2,8 +2,8 @@
 //
 // The end of the way to kernels: refuses parallel loops that no pass could turn into a kernel, which would
 // otherwise run on the host, one iteration after the other, on memory that may not be the host's; and gives
-// each kernel of an outlined module the module's name where two kernels share one, so that a kernel can be
-// called by its name.
+// the kernels of a program that was outlined elsewhere, where all of a function's have one name, the names of
+// their modules, so that each can be called by its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -63,9 +64,12 @@ struct FinishKernels : public PassWrapper<FinishKernels, OperationPass<ModuleOp>
       auto device = kernel->getParentOfType<gpu::GPUModuleOp>();
       if (device->hasAttr(kReady))
         continue; // compiled code has the name
-      // An outlined module is named after its kernel; others have the author's names, which stay.
-      bool outlined = device.getName().starts_with(kernel.getName());
-      if (count[kernel.getName()] < 2 || !outlined || kernel.getName() == device.getName() ||
+      // Outlining calls modules as their kernels, and numbers them; others have the author's names, which
+      // stay.
+      StringRef number = device.getName();
+      bool outlined = number.consume_front(kernel.getName()) && number.consume_front("_") &&
+                      !number.empty() && llvm::all_of(number, llvm::isDigit);
+      if (count[kernel.getName()] < 2 || !outlined || count[device.getName()] > 0 ||
           SymbolTable::lookupSymbolIn(device, device.getName()))
         continue;
       auto from = SymbolRefAttr::get(device.getNameAttr(), {FlatSymbolRefAttr::get(kernel.getNameAttr())});

@@ -28,10 +28,14 @@ std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module
     if (!isKernel(function))
       return;
     int64_t limit = most;
-    if (auto known = function->getAttrOfType<DenseI32ArrayAttr>("known_block_size")) {
+    auto known = function->getAttrOfType<DenseI32ArrayAttr>("known_block_size");
+    if (known && llvm::any_of(known.asArrayRef(), [](int32_t size) { return size <= 0; })) {
+      function->removeAttr("known_block_size"); // a launch of no threads: there is nothing to compile for it
+    } else if (known) {
       limit = 1;
-      for (int32_t size : known.asArrayRef())
-        limit *= size;
+      for (int32_t size :
+           known.asArrayRef()) // the product of three may have 93 bits; no device has such a block
+        limit = std::min<int64_t>(limit * size, std::numeric_limits<int32_t>::max());
       if (most && limit > most)
         function->emitError("the kernel's known_block_size of ")
             << limit << " threads is more than max_threads=" << most;

@@ -1,0 +1,161 @@
+"""Programs that were wrong or refused when others wrote them: each is small, and says what should come of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, EXAMPLES, emit, emit_text, on_host
+
+import offload
+from offload.errors import DeviceError
+from offload.runtime.stubs import library_stub
+
+SIZES = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 64))
+STATIC_AND_DYNAMIC = f"""
+func.func @f(%x: memref<?xf32>, %y: memref<?xf32>) {{
+  {SIZES}
+  %bytes = arith.constant 256 : i32
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%t, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1)
+             dynamic_shared_memory_size %bytes workgroup(%w: memref<64xf32, #gpu.address_space<workgroup>>) {{
+    %m = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %d = memref.view %m[%c0][] : memref<?xi8, #gpu.address_space<workgroup>>
+      to memref<64xf32, #gpu.address_space<workgroup>>
+    %a = memref.load %x[%t] : memref<?xf32>
+    %b = memref.load %y[%t] : memref<?xf32>
+    memref.store %a, %w[%t] : memref<64xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    memref.store %b, %d[%t] : memref<64xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %c63 = arith.constant 63 : index
+    %j = arith.subi %c63, %t : index
+    %p = memref.load %w[%j] : memref<64xf32, #gpu.address_space<workgroup>>
+    %q = memref.load %d[%j] : memref<64xf32, #gpu.address_space<workgroup>>
+    memref.store %p, %x[%t] : memref<?xf32>
+    memref.store %q, %y[%t] : memref<?xf32>
+    gpu.terminator
+  }}
+  return
+}}
+"""
+
+
+def test_dynamic_workgroup_memory_lies_behind_the_static() -> None:
+    x, y = np.arange(64, dtype=np.float32), np.arange(64, 128, dtype=np.float32)
+    on_host(STATIC_AND_DYNAMIC).f(x, y)
+    np.testing.assert_array_equal((x, y), (np.arange(64)[::-1], np.arange(64, 128)[::-1]))
+    # One that is the module's own would lie before it, in a byte.
+    ptx = emit_text(STATIC_AND_DYNAMIC, "isa", ["nvvm:sm_80"])
+    assert re.search(r"^\.extern \.shared \.align 16 \.b8 __dynamic_shmem__0\[\];$", ptx, re.MULTILINE)
+    library = offload.compile(STATIC_AND_DYNAMIC, targets=["nvvm:sm_80", "rocdl:gfx942", "host"])
+    resources = [info.resources["f_kernel"] for info in library.metadata.images]
+    assert [each["shared_bytes"] for each in resources] == [256, 256, 256]
+
+
+ASSERTION_AND_PRINT = """
+func.func @f(%x: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %v = memref.load %x[%c0] : memref<?xf32>
+    %z = arith.constant 0.0 : f32
+    %ok = arith.cmpf oge, %v, %z : f32
+    cf.assert %ok, "negative"
+    gpu.printf "%f\\0A", %v : f32
+    gpu.terminator
+  }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["gfx1100", "gfx1103", "gfx11-generic", "gfx1201", "gfx942"])
+def test_code_behind_an_assertion(chip: str) -> None:
+    """LLVM 22 leaves some of it without machine code where it makes a trap of several instructions (gfx11)."""
+    assert emit(ASSERTION_AND_PRINT, "object", [f"rocdl:{chip}"])
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "rocdl:gfx1100", "host"])
+@pytest.mark.parametrize("name", ["saxpy", "reduce", "transpose", "scale", "linear"])
+def test_examples_with_narrow_indices(name: str, target: str) -> None:
+    assert emit(EXAMPLES / f"{name}.mlir", "object", [f"{target},index=32"])
+
+
+@pytest.mark.parametrize("linkage", ["internal", "private", "linkonce", "linkonce_odr", "weak", ""])
+def test_functions_of_the_llvm_dialect(linkage: str) -> None:
+    text = f"""
+llvm.func {linkage} @h(%v: i32) -> i32 {{
+  %r = llvm.add %v, %v : i32
+  llvm.return %r : i32
+}}
+func.func @f(%v: i32) -> i32 {{
+  %r = llvm.call @h(%v) : (i32) -> i32
+  return %r : i32
+}}
+"""
+    assert on_host(text).f(4) == 8
+
+
+def launched(blocks: str, threads: str) -> str:
+    return f"""
+func.func @f(%x: memref<?xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2048 = arith.constant 2048 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = {blocks}, %gy = {blocks}, %gz = {blocks})
+             threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {threads}, %sz = {threads}) {{
+    %v = memref.load %x[%c0] : memref<?xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %x[%c0] : memref<?xf32>
+    gpu.terminator
+  }}
+  return
+}}
+"""
+
+
+def test_blocks_of_more_threads_than_32_bits_count() -> None:
+    with pytest.raises(DeviceError, match="the most are 1024 threads"):
+        on_host(launched("%c1", "%c2048")).f(np.zeros(1, np.float32))
+
+
+def test_blocks_without_threads() -> None:
+    assert len(emit(launched("%c1", "%c0"), "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
+def test_what_is_only_read_may_be_read_only(built: dict[str, Path]) -> None:
+    library = offload.load(built["saxpy"])
+    library.use("host")
+    x, y = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    x.flags.writeable = False
+    library.saxpy(2.0, offload.stage(x, back=False), offload.stage(y))
+    np.testing.assert_array_equal(y, 2 * x)
+    with pytest.raises(offload.SignatureError, match="read-only"):
+        library.saxpy(2.0, offload.stage(x), y)
+
+
+def test_numbers_that_differ_in_their_sign_need_no_copy() -> None:
+    text = "func.func @f(%x: memref<?xi32>) { return }"
+    with pytest.raises(offload.SignatureError, match=re.escape("x.view('int32')")):
+        on_host(text).f(np.zeros(1, np.uint32))
+    with pytest.raises(offload.SignatureError, match=re.escape("x.astype('int32')")):
+        on_host(text).f(np.zeros(1, np.int64))
+
+
+def test_arguments_called_as_methods_call_theirs() -> None:
+    library = on_host("func.func @f(%stream: i32, %self: i32) -> i32 { return %self : i32 }")
+    assert library.f(stream=1, self=2) == 2
+    stub = library_stub("k", library.metadata)
+    assert "def __call__(_offload_self, stream: " in stub
+    compile(stub, "k.pyi", "exec")
+
+
+@pytest.mark.parametrize("source", [["a.mlir", "b.mlir"], b"func.func @f() { return }", None])
+def test_what_is_no_program(source: Any) -> None:
+    with pytest.raises(TypeError, match="source is the path of one MLIR file or the text of a program, not "):
+        offload.compile(source)
