@@ -83,7 +83,7 @@ def build(
     from offload.compiler.places import through
 
     with through(executor):
-        write_atomically(target_path, library(request, target_path.stem, progress))
+        write_atomically(target_path, library(request, progress))
     return target_path
 
 
@@ -196,6 +196,7 @@ def make_request(
     bare_pointers_for_host: bool = False,
     reproducer: PathLike | None = None,
     arch: str = "",
+    soname: str = "",
     cache: bool = True,
 ) -> BuildRequest:
     """A BuildRequest from what a front end has: spellings become targets, missing ones the configured default.
@@ -245,6 +246,7 @@ def make_request(
         bare_pointers_for_host=bare_pointers_for_host,
         reproducer=Path(reproducer) if reproducer is not None else None,
         arch=arch,
+        soname=soname,
         cache=cache,
     )
 
@@ -260,6 +262,11 @@ def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
 def _source(source: PathLike, name: str | None) -> Source:
     from offload.compiler.request import Source
 
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(
+            f"source is the path of one MLIR file or the text of a program, not {type(source).__name__}; offload.build "
+            "takes several files"
+        )
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return Source(name or "<string>", source.encode())
     read = Source.read(Path(source))

@@ -45,7 +45,7 @@ def emit(source: str | Path, stage: str, targets: Sequence[str] = ("host",), **o
     """The outputs of one stage of a program, given as text or path."""
     read = Source.read(source) if isinstance(source, Path) else Source("<string>", source.encode())
     request = offload.api.make_request([read], targets, **options)  # type: ignore[arg-type]
-    with Program(request, "program") as made:
+    with Program(request) as made:
         return list(made.emit(stage))
 
 

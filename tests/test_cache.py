@@ -67,8 +67,9 @@ def test_build_and_compile_share_what_they_compiled(folder: Path, tmp_path: Path
     for _ in range(2):
         offload.build(source, tmp_path / "saxpy.so", targets=["host"])
         assert (tmp_path / "saxpy.so").read_bytes() == data
-    offload.build(source, tmp_path / "renamed.so", targets=["host"])  # a library holds its own name
-    assert [len(paths) for paths in entries(folder).values()] == [2, 1, 1]
+    offload.build(source, tmp_path / "renamed.so", targets=["host"])  # a library does not hold its file's name
+    assert (tmp_path / "renamed.so").read_bytes() == data
+    assert [len(paths) for paths in entries(folder).values()] == [1, 1, 1]
     assert works(offload.load(tmp_path / "renamed.so"))
 
 
@@ -77,7 +78,7 @@ def test_whatever_decides_the_bytes_is_in_the_key(folder: Path, monkeypatch: pyt
         source: str = PROGRAM, targets: tuple[str, ...] = ("host",), *, name: str = "<string>", **options: object
     ) -> str:
         request = offload.api.make_request([Source(name, source.encode())], targets, **options)  # type: ignore[arg-type]
-        return Keys(request).library("program")
+        return Keys(request).library()
 
     link, same = folder.parent / "a.bc", folder.parent / "b.bc"
     folder.parent.mkdir(parents=True)
@@ -99,6 +100,7 @@ def test_whatever_decides_the_bytes_is_in_the_key(folder: Path, monkeypatch: pyt
         key(targets=("rocdl:gfx942",)),
         key(targets=("host", "nvvm:sm_90")),
         key(runtime="shared"),
+        key(soname="libsaxpy.so"),
         key(link=[link]),
         key(targets=(f"host,link={link}",)),
     ]
@@ -119,7 +121,7 @@ def test_whatever_decides_the_bytes_is_in_the_key(folder: Path, monkeypatch: pyt
 def test_a_tool_that_changed_makes_another_key(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def key() -> str:
         source = Source("<string>", PROGRAM.encode())
-        return Keys(offload.api.make_request([source], ["nvvm:sm_90"])).library("program")
+        return Keys(offload.api.make_request([source], ["nvvm:sm_90"])).library()
 
     for name in ("bin/ptxas", "nvvm/libdevice/libdevice.10.bc"):
         (tmp_path / "cuda" / name).parent.mkdir(parents=True)
@@ -152,7 +154,7 @@ module = importlib.import_module(sys.argv[1])
 from offload.api import make_request
 from offload.compiler.keys import Keys
 from offload.compiler.request import Source
-print(Keys(make_request([Source("p", b"")], [module.Mine(chip="x86-64")])).library("p"))
+print(Keys(make_request([Source("p", b"")], [module.Mine(chip="x86-64")])).library())
 """
 
     def key(name: str) -> str:

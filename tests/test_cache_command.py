@@ -45,6 +45,19 @@ def test_build_goes_through_the_cache(tmp_path: Path, given: dict[str, str]) -> 
     assert found["library"] == {"entries": 1, "bytes": found["library"]["bytes"], "hits": 1, "misses": 1}
 
 
+def test_what_one_front_end_built_the_others_find(tmp_path: Path, given: dict[str, str]) -> None:
+    """The file's name is not in the library; a source's name is, for messages."""
+    made = command("build", SAXPY, "-o", "a.so", cwd=tmp_path, environment=given)
+    assert made.returncode == 0, made.stderr
+    code = (
+        f"import offload; offload.build({str(SAXPY)!r}, 'b.so'); offload.compile({str(SAXPY)!r});"
+        "from offload.compiler import isolation; print(len(isolation._state.pool._idle), 'workers')"
+    )
+    assert python(code, cwd=tmp_path, environment=given) == "0 workers\n"
+    assert (tmp_path / "a.so").read_bytes() == (tmp_path / "b.so").read_bytes()
+    assert info(tmp_path, given)["stages"]["library"]["entries"] == 1
+
+
 @pytest.mark.parametrize("option", [["--emit", "so"], ["--dump", "all"], ["--reproducer", "r"], ["--verify-each"]])
 def test_who_looks_at_the_way_goes_it(option: list[str], tmp_path: Path, given: dict[str, str]) -> None:
     done = command(

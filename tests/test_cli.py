@@ -112,8 +112,7 @@ def test_targets_come_from_the_environment(tmp_path: Path) -> None:
     assert chips() == [HOST_CHIP]
     assert chips(OFFLOAD_TARGETS="nvvm:sm_80; rocdl:gfx1100;") == ["sm_80", "gfx1100"]
     assert chips("-t", "nvvm:sm_90", OFFLOAD_TARGETS="rocdl:gfx942") == ["sm_90"]
-    done = command("build", SAXPY, "-q", cwd=tmp_path, environment={"OFFLOAD_TARGETS": ""})
-    assert (done.returncode, done.stderr) == (1, "offload: error: nothing to build for: no target was given\n")
+    assert chips(OFFLOAD_TARGETS="") == chips(OFFLOAD_TARGETS=" ; ") == [HOST_CHIP]  # as CI systems leave it
 
 
 STAGE_STARTS = {

@@ -206,7 +206,7 @@ source = Source.read(sys.argv[1])
 for name, stage in (("nvvm", "isa"), ("rocdl", "object"), ("host", "object")):
     for chip in registry().get(name).chips():
         print(name, chip, flush=True)
-        with Program(offload.api.make_request([source], [f"{name}:{chip}"]), "p") as program:
+        with Program(offload.api.make_request([source], [f"{name}:{chip}"])) as program:
             assert all(item.data for item in program.emit(stage))
 print("done")
 """

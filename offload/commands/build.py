@@ -71,10 +71,10 @@ def build(options: argparse.Namespace) -> int:
     if options.timing:  # of what is compiled; what is taken from the cache takes none
         request = dataclasses.replace(request, cache=False)
     places.short_lived()
-    name, timing = Path(options.sources[0]).stem, Timing() if options.timing else None
+    timing = Timing() if options.timing else None
     started = time.perf_counter()
     with shown(options.quiet) as progress, steps.told_to(timing):
-        data = _made(options, request, name, stage, progress)
+        data = _made(options, request, stage, progress)
     if data is not None:
         assert output is not None
         write_atomically(output, data)
@@ -92,27 +92,25 @@ def _stages() -> tuple[str, ...]:
     return STAGES
 
 
-def _made(
-    options: argparse.Namespace, request: BuildRequest, name: str, stage: str, progress: Progress
-) -> bytes | None:
+def _made(options: argparse.Namespace, request: BuildRequest, stage: str, progress: Progress) -> bytes | None:
     """The library; None where something else was asked for, which is printed or written."""
     from offload.compiler.cache import library
     from offload.compiler.places import through
 
     if options.emit is None and options.dump is None and not options.print_pipeline:
         with opened(options.executor) as executor, through(executor):
-            return library(request, name, progress)
+            return library(request, progress)
     from offload.compiler import builds
 
     # Who looks at the way does not want to be told what came out the last time.
     request = dataclasses.replace(request, cache=False)
     if options.print_pipeline:
-        _print_pipelines(builds.pipelines(request, name, progress))
+        _print_pipelines(builds.pipelines(request, progress))
         return None
     if options.emit is not None:
-        _emit(builds.emit(request, name, stage, progress), stage, _output(options))
+        _emit(builds.emit(request, stage, progress), stage, _output(options))
         return None
-    return _dump(builds.dump(request, name, progress), Path(options.dump))
+    return _dump(builds.dump(request, progress), Path(options.dump))
 
 
 def _output(options: argparse.Namespace) -> Path | None:

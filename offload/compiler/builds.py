@@ -15,25 +15,25 @@ def _silent(text: str) -> None:
     pass
 
 
-def build(request: BuildRequest, name: str, progress: Progress = _silent) -> bytes:
+def build(request: BuildRequest, progress: Progress = _silent) -> bytes:
     """The shared library. Raises CompileError, ToolkitError, LinkError."""
-    (data,) = _done(Job(_build, request, (name,)), progress)
+    (data,) = _done(Job(_build, request), progress)
     return bytes(data)
 
 
-def emit(request: BuildRequest, name: str, stage: str, progress: Progress = _silent) -> Iterator[Emitted]:
+def emit(request: BuildRequest, stage: str, progress: Progress = _silent) -> Iterator[Emitted]:
     """The outputs of one stage. Raises CompileError, ToolkitError, or OffloadError for an unknown stage."""
-    return _done(Job(_emit, request, (name, stage), ("--emit", stage)), progress)
+    return _done(Job(_emit, request, (stage,), ("--emit", stage)), progress)
 
 
-def dump(request: BuildRequest, name: str, progress: Progress = _silent) -> Iterator[Emitted]:
+def dump(request: BuildRequest, progress: Progress = _silent) -> Iterator[Emitted]:
     """The outputs of all stages of one build; the last one is the library."""
-    return _done(Job(_dump, request, (name,)), progress)
+    return _done(Job(_dump, request), progress)
 
 
-def pipelines(request: BuildRequest, name: str, progress: Progress = _silent) -> Iterator[tuple[str, list[str]]]:
+def pipelines(request: BuildRequest, progress: Progress = _silent) -> Iterator[tuple[str, list[str]]]:
     """What runs on which part of the program: the pass pipelines of a build, in order."""
-    return _done(Job(_pipelines, request, (name,), ("--print-pipeline",)), progress)
+    return _done(Job(_pipelines, request, (), ("--print-pipeline",)), progress)
 
 
 def _done(job: Job, progress: Progress) -> Iterator[Any]:
@@ -43,21 +43,21 @@ def _done(job: Job, progress: Progress) -> Iterator[Any]:
 # What a worker does; it finds these by their names.
 
 
-def _build(request: BuildRequest, name: str, progress: Progress) -> Iterator[bytes]:
-    with Program(request, name, progress) as program:
+def _build(request: BuildRequest, progress: Progress) -> Iterator[bytes]:
+    with Program(request, progress) as program:
         yield program.build()
 
 
-def _emit(request: BuildRequest, name: str, stage: str, progress: Progress) -> Iterator[Emitted]:
-    with Program(request, name, progress) as program:
+def _emit(request: BuildRequest, stage: str, progress: Progress) -> Iterator[Emitted]:
+    with Program(request, progress) as program:
         yield from program.emit(stage)
 
 
-def _dump(request: BuildRequest, name: str, progress: Progress) -> Iterator[Emitted]:
-    with Program(request, name, progress) as program:
+def _dump(request: BuildRequest, progress: Progress) -> Iterator[Emitted]:
+    with Program(request, progress) as program:
         yield from program.dump()
 
 
-def _pipelines(request: BuildRequest, name: str, progress: Progress) -> Iterator[tuple[str, list[str]]]:
-    with Program(request, name, progress) as program:
+def _pipelines(request: BuildRequest, progress: Progress) -> Iterator[tuple[str, list[str]]]:
+    with Program(request, progress) as program:
         yield from program.pipelines()

@@ -17,26 +17,24 @@ if TYPE_CHECKING:
 
     from offload.compiler.driver import Progress
 
-_LOADED = "program"
-"""The name of libraries that are loaded and not written for anyone."""
 _scratch: list[TemporaryDirectory[str]] = []
 
 
-def library(request: BuildRequest, name: str, progress: Progress = lambda text: None) -> bytes:
-    """The shared library, whose name it holds. Raises what a build raises."""
+def library(request: BuildRequest, progress: Progress = lambda text: None) -> bytes:
+    """The shared library. Raises what a build raises."""
     cache = open_cache() if request.uses_cache else None
     if cache is None:
-        return _build(request, name, progress)
-    return _claimed(cache, Keys(request).library(name), request, name, progress)
+        return _build(request, progress)
+    return _claimed(cache, Keys(request).library(), request, progress)
 
 
-def _claimed(cache: Cache, key: str, request: BuildRequest, name: str, progress: Progress) -> bytes:
+def _claimed(cache: Cache, key: str, request: BuildRequest, progress: Progress) -> bytes:
     claim = cache.claim("library", key)
     if claim.found is not None:
         progress("taking the library from the cache")
         return claim.found
     try:
-        data = _build(request, name, progress)
+        data = _build(request, progress)
         claim.keep(data)
     finally:
         claim.release()
@@ -48,14 +46,14 @@ def library_file(request: BuildRequest) -> Iterator[Path]:
     """The file of the library, which stays where it is inside of the ``with``. Raises what a build raises."""
     cache = open_cache() if request.uses_cache else None
     if cache is None:
-        data = _build(request, _LOADED, lambda text: None)
+        data = _build(request, lambda text: None)
     else:
-        key = Keys(request).library(_LOADED)
+        key = Keys(request).library()
         with cache.file("library", key) as path:
             if path is not None:
                 yield path
                 return
-        data = _claimed(cache, key, request, _LOADED, lambda text: None)
+        data = _claimed(cache, key, request, lambda text: None)
         with cache.file("library", key) as path:
             if path is not None:
                 yield path
@@ -65,12 +63,12 @@ def library_file(request: BuildRequest) -> Iterator[Path]:
 
     scratch = TemporaryDirectory(prefix="offload-uncached-")
     _scratch.append(scratch)
-    path = Path(scratch.name) / f"{_LOADED}.so"
+    path = Path(scratch.name) / "program.so"
     write_atomically(path, data)
     yield path
 
 
-def _build(request: BuildRequest, name: str, progress: Progress) -> bytes:
+def _build(request: BuildRequest, progress: Progress) -> bytes:
     from offload.compiler import parallel  # what is in the cache is there sooner than this is imported
 
-    return parallel.build(request, name, progress)
+    return parallel.build(request, progress)

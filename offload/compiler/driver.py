@@ -49,8 +49,8 @@ class Emitted:
 class Program:
     """One build under way. Stages are computed when asked for; the context is private to it."""
 
-    def __init__(self, request: BuildRequest, name: str, progress: Progress = lambda text: None) -> None:
-        self.request, self.name, self._progress = request, name, progress
+    def __init__(self, request: BuildRequest, progress: Progress = lambda text: None) -> None:
+        self.request, self._progress = request, progress
         self._session = frontend.new_session()
         progress("parsing")
         with steps.step("parsing"):
@@ -87,11 +87,11 @@ class Program:
         if stage not in STAGES:
             raise OffloadError(f"unknown stage {stage!r}; stages are: {', '.join(STAGES)}")
         if stage == "input":
-            yield Emitted(stage, self.name, self.module.text().encode(), "mlir")
+            yield Emitted(stage, self.request.name, self.module.text().encode(), "mlir")
             return
         self.make_kernels()
         if stage == "kernels":
-            yield Emitted(stage, self.name, self.module.text().encode(), "mlir")
+            yield Emitted(stage, self.request.name, self.module.text().encode(), "mlir")
         elif stage in ("split", *DEVICE_STAGES):
             if stage == "split":
                 yield self._host_part()
@@ -100,13 +100,13 @@ class Program:
         elif stage == "host-llvm":
             yield Emitted(stage, "host", self._host_code().text().encode(), "ll")
         else:
-            yield Emitted(stage, self.name, self.finish(), "so")
+            yield Emitted(stage, self.request.name, self.finish(), "so")
 
     def dump(self) -> Iterator[Emitted]:
         """The outputs of all stages of one build, in the order of :data:`STAGES` per module and target."""
-        yield Emitted("input", self.name, self.module.text().encode(), "mlir")
+        yield Emitted("input", self.request.name, self.module.text().encode(), "mlir")
         self.make_kernels()
-        yield Emitted("kernels", self.name, self.module.text().encode(), "mlir")
+        yield Emitted("kernels", self.request.name, self.module.text().encode(), "mlir")
         yield self._host_part()
         builds = self._device_builds()
         for build in builds:
@@ -115,7 +115,7 @@ class Program:
         code = self._host_code()
         yield Emitted("host-llvm", "host", code.text().encode(), "ll")
         images = [build.image() for build in builds]
-        yield Emitted("so", self.name, self._link(builds, images, host.object_file(self.request, code)), "so")
+        yield Emitted("so", self.request.name, self._link(builds, images, host.object_file(self.request, code)), "so")
 
     def _host_part(self) -> Emitted:
         return Emitted("split", "host", host.split(self.module).text().encode(), "mlir")
@@ -165,7 +165,6 @@ class Program:
                 self.module.exported_symbols(),
                 self.request,
                 Path(self._scratch.name),
-                f"{self.name}.so",
                 self._said_of,
             )
 

@@ -21,7 +21,7 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
 PARALLEL = {"scf.parallel", "scf.forall", "affine.parallel"}
 """Operations of host code that become kernels."""
 
-OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "gpu-kernel-outlining")
+OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "offload-group-launches", "gpu-kernel-outlining")
 
 
 def lower_to_kernels(

@@ -29,7 +29,7 @@ class Keys:
         self._toolchain = Toolchain(self._contents)
         self._described: dict[int, dict[str, object]] = {}
 
-    def library(self, name: str) -> str:
+    def library(self) -> str:
         """The key of the whole library, without looking into its sources.
 
         Their names are part of it: messages of assertions and of checks of memory say where they stand."""
@@ -38,7 +38,7 @@ class Keys:
         sysroot = Sysroot(request.architecture)
         return self._key(
             stage="library",
-            name=name,
+            soname=request.soname,
             sources=[[source.name, hashlib.sha256(source.data).hexdigest()] for source in request.sources],
             targets=[self._target(target) for target in request.targets],
             optional=[self._target(target) for target in request.optional],

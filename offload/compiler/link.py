@@ -18,7 +18,6 @@ def link(
     exported: Sequence[str],
     request: BuildRequest,
     folder: Path,
-    name: str,
     said_of: Callable[[str, str], str | None] = lambda name, message: None,
 ) -> bytes:
     """The shared library's bytes. Raises LinkError with the linker's own words.
@@ -42,7 +41,8 @@ def link(
         *("-shared", "-z", "now", "-z", "noexecstack", "-z", "nodelete"),
         # Bsymbolic: two libraries in one process must not bind to each other.
         *("-Bsymbolic", "--no-undefined", "--build-id=none", "--hash-style=gnu"),
-        *("-soname", name, f"--version-script={script}", str(host), str(container)),
+        *(["-soname", request.soname] if request.soname else []),
+        *(f"--version-script={script}", str(host), str(container)),
         *map(str, request.objects),
         *mgpu,
         # The print functions of MLIR's runner, for programs that declare them (or vector.print) and define none.

@@ -20,12 +20,12 @@ _MOST_WAITING = 256
 """Threads that do nothing but wait for an executor."""
 
 
-def build(request: BuildRequest, name: str, progress: Progress) -> bytes:
+def build(request: BuildRequest, progress: Progress) -> bytes:
     """The shared library, from wherever builds go to at the moment. Raises what a build raises."""
     executor = in_use()
     if executor is None:
-        return builds.build(request, name, progress)
-    future = executor.submit(_elsewhere, request, name)
+        return builds.build(request, progress)
+    future = executor.submit(_elsewhere, request)
     try:
         data, lines = future.result()
     except BaseException:
@@ -36,10 +36,10 @@ def build(request: BuildRequest, name: str, progress: Progress) -> bytes:
     return data
 
 
-def _elsewhere(request: BuildRequest, name: str) -> tuple[bytes, list[str]]:
+def _elsewhere(request: BuildRequest) -> tuple[bytes, list[str]]:
     """What an executor's process does. It has a worker of its own: LLVM's crash must not cost a process of a pool."""
     lines: list[str] = []
-    return builds.build(request, name, lines.append), lines
+    return builds.build(request, lines.append), lines
 
 
 def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

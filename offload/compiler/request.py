@@ -41,7 +41,8 @@ class BuildRequest:
     every target must then say, too; ``bare_pointers_for_host`` are host functions that C calls with plain pointers, and
     declared ones that are called so. ``reproducer`` is a folder: where a pass fails, the IR before it is written there.
     ``arch`` is the CPU architecture of the library, where its targets do not tell or to have it said.
-    ``cache`` lets what was compiled before be used, and kept.
+    ``soname`` is the name under which programs linked with the library look for it; empty for that of its file, which
+    is not in its bytes. ``cache`` lets what was compiled before be used, and kept.
     """
 
     sources: tuple[Source, ...]
@@ -58,12 +59,18 @@ class BuildRequest:
     bare_pointers_for_host: bool = False
     reproducer: Path | None = None
     arch: str = ""
+    soname: str = ""
     cache: bool = True
 
     @property
     def architecture(self) -> str:
         """The CPU architecture of the library: the one asked for, that of its CPU images, or this machine's."""
         return self.arch or next(filter(None, (target.architecture() for target in self.targets)), here())
+
+    @property
+    def name(self) -> str:
+        """What the program is called where its stages are printed: its first file."""
+        return Path(self.sources[0].name).stem
 
     @property
     def uses_cache(self) -> bool:

@@ -50,7 +50,7 @@ class Store:
             [offload.api._source(program.text, None)], program.targets, **program.options
         )
         try:
-            data = library(request, "program")
+            data = library(request)
         except offload.OffloadError as error:
             raise type(error)(f"{error}\n(for {', '.join(program.targets)}:)\n{program.text[:2000]}") from error
         write_atomically(self.path(program), data)
