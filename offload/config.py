@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from offload.errors import OffloadError
 
 VARIABLES = {
-    "OFFLOAD_TARGETS": "targets to build for, separated by ';' (overrides pyproject.toml, not the command line)",
+    "OFFLOAD_TARGETS": "targets to build for, separated by ';' (overrides pyproject.toml, not the command line); "
+    "empty is as not set",
     "OFFLOAD_BACKEND": "the backend to run on: cuda, hip or host (read by the C runtime)",
     "OFFLOAD_HOST_SCHEDULE": "a seed: work on the CPU's streams runs as late as a driver may run it, in an order drawn "
     "from the seed, so that a missing wait or dependency shows as a wrong result (read by the C runtime)",
@@ -64,14 +67,27 @@ def set_environment(variables: dict[str, str]) -> None:
     os.environ.update(variables)
 
 
+@contextlib.contextmanager
+def with_variable(variable: str, value: str | None) -> Iterator[None]:
+    """One of :data:`VARIABLES` is this inside of the ``with``, for processes that are started there, too; None leaves
+    it."""
+    before = environment(variable)
+    if value is not None:
+        os.environ[variable] = value
+    try:
+        yield
+    finally:
+        if value is not None:
+            os.environ.pop(variable, None)
+            if before is not None:
+                os.environ[variable] = before
+
+
 def target_specs(given: list[str] | tuple[str, ...]) -> list[str]:
-    """The targets to build for: those given, else OFFLOAD_TARGETS, else the CPU."""
+    """The targets to build for: those given, else OFFLOAD_TARGETS where it has any, else the CPU."""
     if given:
         return list(given)
-    value = environment("OFFLOAD_TARGETS")
-    if value is not None:
-        return split_targets(value)
-    return list(DEFAULT_TARGETS)
+    return split_targets(environment("OFFLOAD_TARGETS") or "") or list(DEFAULT_TARGETS)
 
 
 def split_targets(text: str) -> list[str]:
@@ -79,12 +95,11 @@ def split_targets(text: str) -> list[str]:
     return [word.strip() for word in text.split(";") if word.strip()]
 
 
-def targets_instead(command_line: str | None) -> list[str] | None:
-    """The targets that replace those which a package declares: the building command's, else OFFLOAD_TARGETS.
+def targets_instead() -> list[str] | None:
+    """The targets that replace those which a package declares: those of OFFLOAD_TARGETS.
 
-    None where neither is given."""
-    value = environment("OFFLOAD_TARGETS") if command_line is None else command_line
-    return None if value is None else split_targets(value)
+    None where it is not set, or has none, as CI systems leave it."""
+    return split_targets(environment("OFFLOAD_TARGETS") or "") or None
 
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import tarfile
 from pathlib import Path
 
 from packaging_tools import QUICK_CXX, backend, clean_venv, copy_of, in_venv, run, unpack
@@ -33,6 +35,61 @@ def test_hatchling(tmp_path: Path) -> None:
     assert said.startswith("rowwise.kernels: kernels.offload.so, ")
     assert said.endswith("\n5.0\n")
     assert in_venv(python, "-c", code, cwd=tmp_path) == "5.0\n"
+
+
+def test_hatchling_in_another_folder(tmp_path: Path) -> None:
+    """Where its own setting has the package; and the sdist has nothing of what was built there."""
+    package = copy_of("hatchling", tmp_path)
+    (package / "src").rename(package / "python")
+    path = package / "pyproject.toml"
+    path.write_text(path.read_text().replace("src/rowwise", "python/rowwise"))
+    python = editable(package, "offload.hooks.backend")
+    assert (package / "python" / "rowwise" / "kernels.offload.so").exists()
+    assert in_venv(python, "-c", "import rowwise; print(rowwise.softmax.__name__)", cwd=tmp_path) == "softmax\n"
+    backend(package, "build_sdist", tmp_path / "sdist", "offload.hooks.backend")
+    with tarfile.open(next((tmp_path / "sdist").glob("*.tar.gz"))) as archive:
+        held = [Path(name).name for name in archive.getnames()]
+    assert "softmax.mlir" in held
+    assert not {"kernels.py", "kernels.pyi", "kernels.offload.so"} & set(held)
+
+
+TOGGLE = """
+import importlib, os, subprocess, sys
+from pathlib import Path
+from offload.hooks.build import build_module
+from offload.hooks.project import read_tables
+
+folder = Path.cwd()
+source = folder / "k.mlir"
+
+def write(number):
+    source.write_text("func.func @f() -> i32 { %c = arith.constant " + str(number) + " : i32 return %c : i32 }")
+
+write(3)
+(table,) = read_tables(folder / "pyproject.toml")
+loader = build_module(table, folder, editable=True).loader
+now = loader.stat().st_mtime
+sys.path.insert(0, str(folder))
+found = []
+for number in (3, 5, 3, 5, 3):
+    write(number)
+    for _ in range(2):  # the first time it is built again; the second time Python keeps its bytecode
+        sys.modules.pop("k", None)
+        importlib.invalidate_caches()
+        import k
+        os.utime(loader, (now, now))  # as if all of it happened in one second
+    command = [sys.executable, "-c", "import k; print(k.f())"]
+    found.append(subprocess.run(command, text=True, capture_output=True, check=True).stdout.strip())
+print(*found)
+"""
+
+
+def test_changes_within_a_second(tmp_path: Path) -> None:
+    """Python takes bytecode for that of a file of the same size and second: one of before would say what is built."""
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "k"\nsources = ["k.mlir"]\n')
+    environment = {"PYTHONDONTWRITEBYTECODE": "", "OFFLOAD_BACKEND": "host"}
+    said = run(sys.executable, "-c", TOGGLE, cwd=tmp_path, environment=environment).stdout
+    assert said.splitlines()[-1] == "3 5 3 5 3"
 
 
 def test_pybind11(full: bool, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from compiling import EXAMPLES
 
+from offload import artifact
 from offload.errors import OffloadError, TargetError, ToolkitError
 from offload.hooks.build import build_module
 from offload.hooks.project import declares_kernels, read_tables
@@ -163,7 +165,21 @@ def test_no_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.startswith(
         f'{NAMED}: key "targets": ptxas (CUDA) was not found\n  looked in:\n    CUDA_HOME: {tmp_path}/nowhere/'
     )
-    assert text.endswith('or leave the target out, or name it in "optional-targets"')
+    assert text.endswith(
+        'or leave the target out, or name it in "optional-targets"; a build in isolation has what "requires" in '
+        "[build-system] of pyproject.toml names"
+    )
+
+
+def test_a_wrong_target_in_place_of_the_declared_ones(tmp_path: Path) -> None:
+    """Not pyproject.toml is to blame."""
+    (table,) = read_tables(package(tmp_path, GOOD + 'targets = ["host"]'))
+    for targets, message in (["nvmm:sm_90"], "unknown target 'nvmm'"), ([], "are an empty list"):
+        with pytest.raises(OffloadError, match=message) as caught:
+            build_module(table, tmp_path / "out", targets=targets)
+        assert str(caught.value).startswith(
+            "pkg.kernels: the targets in place of the declared ones (OFFLOAD_TARGETS, -C "
+        )
 
 
 def test_an_optional_target_without_its_toolkit_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +190,13 @@ def test_an_optional_target_without_its_toolkit_is_left_out(tmp_path: Path, monk
     build_module(read, tmp_path / "out", say=said.append)
     assert said[0].startswith("pkg.kernels: left out nvvm:sm_90, which is optional; not found: ptxas (CUDA)")
     assert len(said) == 2
+
+
+def test_optional_targets_are_beside_the_cpu(tmp_path: Path) -> None:
+    table = GOOD.replace("*.mlir", "saxpy.mlir") + 'optional-targets = ["rocdl:gfx942"]'
+    (read,) = read_tables(package(tmp_path, table))
+    built = artifact.read(build_module(read, tmp_path / "out").library)
+    assert [image.target for image in built.images] == ["host", "rocdl"]
 
 
 def test_a_wrong_optional_target_is_no_missing_one(tmp_path: Path) -> None:
@@ -198,3 +221,31 @@ def test_a_file_of_the_authors_is_not_replaced(tmp_path: Path) -> None:
     error = refused(tmp_path, GOOD)
     assert str(error).endswith("out/kernels.py is there, and offload did not make it; choose another name")
     assert (tmp_path / "out" / "kernels.py").read_text() == "mine = 1\n"
+
+
+@pytest.mark.parametrize("where", ["out/kernels", "src/pkg/kernels", "pkg/kernels"])
+def test_a_package_that_python_would_import_instead(where: str, tmp_path: Path) -> None:
+    (tmp_path / where).mkdir(parents=True)
+    (tmp_path / where / "__init__.py").touch()
+    error = refused(tmp_path, GOOD)
+    assert str(error).endswith(
+        f"{where}/__init__.py is there, and Python would import that instead; choose another name"
+    )
+
+
+def test_patterns_of_folders(tmp_path: Path) -> None:
+    """What a build copied, and what lies in environments, is not the project's."""
+    path = package(tmp_path, 'module = "pkg.kernels"\nsources = ["**/*.mlir"]')
+    for folder in ("build/lib/pkg", ".venv/lib", "pkg/build"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "more.mlir").touch()
+    (table,) = read_tables(path)
+    assert table.sources == ("pkg/build/more.mlir", "saxpy.mlir", "scale.mlir")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="** is allowed anywhere there")
+def test_a_pattern_that_is_none(tmp_path: Path) -> None:
+    path = package(tmp_path, 'module = "pkg.kernels"\nsources = ["**.mlir"]')
+    with pytest.raises(OffloadError) as caught:
+        read_tables(path)
+    assert str(caught.value).startswith(f'{NAMED}: key "sources": "**.mlir" is no pattern: ')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tarfile
 from pathlib import Path
@@ -58,12 +59,55 @@ def test_targets_of_config_settings(given: str, tmp_path: Path) -> None:
     assert images(wheel, tmp_path) == ["rocdl:gfx942", "nvvm:sm_80"]
 
 
+def test_a_config_setting_without_targets(tmp_path: Path) -> None:
+    package, settings = copy_of("hatchling", tmp_path), "{'offload.targets': ';'}"
+    said = backend(package, "build_wheel", tmp_path / "out", HATCH, settings, fails=True)
+    assert said == "error: config setting offload.targets names no target; leave it out, or name some\n"
+
+
 def test_config_settings_go_on_to_the_backend_behind(tmp_path: Path) -> None:
     package = copy_of("setuptools", tmp_path)
     settings = "{'offload.targets': 'host', '--build-option': ['--plat-name', 'linux_other']}"
     wheel, _ = wheel_of(package, tmp_path / "out", HATCH, settings)
     assert wheel.name == "vectorops-1.0-py3-none-linux_other.whl"
     assert {image.split(":")[0] for image in images(wheel, tmp_path)} == {"host"}
+
+
+def test_config_settings_reach_what_the_backend_behind_starts(tmp_path: Path) -> None:
+    """CMake asks a process of its own for the modules."""
+    package = copy_of("scikit_build_core", tmp_path)
+    settings = "{'offload.targets': 'host'}"
+    path = package / "pyproject.toml"
+    path.write_text(
+        path.read_text().replace('"scikit_build_core.build"', '"offload.hooks.backend"')
+        + '[tool.offload]\nbuild-backend = "scikit_build_core.build"\n'
+    )
+    wheel, _ = wheel_of(package, tmp_path / "out", HATCH, settings)
+    assert {image.split(":")[0] for image in images(wheel, tmp_path)} == {"host"}
+
+
+def test_a_package_that_is_misspelt(tmp_path: Path) -> None:
+    package = copy_of("setuptools", tmp_path)
+    path = package / "pyproject.toml"
+    path.write_text(path.read_text().replace('"vectorops.', '"vectorsop.'))
+    said = backend(package, "build_wheel", tmp_path / "out", SETUPTOOLS, fails=True)
+    assert 'key "module": the project has no package "vectorsop"; did you mean "vectorops.' in said
+
+
+def test_a_backend_that_is_not_there(tmp_path: Path) -> None:
+    package = copy_of("hatchling", tmp_path)
+    path = package / "pyproject.toml"
+    text = path.read_text()
+    for named, message in (
+        ("hatchlin.build", '[tool.offload]: build-backend: there is no backend "hatchlin.build" here; "requires" in '),
+        ("hatchling.build:nothing", 'there is no backend "hatchling.build:nothing" here'),
+        ("offload.hooks.backend", 'build-backend is the backend behind this one, as "hatchling.build", not '),
+    ):
+        path.write_text(re.sub(r'(\[tool\.offload\]\n)build-backend = ".*"', rf'\1build-backend = "{named}"', text))
+        assert f'"{named}"' in path.read_text()
+        said = backend(package, "build_wheel", tmp_path / "out", HATCH, fails=True)
+        assert message in said
+        assert "Traceback" not in said
 
 
 def test_an_unknown_config_setting(tmp_path: Path) -> None:
@@ -168,6 +212,8 @@ setup(ext_modules=[OffloadExtension("vectorops.fast", ["src/vectorops/*.mlir"], 
     wheel, said = wheel_of(package, tmp_path / "out", SETUPTOOLS)
     assert "py3-none-" in wheel.name
     assert {"vectorops/fast.py", "vectorops/fast.pyi", "vectorops/fast.offload.so"} <= names(wheel)
+    backend(package, "build_editable", tmp_path / "editable", SETUPTOOLS)
+    assert "refresh" not in (package / "src" / "vectorops" / "fast.py").read_text()  # which reads pyproject.toml
     (package / "setup.py").write_text((package / "setup.py").read_text().replace('"opt"', '"optt"'))
     said = backend(package, "build_wheel", tmp_path / "out", SETUPTOOLS, fails=True)
     assert (

@@ -131,6 +131,12 @@ def test_machines_of_the_package(package: Path, capsys: pytest.CaptureFixture[st
     ]
 
 
+def test_no_machine_for_the_cpu(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = 'pythons = ["3.12"]\n[tool.offload.matrix.runners]\nhost = false\nnative = "box"\n'
+    package.write_text(f'{KERNELS}targets = ["native", "host"]\n[tool.offload.matrix]\n{settings}')
+    assert [(job["name"], job["runner"]) for job in jobs(capsys)] == [("py3.12 native", "box")]
+
+
 def test_without_code_for_the_cpu_a_job_only_builds(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     package.write_text(f'{KERNELS}targets = ["nvvm:sm_90"]\n')
     without, device = jobs(capsys, "--python", "3.12")
@@ -204,6 +210,11 @@ def test_every_example_has_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
         (
             KERNELS + '[tool.offload.matrix]\nrunners = { nvmm = "a" }',
             "pyproject.toml: [tool.offload.matrix]: key \"runners\": unknown target 'nvmm'; did you mean 'nvvm'?",
+            1,
+        ),
+        (
+            KERNELS + '[tool.offload.matrix]\nrunners = { "nvvm:sm_90,O=2" = "a" }',
+            'key "runners": key "nvvm:sm_90,O=2": machines are by target and chip: "nvvm:sm_90"',
             1,
         ),
         (

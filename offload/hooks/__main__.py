@@ -77,7 +77,7 @@ def _build(options: argparse.Namespace) -> None:
         for table in read_tables(options.pyproject)
     ]
     with opened(options.executor) as executor, through(executor):
-        build_modules(modules, targets=options.target or targets_instead(None), say=print)
+        build_modules(modules, targets=options.target or targets_instead(), say=print)
 
 
 def _module(options: argparse.Namespace) -> None:
@@ -88,7 +88,7 @@ def _module(options: argparse.Namespace) -> None:
     for table in read_tables(options.pyproject):
         if table.module == options.module:
             # CMake and Meson know what is older than its sources: what they ask for is to be built.
-            targets = targets_instead(None) if options.environment else options.target
+            targets = targets_instead() if options.environment else options.target
             build_module(table, options.output, targets=targets, force=True, say=print)
             return
     raise OffloadError(f"{options.pyproject} has no table for {options.module}; configure the project again")
@@ -115,10 +115,11 @@ def _library(options: argparse.Namespace) -> None:
         debug=options.debug,
         link=[root / name for name in options.link],
         objects=[root / name for name in options.objects],
+        soname=options.output.name,
     )
     check_output(options.output, request.sources)
     name = options.header.stem
-    data, built = compiled(request, options.output.name, f"offload_add_library({name})")
+    data, built = compiled(request, f"offload_add_library({name})", f"offload_add_library({name}): TARGETS")
     header = header_text(name, built.metadata)
     write(options.output, data)
     write(options.header, header.encode())

@@ -16,7 +16,7 @@ from typing import Any
 
 from offload.errors import OffloadError
 from offload.hooks.overrides import from_config_settings
-from offload.hooks.project import read_backend
+from offload.hooks.project import BACKEND_KEY, read_backend
 
 _HOOKS = {  # the position of config_settings
     "build_sdist": 1,
@@ -35,8 +35,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOOKS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        backend = importlib.import_module(read_backend(Path("pyproject.toml")))
-        hook = getattr(backend, name)
+        hook = getattr(_backend(), name)
     except OffloadError as error:
         sys.exit(f"error: {error}")
     position = _HOOKS[name]
@@ -55,3 +54,22 @@ def __getattr__(name: str) -> Any:
             sys.exit(f"error: {error}")
 
     return call
+
+
+def _backend() -> Any:
+    """The backend behind this one; ``module:object`` as PEP 517 has it. Raises OffloadError where there is none."""
+    named = read_backend(Path("pyproject.toml"))
+    module, _, path = named.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in filter(None, path.split(".")):
+            found = getattr(found, part)
+    except (AttributeError, ModuleNotFoundError) as error:
+        missing = getattr(error, "name", None) or ""
+        if isinstance(error, ModuleNotFoundError) and module != missing and not module.startswith(f"{missing}."):
+            raise  # the backend is there, and something that it needs is not
+        raise OffloadError(
+            f'pyproject.toml: [tool.offload]: {BACKEND_KEY}: there is no backend "{named}" here; "requires" in '
+            "[build-system] names the package that has it"
+        ) from error
+    return found

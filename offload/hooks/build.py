@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections.abc import Callable, Sequence
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from offload.targets import Target
 
 Say = Callable[[str], None]
+_INSTEAD = "the targets in place of the declared ones (OFFLOAD_TARGETS, -C offload.targets, --target)"
 
 
 class Outputs(NamedTuple):
@@ -59,13 +61,14 @@ def build_module(
     specs, left_out = chosen_targets(table, targets)
     for line in left_out:
         say(line)
-    request = request_for(table, specs)
+    asked_by = f'{table.where}: key "targets"' if targets is None else f"{table.module}: {_INSTEAD}"
+    request = request_for(table, specs, asked_by)
     named = ", ".join(map(str, request.targets))
     digest = digest_of_table(table, targets, editable)
     if not force and _is_built(outputs, (digest, named)):
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
         return outputs
-    data, built = compiled(request, outputs.library.name, table.where)
+    data, built = compiled(request, table.where, asked_by)
     again = Editable(table.root / "pyproject.toml", targets) if editable else None
     stub = stub_text(table.module, built.metadata, named)
     loader = module_text(table.module, built.metadata, outputs.library.name, named, digest, again)
@@ -101,22 +104,23 @@ def build_modules(
     return [outputs for outputs, _ in built]
 
 
-def compiled(request: BuildRequest, file_name: str, where: str) -> tuple[bytes, Artifact]:
+def compiled(request: BuildRequest, where: str, asked_by: str) -> tuple[bytes, Artifact]:
     """A library, and what it holds, which is all that was asked for.
 
-    ``where`` is what errors call the request. Raises OffloadError, and what a build raises."""
+    ``where`` is what errors call the request, ``asked_by`` its targets. Raises what a build raises."""
     from offload.compiler.cache import library
     from offload.compiler.native import native
 
     with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
         try:
-            data = library(request, file_name.removesuffix(".so"))
+            data = library(request)
         except ToolkitError as error:
             native()  # without a compiler it is not some target whose toolkit is missing
             raise ToolkitError(
-                f'{where}: key "targets": {error}\n  or leave the target out, or name it in "optional-targets"'
+                f'{asked_by}: {error}\n  or leave the target out, or name it in "optional-targets"; a build in '
+                'isolation has what "requires" in [build-system] of pyproject.toml names'
             ) from error
-        path = Path(scratch) / file_name
+        path = Path(scratch) / "library.so"
         path.write_bytes(data)
         built = artifact.read(path)
     check_images(built, where, [target for target in request.targets if target not in request.optional])
@@ -132,6 +136,9 @@ def write(path: Path, data: bytes) -> None:
     except OSError as error:
         raise OffloadError(f"cannot write into {path.parent}: {error.strerror or error}") from error
     write_atomically(path, data)
+    if path.suffix == ".py":
+        # Python takes bytecode for that of a file of the same size which was written in the same second.
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
     if path.suffix != ".so":
         path.chmod(path.stat().st_mode & ~0o111)
 
@@ -140,15 +147,14 @@ def chosen_targets(table: KernelTable, instead: Sequence[str] | None) -> tuple[l
     """The spellings of the targets to build for, and a line for each optional one that is left out."""
     if instead is not None:
         if not instead:
-            raise OffloadError(
-                f"{table.module}: the targets to build for instead of the declared ones are an empty list"
-            )
+            raise OffloadError(f"{table.module}: {_INSTEAD} are an empty list; name some, or none of these")
         return list(instead), []
-    specs, left_out = list(table.targets), []
+    # Optional targets are further ones: without others, the CPU is there.
+    specs, left_out = list(table.targets or (DEFAULT_TARGETS if table.optional_targets else ())), []
     for spec in table.optional_targets:
         missing = [
             found.what
-            for target in _parsed(table, "optional-targets", [spec])
+            for target in _parsed(f'{table.where}: key "optional-targets"', [spec])
             for found in target.toolkit()
             if found.path is None
         ]
@@ -156,25 +162,23 @@ def chosen_targets(table: KernelTable, instead: Sequence[str] | None) -> tuple[l
             left_out.append(f"{table.module}: left out {spec}, which is optional; not found: {', '.join(missing)}")
         else:
             specs.append(spec)
-    if left_out and not specs:
-        raise ToolkitError(f"{table.where}: nothing is left to build for\n  " + "\n  ".join(left_out))
     return specs, left_out
 
 
-def _parsed(table: KernelTable, key: str, specs: Sequence[str]) -> list[Target]:
+def _parsed(asked_by: str, specs: Sequence[str]) -> list[Target]:
     try:
         return parse_targets(specs)
     except TargetError as error:
-        raise TargetError(f'{table.where}: key "{key}": {error}') from error
+        raise TargetError(f"{asked_by}: {error}") from error
 
 
-def request_for(table: KernelTable, specs: Sequence[str]) -> BuildRequest:
+def request_for(table: KernelTable, specs: Sequence[str], asked_by: str) -> BuildRequest:
     """The build of a table; sources keep their relative names, so that no path of this machine gets into the library.
 
     Raises OffloadError."""
     from offload.compiler.request import Source
 
-    _parsed(table, "targets", specs)
+    _parsed(asked_by, specs)
     options = dict(table.options)
     for key in ("link", "objects"):
         options[key] = [table.root / name for name in options.get(key, ())]
@@ -197,4 +201,11 @@ def _check_ours(table: KernelTable, outputs: Outputs) -> None:
         if path.exists() and not is_ours(path.read_text(errors="replace")):
             raise OffloadError(
                 f'{table.where}: key "module": {path} is there, and offload did not make it; choose another name'
+            )
+    path = Path(*table.module.split("."), "__init__.py")
+    for package in (outputs.loader.with_suffix("") / "__init__.py", table.root / "src" / path, table.root / path):
+        if package.is_file():
+            raise OffloadError(
+                f'{table.where}: key "module": {package} is there, and Python would import that instead; '
+                "choose another name"
             )

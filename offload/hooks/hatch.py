@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.plugin import hookimpl
 
+from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks import overrides
-from offload.hooks.build import Outputs, build_modules
+from offload.hooks.build import Outputs, build_modules, outputs_of
+from offload.hooks.generate import is_ours
 from offload.hooks.project import KernelTable, read_tables
 
 
@@ -30,12 +31,13 @@ class OffloadBuildHook(BuildHookInterface):
             tables = read_tables(root / "pyproject.toml")
             if self.target_name != "wheel":
                 build_data["force_include"].update({str(root / file): file for table in tables for file in table.files})
+                self._leave_out(self._made_in_place(tables))
                 return
             build_data["pure_python"] = False
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
             build_data["tag"] = f"py3-none-{platform}"
             if version == "editable":
-                self._build(tables, [source_package(table) for table in tables], editable=True)
+                self._build(tables, [source_package(table, self._packages()) for table in tables], editable=True)
                 return
             packages = [table.module.rpartition(".")[0].replace(".", "/") for table in tables]
             made = self._build(tables, [self._scratch() / package for package in packages], editable=False)
@@ -49,10 +51,30 @@ class OffloadBuildHook(BuildHookInterface):
     def _build(self, tables: Sequence[KernelTable], folders: Sequence[Path], editable: bool) -> list[Outputs]:
         return build_modules(
             list(zip(tables, folders, strict=True)),
-            targets=overrides.targets(),
+            targets=targets_instead(),
             editable=editable,
             say=lambda text: self.app.display_info(text),
         )
+
+    def _packages(self) -> list[Path]:
+        """The folders of packages that the project names for its wheels."""
+        wheel = self.build_config.build_config.get("targets", {}).get("wheel", {})
+        return [Path(self.root, package) for package in wheel.get("packages", ())]
+
+    def _made_in_place(self, tables: Sequence[KernelTable]) -> Iterator[Path]:
+        """What an editable installation left among the sources; it is for this machine alone."""
+        for table in tables:
+            with contextlib.suppress(OffloadError, OSError):  # no folder, or nothing in it
+                outputs = outputs_of(table.module, source_package(table, self._packages()))
+                if is_ours(outputs.loader.read_text()):
+                    yield from outputs
+
+    def _leave_out(self, files: Iterable[Path]) -> None:
+        config = self.build_config.target_config
+        excluded = config.get("exclude", self.build_config.build_config.get("exclude", []))
+        patterns = [f"/{file.relative_to(self.root).as_posix()}" for file in files]
+        if patterns:
+            config["exclude"] = [*excluded, *patterns]
 
     def _scratch(self) -> Path:
         if not hasattr(self, "_folder"):
@@ -72,16 +94,20 @@ class OffloadBuildHook(BuildHookInterface):
             self.app.abort(str(error))
 
 
-def source_package(table: KernelTable) -> Path:
-    """The folder of a module's package among the sources. Raises OffloadError where there is none."""
+def source_package(table: KernelTable, packages: Sequence[Path] = ()) -> Path:
+    """The folder of a module's package among the sources: in one of ``packages``, or where most projects have it.
+
+    Raises OffloadError where there is none."""
     package = table.module.rpartition(".")[0].replace(".", "/")
-    places = [table.root / "src" / package, table.root / package]
+    places = [folder.parent / package for folder in packages if folder.name == package.partition("/")[0]]
+    places += [table.root / "src" / package, table.root / package]
     for place in places:
         if place.is_dir() and (package or place != table.root / "src"):
             return place
     raise OffloadError(
-        f"{table.where}: its package has no folder: looked for {' and '.join(map(str, places))}; an editable "
-        "installation puts the compiled module there"
+        f"{table.where}: its package has no folder: looked for {' and '.join(map(str, dict.fromkeys(places)))}; an "
+        "editable installation puts the compiled module there: name the folder in packages of "
+        "[tool.hatch.build.targets.wheel]"
     )
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offload.errors import OffloadError, TargetError
-from offload.hooks.matrix_settings import DEFAULT_RUNNER, MatrixSettings, read_settings
+from offload.hooks.matrix_settings import DEFAULT_RUNNER, NATIVE, MatrixSettings, read_settings
 from offload.targets import parse_target
 
 CPU = "host"
-NATIVE = "native"
 
 
 @dataclass(frozen=True)
@@ -81,25 +80,33 @@ def _canonical(spec: str, where: str) -> str:
         raise TargetError(f"{where}: {error}") from error
 
 
+_NOWHERE: tuple[str, ...] = ()
+"""The labels of what no machine is for."""
+
+
 def _jobs(settings: MatrixSettings, spec: str, python: str) -> Iterator[Job]:
     """One job for the CPU or for what the machine has; two for others."""
     anywhere = settings.runners.get(DEFAULT_RUNNER, ())
     if spec == NATIVE:
-        yield Job(spec, NATIVE, NATIVE, "", python, True, True, anywhere, {"OFFLOAD_TARGETS": spec})
+        labels = settings.runners.get(NATIVE)
+        machine = anywhere if labels is None else labels
+        if labels != _NOWHERE:
+            yield Job(spec, NATIVE, NATIVE, "", python, True, True, machine, {"OFFLOAD_TARGETS": spec})
         return
     target = parse_target(spec)
     labels = _labels(settings, target.name, target.chip)
     if target.backend == CPU:
         env = {"OFFLOAD_TARGETS": spec, "OFFLOAD_BACKEND": CPU}
         machine = anywhere if labels is None else labels
-        yield Job(spec, target.name, target.chip, CPU, python, True, True, machine, env)
+        if labels != _NOWHERE:
+            yield Job(spec, target.name, target.chip, CPU, python, True, True, machine, env)
         return
     # The CPU's code goes with it: it is what can run where no device is.
     built = {"OFFLOAD_TARGETS": f"{spec};{CPU}" if settings.falls_back else spec}
     without = {**built, "OFFLOAD_BACKEND": CPU} if settings.falls_back else built
     described = (spec, target.name, target.chip, target.backend, python)
     yield Job(*described, False, settings.falls_back, anywhere, without)
-    if labels != ():
+    if labels != _NOWHERE:
         yield Job(*described, True, True, labels or (), {**built, "OFFLOAD_BACKEND": target.backend})
 
 

@@ -14,6 +14,7 @@ from offload.hooks.python_versions import declared_pythons, is_version, ordered
 
 _KEYS = ("pythons", "targets", "runners")
 DEFAULT_RUNNER = "default"
+NATIVE = "native"
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,10 @@ def _targets(
     found: dict[str, str] = {}
     falls_back = True
     for table in read_tables(pyproject):
-        specs = (*table.targets, *table.optional_targets) or DEFAULT_TARGETS
+        specs = (*(table.targets or DEFAULT_TARGETS), *table.optional_targets)
         falls_back = falls_back and _has_cpu(specs)
         for spec in specs:
-            key = "targets" if spec in table.targets else "optional-targets"
+            key = "optional-targets" if spec in table.optional_targets else "targets"
             found.setdefault(spec, f'{table.where}: key "{key}"')
     return found, falls_back
 
@@ -94,11 +95,14 @@ def _runners(where: str, given: Any) -> dict[str, tuple[str, ...]]:
         raise OffloadError(f'{where} is a table, as {{ {DEFAULT_RUNNER} = "ubuntu-latest" }}')
     found: dict[str, tuple[str, ...]] = {}
     for name, labels in given.items():
-        if name != DEFAULT_RUNNER:
+        if name not in (DEFAULT_RUNNER, NATIVE):
             try:
                 parse_target(name)
             except TargetError as error:
                 raise OffloadError(f'{where}: {error}; or write "{DEFAULT_RUNNER}" for all machines') from error
+            if "," in name:
+                known = name.partition(",")[0]
+                raise OffloadError(f'{where}: key "{name}": machines are by target and chip: "{known}"')
         if labels is False and name != DEFAULT_RUNNER:
             found[name] = ()
         elif isinstance(labels, str) and labels:

@@ -5,27 +5,21 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
 from typing import Any
 
-from offload.config import targets_instead
+from offload.config import split_targets, with_variable
 from offload.errors import OffloadError
 
 PREFIX = "offload."
 SETTINGS = ("targets",)
-_targets: ContextVar[str | None] = ContextVar("targets", default=None)
-
-
-def targets() -> list[str] | None:
-    """The targets that replace the declared ones in this build; None where no command and no variable names any."""
-    return targets_instead(_targets.get())
 
 
 @contextlib.contextmanager
 def from_config_settings(settings: Mapping[str, Any] | None) -> Iterator[dict[str, Any] | None]:
     """Takes the settings named ``offload.…`` for the time of a build, and yields those of the build tool.
 
-    Raises OffloadError for a setting that there is not."""
+    They stand in place of the variables of the same meaning, which CMake and Meson hand on, too. Raises OffloadError
+    for a setting that there is not, or that is empty."""
     if settings is None:
         yield None
         return
@@ -38,8 +32,8 @@ def from_config_settings(settings: Mapping[str, Any] | None) -> Iterator[dict[st
             raise OffloadError(f"unknown config setting {key}{hint} (there are: {', '.join(known)})")
     given = ours.get(f"{PREFIX}targets")
     # A setting given twice comes as a list.
-    token = _targets.set(";".join(given) if isinstance(given, list) else given)
-    try:
+    chosen = ";".join(given) if isinstance(given, list) else given
+    if chosen is not None and not split_targets(chosen):
+        raise OffloadError(f"config setting {PREFIX}targets names no target; leave it out, or name some")
+    with with_variable("OFFLOAD_TARGETS", chosen):
         yield {key: value for key, value in settings.items() if key not in ours}
-    finally:
-        _targets.reset(token)

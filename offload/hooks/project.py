@@ -92,8 +92,11 @@ def read_tables(pyproject: Path) -> list[KernelTable]:
 def read_backend(pyproject: Path) -> str:
     """The backend that ``offload.hooks.backend`` stands before: the key ``build-backend`` of ``[tool.offload]``."""
     backend = offload_table(pyproject).get(BACKEND_KEY, "setuptools.build_meta")
-    if not isinstance(backend, str):
-        raise OffloadError(f'{pyproject.name}: [tool.offload]: {BACKEND_KEY} is a string, as "hatchling.build"')
+    if not isinstance(backend, str) or not backend or backend == "offload.hooks.backend":
+        raise OffloadError(
+            f'{pyproject.name}: [tool.offload]: {BACKEND_KEY} is the backend behind this one, as "hatchling.build", '
+            f"not {backend!r}"
+        )
     return backend
 
 
@@ -102,7 +105,8 @@ def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
     check_keys(where, given, _KEYS)
     module = given.get("module")
     if not isinstance(module, str) or not module:
-        raise OffloadError(f'{where}: key "module" is missing: the import name, as "mypackage.kernels"')
+        wrong = "is missing" if module in (None, "") else f"is a string, not {module!r}"
+        raise OffloadError(f'{where}: key "module" {wrong}: the import name, as "mypackage.kernels"')
     where = f'{where} ("{module}")'
     for word in module.split("."):
         if not word.isidentifier() or keyword.iskeyword(word):
@@ -195,7 +199,11 @@ def _matches(where: str, root: Path, pattern: str) -> list[str]:
     """The files that a pattern names, relative to the root."""
     _check_inside(where, "sources", pattern)
     if any(character in pattern for character in "*?["):
-        found = sorted(path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file())
+        try:
+            paths = [path.relative_to(root) for path in root.glob(pattern) if path.is_file()]
+        except ValueError as error:  # "**.mlir", before Python 3.13
+            raise OffloadError(f'{where}: key "sources": "{pattern}" is no pattern: {error}') from error
+        found = sorted(path.as_posix() for path in paths if "**" not in pattern or not _is_made(path))
         if not found:
             hint = _hint(root, root.rglob("*.mlir"))
             raise OffloadError(f'{where}: key "sources": no file matches "{pattern}" in {root}{hint}')
@@ -204,6 +212,11 @@ def _matches(where: str, root: Path, pattern: str) -> list[str]:
         hint = _hint(root, (root / pattern).parent.glob("*.mlir"))
         raise OffloadError(f'{where}: key "sources": there is no file "{pattern}" in {root}{hint}')
     return [Path(pattern).as_posix()]
+
+
+def _is_made(path: Path) -> bool:
+    """Whether a file below the root is a build's copy, or another project's in a virtual environment."""
+    return path.parts[0] in ("build", "dist") or any(part.startswith(".") for part in path.parts[:-1])
 
 
 def _hint(root: Path, files: Iterable[Path]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 from setuptools import Command, Distribution, Extension
 from setuptools.errors import ModuleError, SetupError
 
+from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks import overrides
 from offload.hooks.build import Outputs, build_modules, outputs_of
 from offload.hooks.project import KernelTable, check_distinct, declares_kernels, make_table, read_tables
 
@@ -30,14 +31,19 @@ class OffloadExtension(Extension):
         optional_targets: Sequence[str] = (),
         options: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(module, list(sources))
+        # A string in place of a list is told by name; as a list it would be its letters.
+        super().__init__(module, [sources] if isinstance(sources, str) else list(sources))
         self.given = {
             "module": module,
-            "sources": list(sources),
-            "targets": list(targets),
-            "optional-targets": list(optional_targets),
+            "sources": _as_given(sources),
+            "targets": _as_given(targets),
+            "optional-targets": _as_given(optional_targets),
             "options": {key.replace("_", "-"): value for key, value in (options or {}).items()},
         }
+
+
+def _as_given(names: Sequence[str]) -> Sequence[str]:
+    return names if isinstance(names, str) else list(names)
 
 
 def finalize_distribution_options(distribution: Distribution) -> None:
@@ -106,17 +112,24 @@ class BuildOffload(Command):
 
     def run(self) -> None:
         with _as_setuptools_says_it():
-            folders = [
-                self._package_folder(table) if self.editable_mode else self._built(table).loader.parent
-                for table in self.tables
-            ]
-            build_modules(
-                list(zip(self.tables, folders, strict=True)),
-                targets=overrides.targets(),
-                editable=self.editable_mode,
-                force=bool(self.force),
-                say=lambda text: print(text, flush=True),
-            )
+            for table in self.tables:
+                self._check_package(table)
+            # What stands in setup.py nothing but setup.py can read: like other extensions, it is built when installed.
+            in_setup_py = {extension.name for extension in self.distribution.offload_extensions}
+            self._build([table for table in self.tables if table.module not in in_setup_py], self.editable_mode)
+            self._build([table for table in self.tables if table.module in in_setup_py], editable=False)
+
+    def _build(self, tables: Sequence[KernelTable], editable: bool) -> None:
+        folders = [
+            self._package_folder(table) if self.editable_mode else self._built(table).loader.parent for table in tables
+        ]
+        build_modules(
+            list(zip(tables, folders, strict=True)),
+            targets=targets_instead(),
+            editable=editable,
+            force=bool(self.force),
+            say=lambda text: print(text, flush=True),
+        )
 
     def get_source_files(self) -> list[str]:
         return [file for table in self.tables for file in table.files]
@@ -137,6 +150,20 @@ class BuildOffload(Command):
     def _built(self, table: KernelTable) -> Outputs:
         package = table.module.rpartition(".")[0].replace(".", "/")
         return outputs_of(table.module, Path(str(self.build_lib), package))
+
+    def _check_package(self, table: KernelTable) -> None:
+        """Raises OffloadError for a module of a package that the project has not; its name is misspelt."""
+        packages = self.distribution.packages or []
+        package = table.module.rpartition(".")[0]
+        known = {name.partition(".")[0] for name in packages}
+        if not packages or not package or package.partition(".")[0] in known or self._package_folder(table).is_dir():
+            return
+        close = difflib.get_close_matches(package, packages, n=1)
+        hint = f'; did you mean "{close[0]}.{table.module.rpartition(".")[2]}"?' if close else ""
+        raise OffloadError(
+            f'{table.where}: key "module": the project has no package "{package}"{hint} (there are: '
+            f"{', '.join(sorted(packages))})"
+        )
 
     def _package_folder(self, table: KernelTable) -> Path:
         return Path(self.get_finalized_command("build_py").get_package_dir(table.module.rpartition(".")[0]))
