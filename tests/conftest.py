@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -50,6 +53,19 @@ def no_cache() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OFFLOAD_CACHE_DIR", "")
         yield
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Any]:
+    """Imports a module of the benchmarks."""
+    from compiling import ROOT
+
+    folder = str(ROOT / "bench")
+    sys.path.insert(0, folder)
+    try:
+        yield importlib.import_module
+    finally:
+        sys.path.remove(folder)
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,6 @@ from compiling import ROOT
 import offload
 
 BENCH = ROOT / "bench"
-
-
-@pytest.fixture(scope="module")
-def bench() -> Iterator[Any]:
-    """Imports a module of the benchmarks."""
-    sys.path.insert(0, str(BENCH))
-    try:
-        yield importlib.import_module
-    finally:
-        sys.path.remove(str(BENCH))
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -197,7 +186,6 @@ def test_the_page_is_that_of_the_saved_figures(bench: Any, tmp_path: Path) -> No
 
 
 def test_the_picture(bench: Any, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="the picture is drawn with it")
     ways, times = ways_of(
         bench,
         {("saxpy", tool, "sm_89", "new process"): seconds for tool, seconds in {"offload": 0.1, "nvcc": 0.7}.items()},

@@ -110,14 +110,10 @@ class Ours:
     def have(self, *targets: str) -> Callable[[], None]:
         """Makes a cache that has the program for these targets and nothing else."""
 
-        prepared = self.folder / "prepared"
-        prepared.mkdir(exist_ok=True)
-
         def prepare() -> None:
             forget(self.cache)
             if targets:
                 with cache_at(self.cache):
-                    # Of the same name as what is measured: it is in the library.
-                    offload.build(self.source, prepared / "out.so", targets=targets)
+                    offload.build(self.source, self.folder / "prepared.so", targets=targets)
 
         return prepare
