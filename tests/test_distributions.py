@@ -47,6 +47,12 @@ def python(code: str, folder: Path) -> str:
     return done.stdout
 
 
+REMEDY = (
+    f"to get it: pip install 'offload[compiler]=={offload.__version__}'; where a package is built, "
+    "name that in [build-system] requires of its pyproject.toml"
+)
+
+
 def beside(folder: Path, extension: str) -> None:
     """An offload-llvm with this text for an extension."""
     (folder / "offload_llvm").mkdir()
@@ -62,7 +68,7 @@ def test_without_a_compiler(tmp_path: Path) -> None:
     assert python(WITHOUT_OWN + COMPILE, tmp_path).splitlines() == [
         "ToolkitError 3",
         f"offload's compiler is not installed; what is here of offload {offload.__version__} runs what was compiled",
-        f"  to get it: pip install 'offload[compiler]=={offload.__version__}'",
+        f"  {REMEDY}",
     ]
 
 
@@ -70,7 +76,7 @@ def test_the_doctor_says_how_to_get_one(tmp_path: Path) -> None:
     code = WITHOUT_OWN + "from offload.cli import main; print(main(['doctor']))"
     said = python(code, tmp_path).splitlines()
     assert said[1].split() == ["MISSING", "compiler:", *said[1].split()[2:]]
-    assert said[2].strip() == f"to get it: pip install 'offload[compiler]=={offload.__version__}'"
+    assert said[2].strip() == REMEDY
     assert said[-1] == "3"
 
 

@@ -187,3 +187,11 @@ def test_a_device_that_fails_is_a_failed_test(project: Path, drivers: Path) -> N
     )
     said = run(project, "--offload-backend=cuda", code=1, LD_LIBRARY_PATH=drivers)
     assert "= 1 failed in " in said
+
+
+def test_the_fixture_is_an_argument(project: Path) -> None:
+    """A test that asks for it while it runs is one test: it cannot run once on each backend."""
+    (project / "test_it.py").write_text("def test_asks(request):\n    request.getfixturevalue('offload_backend')\n")
+    said = run(project, code=1)
+    assert "offload_backend runs a test once on each backend: make it an argument of the test" in said
+    assert "Error:" not in said

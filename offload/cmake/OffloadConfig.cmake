@@ -56,6 +56,9 @@ endfunction()
 
 # install(KIND files... DESTINATION destination), in which a changed file is always installed (OffloadInstall.cmake).
 function(_offload_install kind destination)
+  if(NOT destination MATCHES "[$]<")
+    cmake_path(SET destination NORMALIZE "${destination}")  # CMake 4 warns of "./package"
+  endif()
   install(CODE "include([[${_OFFLOAD_CMAKE_FOLDER}/OffloadInstall.cmake]])
 offload_remove_changed([[${destination}]] [[${ARGN}]])")
   install(${kind} ${ARGN} DESTINATION "${destination}")

@@ -47,7 +47,8 @@ def _found() -> ModuleSpec:
     if importlib.util.find_spec(_BESIDE.partition(".")[0]) is None:
         raise ToolkitError(
             f"offload's compiler is not installed; what is here of offload {__version__} runs what was compiled\n"
-            f"  to get it: pip install 'offload[compiler]=={__version__}'"
+            f"  to get it: pip install 'offload[compiler]=={__version__}'; where a package is built, "
+            "name that in [build-system] requires of its pyproject.toml"
         )
     if spec := importlib.util.find_spec(_BESIDE):
         return spec

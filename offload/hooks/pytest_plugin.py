@@ -99,6 +99,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def offload_backend(request: pytest.FixtureRequest) -> str:
     """The backend that all libraries use during the test: "cuda", "hip" or "host", each in turn."""
+    if not hasattr(request, "param"):  # request.getfixturevalue: the test is one already
+        pytest.fail(
+            f"{FIXTURE} runs a test once on each backend: make it an argument of the test or of a fixture that "
+            f"the test takes, or mark the test with pytest.mark.usefixtures({FIXTURE!r})",
+            pytrace=False,
+        )
     return str(request.param)
 
 

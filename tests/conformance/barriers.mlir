@@ -326,7 +326,7 @@
     gpu.return
   }
 
-  // How often a loop with a barrier turns is read from memory: the same for all, which no compiler can see.
+  // How often a loop with a barrier turns is read from memory: from one place, so the same for all.
   gpu.func @rounds_from_memory(%x: memref<?xi32>, %rounds: memref<?xi64>)
       workgroup(%tile: memref<1024xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index

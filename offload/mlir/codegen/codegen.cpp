@@ -1,6 +1,7 @@
 //===- codegen.cpp - Translation, optimization, code ------------------------===//
 
 #include "codegen/aligned_starts.h"
+#include "codegen/ascending_loads.h"
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
 #include "codegen/math/reciprocal_roots.h"
@@ -32,6 +33,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Transforms/IPO/Internalize.h"
 #include "llvm/Transforms/Scalar/DCE.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/InstSimplifyPass.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -337,8 +339,11 @@ void LLVMModule::optimize() {
             functions.addPass(ReciprocalRootsPass());
             functions.addPass(DCEPass());
           }
+          // Unrolled steps of threads that waited for each other: what one stored, the next one loads.
+          functions.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
           if (x86)
             addStreamingStores(functions);
+          functions.addPass(AscendingLoadsPass());
           passes.addPass(createModuleToFunctionPassAdaptor(std::move(functions)));
         });
   }

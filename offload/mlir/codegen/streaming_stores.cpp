@@ -86,15 +86,20 @@ private:
         !expander.isSafeToExpandAt(address->getStart(), before))
       return;
     IRBuilder<> b(before);
-    Value *start = b.CreatePtrToInt(
-        expander.expandCodeFor(address->getStart(), address->getStart()->getType(), before), b.getInt64Ty());
-    Value *beginsLine = b.CreateIsNull(b.CreateAnd(start, kLine - 1));
     Value *&large = arrays[arrayOf(store)];
     if (!large)
       large = isLarge(function, *arrayOf(store),
                       layout.getTypeStoreSize(store.getValueOperand()->getType()->getScalarType()));
-    // Frozen, it can leave the loop.
-    Value *condition = b.CreateFreeze(b.CreateAnd(large, beginsLine), "streams");
+    Value *condition = known(*loop, store, address->getStart());
+    if (!condition) {
+      Value *start = b.CreatePtrToInt(
+          expander.expandCodeFor(address->getStart(), address->getStart()->getType(), before),
+          b.getInt64Ty());
+      Value *beginsLine = b.CreateIsNull(b.CreateAnd(start, kLine - 1));
+      // Frozen, it can leave the loop.
+      condition = b.CreateFreeze(b.CreateAnd(large, beginsLine), "streams");
+      conditions.push_back({loop, arrayOf(store), address->getStart(), condition});
+    }
     Instruction *then = nullptr, *otherwise = nullptr;
     SplitBlockAndInsertIfThenElse(condition, store.getIterator(), &then, &otherwise, nullptr, &updater,
                                   &loops);
@@ -105,6 +110,17 @@ private:
     streaming->setMetadata(LLVMContext::MD_nontemporal, one);
     store.moveBefore(otherwise->getIterator());
     evolution.forgetLoop(loop);
+  }
+
+  /// The condition of another store in the loop, whole lines away in the same array: one test then decides
+  /// for all of them, and the loop can be had in two.
+  Value *known(const Loop &loop, const StoreInst &store, const SCEV *start) {
+    for (const Condition &each : conditions)
+      if (each.loop == &loop && each.array == arrayOf(store))
+        if (const auto *apart = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(start, each.start));
+            apart && apart->getAPInt().countr_zero() >= Log2_64(kLine))
+          return each.value;
+    return nullptr;
   }
 
   /// Before others are told that the blocks are done, what they wrote has to be seen.
@@ -121,6 +137,13 @@ private:
   ScalarEvolution &evolution;
   DomTreeUpdater updater;
   const DataLayout &layout;
+  struct Condition {
+    const Loop *loop;
+    const Instruction *array;
+    const SCEV *start;
+    Value *value;
+  };
+  SmallVector<Condition> conditions;
   DenseMap<const Instruction *, Value *> arrays; // whose stores stream, and whether they are large
 };
 

@@ -67,6 +67,8 @@ private:
     inside.launch = body->getArg(base + ExtraLaunch);
     code.bind(*body, inside);
     if (code.strips) {
+      if (waits)
+        unrollWaitingLoops(*body);
       addWholeRuns(*body);
       unrollSmallLoops(*body);
     }
@@ -96,6 +98,8 @@ private:
         FunctionType::get(types.voidType, {types.pointer, types.pointer, types.i64, types.i64}, false);
     auto *blocks =
         Function::Create(type, GlobalValue::InternalLinkage, code.kernel.getName() + ".blocks", code.module);
+    // What threads copy is a few lines, often from registers: a call of memcpy would cost more.
+    blocks->addFnAttr("no-builtin-memcpy");
     blocks->addParamAttr(1, Attribute::getWithAlignment(code.context, Align(64)));
     IRBuilder<> b(BasicBlock::Create(code.context, "entry", blocks));
     Place place;

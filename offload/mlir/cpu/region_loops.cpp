@@ -46,6 +46,8 @@ bool findExits(RegionCode &pieces, const UniformFlow &flow) {
 
 namespace {
 
+constexpr unsigned kUnrolled = 8; // iterations at once of loops that do not vectorize
+
 class LoopBuilder {
 public:
   LoopBuilder(RegionCode &pieces, const ThreadArrays &made)
@@ -74,8 +76,8 @@ public:
       alloca->eraseFromParent();
     MDNode *group = MDNode::getDistinct(context, {});
     for (Region &region : pieces.regions) {
-      markIndependent(region, group);
-      markParallel(region.loops.x.backEdge, group);
+      bool ordered = markIndependent(region, group);
+      markParallel(region.loops.x.backEdge, group, ordered && region.blocks.size() == 1 ? kUnrolled : 0);
     }
   }
 
@@ -141,17 +143,21 @@ private:
   }
 
   /// Between two barriers the threads are not ordered, so no access of one may depend on another's. Private
-  /// memory without a place per thread is left out: all iterations share it.
-  void markIndependent(Region &region, MDNode *group) {
+  /// memory without a place per thread is left out: all iterations share it. Whether one thread's access must
+  /// come before another's for all that, as the steps of an atomic operation.
+  bool markIndependent(Region &region, MDNode *group) {
+    bool ordered = false;
     for (BasicBlock *block : region.blocks)
       for (Instruction &instruction : *block) {
         Value *address = getLoadStorePointerOperand(&instruction);
+        ordered |= instruction.hasMetadata(kOrdered);
         if (!address || instruction.isAtomic() || instruction.hasMetadata(kOrdered))
           continue;
         auto *alloca = dyn_cast<AllocaInst>(getUnderlyingObject(address));
         if (!alloca || made.arrays.contains(alloca) || pieces.shared.contains(alloca))
           instruction.setMetadata(LLVMContext::MD_access_group, group);
       }
+    return ordered;
   }
 
   RegionCode &pieces;

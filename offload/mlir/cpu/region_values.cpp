@@ -4,6 +4,9 @@
 #include "cpu/regions.h"
 #include "names.h"
 
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 
 using namespace llvm;
@@ -16,7 +19,7 @@ constexpr unsigned kCheap = 12; // instructions that are rather computed again t
 class Keeper {
 public:
   Keeper(RegionCode &pieces, UniformFlow &flow, ThreadArrays &made)
-      : pieces(pieces), flow(flow), made(made) {}
+      : pieces(pieces), flow(flow), made(made), tree(pieces.code), loops(tree) {}
 
   bool keep() {
     if (!placeAllocas())
@@ -43,6 +46,19 @@ private:
     return true;
   }
 
+  /// Where an incoming value may be stored as soon as it is there, rather than at the end of the block it
+  /// comes from, which is in a later region and would have to be brought it: nothing uses the old value any
+  /// more, and the new one is computed once on the way around.
+  Instruction *earlyPlace(PHINode &phi, unsigned incoming) {
+    auto *value = dyn_cast<Instruction>(phi.getIncomingValue(incoming));
+    if (!value || pieces.numberOf(value->getParent()) == pieces.numberOf(phi.getIncomingBlock(incoming)) ||
+        loops.getLoopFor(value->getParent()) != loops.getLoopFor(phi.getParent()) ||
+        !all_of(phi.uses(), [&](Use &use) { return tree.dominates(RegionCode::placeOf(use), value); }))
+      return nullptr;
+    return &*(isa<PHINode>(value) ? value->getParent()->getFirstInsertionPt()
+                                  : std::next(value->getIterator()));
+  }
+
   void demotePhis() {
     for (Region &region : pieces.regions) {
       SmallVector<PHINode *> phis;
@@ -55,15 +71,20 @@ private:
                          return pieces.numberOf(before) == number;
                        });
         AllocaInst *kept = pieces.slot(phi->getType(), "kept");
-        for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i)
-          new StoreInst(phi->getIncomingValue(i), kept,
-                        phi->getIncomingBlock(i)->getTerminator()->getIterator());
+        for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i) {
+          Instruction *early = differs ? earlyPlace(*phi, i) : nullptr;
+          Instruction *place = early ? early : phi->getIncomingBlock(i)->getTerminator();
+          auto *store = new StoreInst(phi->getIncomingValue(i), kept, place->getIterator());
+          if (!early)
+            handedOn.insert(store);
+        }
         auto *load = new LoadInst(phi->getType(), kept, "kept", region.entry->getFirstNonPHIIt());
         phi->replaceAllUsesWith(load);
         phi->eraseFromParent();
         if (differs) {
           flow.setDiffers(load);
           memory.push_back(kept);
+          slots[load] = kept;
         } else {
           markCommon(load);
         }
@@ -107,12 +128,49 @@ private:
     return copy;
   }
 
+  /// Whether `again` may compute a value where the program would not have.
+  bool mayBeEarly(Value *value) {
+    auto *instruction = dyn_cast<Instruction>(value);
+    if (!instruction || isa<AllocaInst>(instruction) || isKeptOnce(instruction) ||
+        callOf(*instruction, kThreadId))
+      return true;
+    return isSafeToSpeculativelyExecute(instruction) &&
+           all_of(instruction->operands(), [&](Value *operand) { return mayBeEarly(operand); });
+  }
+
+  /// Where to compute or load what is used: in front of the loops of its region, so that a loop's bound is
+  /// seen to be the same in each step.
+  Instruction *frontOf(Use &use) {
+    Instruction *place = RegionCode::placeOf(use);
+    unsigned number = pieces.numberOf(place->getParent());
+    auto isHere = [&](BasicBlock *block) { return pieces.numberOf(block) == number; };
+    for (llvm::Loop *loop = loops.getLoopFor(place->getParent()); loop; loop = loop->getParentLoop()) {
+      BasicBlock *front = loop->getLoopPreheader();
+      if (!front || !isHere(front) || !all_of(loop->blocks(), isHere))
+        break;
+      place = front->getTerminator();
+    }
+    return place;
+  }
+
   /// What differs comes first: it may be computed again from what all threads have in common, which then
   /// crosses too.
   void keepValues() {
     keepValues(/*differing=*/true);
     while (keepValues(/*differing=*/false)) {
     }
+  }
+
+  /// Has a phi's value loaded from the phi's own memory, which holds it until the way around ends. There,
+  /// where phis hand their values on to each other, what one needs might be overwritten by another.
+  bool loadFromSlot(Use &use, Instruction *value) {
+    AllocaInst *slot = slots.lookup(value);
+    if (!slot || handedOn.contains(use.getUser()))
+      return false;
+    auto *load = new LoadInst(value->getType(), slot, "kept", frontOf(use)->getIterator());
+    flow.setDiffers(load);
+    use.set(load);
+    return true;
   }
 
   /// Whether there were any.
@@ -127,12 +185,15 @@ private:
         crossing.push_back(&value);
     for (Instruction *value : crossing) {
       SmallVector<Use *> uses;
-      for (Use &use : value->uses())
-        if (isOutside(use, value))
+      for (Use &use : make_early_inc_range(value->uses()))
+        if (isOutside(use, value) && !loadFromSlot(use, value))
           uses.push_back(&use);
+      if (uses.empty())
+        continue;
       if (cost(value) <= kCheap) {
+        bool early = mayBeEarly(value);
         for (Use *use : uses)
-          use->set(again(value, RegionCode::placeOf(*use)));
+          use->set(again(value, early ? frontOf(*use) : RegionCode::placeOf(*use)));
         continue;
       }
       AllocaInst *kept = pieces.slot(value->getType(), "kept");
@@ -140,7 +201,7 @@ private:
           isa<PHINode>(value) ? value->getParent()->getFirstInsertionPt() : std::next(value->getIterator());
       new StoreInst(value, kept, behind);
       for (Use *use : uses) {
-        auto *load = new LoadInst(value->getType(), kept, "kept", RegionCode::placeOf(*use)->getIterator());
+        auto *load = new LoadInst(value->getType(), kept, "kept", frontOf(*use)->getIterator());
         if (differing)
           flow.setDiffers(load);
         else
@@ -196,7 +257,11 @@ private:
   RegionCode &pieces;
   UniformFlow &flow;
   ThreadArrays &made;
-  SmallVector<AllocaInst *> memory; // of one thread
+  DominatorTree tree;
+  LoopInfo loops;                        // as they are at the start; their blocks stay
+  SmallVector<AllocaInst *> memory;      // of one thread
+  DenseMap<Value *, AllocaInst *> slots; // of phis, by what was loaded in their place
+  DenseSet<User *> handedOn;             // stores at the ends of the blocks that phis come from
 };
 
 } // namespace

@@ -17,16 +17,6 @@ namespace {
 
 constexpr unsigned kMostSteps = 32, kMostUnrolled = 2048; // instructions
 
-/// Calls that stand for waiting: such a loop is cut at its own barriers.
-bool waits(const llvm::Loop &loop) {
-  return any_of(loop.blocks(), [](BasicBlock *block) {
-    return any_of(*block, [](Instruction &instruction) {
-      return callOf(instruction, kBarrier) || callOf(instruction, kExchange) ||
-             callOf(instruction, kActiveLanes);
-    });
-  });
-}
-
 /// Whether the loop uses memory, and none of the thread's own, which unrolling makes registers.
 bool usesMemory(const llvm::Loop &loop) {
   bool uses = false;
@@ -58,6 +48,15 @@ uint64_t bytesCarried(const llvm::Loop &loop) {
 }
 
 } // namespace
+
+bool waits(const llvm::Loop &loop) {
+  return any_of(loop.blocks(), [](BasicBlock *block) {
+    return any_of(*block, [](Instruction &instruction) {
+      return callOf(instruction, kBarrier) || callOf(instruction, kExchange) ||
+             callOf(instruction, kActiveLanes);
+    });
+  });
+}
 
 std::optional<uint64_t> bytesKept(Function &code) {
   DominatorTree tree(code);

@@ -10,6 +10,8 @@
 
 #include "cpu/thread_loops.h"
 
+#include "llvm/Analysis/LoopInfo.h"
+
 #include <optional>
 
 namespace offload {
@@ -36,6 +38,10 @@ std::optional<uint64_t> bytesKept(llvm::Function &code);
 
 /// step_loops.cpp: has small loops of known length unrolled, which leaves nothing to run together.
 void unrollSmallLoops(llvm::Function &code);
+/// Whether threads wait in the loop: it is cut at its own barriers.
+bool waits(const llvm::Loop &loop);
+/// waiting_loops.cpp: unrolls such loops where they are short and of known length.
+void unrollWaitingLoops(llvm::Function &code);
 /// Has the loop unrolled to which a branch goes back.
 void unrollFully(llvm::Instruction &backEdge);
 

@@ -54,12 +54,15 @@ void simplifyLoops(Function &code) {
   LoopSimplifyPass().run(code, analyses.functions);
 }
 
-void markParallel(BranchInst *backEdge, MDNode *group) {
+void markParallel(BranchInst *backEdge, MDNode *group, unsigned unroll) {
   LLVMContext &context = backEdge->getContext();
   Metadata *parallel[] = {MDString::get(context, "llvm.loop.parallel_accesses"), group};
   Metadata *progress[] = {MDString::get(context, "llvm.loop.mustprogress")};
   // A short loop that is unrolled is no loop for the vectorizer, which comes later.
-  Metadata *whole[] = {MDString::get(context, "llvm.loop.unroll.disable")};
+  SmallVector<Metadata *> whole = {MDString::get(context, "llvm.loop.unroll.disable")};
+  if (unroll)
+    whole = {MDString::get(context, "llvm.loop.unroll.count"),
+             ConstantAsMetadata::get(ConstantInt::get(Type::getInt32Ty(context), unroll))};
   Metadata *done[] = {MDString::get(context, "llvm.loop.isvectorized"),
                       ConstantAsMetadata::get(ConstantInt::get(Type::getInt32Ty(context), 1))};
   Metadata *then[] = {MDString::get(context, "llvm.loop.vectorize.followup_vectorized"),

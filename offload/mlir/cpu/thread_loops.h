@@ -27,8 +27,9 @@ void endThreads(llvm::IRBuilder<> &b, ThreadLoops &loops);
 /// Gives each loop of the author's one block in front of it, one back edge, and exits of its own.
 void simplifyLoops(llvm::Function &code);
 
-/// Says that no access of the group in one iteration depends on one in another.
-void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group);
+/// Says that no access of the group in one iteration depends on one in another. `unroll` is for loops that do
+/// not vectorize: how many iterations come at once, where it is not 0.
+void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group, unsigned unroll = 0);
 
 struct RegionLimits {
   uint32_t threads; // a bound of the block's sizes, multiplied

@@ -1,6 +1,7 @@
 //===- uniform_flow.cpp - What is the same for all threads of a block -------===//
 
 #include "cpu/uniform_flow.h"
+#include "cpu/kernel_code.h"
 #include "names.h"
 
 #include "llvm/IR/CFG.h"
@@ -11,12 +12,18 @@ using namespace llvm;
 
 namespace offload {
 
+/// Whether the operation reads what another thread may have changed since its neighbour read it.
+static bool readsChanging(const Instruction &instruction) {
+  if (const auto *load = dyn_cast<LoadInst>(&instruction))
+    return !load->isSimple() || load->hasMetadata(kOrdered);
+  return instruction.mayReadOrWriteMemory();
+}
+
 static bool startsVarying(const Instruction &instruction) {
   if (auto *call = dyn_cast<CallInst>(&instruction))
     if (Function *callee = call->getCalledFunction(); callee && callee->getName().starts_with(kThreadId))
       return true;
-  return isa<AllocaInst>(instruction) ||
-         (instruction.mayReadOrWriteMemory() && !instruction.hasMetadata(kCommon));
+  return isa<AllocaInst>(instruction) || (readsChanging(instruction) && !instruction.hasMetadata(kCommon));
 }
 
 UniformFlow::UniformFlow(Function &code) : tree(code) {

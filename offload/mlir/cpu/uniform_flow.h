@@ -10,7 +10,8 @@ namespace offload {
 inline constexpr char kCommon[] = "offload.common";
 
 /// Which values of one thread's code may differ between the threads of a block, and which branches therefore
-/// part them. What is loaded from memory may differ, but where kCommon says that it does not.
+/// part them. Threads that load from one place get the same: who changed it between two barriers would race
+/// with those who read it. Atomic operations do not race, and what they give differs.
 class UniformFlow {
 public:
   explicit UniformFlow(llvm::Function &code);

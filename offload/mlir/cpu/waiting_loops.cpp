@@ -1,0 +1,61 @@
+//===- waiting_loops.cpp - Short loops that wait in each step ---------------===//
+//
+// A block adds up its values in a tree: half of the threads add, all wait, half of those add, and so on. With
+// the steps taken apart, each is a loop over a number of threads that is known, as wide as the vectors it
+// fills, and what one step leaves for the next stays in registers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "cpu/loop_analyses.h"
+#include "cpu/strips.h"
+
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/OptimizationRemarkEmitter.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/Transforms/Utils/UnrollLoop.h"
+
+using namespace llvm;
+
+namespace offload {
+namespace {
+
+constexpr unsigned kMostSteps = 12,
+                   kMostUnrolled = 512; // instructions; blocks of 1,024 threads take 10 steps
+
+/// As many steps as the loop has; 0 for one that is left as it is.
+unsigned stepsOf(llvm::Loop &loop, ScalarEvolution &evolution) {
+  if (!loop.isInnermost() || !loop.getLoopLatch() || !waits(loop))
+    return 0;
+  size_t size = 0;
+  for (BasicBlock *block : loop.blocks())
+    size += block->size();
+  unsigned steps = evolution.getSmallConstantTripCount(&loop); // the last of them only finds that it ends
+  return steps <= kMostSteps + 1 && steps * size <= kMostUnrolled ? steps : 0;
+}
+
+} // namespace
+
+void unrollWaitingLoops(Function &code) {
+  simplifyLoops(code);
+  LoopAnalyses analyses;
+  auto &of = analyses.functions;
+  auto &info = of.getResult<LoopAnalysis>(code);
+  auto &evolution = of.getResult<ScalarEvolutionAnalysis>(code);
+  SmallVector<std::pair<llvm::Loop *, unsigned>> found;
+  for (llvm::Loop *loop : info.getLoopsInPreorder())
+    if (unsigned steps = stepsOf(*loop, evolution))
+      found.push_back({loop, steps});
+  for (auto [loop, steps] : found) {
+    UnrollLoopOptions options{};
+    options.Count = steps;
+    options.Force = true;
+    UnrollLoop(loop, options, &info, &evolution, &of.getResult<DominatorTreeAnalysis>(code),
+               &of.getResult<AssumptionAnalysis>(code), &of.getResult<TargetIRAnalysis>(code),
+               &of.getResult<OptimizationRemarkEmitterAnalysis>(code), /*PreserveLCSSA=*/false);
+  }
+}
+
+} // namespace offload
