@@ -2,13 +2,16 @@
 //
 // `k.blocks` runs the blocks [first, last) of a grid in linear order, x fastest. Without barriers, the
 // inlined code of one thread is the body of loops over the threads, marked free of dependences between
-// iterations, which lets the vectorizer take threads together. With barriers that all threads reach,
-// thread_loops.h makes loops over the threads of each piece between them.
+// iterations, which lets the vectorizer take threads together; blocks of a row of the grid then run row of
+// threads by row of threads. With barriers that all threads reach, thread_loops.h makes loops over the
+// threads of each piece between them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "cpu/kernel_code.h"
+#include "cpu/row_places.h"
 #include "cpu/strips.h"
+#include "names.h"
 
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -21,6 +24,8 @@ namespace {
 
 /// Of arrays for a block of the most threads. Coroutines have memory for the threads of a launch alone.
 constexpr uint64_t kMostBytes = 16 << 20;
+/// Blocks of a row that run together: their threads can be counted in 32 bits.
+constexpr uint64_t kMostInRow = 1 << 16;
 constexpr uint32_t kMostThreads = 1024; // of a block whose kernel sets no limit
 
 /// The body's parameters behind the kernel's own.
@@ -78,8 +83,11 @@ private:
       code.drop(body);
       return nullptr;
     }
-    if (!waits)
+    if (!waits) {
       group = markIndependent(*body);
+      countsInRow = code.strips && sharesNothing() &&
+                    onlyCountsInRow(*body, inside.blockId[0], inside.blockDim[0], inside.threadId[0]);
+    }
     limitStack(*body, [&](IRBuilder<> &b, uint64_t bytes) { return allocate(b, inside.launch, bytes); });
     return body;
   }
@@ -110,9 +118,13 @@ private:
 
     std::array<Value *, 3> first = blockAt(b, blocks->getArg(2), place.gridDim);
     Loop block = beginLoop(b, blocks->getArg(2), blocks->getArg(3), "block");
-    place.blockId = countBlocks(b, block, first, place.gridDim);
+    BinaryOperator *nextX = nullptr;
+    place.blockId = countBlocks(b, block, first, place.gridDim, nextX);
     std::optional<ThreadLoops> threads;
-    if (!waits)
+    std::optional<Loop> along;
+    if (runsInRows())
+      threads = beginRows(b, block, nextX, place, blocks->getArg(3), along);
+    else if (!waits)
       threads = beginThreads(b, place.blockDim);
     for (auto *values : {&place.blockId, &place.blockDim, &place.gridDim, &place.clusterDim})
       append_range(arguments, *values);
@@ -129,8 +141,12 @@ private:
       call->setDebugLoc(DILocation::get(code.context, source->getLine(), 0, loops));
     }
     if (threads) {
-      endThreads(b, *threads);
-      if (code.strips)
+      endLoop(b, threads->x);
+      if (along)
+        endLoop(b, *along);
+      endLoop(b, threads->y);
+      endLoop(b, threads->z);
+      if (code.strips && !countsInRow)
         addStrips(*call, threads->x, place.blockDim[0], code.warpSize, kWide);
       markParallel(threads->x.backEdge, group);
     }
@@ -152,7 +168,7 @@ private:
   /// each step of the kernel's loops: optimizations move a division to where it is used, and back only if
   /// they know that the divisor is not 0.
   std::array<Value *, 3> countBlocks(IRBuilder<> &b, Loop &loop, const std::array<Value *, 3> &first,
-                                     const std::array<Value *, 3> &grid) const {
+                                     const std::array<Value *, 3> &grid, BinaryOperator *&nextX) const {
     constexpr uint32_t kMostIds[] = {INT32_MAX, 65535, 65535};
     BasicBlock *before = loop.variable->getIncomingBlock(0);
     std::array<PHINode *, 3> ids;
@@ -164,6 +180,8 @@ private:
     Value *carry = latch.getInt32(1);
     for (unsigned i = 0; i < 3; ++i) {
       Value *next = latch.CreateAdd(ids[i], carry);
+      if (i == 0)
+        nextX = cast<BinaryOperator>(next);
       Value *ends = latch.CreateICmpEQ(next, grid[i]);
       ids[i]->addIncoming(i == 2 ? next : latch.CreateSelect(ends, latch.getInt32(0), next), loop.latch);
       carry = latch.CreateZExt(ends, types.i32);
@@ -173,6 +191,48 @@ private:
     for (unsigned i = 0; i < 3; ++i)
       bounded[i] = b.CreateAnd(ids[i], kMostIds[i], Twine("block.id.") + kAxes[i]);
     return bounded;
+  }
+
+  /// Whether blocks have no memory in common but the grid's.
+  bool sharesNothing() const { return code.sharedBytes == 0 && !code.usesStandIn(kDynamicShared); }
+
+  /// Whether blocks of a row of the grid run together: nothing orders their threads.
+  bool runsInRows() const {
+    auto isOne = [&](unsigned axis) {
+      auto *size = dyn_cast_or_null<ConstantInt>(code.knownSize(axis));
+      return size && size->isOne();
+    };
+    return countsInRow || (!waits && code.strips && sharesNothing() && !(isOne(1) && isOne(2)));
+  }
+
+  /// Loops over the threads of all blocks from `place` to the end of the grid's row, or to `last`: for each
+  /// row of threads those of one block after the other, so that rows of an array are gone through from end to
+  /// end. The loop over blocks, which then takes that many at once, is `block`, the one along the row
+  /// `along`. Where threads count in the row alone there is none: they are threads of the first block, as
+  /// many as all have.
+  ThreadLoops beginRows(IRBuilder<> &b, Loop &block, BinaryOperator *nextX, Place &place, Value *last,
+                        std::optional<Loop> &along) const {
+    Value *first = place.blockId[0];
+    Value *inRow = b.CreateZExt(b.CreateSub(place.gridDim[0], first), types.i64);
+    Value *left = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateSub(last, block.variable), inRow);
+    Value *count = b.CreateBinaryIntrinsic(Intrinsic::umin, left, b.getInt64(kMostInRow));
+    // That it is one at least is not seen from this; loops of a number known not to run over can be clamped.
+    count = b.CreateBinaryIntrinsic(Intrinsic::umax, count, b.getInt64(1));
+    cast<BinaryOperator>(block.variable->getIncomingValueForBlock(block.latch))->setOperand(1, count);
+    Value *blocks = b.CreateTrunc(count, types.i32), *threads = place.blockDim[0];
+    nextX->setOperand(1, blocks);
+    ThreadLoops loops;
+    Value *zero = b.getInt32(0);
+    loops.z = beginLoop(b, zero, place.blockDim[2], "z");
+    loops.y = beginLoop(b, zero, place.blockDim[1], "y");
+    if (countsInRow) {
+      threads = b.CreateMul(blocks, threads, "", /*NUW=*/true, /*NSW=*/true);
+    } else {
+      along = beginLoop(b, zero, blocks, "along");
+      place.blockId[0] = b.CreateAnd(b.CreateAdd(first, along->variable), INT32_MAX);
+    }
+    loops.x = beginLoop(b, zero, threads, "x");
+    return loops;
   }
 
   static DISubprogram *describeLoops(const DISubprogram &source, StringRef name) {
@@ -198,7 +258,8 @@ private:
   KernelCode &code;
   const Types &types;
   const bool waits;
-  MDNode *group = nullptr; // without barriers: the accesses that are free of dependences
+  bool countsInRow = false; // whether x of blocks and threads is only taken for places in a row
+  MDNode *group = nullptr;  // without barriers: the accesses that are free of dependences
 };
 
 } // namespace

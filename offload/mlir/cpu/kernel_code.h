@@ -44,6 +44,8 @@ public:
   void drop(llvm::Function *body);
   /// A block's size that does not depend on the launch; null where it does.
   llvm::Constant *knownSize(unsigned axis) const;
+  /// Whether the kernel calls this function of names.h.
+  bool usesStandIn(llvm::StringRef name) const;
   /// Replaces ids, sizes and workgroup memory in `body`.
   void bind(llvm::Function &body, const Place &place) const;
 
@@ -61,7 +63,6 @@ private:
   /// Metadata kArray for the loads of addresses.
   void markArrays(llvm::ArrayRef<llvm::Value *> arguments) const;
   void layoutSharedMemory();
-  bool usesStandIn(llvm::StringRef name) const;
   void bindSharedMemory(llvm::Function &body, llvm::Value *shared) const;
   llvm::Value *fail(llvm::CallInst &call, const Place &place) const;
 

@@ -43,12 +43,6 @@ ThreadLoops beginThreads(IRBuilder<> &b, ArrayRef<Value *> blockDim) {
   return loops;
 }
 
-void endThreads(IRBuilder<> &b, ThreadLoops &loops) {
-  endLoop(b, loops.x);
-  endLoop(b, loops.y);
-  endLoop(b, loops.z);
-}
-
 void simplifyLoops(Function &code) {
   LoopAnalyses analyses;
   LoopSimplifyPass().run(code, analyses.functions);

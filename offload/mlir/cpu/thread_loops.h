@@ -22,7 +22,6 @@ struct ThreadLoops {
   Loop x, y, z;
 };
 ThreadLoops beginThreads(llvm::IRBuilder<> &b, llvm::ArrayRef<llvm::Value *> blockDim);
-void endThreads(llvm::IRBuilder<> &b, ThreadLoops &loops);
 
 /// Gives each loop of the author's one block in front of it, one back edge, and exits of its own.
 void simplifyLoops(llvm::Function &code);
