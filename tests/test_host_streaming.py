@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import emit_text, on_host
+from compiling import ROOT, emit_text, on_host
 
 LARGE = 9 << 20  # elements of four bytes: more than is taken to stay in a cache
 
@@ -112,6 +112,9 @@ def test_rows_that_begin_anywhere(columns: int, beside: int) -> None:
         assert (out[:, :first] == 1).all()
 
 
+SOFTMAX = (ROOT / "bench/host/programs/softmax.mlir").read_text()  # writes a row, then reads it to scale it
+
+
 def test_in_place() -> None:
     x = placed(LARGE, np.float32, 0)
     on_host(IN_PLACE, target="host:native").run(x, x)
@@ -129,8 +132,8 @@ def test_whole_vectors_behind_a_border() -> None:
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads assembly of x86-64")
 @pytest.mark.parametrize(
     ("program", "streams"),
-    [(DOUBLED["f32"], True), (DOUBLED["i8"], True), (IN_PLACE, False), (COUNTED, False)],
-    ids=["written", "bytes", "read, too", "atomics"],
+    [(DOUBLED["f32"], True), (DOUBLED["i8"], True), (IN_PLACE, False), (COUNTED, False), (SOFTMAX, False)],
+    ids=["written", "bytes", "read, too", "atomics", "read in another loop"],
 )
 @pytest.mark.parametrize("level", ("x86-64", "x86-64-v3", "x86-64-v4"))
 def test_the_instructions(program: str, streams: bool, level: str) -> None:

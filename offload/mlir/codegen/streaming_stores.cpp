@@ -58,19 +58,18 @@ private:
            layout.getTypeStoreSizeInBits(type) == layout.getTypeAllocSizeInBits(type) && arrayOf(store);
   }
 
-  /// Memory that the loop reads is in the caches already.
-  static bool isRead(const Loop &loop, const Value *object) {
-    for (BasicBlock *block : loop.blocks())
-      for (Instruction &instruction : *block)
-        if (const auto *load = dyn_cast<LoadInst>(&instruction);
-            load && getUnderlyingObject(load->getPointerOperand(), 0) == object)
-          return true;
-    return false;
+  /// What the kernel reads anywhere should stay in the caches: a row that is written, and read again to be
+  /// scaled.
+  bool isRead(const Value *object) const {
+    return any_of(instructions(function), [&](Instruction &instruction) {
+      const auto *load = dyn_cast<LoadInst>(&instruction);
+      return load && getUnderlyingObject(load->getPointerOperand(), 0) == object;
+    });
   }
 
   void stream(StoreInst &store) {
     Loop *loop = loops.getLoopFor(store.getParent());
-    if (!loop || !loop->isInnermost() || !loop->getLoopPreheader() || isRead(*loop, arrayOf(store)))
+    if (!loop || !loop->isInnermost() || !loop->getLoopPreheader() || isRead(arrayOf(store)))
       return;
     const auto *address = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(store.getPointerOperand()));
     if (!address || address->getLoop() != loop || !address->isAffine())
