@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from compiling import EXAMPLES
 from packaging_tools import backend, clean_venv, copy_of, images, run, unpack
 
 import offload.artifact
@@ -163,3 +164,16 @@ def test_an_editable_scikit_build_core_package_is_built_again(tmp_path: Path) ->
         (installed,) = (package / "build" / "install").rglob(built.name)
         os.utime(installed, ns=(built.stat().st_atime_ns, built.stat().st_mtime_ns))
     assert step() == "0.5"
+
+
+def test_folders_to_install_to_are_spelt_freely(tmp_path: Path) -> None:
+    """CMake 4 warns of paths that it would write in another way, which a project cannot help."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(spelt LANGUAGES C)\nfind_package(Offload 0.1 REQUIRED)\n"
+        "offload_add_library(one SOURCES first.mlir TARGETS host DESTINATION ./lib/ INCLUDE_DESTINATION include/.)\n"
+    )
+    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    assert "Warning" not in configure(tmp_path)
+    run("cmake", "--build", "build", cwd=tmp_path)
+    run("cmake", "--install", "build", "--prefix", "out", cwd=tmp_path)
+    assert {path.name for path in (tmp_path / "out").rglob("*.*")} >= {"libone.so", "one.h", "mgpu.h"}

@@ -54,11 +54,19 @@ function(_offload_target_arguments result)
   set(${result} "${arguments}" PARENT_SCOPE)
 endfunction()
 
+# A folder that the project names as CMake itself writes it: later versions warn of "./package" and "package/".
+function(_offload_normalize variable)
+  set(folder "${${variable}}")
+  if(NOT folder MATCHES "[$]<")
+    cmake_path(SET folder NORMALIZE "${folder}")
+    string(REGEX REPLACE "(.)/$" "\\1" folder "${folder}")
+  endif()
+  set(${variable} "${folder}" PARENT_SCOPE)
+endfunction()
+
 # install(KIND files... DESTINATION destination), in which a changed file is always installed (OffloadInstall.cmake).
 function(_offload_install kind destination)
-  if(NOT destination MATCHES "[$]<")
-    cmake_path(SET destination NORMALIZE "${destination}")  # CMake 4 warns of "./package"
-  endif()
+  _offload_normalize(destination)
   install(CODE "include([[${_OFFLOAD_CMAKE_FOLDER}/OffloadInstall.cmake]])
 offload_remove_changed([[${destination}]] [[${ARGN}]])")
   install(${kind} ${ARGN} DESTINATION "${destination}")
