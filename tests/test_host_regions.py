@@ -72,6 +72,38 @@ gpu.func @carried(%x: memref<?x9xi32>, %steps: index) workgroup(%seen: memref<12
   gpu.return
 } } }"""
 
+# A loop that is left at its end, where the value that its last step began with is still asked for.
+LEFT_AT_ITS_END = """module attributes {gpu.container_module} { gpu.module @m {
+gpu.func @left(%x: memref<?x3xi32>, %steps: i32) workgroup(%seen: memref<128xi32, #gpu.address_space<workgroup>>)
+    kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %t = gpu.thread_id x
+  %d = gpu.block_dim x
+  %after = arith.addi %t, %c1 : index
+  %other = arith.remui %after, %d : index
+  %i = arith.index_cast %t : index to i32
+  cf.br ^step(%i, %i, %zero : i32, i32, i32)
+^step(%p: i32, %before: i32, %k: i32):
+  memref.store %p, %seen[%t] : memref<128xi32, #gpu.address_space<workgroup>>
+  gpu.barrier
+  %theirs = memref.load %seen[%other] : memref<128xi32, #gpu.address_space<workgroup>>
+  %twice = arith.addi %p, %p : i32
+  %new = arith.addi %twice, %theirs : i32
+  gpu.barrier
+  %next = arith.addi %k, %one : i32
+  %more = arith.cmpi slt, %next, %steps : i32
+  cf.cond_br %more, ^step(%new, %p, %next : i32, i32, i32), ^end
+^end:
+  memref.store %p, %x[%t, %c0] : memref<?x3xi32>
+  memref.store %new, %x[%t, %c1] : memref<?x3xi32>
+  memref.store %before, %x[%t, %c2] : memref<?x3xi32>
+  gpu.return
+} } }"""
+
 # The first thread counts down what all of them read to know whether to go on.
 COUNTED_DOWN = """module attributes {gpu.container_module} { gpu.module @m {
 gpu.func @counted(%left: memref<?xi32>, %x: memref<?xi32>)
@@ -134,6 +166,21 @@ def test_values_that_a_loop_with_barriers_carries(way: str, threads: int) -> Non
         x = np.zeros((threads, 9), np.int32)
         kernel[1, threads](x, steps)
         np.testing.assert_array_equal(x, carried(threads, steps))
+
+
+@pytest.mark.parametrize("way", ["host", "host,O=0", "host,coroutines"])
+def test_the_old_value_behind_a_loop(way: str) -> None:
+    target, opt = ("host", 0) if way == "host,O=0" else (way, 3)
+    kernel = on_host(LEFT_AT_ITS_END, opt=opt, target=target).kernels["left"]
+    for steps in (1, 2, 5):
+        x = np.zeros((40, 3), np.int32)
+        kernel[1, 40](x, np.int32(steps))
+        new = old = before = np.arange(40, dtype=np.int32)
+        for _ in range(steps):
+            before, old, new = old, new, 2 * new + np.roll(new, -1)
+        if steps == 1:
+            before = old
+        np.testing.assert_array_equal(x, np.stack([old, new, before], axis=1))
 
 
 @pytest.mark.parametrize("way", ["host", "host,coroutines"])

@@ -79,12 +79,15 @@ private:
             handedOn.insert(store);
         }
         auto *load = new LoadInst(phi->getType(), kept, "kept", region.entry->getFirstNonPHIIt());
+        // Where the loop may be left instead, the old value may still be asked for.
+        bool goesOn = all_of(phi->blocks(), [](BasicBlock *before) { return before->getSingleSuccessor(); });
         phi->replaceAllUsesWith(load);
         phi->eraseFromParent();
         if (differs) {
           flow.setDiffers(load);
           memory.push_back(kept);
-          slots[load] = kept;
+          if (goesOn)
+            slots[load] = kept;
         } else {
           markCommon(load);
         }
