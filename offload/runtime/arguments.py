@@ -50,7 +50,7 @@ class MemrefPacker:
     def __call__(self, value: Any, keep: list[object]) -> bytes:
         if (
             self.short
-            and isinstance(value, self.array_type)
+            and type(value) is self.array_type
             and value.dtype == self.dtype
             and value.ndim == self.rank
             and value.flags.carray  # contiguous, aligned and writeable
@@ -63,7 +63,7 @@ class MemrefPacker:
             else:
                 try:
                     pointer = _address(_byte_at(value))
-                except (ValueError, TypeError, BufferError):  # empty, or a subclass that hides its buffer
+                except (ValueError, TypeError, BufferError):  # empty
                     pointer = value.ctypes.data
                 if self.rank == 1:
                     return self.pack(pointer, pointer, 0, shape[0], 1)

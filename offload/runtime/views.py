@@ -39,6 +39,8 @@ def view_of(value: Any, ordered: bool = True) -> View:
         return value
 
     if isinstance(value, numpy.ndarray):
+        if type(value) is not numpy.ndarray and isinstance(value, numpy.ma.MaskedArray):
+            raise Mismatch("a masked array", "kernels see no mask: pass its .data, or .filled(...) of it")
         return _of_numpy(value, value)
     if isinstance(value, DeviceArray):
         size = value.dtype.itemsize
