@@ -248,3 +248,31 @@ def test_recursion_of_llvm_functions() -> None:
     with pytest.raises(CompileError, match="calls 'down' recursively") as caught:
         emit(INDIRECT, "object", ["host"])
     assert caught.value.diagnostics[0].line == 10
+
+
+LARGE_IN_LOOPS = """gpu.module @m { gpu.func @k(%x: memref<?xi32>, %n: index) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  %t = gpu.thread_id x
+  %v = arith.index_cast %t : index to i32
+  %own = memref.alloca() : memref<32768xi32>
+  scf.for %i = %c0 to %n step %c1 {
+    memref.store %v, %own[%i] : memref<32768xi32>
+  }
+  %s = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero) -> i32 {
+    %e = memref.load %own[%i] : memref<32768xi32>
+    %b = arith.addi %a, %e : i32
+    scf.yield %b : i32
+  }
+  memref.store %s, %x[%t] : memref<?xi32>
+  gpu.return
+} }"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_loops_over_large_private_memory(way: str) -> None:
+    """Threads that go through their loops together would need more than one thread's."""
+    x = np.zeros(64, np.int32)
+    on_host(LARGE_IN_LOOPS, target=way).kernels.k[1, 64](x, 100)
+    np.testing.assert_array_equal(x, 100 * np.arange(64))

@@ -104,6 +104,71 @@ gpu.func @left(%x: memref<?x3xi32>, %steps: i32) workgroup(%seen: memref<128xi32
   gpu.return
 } } }"""
 
+# A loop of known length, whose last value is asked for; and four operations a step, the same for all threads.
+KNOWN_LENGTH = """module attributes {gpu.container_module} { gpu.module @m {
+gpu.func @known(%x: memref<?x2xi32>, %seed: i32) workgroup(%seen: memref<128xi32, #gpu.address_space<workgroup>>)
+    kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c12 = arith.constant 12 : index
+  %m = arith.constant 1664525 : i32
+  %p = arith.constant 1013904223 : i32
+  %t = gpu.thread_id x
+  %d = gpu.block_dim x
+  %after = arith.addi %t, %c1 : index
+  %other = arith.remui %after, %d : index
+  %i = arith.index_cast %t : index to i32
+  %r:2 = scf.for %k = %c0 to %c12 step %c1 iter_args(%v = %i, %h = %seed) -> (i32, i32) {
+    %h1 = arith.muli %h, %m : i32
+    %h2 = arith.xori %h1, %p : i32
+    %h3 = arith.muli %h2, %p : i32
+    %h4 = arith.addi %h3, %m : i32
+    memref.store %v, %seen[%t] : memref<128xi32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %theirs = memref.load %seen[%other] : memref<128xi32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %sum = arith.addi %v, %theirs : i32
+    %w = arith.xori %sum, %h4 : i32
+    scf.yield %w, %h4 : i32, i32
+  }
+  memref.store %r#0, %x[%t, %c0] : memref<?x2xi32>
+  memref.store %r#1, %x[%t, %c1] : memref<?x2xi32>
+  gpu.return
+} } }"""
+
+# Two ways into one cycle, which is no loop for LLVM; the loop around it carries a value.
+TWO_WAYS_IN = """module attributes {gpu.container_module} { gpu.module @m {
+gpu.func @two_ways(%x: memref<?xi32>, %y: memref<?xi32>, %steps: i32, %first: i1) kernel {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %three = arith.constant 3 : i32
+  %t = gpu.thread_id x
+  %i = arith.index_cast %t : index to i32
+  cf.br ^step(%i, %zero : i32, i32)
+^step(%p: i32, %k: i32):
+  %more = arith.cmpi slt, %k, %steps : i32
+  cf.cond_br %more, ^enter, ^end
+^enter:
+  cf.cond_br %first, ^a(%zero : i32), ^b(%zero : i32)
+^a(%n: i32):
+  %w = arith.muli %p, %three : i32
+  %n1 = arith.addi %n, %one : i32
+  %v = arith.addi %w, %n1 : i32
+  gpu.barrier
+  %again = arith.cmpi slt, %n1, %two : i32
+  cf.cond_br %again, ^b(%n1 : i32), ^latch
+^b(%m: i32):
+  memref.store %m, %y[%t] : memref<?xi32>
+  cf.br ^a(%m : i32)
+^latch:
+  memref.store %v, %x[%t] : memref<?xi32>
+  %k1 = arith.addi %k, %one : i32
+  cf.br ^step(%v, %k1 : i32, i32)
+^end:
+  gpu.return
+} } }"""
+
 # The first thread counts down what all of them read to know whether to go on.
 COUNTED_DOWN = """module attributes {gpu.container_module} { gpu.module @m {
 gpu.func @counted(%left: memref<?xi32>, %x: memref<?xi32>)
@@ -181,6 +246,30 @@ def test_the_old_value_behind_a_loop(way: str) -> None:
         if steps == 1:
             before = old
         np.testing.assert_array_equal(x, np.stack([old, new, before], axis=1))
+
+
+@pytest.mark.parametrize("way", ["host", "host,O=0", "host,coroutines"])
+def test_a_loop_of_known_length(way: str) -> None:
+    target, opt = ("host", 0) if way == "host,O=0" else (way, 3)
+    x = np.zeros((40, 2), np.int32)
+    on_host(KNOWN_LENGTH, opt=opt, target=target).kernels["known"][1, 40](x, np.int32(7))
+    v, h = np.arange(40, dtype=np.int32), np.full(40, 7, np.int32)
+    for _ in range(12):
+        h = ((h * np.int32(1664525)) ^ np.int32(1013904223)) * np.int32(1013904223) + np.int32(1664525)
+        v = (v + np.roll(v, -1)) ^ h
+    np.testing.assert_array_equal(x, np.stack([v, h], axis=1))
+
+
+@pytest.mark.parametrize("way", ["host", "host,coroutines"])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_cycle_with_two_ways_in(way: str, first: bool) -> None:
+    kernel = on_host(TWO_WAYS_IN, target=way).kernels["two_ways"]
+    x, y = np.zeros((2, 40), np.int32)
+    kernel[1, 40](x, y, np.int32(3), first)
+    v = np.arange(40, dtype=np.int32)
+    for _ in range(3):
+        v = 3 * v + 2
+    np.testing.assert_array_equal(x, v)
 
 
 @pytest.mark.parametrize("way", ["host", "host,coroutines"])

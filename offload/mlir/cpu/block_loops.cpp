@@ -88,7 +88,8 @@ private:
       countsInRow = code.strips && sharesNothing() &&
                     onlyCountsInRow(*body, inside.blockId[0], inside.blockDim[0], inside.threadId[0]);
     }
-    limitStack(*body, [&](IRBuilder<> &b, uint64_t bytes) { return allocate(b, inside.launch, bytes); });
+    hasLargeMemory =
+        limitStack(*body, [&](IRBuilder<> &b, uint64_t bytes) { return allocate(b, inside.launch, bytes); });
     return body;
   }
 
@@ -146,7 +147,8 @@ private:
         endLoop(b, *along);
       endLoop(b, threads->y);
       endLoop(b, threads->z);
-      if (code.strips && !countsInRow)
+      // Threads that go together need memory each, and there is that of one.
+      if (code.strips && !countsInRow && !hasLargeMemory)
         addStrips(*call, threads->x, place.blockDim[0], code.warpSize, kWide);
       markParallel(threads->x.backEdge, group);
     }
@@ -258,8 +260,9 @@ private:
   KernelCode &code;
   const Types &types;
   const bool waits;
-  bool countsInRow = false; // whether x of blocks and threads is only taken for places in a row
-  MDNode *group = nullptr;  // without barriers: the accesses that are free of dependences
+  bool countsInRow = false;    // whether x of blocks and threads is only taken for places in a row
+  bool hasLargeMemory = false; // whether private memory lies elsewhere than on the stack
+  MDNode *group = nullptr;     // without barriers: the accesses that are free of dependences
 };
 
 } // namespace

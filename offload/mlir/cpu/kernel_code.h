@@ -99,8 +99,8 @@ inline constexpr uint64_t kStackBytes = 64 << 10, kMemoryAlignment = 64;
 /// be in use in the next iteration.
 bool hoistMemory(llvm::Function &code);
 /// Puts what is over kStackBytes of the frame, the largest first, into memory that `allocate` gives for a
-/// number of bytes at the begin of the entry block.
-void limitStack(llvm::Function &code,
+/// number of bytes at the begin of the entry block. Whether there was any.
+bool limitStack(llvm::Function &code,
                 llvm::function_ref<llvm::Value *(llvm::IRBuilder<> &, uint64_t)> allocate);
 /// Replaces the memory for which hoistMemory is false by what `allocate` gives for a number of bytes.
 void replaceMovingMemory(llvm::Function &code,

@@ -4,6 +4,8 @@
 #include "cpu/regions.h"
 #include "names.h"
 
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
@@ -19,7 +21,10 @@ constexpr unsigned kCheap = 12; // instructions that are rather computed again t
 class Keeper {
 public:
   Keeper(RegionCode &pieces, UniformFlow &flow, ThreadArrays &made)
-      : pieces(pieces), flow(flow), made(made), tree(pieces.code), loops(tree) {}
+      : pieces(pieces), flow(flow), made(made), tree(pieces.code), loops(tree) {
+    ReversePostOrderTraversal<Function *> order(&pieces.code);
+    isReducible = !containsIrreducibleCFG<BasicBlock *>(order, loops);
+  }
 
   bool keep() {
     if (!placeAllocas())
@@ -51,7 +56,8 @@ private:
   /// more, and the new one is computed once on the way around.
   Instruction *earlyPlace(PHINode &phi, unsigned incoming) {
     auto *value = dyn_cast<Instruction>(phi.getIncomingValue(incoming));
-    if (!value || pieces.numberOf(value->getParent()) == pieces.numberOf(phi.getIncomingBlock(incoming)) ||
+    if (!isReducible || !value ||
+        pieces.numberOf(value->getParent()) == pieces.numberOf(phi.getIncomingBlock(incoming)) ||
         loops.getLoopFor(value->getParent()) != loops.getLoopFor(phi.getParent()) ||
         !all_of(phi.uses(), [&](Use &use) { return tree.dominates(RegionCode::placeOf(use), value); }))
       return nullptr;
@@ -97,7 +103,20 @@ private:
 
   /// Counts the instructions to compute a value again from arguments and ids; more than kCheap where that is
   /// not possible.
-  unsigned cost(Value *value, unsigned depth = 0) {
+  unsigned cost(Value *value) {
+    costs.clear(); // the code has changed since the last question
+    return costOf(value);
+  }
+
+  unsigned costOf(Value *value) {
+    if (auto known = costs.find(value); known != costs.end())
+      return known->second;
+    unsigned found = findCost(value);
+    costs[value] = found;
+    return found;
+  }
+
+  unsigned findCost(Value *value) {
     auto *instruction = dyn_cast<Instruction>(value);
     if (!instruction)
       return 0;
@@ -105,13 +124,16 @@ private:
       return 0; // each use of it finds the thread's place
     if (callOf(*instruction, kThreadId))
       return 1;
-    if (depth > kCheap || isa<PHINode, FreezeInst>(instruction) || instruction->isTerminator() ||
+    if (isa<PHINode, FreezeInst>(instruction) || instruction->isTerminator() ||
         instruction->mayReadOrWriteMemory() || instruction->mayHaveSideEffects())
       return kCheap + 1;
     unsigned sum = 1;
-    for (Value *operand : instruction->operands())
-      if ((sum += isKeptOnce(operand) ? 1 : cost(operand, depth + 1)) > kCheap)
+    for (Value *operand : instruction->operands()) {
+      unsigned own = costOf(operand);
+      bool isKept = own > kCheap && isa<Instruction>(operand) && !flow.differs(operand);
+      if ((sum += isKept ? 1 : own) > kCheap)
         break;
+    }
     return sum;
   }
 
@@ -261,7 +283,9 @@ private:
   UniformFlow &flow;
   ThreadArrays &made;
   DominatorTree tree;
-  LoopInfo loops;                        // as they are at the start; their blocks stay
+  LoopInfo loops;   // as they are at the start; their blocks stay
+  bool isReducible; // whether each way back goes to a loop's header
+  DenseMap<Value *, unsigned> costs;
   SmallVector<AllocaInst *> memory;      // of one thread
   DenseMap<Value *, AllocaInst *> slots; // of phis, by what was loaded in their place
   DenseSet<User *> handedOn;             // stores at the ends of the blocks that phis come from

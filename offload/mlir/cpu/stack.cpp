@@ -59,7 +59,7 @@ bool hoistMemory(Function &code) {
   return all;
 }
 
-void limitStack(Function &code, function_ref<Value *(IRBuilder<> &, uint64_t)> allocate) {
+bool limitStack(Function &code, function_ref<Value *(IRBuilder<> &, uint64_t)> allocate) {
   const DataLayout &layout = code.getDataLayout();
   auto bytesOf = [&](AllocaInst *memory) { return memory->getAllocationSize(layout)->getFixedValue(); };
   SmallVector<AllocaInst *> all;
@@ -85,7 +85,7 @@ void limitStack(Function &code, function_ref<Value *(IRBuilder<> &, uint64_t)> a
     end = offset + bytesOf(memory);
   }
   if (moved.empty())
-    return;
+    return false;
   IRBuilder<> b(&code.getEntryBlock(), code.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
   Value *base = allocate(b, end + (most.value() - kMemoryAlignment));
   if (most.value() > kMemoryAlignment) {
@@ -99,6 +99,7 @@ void limitStack(Function &code, function_ref<Value *(IRBuilder<> &, uint64_t)> a
     memory->replaceAllUsesWith(place);
     memory->eraseFromParent();
   }
+  return true;
 }
 
 void replaceMovingMemory(Function &code, function_ref<Value *(IRBuilder<> &, Value *)> allocate) {

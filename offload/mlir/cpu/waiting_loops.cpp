@@ -15,6 +15,7 @@
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/UnrollLoop.h"
 
 using namespace llvm;
@@ -43,18 +44,21 @@ void unrollWaitingLoops(Function &code) {
   LoopAnalyses analyses;
   auto &of = analyses.functions;
   auto &info = of.getResult<LoopAnalysis>(code);
+  auto &tree = of.getResult<DominatorTreeAnalysis>(code);
   auto &evolution = of.getResult<ScalarEvolutionAnalysis>(code);
   SmallVector<std::pair<llvm::Loop *, unsigned>> found;
   for (llvm::Loop *loop : info.getLoopsInPreorder())
     if (unsigned steps = stepsOf(*loop, evolution))
       found.push_back({loop, steps});
   for (auto [loop, steps] : found) {
+    // What is used behind the loop is found by the phis there.
+    formLCSSA(*loop, tree, &info, &evolution);
     UnrollLoopOptions options{};
     options.Count = steps;
     options.Force = true;
-    UnrollLoop(loop, options, &info, &evolution, &of.getResult<DominatorTreeAnalysis>(code),
-               &of.getResult<AssumptionAnalysis>(code), &of.getResult<TargetIRAnalysis>(code),
-               &of.getResult<OptimizationRemarkEmitterAnalysis>(code), /*PreserveLCSSA=*/false);
+    UnrollLoop(loop, options, &info, &evolution, &tree, &of.getResult<AssumptionAnalysis>(code),
+               &of.getResult<TargetIRAnalysis>(code), &of.getResult<OptimizationRemarkEmitterAnalysis>(code),
+               /*PreserveLCSSA=*/true);
   }
 }
 
