@@ -125,6 +125,31 @@ def test_memory_of_the_program_is_one_for_all_kernels_and_the_host(launches: int
     assert len(emit(program, "object", ALL_TARGETS)) == len(ALL_TARGETS) * (launches if launches < 5 else 1)
 
 
+@pytest.mark.parametrize("space", ["#gpu.address_space<global>", "1 : i64", "0 : i64"])
+def test_memory_in_a_named_space_is_one_for_all(space: str) -> None:
+    program = COUNT.replace("LAUNCHES", 2 * LAUNCH).replace("memref<1xi32>", f"memref<1xi32, {space}>")
+    assert on_host(program).f() == 3
+
+
+def test_a_variable_that_a_kernel_changes_is_refused() -> None:
+    """It would be the kernel's own copy, even where its address was taken outside: constants sink into kernels."""
+    kernel = LAUNCH.replace("%h = memref.get_global @count : memref<1xi32>", "")
+    kernel = kernel.replace("memref.load %h[%c0] : memref<1xi32>", "llvm.load %p : !llvm.ptr -> i32")
+    kernel = kernel.replace("memref.store %w, %h[%c0] : memref<1xi32>", "llvm.store %w, %p : i32, !llvm.ptr")
+    program = f"""
+llvm.mlir.global internal @count(0 : i32) : i32
+func.func @f() {{
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i32
+  %p = llvm.mlir.addressof @count : !llvm.ptr
+{kernel}
+  return
+}}"""
+    with pytest.raises(CompileError, match="uses the variable 'count', of which it would have a copy"):
+        emit(program, "kernels")
+    emit(program.replace("@count(0 : i32)", "constant @count(0 : i32)"), "kernels")
+
+
 def test_memory_that_a_function_gets_is_refused() -> None:
     """It would be the kernel's own copy."""
     helper = LAUNCH.replace("memref.get_global @count", "func.call @get()")

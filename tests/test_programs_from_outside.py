@@ -159,3 +159,78 @@ def test_arguments_called_as_methods_call_theirs() -> None:
 def test_what_is_no_program(source: Any) -> None:
     with pytest.raises(TypeError, match="source is the path of one MLIR file or the text of a program, not "):
         offload.compile(source)
+
+
+DOTS = """module attributes {gpu.container_module} {
+gpu.module @a.b { gpu.func @c(%x: memref<1xi32>) kernel {
+  %0 = arith.constant 0 : index
+  %v = arith.constant 1 : i32
+  memref.store %v, %x[%0] : memref<1xi32>
+  gpu.return } }
+gpu.module @a { gpu.func @b.c(%x: memref<1xi32>) kernel {
+  %0 = arith.constant 0 : index
+  %v = arith.constant 2 : i32
+  memref.store %v, %x[%0] : memref<1xi32>
+  gpu.return } }
+func.func @f(%x: memref<1xi32>, %y: memref<1xi32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch_func @a.b::@c blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%x : memref<1xi32>)
+  gpu.launch_func @a::@b.c blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%y : memref<1xi32>)
+  return
+} }"""
+
+
+def test_kernels_whose_names_differ_in_the_place_of_a_dot() -> None:
+    x, y = np.zeros((2, 1), np.int32)
+    on_host(DOTS).f(x, y)
+    assert (x[0], y[0]) == (1, 2)
+
+
+MEMORY_OF_THAT_NAME = """module attributes {gpu.container_module} {
+gpu.module @m {
+  memref.global "private" @k_0 : memref<1xi32, #gpu.address_space<workgroup>>
+  gpu.func @k(%x: memref<2xi32>) workgroup(%w: memref<1xi32, #gpu.address_space<workgroup>>) kernel {
+    %0 = arith.constant 0 : index
+    %1 = arith.constant 1 : index
+    %a = arith.constant 1 : i32
+    %b = arith.constant 2 : i32
+    %g = memref.get_global @k_0 : memref<1xi32, #gpu.address_space<workgroup>>
+    memref.store %a, %w[%0] : memref<1xi32, #gpu.address_space<workgroup>>
+    memref.store %b, %g[%0] : memref<1xi32, #gpu.address_space<workgroup>>
+    %p = memref.load %w[%0] : memref<1xi32, #gpu.address_space<workgroup>>
+    %q = memref.load %g[%0] : memref<1xi32, #gpu.address_space<workgroup>>
+    memref.store %p, %x[%0] : memref<2xi32>
+    memref.store %q, %x[%1] : memref<2xi32>
+    gpu.return
+  }
+} }"""
+
+
+def test_memory_with_the_name_of_a_kernels_own() -> None:
+    x = np.zeros(2, np.int32)
+    on_host(MEMORY_OF_THAT_NAME).kernels.k[1, 1](x)
+    np.testing.assert_array_equal(x, [1, 2])
+
+
+PUSH = """
+llvm.func @push(%head: !llvm.ptr, %node: !llvm.ptr) {
+  %0 = llvm.load %head : !llvm.ptr -> !llvm.ptr
+  llvm.br ^loop(%0 : !llvm.ptr)
+^loop(%old: !llvm.ptr):
+  llvm.store %old, %node : !llvm.ptr, !llvm.ptr
+  %r = llvm.cmpxchg %head, %old, %node acq_rel monotonic : !llvm.ptr, !llvm.ptr
+  %new = llvm.extractvalue %r[0] : !llvm.struct<(ptr, i1)>
+  %ok = llvm.extractvalue %r[1] : !llvm.struct<(ptr, i1)>
+  llvm.cond_br %ok, ^end, ^loop(%new : !llvm.ptr)
+^end:
+  llvm.return
+}"""
+
+
+def test_a_pointer_is_exchanged() -> None:
+    assert "cmpxchg ptr" in emit_text(PUSH, "host-llvm")
+
+
+def test_an_assertion_in_a_kernel_with_a_percent_sign() -> None:
+    program = """gpu.module @m { gpu.func @"%x"(%b: i1) kernel { cf.assert %b, "100 % no"  gpu.return } }"""
+    assert b"%%x: block" in emit(program, "lowered", ["rocdl:gfx942"])[0].data

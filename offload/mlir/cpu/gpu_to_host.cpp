@@ -176,8 +176,14 @@ void makePlainFunction(gpu::GPUFuncOp kernel, bool barePointers) {
   Block &entry = kernel.getBody().front();
   OpBuilder inside = OpBuilder::atBlockBegin(&entry);
   unsigned number = 0;
+  Operation *module = kernel->getParentOp();
   for (BlockArgument attribution : kernel.getWorkgroupAttributions()) {
-    std::string name = (kSharedPrefix + kernel.getName() + "_" + Twine(number++)).str();
+    // The author's own memory gets the prefix later (markWorkgroupGlobals).
+    std::string own, name;
+    do {
+      own = (kernel.getName() + "_" + Twine(number++)).str();
+      name = (kSharedPrefix + Twine(own)).str();
+    } while (SymbolTable::lookupSymbolIn(module, own) || SymbolTable::lookupSymbolIn(module, name));
     auto type = cast<MemRefType>(attribution.getType());
     memref::GlobalOp::create(builder, loc, name, builder.getStringAttr("private"), type,
                              builder.getUnitAttr(),

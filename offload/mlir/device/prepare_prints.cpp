@@ -202,6 +202,14 @@ LLVM::LLVMFuncOp trap(gpu::GPUModuleOp module) {
   return function;
 }
 
+/// A text as part of a format.
+std::string literally(StringRef text) {
+  std::string format;
+  for (char c : text)
+    format += c == '%' ? std::string("%%") : std::string(1, c);
+  return format;
+}
+
 void lowerAssertion(cf::AssertOp op, const Lanes &lanes) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -218,10 +226,9 @@ void lowerAssertion(cf::AssertOp op, const Lanes &lanes) {
     LLVM::CallOp::create(in, loc, *fail, addressOf(in, op, text + op.getMsg().str()));
   } else {
     auto function = op->getParentOfType<FunctionOpInterface>();
-    text += function.getName().str() +
-            ": block (%lld, %lld, %lld), thread (%lld, %lld, %lld): assertion failed: ";
-    for (char c : op.getMsg())
-      text += c == '%' ? std::string("%%") : std::string(1, c);
+    text =
+        literally(text + function.getName().str()) +
+        ": block (%lld, %lld, %lld), thread (%lld, %lld, %lld): assertion failed: " + literally(op.getMsg());
     SmallVector<Value> ids;
     for (auto axis : {gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z})
       ids.push_back(gpu::BlockIdOp::create(in, loc, axis));

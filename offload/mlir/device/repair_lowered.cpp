@@ -58,8 +58,8 @@ void readAtomically(LLVM::AtomicCmpXchgOp op) {
     auto load = branch ? branch.getOperand(expected.getArgNumber()).getDefiningOp<LLVM::LoadOp>() : nullptr;
     if (!load || load.getAddr() != op.getPtr() || load.getOrdering() != LLVM::AtomicOrdering::not_atomic)
       continue;
-    unsigned bytes = load.getType().getIntOrFloatBitWidth() / 8;
-    if (!bytes)
+    unsigned bytes = load.getType().isIntOrFloat() ? load.getType().getIntOrFloatBitWidth() / 8 : 0;
+    if (!bytes) // a pointer's size is the target's
       continue;
     load.setOrdering(LLVM::AtomicOrdering::monotonic);
     load.setAlignment(bytes);

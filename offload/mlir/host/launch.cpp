@@ -15,10 +15,12 @@ using namespace mlir;
 namespace offload {
 namespace {
 
+/// Names may have dots, too: then it is told where the module's ends.
 std::string kernelSlotName(SymbolRefAttr kernel) {
-  return ("offload_kernel." + kernel.getRootReference().getValue() + "." +
-          kernel.getLeafReference().getValue())
-      .str();
+  StringRef module = kernel.getRootReference().getValue(), name = kernel.getLeafReference().getValue();
+  std::string end =
+      module.contains('.') || name.contains('.') ? "[" + std::to_string(module.size()) + "]" : "";
+  return ("offload_kernel." + end + module + "." + name).str();
 }
 
 struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {

@@ -14,6 +14,7 @@
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OperationSupport.h"
@@ -35,11 +36,17 @@ constexpr size_t kFew = 4;
 constexpr size_t kLarge = 1000;
 constexpr llvm::StringLiteral kModuleName = "kernels";
 
+constexpr unsigned kGlobalSpace = 1; // NVIDIA's and AMD's number
+
 /// Memory of the program's, which is one for all who use it.
 bool changes(memref::GlobalOp global) {
   Attribute space = global.getType().getMemorySpace();
-  return !global.getConstant() && (!space || space == Builder(global.getContext()).getI64IntegerAttr(0));
+  auto number = dyn_cast_or_null<IntegerAttr>(space);
+  auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space);
+  return !global.getConstant() && (!space || (number && number.getValue().ule(kGlobalSpace)) ||
+                                   (named && named.getValue() == gpu::AddressSpace::Global));
 }
+bool changes(LLVM::GlobalOp global) { return !global.getConstant() && global.getAddrSpace() <= kGlobalSpace; }
 
 struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GroupLaunches)
@@ -89,6 +96,12 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
                      << "', of which the kernel would have a copy: get it where the kernel is launched, "
                      << "and pass it to the function";
         error.attachNote(symbol->getLoc()) << "the memory is here";
+        return error;
+      }
+      if (auto global = dyn_cast<LLVM::GlobalOp>(symbol); global && changes(global)) {
+        auto error = launch.emitError("the kernel uses the variable '")
+                     << name << "', of which it would have a copy: pass it memory, as a memref";
+        error.attachNote(symbol->getLoc()) << "the variable is here";
         return error;
       }
       WalkResult walked = symbol->walk([&](Operation *op) {
