@@ -23,8 +23,8 @@ using namespace llvm;
 namespace offload {
 namespace {
 
-constexpr unsigned kMostSteps = 12,
-                   kMostUnrolled = 512; // instructions; blocks of 1,024 threads take 10 steps
+constexpr unsigned kMostSteps = 12;     // a tree over the 1,024 threads of the largest block has 10
+constexpr unsigned kMostUnrolled = 512; // instructions
 
 /// As many steps as the loop has; 0 for one that is left as it is.
 unsigned stepsOf(llvm::Loop &loop, ScalarEvolution &evolution) {

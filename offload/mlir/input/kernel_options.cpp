@@ -33,8 +33,8 @@ std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module
       function->removeAttr("known_block_size"); // a launch of no threads: there is nothing to compile for it
     } else if (known) {
       limit = 1;
-      for (int32_t size :
-           known.asArrayRef()) // the product of three may have 93 bits; no device has such a block
+      // The product of three may have 93 bits; no device has such a block.
+      for (int32_t size : known.asArrayRef())
         limit = std::min<int64_t>(limit * size, std::numeric_limits<int32_t>::max());
       if (most && limit > most)
         function->emitError("the kernel's known_block_size of ")
