@@ -117,7 +117,7 @@ class Launch(ctypes.Structure):
     _fields_ = (
         ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("cluster", ctypes.c_uint32 * 3),
         ("dynamic_shared", ctypes.c_uint32), ("params", ctypes.c_void_p), ("fail", ctypes.c_void_p),
-        ("memory", ctypes.c_void_p),
+        ("memory", ctypes.c_void_p), ("large", ctypes.c_uint64),
     )  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def test_blocks_beyond_32_bits(number: int, tmp_path: Path) -> None:
     address = out.ctypes.data
     words = np.array([address, address, 0, 4, 3, 3, 1], np.int64)
     params = (ctypes.c_void_p * len(words))(*[words.ctypes.data + 8 * i for i in range(len(words))])
-    launch = Launch(MOST, (4, 1, 1), (1, 1, 1), 0, ctypes.addressof(params), None, None)
+    launch = Launch(MOST, (4, 1, 1), (1, 1, 1), 0, ctypes.addressof(params), None, None, 0)
     kernel.blocks(launch, None, number, number + 1)
     x, y, z = number % MOST[0], number // MOST[0] % MOST[1], number // MOST[0] // MOST[1]
     np.testing.assert_array_equal(out, [[4 * x + i, y, z] for i in range(4)])

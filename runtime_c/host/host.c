@@ -243,6 +243,7 @@ static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   work.work.launch.params = launch->params;
   work.work.launch.fail = mgpu_host_assertion_failed;
   work.work.launch.memory = mgpu_host_memory;
+  work.work.launch.large = mgpu_host_uncached_from();
   if (mgpu_host_schedule_on())
     return put_launch(launch->stream, &work, launch->params);
   char buffer[1024];

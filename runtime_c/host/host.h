@@ -16,6 +16,11 @@ int mgpu_host_arch_rank(const char *arch);
 /* e_machine of the ELF files that this process can load. */
 int mgpu_host_elf_machine(void);
 
+/* host/caches.c */
+
+/* From how many bytes on an array is taken not to stay in the caches. Any thread. */
+uint64_t mgpu_host_uncached_from(void);
+
 /* host/image.c */
 
 /* Loads a shared object from memory; the bytes need not outlive the call. *library is for dlsym; *descriptor

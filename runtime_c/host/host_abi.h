@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define MGPU_HOST_ABI_VERSION 5u
+#define MGPU_HOST_ABI_VERSION 6u
 #define MGPU_HOST_WARP_SIZE 32u /* unless a kernel says otherwise */
 
 /* What a suspended thread waits for. */
@@ -40,6 +40,7 @@ typedef struct mgpuHostLaunch {
   /* Memory of the calling thread for what `blocks` does not put on the stack, 64-byte aligned; never NULL.
    * The next call may give the same again. */
   void *(*memory)(const struct mgpuHostLaunch *launch, uint64_t size);
+  uint64_t large; /* bytes of an array that is not kept in the caches: it is written around them */
 } mgpuHostLaunch;
 
 /* One block in flight; its threads all run on one operating-system thread. */

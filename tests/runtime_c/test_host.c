@@ -126,7 +126,7 @@ static void test_launch_errors(void) {
   launch(&missing, 1, 1, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
   launch(&future, 1, 1, 0, NULL, params);
-  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 5");
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 6");
   launch(&odd_warps, 1, 1, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "warps of 48 threads");
   launch(&lost, 3, 64, 0, NULL, params);
@@ -160,6 +160,12 @@ static void test_places(const char *image_path) {
     }
   }
   dlclose(image);
+}
+
+static void test_caches(void) {
+  uint64_t bytes = mgpu_host_uncached_from();
+  CHECK(bytes >= 8u << 20 && bytes <= 32u << 20, "%llu bytes", (unsigned long long)bytes);
+  CHECK(mgpu_host_uncached_from() == bytes, "another answer");
 }
 
 static void test_memory(void) {
@@ -350,6 +356,7 @@ void test_host(const char *image_path, const char *artifact_path) {
   }
   test_launch_errors();
   test_places(image_path);
+  test_caches();
   test_memory();
   check_strided();
   check_guard();

@@ -10,13 +10,6 @@
 using namespace llvm;
 
 namespace offload {
-namespace {
-
-/// An array of so many bytes is taken not to stay in a cache.
-constexpr uint64_t kLarge = 32 << 20;
-
-} // namespace
-
 const Instruction *arrayOf(const StoreInst &store) {
   auto *load = dyn_cast<LoadInst>(getUnderlyingObject(store.getPointerOperand(), /*MaxLookup=*/0));
   return load && load->hasMetadata(kArray) ? load : nullptr;
@@ -37,7 +30,8 @@ Value *isLarge(Function &function, const Instruction &array, uint64_t elementSiz
     Value *size = b.CreateLoad(b.getIntNTy(number(2)), b.CreateLoad(types.pointer, slot));
     bytes = b.CreateMul(bytes, b.CreateZExt(size, types.i64));
   }
-  return b.CreateICmpUGE(bytes, b.getInt64(kLarge), "large");
+  Value *large = b.CreateLoad(types.i64, b.CreateStructGEP(types.launch, function.getArg(0), LaunchLarge));
+  return b.CreateICmpUGE(bytes, large, "large");
 }
 
 } // namespace offload

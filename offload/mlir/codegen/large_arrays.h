@@ -12,7 +12,7 @@ inline constexpr uint64_t kLine = 64;
 const llvm::Instruction *arrayOf(const llvm::StoreInst &store);
 
 /// At the begin of `k.blocks`: is the array too large to stay in a cache? Its sizes are parameters of the
-/// kernel.
+/// kernel; the launch says what is large.
 llvm::Value *isLarge(llvm::Function &function, const llvm::Instruction &array, uint64_t elementSize);
 
 } // namespace offload

@@ -6,7 +6,7 @@
 namespace offload {
 
 // Must agree with host_abi.h.
-constexpr uint32_t kAbiVersion = 5;
+constexpr uint32_t kAbiVersion = 6;
 constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
 /// Attribute of a kernel: the sizes of every block, "256,1,1".
 inline constexpr char kKnownBlock[] = "offload-block";
@@ -22,7 +22,8 @@ enum LaunchField {
   LaunchDynamicShared,
   LaunchParams,
   LaunchFail,
-  LaunchMemory
+  LaunchMemory,
+  LaunchLarge
 };
 enum BlockField {
   BlockId,
@@ -40,7 +41,7 @@ struct Types {
       : i1(llvm::Type::getInt1Ty(c)), i8(llvm::Type::getInt8Ty(c)), i32(llvm::Type::getInt32Ty(c)),
         i64(llvm::Type::getInt64Ty(c)), voidType(llvm::Type::getVoidTy(c)),
         pointer(llvm::PointerType::get(c, 0)), dim(llvm::ArrayType::get(i32, 3)),
-        launch(llvm::StructType::get(c, {dim, dim, dim, i32, pointer, pointer, pointer})),
+        launch(llvm::StructType::get(c, {dim, dim, dim, i32, pointer, pointer, pointer, i64})),
         block(llvm::StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer, pointer, pointer})),
         kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64, i32, dim})) {}
   llvm::IntegerType *i1, *i8, *i32, *i64;
