@@ -27,7 +27,8 @@ public:
       : loop(loop), loops(loops), evolution(evolution), dominators(dominators) {}
 
   bool run() {
-    if (!loop.isLoopSimplifyForm() || loop.getExitingBlock() != loop.getLoopLatch() || !loop.getExitBlock())
+    if (!loop.isLoopSimplifyForm() || loop.getExitingBlock() != loop.getLoopLatch() || !loop.getExitBlock() ||
+        hasVectorizeTransformation(&loop) == TM_SuppressedByUser)
       return false;
     lastIteration = evolution.getBackedgeTakenCount(&loop);
     StoreInst *store = isa<SCEVCouldNotCompute>(lastIteration) ? nullptr : findStore();
@@ -65,7 +66,9 @@ private:
         !address->isAffine())
       return false;
     const auto *step = dyn_cast<SCEVConstant>(address->getStepRecurrence(evolution));
-    return step && step->getAPInt() == size && expander.isSafeToExpandAt(address->getStart(), before) &&
+    unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
+    return step && step->getAPInt() == size && (!most || most > kWorthIt / size) &&
+           expander.isSafeToExpandAt(address->getStart(), before) &&
            expander.isSafeToExpandAt(lastIteration, before);
   }
 

@@ -13,6 +13,7 @@
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/PatternMatch.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -98,8 +99,11 @@ void addWholeRun(const Run &run, LoopInfo &info, DominatorTree &tree) {
   IRBuilder<> b(enter);
   Value *isWhole = b.CreateAnd(b.CreateICmpEQ(run.bound, run.whole),
                                b.CreateICmp(run.test->getPredicate(), run.start, run.whole));
-  b.CreateCondBr(isWhole, wholeFront, clipped);
+  b.CreateCondBr(isWhole, wholeFront, clipped, MDBuilder(b.getContext()).createLikelyBranchWeights());
   enter->eraseFromParent();
+  // The other one runs at the data's end, for a few steps.
+  addStringMetadataToLoop(run.loop, "llvm.loop.vectorize.enable", 0);
+  addStringMetadataToLoop(run.loop, "llvm.loop.unroll.disable", 1);
 
   b.SetInsertPoint(wholeHeader, wholeHeader->begin());
   PHINode *step = b.CreatePHI(b.getInt32Ty(), 2, "step");
