@@ -48,10 +48,11 @@ Value *reciprocalRoot(IRBuilder<> &b, Value *x) {
   auto fma = [&](Value *p, Value *q, Value *r) {
     return b.CreateIntrinsic(Intrinsic::fma, {type}, {p, q, r});
   };
-  Value *error = fma(b.CreateFNeg(b.CreateFMul(x, y)), y, ConstantFP::get(type, 1)); // 1 - x y^2
-  Value *better = fma(b.CreateFMul(y, ConstantFP::get(type, 0.5)), error, y);
-  // Of 0 and infinity the estimate is right, and 0 times infinity is not a number.
-  return b.CreateSelect(b.CreateFCmpORD(error, error), better, y);
+  Value *half = ConstantFP::get(type, 0.5), *one = ConstantFP::get(type, 1);
+  Value *error = fma(b.CreateFNeg(b.CreateFMul(x, y)), b.CreateFMul(y, half), half); // (1 - x y^2) / 2
+  // Of 0 and infinity the estimate is right, and 0 times infinity is not a number: then twice the estimate.
+  // Otherwise the error is far below one.
+  return fma(y, b.CreateSelect(b.CreateFCmpOLT(error, one), error, one), y);
 }
 
 } // namespace
