@@ -8,6 +8,7 @@
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
 #include "codegen/streaming_stores.h"
+#include "codegen/strided_lanes.h"
 #include "device/check_lowered.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -339,6 +340,8 @@ void LLVMModule::optimize() {
             functions.addPass(ReciprocalRootsPass());
             functions.addPass(DCEPass());
           }
+          if (x86)
+            functions.addPass(StridedLanesPass());
           // Unrolled steps of threads that waited for each other: what one stored, the next one loads.
           functions.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
           if (x86)
