@@ -234,3 +234,36 @@ def test_a_pointer_is_exchanged() -> None:
 def test_an_assertion_in_a_kernel_with_a_percent_sign() -> None:
     program = """gpu.module @m { gpu.func @"%x"(%b: i1) kernel { cf.assert %b, "100 % no"  gpu.return } }"""
     assert b"%%x: block" in emit(program, "lowered", ["rocdl:gfx942"])[0].data
+
+
+LAUNCHED_FROM_LLVM = """
+llvm.func @fill(%p: !llvm.ptr, %n: i64, %v: f32) {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.index_cast %n : i64 to index
+  %ready = gpu.wait async
+  %done = gpu.launch async [%ready] blocks(%bx, %by, %bz) in (%gx = %blocks, %gy = %c1, %gz = %c1)
+                                    threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %i = arith.index_cast %bx : index to i64
+    %at = llvm.getelementptr %p[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    llvm.store %v, %at : f32, !llvm.ptr
+    gpu.terminator
+  }
+  gpu.wait [%done]
+  llvm.return
+}
+func.func @run(%x: memref<?xf32>, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %size = memref.dim %x, %c0 : memref<?xf32>
+  %n = arith.index_cast %size : index to i64
+  %address = memref.extract_aligned_pointer_as_index %x : memref<?xf32> -> index
+  %word = arith.index_cast %address : index to i64
+  %p = llvm.inttoptr %word : i64 to !llvm.ptr
+  llvm.call @fill(%p, %n, %v) : (!llvm.ptr, i64, f32) -> ()
+  return
+}"""
+
+
+def test_a_function_of_the_llvm_dialect_launches_asynchronously() -> None:
+    x = np.zeros(5, np.float32)
+    on_host(LAUNCHED_FROM_LLVM).run(x, 2.5)
+    assert (x == 2.5).all()

@@ -72,10 +72,17 @@ bool isToken(Type type) { return isa<gpu::AsyncTokenType>(type); }
 /// waited for first: its stream goes back with the scope. What the caller gets stands for work that is done,
 /// so it takes a stream of its own scope instead.
 void addScopes(ModuleOp module) {
-  module.walk([&](func::FuncOp function) {
-    if (function.isExternal())
+  module.walk([&](FunctionOpInterface function) {
+    if (function->getParentOp() != module || function.isExternal() ||
+        !isa<func::FuncOp, LLVM::LLVMFuncOp>(function))
       return;
-    function.walk([&](CallOpInterface call) {
+    SmallVector<Operation *> returns;
+    function.walk([&](Operation *op) {
+      if (isa<func::ReturnOp, LLVM::ReturnOp>(op) && op->getParentOp() == function)
+        returns.push_back(op);
+      auto call = dyn_cast<CallOpInterface>(op);
+      if (!call)
+        return;
       OpBuilder b(call->getContext());
       b.setInsertionPointAfter(call);
       for (Value result : call->getResults())
@@ -83,13 +90,13 @@ void addScopes(ModuleOp module) {
           result.replaceAllUsesWith(
               gpu::WaitOp::create(b, call.getLoc(), result.getType(), ValueRange()).getAsyncToken());
     });
-    function.walk([&](func::ReturnOp op) {
+    for (Operation *op : returns) {
       SmallVector<Value> tokens = llvm::to_vector(llvm::make_filter_range(
-          op.getOperands(), [](Value operand) { return isToken(operand.getType()); }));
+          op->getOperands(), [](Value operand) { return isToken(operand.getType()); }));
       OpBuilder atReturn(op);
       if (!tokens.empty())
-        gpu::WaitOp::create(atReturn, op.getLoc(), Type(), tokens);
-    });
+        gpu::WaitOp::create(atReturn, op->getLoc(), Type(), tokens);
+    }
     bool makesTokens = function
                            .walk([](Operation *op) {
                              return llvm::any_of(op->getResultTypes(), isToken) ? WalkResult::interrupt()
@@ -99,16 +106,16 @@ void addScopes(ModuleOp module) {
     if (!makesTokens)
       return;
     Location loc = function.getLoc();
-    OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
+    OpBuilder b = OpBuilder::atBlockBegin(&function.getFunctionBody().front());
     Type bytes = LLVM::LLVMArrayType::get(b.getI8Type(), kScopeBytes);
     Value one = constant(b, loc, b.getI64Type(), 1);
     auto scope = LLVM::AllocaOp::create(b, loc, pointerType(b.getContext()), bytes, one, /*alignment=*/16);
     scope->setAttr(kScope, b.getUnitAttr());
     LLVM::StoreOp::create(b, loc, LLVM::ZeroOp::create(b, loc, bytes), scope);
-    function.walk([&](func::ReturnOp op) {
+    for (Operation *op : returns) {
       OpBuilder atReturn(op);
       callRuntime(atReturn, op, "mgpuScopeEnd", {}, {scope});
-    });
+    }
   });
 }
 
