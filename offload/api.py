@@ -205,7 +205,7 @@ def make_request(
     build's.
     """
     from offload.compiler.request import BuildRequest
-    from offload.config import environment, target_specs
+    from offload.config import target_specs, targets_instead
     from offload.targets import Target, parse_targets
 
     if isinstance(targets, str):
@@ -216,7 +216,7 @@ def make_request(
             raise TargetError(f"a target is a spelling ('offload targets' lists them) or a Target, not {target!r}")
     ready = [target for target in given if isinstance(target, Target)]
     specs = [target for target in given if isinstance(target, str)]
-    by_default = not given and environment("OFFLOAD_TARGETS") is None
+    by_default = not given and targets_instead() is None
     specs = specs if ready else target_specs(specs)
 
     def chosen(targets: Iterable[Target]) -> list[Target]:

@@ -113,6 +113,11 @@ def test_targets_come_from_the_environment(tmp_path: Path) -> None:
     assert chips(OFFLOAD_TARGETS="nvvm:sm_80; rocdl:gfx1100;") == ["sm_80", "gfx1100"]
     assert chips("-t", "nvvm:sm_90", OFFLOAD_TARGETS="rocdl:gfx942") == ["sm_90"]
     assert chips(OFFLOAD_TARGETS="") == chips(OFFLOAD_TARGETS=" ; ") == [HOST_CHIP]  # as CI systems leave it
+    (tmp_path / "plain.mlir").write_text("func.func @f() {\n  return\n}\n")
+    for nothing in ("", ";"):
+        variables = {"OFFLOAD_TARGETS": nothing}
+        done = command("build", "plain.mlir", "-q", "-o", "p.so", cwd=tmp_path, environment=variables)
+        assert done.returncode == 0, done.stderr  # the default is nobody's wish
 
 
 STAGE_STARTS = {

@@ -161,6 +161,8 @@ def test_an_editable_scikit_build_core_package_is_built_again(tmp_path: Path) ->
     # Built within the second of what is installed, as on a quick machine: CMake takes both for one.
     run("cmake", "--build", "build", cwd=package)
     for built in (package / "build" / "offload-modules").rglob("kernels.*"):
+        if built.suffix == ".sources":
+            continue
         (installed,) = (package / "build" / "install").rglob(built.name)
         os.utime(installed, ns=(built.stat().st_atime_ns, built.stat().st_mtime_ns))
     assert step() == "0.5"
@@ -177,3 +179,111 @@ def test_folders_to_install_to_are_spelt_freely(tmp_path: Path) -> None:
     run("cmake", "--build", "build", cwd=tmp_path)
     run("cmake", "--install", "build", "--prefix", "out", cwd=tmp_path)
     assert {path.name for path in (tmp_path / "out").rglob("*.*")} >= {"libone.so", "one.h", "mgpu.h"}
+
+
+SAME_NAME = r"""
+#include <cstdio>
+#include "one.h"
+#include "two.h"
+int main() {
+  float values[] = {1, 2, 3};
+  one::first({values, {3}});
+  std::printf("%g\n", values[0]);
+  try {
+    two::first({values, {3}});
+  } catch (const offload::Error &error) {
+    std::printf("%s\n", error.what());
+  }
+}
+"""
+
+
+def test_two_libraries_with_a_function_of_one_name(project: Path) -> None:
+    """The linker takes the first; the second's is not silently another one."""
+    (project / "second.in").write_text(PROGRAM.format("first").replace("%v, %v", "%v, %more"))
+    (project / "main.cpp").write_text(SAME_NAME)
+    configure(project, "-DOFFLOAD_TARGETS=host")
+    run("cmake", "--build", "build", cwd=project)
+    given = {"OFFLOAD_BACKEND": "host"}
+    printed = run(project / "build" / "program", cwd=project, environment=given).stdout.splitlines()
+    assert printed[0] == "2.5"
+    assert printed[1] == (
+        f"the function first of libtwo.so is that of {project}/build/libone.so in this program: both have one of this "
+        "name; rename one of them in its source"
+    )
+
+
+def test_targets_that_may_be_left_out(project: Path) -> None:
+    text = PROJECT.replace("TARGETS nvvm:sm_90", "TARGETS host OPTIONAL_TARGETS nvvm:sm_90")
+    (project / "CMakeLists.txt").write_text(text)
+    configure(project)
+    nowhere = {"CUDA_HOME": str(project / "nowhere")}
+    said = run("cmake", "--build", "build", cwd=project, environment=nowhere).stdout
+    assert "one: left out nvvm:sm_90, which is optional; not found: ptxas" in said
+    library = offload.artifact.read(project / "build" / "libone.so")
+    assert [image.target for image in library.images] == ["host"]
+    (project / "CMakeLists.txt").write_text(PROJECT)
+    said = run("cmake", "--build", "build", cwd=project, environment=nowhere, fails=True).stdout
+    assert "or leave the target out, or name it in OPTIONAL_TARGETS" in said
+    assert "pyproject" not in said
+
+
+def test_what_targets_are_linked_with(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(linked LANGUAGES C)\nfind_package(Offload 0.1 REQUIRED)\n"
+        "offload_add_library(one SOURCES k.mlir TARGETS host,link=twice.ll)\n"
+    )
+    (tmp_path / "k.mlir").write_text(
+        "gpu.module @m {\n  func.func private @twice(f32) -> f32\n  gpu.func @k(%x: f32, %y: memref<1xf32>) kernel {\n"
+        "    %c0 = arith.constant 0 : index\n    %v = func.call @twice(%x) : (f32) -> f32\n"
+        "    memref.store %v, %y[%c0] : memref<1xf32>\n    gpu.return\n  }\n}\n"
+    )
+    twice = tmp_path / "twice.ll"
+    twice.write_text("define float @twice(float %x) {\n  %r = fmul float %x, 2.0\n  ret float %r\n}\n")
+    configure(tmp_path)
+    run("cmake", "--build", "build", cwd=tmp_path)
+    assert "Compiling" not in run("cmake", "--build", "build", cwd=tmp_path).stdout
+    twice.write_text(twice.read_text().replace("2.0", "3.0"))
+    assert "Compiling kernels of one" in run("cmake", "--build", "build", cwd=tmp_path).stdout
+
+
+def test_components_of_an_installation(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(parts LANGUAGES C)\nset(OFFLOAD_TARGETS host)\n"
+        "find_package(Offload 0.1 REQUIRED)\n"
+        "offload_add_library(one SOURCES first.mlir TARGETS nvvm:sm_90 DESTINATION lib INCLUDE_DESTINATION include "
+        "COMPONENT kernels)\n"
+    )
+    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    configure(tmp_path)  # the project's OFFLOAD_TARGETS hold from the first time on
+    run("cmake", "--build", "build", cwd=tmp_path)
+    assert [image.target for image in offload.artifact.read(tmp_path / "build" / "libone.so").images] == ["host"]
+    for component, found in (("others", False), ("kernels", True)):
+        run("cmake", "--install", "build", "--prefix", component, "--component", component, cwd=tmp_path)
+        assert {path.name for path in (tmp_path / component).rglob("*.*")} >= {"libone.so", "one.h", "mgpu.h"} or (
+            not found
+        )
+        assert (tmp_path / component / "lib").exists() == found
+
+
+def test_a_new_file_that_a_pattern_names(tmp_path: Path) -> None:
+    """One that comes, changes and goes."""
+    package = copy_of("scikit_build_core", tmp_path)
+    path = package / "pyproject.toml"
+    path.write_text(path.read_text().replace('"src/heat/step.mlir"', '"src/**/*.mlir"'))
+    step = package / "src" / "heat" / "step.mlir"
+    configure(package, "-DOFFLOAD_TARGETS=host", "-DSKBUILD_PROJECT_NAME=heat")
+    library = package / "build" / "offload-modules" / "heat" / "kernels.offload.so"
+
+    def functions() -> set[str]:
+        run("cmake", "--build", "build", cwd=package)
+        return {function.name for function in offload.artifact.read(library).metadata.functions}
+
+    before = functions()
+    new = step.with_name("new.mlir")
+    new.write_text(step.read_text().replace("@step", "@new"))
+    assert functions() == before | {"new"}
+    new.write_text(step.read_text().replace("@step", "@newer"))
+    assert functions() == before | {"newer"}
+    new.unlink()
+    assert functions() == before

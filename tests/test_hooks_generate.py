@@ -12,7 +12,7 @@ from compiling import ROOT
 
 from offload.artifact.meta import Argument, Metadata, Signature
 from offload.errors import OffloadError
-from offload.hooks.generate import Editable, module_text, names_in, origin_of, stub_text
+from offload.hooks.generate import Editable, Origin, module_text, names_in, origin_of, stub_text
 from offload.hooks.header import header_text
 
 ARRAY = Argument("x", "memref", "float32", (None, 4))
@@ -61,14 +61,15 @@ def test_the_stub(tmp_path: Path) -> None:
 
 
 def test_the_module() -> None:
-    text = module_text("pkg.kernels", METADATA, "kernels.offload.so", "host:x86-64", "f00", None)
-    assert origin_of(text) == ("f00", "host:x86-64")
+    origin = Origin("f00", "host:x86-64", "ba5e")
+    text = module_text("pkg.kernels", METADATA, "kernels.offload.so", origin, None)
+    assert origin_of(text) == origin
     module: dict[str, object] = {"__name__": "pkg.kernels", "__file__": "/nowhere/kernels.py"}
     exec(compile(text, "kernels.py", "exec"), module)
     names = ["library", "plain", "sum", "of_bits", "odd", "makes", "tiny", "wave"]
     assert module["__all__"] == names
     editable = module_text(
-        "pkg.kernels", METADATA, "kernels.offload.so", "host", "f00", Editable(Path("/p/pyproject.toml"), ["host"])
+        "pkg.kernels", METADATA, "kernels.offload.so", origin, Editable(Path("/p/pyproject.toml"), ["host"])
     )
     assert names_in(editable) == names
     assert "/p/pyproject.toml" in editable
@@ -78,7 +79,7 @@ def test_the_module() -> None:
 @pytest.mark.parametrize("name", ["library", "threading", "__getattr__"])
 def test_a_function_with_a_name_of_the_module(name: str) -> None:
     with pytest.raises(OffloadError) as caught:
-        module_text("pkg.kernels", Metadata((function(name),)), "k.so", "host", "f00", None)
+        module_text("pkg.kernels", Metadata((function(name),)), "k.so", Origin("f00", "host", "ba5e"), None)
     assert str(caught.value) == (
         f"pkg.kernels: a function cannot be called {name!r}, which the module uses itself; rename it in its source"
     )
@@ -86,7 +87,7 @@ def test_a_function_with_a_name_of_the_module(name: str) -> None:
 
 def test_origins_of_other_files() -> None:
     for text in ("", "import numpy\n", '"""Kernels."""\n# Made by offload; changes are lost.\nx = 1\ny = 1\nz = 1\n'):
-        assert origin_of(text) == ("", "")
+        assert origin_of(text) == Origin()
     assert ast.parse("")
 
 

@@ -127,3 +127,17 @@ def test_our_own_tox_ini() -> None:
     assert tuple(f"3.{minor}" for minor in listed[1].split(",")) == pythons
     assert {"testenv:host", "testenv:cuda", "testenv:rocm"} <= set(tox.sections())
     assert all(tox[name].get("description") for name in tox.sections() if name.startswith("testenv"))
+
+
+def test_settings_that_refer_to_others(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And comments as tox has them, and a colon."""
+    path = package / "tox.ini"
+    text = path.read_text()
+    (settings,) = re.findall(r"^set_env =\n((?: +.*\n)+)", text, re.MULTILINE)
+    moved = text.replace(f"set_env =\n{settings}", "set_env =\n    {[base]variables}\n    ; more\n    A=b\n")
+    path.write_text(
+        f"; settings of tox\n[base]\nvariables =\n{settings}{moved}".replace("package = wheel", "package: wheel")
+    )
+    check(capsys)
+    path.write_text(path.read_text().replace("OFFLOAD_BACKEND=host", "OFFLOAD_BACKEND=hast", 1))
+    assert "there is no OFFLOAD_BACKEND=host" in check(capsys, 1)

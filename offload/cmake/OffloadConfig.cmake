@@ -2,7 +2,7 @@
 # packages (offload_add_modules). docs/packaging.md describes them.
 #
 # OFFLOAD_TARGETS, a cache variable or else an environment variable, replaces the targets of every call.
-cmake_minimum_required(VERSION 3.20)
+cmake_minimum_required(VERSION 3.20...3.31)
 
 set(OFFLOAD_TARGETS "" CACHE STRING "Targets to build kernels for, in place of those that the project names")
 
@@ -64,10 +64,15 @@ function(_offload_normalize variable)
   set(${variable} "${folder}" PARENT_SCOPE)
 endfunction()
 
-# install(KIND files... DESTINATION destination), in which a changed file is always installed (OffloadInstall.cmake).
-function(_offload_install kind destination)
+# install(KIND files... DESTINATION destination [COMPONENT component]), in which a changed file is always installed
+# (OffloadInstall.cmake).
+function(_offload_install kind destination component)
   _offload_normalize(destination)
+  set(part "")
+  if(component)
+    set(part COMPONENT "${component}")
+  endif()
   install(CODE "include([[${_OFFLOAD_CMAKE_FOLDER}/OffloadInstall.cmake]])
-offload_remove_changed([[${destination}]] [[${ARGN}]])")
-  install(${kind} ${ARGN} DESTINATION "${destination}")
+offload_remove_changed([[${destination}]] [[${ARGN}]])" ${part})
+  install(${kind} ${ARGN} DESTINATION "${destination}" ${part})
 endfunction()

@@ -1,14 +1,16 @@
 # Kernels as a shared library with a header, for C and C++.
 
-# offload_add_library(<name> SOURCES <file>... [TARGETS <target>...] [LINK <file>...] [OBJECTS <file>...] [OPT <0-3>]
-#                     [DEBUG] [DESTINATION <folder>] [INCLUDE_DESTINATION <folder>])
+# offload_add_library(<name> SOURCES <file>... [TARGETS <target>...] [OPTIONAL_TARGETS <target>...] [LINK <file>...]
+#                     [OBJECTS <file>...] [OPT <0-3>] [DEBUG] [DESTINATION <folder>] [INCLUDE_DESTINATION <folder>]
+#                     [COMPONENT <name>])
 #
 # Makes lib<name>.so and <name>.h from MLIR files, and the target <name> to link with. Files are relative to the
-# current source folder; they may be generated (with their full path), or be generator expressions. With DESTINATION the library is installed
-# there, with INCLUDE_DESTINATION its header and what that includes.
+# current source folder; they may be generated (with their full path), or be generator expressions. Optional targets
+# are left out, with a message, where their tools are missing. With DESTINATION the library is installed there, with
+# INCLUDE_DESTINATION its header and what that includes; COMPONENT is that of the installation.
 function(offload_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "DEBUG" "OPT;DESTINATION;INCLUDE_DESTINATION"
-    "SOURCES;TARGETS;LINK;OBJECTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DEBUG" "OPT;DESTINATION;INCLUDE_DESTINATION;COMPONENT"
+    "SOURCES;TARGETS;OPTIONAL_TARGETS;LINK;OBJECTS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "offload_add_library(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -20,6 +22,12 @@ function(offload_add_library name)
   set(headers "${CMAKE_CURRENT_BINARY_DIR}/${name}-include")
   set(header "${headers}/${name}.h")
   _offload_target_arguments(arguments ${arg_TARGETS})
+  _offload_target_arguments(instead)
+  if(NOT instead)
+    foreach(target IN LISTS arg_OPTIONAL_TARGETS)
+      list(APPEND arguments --optional-target "${target}")
+    endforeach()
+  endif()
   if(DEFINED arg_OPT)
     list(APPEND arguments --opt "${arg_OPT}")
   endif()
@@ -36,11 +44,15 @@ function(offload_add_library name)
     endforeach()
   endforeach()
 
+  # What targets are linked with: nvvm:sm_90,link=math.bc
+  string(REGEX MATCHALL ",link=[^,;]+" linked "${arg_TARGETS};${arg_OPTIONAL_TARGETS}")
+  list(TRANSFORM linked REPLACE "^,link=" "")
+
   # Names are given relative to the source folder: no path of this machine gets into the library.
   add_custom_command(OUTPUT "${library}" "${header}"
     COMMAND ${_OFFLOAD_COMMAND} library "${library}" --header "${header}" --root "${CMAKE_CURRENT_SOURCE_DIR}"
             ${arguments} -- "${arg_SOURCES}"
-    DEPENDS ${files}
+    DEPENDS ${files} ${linked}
     COMMENT "Compiling kernels of ${name}"
     COMMAND_EXPAND_LISTS VERBATIM)
   add_custom_target(${name}_kernels ALL DEPENDS "${library}" "${header}")
@@ -61,26 +73,30 @@ function(offload_add_library name)
   add_dependencies(${name} ${name}_kernels)
 
   if(arg_DESTINATION)
-    _offload_install(PROGRAMS "${arg_DESTINATION}" "${library}")
+    _offload_install(PROGRAMS "${arg_DESTINATION}" "${arg_COMPONENT}" "${library}")
   endif()
   if(arg_INCLUDE_DESTINATION)
     _offload_normalize(arg_INCLUDE_DESTINATION)
-    _offload_install(FILES "${arg_INCLUDE_DESTINATION}" "${header}")
+    set(part "")
+    if(arg_COMPONENT)
+      set(part COMPONENT "${arg_COMPONENT}")
+    endif()
+    _offload_install(FILES "${arg_INCLUDE_DESTINATION}" "${arg_COMPONENT}" "${header}")
     foreach(folder IN LISTS OFFLOAD_INCLUDE_DIRS)
-      install(DIRECTORY "${folder}/" DESTINATION "${arg_INCLUDE_DESTINATION}")
+      install(DIRECTORY "${folder}/" DESTINATION "${arg_INCLUDE_DESTINATION}" ${part})
     endforeach()
   endif()
 endfunction()
 
-# offload_embed(<target> <library> DESTINATION <folder>)
+# offload_embed(<target> <library> DESTINATION <folder> [COMPONENT <name>])
 #
 # Links an extension module or a program with a library of kernels that lies beside it once both are installed.
 function(offload_embed target library)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "DESTINATION" "")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "DESTINATION;COMPONENT" "")
   if(NOT arg_DESTINATION OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "offload_embed(${target} ${library} DESTINATION <the folder where ${target} is installed>)")
   endif()
   target_link_libraries(${target} PRIVATE ${library})
   set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH "$ORIGIN")
-  _offload_install(PROGRAMS "${arg_DESTINATION}" "$<TARGET_FILE:${library}>")
+  _offload_install(PROGRAMS "${arg_DESTINATION}" "${arg_COMPONENT}" "$<TARGET_FILE:${library}>")
 endfunction()

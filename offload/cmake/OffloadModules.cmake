@@ -1,11 +1,12 @@
 # Kernels as modules of a Python package, from the tables of its pyproject.toml.
 
-# offload_add_modules([PYPROJECT <file>] [DESTINATION <folder>])
+# offload_add_modules([PYPROJECT <file>] [DESTINATION <folder>] [COMPONENT <name>])
 #
 # Builds every module of [[tool.offload.kernels]] and installs it into its package below DESTINATION (default: the
-# install prefix, which is the root of a wheel under scikit-build-core).
+# install prefix, which is the root of a wheel under scikit-build-core), as part of COMPONENT. A new file that a
+# pattern names configures the project again.
 function(offload_add_modules)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PYPROJECT;DESTINATION" "")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PYPROJECT;DESTINATION;COMPONENT" "")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "offload_add_modules: unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -19,7 +20,7 @@ function(offload_add_modules)
   get_filename_component(root "${pyproject}" DIRECTORY)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${pyproject}")
 
-  # A line for each module: its name, then its files.
+  # A line for each pattern, after a "*"; then for each module: its name, then its files.
   execute_process(COMMAND ${_OFFLOAD_COMMAND} list "${pyproject}"
     OUTPUT_VARIABLE lines ERROR_VARIABLE said RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(failed)
@@ -31,6 +32,16 @@ function(offload_add_modules)
   foreach(line IN LISTS lines)
     set(files ${line})
     list(POP_FRONT files module)
+    if(module STREQUAL "*")
+      # Python's "**" stands for any folders, as every "/" does in CMake's GLOB_RECURSE.
+      if(files MATCHES "[*][*]/")
+        string(REPLACE "**/" "" files "${files}")
+        file(GLOB_RECURSE found CONFIGURE_DEPENDS "${root}/${files}")
+      else()
+        file(GLOB found CONFIGURE_DEPENDS "${root}/${files}")
+      endif()
+      continue()
+    endif()
     list(TRANSFORM files PREPEND "${root}/")
     # A regular expression that may match nothing is an error before CMake 4.1.
     string(REGEX MATCH "^(.*)\\.[^.]+$" dotted "${module}")
@@ -39,13 +50,16 @@ function(offload_add_modules)
     string(REPLACE "." "/" package "${package}")
     set(folder "${CMAKE_CURRENT_BINARY_DIR}/offload-modules/${package}")
     set(outputs "${folder}/${stem}.py" "${folder}/${stem}.pyi" "${folder}/${stem}.offload.so")
+    # A file that is gone makes none newer.
+    set(listed "${folder}/${stem}.sources")
+    file(CONFIGURE OUTPUT "${listed}" CONTENT "${files}\n" @ONLY)
     add_custom_command(OUTPUT ${outputs}
       COMMAND ${_OFFLOAD_COMMAND} module "${module}" --pyproject "${pyproject}" --output "${folder}" ${arguments}
-      DEPENDS ${files} "${pyproject}"
+      DEPENDS ${files} "${listed}" "${pyproject}"
       COMMENT "Compiling ${module}"
       VERBATIM)
     string(REPLACE "." "_" target "${module}")
     add_custom_target(offload_${target} ALL DEPENDS ${outputs})
-    _offload_install(FILES "${arg_DESTINATION}/${package}" ${outputs})
+    _offload_install(FILES "${arg_DESTINATION}/${package}" "${arg_COMPONENT}" ${outputs})
   endforeach()
 endfunction()

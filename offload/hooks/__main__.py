@@ -16,7 +16,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m offload.hooks", description=__doc__)
     commands = parser.add_subparsers(required=True)
 
-    listed = commands.add_parser("list", help="the modules of a pyproject.toml: name and files, separated by ';'")
+    listed = commands.add_parser(
+        "list",
+        help="the modules of a pyproject.toml: name and files, separated by ';'; before them a '*' and each pattern",
+    )
     listed.add_argument("pyproject", type=Path)
     listed.set_defaults(run=_list)
 
@@ -42,6 +45,7 @@ def main() -> int:
     library.add_argument("--root", type=Path, required=True, help="what sources are relative to")
     library.add_argument("--header", type=Path, required=True)
     library.add_argument("--target", action="append", default=[])
+    library.add_argument("--optional-target", action="append", default=[])
     library.add_argument("--opt", type=int, default=3)
     library.add_argument("--debug", action="store_true")
     library.add_argument("--link", action="append", default=[])
@@ -61,8 +65,15 @@ def main() -> int:
 def _list(options: argparse.Namespace) -> None:
     from offload.hooks.project import read_tables
 
-    for table in read_tables(options.pyproject):
+    tables = read_tables(options.pyproject)
+    for pattern in dict.fromkeys(pattern for table in tables for pattern in table.patterns if _is_pattern(pattern)):
+        print(f"*;{pattern}")
+    for table in tables:
         print(";".join([table.module, *table.files]))
+
+
+def _is_pattern(text: str) -> bool:
+    return any(character in text for character in "*?")
 
 
 def _build(options: argparse.Namespace) -> None:
@@ -98,19 +109,27 @@ def _library(options: argparse.Namespace) -> None:
     from offload.api import make_request
     from offload.compiler.output import check_output
     from offload.compiler.request import Source
-    from offload.hooks.build import compiled, write
+    from offload.config import DEFAULT_TARGETS
+    from offload.hooks.build import compiled, present_targets, write
     from offload.hooks.header import header_text
+    from offload.hooks.project import with_root
     from offload.hooks.report import size_table
 
     root: Path = options.root
+    name = options.header.stem
+    where = f"offload_add_library({name})"
+    present, left_out = present_targets(name, options.optional_target, f"{where}: OPTIONAL_TARGETS")
+    targets = [*(options.target or (DEFAULT_TARGETS if options.optional_target else ())), *present]
+    for line in left_out:
+        print(line)
     sources = []
-    for name in options.sources:
-        path = root / name
+    for source in options.sources:
+        path = root / source
         relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
         sources.append(Source(relative, Source.read(path).data))
     request = make_request(
         sources,
-        options.target,
+        [with_root(spec, root) for spec in targets],
         opt=options.opt,
         debug=options.debug,
         link=[root / name for name in options.link],
@@ -118,8 +137,7 @@ def _library(options: argparse.Namespace) -> None:
         soname=options.output.name,
     )
     check_output(options.output, request.sources)
-    name = options.header.stem
-    data, built = compiled(request, f"offload_add_library({name})", f"offload_add_library({name}): TARGETS")
+    data, built = compiled(request, where, f"{where}: TARGETS", "name it in OPTIONAL_TARGETS")
     header = header_text(name, built.metadata)
     write(options.output, data)
     write(options.header, header.encode())

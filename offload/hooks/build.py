@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import tempfile
 from collections.abc import Callable, Sequence
 from importlib.util import cache_from_source
@@ -14,8 +15,8 @@ from offload.api import make_request
 from offload.config import DEFAULT_TARGETS
 from offload.errors import ArtifactError, OffloadError, TargetError, ToolkitError
 from offload.hooks.freshness import digest_of_table
-from offload.hooks.generate import Editable, is_ours, module_text, origin_of, stub_text
-from offload.hooks.project import KernelTable
+from offload.hooks.generate import Editable, Origin, is_ours, module_text, origin_of, stub_text
+from offload.hooks.project import KernelTable, with_root
 from offload.hooks.report import check_images, size_table
 from offload.targets import parse_targets
 
@@ -43,6 +44,15 @@ def outputs_of(module: str, package_folder: Path) -> Outputs:
     return Outputs(*(package_folder / f"{name}{suffix}" for suffix in (".py", ".pyi", ".offload.so")))
 
 
+def made_in(folder: Path) -> list[Path]:
+    """The files of all modules that were compiled into a folder of a package."""
+    found = []
+    for loader in sorted(folder.glob("*.py")):
+        if is_ours(loader.read_text(errors="replace")):
+            found += [path for path in outputs_of(loader.stem, folder) if path.exists()]
+    return found
+
+
 def build_module(
     table: KernelTable,
     package_folder: Path,
@@ -57,21 +67,24 @@ def build_module(
     ``targets`` replace the declared ones. An ``editable`` module looks at its sources when it is imported and builds
     itself again. ``say`` is called with what a user wants to know. Raises OffloadError, and what a build raises."""
     outputs = outputs_of(table.module, package_folder)
-    _check_ours(table, outputs)
+    package = Path(*table.module.split(".")[:-1])
+    for folder in (package_folder, table.root / "src" / package, table.root / package):
+        check_ours(table, folder)
     specs, left_out = chosen_targets(table, targets)
     for line in left_out:
         say(line)
     asked_by = f'{table.where}: key "targets"' if targets is None else f"{table.module}: {_INSTEAD}"
     request = request_for(table, specs, asked_by)
-    named = ", ".join(map(str, request.targets))
+    named = ", ".join(map(str, _parsed(asked_by, specs or DEFAULT_TARGETS)))
     digest = digest_of_table(table, targets, editable)
-    if not force and _is_built(outputs, (digest, named)):
+    if not force and _is_built(outputs, digest, named):
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
         return outputs
     data, built = compiled(request, table.where, asked_by)
     again = Editable(table.root / "pyproject.toml", targets) if editable else None
     stub = stub_text(table.module, built.metadata, named)
-    loader = module_text(table.module, built.metadata, outputs.library.name, named, digest, again)
+    origin = Origin(digest, named, hashlib.sha256(data).hexdigest())
+    loader = module_text(table.module, built.metadata, outputs.library.name, origin, again)
     # The loader is last: it says that all is there.
     write(outputs.library, data)
     write(outputs.stub, stub.encode())
@@ -104,10 +117,16 @@ def build_modules(
     return [outputs for outputs, _ in built]
 
 
-def compiled(request: BuildRequest, where: str, asked_by: str) -> tuple[bytes, Artifact]:
+_IN_PYPROJECT = (
+    'name it in "optional-targets"; a build in isolation has what "requires" in [build-system] of pyproject.toml names'
+)
+
+
+def compiled(request: BuildRequest, where: str, asked_by: str, advice: str = _IN_PYPROJECT) -> tuple[bytes, Artifact]:
     """A library, and what it holds, which is all that was asked for.
 
-    ``where`` is what errors call the request, ``asked_by`` its targets. Raises what a build raises."""
+    ``where`` is what errors call the request, ``asked_by`` its targets, ``advice`` what to do about a toolkit that is
+    missing. Raises what a build raises."""
     from offload.compiler.cache import library
     from offload.compiler.native import native
 
@@ -116,10 +135,7 @@ def compiled(request: BuildRequest, where: str, asked_by: str) -> tuple[bytes, A
             data = library(request)
         except ToolkitError as error:
             native()  # without a compiler it is not some target whose toolkit is missing
-            raise ToolkitError(
-                f'{asked_by}: {error}\n  or leave the target out, or name it in "optional-targets"; a build in '
-                'isolation has what "requires" in [build-system] of pyproject.toml names'
-            ) from error
+            raise ToolkitError(f"{asked_by}: {error}\n  or leave the target out, or {advice}") from error
         path = Path(scratch) / "library.so"
         path.write_bytes(data)
         built = artifact.read(path)
@@ -150,19 +166,23 @@ def chosen_targets(table: KernelTable, instead: Sequence[str] | None) -> tuple[l
             raise OffloadError(f"{table.module}: {_INSTEAD} are an empty list; name some, or none of these")
         return list(instead), []
     # Optional targets are further ones: without others, the CPU is there.
-    specs, left_out = list(table.targets or (DEFAULT_TARGETS if table.optional_targets else ())), []
-    for spec in table.optional_targets:
+    specs = list(table.targets or (DEFAULT_TARGETS if table.optional_targets else ()))
+    present, left_out = present_targets(table.module, table.optional_targets, f'{table.where}: key "optional-targets"')
+    return specs + present, left_out
+
+
+def present_targets(name: str, optional: Sequence[str], asked_by: str) -> tuple[list[str], list[str]]:
+    """Those of the optional targets of ``name`` whose toolkits are there, and a line for each that is left out."""
+    present, left_out = [], []
+    for spec in optional:
         missing = [
-            found.what
-            for target in _parsed(f'{table.where}: key "optional-targets"', [spec])
-            for found in target.toolkit()
-            if found.path is None
+            found.what for target in _parsed(asked_by, [spec]) for found in target.toolkit() if found.path is None
         ]
         if missing:
-            left_out.append(f"{table.module}: left out {spec}, which is optional; not found: {', '.join(missing)}")
+            left_out.append(f"{name}: left out {spec}, which is optional; not found: {', '.join(missing)}")
         else:
-            specs.append(spec)
-    return specs, left_out
+            present.append(spec)
+    return present, left_out
 
 
 def _parsed(asked_by: str, specs: Sequence[str]) -> list[Target]:
@@ -183,29 +203,31 @@ def request_for(table: KernelTable, specs: Sequence[str], asked_by: str) -> Buil
     for key in ("link", "objects"):
         options[key] = [table.root / name for name in options.get(key, ())]
     sources = [Source(name, Source.read(table.root / name).data) for name in table.sources]
-    request = make_request(sources, specs or DEFAULT_TARGETS, **options)
+    request = make_request(sources, [with_root(spec, table.root) for spec in specs or DEFAULT_TARGETS], **options)
     # The default is nobody's wish: a program without kernels may go without it.
     return request if specs else dataclasses.replace(request, optional=request.targets)
 
 
-def _is_built(outputs: Outputs, origin: tuple[str, str]) -> bool:
+def _is_built(outputs: Outputs, digest: str, targets: str) -> bool:
     try:
         artifact.read(outputs.library)
-        return origin_of(outputs.loader.read_text()) == origin and outputs.stub.is_file()
+        contents = hashlib.sha256(outputs.library.read_bytes()).hexdigest()
+        return origin_of(outputs.loader.read_text()) == Origin(digest, targets, contents) and outputs.stub.is_file()
     except (OSError, ArtifactError):
         return False
 
 
-def _check_ours(table: KernelTable, outputs: Outputs) -> None:
+def check_ours(table: KernelTable, package_folder: Path) -> None:
+    """Raises OffloadError where a package's folder has a module of this name that is the author's own."""
+    outputs = outputs_of(table.module, package_folder)
     for path in (outputs.loader, outputs.stub):
         if path.exists() and not is_ours(path.read_text(errors="replace")):
             raise OffloadError(
                 f'{table.where}: key "module": {path} is there, and offload did not make it; choose another name'
             )
-    path = Path(*table.module.split("."), "__init__.py")
-    for package in (outputs.loader.with_suffix("") / "__init__.py", table.root / "src" / path, table.root / path):
-        if package.is_file():
-            raise OffloadError(
-                f'{table.where}: key "module": {package} is there, and Python would import that instead; '
-                "choose another name"
-            )
+    package = outputs.loader.with_suffix("") / "__init__.py"
+    if package.is_file():
+        raise OffloadError(
+            f'{table.where}: key "module": {package} is there, and Python would import that instead; '
+            "choose another name"
+        )

@@ -18,7 +18,8 @@ def digest_of_table(table: KernelTable, instead: Sequence[str] | None, editable:
     Changed tools do not count, as with any compiled code. Raises OSError for a file that cannot be read."""
     material = [
         _SCHEMA,
-        __version__,
+        # What is installed as editable is not made again because offload is another one.
+        "" if editable else __version__,
         table.module,
         [(name, hashlib.sha256((table.root / name).read_bytes()).hexdigest()) for name in table.files],
         table.targets if instead is None else instead,

@@ -13,12 +13,14 @@ from offload.errors import OffloadError
 MARK = "# Made by offload; changes are lost."
 _DIGEST = "# digest: "
 _TARGETS = "# targets: "
+_LIBRARY = "# library: "
 
 _MODULE = '''\
 """Kernels. The compiled library is loaded when one of its functions is first used."""
 {mark}
 {digest}
 {targets}
+{contents}
 import threading
 {check}
 __all__ = {names}
@@ -55,19 +57,30 @@ class Editable:
     targets: Sequence[str] | None
 
 
-def module_text(
-    table_module: str, metadata: Metadata, library: str, targets: str, digest: str, editable: Editable | None
-) -> str:
+@dataclass(frozen=True)
+class Origin:
+    """What a module was made from, and the library that it was made with: a loader may be copied without it.
+
+    ``digest`` is that of its sources, ``targets`` are the spellings of those it was built for, ``contents`` is the
+    SHA-256 of the library. Empty where a file does not say."""
+
+    digest: str = ""
+    targets: str = ""
+    contents: str = ""
+
+
+def module_text(table_module: str, metadata: Metadata, library: str, origin: Origin, editable: Editable | None) -> str:
     """The loader. Raises OffloadError for a function whose name the module needs for itself."""
     names = exported_names(table_module, metadata)
     listed = repr(names)
     if editable is not None:
         chosen = None if editable.targets is None else list(editable.targets)
-        listed = f"refresh(__name__, __file__, {str(editable.pyproject)!r}, {chosen!r}, {digest!r}, {names!r})"
+        listed = f"refresh(__name__, __file__, {str(editable.pyproject)!r}, {chosen!r}, {origin.digest!r}, {names!r})"
     return _MODULE.format(
-        targets=_TARGETS + targets,
         mark=MARK,
-        digest=_DIGEST + digest,
+        digest=_DIGEST + origin.digest,
+        targets=_TARGETS + origin.targets,
+        contents=_LIBRARY + origin.contents,
         check="" if editable is None else _CHECK,
         names=listed,
         library=library,
@@ -85,12 +98,13 @@ def exported_names(module: str, metadata: Metadata) -> list[str]:
     return ["library", *names]
 
 
-def origin_of(text: str) -> tuple[str, str]:
-    """The digest and the targets in a loader's text; empty where there are none."""
-    lines = text.split("\n", 4)
-    if len(lines) < 5 or not lines[2].startswith(_DIGEST) or not lines[3].startswith(_TARGETS):
-        return "", ""
-    return lines[2].removeprefix(_DIGEST), lines[3].removeprefix(_TARGETS)
+def origin_of(text: str) -> Origin:
+    """What a loader's text says of its origin."""
+    lines = text.split("\n", 5)[2:5]
+    heads = (_DIGEST, _TARGETS, _LIBRARY)
+    if len(lines) < len(heads) or not all(line.startswith(head) for line, head in zip(lines, heads, strict=True)):
+        return Origin()
+    return Origin(*(line.removeprefix(head) for line, head in zip(lines, heads, strict=True)))
 
 
 def names_in(text: str) -> list[str]:

@@ -14,9 +14,9 @@ from hatchling.plugin import hookimpl
 
 from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks.build import Outputs, build_modules, outputs_of
-from offload.hooks.generate import is_ours
+from offload.hooks.build import Outputs, build_modules, check_ours, made_in
 from offload.hooks.project import KernelTable, read_tables
+from offload.hooks.report import check_platform
 
 
 class OffloadBuildHook(BuildHookInterface):
@@ -29,24 +29,34 @@ class OffloadBuildHook(BuildHookInterface):
         root = Path(self.root)
         with self._as_hatch_says_it():
             tables = read_tables(root / "pyproject.toml")
+            self._leave_out(self._made_in_place(tables))
             if self.target_name != "wheel":
                 build_data["force_include"].update({str(root / file): file for table in tables for file in table.files})
-                self._leave_out(self._made_in_place(tables))
                 return
             build_data["pure_python"] = False
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-            build_data["tag"] = f"py3-none-{platform}"
+            if not build_data["infer_tag"]:  # another hook's code is for one Python
+                build_data["tag"] = f"py3-none-{platform}"
             if version == "editable":
                 self._build(tables, [source_package(table, self._packages()) for table in tables], editable=True)
                 return
+            for table in tables:
+                check_ours(table, self._source_package(table))
             packages = [table.module.rpartition(".")[0].replace(".", "/") for table in tables]
             made = self._build(tables, [self._scratch() / package for package in packages], editable=False)
-            for package, built in zip(packages, made, strict=True):
+            for table, package, built in zip(tables, packages, made, strict=True):
+                check_platform(table.where, built.library, platform)
                 build_data["force_include"].update({str(path): f"{package}/{path.name}".lstrip("/") for path in built})
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """The wheel has its copy: what was built for it goes."""
         self._clean_up()
+        if self.target_name == "wheel" and build_data.get("infer_tag") and "tag" in build_data:
+            Path(artifact_path).unlink(missing_ok=True)
+            self.app.abort(
+                "pyproject.toml: another build hook compiles code for one Python, after the wheel's tag was set: put "
+                "[tool.hatch.build.hooks.offload] behind the table of that hook"
+            )
 
     def _build(self, tables: Sequence[KernelTable], folders: Sequence[Path], editable: bool) -> list[Outputs]:
         return build_modules(
@@ -61,13 +71,17 @@ class OffloadBuildHook(BuildHookInterface):
         wheel = self.build_config.build_config.get("targets", {}).get("wheel", {})
         return [Path(self.root, package) for package in wheel.get("packages", ())]
 
+    def _source_package(self, table: KernelTable) -> Path:
+        """Its folder, or where it would be."""
+        with contextlib.suppress(OffloadError):
+            return source_package(table, self._packages())
+        return table.root / table.module.rpartition(".")[0].replace(".", "/")
+
     def _made_in_place(self, tables: Sequence[KernelTable]) -> Iterator[Path]:
-        """What an editable installation left among the sources; it is for this machine alone."""
-        for table in tables:
-            with contextlib.suppress(OffloadError, OSError):  # no folder, or nothing in it
-                outputs = outputs_of(table.module, source_package(table, self._packages()))
-                if is_ours(outputs.loader.read_text()):
-                    yield from outputs
+        """What an editable installation left among the sources, of these tables and of those they were before; it is
+        for this machine alone."""
+        for folder in {self._source_package(table) for table in tables}:
+            yield from made_in(folder)
 
     def _leave_out(self, files: Iterable[Path]) -> None:
         config = self.build_config.target_config

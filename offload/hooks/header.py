@@ -48,7 +48,7 @@ def header_text(name: str, metadata: Metadata) -> str:
             f"      offload::runtime_of(reinterpret_cast<const void *>(&{callable_[0].symbol}));\n"
             "  return api;\n}\n"
         )
-        parts += [_wrapper(function) for function in callable_]
+        parts += [_wrapper(function, f"lib{name}.so") for function in callable_]
         parts.append(f"}} // namespace {space}\n")
     parts.append("#endif\n")
     return "\n".join(parts)
@@ -91,16 +91,19 @@ def _returned(function: Signature) -> str:
     return _TYPES[function.results[0].dtype] if function.results else "void"
 
 
-def _wrapper(function: Signature) -> str:
+def _wrapper(function: Signature, library: str) -> str:
     names = _names(function)
     parameters = ", ".join(f"{_type(value)} {name}" for name, value in zip(names, function.args, strict=True))
     passed = ", ".join(
         f"&{name}" if value.kind == "memref" else name for name, value in zip(names, function.args, strict=True)
     )
     call = f"{function.symbol}({passed});\n  offload::check(runtime());\n"
+    address = f"reinterpret_cast<const void *>(&{function.symbol})"
+    own = f'  static const bool offload_own = offload::check_library({address}, "{function.name}", "{library}");\n'
+    own += "  (void)offload_own;\n"
     body = f"  auto offload_result = {call}  return offload_result;\n" if function.results else f"  {call}"
     types = ", ".join(f"{name}: {value}" for name, value in zip(names, function.args, strict=True))
     return (
         f"/// {types or 'no arguments'}. Throws offload::Error.\n"
-        f"inline {_returned(function)} {function.name}({parameters}) {{\n{body}}}\n"
+        f"inline {_returned(function)} {function.name}({parameters}) {{\n{own}{body}}}\n"
     )

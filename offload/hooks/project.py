@@ -23,6 +23,7 @@ TOP_KEYS = ("kernels", BACKEND_KEY, MATRIX_KEY)
 _KEYS = ("module", "sources", "targets", "optional-targets", "options")
 _OPTIONS: Mapping[str, type] = {
     "opt": int,
+    "arch": str,
     "debug": bool,
     "bare-pointers": bool,
     "bare-pointers-for-host": bool,
@@ -31,7 +32,7 @@ _OPTIONS: Mapping[str, type] = {
     "gpu-binary-annotation": list,
 }
 """The keys of ``options``, as the command line spells them, with the types of their values."""
-_WORDS = {int: "a number", bool: "true or false", list: "a list of strings"}
+_WORDS = {int: "a number", str: "a string", bool: "true or false", list: "a list of strings"}
 
 _MOST_NAMED = 10  # files in a message
 
@@ -41,9 +42,9 @@ class KernelTable:
     """One compiled module of a package.
 
     ``root`` is the folder of pyproject.toml. ``sources`` are files below it, relative to it, sorted within each
-    pattern. ``targets`` must all be built; ``optional_targets`` are left out, with a message, where their toolkit is
-    missing. ``options`` are those of `offload.build`, with Python's spelling. ``where`` says, for messages, where the
-    table stands."""
+    pattern; ``patterns`` are what names them. ``targets`` must all be built; ``optional_targets`` are left out, with a
+    message, where their toolkit is missing. ``options`` are those of `offload.build`, with Python's spelling. ``where``
+    says, for messages, where the table stands."""
 
     where: str
     root: Path
@@ -52,11 +53,32 @@ class KernelTable:
     targets: tuple[str, ...] = ()
     optional_targets: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    patterns: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
         """Every file that the module is made from, relative to ``root``."""
-        return (*self.sources, *self.options.get("link", ()), *self.options.get("objects", ()))
+        linked = [name for spec in (*self.targets, *self.optional_targets) for name in linked_by(spec)]
+        return (*self.sources, *self.options.get("link", ()), *self.options.get("objects", ()), *dict.fromkeys(linked))
+
+
+_LINK = "link="
+
+
+def linked_by(spec: str) -> list[str]:
+    """The files that a target's spelling links its kernels with: ``nvvm:sm_90,link=src/mypackage/math.bc``."""
+    words = [word.strip() for word in spec.split(",")[1:]]
+    return [word.removeprefix(_LINK) for word in words if word.startswith(_LINK)]
+
+
+def with_root(spec: str, root: Path) -> str:
+    """The spelling with such files below a folder, wherever the build runs."""
+    first, *words = spec.split(",")
+    found = [
+        f"{_LINK}{root / word.strip().removeprefix(_LINK)}" if word.strip().startswith(_LINK) else word
+        for word in words
+    ]
+    return ",".join([first, *found])
 
 
 def declares_kernels(pyproject: Path) -> bool:
@@ -117,14 +139,19 @@ def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
     options = given.get("options", {})
     if not isinstance(options, Mapping):
         raise OffloadError(f'{where}: key "options" is a table, as {{ opt = 3 }}')
+    targets = {key: strings(where, key, given.get(key, [])) for key in ("targets", "optional-targets")}
+    for key, specs in targets.items():
+        for name in (name for spec in specs for name in linked_by(spec)):
+            _check_file(where, root, key, name)
     return KernelTable(
         where,
         root,
         module,
         tuple(dict.fromkeys(path for pattern in patterns for path in _matches(where, root, pattern))),
-        strings(where, "targets", given.get("targets", [])),
-        strings(where, "optional-targets", given.get("optional-targets", [])),
+        targets["targets"],
+        targets["optional-targets"],
         _checked_options(where, root, options),
+        patterns,
     )
 
 
@@ -189,9 +216,7 @@ def _checked_options(where: str, root: Path, options: Mapping[str, Any]) -> dict
             raise OffloadError(f"{where}: opt is 0 to 3, not {value}")
         if key in ("link", "objects"):
             for name in value:
-                _check_inside(where, key, name)
-                if not (root / name).is_file():
-                    raise OffloadError(f"{where}: {key}: there is no file {name} in {root}")
+                _check_file(where, root, key, name)
     return {key.replace("-", "_"): value for key, value in options.items()}
 
 
@@ -225,6 +250,12 @@ def _hint(root: Path, files: Iterable[Path]) -> str:
     more = f" and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else ""
     named = ", ".join(near[:_MOST_NAMED])
     return f"; there are: {named}{more}" if near else "; paths are relative to pyproject.toml"
+
+
+def _check_file(where: str, root: Path, key: str, name: str) -> None:
+    _check_inside(where, key, name)
+    if not (root / name).is_file():
+        raise OffloadError(f"{where}: {key}: there is no file {name} in {root}")
 
 
 def _check_inside(where: str, key: str, path: str) -> None:

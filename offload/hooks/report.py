@@ -5,33 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from offload.artifact import Artifact
+from offload import artifact
+from offload.artifact import Artifact, elf
 from offload.errors import OffloadError
 from offload.targets import Target
 
 
-def check_images(artifact: Artifact, where: str, targets: Iterable[Target]) -> None:
+def check_images(built: Artifact, where: str, targets: Iterable[Target]) -> None:
     """Raises OffloadError where a target has no image, or only ones without kernels or without code.
 
     An image is looked for by its target's name: compiled code that a program carries may be for an older chip than
     the one asked for, and the compiler has seen to it that it fits."""
-    modules = dict.fromkeys(image.module for image in artifact.images)
-    if not any(image.kernels for image in artifact.images):
+    modules = dict.fromkeys(image.module for image in built.images)
+    if not any(image.kernels for image in built.images):
         named = ", ".join(map(str, targets))
         if named:
             raise OffloadError(f"{where}: the sources have no kernel, and these targets were asked for: {named}")
     for target in targets:
         for module in modules:
-            images = [image for image in artifact.images if (image.module, image.target) == (module, target.name)]
+            images = [image for image in built.images if (image.module, image.target) == (module, target.name)]
             if not any(image.data for image in images):
                 raise OffloadError(f"{where}: the library has no code of {module} for {target}; leave that target out")
 
 
-def size_table(artifact: Artifact, path: Path, name: str) -> str:
+def check_platform(where: str, library: Path, platform: str) -> None:
+    """Raises OffloadError where a library's processor is not that of a wheel's platform: ``linux_x86_64``."""
+    built = artifact.read(library).machine
+    wanted = next((number for name, number in elf.MACHINES.items() if platform.endswith(f"_{name}")), built)
+    if built != wanted:
+        made = next(name for name, number in elf.MACHINES.items() if number == built)
+        raise OffloadError(
+            f"{where}: the library is for {made}, and the wheel's tag would be {platform}: leave out the targets for "
+            f"{made}, or build the wheel for it with _PYTHON_HOST_PLATFORM=linux-{made}"
+        )
+
+
+def size_table(built: Artifact, path: Path, name: str) -> str:
     """A line for the library and one for each image."""
     rows = [
         (f"  {image.target}:{image.chip}", image.module, ", ".join(image.kernels), f"{len(image.data):,} bytes")
-        for image in artifact.images
+        for image in built.images
     ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
     lines = [f"{name}: {path.name}, {path.stat().st_size:,} bytes"]

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from setuptools import Command, Distribution, Extension
-from setuptools.errors import ModuleError, SetupError
+from setuptools.errors import SetupError
 
 from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks.build import Outputs, build_modules, outputs_of
+from offload.hooks.build import Outputs, build_modules, check_ours, made_in, outputs_of
 from offload.hooks.project import KernelTable, check_distinct, declares_kernels, make_table, read_tables
+from offload.hooks.report import check_platform
 
 COMMAND = "build_offload"
 
@@ -58,26 +59,46 @@ def finalize_distribution_options(distribution: Distribution) -> None:
     distribution.ext_modules = [extension for extension in extensions if extension not in ours]
     distribution.offload_extensions = ours
     # The package belongs where compiled code goes, though its wheel is not for one Python alone.
-    distribution.has_ext_modules = lambda: True
-    distribution.cmdclass[COMMAND] = BuildOffload
-    _extend(distribution, "build", lambda build: {"sub_commands": [*build.sub_commands, (COMMAND, None)]})
-    _extend(distribution, "bdist_wheel", lambda wheel: {"get_tag": _any_python(wheel)})
-    _extend(distribution, "sdist", lambda sdist: {"make_release_tree": _without_outputs(sdist)})
+    others = distribution.has_ext_modules
+    distribution.offload_counts = True
+    distribution.has_ext_modules = lambda: distribution.offload_counts or others()
+    _extend_commands(distribution)
 
 
-def _extend(distribution: Distribution, name: str, members: Any) -> None:
-    """Puts a subclass in the place of a command's class, which may be another plugin's."""
-    with contextlib.suppress(ModuleError):  # old versions of setuptools have no bdist_wheel of their own
-        base = distribution.get_command_class(name)
-        distribution.cmdclass[name] = type(base.__name__, (base,), members(base))
+def _extend_commands(distribution: Distribution) -> None:
+    """Has the commands take part whose classes are asked for. What setup.py, pyproject.toml, setup.cfg and other
+    plugins name as commands is read before or after this, and stays theirs."""
+    find = distribution.get_command_class
+    members = {
+        "build": lambda build: {"sub_commands": [*build.sub_commands, (COMMAND, None)]},
+        "bdist_wheel": lambda wheel: {"get_tag": _any_python(wheel)},
+        "sdist": lambda sdist: {"make_release_tree": _without_outputs(sdist)},
+    }
+    made: dict[type, type] = {}
+
+    def get_command_class(command: str) -> Any:
+        if command == COMMAND:
+            return BuildOffload
+        base = find(command)
+        if command not in members:
+            return base
+        if base not in made:
+            made[base] = type(base.__name__, (base,), members[command](base))  # type: ignore[no-untyped-call]
+        return made[base]
+
+    distribution.get_command_class = get_command_class
 
 
 def _any_python(base: type) -> Any:
     def get_tag(self: Any) -> tuple[str, str, str]:
         python, abi, platform = base.get_tag(self)  # type: ignore[attr-defined]
-        if self.distribution.ext_modules or self.distribution.libraries:
-            return python, abi, platform
-        return "py3", "none", platform
+        with _as_setuptools_says_it():
+            self.get_finalized_command(COMMAND).check_platform(platform)
+        # Whether there is other compiled code: that of build_ext, or of a plugin that has its own.
+        self.distribution.offload_counts = False
+        others = self.distribution.has_ext_modules() or self.distribution.libraries
+        self.distribution.offload_counts = True
+        return (python, abi, platform) if others else ("py3", "none", platform)
 
     return get_tag
 
@@ -86,7 +107,9 @@ def _without_outputs(base: type) -> Any:
     """An editable installation leaves compiled modules among the sources; they are for this machine alone."""
 
     def make_release_tree(self: Any, base_dir: str, files: list[str]) -> None:
-        made = {str(path) for path in self.get_finalized_command(COMMAND).files_in_place()}
+        command = self.get_finalized_command(COMMAND)
+        folders = {path.parent for path in command.files_in_place()}
+        made = {str(path) for path in [*command.files_in_place(), *(old for each in folders for old in made_in(each))]}
         base.make_release_tree(self, base_dir, [file for file in files if file not in made])  # type: ignore[attr-defined]
 
     return make_release_tree
@@ -114,10 +137,13 @@ class BuildOffload(Command):
         with _as_setuptools_says_it():
             for table in self.tables:
                 self._check_package(table)
+                check_ours(table, self._package_folder(table))
             # What stands in setup.py nothing but setup.py can read: like other extensions, it is built when installed.
             in_setup_py = {extension.name for extension in self.distribution.offload_extensions}
             self._build([table for table in self.tables if table.module not in in_setup_py], self.editable_mode)
             self._build([table for table in self.tables if table.module in in_setup_py], editable=False)
+            if not self.editable_mode:
+                self._leave_out_old()
 
     def _build(self, tables: Sequence[KernelTable], editable: bool) -> None:
         folders = [
@@ -130,6 +156,21 @@ class BuildOffload(Command):
             force=bool(self.force),
             say=lambda text: print(text, flush=True),
         )
+
+    def _leave_out_old(self) -> None:
+        """Removes from the wheel what an editable installation made of tables that are gone or renamed."""
+        current = {path for table in self.tables for path in self._built(table)}
+        for folder in {path.parent for path in current}:
+            for path in made_in(folder):
+                if path not in current:
+                    path.unlink(missing_ok=True)
+
+    def check_platform(self, platform: str) -> None:
+        """Raises OffloadError where a library that was built is not for the platform of a wheel's tag."""
+        for table in self.tables:
+            library = self._built(table).library
+            if library.is_file():
+                check_platform(table.where, library, platform)
 
     def get_source_files(self) -> list[str]:
         return [file for table in self.tables for file in table.files]

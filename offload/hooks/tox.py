@@ -15,6 +15,7 @@ from offload.hooks.matrix import CPU, Job
 _PACKAGE = ".pkg_"
 _LEAST_TOX = "4.58"  # older ones keep the \\ of \\;, which newer ones want: ; begins a condition there
 _TOOLKITS = ", ".join(name for name in VARIABLES if name.endswith(("_HOME", "_PATH")))
+_REFERENCE, _DEEPEST = re.compile(r"{\[([^\]{}]+)\](\w+)}"), 8
 _CHECKED = ("set_env", "wheel_build_env")
 
 
@@ -86,7 +87,7 @@ class _Ini:
     """A tox.ini, as far as environments and conditions on their factors go."""
 
     def __init__(self, text: str, name: str) -> None:
-        self._parser = configparser.RawConfigParser(strict=True, delimiters=("=",), comment_prefixes=("#",))
+        self._parser = configparser.RawConfigParser()  # as tox reads it
         try:
             self._parser.read_string(text, name)
         except configparser.Error as error:
@@ -97,9 +98,16 @@ class _Ini:
     def sections(self, prefix: str) -> list[str]:
         return [name for name in self._parser.sections() if name.startswith(prefix)]
 
+    def _text(self, section: str, key: str, depth: int = 0) -> str:
+        """A setting with those that it refers to: ``{[base]set_env}``."""
+        text = self._parser.get(section, key, fallback=self._parser.get(section, key.replace("_", ""), fallback=""))
+        if depth == _DEEPEST:
+            return text
+        return _REFERENCE.sub(lambda found: self._text(found[1], found[2], depth + 1), text)
+
     def lines(self, section: str, key: str, environment: str) -> list[str]:
         """The lines of a setting that hold for an environment, blanks around ``=`` left out."""
-        text = self._parser.get(section, key, fallback=self._parser.get(section, key.replace("_", ""), fallback=""))
+        text = self._text(section, key)
         found = []
         for line in text.splitlines():
             condition = re.match(r"([\w.,!{}-]+):\s+(.*)", line.strip())
