@@ -164,6 +164,7 @@ PYBIND11_MODULE(_native, m) {
   m.def("check_bitcode", [](const py::bytes &data) { checkBitcode(data); }, py::arg("data"));
   m.def("is_known_processor", &isKnownProcessor, py::arg("triple"), py::arg("cpu"));
   m.def("known_features", &knownFeatures, py::arg("triple"));
+  m.def("features_of", &featuresOf, py::arg("triple"), py::arg("cpu"), py::arg("features"));
   m.def("known_processors", &knownProcessors, py::arg("triple"));
   m.def("host_triple", &hostTriple);
   m.def("host_processor", &hostProcessor);

@@ -5,12 +5,14 @@
 #include "core/backend.h"
 #include "host/host_abi.h"
 
-/* host/cpu.c. Pure but for reading the CPU; any thread. */
+/* host/cpu.c, host/processors.c. Pure but for reading the CPU; any thread. */
 
-/* The chip of this CPU for device info: "x86-64-v3", "aarch64". Static memory. */
-const char *mgpu_host_chip(void);
+/* A bit for each FEATURE of processors_*.def that this CPU has and the system saves the registers of. */
+uint64_t mgpu_host_features(void);
 /* Writes the CPU's product name. */
 void mgpu_host_cpu_name(char *name, size_t size);
+/* The chip of this CPU for device info: "x86-64-v3", "aarch64". Static memory. */
+const char *mgpu_host_chip(void);
 /* Whether code for `arch` runs here: 0 no, else higher is better. */
 int mgpu_host_arch_rank(const char *arch);
 /* e_machine of the ELF files that this process can load. */

@@ -277,10 +277,38 @@ static void test_raw_module(void *image, size_t size) {
   CHECK_CLEAN();
 }
 
+/* Code for a processor runs where everything is that it uses, and is taken before that for its level alone.
+ */
+static void test_processors(void) {
+  uint64_t here = mgpu_host_features();
+  const char *const levels[] = {"x86-64",  "x86-64-v2", "x86-64-v3", "x86-64-v4",
+                                "aarch64", "armv8.1-a", "armv9-a"};
+  int best = mgpu_host_arch_rank(mgpu_host_chip()), last = 0;
+  for (size_t i = 0; i < sizeof levels / sizeof *levels; ++i) {
+    int rank = mgpu_host_arch_rank(levels[i]);
+    CHECK(rank <= best && (rank == 0 || rank > last), "%s: %d after %d, at most %d", levels[i], rank, last,
+          best);
+    last = rank ? rank : last;
+  }
+#define FEATURE(...)
+#define PROCESSOR(name, bits)                                                                                \
+  CHECK((mgpu_host_arch_rank(name) > 0) == (((bits) & ~here) == 0), "%s needs %llx", name,                   \
+        (unsigned long long)((uint64_t)(bits) & ~here));
+#if defined(__x86_64__)
+#include "host/processors_x86_64.def"
+  CHECK(mgpu_host_arch_rank("nehalem") <= mgpu_host_arch_rank("x86-64-v2") + 1, "no better than its level");
+  CHECK(best < 5 || mgpu_host_arch_rank("nehalem") < best, "code of level 2 where there is a higher one");
+#elif defined(__aarch64__)
+#include "host/processors_aarch64.def"
+#endif
+}
+
 static void test_images(const void *image, size_t size) {
   CHECK(mgpu_host_arch_rank("") > 0 && mgpu_host_arch_rank(mgpu_host_chip()) > 0, "this CPU: %s",
         mgpu_host_chip());
   CHECK(mgpu_host_arch_rank("x86-64-v9") == 0, "a level to come");
+  CHECK(mgpu_host_arch_rank("no such processor") == 0, "a processor to come");
+  test_processors();
   struct container other = {NULL, 0};
   container_add_image(&other, "nvvm", "sm_90", "bin", "other", "x", 1);
   container_add_image(&other, "host", "x86-64-v9", "bin", "other", image, size);

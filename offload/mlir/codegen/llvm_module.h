@@ -128,8 +128,12 @@ void checkBitcode(const std::string &data);
 bool isKnownProcessor(const std::string &triple, const std::string &cpu);
 /// The names of a triple's features, as LLVM spells them.
 std::vector<std::string> knownFeatures(const std::string &triple);
+/// The features that code for a processor with further ones ("+v9a") uses.
+std::vector<std::string> featuresOf(const std::string &triple, const std::string &cpu,
+                                    const std::string &features);
 std::vector<std::string> knownProcessors(const std::string &triple);
 std::string hostTriple();
+/// LLVM's name of this machine's processor, or the level of its architecture where it lacks what that has.
 std::string hostProcessor();
 
 /// Runs lld's ELF linker in this process. Throws Failure with its messages.

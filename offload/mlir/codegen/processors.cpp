@@ -2,6 +2,7 @@
 
 #include "codegen/llvm_module.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -30,12 +31,13 @@ void initializeTargets() {
   });
 }
 
-static std::unique_ptr<MCSubtargetInfo> subtarget(const std::string &triple) {
+static std::unique_ptr<MCSubtargetInfo> subtarget(const std::string &triple, const std::string &cpu = "",
+                                                  const std::string &features = "") {
   initializeTargets();
   std::string error;
   const Target *target = TargetRegistry::lookupTarget(Triple(triple), error);
-  return std::unique_ptr<MCSubtargetInfo>(target ? target->createMCSubtargetInfo(Triple(triple), "", "")
-                                                 : nullptr);
+  return std::unique_ptr<MCSubtargetInfo>(
+      target ? target->createMCSubtargetInfo(Triple(triple), cpu, features) : nullptr);
 }
 
 bool isKnownProcessor(const std::string &triple, const std::string &cpu) {
@@ -59,7 +61,44 @@ std::vector<std::string> knownFeatures(const std::string &triple) {
   return names;
 }
 
+std::vector<std::string> featuresOf(const std::string &triple, const std::string &cpu,
+                                    const std::string &features) {
+  std::vector<std::string> names;
+  if (auto info = subtarget(triple, cpu, features))
+    for (const SubtargetFeatureKV &feature : info->getAllProcessorFeatures())
+      if (info->getFeatureBits()[feature.Value])
+        names.push_back(feature.Key);
+  return names;
+}
+
 std::string hostTriple() { return sys::getDefaultTargetTriple(); }
-std::string hostProcessor() { return sys::getHostCPUName().str(); }
+/// Whether this machine has what code for a processor uses; virtual machines hide some of what theirs has.
+static bool runs(const std::string &cpu) {
+  static const StringSet<> used = {
+#define FEATURE(name, ...) name,
+#define PROCESSOR(name, bits)
+#include "host/processors_aarch64.def"
+#define FEATURE(name, ...) name,
+#define PROCESSOR(name, bits)
+#include "host/processors_x86_64.def"
+  };
+  StringMap<bool> here = sys::getHostCPUFeatures();
+  return none_of(featuresOf(hostTriple(), cpu, ""), [&](const std::string &feature) {
+    auto found = here.find(feature);
+    return used.contains(feature) && found != here.end() && !found->second;
+  });
+}
+
+std::string hostProcessor() {
+  std::string name = sys::getHostCPUName().str();
+  if (runs(name))
+    return name;
+  if (!Triple(hostTriple()).isX86())
+    return "aarch64";
+  for (const char *level : {"x86-64-v4", "x86-64-v3", "x86-64-v2"})
+    if (runs(level))
+      return level;
+  return "x86-64";
+}
 
 } // namespace offload

@@ -1,0 +1,70 @@
+/* processors.c: which code this CPU runs: that for a level of its architecture, or for a processor by its
+ * name in LLVM, all of whose features it has. */
+#include "host/host.h"
+
+#include <string.h>
+
+struct processor {
+  const char *name;
+  uint64_t features;
+};
+
+#define FEATURE(...)
+#define PROCESSOR(name, bits) {name, bits},
+#if defined(__x86_64__)
+enum { EM_HERE = 62 };
+static const char *const levels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+static const struct processor processors[] = {
+#include "host/processors_x86_64.def"
+};
+#elif defined(__aarch64__)
+enum { EM_HERE = 183 };
+static const char *const levels[] = {"aarch64", "armv8.1-a", "armv9-a"};
+static const struct processor processors[] = {
+    {"aarch64", 0},
+#include "host/processors_aarch64.def"
+};
+#else
+enum { EM_HERE = -2 };
+static const char *const levels[] = {"unknown"};
+static const struct processor processors[] = {{"unknown", 0}};
+#endif
+enum { LEVELS = sizeof levels / sizeof *levels, PROCESSORS = sizeof processors / sizeof *processors };
+
+static const struct processor *find(const char *name) {
+  for (size_t i = 0; i < PROCESSORS; ++i)
+    if (strcmp(processors[i].name, name) == 0)
+      return &processors[i];
+  return NULL;
+}
+
+/* The highest level whose features are all among these: 0 is the lowest, which everyone has. */
+static int level_of(uint64_t features) {
+  int level = 0;
+  while (level + 1 < LEVELS) {
+    uint64_t wanted = find(levels[level + 1])->features;
+    if ((features & wanted) != wanted)
+      break;
+    ++level;
+  }
+  return level;
+}
+
+static bool is_level(const char *name) {
+  for (int i = 0; i < LEVELS; ++i)
+    if (strcmp(levels[i], name) == 0)
+      return true;
+  return false;
+}
+
+const char *mgpu_host_chip(void) { return levels[level_of(mgpu_host_features())]; }
+
+/* A processor's own code comes before that for the level that it has, and after that for a higher one. */
+int mgpu_host_arch_rank(const char *arch) {
+  const struct processor *processor = find(*arch ? arch : levels[0]);
+  if (!processor || (processor->features & ~mgpu_host_features()))
+    return 0;
+  return 1 + 2 * level_of(processor->features) + !is_level(processor->name);
+}
+
+int mgpu_host_elf_machine(void) { return EM_HERE; }
