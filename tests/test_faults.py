@@ -25,8 +25,8 @@ import offload
 START = re.compile(
     "cuInit|cuDeviceGet|cuDeviceTotalMem|hipInit|hipGetDeviceCount|hipGetDeviceProp|hipDevice(Get|Total)"
 )
-# Attributes, in order: four on CUDA and two on HIP that are needed; then whether there are memory pools.
-POOLS = {("cuDeviceGetAttribute", 5), ("hipDeviceGetAttribute", 3)}
+# Attributes, in order: five on CUDA and two on HIP that are needed; then whether there are memory pools.
+POOLS = {("cuDeviceGetAttribute", 6), ("hipDeviceGetAttribute", 3)}
 # How much the driver keeps of freed memory: without an answer as much as it likes.
 TUNING = re.compile(".*MemPool")
 # Messages speak of these by what they do.

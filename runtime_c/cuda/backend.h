@@ -10,7 +10,8 @@ struct mgpu_cuda_device {
   CUdevice ordinal;
   CUcontext context; /* atomic; retained at first use */
   int major, minor;
-  bool pools; /* memory is allocated and freed in a stream's order */
+  int most_shared; /* bytes of workgroup memory that a block can have */
+  bool pools;      /* memory is allocated and freed in a stream's order */
 };
 
 extern struct cuda_driver mgpu_cuda;
@@ -101,8 +102,8 @@ struct mgpu_cuda_kernel {
   struct mgpu_vendor_kernel common;
   CUfunction function;
   int static_shared;
-  int dynamic_shared; /* atomic: what the driver has been told to allow */
-  int wide_clusters;  /* atomic: whether it has been told to allow more than the portable size */
+  int asked; /* atomic: whether the driver has been told to allow all workgroup memory that there is */
+  int wide_clusters; /* atomic: whether it has been told to allow more than the portable size */
 };
 
 /* Asks for so many bytes of dynamic workgroup memory where that takes asking. Called in the device's context;

@@ -36,6 +36,7 @@ static int read_device(int index, mgpuDeviceInfo *info, const char **call) {
     int *value;
   } attributes[] = {{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &device->major},
                     {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &device->minor},
+                    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &device->most_shared},
                     {CU_DEVICE_ATTRIBUTE_WARP_SIZE, &warp},
                     {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors}};
   size_t memory = 0;

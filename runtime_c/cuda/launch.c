@@ -4,24 +4,24 @@
 
 #include <string.h>
 
-/* More than 48 KiB of workgroup memory must be asked for. */
+/* More than 48 KiB of workgroup memory must be asked for. What the driver is told belongs to its function,
+ * which several kernels may stand for: it is all that the device has, always, so that nobody takes from
+ * another. */
 int mgpu_cuda_allow_shared(int index, struct mgpu_cuda_kernel *kernel, int bytes) {
   enum { WITHOUT_ASKING = 48 * 1024 };
+  const int most = mgpu_cuda_devices[index].most_shared, most_dynamic = most - kernel->static_shared;
   if (bytes <= WITHOUT_ASKING - kernel->static_shared ||
-      bytes <= __atomic_load_n(&kernel->dynamic_shared, __ATOMIC_RELAXED))
+      (bytes <= most_dynamic && __atomic_load_n(&kernel->asked, __ATOMIC_ACQUIRE)))
     return 0;
-  if (mgpu_cuda.cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                   bytes)) {
-    int most = 0;
-    mgpu_cuda.cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-                                   mgpu_cuda_devices[index].ordinal);
+  if (bytes > most_dynamic ||
+      mgpu_cuda.cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                   most_dynamic))
     return mgpu_fail(
         MGPU_ERROR_INVALID,
-        "The kernel \"%s\" needs %d bytes of workgroup memory (%d static, %d dynamic); %s allows %d.",
-        kernel->common.name, kernel->static_shared + bytes, kernel->static_shared, bytes,
+        "The kernel \"%s\" needs %lld bytes of workgroup memory (%d static, %d dynamic); %s allows %d.",
+        kernel->common.name, (long long)kernel->static_shared + bytes, kernel->static_shared, bytes,
         mgpu_cuda_vendor.devices[index].chip, most);
-  }
-  __atomic_store_n(&kernel->dynamic_shared, bytes, __ATOMIC_RELAXED);
+  __atomic_store_n(&kernel->asked, 1, __ATOMIC_RELEASE);
   return 0;
 }
 

@@ -74,6 +74,21 @@ static void launch(mgpuKernelSlot *slot, int smem, void *stream, int cluster, in
                    wait);
 }
 
+/* Several kernels of ours may be one function of the driver, which knows one limit of dynamic memory. */
+static void test_dynamic_memory(void) {
+  mgpuKernelSlot one = {&module, "twin", NULL}, other = one;
+  launch(&one, 150000, NULL, 0, 0);
+  launch(&other, 60000, NULL, 0, 0);
+  launch(&one, 150000, NULL, 0, 0);
+  CHECK_CLEAN();
+  launch(&other, 231424, NULL, 0, 0); /* all that there is */
+  CHECK_CLEAN();
+  launch(&other, 231425, NULL, 0, 0);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "needs 232449 bytes of workgroup memory (1024 static, 231425 dynamic)");
+  free(one.state);
+  free(other.state);
+}
+
 static void test_launch(void) {
   void *before = (void *)0x10, *after = NULL;
   set_current(before); /* another library's context */
@@ -89,7 +104,7 @@ static void test_launch(void) {
   launch(&kernel, 100000, NULL, 0, 0);
   launch(&kernel, 100000, NULL, 0, 0);
   CHECK(strcmp(cuda.log(),
-               "set attribute 8 to 100000\n"
+               "set attribute 8 to 231424\n"
                "launch kernel grid 2 3 4 block 32 2 1 cluster 0 smem 100000 stream 1 arg 42\n"
                "launch kernel grid 2 3 4 block 32 2 1 cluster 0 smem 100000 stream 1 arg 42\n") == 0,
         "%s", cuda.log());
@@ -494,6 +509,7 @@ void test_cuda(void) {
         "info");
   test_ranks();
   test_ranks_elsewhere();
+  test_dynamic_memory();
   test_launch();
   test_clusters();
   test_second_device();

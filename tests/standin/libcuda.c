@@ -11,7 +11,12 @@ enum {
   INVALID_CLUSTER_SIZE = 912,
   PLAIN = 1,
   POOL = 2,
-  MANAGED = 3
+  MANAGED = 3,
+  /* Bytes of workgroup memory: what blocks can have, have without asking, and what every kernel has of its
+     own. */
+  MOST_SHARED = 232448,
+  USUAL_SHARED = 48 * 1024,
+  STATIC_SHARED = 1024
 };
 
 /* What stands in the 128 bytes of a descriptor, dimensions from the innermost one. */
@@ -95,7 +100,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
            : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
            : attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE                ? 32
            : attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED   ? getenv("STANDIN_NO_POOLS") == NULL
-           : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 232448
+           : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? MOST_SHARED
                                                                                 : 132;
   return CUDA_SUCCESS;
 }
@@ -166,17 +171,29 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
 EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
   TURN;
   NEED_DEVICE_OF(function);
-  *value = attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? 1024 : 0;
+  *value = attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? STATIC_SHARED : 0;
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   TURN;
-  NEED_DEVICE_OF(function);
-  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
-    ((struct object *)(void *)function)->wide = value != 0;
+  struct object *kernel = (void *)function;
+  NEED_DEVICE_OF(kernel);
   note("set attribute %d to %d", attribute, value);
-  return value > 232448 ? INVALID_VALUE : CUDA_SUCCESS;
+  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+    kernel->wide = value != 0;
+  } else if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+    if (value > MOST_SHARED - STATIC_SHARED)
+      return INVALID_VALUE;
+    __atomic_store_n(&kernel->dynamic, value, __ATOMIC_RELAXED);
+  }
+  return CUDA_SUCCESS;
+}
+
+/* Whether a launch of the kernel may have so much dynamic memory: the last that was said counts. */
+static bool allowed(const struct object *kernel, unsigned smem) {
+  int dynamic = __atomic_load_n(&kernel->dynamic, __ATOMIC_RELAXED);
+  return smem <= (unsigned)(dynamic ? dynamic : USUAL_SHARED - STATIC_SHARED);
 }
 
 /* Logs the descriptor that a kernel gets, dimensions from the innermost one. */
@@ -194,7 +211,7 @@ static CUresult start(CUfunction function, const unsigned *grid, const unsigned 
   NEED_DEVICE_OF(kernel);
   if ((size_t)stream > 2)
     NEED_DEVICE_OF(stream);
-  if (block[0] * block[1] * block[2] > 1024)
+  if (block[0] * block[1] * block[2] > 1024 || !allowed(kernel, smem))
     return INVALID_VALUE;
   note("launch %s grid %u %u %u block %u %u %u cluster %u smem %u stream %d arg %d", kernel->name, grid[0],
        grid[1], grid[2], block[0], block[1], block[2], cluster ? cluster[0] : 0, smem,
@@ -245,7 +262,8 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunct
                                                             size_t smem) {
   TURN;
   NEED_DEVICE_OF(function);
-  int by_memory = (int)(232448 / (1024 + smem)), by_threads = threads > 1024 ? 0 : 2048 / threads;
+  int by_memory = (int)(MOST_SHARED / (STATIC_SHARED + smem)),
+      by_threads = threads > 1024 ? 0 : 2048 / threads;
   *blocks = by_memory < by_threads ? by_memory : by_threads;
   return CUDA_SUCCESS;
 }

@@ -23,7 +23,9 @@ struct object {
   int number;
   int device;
   char name[64];
-  bool wide; /* a kernel: clusters larger than the portable size are allowed */
+  /* Kernels: */
+  bool wide;   /* clusters larger than the portable size are allowed */
+  int dynamic; /* atomic: the bytes of dynamic memory that are allowed; 0: nobody has said */
   /* Events: */
   bool timed;
   unsigned long order; /* among all records; 0: never recorded */
