@@ -9,20 +9,22 @@
  * another. */
 int mgpu_cuda_allow_shared(int index, struct mgpu_cuda_kernel *kernel, int bytes) {
   enum { WITHOUT_ASKING = 48 * 1024 };
-  const int most = mgpu_cuda_devices[index].most_shared, most_dynamic = most - kernel->static_shared;
-  if (bytes <= WITHOUT_ASKING - kernel->static_shared ||
-      (bytes <= most_dynamic && __atomic_load_n(&kernel->asked, __ATOMIC_ACQUIRE)))
+  const int most_dynamic = mgpu_cuda_devices[index].most_shared - kernel->static_shared;
+  if (bytes <= WITHOUT_ASKING - kernel->static_shared)
     return 0;
-  if (bytes > most_dynamic ||
-      mgpu_cuda.cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                   most_dynamic))
+  if (bytes > most_dynamic)
     return mgpu_fail(
         MGPU_ERROR_INVALID,
         "The kernel \"%s\" needs %lld bytes of workgroup memory (%d static, %d dynamic); %s allows %d.",
         kernel->common.name, (long long)kernel->static_shared + bytes, kernel->static_shared, bytes,
-        mgpu_cuda_vendor.devices[index].chip, most);
-  __atomic_store_n(&kernel->asked, 1, __ATOMIC_RELEASE);
-  return 0;
+        mgpu_cuda_vendor.devices[index].chip, mgpu_cuda_devices[index].most_shared);
+  if (__atomic_load_n(&kernel->asked, __ATOMIC_ACQUIRE))
+    return 0;
+  CUresult result = mgpu_cuda.cuFuncSetAttribute(
+      kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most_dynamic);
+  if (!result)
+    __atomic_store_n(&kernel->asked, 1, __ATOMIC_RELEASE);
+  return mgpu_cuda_check(index, result, "cuFuncSetAttribute", false);
 }
 
 static CUresult allow_wide_clusters(struct mgpu_cuda_kernel *kernel, const uint32_t cluster[3]) {

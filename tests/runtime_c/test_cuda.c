@@ -321,7 +321,9 @@ static void test_memory(void) {
 
 /* What running work did wrong is told by whichever call comes next. */
 static void test_late_failures(void) {
+  mgpuKernelSlot unasked = {&module, "unasked", NULL};
   void *stream = mgpuStreamCreate(), *memory = mgpuMemAlloc(64, stream, true);
+  launch(&unasked, 0, stream, 0, 0);
   cuda.fail(CUDA_ERROR_ILLEGAL_ADDRESS);
   mgpuStreamSynchronize(stream);
   CHECK_ERROR(MGPU_ERROR_DRIVER,
@@ -333,6 +335,9 @@ static void test_late_failures(void) {
   CHECK_TEXT(mgpuGetLastErrorMessage(), "earlier caused it");
   launch(&kernel, 0, stream, 0, 0);
   CHECK_ERROR(MGPU_ERROR_DRIVER, "earlier caused it");
+  launch(&unasked, 100000, stream, 0, 0); /* not for its memory */
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "cuFuncSetAttribute on cuda:0 failed with CUDA_ERROR_ILLEGAL_ADDRESS (700): "
+                                 "stand-in. Work that was put on the device earlier caused it");
   cuda.fail(1);
   mgpuStreamSynchronize(stream);
   CHECK_ERROR(MGPU_ERROR_DRIVER, "Work that was put on the device earlier may have caused it");
@@ -352,7 +357,9 @@ static void test_late_failures(void) {
   CHECK(driver_free((uintptr_t)memory) == 0, "the driver still has it");
   set_current(NULL);
   mgpuMemFree(mgpuMemAlloc(0, stream, false), stream);
+  launch(&unasked, 100000, stream, 0, 0);
   mgpuStreamDestroy(stream);
+  free(unasked.state);
   CHECK_CLEAN();
 }
 
