@@ -106,6 +106,11 @@ struct mgpu_cuda_kernel {
   int wide_clusters; /* atomic: whether it has been told to allow more than the portable size */
 };
 
+/* The bytes of dynamic workgroup memory that a block of the kernel can have. */
+static inline int mgpu_cuda_most_dynamic(int device, const struct mgpu_cuda_kernel *kernel) {
+  return mgpu_cuda_devices[device].most_shared - kernel->static_shared;
+}
+
 /* Asks for so many bytes of dynamic workgroup memory where that takes asking. Called in the device's context;
  * 0, or a failure that is kept. */
 int mgpu_cuda_allow_shared(int device, struct mgpu_cuda_kernel *kernel, int bytes);

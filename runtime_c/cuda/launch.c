@@ -9,7 +9,7 @@
  * another. */
 int mgpu_cuda_allow_shared(int index, struct mgpu_cuda_kernel *kernel, int bytes) {
   enum { WITHOUT_ASKING = 48 * 1024 };
-  const int most_dynamic = mgpu_cuda_devices[index].most_shared - kernel->static_shared;
+  const int most_dynamic = mgpu_cuda_most_dynamic(index, kernel);
   if (bytes <= WITHOUT_ASKING - kernel->static_shared)
     return 0;
   if (bytes > most_dynamic)

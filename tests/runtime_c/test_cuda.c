@@ -89,6 +89,28 @@ static void test_dynamic_memory(void) {
   free(other.state);
 }
 
+static void check_occupancy(mgpuKernelSlot *slot, int smem, int size, int threads, int blocks) {
+  int found = -1;
+  CHECK(mgpuKernelOccupancy(slot, smem, &size, &found) == 0, "no failure");
+  CHECK(size == threads && found == blocks, "%d blocks of %d threads, not %d of %d", found, size, blocks,
+        threads);
+}
+
+/* A question has an answer, and changes nothing for launches. */
+static void test_occupancy(void) {
+  mgpuKernelSlot asked = {&module, "asked", NULL};
+  check_occupancy(&asked, 100000, 256, 256, 2);
+  check_occupancy(&asked, 231424, 0, 256, 1);
+  check_occupancy(&asked, 231425, 256, 256, 0);
+  check_occupancy(&asked, INT32_MAX, 0, 768, 0);
+  check_occupancy(&asked, 60000, 256, 256, 3);
+  launch(&asked, 150000, NULL, 0, 0);
+  CHECK_CLEAN();
+  launch(&asked, 231425, NULL, 0, 0);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "sm_90 allows 232448");
+  free(asked.state);
+}
+
 static void test_launch(void) {
   void *before = (void *)0x10, *after = NULL;
   set_current(before); /* another library's context */
@@ -517,6 +539,7 @@ void test_cuda(void) {
   test_ranks();
   test_ranks_elsewhere();
   test_dynamic_memory();
+  test_occupancy();
   test_launch();
   test_clusters();
   test_second_device();
