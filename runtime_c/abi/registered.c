@@ -1,7 +1,54 @@
-/* registered.c: memory of the host that kernels may use. */
+/* registered.c: memory of the host that kernels may use.
+ *
+ * Where it was registered is remembered: the calling thread may have another device or backend by the time
+ * that the memory is taken back. */
 #include "abi/stream.h"
 #include "core/backend.h"
 #include "core/error.h"
+#include "core/handle.h"
+
+#include <stdlib.h>
+
+/* Under the lock of core/handle.h; the last one first. The same address may be there twice, by two backends.
+ */
+static struct registration {
+  struct registration *next;
+  const void *memory;
+  int backend, device;
+} *registrations;
+
+static void add(struct registration *made) {
+  mgpu_handles_lock();
+  made->next = registrations;
+  registrations = made;
+  mgpu_handles_unlock();
+}
+
+/* The last registration of that address, the caller's from now on; NULL when there is none. */
+static struct registration *take(const void *memory) {
+  mgpu_handles_lock();
+  struct registration **link = &registrations;
+  while (*link && (*link)->memory != memory)
+    link = &(*link)->next;
+  struct registration *found = *link;
+  if (found)
+    *link = found->next;
+  mgpu_handles_unlock();
+  return found;
+}
+
+static void register_there(const struct mgpu_place *place, void *memory, size_t size) {
+  struct registration *made = malloc(sizeof *made);
+  if (!made) {
+    mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for the list of registered memory.");
+    return;
+  }
+  *made = (struct registration){.memory = memory, .backend = place->backend, .device = place->device};
+  if (mgpu_backends[place->backend]->host_register(place->device, memory, size))
+    free(made);
+  else
+    add(made);
+}
 
 void mgpuMemHostRegister(void *memory, uint64_t size) {
   struct mgpu_place place;
@@ -10,13 +57,18 @@ void mgpuMemHostRegister(void *memory, uint64_t size) {
   if (!memory || size > SIZE_MAX / 2)
     mgpu_fail(MGPU_ERROR_INVALID, "%llu bytes at %p cannot be registered.", (unsigned long long)size, memory);
   else if (mgpu_stream_place(NULL, &place) == 0)
-    mgpu_backends[place.backend]->host_register(place.device, memory, (size_t)size);
+    register_there(&place, memory, (size_t)size);
 }
 
 void mgpuMemHostUnregister(void *memory) {
   struct mgpu_place place;
-  if (memory && mgpu_stream_place(NULL, &place) == 0)
+  struct registration *found = take(memory);
+  if (found)
+    mgpu_backends[found->backend]->host_unregister(found->device, memory);
+  else if (memory &&
+           mgpu_stream_place(NULL, &place) == 0) /* another library's, or a mistake: the driver says */
     mgpu_backends[place.backend]->host_unregister(place.device, memory);
+  free(found);
 }
 
 /* The bytes that a dense memref descriptor {allocated, aligned, offset, sizes[rank], strides[rank]} covers.

@@ -33,7 +33,8 @@ bool mgpu_handle_put(struct mgpu_handle *handle);
 /* How many handles of a kind are given out (live), or lie in the pools. */
 unsigned mgpu_handles_count(enum mgpu_kind kind, bool live);
 
-/* The lock of the pools and of the table of allocations; for core/fork.c and core/allocations.c. */
+/* The lock of the pools, of the table of allocations and of other short lists; for core/fork.c, which takes
+ * it over a fork, and the files that have these. */
 void mgpu_handles_lock(void);
 void mgpu_handles_unlock(void);
 

@@ -341,6 +341,27 @@ static void test_memory(void) {
   CHECK_CLEAN();
 }
 
+/* Memory is taken back where it was registered, whatever the thread uses by then. */
+static void test_registered(void) {
+  char memory[64], other[64];
+  mgpuMemHostRegister(memory, sizeof memory);
+  mgpuSetDefaultDevice(1);
+  mgpuMemHostRegister(other, sizeof other);
+  mgpuMemHostUnregister(memory);
+  CHECK_CLEAN();
+  CHECK(mgpuBackendUse("host") == 0, "another backend");
+  mgpuMemHostRegister(memory, sizeof memory);
+  mgpuMemHostUnregister(other);
+  mgpuMemHostUnregister(memory);
+  CHECK_CLEAN();
+  CHECK(mgpuBackendUse("cuda") == 0, "and back");
+  mgpuMemHostUnregister(other);
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "cuMemHostUnregister on cuda:1");
+  mgpuMemHostUnregister(NULL);
+  mgpuSetDefaultDevice(0);
+  CHECK_CLEAN();
+}
+
 /* What running work did wrong is told by whichever call comes next. */
 static void test_late_failures(void) {
   mgpuKernelSlot unasked = {&module, "unasked", NULL};
@@ -546,6 +567,7 @@ void test_cuda(void) {
   test_streams();
   test_thread_end();
   test_memory();
+  test_registered();
   check_strided();
   check_guard();
   test_modules();

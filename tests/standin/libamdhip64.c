@@ -6,7 +6,7 @@
 
 #include "hip_emulation.h"
 
-enum { NO_DEVICE = 100, INVALID_VALUE = 1, NOT_FOUND = 500, PLAIN = 1, POOL = 2 };
+enum { NO_DEVICE = 100, INVALID_VALUE = 1, NOT_FOUND = 500, NOT_REGISTERED = 713, PLAIN = 1, POOL = 2 };
 
 static _Thread_local int current;
 
@@ -403,7 +403,7 @@ EXPORT hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count_,
 EXPORT hipError_t hipHostRegister(void *memory, size_t size, unsigned int flags) {
   TURN;
   (void)flags;
-  register_range(memory, size);
+  register_range(memory, size, 0);
   emulated_memory(memory, size);
   note("register %zu", size);
   return hipSuccess;
@@ -420,8 +420,7 @@ EXPORT hipError_t hipHostGetDevicePointer(void **out, void *memory, unsigned int
 
 EXPORT hipError_t hipHostUnregister(void *memory) {
   TURN;
-  register_range(memory, 0);
   emulated_memory(memory, 0);
   note("unregister");
-  return hipSuccess;
+  return unregister_range(memory, 0) ? hipSuccess : kept(NOT_REGISTERED);
 }

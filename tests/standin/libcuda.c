@@ -8,6 +8,7 @@ enum {
   INVALID_VALUE = 1,
   INVALID_CONTEXT = 201,
   NOT_FOUND = 500,
+  NOT_REGISTERED = 713,
   INVALID_CLUSTER_SIZE = 912,
   PLAIN = 1,
   POOL = 2,
@@ -527,7 +528,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int fla
   TURN;
   (void)flags;
   NEED_CONTEXT;
-  register_range(memory, size);
+  register_range(memory, size, here());
   note("register %zu", size);
   return CUDA_SUCCESS;
 }
@@ -544,10 +545,9 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, uns
 
 EXPORT CUresult cuMemHostUnregister(void *memory) {
   TURN;
-  register_range(memory, 0);
   NEED_CONTEXT;
   note("unregister");
-  return CUDA_SUCCESS;
+  return unregister_range(memory, here()) ? CUDA_SUCCESS : NOT_REGISTERED;
 }
 
 /* A descriptor is what was asked for, after the rules that NVIDIA documents for it. */

@@ -73,22 +73,35 @@ static void count(int kind, int change) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Registered memory of the program: size 0 takes a range out. */
+/* Registered memory of the program. */
 static struct {
   const char *begin;
   size_t size;
+  int device;
 } ranges[64];
 
-static void register_range(const void *memory, size_t size) {
+static void register_range(const void *memory, size_t size, int device) {
+  int i = 0;
+  pthread_mutex_lock(&lock);
+  while (i < 63 && ranges[i].size)
+    ++i;
+  ranges[i].begin = memory;
+  ranges[i].size = size;
+  ranges[i].device = device;
+  pthread_mutex_unlock(&lock);
+}
+
+/* False when it was not registered for that device. */
+static bool unregister_range(const void *memory, int device) {
   bool done = false;
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < 64 && !done; ++i)
-    if (ranges[i].size ? ranges[i].begin == memory : size) {
-      ranges[i].begin = memory;
-      ranges[i].size = size;
-      done = true;
-    }
+  for (int i = 0; i < 64 && !done; ++i) {
+    done = ranges[i].size && ranges[i].begin == memory && ranges[i].device == device;
+    if (done)
+      ranges[i].size = 0;
+  }
   pthread_mutex_unlock(&lock);
+  return done;
 }
 
 static bool is_registered(const void *memory) {
