@@ -165,7 +165,7 @@ void mgpu_descriptors_drop(const struct mgpu_place *place, const void *memory, s
       uintptr_t offset = (uintptr_t)entry->tensor - (uintptr_t)memory;
       struct mgpu_place there = *place; /* a device may have described another's memory */
       if (entry->backend != place->backend || offset >= size ||
-          (entry->device != place->device && mgpu_stream_own(place->backend, entry->device, &there))) {
+          (entry->device != place->device && mgpu_stream_to_release(place->backend, entry->device, &there))) {
         link = &entry->next;
         continue;
       }

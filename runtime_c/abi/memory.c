@@ -57,9 +57,21 @@ void *mgpuMemAlloc(uint64_t size, void *stream, bool shared) {
   return !memory && shared && size ? substitute(size) : memory;
 }
 
+/* Where memory is given back: behind the stream's work, on the memory's own device. 0, or a failure that is
+ * kept. */
+static int place_to_free(const struct mgpu_allocation *from, void *stream, struct mgpu_place *place) {
+  if (!mgpu_stream_forked(stream) && mgpu_stream_place(stream, place) == 0) {
+    if (place->backend == from->backend && place->device == from->device)
+      return 0;
+    /* Work there may still use it. */
+    mgpu_backends[place->backend]->stream_sync(place->device, place->driver);
+  }
+  return mgpu_stream_to_release(from->backend, from->device, place);
+}
+
 void mgpuMemFree(void *memory, void *stream) {
   struct mgpu_allocation from;
-  struct mgpu_place place, own;
+  struct mgpu_place place;
   if (!memory)
     return;
   if (!mgpu_allocation_take(memory, &from)) {
@@ -70,16 +82,8 @@ void mgpuMemFree(void *memory, void *stream) {
     munmap(memory, from.size);
     return;
   }
-  bool elsewhere = mgpu_stream_place(stream, &place) != 0;
-  if (!elsewhere && (place.backend != from.backend || place.device != from.device)) {
-    mgpu_backends[place.backend]->stream_sync(place.device, place.driver); /* work there may still use it */
-    elsewhere = true;
-  }
-  if (elsewhere) {
-    if (mgpu_stream_own(from.backend, from.device, &own))
-      return;
-    place = own;
-  }
+  if (place_to_free(&from, stream, &place))
+    return;
   mgpu_descriptors_drop(&place, memory, from.size);
   mgpu_backends[place.backend]->free(place.device, memory, place.driver, from.shared);
 }

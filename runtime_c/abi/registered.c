@@ -63,10 +63,10 @@ void mgpuMemHostRegister(void *memory, uint64_t size) {
 void mgpuMemHostUnregister(void *memory) {
   struct mgpu_place place;
   struct registration *found = take(memory);
+  /* For what is not there the driver's answer counts. */
   if (found)
     mgpu_backends[found->backend]->host_unregister(found->device, memory);
-  else if (memory &&
-           mgpu_stream_place(NULL, &place) == 0) /* another library's, or a mistake: the driver says */
+  else if (memory && !mgpu_stream_forked(NULL) && mgpu_stream_place(NULL, &place) == 0)
     mgpu_backends[place.backend]->host_unregister(place.device, memory);
   free(found);
 }

@@ -30,6 +30,21 @@ int mgpu_stream_own(int backend, int device, struct mgpu_place *place) {
   return 0;
 }
 
+int mgpu_stream_to_release(int backend, int device, struct mgpu_place *place) {
+  if (!mgpu_backend_forked(backend))
+    return mgpu_stream_own(backend, device, place);
+  *place = (struct mgpu_place){backend, device, NULL};
+  return 0;
+}
+
+bool mgpu_stream_forked(void *stream) {
+  if (!stream)
+    stream = mgpu_thread()->stream;
+  const struct mgpu_handle *handle = stream ? mgpu_handle_of(stream) : NULL;
+  int backend = handle ? handle->backend : mgpu_backend_active(NULL, NULL, NULL);
+  return backend >= 0 && mgpu_backend_forked(backend);
+}
+
 int mgpu_stream_place(void *stream, struct mgpu_place *place) {
   struct mgpu_thread *thread = mgpu_thread();
   if (!stream)

@@ -2,6 +2,8 @@
 #ifndef MGPU_INTERNAL_STREAM_H
 #define MGPU_INTERNAL_STREAM_H
 
+#include <stdbool.h>
+
 /* Where work on a stream goes. */
 struct mgpu_place {
   int backend;
@@ -16,5 +18,12 @@ int mgpu_stream_place(void *stream, struct mgpu_place *place);
 
 /* The calling thread's own stream on that device, made at first use. 0, or a failure that is kept. */
 int mgpu_stream_own(int backend, int device, struct mgpu_place *place);
+
+/* The same for giving something back. In the child of a fork, where that is nobody's business any more, there
+ * is no stream, and no failure. */
+int mgpu_stream_to_release(int backend, int device, struct mgpu_place *place);
+
+/* Whether the stream, or the calling thread's where it is NULL, is one that a fork has left to the parent. */
+bool mgpu_stream_forked(void *stream);
 
 #endif

@@ -107,6 +107,9 @@ struct mgpu_backend {
 
   /* Runs in the child after a fork: marks what did not survive. Touches no driver. */
   void (*after_fork)(void);
+  /* Whether all that there is belongs to the parent: this is the child of a fork, and the driver does not
+   * work. Touches no driver. NULL: never. */
+  bool (*forked)(void);
 };
 
 enum mgpu_backend_id {
@@ -129,6 +132,9 @@ int mgpu_backend_find(const char *name);
 
 /* min(device_count(), MGPU_MAX_DEVICES). */
 int mgpu_backend_devices(int backend);
+
+/* Its slot of that name; false where there is none. */
+bool mgpu_backend_forked(int backend);
 
 /* The id of the backend in use, chosen now if none was; -1 and a kept error when there is none. When the
  * artifact has no container of its own, [begin, end) is the container to choose by (NULL: by devices alone)

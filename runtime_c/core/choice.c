@@ -30,6 +30,10 @@ int mgpu_backend_devices(int backend) {
   return count > MGPU_MAX_DEVICES ? MGPU_MAX_DEVICES : count;
 }
 
+bool mgpu_backend_forked(int backend) {
+  return mgpu_backends[backend]->forked && mgpu_backends[backend]->forked();
+}
+
 void mgpu_backend_list(struct mgpu_text *text) {
   for (int i = 0; i < MGPU_BACKENDS; ++i) {
     const struct mgpu_backend *backend = mgpu_backends[i];

@@ -180,6 +180,8 @@ static int device_info(int device, mgpuDeviceInfo *info) {
 
 static void after_fork(void) { mgpu_vendor_after_fork(&mgpu_cuda_vendor); }
 
+static bool forked(void) { return mgpu_vendor_forked(&mgpu_cuda_vendor); }
+
 static int stream_create(int device, void **stream) {
   MGPU_CUDA_CALL(device, cuStreamCreate, ((CUstream *)stream, CU_STREAM_NON_BLOCKING));
 }
@@ -286,4 +288,5 @@ const struct mgpu_backend mgpu_backend_cuda = {
     .mark_now = mgpu_cuda_mark_now,
     .mark_elapsed = mgpu_cuda_mark_elapsed,
     .after_fork = after_fork,
+    .forked = forked,
 };

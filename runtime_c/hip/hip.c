@@ -184,6 +184,8 @@ static int device_info(int device, mgpuDeviceInfo *info) {
 
 static void after_fork(void) { mgpu_vendor_after_fork(&mgpu_hip_vendor); }
 
+static bool forked(void) { return mgpu_vendor_forked(&mgpu_hip_vendor); }
+
 static int stream_create(int device, void **stream) {
   MGPU_HIP_CALL(device, hipStreamCreateWithFlags, ((hipStream_t *)stream, hipStreamNonBlocking));
 }
@@ -273,4 +275,5 @@ const struct mgpu_backend mgpu_backend_hip = {
     .mark_now = mgpu_hip_mark_now,
     .mark_elapsed = mgpu_hip_mark_elapsed,
     .after_fork = after_fork,
+    .forked = forked,
 };

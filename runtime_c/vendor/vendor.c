@@ -128,6 +128,10 @@ void mgpu_vendor_after_fork(struct mgpu_vendor *vendor) {
     vendor->state = MGPU_VENDOR_FORKED;
 }
 
+bool mgpu_vendor_forked(const struct mgpu_vendor *vendor) {
+  return __atomic_load_n(&vendor->state, __ATOMIC_ACQUIRE) == MGPU_VENDOR_FORKED;
+}
+
 static bool is_late(const struct mgpu_vendor *vendor, int code) {
   const int *late = vendor->late_codes;
   while (*late && *late != code)

@@ -71,6 +71,7 @@ int mgpu_vendor_state(struct mgpu_vendor *vendor);
 int mgpu_vendor_count(struct mgpu_vendor *vendor);
 const char *mgpu_vendor_why_absent(const struct mgpu_vendor *vendor);
 void mgpu_vendor_after_fork(struct mgpu_vendor *vendor);
+bool mgpu_vendor_forked(const struct mgpu_vendor *vendor);
 
 /* Adds the name of the kernel that was launched last on the device, if it is known. */
 void mgpu_vendor_last_kernel(const struct mgpu_vendor *vendor, int device, struct mgpu_text *to);

@@ -466,6 +466,43 @@ static void test_modules(void) {
   CHECK(cuda.live(MODULES) == before, "unloaded");
 }
 
+static char registered[64];
+
+/* In the child a thread that has no stream of its own, and makes none, gives back what is its parent's. */
+static void *fork_and_release(void *memory) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    mgpuMemFree(memory, NULL);
+    CHECK_CLEAN();
+    mgpuMemHostUnregister(registered);
+    CHECK_CLEAN();
+    mgpuMemHostUnregister(registered); /* nobody's any more */
+    CHECK_CLEAN();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %#x", (unsigned)status);
+  return NULL;
+}
+
+static void test_fork_in_a_thread(void) {
+  enum { MORE_THAN_ARE_POOLED = 65 };
+  pthread_t thread;
+  void *memory = mgpuMemAlloc(8, NULL, false), *held[MORE_THAN_ARE_POOLED];
+  for (int i = 0; i < MORE_THAN_ARE_POOLED; ++i)
+    held[i] = mgpuStreamCreate();
+  mgpuMemHostRegister(registered, sizeof registered);
+  pthread_create(&thread, NULL, fork_and_release, memory);
+  pthread_join(thread, NULL);
+  for (int i = 0; i < MORE_THAN_ARE_POOLED; ++i)
+    mgpuStreamDestroy(held[i]);
+  mgpuMemFree(memory, NULL);
+  mgpuMemHostUnregister(registered);
+  CHECK_CLEAN();
+}
+
 static void test_fork(void) {
   void *memory = mgpuMemAlloc(8, NULL, false);
   pid_t child = fork();
@@ -581,5 +618,6 @@ void test_cuda(void) {
     pthread_join(threads[i], NULL);
   CHECK(cuda.live(MEMORY) == 0, "%d allocations left", cuda.live(MEMORY));
   test_shared_global(); /* such memory stays */
+  test_fork_in_a_thread();
   test_fork();
 }
