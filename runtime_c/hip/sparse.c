@@ -79,6 +79,7 @@ static struct mgpu_sparse_vendor hipsparse = {
     .reach = reach,
     .order = order,
     .check_type = check_type,
+    .has_scratch = true, /* of rocSPARSE: partial sums of an SpMV in COO, for one */
 };
 
 static int no_2to4(void) {

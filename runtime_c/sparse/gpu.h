@@ -103,6 +103,9 @@ struct mgpu_sparse_vendor {
   int (*order)(int version);
   /* Whether the library has values of that type and computes in it. NULL: it says so itself. */
   int (*check_type)(int version, int type);
+  /* Whether a handle has memory that work uses when it runs. The work of another stream then needs another.
+   */
+  bool has_scratch;
   /* From here on the vendor's state; the rest is written before `ready` becomes 1. */
   int ready; /* atomic */
   struct mgpu_sparse_functions functions;

@@ -104,13 +104,15 @@ static int first_use(struct mgpu_sparse_vendor *vendor) {
   return failure;
 }
 
-/* An idle handle of the device, the one that was used with the stream before if there is one; or NULL. */
+/* An idle handle of the device, the one that was used with the stream before if there is one; or NULL. Work
+ * that was put on another stream with a handle may still run, and use what the handle has. */
 static struct mgpu_sparse_handle *take_idle(struct mgpu_sparse_vendor *vendor,
                                             const struct mgpu_place *place) {
   struct mgpu_sparse_handle **best = NULL;
   mgpu_handles_lock();
   for (struct mgpu_sparse_handle **link = &vendor->idle; *link; link = &(*link)->next)
-    if ((*link)->device == place->device && (!best || (*link)->driver == place->driver))
+    if ((*link)->device == place->device &&
+        ((*link)->driver == place->driver || (!best && !vendor->has_scratch)))
       best = link;
   struct mgpu_sparse_handle *found = best ? *best : NULL;
   if (found) {
@@ -192,17 +194,25 @@ static void destroy_list(struct mgpu_sparse_vendor *vendor, struct mgpu_sparse_h
   }
 }
 
+/* Takes the handle that has been idle for the longest out of the list. Called with the lock held. */
+static struct mgpu_sparse_handle *take_oldest(struct mgpu_sparse_vendor *vendor) {
+  struct mgpu_sparse_handle **link = &vendor->idle, *oldest;
+  while ((*link)->next)
+    link = &(*link)->next;
+  oldest = *link;
+  *link = NULL;
+  --vendor->idle_count;
+  return oldest;
+}
+
 void mgpu_sparse_give(struct mgpu_sparse_vendor *vendor, struct mgpu_sparse_handle *handle) {
   mgpu_handles_lock();
-  bool keep = vendor->idle_count < POOLED_HANDLES;
-  handle->next = keep ? vendor->idle : NULL;
-  if (keep) {
-    vendor->idle = handle;
-    ++vendor->idle_count;
-  }
+  handle->next = vendor->idle;
+  vendor->idle = handle;
+  ++vendor->idle_count;
+  struct mgpu_sparse_handle *too_many = vendor->idle_count > POOLED_HANDLES ? take_oldest(vendor) : NULL;
   mgpu_handles_unlock();
-  if (!keep)
-    destroy_list(vendor, handle);
+  destroy_list(vendor, too_many);
 }
 
 void mgpu_sparse_trim(struct mgpu_sparse_vendor *vendor) {
