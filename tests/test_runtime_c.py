@@ -132,6 +132,20 @@ def test_traced(built: Built, group: str, tmp_path: Path) -> None:
     assert ("blocks" in kinds) == bool(files)
 
 
+@pytest.mark.parametrize("backend", ["cuda", "hip"])
+def test_capture(built: Built, backend: str) -> None:
+    assert built.run("capture", backend) == ""
+
+
+@pytest.mark.parametrize("backend", ["cuda", "hip"])
+def test_traced_capture(built: Built, backend: str, tmp_path: Path) -> None:
+    """A trace leaves a graph alone: it has the launches that went into it, and the work of those that ran."""
+    path = tmp_path / "trace.json"
+    assert built.run("capture", backend, OFFLOAD_TRACE=str(path)) == ""
+    kinds = [event.get("cat") for event in read_trace(path)]
+    assert (kinds.count("launch"), kinds.count("work")) == (5, 2)
+
+
 @pytest.mark.parametrize("group", ["sparse", "cuda_sparse", "hip_sparse"])
 def test_sparse_operations_are_traced(built: Built, group: str, tmp_path: Path) -> None:
     """Each with its operands, and again where it ran."""

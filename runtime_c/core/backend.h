@@ -99,7 +99,7 @@ struct mgpu_backend {
   /* Marks: points of a stream's work whose times a trace asks for. They keep no error; false: the driver does
    * not answer. NULL where work runs when it is put on a stream. */
   bool (*mark_create)(int device, void **mark);
-  bool (*mark_put)(int device, void *mark, void *stream);
+  bool (*mark_put)(int device, void *mark, void *stream); /* none where the stream's work goes into a graph */
   /* Puts the mark on an idle stream and waits for it; *at is the host's CLOCK_MONOTONIC at that, in ns. */
   bool (*mark_now)(int device, void *mark, uint64_t *at);
   /* The ns from one mark to another; false as long as either has not been passed. */

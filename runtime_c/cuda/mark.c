@@ -1,4 +1,5 @@
-/* mark.c: the CUDA driver's events with times. They keep no error, for the trace alone needs them. */
+/* mark.c: the CUDA driver's events with times. They keep no error, for the trace alone needs them, and leave
+ * graphs alone that are being captured. */
 #include "cuda/backend.h"
 #include "trace/trace.h"
 
@@ -9,7 +10,9 @@
     const char *call_;                                                                                       \
     if (mgpu_cuda_try_enter(device, &previous_, &call_))                                                     \
       return false;                                                                                          \
+    CUstreamCaptureMode mode_ = mgpu_cuda_outside_capture();                                                 \
     CUresult result_ = calls;                                                                                \
+    mgpu_cuda_back_to_capture(mode_);                                                                        \
     mgpu_cuda_leave(device, previous_);                                                                      \
     return result_ == CUDA_SUCCESS;                                                                          \
   } while (0)
@@ -18,9 +21,17 @@ bool mgpu_cuda_mark_create(int device, void **mark) {
   TRY(device, mgpu_cuda.cuEventCreate((CUevent *)mark, CU_EVENT_DEFAULT));
 }
 
-bool mgpu_cuda_mark_put(int device, void *mark, void *stream) {
-  TRY(device, mgpu_cuda.cuEventRecord(mark, stream));
+/* What a graph takes does not run now: there is no time to tell, and an event in a graph is never passed. */
+static CUresult record(CUevent mark, CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = mgpu_cuda.cuStreamIsCapturing ? mgpu_cuda.cuStreamIsCapturing(stream, &status) : 0;
+  if (result)
+    return result;
+  return status == CU_STREAM_CAPTURE_STATUS_NONE ? mgpu_cuda.cuEventRecord(mark, stream)
+                                                 : CUDA_ERROR_INVALID_VALUE;
 }
+
+bool mgpu_cuda_mark_put(int device, void *mark, void *stream) { TRY(device, record(mark, stream)); }
 
 /* The second time counts: the first has the start of the device in it. */
 static CUresult record_and_wait(CUevent mark, uint64_t *at) {
@@ -41,14 +52,13 @@ static CUresult record_and_wait(CUevent mark, uint64_t *at) {
 
 bool mgpu_cuda_mark_now(int device, void *mark, uint64_t *at) { TRY(device, record_and_wait(mark, at)); }
 
-bool mgpu_cuda_mark_elapsed(int device, void *from, void *to, double *ns) {
+static CUresult elapsed(CUevent from, CUevent to, double *ns) {
   float milliseconds = 0;
-  CUcontext previous;
-  const char *call;
-  if (mgpu_cuda_try_enter(device, &previous, &call))
-    return false;
   CUresult result = mgpu_cuda.cuEventElapsedTime(&milliseconds, from, to);
-  mgpu_cuda_leave(device, previous);
   *ns = (double)milliseconds * 1e6;
-  return result == CUDA_SUCCESS;
+  return result;
+}
+
+bool mgpu_cuda_mark_elapsed(int device, void *from, void *to, double *ns) {
+  TRY(device, elapsed(from, to, ns));
 }

@@ -56,6 +56,7 @@ void test_schedule(const char *image_path);
 void test_schedule_environment(int code);
 void test_cuda(void);
 void test_hip(void);
+void test_capture(const char *backend);
 void test_tensor(void);
 void test_sparse(void);
 void test_cuda_sparse(void);

@@ -1,10 +1,10 @@
 /* main.c: runs one group of tests per process, because the backend in use belongs to the process.
  *   mgpu_test image | error | keys | host IMAGE.so ARTIFACT.so | schedule IMAGE.so | schedule_env CODE |
- *   cuda | hip | tensor | sparse | cuda_sparse | hip_sparse | old_sparse | unknown_order | late_driver
- * BACKEND | no_sparse BACKEND TYPE PART | absent | env NAME CODE | hammer BACKEND IMAGE.so ROUNDS | soak
- * BACKEND IMAGE.so ARTIFACT.so LAUNCHES host and schedule want STANDIN_DEVICES=0, hammer 4; all but image,
- * absent and env want the stand-ins in LD_LIBRARY_PATH: no_sparse those of the drivers alone, old_sparse with
- * an old hipSPARSE. */
+ *   cuda | hip | capture BACKEND | tensor | sparse | cuda_sparse | hip_sparse | old_sparse | unknown_order |
+ * late_driver BACKEND | no_sparse BACKEND TYPE PART | absent | env NAME CODE | hammer BACKEND IMAGE.so ROUNDS
+ * | soak BACKEND IMAGE.so ARTIFACT.so LAUNCHES host and schedule want STANDIN_DEVICES=0, hammer 4; all but
+ * image, absent and env want the stand-ins in LD_LIBRARY_PATH: no_sparse those of the drivers alone,
+ * old_sparse with an old hipSPARSE. */
 #include "check.h"
 
 #include <pthread.h>
@@ -53,6 +53,8 @@ int main(int count, char **arguments) {
     test_cuda();
   else if (strcmp(group, "hip") == 0)
     test_hip();
+  else if (strcmp(group, "capture") == 0 && count == 3)
+    test_capture(arguments[2]);
   else if (strcmp(group, "tensor") == 0)
     test_tensor();
   else if (strcmp(group, "sparse") == 0)

@@ -271,7 +271,7 @@ EXPORT hipError_t hipEventDestroy(hipEvent_t event) {
 EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
   TURN;
   if (capturing(stream))
-    return CAPTURE_ISOLATION; /* nobody outside may wait for it */
+    return isolated((const struct object *)(const void *)event);
   NEED_DEVICE_OF(event);
   if (!((const struct object *)event)->timed)
     note("record E%d S%d", number(event), number(stream));
@@ -290,6 +290,7 @@ EXPORT hipError_t hipEventSynchronize(hipEvent_t event) {
 
 EXPORT hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t from, hipEvent_t to) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_DEVICE_OF(to);
   return kept(elapsed(milliseconds, from, to));
 }

@@ -377,7 +377,7 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event) {
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
   TURN;
   if (capturing(stream))
-    return CAPTURE_ISOLATION; /* nobody outside may wait for it */
+    return isolated((const struct object *)(const void *)event);
   NEED_DEVICE_OF(event);
   if (!((const struct object *)event)->timed)
     note("record E%d S%d", number(event), number(stream));
@@ -397,6 +397,7 @@ EXPORT CUresult cuEventSynchronize(CUevent event) {
 
 EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_DEVICE_OF(to);
   return elapsed(milliseconds, from, to);
 }
