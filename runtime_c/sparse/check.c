@@ -69,13 +69,21 @@ int mgpu_sparse_check_index_type(const char *what, int type) {
                    type);
 }
 
-int mgpu_sparse_check_sizes(const char *what, int64_t rows, int64_t cols) {
+static int no_such_size(const char *what, int64_t rows, int64_t cols) {
+  return mgpu_fail(MGPU_ERROR_INVALID, "%s cannot have the size %lld x %lld.", what, (long long)rows,
+                   (long long)cols);
+}
+
+int mgpu_sparse_check_shape(const char *what, int64_t rows, int64_t cols) {
+  const int64_t most = INT64_MAX / 16;
+  return rows < 0 || cols < 0 || rows > most || cols > most ? no_such_size(what, rows, cols) : 0;
+}
+
+int mgpu_sparse_check_dense(const char *what, int64_t rows, int64_t cols) {
   int64_t elements, bytes;
-  if (rows < 0 || cols < 0 || __builtin_mul_overflow(rows, cols, &elements) ||
-      __builtin_mul_overflow(elements, (int64_t)16, &bytes) || rows == INT64_MAX || cols == INT64_MAX)
-    return mgpu_fail(MGPU_ERROR_INVALID, "%s cannot have the size %lld x %lld.", what, (long long)rows,
-                     (long long)cols);
-  return 0;
+  if (__builtin_mul_overflow(rows, cols, &elements) || __builtin_mul_overflow(elements, (int64_t)16, &bytes))
+    return no_such_size(what, rows, cols);
+  return mgpu_sparse_check_shape(what, rows, cols);
 }
 
 /* An operand's values take part in sums of the compute type without loss. Sums become integers only from
@@ -127,7 +135,5 @@ int mgpu_sparse_check_call(const struct mgpu_sparse_call *call) {
     return mgpu_fail(MGPU_ERROR_INVALID, "%s multiplies %lld x %lld by %lld x %lld into %lld x %lld.",
                      call->what, (long long)m, (long long)k, (long long)k_of_b, (long long)n,
                      (long long)c->rows, (long long)c->cols);
-  return mgpu_sparse_check_sizes(call->what, k, n) || mgpu_sparse_check_sizes(call->what, m, k)
-             ? mgpu_pending()
-             : 0;
+  return 0;
 }

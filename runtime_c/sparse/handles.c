@@ -60,7 +60,7 @@ static bool is_spgemm(enum mgpu_sparse_kind kind) { return kind == MGPU_SPGEMM; 
 static void *make_dense(enum mgpu_sparse_kind kind, intptr_t rows, intptr_t cols, void *values, int32_t type,
                         void *handle, void *stream) {
   const char *what = kind == MGPU_DENSE_VECTOR ? "A dense vector" : "A dense matrix";
-  if (mgpu_pending() || mgpu_sparse_check_sizes(what, rows, cols) || mgpu_sparse_check_type(what, type))
+  if (mgpu_pending() || mgpu_sparse_check_dense(what, rows, cols) || mgpu_sparse_check_type(what, type))
     return NULL;
   if (!values && rows && cols) {
     mgpu_fail(MGPU_ERROR_INVALID, "%s of %lld x %lld has NULL as its memory.", what, (long long)rows,
@@ -89,7 +89,7 @@ static void *make_matrix(const char *what, struct mgpu_sparse operand, void *han
   operand.kind = MGPU_SPARSE_MATRIX;
   operand.rows = rows;
   operand.cols = cols;
-  if (mgpu_sparse_check_sizes(what, rows, cols) || mgpu_sparse_check_type(what, operand.type) ||
+  if (mgpu_sparse_check_shape(what, rows, cols) || mgpu_sparse_check_type(what, operand.type) ||
       mgpu_sparse_check_index_type(what, operand.index_type) ||
       mgpu_sparse_check_index_type(what, operand.position_type))
     return NULL;
@@ -213,7 +213,7 @@ void mgpuDestroyCuSparseLtDnMat(void *dh, void *stream) { mgpuDestroyDnVec(dh, s
 void mgpuCusparseLtCreate2To4SpMat(void *sh, intptr_t rows, intptr_t cols, void *values, int32_t dtp,
                                    void *stream) {
   const char *what = "A 2:4 sparse matrix";
-  if (mgpu_pending() || !has_buffer(sh, what) || mgpu_sparse_check_sizes(what, rows, cols))
+  if (mgpu_pending() || !has_buffer(sh, what) || mgpu_sparse_check_dense(what, rows, cols))
     return;
   if (dtp != MGPU_F16 && dtp != MGPU_BF16 && dtp != MGPU_I8)
     mgpu_fail(MGPU_ERROR_UNSUPPORTED, "%s has values of the type %d; it can have f16, bf16 and i8.", what,

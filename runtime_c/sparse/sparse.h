@@ -121,8 +121,11 @@ size_t mgpu_sparse_count(void);
 
 int mgpu_sparse_check_type(const char *what, int type);
 int mgpu_sparse_check_index_type(const char *what, int type);
-/* Not negative, and their product with 16 bytes per element is a size. */
-int mgpu_sparse_check_sizes(const char *what, int64_t rows, int64_t cols);
+/* Not negative, and positions of so many rows or columns have a size in bytes. What is stored is checked
+ * apart. */
+int mgpu_sparse_check_shape(const char *what, int64_t rows, int64_t cols);
+/* And all elements, of 16 bytes each, have one: of what is not sparse. */
+int mgpu_sparse_check_dense(const char *what, int64_t rows, int64_t cols);
 /* Modes, value and compute types and shapes of C = op(A) op(B) + C. */
 int mgpu_sparse_check_call(const struct mgpu_sparse_call *call);
 /* The caller's buffer is large enough. */

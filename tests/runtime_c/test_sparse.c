@@ -94,6 +94,32 @@ static void test_handles(void) {
   CHECK_CLEAN();
 }
 
+/* Sparse matrices are as large as what they store, not as their rows times their columns. */
+static void test_large_sizes(void) {
+  enum { BILLION = 1000000000 };
+  int64_t rows = 0, cols = 0, entries = 0, at[] = {0, BILLION - 1};
+  void *coo = mgpuCreateCoo(BILLION, BILLION, 2, at, at, values, MGPU_INDEX_I64, MGPU_F32, NULL);
+  void *csr = mgpuCreateCsr(BILLION, BILLION, 2, at, at, values, 3, 3, MGPU_F32, NULL);
+  void *csc = mgpuCreateCsc(BILLION, BILLION, 2, at, at, values, 3, 3, MGPU_F32, NULL);
+  void *bsr = mgpuCreateBsr(BILLION / 2, BILLION / 4, 2, 2, 4, at, at, values, 3, 3, MGPU_F32, NULL);
+  void *x = vector(values, BILLION), *const matrices[] = {coo, csr, csc, bsr}; /* nobody reads it */
+  CHECK_CLEAN();
+  for (int i = 0; i < 4; ++i) {
+    CHECK(mgpuSpMVBufferSize(0, matrices[i], x, x, MGPU_F32, NULL) > 0, "format %d", i);
+    mgpuSpMatGetSize(matrices[i], &rows, &cols, &entries, NULL);
+    CHECK(rows == BILLION && cols == BILLION && entries == (i < 3 ? 2 : 16), "format %d", i);
+    mgpuDestroySpMat(matrices[i], NULL);
+  }
+  mgpuDestroyDnVec(x, NULL);
+  CHECK_CLEAN();
+  CHECK(!mgpuCreateDnMat(BILLION, BILLION, values, MGPU_F32, NULL), "dense ones are");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "A dense matrix cannot have the size 1000000000 x 1000000000");
+  CHECK(!mgpuCreateCoo(INT64_MAX / 8, 1, 0, at, at, values, 3, MGPU_F32, NULL), "too many rows");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "A COO matrix cannot have the size");
+  CHECK(!mgpuCreateCsr(1, -1, 0, at, at, values, 3, 3, MGPU_F32, NULL), "fewer than none");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "A CSR matrix cannot have the size 1 x -1");
+}
+
 static void test_sizes_and_types(void) {
   float x[4] = {0};
   CHECK(!mgpuCreateDnVec(-1, x, MGPU_F32, NULL), "a negative size");
@@ -414,6 +440,7 @@ void test_sparse(void) {
   test_nothing_to_do();
   test_handles();
   test_sizes_and_types();
+  test_large_sizes();
   test_damaged_matrices();
   test_pending_errors();
   test_spgemm();
