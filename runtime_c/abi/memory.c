@@ -125,21 +125,32 @@ void mgpuMemset32(void *to, unsigned int value, size_t count, void *stream) {
 
 void mgpuMemset64(void *to, uint64_t value, size_t count, void *stream) { fill(to, value, 8, count, stream); }
 
+/* Memory that device and host share, with the global's initial value; NULL after a failure. */
+static void *make_shared(const mgpuGlobalSlot *global, const struct mgpu_place *place) {
+  const struct mgpu_backend *backend = mgpu_backends[place->backend];
+  size_t size = (size_t)global->size;
+  void *memory = NULL;
+  if (backend->alloc(place->device, size, place->driver, true, &memory))
+    return NULL;
+  if (backend->memcpy(place->device, memory, global->initial, size, place->driver) == 0 &&
+      backend->stream_sync(place->device, place->driver) == 0)
+    return memory;
+  backend->free(place->device, memory, place->driver, true);
+  return NULL;
+}
+
 void *mgpuSharedGlobal(mgpuGlobalSlot *global) {
   void *memory = __atomic_load_n(&global->state, __ATOMIC_ACQUIRE);
   struct mgpu_place place;
   if (memory)
     return memory;
-  if (mgpu_pending() || mgpu_stream_place(NULL, &place) || mgpu_backends[place.backend]->is_cpu)
+  if (global->size == 0 || mgpu_pending() || mgpu_stream_place(NULL, &place) ||
+      mgpu_backends[place.backend]->is_cpu)
     return global->initial;
-  const struct mgpu_backend *backend = mgpu_backends[place.backend];
   mgpu_lock();
+  if (!global->state)
+    __atomic_store_n(&global->state, make_shared(global, &place), __ATOMIC_RELEASE);
   memory = global->state;
-  if (!memory && backend->alloc(place.device, (size_t)global->size, place.driver, true, &memory) == 0) {
-    if (backend->memcpy(place.device, memory, global->initial, (size_t)global->size, place.driver) == 0 &&
-        backend->stream_sync(place.device, place.driver) == 0)
-      __atomic_store_n(&global->state, memory, __ATOMIC_RELEASE);
-  }
   mgpu_unlock();
-  return global->state ? global->state : global->initial;
+  return memory ? memory : global->initial;
 }

@@ -570,6 +570,29 @@ static void test_shared_global(void) {
   CHECK(again == shared && again[1] == 7, "one and the same");
   mgpuMemFree(shared, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "no allocation");
+  mgpuGlobalSlot empty = {initial, 0, NULL};
+  CHECK(mgpuSharedGlobal(&empty) == initial, "nothing to share");
+  CHECK_CLEAN();
+}
+
+/* Nothing is left of a global whose value cannot be copied; it is made when that works. */
+static void test_shared_global_fails(void) {
+  void (*fail_one)(const char *name, int turn, int code);
+  *(void **)&fail_one = dlsym(cuda.library, "standin_count");
+  int initial = 5, before = cuda.live(MEMORY);
+  static mgpuGlobalSlot slot;
+  slot = (mgpuGlobalSlot){&initial, sizeof initial, NULL};
+  static const char *const calls[] = {"cuMemAllocManaged", "cuMemcpyAsync", "cuStreamSynchronize"};
+  for (int i = 0; i < 3; ++i) {
+    fail_one(calls[i], 1, 1);
+    CHECK(mgpuSharedGlobal(&slot) == &initial, "what there is");
+    CHECK(mgpuGetLastError() == MGPU_ERROR_DRIVER, "%s has failed", calls[i]);
+    CHECK(cuda.live(MEMORY) == before, "%s: %d allocations", calls[i], cuda.live(MEMORY) - before);
+  }
+  fail_one(NULL, 0, 0);
+  const int *shared = mgpuSharedGlobal(&slot);
+  CHECK(shared != &initial && *shared == 5, "the copy");
+  CHECK_CLEAN();
 }
 
 void test_cuda(void) {
@@ -618,6 +641,7 @@ void test_cuda(void) {
     pthread_join(threads[i], NULL);
   CHECK(cuda.live(MEMORY) == 0, "%d allocations left", cuda.live(MEMORY));
   test_shared_global(); /* such memory stays */
+  test_shared_global_fails();
   test_fork_in_a_thread();
   test_fork();
 }

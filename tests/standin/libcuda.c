@@ -404,6 +404,8 @@ EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to
 
 static CUresult give(CUdeviceptr *out, size_t size, size_t way) {
   NEED_CONTEXT;
+  if (!size)
+    return INVALID_VALUE;
   void *memory = memory_make(size, way);
   *out = (CUdeviceptr)(size_t)memory;
   return memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
