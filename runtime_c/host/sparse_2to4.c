@@ -3,6 +3,8 @@
 #include "core/error.h"
 #include "host/sparse.h"
 
+#include <math.h>
+
 /* How a matrix divides into groups of four: the summed dimension is a row's, or a column's when transposed.
  */
 struct groups {
@@ -16,9 +18,11 @@ static struct groups groups_of(const struct mgpu_sparse_call *call) {
   return (struct groups){a->cols, a->rows / 4, 1, a->cols};
 }
 
+/* What is no number counts as infinitely large: it stays, and shows in the product as it does in a dense one.
+ */
 static double magnitude(const struct mgpu_sparse *a, int64_t at) {
   double value = mgpu_number_load(a->type, a->values, at).re;
-  return value < 0 ? -value : value;
+  return isnan(value) ? INFINITY : value < 0 ? -value : value;
 }
 
 int mgpu_2to4_prune(const struct mgpu_sparse_call *call) {

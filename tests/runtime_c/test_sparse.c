@@ -282,6 +282,33 @@ static void test_spgemm_narrow_indices(void) {
   CHECK_CLEAN();
 }
 
+/* Of four values two stay, also where some are no numbers; these are larger than all that are. */
+static void test_2to4_without_numbers(void) {
+  enum { NAN_ = 0x7E00, MINUS_NAN = 0xFE00, INF = 0x7C00, ONE = 0x3C00, TWO = 0x4000, ROWS = 4 };
+  static const uint16_t given[ROWS][4] = {
+      {NAN_, ONE, TWO, ONE}, {ONE, TWO, MINUS_NAN, ONE}, {ONE, NAN_, NAN_, NAN_}, {INF, ONE, NAN_, INF}};
+  static const uint16_t pruned[ROWS][4] = {
+      {NAN_, 0, TWO, 0}, {0, TWO, MINUS_NAN, 0}, {0, NAN_, NAN_, 0}, {INF, 0, NAN_, 0}};
+  static char a_handle[44104], b_handle[11032], c_handle[11032];
+  uint16_t a[ROWS][4], b[4] = {ONE, ONE, ONE, ONE}, c[ROWS] = {0};
+  int64_t sizes[3];
+  memcpy(a, given, sizeof a);
+  mgpuCusparseLtCreate2To4SpMat(a_handle, ROWS, 4, a, MGPU_F16, NULL);
+  mgpuCreateCuSparseLtDnMat(b_handle, 4, 1, b, MGPU_F16, NULL);
+  mgpuCreateCuSparseLtDnMat(c_handle, ROWS, 1, c, MGPU_F16, NULL);
+  mgpuCuSparseLtSpMMBufferSize(sizes, 0, 0, a_handle, b_handle, c_handle, 0, 2, NULL);
+  mgpuCuSparseLtSpMM(a_handle, b_handle, c_handle, NULL, NULL, NULL, NULL);
+  CHECK_CLEAN();
+  for (int i = 0; i < ROWS * 4; ++i)
+    CHECK(a[i / 4][i % 4] == pruned[i / 4][i % 4], "row %d, value %d: %#x", i / 4, i % 4, a[i / 4][i % 4]);
+  for (int i = 0; i < ROWS; ++i)
+    CHECK((c[i] & 0x7FFF) > INF, "no number: %#x", c[i]);
+  mgpuDestroyCuSparseLtSpMat(a_handle, NULL);
+  mgpuDestroyCuSparseLtDnMat(b_handle, NULL);
+  mgpuDestroyCuSparseLtDnMat(c_handle, NULL);
+  CHECK_CLEAN();
+}
+
 static void test_two_to_four(void) {
   char a_handle[64], b_handle[64], c_handle[64]; /* nothing is written there */
   int8_t a[] = {1, -2, 3, 4, 0, 5, 0, 0}, b[] = {1, 2, 3, 4}, saturated[] = {120, -5};
@@ -446,6 +473,7 @@ void test_sparse(void) {
   test_spgemm();
   test_spgemm_narrow_indices();
   test_two_to_four();
+  test_2to4_without_numbers();
   test_rounding();
   test_threads();
   test_order();
