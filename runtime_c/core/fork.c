@@ -4,6 +4,7 @@
 #include "host/memory.h"
 #include "host/schedule.h"
 #include "trace/trace.h"
+#include "vendor/vendor.h"
 
 #include <pthread.h>
 
@@ -27,9 +28,11 @@ static void before(void) {
   mgpu_handles_lock();
   mgpu_host_schedule_lock();
   mgpu_host_memory_lock();
+  mgpu_vendor_names_lock();
 }
 
 static void in_parent(void) {
+  mgpu_vendor_names_unlock();
   mgpu_host_memory_unlock();
   mgpu_host_schedule_unlock();
   mgpu_handles_unlock();

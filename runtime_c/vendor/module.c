@@ -10,6 +10,10 @@
 /* Held while the name of a kernel that may be going is read. */
 static pthread_mutex_t names = PTHREAD_MUTEX_INITIALIZER;
 
+void mgpu_vendor_names_lock(void) { pthread_mutex_lock(&names); }
+
+void mgpu_vendor_names_unlock(void) { pthread_mutex_unlock(&names); }
+
 void *mgpu_vendor_kernel_new(size_t size, const char *name) {
   size_t length = strlen(name) + 1;
   struct mgpu_vendor_kernel *kernel = calloc(1, size + length);
@@ -44,20 +48,20 @@ struct mgpu_vendor_module *mgpu_vendor_module_new(const void *data, size_t size,
 }
 
 void mgpu_vendor_last_kernel(const struct mgpu_vendor *vendor, int device, struct mgpu_text *to) {
-  pthread_mutex_lock(&names);
+  mgpu_vendor_names_lock();
   const struct mgpu_vendor_kernel *kernel = __atomic_load_n(&vendor->launched[device], __ATOMIC_ACQUIRE);
   if (kernel)
     mgpu_text_add(to, "; the kernel launched last there is \"%.128s\"", kernel->name);
-  pthread_mutex_unlock(&names);
+  mgpu_vendor_names_unlock();
 }
 
 /* The kernel is going: nobody may ask for its name any more. */
 static void forget(struct mgpu_vendor *vendor, const struct mgpu_vendor_kernel *kernel) {
-  pthread_mutex_lock(&names);
+  mgpu_vendor_names_lock();
   for (int device = 0; device < MGPU_MAX_DEVICES; ++device)
     if (__atomic_load_n(&vendor->launched[device], __ATOMIC_RELAXED) == kernel)
       __atomic_store_n(&vendor->launched[device], NULL, __ATOMIC_RELAXED);
-  pthread_mutex_unlock(&names);
+  mgpu_vendor_names_unlock();
 }
 
 void mgpu_vendor_module_free(struct mgpu_vendor *vendor, struct mgpu_vendor_module *module) {

@@ -76,6 +76,10 @@ bool mgpu_vendor_forked(const struct mgpu_vendor *vendor);
 /* Adds the name of the kernel that was launched last on the device, if it is known. */
 void mgpu_vendor_last_kernel(const struct mgpu_vendor *vendor, int device, struct mgpu_text *to);
 
+/* The lock of those names; for core/fork.c. Nothing else is locked under it. */
+void mgpu_vendor_names_lock(void);
+void mgpu_vendor_names_unlock(void);
+
 /* Keeps the error of a call that failed on a device with the driver's code, or with MGPU_CODE_FORKED. `call`
  * is the subject of the sentence. `waited`: the call waits for work, so that any failure may be the work's.
  * Returns the kept code. */

@@ -466,6 +466,12 @@ static void test_modules(void) {
   CHECK(cuda.live(MODULES) == before, "unloaded");
 }
 
+static void check_child(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %#x", (unsigned)status);
+}
+
 static char registered[64];
 
 /* In the child a thread that has no stream of its own, and makes none, gives back what is its parent's. */
@@ -481,9 +487,7 @@ static void *fork_and_release(void *memory) {
     CHECK_CLEAN();
     _exit(0);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %#x", (unsigned)status);
+  check_child(child);
   return NULL;
 }
 
@@ -503,6 +507,37 @@ static void test_fork_in_a_thread(void) {
   CHECK_CLEAN();
 }
 
+static void *hold_names(void *held) {
+  mgpu_vendor_names_lock();
+  __atomic_store_n((int *)held, 1, __ATOMIC_RELEASE);
+  usleep(50000);
+  mgpu_vendor_names_unlock();
+  return NULL;
+}
+
+/* Another thread may be reading the name of a kernel: the child can forget it all the same. */
+static void test_fork_with_a_name(void) {
+  char ptx[] = ".version 8.0\n.target sm_90";
+  void *raw = mgpuModuleLoadJIT(ptx, 3);
+  CHECK(raw && mgpuModuleGetFunction(raw, "kernel"), "a kernel");
+  pthread_t thread;
+  int held = 0;
+  pthread_create(&thread, NULL, hold_names, &held);
+  pthread_detach(thread); /* the child cannot join it */
+  while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+    usleep(1000);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    mgpuModuleUnload(raw);
+    CHECK_CLEAN();
+    _exit(0);
+  }
+  check_child(child);
+  mgpuModuleUnload(raw);
+  CHECK_CLEAN();
+}
+
 static void test_fork(void) {
   void *memory = mgpuMemAlloc(8, NULL, false);
   pid_t child = fork();
@@ -517,9 +552,7 @@ static void test_fork(void) {
     CHECK(mgpuBackendUse("host") == 0 && mgpuMemAlloc(8, NULL, false), "the host still works");
     _exit(0);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %#x", (unsigned)status);
+  check_child(child);
   mgpuMemFree(memory, NULL);
   CHECK_CLEAN();
 }
@@ -643,5 +676,6 @@ void test_cuda(void) {
   test_shared_global(); /* such memory stays */
   test_shared_global_fails();
   test_fork_in_a_thread();
+  test_fork_with_a_name();
   test_fork();
 }
