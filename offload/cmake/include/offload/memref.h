@@ -65,15 +65,16 @@ inline const mgpuApi &runtime_of(const void *function) {
   throw Error("this library has no runtime of offload that speaks this header's ABI; build both again", -1);
 }
 
-/// True; throws Error where `function` is not that of `library` ("libkernels.so"), but of another one that has a
-/// function of the same name: of two, the linker takes the first.
+/// True; throws Error where `function` is not that of `library` ("libkernels.so"), but of another one that
+/// has a function of the same name: of two, the linker takes the first.
 inline bool check_library(const void *function, const char *name, const char *library) {
   Dl_info found{};
   if (dladdr(function, &found) == 0)
     return true;
   std::string path = found.dli_fname, file = path.substr(path.rfind('/') + 1);
   // An executable may stand for the functions that it calls.
-  bool other = file.rfind("lib", 0) == 0 && file.find(".so") != std::string::npos && file.rfind(library, 0) != 0;
+  bool other =
+      file.rfind("lib", 0) == 0 && file.find(".so") != std::string::npos && file.rfind(library, 0) != 0;
   if (other)
     throw Error("the function " + std::string(name) + " of " + library + " is that of " + path +
                     " in this program: both have one of this name; rename one of them in its source",
