@@ -68,3 +68,13 @@ def test_a_vendor_who_may_be_left_out(name: str, tmp_path: Path) -> None:
     made = images(wheel_in(tmp_path / "out"), tmp_path)
     assert {image.split(":")[0] for image in made} == {"host", "rocdl"}
     assert {line.split()[0].split(":")[0] for line in said.splitlines() if line.startswith("  ")} == {"host", "rocdl"}
+
+
+def test_a_processor_that_llvm_does_not_know(tmp_path: Path) -> None:
+    """Which is found out by the compiler, behind the spelling."""
+    package = with_targets(copy_of("setuptools", tmp_path), '["host:znver99"]')
+    said = backend(package, "build_wheel", tmp_path / "out", SETUPTOOLS, fails=True)
+    assert (
+        'error: pyproject.toml: [[tool.offload.kernels]] 1 ("vectorops.kernels"): key "targets": unknown chip '
+        "'znver99' for target host; there are: " in said
+    )
