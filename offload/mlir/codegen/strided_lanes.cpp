@@ -91,12 +91,12 @@ private:
       return {b.CreateAdd(a.first, c.first), b.CreateAdd(a.step, c.step)};
     if (match(instruction, m_Sub(m_Value(), m_Value())))
       return {b.CreateSub(a.first, c.first), b.CreateSub(a.step, c.step)};
+    if (match(instruction, m_Shl(m_Value(), m_Value())) && c.step == none)
+      return {b.CreateShl(a.first, c.first), b.CreateShl(a.step, c.first)};
     if (a.step == none)
       std::swap(a, c);
     if (match(instruction, m_Mul(m_Value(), m_Value())) && c.step == none)
       return {b.CreateMul(a.first, c.first), b.CreateMul(a.step, c.first)};
-    if (match(instruction, m_Shl(m_Value(), m_Value())) && getSplatValue(right))
-      return {b.CreateShl(a.first, c.first), b.CreateShl(a.step, c.first)};
     return {};
   }
 
