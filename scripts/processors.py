@@ -16,24 +16,25 @@ from offload.compiler.native import native
 
 FOLDER = Path(__file__).resolve().parent.parent / "runtime_c" / "host"
 
-# LLVM's name: leaf and subleaf of cpuid, register, bit; from the manuals of Intel (325383, CPUID) and AMD (24594).
+# LLVM's name: leaf and register of cpuid, as host/cpu.c calls them, and the bit; from the manuals of Intel (325383,
+# CPUID) and AMD (24594).
 # "AVX", "AVX512" and "APX" are the registers that the system has to save.
 X86 = {
-    "sse3": "1, 0, c, 0, NONE", "ssse3": "1, 0, c, 9, NONE", "fma": "1, 0, c, 12, AVX", "cx16": "1, 0, c, 13, NONE",
-    "sse4.1": "1, 0, c, 19, NONE", "sse4.2": "1, 0, c, 20, NONE", "movbe": "1, 0, c, 22, NONE",
-    "popcnt": "1, 0, c, 23, NONE",
-    "avx": "1, 0, c, 28, AVX", "f16c": "1, 0, c, 29, AVX",
-    "sahf": "0x80000001, 0, c, 0, NONE", "lzcnt": "0x80000001, 0, c, 5, NONE", "sse4a": "0x80000001, 0, c, 6, NONE",
-    "xop": "0x80000001, 0, c, 11, AVX", "fma4": "0x80000001, 0, c, 16, AVX", "tbm": "0x80000001, 0, c, 21, NONE",
-    "bmi": "7, 0, b, 3, NONE", "avx2": "7, 0, b, 5, AVX", "bmi2": "7, 0, b, 8, NONE",
-    "avx512f": "7, 0, b, 16, AVX512", "avx512dq": "7, 0, b, 17, AVX512", "avx512ifma": "7, 0, b, 21, AVX512",
-    "avx512cd": "7, 0, b, 28, AVX512", "avx512bw": "7, 0, b, 30, AVX512", "avx512vl": "7, 0, b, 31, AVX512",
-    "avx512vbmi": "7, 0, c, 1, AVX512", "avx512vbmi2": "7, 0, c, 6, AVX512", "gfni": "7, 0, c, 8, NONE",
-    "avx512vnni": "7, 0, c, 11, AVX512", "avx512bitalg": "7, 0, c, 12, AVX512",
-    "avx512vpopcntdq": "7, 0, c, 14, AVX512", "avx512fp16": "7, 0, d, 23, AVX512", "avxvnni": "7, 1, a, 4, AVX",
-    "avx512bf16": "7, 1, a, 5, AVX512", "avxifma": "7, 1, a, 23, AVX",
-    "avxvnniint8": "7, 1, d, 4, AVX", "avxneconvert": "7, 1, d, 5, AVX", "avxvnniint16": "7, 1, d, 10, AVX",
-    "avx10.1": "7, 1, d, 19, AVX512", "egpr": "7, 1, d, 21, APX",
+    "sse3": "leaf1.c, 0, NONE", "ssse3": "leaf1.c, 9, NONE", "fma": "leaf1.c, 12, AVX", "cx16": "leaf1.c, 13, NONE",
+    "sse4.1": "leaf1.c, 19, NONE", "sse4.2": "leaf1.c, 20, NONE", "movbe": "leaf1.c, 22, NONE",
+    "popcnt": "leaf1.c, 23, NONE",
+    "avx": "leaf1.c, 28, AVX", "f16c": "leaf1.c, 29, AVX",
+    "sahf": "extended.c, 0, NONE", "lzcnt": "extended.c, 5, NONE", "sse4a": "extended.c, 6, NONE",
+    "xop": "extended.c, 11, AVX", "fma4": "extended.c, 16, AVX", "tbm": "extended.c, 21, NONE",
+    "bmi": "leaf7.b, 3, NONE", "avx2": "leaf7.b, 5, AVX", "bmi2": "leaf7.b, 8, NONE",
+    "avx512f": "leaf7.b, 16, AVX512", "avx512dq": "leaf7.b, 17, AVX512", "avx512ifma": "leaf7.b, 21, AVX512",
+    "avx512cd": "leaf7.b, 28, AVX512", "avx512bw": "leaf7.b, 30, AVX512", "avx512vl": "leaf7.b, 31, AVX512",
+    "avx512vbmi": "leaf7.c, 1, AVX512", "avx512vbmi2": "leaf7.c, 6, AVX512", "gfni": "leaf7.c, 8, NONE",
+    "avx512vnni": "leaf7.c, 11, AVX512", "avx512bitalg": "leaf7.c, 12, AVX512",
+    "avx512vpopcntdq": "leaf7.c, 14, AVX512", "avx512fp16": "leaf7.d, 23, AVX512", "avxvnni": "leaf7_1.a, 4, AVX",
+    "avx512bf16": "leaf7_1.a, 5, AVX512", "avxifma": "leaf7_1.a, 23, AVX",
+    "avxvnniint8": "leaf7_1.d, 4, AVX", "avxneconvert": "leaf7_1.d, 5, AVX", "avxvnniint16": "leaf7_1.d, 10, AVX",
+    "avx10.1": "leaf7_1.d, 19, AVX512", "egpr": "leaf7_1.d, 21, APX",
 }  # fmt: skip
 
 # LLVM's name: AT_HWCAP (1) or AT_HWCAP2 (2), and the bit, from Linux' arch/arm64/include/uapi/asm/hwcap.h.
@@ -80,7 +81,7 @@ def bits(used: set[str], features: dict[str, str]) -> str:
 
 def texts() -> dict[str, str]:
     """The files by their names."""
-    cpuid, capabilities = "cpuid leaf, subleaf, register, bit, registers to save", "AT_HWCAP or AT_HWCAP2, bit"
+    cpuid, capabilities = "leaf and register of cpuid, bit, registers to save", "AT_HWCAP or AT_HWCAP2, bit"
     given = {
         "processors_x86_64.def": ("x86_64-unknown-linux-gnu", cpuid, X86),
         "processors_aarch64.def": ("aarch64-unknown-linux-gnu", capabilities, ARM),

@@ -64,14 +64,20 @@ function(_offload_normalize variable)
   set(${variable} "${folder}" PARENT_SCOPE)
 endfunction()
 
+# COMPONENT's arguments of install(); none without a name.
+function(_offload_component result component)
+  set(${result} "")
+  if(component)
+    set(${result} COMPONENT "${component}")
+  endif()
+  set(${result} "${${result}}" PARENT_SCOPE)
+endfunction()
+
 # install(KIND files... DESTINATION destination [COMPONENT component]), in which a changed file is always installed
 # (OffloadInstall.cmake).
 function(_offload_install kind destination component)
   _offload_normalize(destination)
-  set(part "")
-  if(component)
-    set(part COMPONENT "${component}")
-  endif()
+  _offload_component(part "${component}")
   install(CODE "include([[${_OFFLOAD_CMAKE_FOLDER}/OffloadInstall.cmake]])
 offload_remove_changed([[${destination}]] [[${ARGN}]])" ${part})
   install(${kind} ${ARGN} DESTINATION "${destination}" ${part})

@@ -63,17 +63,13 @@ def main() -> int:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from offload.hooks.project import read_tables
+    from offload.hooks.project import is_pattern, read_tables
 
     tables = read_tables(options.pyproject)
-    for pattern in dict.fromkeys(pattern for table in tables for pattern in table.patterns if _is_pattern(pattern)):
+    for pattern in dict.fromkeys(pattern for table in tables for pattern in table.patterns if is_pattern(pattern)):
         print(f"*;{pattern}")
     for table in tables:
         print(";".join([table.module, *table.files]))
-
-
-def _is_pattern(text: str) -> bool:
-    return any(character in text for character in "*?")
 
 
 def _build(options: argparse.Namespace) -> None:

@@ -220,10 +220,15 @@ def _checked_options(where: str, root: Path, options: Mapping[str, Any]) -> dict
     return {key.replace("-", "_"): value for key, value in options.items()}
 
 
+def is_pattern(path: str) -> bool:
+    """Whether an entry of ``sources`` may stand for several files."""
+    return any(character in path for character in "*?[")
+
+
 def _matches(where: str, root: Path, pattern: str) -> list[str]:
     """The files that a pattern names, relative to the root."""
     _check_inside(where, "sources", pattern)
-    if any(character in pattern for character in "*?["):
+    if is_pattern(pattern):
         try:
             paths = [path.relative_to(root) for path in root.glob(pattern) if path.is_file()]
         except ValueError as error:  # "**.mlir", before Python 3.13

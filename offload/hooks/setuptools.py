@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ def _extend_commands(distribution: Distribution) -> None:
     """Has the commands take part whose classes are asked for. What setup.py, pyproject.toml, setup.cfg and other
     plugins name as commands is read before or after this, and stays theirs."""
     find = distribution.get_command_class
-    members = {
+    members: dict[str, Callable[[Any], dict[str, Any]]] = {
         "build": lambda build: {"sub_commands": [*build.sub_commands, (COMMAND, None)]},
         "bdist_wheel": lambda wheel: {"get_tag": _any_python(wheel)},
         "sdist": lambda sdist: {"make_release_tree": _without_outputs(sdist)},
@@ -83,7 +83,7 @@ def _extend_commands(distribution: Distribution) -> None:
         if command not in members:
             return base
         if base not in made:
-            made[base] = type(base.__name__, (base,), members[command](base))  # type: ignore[no-untyped-call]
+            made[base] = type(base.__name__, (base,), members[command](base))
         return made[base]
 
     distribution.get_command_class = get_command_class

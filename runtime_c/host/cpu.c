@@ -21,18 +21,15 @@ static struct registers leaf(unsigned number, unsigned part) {
 /* The registers that a feature needs and that the system has to save. */
 enum { NONE = 0, AVX = 0x6, AVX512 = 0xE6, APX = 1 << 19 };
 
-static unsigned saved_registers(void) {
-  unsigned low = 0, high = 0;
-  if (leaf(1, 0).c & 1u << 27) /* OSXSAVE */
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return low;
-}
-
 uint64_t mgpu_host_features(void) {
-  unsigned saved = saved_registers(), number = 0;
+  struct registers leaf1 = leaf(1, 0), leaf7 = leaf(7, 0), leaf7_1 = leaf(7, 1),
+                   extended = leaf(0x80000001u, 0);
+  unsigned saved = 0, high = 0, number = 0;
   uint64_t features = 0;
-#define FEATURE(name, main, part, reg, bit, registers)                                                       \
-  if (leaf(main, part).reg >> (bit) & 1 && (saved & (unsigned)(registers)) == (unsigned)(registers))         \
+  if (leaf1.c & 1u << 27) /* OSXSAVE */
+    __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+#define FEATURE(name, word, bit, registers)                                                                  \
+  if ((word) >> (bit) & 1 && (saved & (unsigned)(registers)) == (unsigned)(registers))                       \
     features |= (uint64_t)1 << number;                                                                       \
   ++number;
 #define PROCESSOR(name, bits)

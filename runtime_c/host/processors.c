@@ -38,6 +38,18 @@ static const struct processor *find(const char *name) {
   return NULL;
 }
 
+/* Virtual machines take some microseconds to answer for each leaf of cpuid. */
+static uint64_t features_here(void) {
+  static const uint64_t asked = (uint64_t)1 << 63;
+  static uint64_t known; /* atomic; 0: not asked yet */
+  uint64_t features = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (!features) {
+    features = mgpu_host_features() | asked;
+    __atomic_store_n(&known, features, __ATOMIC_RELAXED);
+  }
+  return features & ~asked;
+}
+
 /* The highest level whose features are all among these: 0 is the lowest, which everyone has. */
 static int level_of(uint64_t features) {
   int level = 0;
@@ -57,12 +69,12 @@ static bool is_level(const char *name) {
   return false;
 }
 
-const char *mgpu_host_chip(void) { return levels[level_of(mgpu_host_features())]; }
+const char *mgpu_host_chip(void) { return levels[level_of(features_here())]; }
 
 /* A processor's own code comes before that for the level that it has, and after that for a higher one. */
 int mgpu_host_arch_rank(const char *arch) {
   const struct processor *processor = find(*arch ? arch : levels[0]);
-  if (!processor || (processor->features & ~mgpu_host_features()))
+  if (!processor || (processor->features & ~features_here()))
     return 0;
   return 1 + 2 * level_of(processor->features) + !is_level(processor->name);
 }

@@ -79,6 +79,8 @@ void check_host_pool(void);
 
 /* Failed assertions on the backend in use. */
 void check_guard(void);
+/* With the driver in use, and a kernel of its device. */
+void check_fork(mgpuKernelSlot *kernel);
 
 /* Copies and fills of arrays of every layout on the backend in use. */
 void check_strided(void);

@@ -89,7 +89,7 @@ static bool runs(const std::string &cpu) {
   });
 }
 
-std::string hostProcessor() {
+static std::string findHostProcessor() {
   std::string name = sys::getHostCPUName().str();
   if (runs(name))
     return name;
@@ -99,6 +99,11 @@ std::string hostProcessor() {
     if (runs(level))
       return level;
   return "x86-64";
+}
+
+std::string hostProcessor() {
+  static const std::string found = findHostProcessor();
+  return found;
 }
 
 } // namespace offload
