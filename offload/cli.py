@@ -61,7 +61,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
         prog="offload", description="GPU kernels as ordinary Python packages: MLIR in, one shared library out."
     )
     parser.add_argument("--version", action="version", version=f"offload {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    # Said, or argparse would ask how wide the terminal is to find out, with a module that takes time to import.
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog)
     for name, (meaning, add_arguments) in _COMMANDS.items():
         if name == command or command not in _COMMANDS:
             add_arguments(commands.add_parser(name, help=meaning))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -80,6 +79,8 @@ class HostTarget(Target):
 
     @classmethod
     def devices(cls) -> list[Device]:
+        import platform  # which no build needs
+
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         threads = len(os.sched_getaffinity(0))  # of these the runtime makes its pool
         return [Device("host", "native", platform.processor() or platform.machine(), 0, memory, threads)]

@@ -16,7 +16,8 @@ from offload.errors import OffloadError, TargetError
 from offload.executors import opened
 
 if TYPE_CHECKING:
-    from offload.compiler.driver import Emitted, Progress
+    from offload.compiler.driver import Emitted
+    from offload.compiler.isolation import Progress
     from offload.compiler.request import BuildRequest
 
 

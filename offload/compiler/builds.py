@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from offload.compiler.driver import Emitted, Program, Progress
-from offload.compiler.isolation import Job, run
+from offload.compiler.isolation import Job, Progress, run
 from offload.compiler.request import BuildRequest
 from offload.config import isolated
+
+if TYPE_CHECKING:
+    from offload.compiler.driver import Emitted, Program
 
 
 def _silent(text: str) -> None:
@@ -40,24 +42,30 @@ def _done(job: Job, progress: Progress) -> Iterator[Any]:
     return run(job, progress) if isolated() else job.here(progress)
 
 
-# What a worker does; it finds these by their names.
+# What a worker does; it finds these by their names. Its parent has no use for what is imported here.
+
+
+def _program(request: BuildRequest, progress: Progress) -> Program:
+    from offload.compiler.driver import Program
+
+    return Program(request, progress)
 
 
 def _build(request: BuildRequest, progress: Progress) -> Iterator[bytes]:
-    with Program(request, progress) as program:
+    with _program(request, progress) as program:
         yield program.build()
 
 
 def _emit(request: BuildRequest, stage: str, progress: Progress) -> Iterator[Emitted]:
-    with Program(request, progress) as program:
+    with _program(request, progress) as program:
         yield from program.emit(stage)
 
 
 def _dump(request: BuildRequest, progress: Progress) -> Iterator[Emitted]:
-    with Program(request, progress) as program:
+    with _program(request, progress) as program:
         yield from program.dump()
 
 
 def _pipelines(request: BuildRequest, progress: Progress) -> Iterator[tuple[str, list[str]]]:
-    with Program(request, progress) as program:
+    with _program(request, progress) as program:
         yield from program.pipelines()

@@ -7,25 +7,38 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offload.cache import Cache, open_cache
-from offload.compiler.keys import Keys
 from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
-    from offload.compiler.driver import Progress
+    from offload.cache import Cache
+    from offload.compiler.isolation import Progress
 
 _scratch: list[TemporaryDirectory[str]] = []
 
 
 def library(request: BuildRequest, progress: Progress = lambda text: None) -> bytes:
     """The shared library. Raises what a build raises."""
-    cache = open_cache() if request.uses_cache else None
+    cache = _cache_for(request)
     if cache is None:
         return _build(request, progress)
-    return _claimed(cache, Keys(request).library(), request, progress)
+    return _claimed(cache, _key(request), request, progress)
+
+
+def _cache_for(request: BuildRequest) -> Cache | None:
+    if not request.uses_cache:
+        return None
+    from offload.cache import open_cache
+
+    return open_cache()
+
+
+def _key(request: BuildRequest) -> str:
+    from offload.compiler.keys import Keys
+
+    return Keys(request).library()
 
 
 def _claimed(cache: Cache, key: str, request: BuildRequest, progress: Progress) -> bytes:
@@ -44,11 +57,11 @@ def _claimed(cache: Cache, key: str, request: BuildRequest, progress: Progress) 
 @contextlib.contextmanager
 def library_file(request: BuildRequest) -> Iterator[Path]:
     """The file of the library, which stays where it is inside of the ``with``. Raises what a build raises."""
-    cache = open_cache() if request.uses_cache else None
+    cache = _cache_for(request)
     if cache is None:
         data = _build(request, lambda text: None)
     else:
-        key = Keys(request).library()
+        key = _key(request)
         with cache.file("library", key) as path:
             if path is not None:
                 yield path

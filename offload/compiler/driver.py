@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from offload import artifact
-from offload._version import __version__
 from offload.compiler import frontend, host, steps
 from offload.compiler.device import Build, DeviceBuild, device_builds
 from offload.compiler.link import link
@@ -140,28 +137,14 @@ class Program:
         return self._link(builds, *self._compile(builds))
 
     def _link(self, builds: list[Build], images: list[Image], code: bytes) -> bytes:
-        signatures = json.loads(self.module.signatures())
-        if self.request.bare_pointers:
-            signatures["kernels"] = [{**kernel, "bare_pointers": True} for kernel in signatures["kernels"]]
-        metadata = artifact.Metadata.from_json(
-            json.dumps(
-                {
-                    "schema": artifact.SCHEMA,
-                    "producer": {"offload": __version__, "llvm": native().llvm_version},
-                    "runtime": self.request.runtime,
-                    "functions": signatures["functions"],
-                    "kernels": signatures["kernels"],
-                    "images": [_image_info(*pair) for pair in zip(builds, images, strict=True)],
-                }
-            )
-        )
-        entries = [_container_image(*pair) for pair in zip(builds, images, strict=True)]
-        container = artifact.container_object(entries, metadata, self.request.architecture)
+        from offload.compiler.carried import container
+
+        carried = container(self.request, self.module, builds, images)
         self._progress("linking")
         with steps.step("linking"):
             return link(
                 code,
-                container,
+                carried,
                 self.module.exported_symbols(),
                 self.request,
                 Path(self._scratch.name),
@@ -185,6 +168,8 @@ class Program:
                     # From here on a build has an LLVM context of its own; the session's stays on this thread.
                     waiting.append(pool.submit(copy_context().run, kept.image).result)
                 code = self._host_object(stages)
+                # This thread would now wait for the others; what it needs next takes a while to import.
+                import offload.compiler.carried  # noqa: F401
             finally:
                 images = [image() for image in waiting]
         return images, code
@@ -216,27 +201,3 @@ def _device_output(build: Build, stage: str) -> Iterator[Emitted]:
 def _label(build: Build) -> str:
     chip = build.target.chip if isinstance(build, DeviceBuild) else build.chip
     return f"{build.name}.{build.target_name}.{chip}"
-
-
-def _container_image(build: Build, image: Image) -> artifact.Image:
-    return artifact.Image(
-        module=build.name,
-        target=build.target_name,
-        chip=build.chip,
-        triple=build.triple,
-        format=build.format,
-        kernels=build.kernels,
-        data=image.data,
-        jit_level=build.jit_level,
-    )
-
-
-def _image_info(build: Build, image: Image) -> dict[str, Any]:
-    return {
-        "module": build.name,
-        "target": build.target_name,
-        "chip": build.chip,
-        "format": build.format,
-        "kernels": list(build.kernels),
-        "resources": {kernel: dict(values) for kernel, values in image.resources.items()},
-    }

@@ -17,7 +17,6 @@ from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
 from offload import config
-from offload.cache.cache import warn_once
 from offload.compiler import places, processes, steps, wire, worker
 from offload.compiler.processes import Worker
 from offload.compiler.request import BuildRequest
@@ -202,6 +201,8 @@ class _Talk:
             elif kind == worker.EVENT:
                 self._note(value)
             elif kind == worker.WARNED:
+                from offload.cache.cache import warn_once
+
                 warn_once(value)
             elif kind == worker.LOGGED:
                 if (logger := logging.getLogger(value["name"])).isEnabledFor(value["levelno"]):

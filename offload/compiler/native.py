@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -26,10 +28,14 @@ def native() -> Any:
     Raises ToolkitError where there is none, where it cannot be loaded, and where it is of another version.
     """
     name = _found().name
+    flags = sys.getdlopenflags()
+    sys.setdlopenflags(os.RTLD_LAZY)  # of the functions of LLVM and MLIR a build calls few: a fifth of the time
     try:
         extension = importlib.import_module(name)
     except ImportError as error:
         raise ToolkitError(_not_loaded(error, name == _INSIDE)) from error
+    finally:
+        sys.setdlopenflags(flags)
     if extension.offload_version != __version__:
         raise ToolkitError(_another_version(extension, name == _INSIDE))
     return extension

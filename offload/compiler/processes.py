@@ -8,12 +8,15 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import sys
 import weakref
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from offload.errors import OffloadError
+
+if TYPE_CHECKING:
+    import subprocess
 
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 
@@ -129,6 +132,7 @@ def has_one_thread() -> bool:
 
 
 def _spawn(worker: Worker, connection: socket.socket, lifeline: int) -> int:
+    import subprocess
     from multiprocessing import spawn
 
     executable = spawn.get_executable()  # programs that embed Python set it

@@ -69,6 +69,8 @@ class ReadyBuild:
 
 def take_ready_builds(request: BuildRequest, module: Any) -> dict[str, list[ReadyBuild]]:
     """The ready images of a program by module, taken out of it. Raises CompileError at the operation that has them."""
+    if not request.gpu_binary_annotation and not module.may_hold_ready_objects():
+        return {}  # as most programs; targets that are not built for need not be imported
     vendors = _vendors()
     annotations = [name for vendor in vendors for name in vendor.annotations]
     with failures(request.sources, "reading the program's compiled code"):

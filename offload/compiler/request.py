@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from offload.config import cache_folder
 from offload.errors import OffloadError, TargetError
 from offload.targets import Target
 from offload.targets.sysroot import ARCHITECTURES, here
@@ -74,8 +75,8 @@ class BuildRequest:
 
     @property
     def uses_cache(self) -> bool:
-        """Whether the cache may do the work: not that of who wants to look at the passes."""
-        return self.cache and self.reproducer is None and not self.verify_each
+        """Whether the cache may do the work: there is one, and it is not that of who wants to look at the passes."""
+        return self.cache and self.reproducer is None and not self.verify_each and cache_folder() is not None
 
     def reproducer_file(self, name: str) -> str:
         """The file for the reproducer of one part of the build; empty where none is asked for. Raises OffloadError."""

@@ -9,14 +9,16 @@ import json
 import struct
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from offload.cache import Claim, open_cache
 from offload.compiler.device import DeviceBuild
-from offload.compiler.keys import Keys
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
 from offload.targets import Image
+
+if TYPE_CHECKING:
+    from offload.cache import Cache, Claim
+    from offload.compiler.keys import Keys
 
 Build = DeviceBuild | ReadyBuild
 _LENGTH = struct.Struct("<I")
@@ -26,11 +28,13 @@ class StageCache:
     """The cache of one build's stages; of a build that uses none, nothing is found and nothing kept."""
 
     def __init__(self, request: BuildRequest) -> None:
-        self._cache = open_cache() if request.uses_cache else None
+        self._cache = _cache() if request.uses_cache else None
         self._request = request
 
     @cached_property
     def _keys(self) -> Keys:
+        from offload.compiler.keys import Keys
+
         return Keys(self._request)
 
     def image(self, build: Build) -> KeptImage:
@@ -57,6 +61,12 @@ class StageCache:
         finally:
             if claim is not None:
                 claim.release()
+
+
+def _cache() -> Cache | None:
+    from offload.cache import open_cache  # with what hashes and locks, which a build without a cache has no use for
+
+    return open_cache()
 
 
 class KeptImage:

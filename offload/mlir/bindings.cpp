@@ -80,6 +80,7 @@ PYBIND11_MODULE(_native, m) {
       .def("exported_symbols", &exportedSymbols)
       .def("device_modules", &deviceModules)
       .def("kernels_of", &kernelsOf, py::arg("name"))
+      .def("may_hold_ready_objects", &mayHoldReadyObjects)
       .def("take_ready_objects", &takeReadyObjects, py::arg("annotations"))
       .def(
           "launches_of",

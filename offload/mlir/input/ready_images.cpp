@@ -101,6 +101,12 @@ static void takeAttribute(gpu::GPUModuleOp device, StringRef name, std::vector<R
   device->setDiscardableAttr(kReady, UnitAttr::get(device.getContext()));
 }
 
+bool mayHoldReadyObjects(const IRModule &module) {
+  return llvm::any_of(*module.get().getBody(), [](Operation &op) {
+    return isa<gpu::BinaryOp>(op) || (isa<gpu::GPUModuleOp>(op) && !op.getDiscardableAttrs().empty());
+  });
+}
+
 std::vector<ReadyObject> takeReadyObjects(IRModule &module, const std::vector<std::string> &annotations) {
   std::vector<ReadyObject> found;
   for (Operation &op : *module.get().getBody()) {

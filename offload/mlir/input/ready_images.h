@@ -25,6 +25,9 @@ struct LaunchSite {
   Diagnostic position;
 };
 
+/// Is there a gpu.binary, or a gpu.module with attributes of someone's own? Without, nothing is ready.
+bool mayHoldReadyObjects(const IRModule &module);
+
 /// The ready objects of a program, in order, taken out of it where they are attributes (of the given names):
 /// no text of a later stage has them, and the module is marked with kReady. Of a gpu.binary with
 /// #gpu.select_object<…> the chosen object alone. Throws Failure at the operation.
