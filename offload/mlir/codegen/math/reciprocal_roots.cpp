@@ -49,7 +49,10 @@ Value *reciprocalRoot(IRBuilder<> &b, Value *x) {
     return b.CreateIntrinsic(Intrinsic::fma, {type}, {p, q, r});
   };
   Value *half = ConstantFP::get(type, 0.5), *one = ConstantFP::get(type, 1);
-  Value *error = fma(b.CreateFNeg(b.CreateFMul(x, y)), b.CreateFMul(y, half), half); // (1 - x y^2) / 2
+  // Half of the estimate by its exponent: processors have more units for that than for products.
+  Type *bits = type->getWithNewType(b.getInt32Ty());
+  Value *less = b.CreateSub(b.CreateBitCast(y, bits), ConstantInt::get(bits, 1 << 23));
+  Value *error = fma(b.CreateFNeg(b.CreateFMul(x, y)), b.CreateBitCast(less, type), half); // (1 - x y^2) / 2
   // Of 0 and infinity the estimate is right, and 0 times infinity is not a number: then twice the estimate.
   // Otherwise the error is far below one.
   return fma(y, b.CreateSelect(b.CreateFCmpOLT(error, one), error, one), y);
