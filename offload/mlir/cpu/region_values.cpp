@@ -53,16 +53,39 @@ private:
 
   /// Where an incoming value may be stored as soon as it is there, rather than at the end of the block it
   /// comes from, which is in a later region and would have to be brought it: nothing uses the old value any
-  /// more, and the new one is computed once on the way around.
+  /// more, and the new one is computed once on the way around. What a loop on the way computes is there
+  /// where that loop ends.
   Instruction *earlyPlace(PHINode &phi, unsigned incoming) {
     auto *value = dyn_cast<Instruction>(phi.getIncomingValue(incoming));
-    if (!isReducible || !value ||
-        pieces.numberOf(value->getParent()) == pieces.numberOf(phi.getIncomingBlock(incoming)) ||
-        loops.getLoopFor(value->getParent()) != loops.getLoopFor(phi.getParent()) ||
-        !all_of(phi.uses(), [&](Use &use) { return tree.dominates(RegionCode::placeOf(use), value); }))
+    BasicBlock *home = isReducible && value ? behindLoops(value->getParent(), phi.getParent()) : nullptr;
+    if (!home || pieces.numberOf(home) == pieces.numberOf(phi.getIncomingBlock(incoming)) ||
+        any_of(phi.uses(), [&](Use &use) { return comesLater(RegionCode::placeOf(use), value, home, phi); }))
       return nullptr;
-    return &*(isa<PHINode>(value) ? value->getParent()->getFirstInsertionPt()
-                                  : std::next(value->getIterator()));
+    return &*(isa<PHINode>(value) || home != value->getParent() ? home->getFirstInsertionPt()
+                                                                : std::next(value->getIterator()));
+  }
+
+  /// Whether a use of the old value may come after the place of the new one, and before the phi has that.
+  bool comesLater(Instruction *use, Instruction *value, BasicBlock *place, PHINode &phi) const {
+    if (tree.dominates(use, value))
+      return false;
+    SmallPtrSet<BasicBlock *, 1> stop = {phi.getParent()};
+    return isPotentiallyReachable(place, use->getParent(), &stop, &tree, &loops);
+  }
+
+  /// Where the loops around a block end that are inside of the one around `outside`; null where one of them
+  /// may be left before the block, or has several ends.
+  BasicBlock *behindLoops(BasicBlock *block, BasicBlock *outside) const {
+    llvm::Loop *around = loops.getLoopFor(outside);
+    while (llvm::Loop *inner = loops.getLoopFor(block)) {
+      if (inner == around)
+        return block;
+      BasicBlock *end = !around || around->contains(inner) ? inner->getUniqueExitBlock() : nullptr;
+      if (!end || !tree.dominates(block, end))
+        return nullptr;
+      block = end;
+    }
+    return around ? nullptr : block;
   }
 
   void demotePhis() {
