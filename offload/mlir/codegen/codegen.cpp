@@ -7,8 +7,11 @@
 #include "codegen/math/reciprocal_roots.h"
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
+#include "codegen/seldom_arrays.h"
+#include "codegen/serial_sums.h"
 #include "codegen/streaming_stores.h"
 #include "codegen/strided_lanes.h"
+#include "codegen/workgroup_on_stack.h"
 #include "device/check_lowered.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -36,6 +39,7 @@
 #include "llvm/Transforms/Scalar/DCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/InstSimplifyPass.h"
+#include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
@@ -331,6 +335,8 @@ void LLVMModule::optimize() {
         passes.addPass(LoopSimplifyPass());
         passes.addPass(AlignedStartsPass());
       }
+      passes.addPass(WorkgroupOnStackPass());
+      passes.addPass(SerialSumsPass());
     });
     builder.registerOptimizerLastEPCallback(
         [x86, estimates](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
@@ -342,6 +348,8 @@ void LLVMModule::optimize() {
           }
           if (x86)
             functions.addPass(StridedLanesPass());
+          functions.addPass(SeldomArraysPass());
+          functions.addPass(SROAPass(SROAOptions::PreserveCFG));
           // Unrolled steps of threads that waited for each other: what one stored, the next one loads.
           functions.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
           if (x86)

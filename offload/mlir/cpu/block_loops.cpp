@@ -26,7 +26,8 @@ namespace {
 constexpr uint64_t kMostBytes = 16 << 20;
 /// Blocks of a row that run together: their threads can be counted in 32 bits.
 constexpr uint64_t kMostInRow = 1 << 16;
-constexpr uint32_t kMostThreads = 1024; // of a block whose kernel sets no limit
+constexpr uint32_t kMostThreads = 1024;     // of a block whose kernel sets no limit
+constexpr uint64_t kMostOnStack = 16 << 10; // of workgroup memory
 
 /// The body's parameters behind the kernel's own.
 enum Extra : unsigned {
@@ -110,6 +111,8 @@ private:
     // What threads copy is a few lines, often from registers: a call of memcpy would cost more.
     blocks->addFnAttr("no-builtin-memcpy");
     blocks->addParamAttr(1, Attribute::getWithAlignment(code.context, Align(64)));
+    if (code.sharedBytes && code.sharedBytes <= kMostOnStack && !code.usesStandIn(kDynamicShared))
+      blocks->addFnAttr(kWorkgroupBytes, utostr(code.sharedBytes));
     IRBuilder<> b(BasicBlock::Create(code.context, "entry", blocks));
     Place place;
     place.launch = blocks->getArg(0);
