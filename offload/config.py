@@ -22,7 +22,8 @@ VARIABLES = {
     "waits of the host's threads and of each device's streams; %p in the name stands for the process's id (read by the "
     "C runtime; docs/tracing.md)",
     "OFFLOAD_FAST_CALLS": "0: calls from Python go through ctypes, even where the extension for fast calls is built",
-    "OFFLOAD_CACHE_DIR": "folder for what was compiled (default: ~/.cache/offload); empty switches the cache off",
+    "OFFLOAD_CACHE_DIR": "folder for what was compiled (default: ~/.cache/offload, or offload-cache-UID among the "
+    "temporary files where there is no home folder); empty switches the cache off",
     "OFFLOAD_CACHE_SIZE": "most bytes that folder holds, as 500M or 2G (default: 2G; 0: no limit); what was not used "
     "for longest is removed",
     "OFFLOAD_SHARED_CACHE": "URL of a cache that several machines use: file://, https://, s3:// and whatever fsspec "
@@ -170,4 +171,11 @@ def cache_folder() -> Path | None:
     if value is not None:
         return Path(value) if value else None
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "offload"
+    if base:
+        return Path(base) / "offload"
+    try:
+        return Path.home() / ".cache" / "offload"
+    except RuntimeError:  # a user without a name and without HOME, as containers run programs
+        import tempfile
+
+        return Path(tempfile.gettempdir()) / f"offload-cache-{os.getuid()}"

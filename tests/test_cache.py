@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from caching import OTHER, PROGRAM, entries, told, works
-from compiling import EXAMPLES, PROGRAMS, python
+from compiling import EXAMPLES, PROGRAMS, command, python
 
 import offload
 from offload.cache import cache as layers
@@ -220,6 +223,33 @@ def test_the_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/someone")
     assert cache_folder() == Path("/home/someone/.cache/offload")
+
+
+def test_the_default_place_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As containers run programs: a number for a user, and no HOME. The folder is checked like any other."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    for name in ("OFFLOAD_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    assert len(entries(tmp_path / f"offload-cache-{os.getuid()}")["library"]) == 1
+
+
+def test_a_cache_folder_that_cannot_even_be_looked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    """As one below another user's home: whether it is there is not for this user to know."""
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", str(folder / ("x" * 300)))
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    (said,) = caught()
+    assert said.endswith("is not used: File name too long; set OFFLOAD_CACHE_DIR to another folder")
+    done = command("cache", "info", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.endswith("is not used: [Errno 36] File name too long: " + repr(str(folder / ("x" * 300))) + "\n")
 
 
 @pytest.mark.parametrize("above", [False, True])

@@ -30,7 +30,7 @@ def prepare(folder: Path) -> None:
         if not tag.exists():
             tag.write_text(_TAG)
     except OSError as error:
-        if not (folder.is_dir() and _has_entries(folder)):
+        if not _has_entries(folder):
             raise Unusable(f"{error.strerror or error}; set OFFLOAD_CACHE_DIR to another folder") from error
 
 
@@ -51,4 +51,7 @@ def owned(status: os.stat_result) -> bool:
 
 
 def _has_entries(folder: Path) -> bool:
-    return any((folder / name).is_dir() for name in STAGES)
+    try:
+        return any((folder / name).is_dir() for name in STAGES)
+    except OSError:  # in a folder that may not be entered, another user's home for instance
+        return False

@@ -20,11 +20,11 @@ def cache(options: argparse.Namespace) -> int:
     folder = cache_folder()
     if folder is None:
         raise OffloadError("the cache is switched off: OFFLOAD_CACHE_DIR is empty")
-    if folder.exists():
-        try:
+    try:
+        if folder.exists():
             check(folder)  # or someone else's files would be counted, or removed
-        except (Unusable, OSError) as error:
-            raise OffloadError(f"the cache folder {folder} is not used: {error}") from error
+    except (Unusable, OSError) as error:
+        raise OffloadError(f"the cache folder {folder} is not used: {error}") from error
     store, ledger = Store(folder), Ledger(folder)
     if options.action == "info":
         _info(store, ledger, options.json)
