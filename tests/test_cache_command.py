@@ -110,6 +110,8 @@ def test_a_folder_that_is_not_ours_is_not_emptied(tmp_path: Path, given: dict[st
         (["cache"], 2, "the following arguments are required: ACTION"),
         (["cache", "prune", "--size", "much"], 1, "offload: error: --size is a size such as 500M or 2G, not 'much'"),
         (["cache", "prune", "--older-than", "long"], 2, "argument --older-than: invalid float value: 'long'"),
+        (["cache", "prune", "--older-than", "-1"], 1, "offload: error: --older-than is a number of days, not -1"),
+        (["cache", "prune", "--older-than", "nan"], 1, "offload: error: --older-than is a number of days, not nan"),
     ],
 )
 def test_wrong_commands(words: list[str], code: int, said: str, tmp_path: Path, given: dict[str, str]) -> None:

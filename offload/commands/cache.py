@@ -33,7 +33,7 @@ def cache(options: argparse.Namespace) -> int:
         removed = upkeep.prune(store, ledger, size=0)
     else:
         size = cache_limit() or None if options.size is None else parse_size(options.size, "--size")
-        seconds = None if options.older_than is None else options.older_than * _DAY
+        seconds = None if options.older_than is None else _days(options.older_than)
         if options.size is None and seconds is not None:
             size = None
         removed = upkeep.prune(store, ledger, size, seconds)
@@ -45,6 +45,13 @@ def cache(options: argparse.Namespace) -> int:
             f"removed {removed.entries} entries, {removed.bytes:,} bytes,{leftovers} from {folder}".replace(",  ", " ")
         )
     return 0
+
+
+def _days(number: float) -> float:
+    """Days in seconds. Raises OffloadError for what is no age, of which every entry would be, or none."""
+    if not number >= 0:
+        raise OffloadError(f"--older-than is a number of days, not {number:g}")
+    return number * _DAY
 
 
 def _info(store: Store, ledger: Ledger, as_json: bool) -> None:
