@@ -145,6 +145,10 @@ def isolated() -> bool:
     return value == "1"
 
 
+_LONGEST = 1e9
+"""Seconds. Sockets refuse to wait for as long as a float can say."""
+
+
 def time_limit() -> float | None:
     """The seconds that a build may take in its worker; None for any time. Raises OffloadError for no number."""
     value = environment("OFFLOAD_TIME_LIMIT") or "600"
@@ -154,7 +158,7 @@ def time_limit() -> float | None:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
         raise OffloadError(f"OFFLOAD_TIME_LIMIT is a number of seconds, or 0 for no limit, not {value!r}")
-    return seconds or None
+    return min(seconds, _LONGEST) or None
 
 
 def crash_folder() -> Path:

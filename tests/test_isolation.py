@@ -138,6 +138,11 @@ def test_a_limit_that_is_no_number(value: str, monkeypatch: pytest.MonkeyPatch, 
         offload.build(SAXPY, tmp_path / "saxpy.so")
 
 
+def test_a_limit_that_no_socket_takes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OFFLOAD_TIME_LIMIT", "1e300")
+    offload.build(SAXPY, tmp_path / "saxpy.so", cache=False)
+
+
 def test_a_word_that_is_no_switch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OFFLOAD_ISOLATE", "no")
     with pytest.raises(offload.OffloadError, match="OFFLOAD_ISOLATE is 0 or 1, not 'no'"):
