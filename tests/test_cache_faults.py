@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -200,6 +201,28 @@ def test_a_full_disk_under_the_cache(small_disk: Path, tmp_path: Path, wanted: d
     assert (tmp_path / "saxpy.so").read_bytes() == wanted["saxpy"]
     assert all_whole(cache)
     assert leftovers(cache) == []
+
+
+@pytest.mark.parametrize("room", [16, 200])
+def test_a_full_disk_under_the_temporary_files(room: int, small_disk: Path, tmp_path: Path) -> None:
+    """Too small for any object file, and for the library alone, into whose mapped file the linker writes."""
+    free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_bsize
+    (small_disk / "rest").write_bytes(bytes(free - room * 1024))
+    done = command("build", SAXPY, "-q", cwd=tmp_path, environment={"TMPDIR": str(small_disk), "OFFLOAD_CACHE_DIR": ""})
+    assert done.returncode == 1
+    first = done.stderr.splitlines()[0]
+    if room == 16:
+        assert re.fullmatch(
+            rf"offload: error: cannot write temporary files in {small_disk}\S*: No space left on device; make room "
+            "there, or set TMPDIR to another folder",
+            first,
+        )
+    else:
+        assert first == (
+            "offload: error: the compiler crashed with SIGBUS, as it does where the disk with the temporary files is "
+            "full, while it was at linking"
+        )
+    assert not (tmp_path / "saxpy.so").exists()
 
 
 def test_files_that_may_not_grow(tmp_path: Path) -> None:

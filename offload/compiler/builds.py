@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from offload.compiler.isolation import Job, Progress, run
 from offload.compiler.request import BuildRequest
 from offload.config import isolated
+from offload.errors import OffloadError
 
 if TYPE_CHECKING:
     from offload.compiler.driver import Emitted, Program
@@ -45,10 +49,21 @@ def _done(job: Job, progress: Progress) -> Iterator[Any]:
 # What a worker does; it finds these by their names. Its parent has no use for what is imported here.
 
 
-def _program(request: BuildRequest, progress: Progress) -> Program:
+@contextlib.contextmanager
+def _program(request: BuildRequest, progress: Progress) -> Iterator[Program]:
     from offload.compiler.driver import Program
 
-    return Program(request, progress)
+    try:
+        with Program(request, progress) as program:
+            yield program
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        folder = tempfile.gettempdir()
+        raise OffloadError(
+            f"cannot write temporary files in {folder}: {error.strerror}; make room there, or set TMPDIR to another "
+            "folder"
+        ) from error
 
 
 def _build(request: BuildRequest, progress: Progress) -> Iterator[bytes]:

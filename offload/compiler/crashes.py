@@ -56,6 +56,8 @@ def ending(status: int) -> str:
         name = f"signal {-status}"
     if status == -signal.SIGKILL:
         return f"was ended by {name}, as the system does where memory runs out"
+    if status == -signal.SIGBUS:  # lld maps what it writes
+        return f"crashed with {name}, as it does where the disk with the temporary files is full"
     return f"crashed with {name}"
 
 
