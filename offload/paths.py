@@ -1,10 +1,10 @@
-"""Files that this installation carries besides Python code."""
+"""Files that this installation carries besides Python code, and names of files as text."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from offload.errors import LinkError
+from offload.errors import LinkError, OffloadError
 
 
 def package_file(relative: str) -> Path:
@@ -16,3 +16,18 @@ def package_file(relative: str) -> Path:
         if candidate.exists():
             return candidate
     raise LinkError(f"this installation of offload lacks {relative}; reinstall it")
+
+
+def readable(name: str) -> str:
+    """A name as MLIR and LLVM take it, who write UTF-8: other bytes, which a file's name may have, are replaced."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def folder_of_build() -> str:
+    """The current folder, as line information names it. Raises OffloadError where it is gone."""
+    try:
+        return readable(str(Path.cwd()))
+    except OSError as error:
+        raise OffloadError(
+            f"line information names the folder of the build, and the current one cannot be had: {error.strerror}"
+        ) from error

@@ -13,6 +13,7 @@ from offload.targets.options import check, option, spelled
 from offload.targets.tools import Found
 
 from offload.errors import CompileError, TargetError
+from offload.paths import folder_of_build
 
 if TYPE_CHECKING:
     from offload.targets.native import LLVMModule, MachineOptions, Module, Native
@@ -329,7 +330,7 @@ class Target:
     def _translate(self, work: Work, module: Module) -> LLVMModule:
         code = work.native.LLVMModule.translate(module, self.machine(work.native))
         if self.debug:
-            code.set_debug_folder(str(Path.cwd()))
+            code.set_debug_folder(folder_of_build())
         for library in (*work.libraries, *self.link):
             code.link_library(str(library))
         self.prepare(work, code)

@@ -61,12 +61,19 @@ def search(what: str, relative: Sequence[str], steps: Sequence[SearchStep], reme
         for name in relative:
             candidate = folder / name
             looked.append(f"{step.via}: {candidate}")
-            if candidate.exists():
+            if _is_there(candidate):
                 return Found(what, candidate, step.via, tuple(looked), remedy)
         if step.decisive:
             looked.append(f"nowhere else, because {step.via} is set")
             break
     return Found(what, None, "", tuple(looked), remedy)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # in a folder that only others may enter
+        return False
 
 
 def from_environment(variable: str) -> SearchStep:
@@ -83,7 +90,7 @@ def from_environment(variable: str) -> SearchStep:
 
 def from_folder(path: str) -> SearchStep:
     """A fixed folder."""
-    return SearchStep(path, lambda: Path(path) if Path(path).is_dir() else None)
+    return SearchStep(path, lambda: Path(path) if _is_there(Path(path)) else None)
 
 
 def from_site_packages(relative: str) -> SearchStep:
@@ -94,7 +101,7 @@ def from_site_packages(relative: str) -> SearchStep:
 
         roots = [*sys.path, *site.getsitepackages()]
         for root in dict.fromkeys(roots):
-            if root and (Path(root) / relative).is_dir():
+            if root and _is_there(Path(root, relative)):
                 return Path(root) / relative
         return None
 

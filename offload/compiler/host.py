@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
 from offload.compiler.steps import step
+from offload.paths import folder_of_build
 from offload.targets.base import STRUCTURE_PIPELINE, debug_pipeline, numeric_pipeline
 
 EXPORTED_BY_RUNTIME = ("offload_api", "offload_modules")
@@ -48,7 +48,7 @@ def translate(request: BuildRequest, host: Any, exported: list[str]) -> Any:
         options = extension.MachineOptions(f"{request.architecture}-unknown-linux-gnu", "", "", request.opt)
         code = extension.LLVMModule.translate(host, options)
         if request.debug:
-            code.set_debug_folder(str(Path.cwd()))
+            code.set_debug_folder(folder_of_build())
         code.internalize([*exported, *EXPORTED_BY_RUNTIME])
         code.optimize()
     return code

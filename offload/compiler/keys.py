@@ -14,6 +14,7 @@ from offload.compiler.request import BuildRequest
 from offload.compiler.toolchain import Toolchain
 from offload.config import cache_folder
 from offload.errors import TargetError
+from offload.paths import folder_of_build
 from offload.targets import Target, registry
 from offload.targets.sysroot import Sysroot
 
@@ -117,7 +118,7 @@ class Keys:
         return found
 
     def _debug(self, lines: bool) -> list[str]:
-        return [str(Path.cwd())] if lines else []
+        return [folder_of_build()] if lines else []
 
     def _files(self, paths: Iterable[Path]) -> list[str]:
         return [self._file(path) for path in paths]

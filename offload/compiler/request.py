@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.config import cache_folder
 from offload.errors import OffloadError, TargetError
+from offload.paths import readable
 from offload.targets import Target
 from offload.targets.sysroot import ARCHITECTURES, here
 
@@ -17,6 +20,10 @@ class Source:
 
     name: str
     data: bytes
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", readable(os.fspath(self.name)))
+        object.__setattr__(self, "data", self.data.removeprefix(codecs.BOM_UTF8))  # some editors put one there
 
     @classmethod
     def read(cls, path: Path | str) -> Source:

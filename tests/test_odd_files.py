@@ -1,0 +1,88 @@
+"""Files with odd names, in odd places and with odd bytes at their beginning: built, or refused with a sentence."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compiling import ALL_TARGETS, EXAMPLES, command
+
+import offload
+
+SAXPY = (EXAMPLES / "saxpy.mlir").read_bytes()
+ODD = os.fsdecode(b"caf\xe9")
+"""Latin-1, which UTF-8 has no such bytes for."""
+
+
+def test_a_source_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / f"{ODD}.mlir").write_bytes(SAXPY)
+    done = command("build", f"{ODD}.mlir", "-q", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / f"{ODD}.so").exists()
+    done = command("build", f"{ODD}.mlir", "-o", f"{ODD}.mlir", "-q", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "it is one of the sources" in done.stderr
+    (tmp_path / f"{ODD}.mlir").write_text("func.func @f() {\n")
+    done = command("build", f"{ODD}.mlir", "-q", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("caf\N{REPLACEMENT CHARACTER}.mlir:1:17: error: ")
+
+
+def test_line_information_in_a_folder_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    folder = tmp_path / ODD
+    folder.mkdir()
+    targets = [word for target in ALL_TARGETS for word in ("-t", target)]
+    done = command("build", EXAMPLES / "saxpy.mlir", "-g", "-q", *targets, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_line_information_in_a_folder_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    code = (
+        "import os, sys; os.chdir('gone'); os.rmdir('../gone'); from offload.cli import main;"
+        f"main(['build', {str(EXAMPLES / 'saxpy.mlir')!r}, '-q', '-o', {str(tmp_path / 'a.so')!r}]);"
+        f"sys.exit(main(['build', {str(EXAMPLES / 'saxpy.mlir')!r}, '-q', '-g', '-o', {str(tmp_path / 'b.so')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "offload: error: line information names the folder of the build, and the current one cannot be had: No such "
+        "file or directory\n"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.so"]
+
+
+def test_a_mark_of_the_byte_order_before_a_program(tmp_path: Path) -> None:
+    (tmp_path / "a.mlir").write_bytes(codecs.BOM_UTF8 + SAXPY)
+    assert "saxpy" in offload.compile(tmp_path / "a.mlir", targets=["host"]).functions
+    assert "saxpy" in offload.compile("\ufeff" + SAXPY.decode(), targets=["host"]).functions
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("x" * 300, "File name too long"), ("a.mlir/b.so", "Not a directory"), ("gone/b.so", "No such")],
+)
+def test_an_output_that_cannot_be_there(name: str, reason: str, tmp_path: Path) -> None:
+    """Whether there is something to keep cannot always be told, as in a folder that only others may enter."""
+    (tmp_path / "a.mlir").write_bytes(SAXPY)
+    with pytest.raises(offload.OffloadError, match=f"^cannot write {tmp_path}.*: {reason}"):
+        offload.build(tmp_path / "a.mlir", tmp_path / name, targets=["host"])
+
+
+def test_an_output_that_links_to_itself_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.so").symlink_to("b.so")
+    (tmp_path / "b.so").symlink_to("a.so")
+    offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "a.so", targets=["host"])
+    assert "saxpy" in offload.load(tmp_path / "a.so").functions
+
+
+def test_a_toolkit_that_may_not_be_looked_into(tmp_path: Path) -> None:
+    """A folder that only others may enter fails as a name does that is too long."""
+    variables = {"CUDA_HOME": str(tmp_path / ("x" * 300))}
+    done = command("build", EXAMPLES / "saxpy.mlir", "-t", "nvvm", cwd=tmp_path, environment=variables)
+    assert done.returncode == 3
+    assert "nowhere else, because CUDA_HOME is set" in done.stderr
