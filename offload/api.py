@@ -28,8 +28,8 @@ def build(
     *,
     targets: Iterable[str | Target] = (),
     opt: int = 3,
-    link: Iterable[PathLike] = (),
-    objects: Iterable[PathLike] = (),
+    link: PathLike | Iterable[PathLike] = (),
+    objects: PathLike | Iterable[PathLike] = (),
     runtime: str = "static",
     gpu_binary_annotation: str | Iterable[str] = (),
     debug: bool = False,
@@ -107,8 +107,8 @@ def compile(
     *,
     targets: Iterable[str | Target] = (),
     opt: int = 3,
-    link: Iterable[PathLike] = (),
-    objects: Iterable[PathLike] = (),
+    link: PathLike | Iterable[PathLike] = (),
+    objects: PathLike | Iterable[PathLike] = (),
     gpu_binary_annotation: str | Iterable[str] = (),
     debug: bool = False,
     bare_pointers: bool = False,
@@ -186,8 +186,8 @@ def make_request(
     targets: Iterable[str | Target] = (),
     *,
     opt: int = 3,
-    link: Iterable[PathLike] = (),
-    objects: Iterable[PathLike] = (),
+    link: PathLike | Iterable[PathLike] = (),
+    objects: PathLike | Iterable[PathLike] = (),
     runtime: str = "static",
     verify_each: bool = False,
     gpu_binary_annotation: str | Iterable[str] = (),
@@ -234,8 +234,8 @@ def make_request(
         sources=tuple(sources),
         targets=(*ready, *parsed),
         opt=opt,
-        link=tuple(Path(path) for path in link),
-        objects=tuple(Path(path) for path in objects),
+        link=_paths(link),
+        objects=_paths(objects),
         runtime=runtime,
         verify_each=verify_each,
         optional=tuple(target for target in parsed if target not in named),
@@ -249,6 +249,11 @@ def make_request(
         soname=soname,
         cache=cache,
     )
+
+
+def _paths(paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
+    """One path is a list of one: text is not a list of its letters."""
+    return tuple(map(Path, [paths] if isinstance(paths, (str, os.PathLike)) else paths))
 
 
 def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:

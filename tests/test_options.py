@@ -386,3 +386,15 @@ def test_an_option_of_a_wrong_type_from_python() -> None:
 def test_a_file_to_link_that_is_not_there() -> None:
     with pytest.raises(OffloadError, match=r"cannot read .*gone\.bc"):
         offload.compile(OPTIONS, targets=["host,link=gone.bc"])
+
+
+@pytest.mark.parametrize("name", ["link", "objects"])
+def test_one_file_needs_no_list(name: str) -> None:  # its letters were taken for files
+    with pytest.raises(OffloadError, match=r"^cannot read gone: No such file or directory$"):
+        offload.compile(OPTIONS, **{name: "gone"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("level", [2.0, "2", None, 4])
+def test_levels_that_are_none(level: object) -> None:
+    with pytest.raises(OffloadError, match=rf"^opt is 0 to 3, not {level!r}$"):
+        offload.compile(OPTIONS, opt=level, cache=False)  # type: ignore[arg-type]
