@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.errors import SignatureError
 from offload.runtime import export, interchange
 from offload.runtime.memory import array_over, row_major
 from offload.runtime.native import DeviceMemory
+from offload.runtime.pickled import refusal
 
 if TYPE_CHECKING:
     import numpy
@@ -101,6 +102,9 @@ class DeviceArray:
         mark: Mark | None = getattr(self, "_used_on", None)
         if mark is not None:
             self._memory.after(mark)
+
+    def __reduce__(self) -> NoReturn:
+        raise refusal("a DeviceArray", "pickle its .numpy(); lib.device.array(x) makes another one, or a copy")
 
     def numpy(self) -> Any:
         """A copy as a NumPy array of the same shape and dtype. Raises `DeviceError`."""

@@ -14,6 +14,7 @@ from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.native import Native
 from offload.runtime.pending import Running
+from offload.runtime.pickled import function_of
 from offload.runtime.plans import Caller, arm_function
 from offload.runtime.results import ScalarResult, StructResult, by_value_type, half_argument, is_half
 from offload.runtime.staging import Staging, wanted
@@ -177,6 +178,9 @@ class Function(Caller):
         return lambda value, values, keep: values.append(check(value))
 
     __signature__ = InstanceSignature()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return function_of, (self._native.file, self.signature.name)
 
     def __repr__(self) -> str:
         return f"<offload function {self._callee.text()}>"

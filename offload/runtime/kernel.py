@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
+from operator import getitem
 from typing import Any
 
 from offload.artifact.meta import Argument, KernelSignature
@@ -17,6 +18,7 @@ from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.native import Native
 from offload.runtime.occupancy import Occupancy, ask, threads_of
 from offload.runtime.pending import Mark, Pending
+from offload.runtime.pickled import kernel_of
 from offload.runtime.plans import Caller, arm_launch
 from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import Stream
@@ -280,6 +282,9 @@ class Kernel:
 
     __signature__ = InstanceSignature()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return kernel_of, (self._native.file, self.signature.module, self.signature.name)
+
     def __repr__(self) -> str:
         return f"<offload kernel {self._callee.text()} of {self.signature.module}>"
 
@@ -344,6 +349,10 @@ class Launch(Caller):
             if not self._calls_until_armed:
                 self.kernel.arm(self)
         return pending
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        cluster = self.cluster if any(self.cluster) else None
+        return getitem, (self.kernel, (self.sizes[:3], self.sizes[3:], self.stream, self.shared, cluster))
 
     def _launched(self, args: tuple[Any, ...]) -> Pending:
         """What is left to do when the extension has put the kernel on the stream."""

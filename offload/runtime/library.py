@@ -189,7 +189,7 @@ class Library:
         self._native.auto_stage = bool(value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return load, (str(self.path.absolute()),)
+        return load, (self._native.file,)
 
     def use(self, backend: str | None) -> None:
         """Fixes the backend by name; None chooses again at the next use. Raises `DeviceError` where the

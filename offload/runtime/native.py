@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.errors import ArtifactError, DeviceError
 from offload.runtime import abi
+from offload.runtime.pickled import refusal
 
 if TYPE_CHECKING:
     from offload.runtime.pending import Mark
@@ -23,6 +25,8 @@ class Native:
 
     def __init__(self, library: ctypes.CDLL, name: str) -> None:
         """Raises `ArtifactError` where the library has no runtime or one of another ABI."""
+        self.file = str(Path(name).absolute())
+        """The library's file, whatever becomes of the current folder."""
         try:
             entry = library.offload_api
         except AttributeError:
@@ -46,6 +50,9 @@ class Native:
         self.api: Any = SimpleNamespace(**{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS})
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
         self.auto_stage = False
+
+    def __reduce__(self) -> NoReturn:
+        raise refusal("what a library has on a device", "pickle the library, and make it anew from that")
 
     def check(self) -> None:
         """Raises the calling thread's kept error, if there is one, and clears it."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 from offload.runtime import interchange
 from offload.runtime.native import Native
+from offload.runtime.pickled import refusal
 
 
 class Stream:
@@ -56,6 +57,9 @@ class Stream:
             if self._pending:
                 self._native.api.mgpuStreamSynchronize(self.handle)
             self._native.api.mgpuStreamDestroy(self.handle)
+
+    def __reduce__(self) -> NoReturn:
+        raise refusal("a stream", "make another one with lib.stream()")
 
     def __repr__(self) -> str:
         return f"<offload stream {self.handle or 0:#x}>"
