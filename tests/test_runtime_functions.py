@@ -152,6 +152,36 @@ def test_refused_arrays(value: Any, given: str, advice: str) -> None:
     assert advice in message
 
 
+def exporter(**interfaces: Any) -> Any:
+    return type("Odd", (), interfaces)()
+
+
+def raising(*_: Any, **__: Any) -> Any:
+    raise KeyError("lost")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (exporter(__array_interface__=3), "__array_interface__ is of no use (ValueError: "),
+        (exporter(__array_interface__={"shape": (2,), "typestr": "<f4"}), "__array_interface__ is of no use ("),
+        (exporter(__array_interface__=property(raising)), "__array_interface__ is of no use (KeyError: 'lost')"),
+        (exporter(__cuda_array_interface__={"shape": (2,)}), "__cuda_array_interface__ is of no use (KeyError: "),
+        (exporter(__cuda_array_interface__=property(raising)), "__cuda_array_interface__ is of no use (KeyError: "),
+        (exporter(__dlpack__=raising, __dlpack_device__=lambda self: (1, 0)), "__dlpack__ is of no use (KeyError: "),
+    ],
+)
+def test_interfaces_that_lead_nowhere(value: Any, said: str) -> None:
+    assert f"given a Odd whose {said}" in refusal(real().scale, 1, value)
+    assert f"given a Odd whose {said}" in refusal(real().kernels.saxpy[1, 2], 1, value, value)
+
+
+def test_buffers_that_were_released() -> None:
+    released = memoryview(array.array("f", [1, 2]))
+    released.release()
+    assert "given a memoryview without memory (operation forbidden on released" in refusal(real().scale, 1, released)
+
+
 def test_refused_shape_and_types_without_a_counterpart() -> None:
     message = refusal(real().weigh, np.ones((2, 5), np.float32))
     assert message == ("weigh(): argument 'x' (1 of 1): expected array float32[?, 4], given float32[2, 5]; "

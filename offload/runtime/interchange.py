@@ -6,8 +6,9 @@ packages for AMD's GPUs use as well, and the `__cuda_stream__` protocol of cuda-
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from offload.runtime.dtypes import DTYPES, Mismatch
@@ -102,12 +103,28 @@ def foreign_memory(value: Any, ordered: bool) -> tuple[Any, ...] | None:
     can be."""
     # DLPack first: packages that give both may leave the stream out of the other.
     if hasattr(value, "__dlpack__"):
-        return _from_dlpack(value, ordered)
-    interface = getattr(value, "__cuda_array_interface__", None)
-    if not isinstance(interface, dict):
-        return None
-    seen = _from_interface(value, interface)
+        with sound(value, "__dlpack__"):
+            return _from_dlpack(value, ordered)
+    with sound(value, "__cuda_array_interface__"):
+        interface = getattr(value, "__cuda_array_interface__", None)
+        if not isinstance(interface, dict):
+            return None
+        seen = _from_interface(value, interface)
     return seen if ordered else (*seen[:-1], None)
+
+
+@contextlib.contextmanager
+def sound(value: object, interface: str) -> Iterator[None]:
+    """What an object's own code raises, and what its answers lead to, is a `Mismatch`: it is no array."""
+    try:
+        yield
+    except Mismatch:
+        raise
+    except Exception as error:
+        raise Mismatch(
+            f"a {type(value).__name__} whose {interface} is of no use ({type(error).__name__}: {error})",
+            "pass a NumPy array, or what exports its memory as that interface says",
+        ) from error
 
 
 def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]:

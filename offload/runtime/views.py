@@ -60,12 +60,15 @@ def view_of(value: Any, ordered: bool = True) -> View:
         return View(*foreign)
     if isinstance(value, numpy.generic):
         raise Mismatch(f"a scalar of type {type(value).__name__}", "pass an array, numpy.array(...) of it")
-    if hasattr(value, "__array_interface__"):
-        return _of_numpy(numpy.asarray(value), value)
+    with interchange.sound(value, "__array_interface__"):
+        if hasattr(value, "__array_interface__"):
+            return _of_numpy(numpy.asarray(value), value)
     try:
         buffer = memoryview(value)
     except TypeError:
         raise Mismatch(f"a {type(value).__name__}", "pass an array, for instance numpy.asarray(...) of it") from None
+    except (BufferError, ValueError) as error:  # what it was over has been released or closed
+        raise Mismatch(f"a {type(value).__name__} without memory ({error})", "pass an array that is in use") from None
     return _of_numpy(numpy.asarray(buffer), value)
 
 
