@@ -280,6 +280,8 @@ def test_device_arrays(library: Any) -> None:
     assert not y.numpy().any()
     assert device.zeros(3, "int8").numpy().tolist() == [0, 0, 0]
     assert device.empty((0, 3), np.float32).numpy().shape == (0, 3)
+    for shape in (np.int64(6), np.array([2, 3]), [np.int32(2), 3]):
+        assert device.zeros(shape, np.float32).size == 6
     assert device.array(5.0, np.float32).numpy() == 5
     assert device.array(np.ones(2, ">f4")).dtype == np.float32
     device.synchronize()
@@ -297,6 +299,11 @@ def test_refused_device_arrays() -> None:
         device.empty((-1,), np.float32)
     with pytest.raises(DeviceError):
         device.empty(2**60, np.float64)
+    with pytest.raises(DeviceError, match="An allocation of 18446744073709551616 bytes is too large"):
+        device.empty(2**62, np.float32)  # 0 in 64 bits
+    for shape in (2.5, (2.5, 3), "3", None):
+        with pytest.raises(TypeError):
+            device.empty(shape, np.float32)
     with pytest.raises(TypeError, match="rank 0"):
         len(device.array(1.0))
 

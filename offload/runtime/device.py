@@ -8,9 +8,10 @@ import math
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
-from offload.errors import SignatureError
+from offload.errors import DeviceError, SignatureError
 from offload.runtime import abi, interchange
 from offload.runtime.array import DeviceArray
 from offload.runtime.memory import Allocation, array_over
@@ -95,25 +96,25 @@ class Device:
         """What is known of it. Raises `DeviceError` where there is none."""
         return device_info(self._native, self._native.backend(), self.index)
 
-    def empty(self, shape: int | Iterable[int], dtype: Any) -> DeviceArray:
+    def empty(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> DeviceArray:
         """A new row-major array with undefined contents; ``dtype`` is anything that numpy.dtype takes.
 
         Raises `DeviceError` where memory runs out, ValueError for a negative size.
         """
         return self._allocate(shape, dtype, shared=False)
 
-    def managed(self, shape: int | Iterable[int], dtype: Any) -> DeviceArray:
+    def managed(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> DeviceArray:
         """Like `empty`, in memory that the CPU and the device share; `DeviceArray.host_view` is the CPU's view."""
         return self._allocate(shape, dtype, shared=True)
 
-    def _allocate(self, shape: int | Iterable[int], dtype: Any, *, shared: bool) -> DeviceArray:
+    def _allocate(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any, *, shared: bool) -> DeviceArray:
         sizes, element = _described(shape, dtype)
         with self._selected():
             memory = self._native.memory()
         pointer = memory.allocate(math.prod(sizes) * element.itemsize, shared)
         return DeviceArray(memory, pointer, element, sizes, shared=shared, owner=Allocation(pointer, memory.free))
 
-    def zeros(self, shape: int | Iterable[int], dtype: Any) -> DeviceArray:
+    def zeros(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> DeviceArray:
         """Like `empty`, with every byte zero."""
         array = self.empty(shape, dtype)
         array.clear()
@@ -130,7 +131,7 @@ class Device:
         array.copy_from(values)
         return array
 
-    def pinned(self, shape: int | Iterable[int], dtype: Any) -> Any:
+    def pinned(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> Any:
         """A NumPy array in pinned memory of the host, between which and the device copies are fastest.
 
         Raises `DeviceError` where the driver refuses, ValueError for a negative size."""
@@ -167,13 +168,18 @@ class _Unregister:
         self._native.api.mgpuMemHostUnregister(pointer)
 
 
-def _described(shape: int | Iterable[int], dtype: Any) -> tuple[tuple[int, ...], Any]:
+def _described(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> tuple[tuple[int, ...], Any]:
     import numpy
 
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+    try:
+        sizes: tuple[int, ...] = (index(shape),)  # type: ignore[arg-type]  # NumPy's integers are no int
+    except TypeError:
+        sizes = tuple(map(index, shape))  # type: ignore[arg-type]
     if any(size < 0 for size in sizes):
         raise ValueError(f"a shape has no negative sizes: {sizes}")
     element = numpy.dtype(dtype)
     if element.hasobject or not element.isnative:
         raise SignatureError(f"an array of {element} cannot be in device memory; use a native numeric dtype")
+    if (size := math.prod(sizes) * element.itemsize) >= 1 << 63:  # ctypes would pass what is left of it in 64 bits
+        raise DeviceError(f"An allocation of {size} bytes is too large.", abi.ERROR_MEMORY)
     return sizes, element
