@@ -49,7 +49,9 @@ def entry_points(group: str) -> list[EntryPoint]:
 
         return list(metadata.entry_points(group=group))
     mark = f"[{group}]".encode()
-    return [point for text in _declarations() if mark in text for point in _of_group(text.decode(), group)]
+    return [
+        point for text in _declarations() if mark in text for point in _of_group(text.decode(errors="replace"), group)
+    ]
 
 
 def _all_are_folders() -> bool:

@@ -55,8 +55,19 @@ class Registry:
         return cls
 
     def all(self) -> Mapping[str, type[Target]]:
-        """Every target class by name."""
-        return {name: self.get(name) for name in self.names()}
+        """Every target class by name, without those that cannot be loaded."""
+        broken = self.broken()
+        return {name: self.get(name) for name in self.names() if name not in broken}
+
+    def broken(self) -> Mapping[str, TargetError]:
+        """Why targets cannot be loaded: those of packages that are not whole, which must not cost the others."""
+        found = {}
+        for name in self.names():
+            try:
+                self.get(name)
+            except TargetError as error:
+                found[name] = error
+        return found
 
 
 @functools.cache

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import zipfile
 from importlib import metadata
 from pathlib import Path
 
 import pytest
-from compiling import EXAMPLES, HERE, ROOT, python
+from compiling import EXAMPLES, HERE, ROOT, command, python
 from offload.targets import Registry, Target, registry
 from offload.targets.entry_points import entry_points
 from offload.targets.tools import Found
@@ -148,6 +150,27 @@ print([(image.target, image.chip) for image in offload.load(path).metadata.image
 """
     code = code.replace("slowhost,reason", "slowhost:reason")
     assert "[('slowhost', " in python(code, tmp_path, EXAMPLES / "saxpy.mlir", cwd=tmp_path)
+
+
+def test_a_package_that_is_not_whole_costs_the_others_nothing(tmp_path: Path) -> None:
+    """`offload doctor`, which should say so, did not get to it."""
+    information = tmp_path / "torn-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: torn\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_bytes(b"# caf\xe9\n[offload.targets]\ntorn = torn:Target\n")
+    (tmp_path / "torn.py").write_text("raise RuntimeError('half of it is missing')\n")
+    given = {"PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))}
+    said = "target 'torn' (torn:Target) cannot be loaded: half of it is missing"
+    done = command("doctor", cwd=tmp_path, environment=given)
+    assert done.returncode == 3
+    assert f" MISSING  torn: target: {said}\n" in done.stdout
+    assert "nvvm: ptxas" in done.stdout
+    done = command("targets", "--json", cwd=tmp_path, environment=given)
+    assert (done.returncode, done.stderr) == (0, f"offload: warning: {said}\n")
+    assert {entry["name"] for entry in json.loads(done.stdout)} >= {"host", "nvvm", "rocdl"}
+    assert command("build", EXAMPLES / "saxpy.mlir", "-t", "native", cwd=tmp_path, environment=given).returncode == 0
+    done = command("build", EXAMPLES / "saxpy.mlir", "-t", "torn", cwd=tmp_path, environment=given)
+    assert (done.returncode, done.stderr) == (2, f"offload: error: {said}\n")
 
 
 def test_built_in_entry_points_are_those_of_the_project() -> None:

@@ -8,6 +8,7 @@ import dataclasses
 import importlib.metadata
 import json
 import platform
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from offload.targets import Device, Discovery, Target, registry
 
 def targets(options: argparse.Namespace) -> int:
     """Lists the registry; returns the exit code."""
+    for error in registry().broken().values():
+        print(f"offload: warning: {error}", file=sys.stderr)
     found = [_describe(name, cls) for name, cls in registry().all().items()]
     if options.json:
         print(
@@ -92,6 +95,9 @@ def _checks() -> list[Check]:
         if cls.packages:
             checks.append(_packages(name, cls.packages))
         checks.append(_devices(name, cls.discover()))
+    for name, error in registry().broken().items():
+        remedy = "install a version of its package that works here, or uninstall it"
+        checks.append(Check(f"{name}: target", "missing", str(error), remedy))
     return checks
 
 
