@@ -40,6 +40,9 @@ def test_help(arguments: list[str], tmp_path: Path) -> None:
     assert done.stdout.startswith("usage: offload")
 
 
+BUILD_FAR = ["build", str(EXAMPLES / "saxpy.mlir"), "--executor", "dask://localhost:1"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -50,6 +53,10 @@ def test_help(arguments: list[str], tmp_path: Path) -> None:
         (["build", "x.mlir", "--runtime", "both"], "argument --runtime: invalid choice: 'both'"),
         (["run", "x.mlir", "--backend", "tpu"], "argument --backend: invalid choice: 'tpu'"),
         (["inspect"], "the following arguments are required: FILE"),
+        *(
+            ([*BUILD_FAR, *words], f"{words[0]} is for builds on this machine: not with --executor")
+            for words in (["--emit", "isa"], ["--dump", "all"], ["--print-pipeline"])
+        ),
         (["build", "x.mlir", "-o"], "argument -o/--output: expected one argument"),
     ],
 )

@@ -67,8 +67,11 @@ def build(options: argparse.Namespace) -> int:
         request = _for_one_target(request, stage, only)
     if output is not None:
         check_output(output, request.sources)
-    if options.timing and options.executor is not None:
-        options.usage_error("--timing is for builds on this machine: not with --executor")
+    if options.executor is not None:
+        for name in ("timing", "emit", "dump", "print_pipeline"):
+            if getattr(options, name) not in (None, False):
+                word = name.replace("_", "-")
+                options.usage_error(f"--{word} is for builds on this machine: not with --executor")
     if options.timing:  # of what is compiled; what is taken from the cache takes none
         request = dataclasses.replace(request, cache=False)
     places.short_lived()
