@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, also where a process is killed or the disk is full."""
+"""Files that are written whole or not at all, also where a process is killed or the disk is full; and their names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 
 _SUFFIX = ".offload-tmp"
+_LONGEST_NAME = 200
+"""Bytes, of the 255 that file systems take: suffixes follow."""
 
 
 def replace(path: Path, parts: tuple[bytes, ...], mode: int, temporaries: Path | None = None) -> None:
@@ -65,3 +67,16 @@ def _remove_unlocked(path: Path) -> bool:
     finally:
         os.close(handle)
     return True
+
+
+def plain_name(text: str) -> str:
+    """The name of one file, for any text: what would leave its folder becomes ``_``; one that is too long loses its
+    middle, for which a hash stands."""
+    name = "".join("_" if letter in "/\\" or not letter.isprintable() else letter for letter in text)
+    if len(name.encode()) <= _LONGEST_NAME:
+        return name
+    import hashlib  # few names are so long
+
+    data, mark = name.encode(), f"~{hashlib.sha256(text.encode()).hexdigest()[:12]}~"
+    begin, end = data[: _LONGEST_NAME // 2], data[-(_LONGEST_NAME // 4) :]
+    return f"{begin.decode(errors='ignore')}{mark}{end.decode(errors='ignore')}"

@@ -86,3 +86,41 @@ def test_a_toolkit_that_may_not_be_looked_into(tmp_path: Path) -> None:
     done = command("build", EXAMPLES / "saxpy.mlir", "-t", "nvvm", cwd=tmp_path, environment=variables)
     assert done.returncode == 3
     assert "nowhere else, because CUDA_HOME is set" in done.stderr
+
+
+NAMED = """gpu.module @"{0}" {{
+  gpu.func @k(%x: memref<4xf32>) kernel {{
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<4xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %x[%t] : memref<4xf32>
+    gpu.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "stem"),
+    [("../../up", ".._.._up"), ("{0}/absolute", None), ("x" * 300, f"{'x' * 100}~"), ("ß" * 200, f"{'ß' * 50}~")],
+)
+def test_modules_whose_names_are_no_names_of_files(module: str, stem: str | None, tmp_path: Path) -> None:
+    """Stages went to where the name led, out of the folder that was asked for."""
+    module = module.format(tmp_path)
+    stem = stem or str(tmp_path / "absolute").replace("/", "_")
+    (tmp_path / "a.mlir").write_text(NAMED.format(module))
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    here = {"deep", "a.mlir", "a.so"}
+    for words, suffix in (
+        (["build", "a.mlir", "-q", "--dump", "deep/er/dump", "-o", "a.so"], ".isa.s"),
+        (["build", "a.mlir", "-q", "--emit", "isa", "-o", "deep/er/emit"], ".s"),
+        (["inspect", "a.so", "--extract", "deep/er/extract"], ".o"),
+    ):
+        done = command(*words, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), words
+        (written,) = (tmp_path / words[-3 if "--dump" in words else -1]).glob(f"*{suffix}")
+        assert written.name.startswith(stem)
+        assert ".host." in written.name
+        assert {path.name for path in tmp_path.iterdir()} == here
+        assert {path.name for path in (tmp_path / "deep").iterdir()} == {"er"}
+    assert command("inspect", "a.so", "--disassemble", cwd=tmp_path).returncode == 0

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from offload.errors import ArtifactError
+from offload.files import plain_name
 
 SHT_LLVM_OFFLOADING = 0x6FFF4C0B
 MAGIC = b"\x10\xff\x10\xad"
@@ -68,9 +69,8 @@ class Image:
 
     @property
     def filename(self) -> str:
-        """``<module>.<target>.<chip><suffix>`` with what would leave a folder replaced by ``_``."""
-        stem = f"{self.module}.{self.target}.{self.chip}"
-        return "".join("_" if c in "/\\" or not c.isprintable() else c for c in stem) + self.suffix
+        """``<module>.<target>.<chip><suffix>``, without what would leave a folder or is too long for a file."""
+        return plain_name(f"{self.module}.{self.target}.{self.chip}") + self.suffix
 
 
 def _aligned(size: int) -> int:

@@ -14,6 +14,7 @@ from offload.api import make_request
 from offload.commands.progress import shown
 from offload.errors import OffloadError, TargetError
 from offload.executors import opened
+from offload.files import plain_name
 
 if TYPE_CHECKING:
     from offload.compiler.driver import Emitted
@@ -137,7 +138,7 @@ def _dump(stages: Iterable[Emitted], folder: Path) -> bytes:
     data = b""
     for item in stages:
         data = item.data  # the last stage is the library
-        _write(folder / f"{item.label}.{item.stage}.{item.suffix}", data)
+        _write(folder / f"{plain_name(item.label)}.{item.stage}.{item.suffix}", data)
     return data
 
 
@@ -169,7 +170,7 @@ def _emit(items: Iterable[Emitted], stage: str, folder: Path | None) -> None:
     for item in items:
         count += 1
         if folder is not None:
-            path = folder / f"{item.label}.{item.suffix}"
+            path = folder / f"{plain_name(item.label)}.{item.suffix}"
             _write(path, item.data)
             print(path)
         elif item.is_text:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from offload.config import cache_folder
 from offload.errors import OffloadError, TargetError
+from offload.files import plain_name
 from offload.paths import readable
 from offload.targets import Target
 from offload.targets.sysroot import ARCHITECTURES, here
@@ -93,7 +94,7 @@ class BuildRequest:
             self.reproducer.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OffloadError(f"cannot use {self.reproducer} for reproducers: {error.strerror or error}") from error
-        return str(self.reproducer / f"{name}.mlir")
+        return str(self.reproducer / f"{plain_name(name)}.mlir")
 
     def __post_init__(self) -> None:
         if not self.sources:
