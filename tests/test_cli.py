@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -362,6 +363,30 @@ def test_run_what_cannot_be_run(tmp_path: Path) -> None:
     done = command("run", PROGRAMS / "main.mlir", "--entry", "needs", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "offload: error: needs() takes arguments; 'offload run' calls functions without any\n"
+
+
+def test_a_program_that_hangs_ends_at_ctrl_c(tmp_path: Path) -> None:
+    (tmp_path / "hangs.mlir").write_text("""
+func.func private @putchar(i32) -> i32
+func.func private @fflush(i64) -> i32
+func.func @main() {
+  %a = arith.constant 97 : i32
+  %all = arith.constant 0 : i64
+  %0 = call @putchar(%a) : (i32) -> i32
+  %1 = call @fflush(%all) : (i64) -> i32
+  cf.br ^loop
+^loop:
+  cf.br ^loop
+}""")
+    words = [sys.executable, "-m", "offload", "run", "hangs.mlir"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.read(1) == b"a"
+        running.send_signal(signal.SIGINT)
+        try:
+            assert running.wait(20) == -signal.SIGINT
+        finally:
+            running.kill()
 
 
 def test_run_compiles_once(tmp_path: Path) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 
 from offload.api import load
 from offload.commands.build import request_from
@@ -29,10 +33,24 @@ def run(options: argparse.Namespace) -> int:
         raise OffloadError(f"{options.entry}() takes arguments; 'offload run' calls functions without any")
     sys.stdout.flush()
     try:
-        result = function()
+        with _ends_at_ctrl_c():
+            result = function()
     finally:
         # The program prints through C's buffer, which would otherwise come out last.
         ctypes.CDLL(None).fflush(None)
     if result is not None:
         print(result)
     return 0
+
+
+@contextlib.contextmanager
+def _ends_at_ctrl_c() -> Iterator[None]:
+    """Python would do what Ctrl-C means to it once the program has returned, which one that hangs never does."""
+    if threading.current_thread() is not threading.main_thread():  # which may not say what signals do
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
