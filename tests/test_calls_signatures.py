@@ -140,6 +140,15 @@ def test_stubs_of_any_dtype_and_name_are_python() -> None:
     assert "class _function_def" not in text
 
 
+def test_stubs_do_not_replace_their_library(tmp_path: Path) -> None:
+    path = offload.build(PROGRAMS / "described.mlir", tmp_path / "k.so", targets=["host"])
+    data = path.read_bytes()
+    done = command("stubs", "k.so", "-o", "k.so", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "offload: error: cannot write k.so: it is the library; name another output\n"
+    assert path.read_bytes() == data
+
+
 def test_stubs_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "no.so").write_text("no")
     assert command("stubs", "no.so", cwd=tmp_path).returncode == 1

@@ -19,6 +19,8 @@ def stubs(options: argparse.Namespace) -> int:
         return 0
     path = Path(options.output)
     try:
+        if path.exists() and path.samefile(found.path):
+            raise OffloadError(f"cannot write {path}: it is the library; name another output")
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
