@@ -100,10 +100,15 @@ class HostTarget(Target):
         )
 
     def image_chip(self, native: Native) -> str:
+        """With the features that it asks for besides, as the runtime reads them: ``x86-64:+avx2``."""
+        added = [word.strip() for word in self.features.split(",") if word.strip().startswith("+")]
+        return ":".join([self._processor(native), *added])
+
+    def _processor(self, native: Native) -> str:
         return native.host_processor() if self.chip == "native" else self.chip
 
     def machine(self, native: Native) -> MachineOptions:
-        chip = self.image_chip(native)
+        chip = self._processor(native)
         if chip in _ARM_LEVELS:
             features = ",".join(filter(None, (_ARM_LEVELS[chip], self.features)))
             return native.MachineOptions(self.triple(), "generic", features, self.O, self.fast)

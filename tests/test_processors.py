@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import platform
+import re
+from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
-from compiling import ROOT
+from compiling import EXAMPLES, ROOT
 
+import offload
+from offload import artifact
 from offload.compiler.native import native
 
 
@@ -42,3 +48,28 @@ def test_every_feature_that_llvm_uses_is_told_apart(script: ModuleType) -> None:
         assert numbers[more] & ~numbers[less] or less == "x86-64-v4" or less == "x86-64-v3", (less, more)
     assert numbers["sapphirerapids"] & ~numbers["znver5"]  # arithmetic with f16
     assert numbers["haswell"] & ~numbers["x86-64-v2"]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the features are those of x86-64")
+def test_features_that_are_asked_for_besides(tmp_path: Path) -> None:
+    """Code with features that the processor lacks ran, up to the first instruction that it does not know."""
+    flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    lacks = [name for name in ("xop", "fma4", "tbm") if name not in (flags[1].split() if flags else ())]
+
+    def works(*targets: str) -> bool:
+        x, y = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+        library = offload.compile(EXAMPLES / "saxpy.mlir", targets=targets)
+        library.use("host")
+        library.saxpy(2, x, y)
+        return y.tolist() == [1, 3, 5, 7]
+
+    assert works("host:x86-64,features=+sse3,+ssse3,-avx2,+64bit")
+    for chip in ("x86-64-v2", "native"):
+        with pytest.raises(offload.DeviceError, match=rf"fits host:0\. Images: host \S+:\+{lacks[0]} bin"):
+            works(f"host:{chip},features=+{lacks[0]}")
+        assert works(f"host:{chip},features=+{lacks[0]}", "host")
+
+
+def test_the_image_says_which_features_it_asks_for() -> None:
+    path = offload.compile(EXAMPLES / "saxpy.mlir", targets=["host:x86-64-v2,features=-avx2,+sse3"]).path
+    assert [image.chip for image in artifact.read(path).images] == ["x86-64-v2:+sse3"]

@@ -1,5 +1,5 @@
 /* processors.c: which code this CPU runs: that for a level of its architecture, or for a processor by its
- * name in LLVM, all of whose features it has. */
+ * name in LLVM, all of whose features it has, and those that the code asks for besides (x86-64:+avx2). */
 #include "host/host.h"
 
 #include <string.h>
@@ -29,13 +29,44 @@ enum { EM_HERE = -2 };
 static const char *const levels[] = {"unknown"};
 static const struct processor processors[] = {{"unknown", 0}};
 #endif
+#undef FEATURE
+#undef PROCESSOR
+#define FEATURE(name, ...) name,
+#define PROCESSOR(...)
+static const char *const feature_names[] = {
+#if defined(__x86_64__)
+#include "host/processors_x86_64.def"
+#elif defined(__aarch64__)
+#include "host/processors_aarch64.def"
+#else
+    "",
+#endif
+};
+enum { FEATURES = sizeof feature_names / sizeof *feature_names };
 enum { LEVELS = sizeof levels / sizeof *levels, PROCESSORS = sizeof processors / sizeof *processors };
 
-static const struct processor *find(const char *name) {
+static bool is_word(const char *name, const char *word, size_t length) {
+  return strncmp(name, word, length) == 0 && !name[length];
+}
+
+static const struct processor *find(const char *name, size_t length) {
   for (size_t i = 0; i < PROCESSORS; ++i)
-    if (strcmp(processors[i].name, name) == 0)
+    if (is_word(processors[i].name, name, length))
       return &processors[i];
   return NULL;
+}
+
+/* The features in words such as ":+avx2:+fma". What the table lacks no code for vectors needs. */
+static uint64_t asked_besides(const char *words) {
+  uint64_t features = 0;
+  while (*words) {
+    size_t length = strcspn(++words, ":");
+    for (int i = 0; *words == '+' && i < FEATURES; ++i)
+      if (is_word(feature_names[i], words + 1, length - 1))
+        features |= (uint64_t)1 << i;
+    words += length;
+  }
+  return features;
 }
 
 /* Virtual machines take some microseconds to answer for each leaf of cpuid. */
@@ -54,7 +85,8 @@ static uint64_t features_here(void) {
 static int level_of(uint64_t features) {
   int level = 0;
   while (level + 1 < LEVELS) {
-    uint64_t wanted = find(levels[level + 1])->features;
+    const char *next = levels[level + 1];
+    uint64_t wanted = find(next, strlen(next))->features;
     if ((features & wanted) != wanted)
       break;
     ++level;
@@ -73,10 +105,16 @@ const char *mgpu_host_chip(void) { return levels[level_of(features_here())]; }
 
 /* A processor's own code comes before that for the level that it has, and after that for a higher one. */
 int mgpu_host_arch_rank(const char *arch) {
-  const struct processor *processor = find(*arch ? arch : levels[0]);
-  if (!processor || (processor->features & ~features_here()))
+  if (!*arch)
+    arch = levels[0];
+  size_t length = strcspn(arch, ":");
+  const struct processor *processor = find(arch, length);
+  if (!processor)
     return 0;
-  return 1 + 2 * level_of(processor->features) + !is_level(processor->name);
+  uint64_t features = processor->features | asked_besides(arch + length);
+  if (features & ~features_here())
+    return 0;
+  return 1 + 2 * level_of(features) + !(is_level(processor->name) && features == processor->features);
 }
 
 int mgpu_host_elf_machine(void) { return EM_HERE; }

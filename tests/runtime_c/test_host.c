@@ -301,6 +301,17 @@ static void test_processors(void) {
 #elif defined(__aarch64__)
 #include "host/processors_aarch64.def"
 #endif
+  unsigned number = 0;
+#define PROCESSOR(...)
+#define FEATURE(name, ...)                                                                                   \
+  CHECK((mgpu_host_arch_rank(LOWEST ":+no-such:+" name) > 0) == (here >> number++ & 1), "asked for " name);
+#if defined(__x86_64__)
+#define LOWEST "x86-64"
+#include "host/processors_x86_64.def"
+#elif defined(__aarch64__)
+#define LOWEST "aarch64"
+#include "host/processors_aarch64.def"
+#endif
 }
 
 static void test_images(const void *image, size_t size) {
