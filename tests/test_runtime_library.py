@@ -250,6 +250,15 @@ def test_foreign_streams() -> None:
 # Devices and their memory.
 
 
+def test_numbers_that_the_runtime_has_no_room_for() -> None:
+    """What is left of them is 0 and 5."""
+    with pytest.raises(DeviceError, match=f"There is no device {2**32}"):
+        real().device(2**32)
+    with pytest.raises(TypeError, match="is no handle of a stream"):
+        real().stream(2**64 + 5)
+    assert "is no handle of a stream" in refusal(real().kernels.saxpy.__getitem__, (1, 1, 2**64 + 5))
+
+
 def test_backends_and_devices() -> None:
     assert real().backend == "host"
     host = [device for device in real().devices() if device.backend == "host"]

@@ -34,6 +34,8 @@ class DeviceInfo:
 
 def device_info(native: Native, backend: str, index: int) -> DeviceInfo:
     """Raises `DeviceError` where there is no such device."""
+    if not -(1 << 31) <= index < 1 << 31:  # ctypes would ask for what is left of it in 32 bits
+        raise DeviceError(f"There is no device {index}; numbers of devices have 32 bits.", abi.ERROR_NO_DEVICE)
     raw = abi.RawDeviceInfo()
     native.api.mgpuDeviceGetInfo(backend.encode(), index, ctypes.byref(raw))
     native.check()

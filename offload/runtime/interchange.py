@@ -227,6 +227,8 @@ def stream_handle(stream: Any, backend: Callable[[], str]) -> int | None:
 
 def _driver_handle(stream: Any) -> int:
     if isinstance(stream, int) and not isinstance(stream, bool):
+        if not -(1 << 63) <= stream < 1 << 64:  # ctypes would pass what is left of it in 64 bits
+            raise TypeError(f"{stream} is no handle of a stream: these have 64 bits")
         return stream
     if hasattr(stream, "__cuda_stream__"):
         return int(stream.__cuda_stream__()[1])
