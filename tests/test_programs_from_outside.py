@@ -86,6 +86,44 @@ def test_examples_with_narrow_indices(name: str, target: str) -> None:
     assert emit(EXAMPLES / f"{name}.mlir", "object", [f"{target},index=32"])
 
 
+NARROW = """
+gpu.module @m {
+  gpu.func @k(%x: memref<4x?xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %n = memref.dim %x, %c1 : memref<4x?xf32>
+    %v = vector.transfer_read %x[%c1, %c0], %zero : memref<4x?xf32>, vector<2x4xf32>
+    %w = arith.addf %v, %v : vector<2x4xf32>
+    vector.transfer_write %w, %x[%c0, %c0] : vector<2x4xf32>, memref<4x?xf32>
+    scf.while (%i = %c0) : (index) -> index {
+      %more = arith.cmpi slt, %i, %n : index
+      scf.condition(%more) %i : index
+    } do {
+    ^bb0(%i: index):
+      memref.store %zero, %x[%c1, %i] : memref<4x?xf32>
+      %next = arith.addi %i, %c1 : index
+      scf.yield %next : index
+    }
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("index", [32, 64])
+def test_vectors_of_memory_and_loops_where_indices_are_narrow(index: int) -> None:
+    """Passes before the one that has the option knew 64 bits only: what they left did not fit together."""
+    library = offload.compile(NARROW, targets=[f"{target},index={index}" for target in ALL_TARGETS])
+    library.use("host")
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    expected = x.copy()
+    expected[:2] = 2 * x[1:3]
+    expected[1] = 0
+    library.kernels.k[1, 1](x)
+    np.testing.assert_array_equal(x, expected)
+
+
 @pytest.mark.parametrize("linkage", ["internal", "private", "linkonce", "linkonce_odr", "weak", ""])
 def test_functions_of_the_llvm_dialect(linkage: str) -> None:
     text = f"""

@@ -74,7 +74,12 @@ struct LowerNvgpu : public PassWrapper<LowerNvgpu, OperationPass<ModuleOp>> {
     ConversionTarget target(*context);
     target
         .addLegalDialect<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, NVVM::NVVMDialect>();
-    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns, target);
+    // Loops carry other values as they are: here an index would get 64 bits, whatever it is to have.
+    TypeConverter carried;
+    carried.addConversion([&](Type type) {
+      return isa<nvgpu::NVGPUDialect>(type.getDialect()) ? converter.convertType(type) : type;
+    });
+    scf::populateSCFStructuralTypeConversionsAndLegality(carried, patterns, target);
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();
   }

@@ -10,13 +10,16 @@
 // a byte, and puts the module's other arrays behind that, where the dynamic memory lies. One that is from
 // outside comes last, and may have any size.
 //
-// The size of a block, where indices have 32 bits, is made of a call that gives 64.
+// Where indices have 32 bits, the size of a block is made of a call that gives 64; and passes that have no
+// such option, as convert-vector-to-llvm, leave indices and descriptors of 64 bits next to those of 32.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -87,6 +90,54 @@ void widenSize(Operation *op) {
   op->erase();
 }
 
+/// A value, or a structure of values, with other widths of its integers; nothing where its shape is another.
+Value withWidths(OpBuilder &b, Location loc, Value value, Type wanted) {
+  Type type = value.getType();
+  if (type == wanted)
+    return value;
+  auto from = dyn_cast<IntegerType>(getElementTypeOrSelf(type)),
+       to = dyn_cast<IntegerType>(getElementTypeOrSelf(wanted));
+  if (from && to)
+    return from.getWidth() < to.getWidth() ? LLVM::SExtOp::create(b, loc, wanted, value).getResult()
+                                           : LLVM::TruncOp::create(b, loc, wanted, value).getResult();
+  auto partsOf = [](Type whole) {
+    if (auto array = dyn_cast<LLVM::LLVMArrayType>(whole))
+      return SmallVector<Type>(array.getNumElements(), array.getElementType());
+    auto structure = dyn_cast<LLVM::LLVMStructType>(whole);
+    return structure ? SmallVector<Type>(structure.getBody()) : SmallVector<Type>();
+  };
+  SmallVector<Type> before = partsOf(type), after = partsOf(wanted);
+  if (before.empty() || before.size() != after.size())
+    return {};
+  Value result = LLVM::PoisonOp::create(b, loc, wanted);
+  for (auto [i, part] : llvm::enumerate(after)) {
+    Value narrow = LLVM::ExtractValueOp::create(b, loc, value, ArrayRef<int64_t>{int64_t(i)});
+    Value wide = withWidths(b, loc, narrow, part);
+    if (!wide)
+      return {};
+    result = LLVM::InsertValueOp::create(b, loc, result, wide, ArrayRef<int64_t>{int64_t(i)});
+  }
+  return result;
+}
+
+/// From an index or a memref of one pass to that of another.
+void settleWidths(UnrealizedConversionCastOp cast) {
+  if (cast->getNumOperands() != 1 || cast->getNumResults() != 1)
+    return;
+  auto before = cast.getOperand(0).getDefiningOp<UnrealizedConversionCastOp>();
+  if (!before || before->getNumOperands() != 1 || before->getNumResults() != 1)
+    return;
+  Value value = before.getOperand(0);
+  Type type = cast->getResult(0).getType(), common = cast.getOperand(0).getType();
+  bool lowered = LLVM::isCompatibleType(value.getType()) && LLVM::isCompatibleType(type);
+  if (!lowered || value.getType() == type ||
+      !(isa<BaseMemRefType>(common) || getElementTypeOrSelf(common).isIndex()))
+    return;
+  OpBuilder b(cast);
+  if (Value settled = withWidths(b, cast.getLoc(), value, type))
+    cast->getResult(0).replaceAllUsesWith(settled);
+}
+
 struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairLowered)
 
@@ -101,6 +152,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     });
     getOperation()->walk(takeFromOutside);
     getOperation()->walk(widenSize);
+    getOperation()->walk(settleWidths);
   }
 };
 
