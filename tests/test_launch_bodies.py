@@ -110,3 +110,38 @@ def test_functions_that_kernels_alone_call() -> None:
     np.testing.assert_array_equal(x, np.arange(9)[::-1])
     with pytest.raises(CompileError, match=r"'gpu\.thread_id' is for kernels, and this is host code.*must be private"):
         on_host(HELPED.replace("VISIBILITY", ""))
+
+
+SUM = """
+func.func private @sum(%x: memref<3x5xf32>, %t: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.parallel (%i) = (%c0) to (%c5) step (%c1) init (%zero) -> f32 {
+    %v = memref.load %x[%t, %i] : memref<3x5xf32>
+    scf.reduce(%v : f32) {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.addf %p, %q : f32
+      scf.reduce.return %r : f32
+    }
+  }
+  return %sum : f32
+}
+"""
+CALL = """
+    %s = func.call @sum(%x, %t) : (memref<3x5xf32>, index) -> f32
+    memref.store %s, %x[%t, %c0] : memref<3x5xf32>
+"""
+
+
+def test_loops_of_functions_that_kernels_alone_call() -> None:
+    """They are the kernels', and make none of their own."""
+    program = SUM + launch(CALL)
+    x = np.zeros((3, 5), np.float32)
+    on_host(program).f(x, 2.0)
+    np.testing.assert_array_equal(x, [[10, 2, 2, 2, 2]] * 3)
+    assert sorted(on_host(program).kernels) == ["f_kernel", "f_kernel_0"]
+    assert len(emit(program, "object", ALL_TARGETS)) == 6
+    with pytest.raises(CompileError, match="with a reduction cannot become a kernel"):
+        emit(program.replace("private @sum", "@sum"), "kernels")

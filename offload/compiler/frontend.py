@@ -52,7 +52,8 @@ def _launch_bodies(host: Sequence[str], device: Sequence[str]) -> list[str]:
     if any(name.startswith("async.") for name in host):
         passes.append("offload-inline-async")
     if "gpu.launch" in host and any(name.startswith("linalg.") or name in PARALLEL for name in host):
-        passes += OUTLINING
+        # What only kernels called is in their modules now: a loop of it would be made a kernel of its own.
+        passes += [*OUTLINING, "symbol-dce"]
     return passes
 
 
