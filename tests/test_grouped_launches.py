@@ -227,6 +227,41 @@ def test_names_that_would_mean_something_else(program: str, message: str) -> Non
         emit(program.replace("NAME", "h"), "kernels")
 
 
+BESIDE = """
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) module(@MODULE) function(@h) {
+    %v = memref.load %x[%c0] : memref<?xf32>
+    %r = arith.negf %v : f32
+    memref.store %r, %x[%c0] : memref<?xf32>
+    gpu.terminator
+  }
+"""
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_kernel_of_the_name_of_what_another_one_uses(first: bool) -> None:
+    """Of what is in one module, the call would find the kernel."""
+    before = "  gpu.launch" if first else "  return\n}"
+    start, end = CALLING.replace("NAME", "h").replace("MORE", "module(@m)").rsplit(before, 1)
+    program = start + BESIDE + before + end
+    with pytest.raises(CompileError, match="uses 'h', and another kernel of its module is to be called so"):
+        emit(program.replace("MODULE", "m"), "kernels")
+    x = np.array([3], np.float32)
+    library = on_host(program.replace("MODULE", "n"))
+    library.f(x)
+    assert (x[0], sorted(library.kernels)) == (-6, ["f_kernel", "h"])
+
+
+@pytest.mark.parametrize("name", ["@nothing", "@m::@k"])
+@pytest.mark.parametrize("where", ["memref.load %x[%c0]", "arith.addf %v, %v"])
+def test_a_reference_to_nothing_that_a_kernel_can_use(name: str, where: str) -> None:
+    program = MINE + CALLING.replace("NAME", "g").replace("MORE", "").replace(where, f"{where} {{my = {name}}}")
+    with pytest.raises(CompileError, match=f"refers to '{name}', and a kernel can use by name only") as caught:
+        emit(program, "kernels")
+    (diagnostic,) = caught.value.diagnostics
+    assert where in (diagnostic.source_line or "")
+
+
 def test_the_authors_modules_keep_their_kernels_names() -> None:
     body = "gpu.func @kernel(%x: memref<?xf32>) kernel { gpu.return }"
     library = on_host(f"gpu.module @kernels {{ {body} }}\ngpu.module @other {{ {body} }}")

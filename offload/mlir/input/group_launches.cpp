@@ -59,7 +59,8 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
     SmallVector<gpu::LaunchOp> launches;
     getOperation()->walk([&](gpu::LaunchOp launch) { launches.push_back(launch); });
     for (gpu::LaunchOp launch : launches)
-      if (passGlobals(launch, symbols); failed(checkUses(launch, symbols)))
+      if (passGlobals(launch, symbols);
+          failed(checkReferences(launch, symbols)) || failed(checkUses(launch, launches, symbols)))
         return signalPassFailure();
     name(launches);
   }
@@ -77,7 +78,7 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
     auto add = [&](auto &&from) {
       if (std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(from))
         for (SymbolTable::SymbolUse use : *uses)
-          if (Operation *symbol = symbols.lookup(use.getSymbolRef().getRootReference()))
+          if (Operation *symbol = symbols.lookup(use.getSymbolRef().getLeafReference()))
             found.insert(symbol);
     };
     add(&launch.getBody());
@@ -86,7 +87,27 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
     return found;
   }
 
-  static LogicalResult checkUses(gpu::LaunchOp launch, const SymbolTable &symbols) {
+  /// Outlining copies what the last part of a reference names, without a look at whether that is there.
+  static LogicalResult checkReferences(gpu::LaunchOp launch, const SymbolTable &symbols) {
+    auto check = [&](auto &&from) {
+      if (std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(from))
+        for (SymbolTable::SymbolUse use : *uses)
+          if (!symbols.lookup(use.getSymbolRef().getLeafReference()))
+            return LogicalResult(use.getUser()->emitError("refers to '")
+                                 << use.getSymbolRef()
+                                 << "', and a kernel can use by name only what the program's own module has");
+      return success();
+    };
+    if (failed(check(&launch.getBody())))
+      return failure();
+    for (Operation *symbol : used(launch, symbols))
+      if (failed(check(symbol)))
+        return failure();
+    return success();
+  }
+
+  static LogicalResult checkUses(gpu::LaunchOp launch, ArrayRef<gpu::LaunchOp> launches,
+                                 const SymbolTable &symbols) {
     auto device = launch.getModule() ? symbols.lookup<gpu::GPUModuleOp>(*launch.getModule()) : nullptr;
     for (Operation *symbol : used(launch, symbols)) {
       StringRef name = cast<SymbolOpInterface>(symbol).getName();
@@ -119,6 +140,14 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
         error.attachNote(symbol->getLoc()) << "it is here";
         return error;
       }
+      for (gpu::LaunchOp other : launches)
+        if (other.getFunction() == name && launch.getModule() && other.getModule() == launch.getModule()) {
+          auto error = launch.emitError("the kernel uses '")
+                       << name << "', and another kernel of its module is to be called so: give one of them "
+                       << "another name";
+          error.attachNote(other.getLoc()) << "the other kernel is here";
+          return error;
+        }
       Operation *there = device ? SymbolTable::lookupSymbolIn(device, name) : nullptr;
       if (there &&
           !OperationEquivalence::isEquivalentTo(symbol, there, OperationEquivalence::IgnoreLocations)) {
