@@ -162,3 +162,27 @@ def test_numbers_of_spaces_are_the_hosts_own_memory_in_host_code() -> None:
     }""")
     library.use("host")
     assert library.f(np.arange(4, dtype=np.float32), 3) == 3
+
+
+@pytest.mark.parametrize(("space", "whose"), [("3", "block"), ("#gpu.address_space<private>", "thread")])
+def test_memory_of_kernels_that_host_code_uses(space: str, whose: str) -> None:
+    source = f"""memref.global "private" @w : memref<4xf32, {space}>
+    func.func private @get(%i: index) -> f32 {{
+      %w = memref.get_global @w : memref<4xf32, {space}>
+      %v = memref.load %w[%i] : memref<4xf32, {space}>
+      return %v : f32
+    }}
+    func.func @f(%x: memref<4xf32>, %i: index) {{
+      %c1 = arith.constant 1 : index
+      gpu.launch blocks(%a, %b, %c) in (%g = %c1, %h = %c1, %k = %c1)
+          threads(%d, %e, %t) in (%l = %c1, %m = %c1, %n = %c1) {{
+        %v = func.call @get(%i) : (index) -> f32
+        memref.store %v, %x[%i] : memref<4xf32>
+        gpu.terminator
+      }}
+      return
+    }}"""
+    emit(source, "host-llvm")
+    with pytest.raises(CompileError, match=f"'w' is memory of a {whose}, and this is host code") as caught:
+        emit(source.replace("private @get", "@get"), "host-llvm")
+    assert caught.value.diagnostics[0].line == 3

@@ -1,12 +1,14 @@
 //===- plain_spaces.cpp - offload-plain-spaces ----------------------------===//
 //
 // Host code has one space of plain pointers; the memory spaces of its types are those of kernels. MLIR's
-// lowerings of single dialects know numbers alone, so they go first.
+// lowerings of single dialects know numbers alone, so they go first. A global of a block or a thread would be
+// some other memory there.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -24,7 +26,28 @@ struct PlainSpaces : public PassWrapper<PlainSpaces, OperationPass<ModuleOp>> {
   StringRef getArgument() const final { return "offload-plain-spaces"; }
   StringRef getDescription() const final { return "Take the memory spaces of kernels out of host code"; }
 
+  /// Kernels have taken theirs along by now.
+  static bool refused(memref::GetGlobalOp op) {
+    Attribute memorySpace = op.getType().getMemorySpace();
+    auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(memorySpace);
+    auto number = dyn_cast_or_null<IntegerAttr>(memorySpace);
+    bool workgroup =
+        (space && space.getValue() == gpu::AddressSpace::Workgroup) || (number && number.getValue() == 3);
+    bool own =
+        (space && space.getValue() == gpu::AddressSpace::Private) || (number && number.getValue() == 5);
+    if (workgroup || own)
+      op.emitError("'")
+          << op.getName() << "' is memory of a " << (workgroup ? "block" : "thread")
+          << ", and this is host code: use it in a kernel, or in a private function that kernels "
+             "alone call";
+    return workgroup || own;
+  }
+
   void runOnOperation() final {
+    bool any = false;
+    getOperation()->walk([&](memref::GetGlobalOp op) { any |= refused(op); });
+    if (any)
+      return signalPassFailure();
     AttrTypeReplacer replacer;
     replacer.addReplacement([](MemRefType type) -> std::optional<Type> {
       return MemRefType::get(type.getShape(), type.getElementType(), type.getLayout());
