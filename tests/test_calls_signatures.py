@@ -55,6 +55,12 @@ def test_inspect_shows_the_same(tmp_path: Path) -> None:
         ("@f(%x: memref<?xf32> {offload.optional = true})", "argument 0: offload.optional has a value: write it alone"),
         ("@f(%x: f32 {offload.name = 3})", "argument 0: offload.name has to be a string"),
         ("@f() attributes {offload.doc = 3}", "offload.doc has to be a string"),
+        (
+            '@f() attributes {offload.docs = "f"}',
+            "offload.docs has no meaning on 'func.func': a function has offload.doc",
+        ),
+        ('@f(%x: f32 {offload.nmae = "y"})', "offload.nmae has no meaning on an argument"),
+        ('private @g() -> (f32 {offload.name = "y"})\nfunc.func @f()', "offload.name has no meaning on a result"),
     ],
 )
 def test_what_cannot_be_said(function: str, why: str) -> None:

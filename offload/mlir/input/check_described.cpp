@@ -7,7 +7,9 @@
 #include "input/check_described.h"
 #include "names.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -28,9 +30,42 @@ std::optional<std::string> whyNotOptional(Attribute optional, Type type) {
   return std::nullopt;
 }
 
+/// The first of our attributes that means nothing where it stands, misspelt for instance.
+std::optional<std::string> whyNotKnown(ArrayRef<NamedAttribute> attributes, StringRef where,
+                                       ArrayRef<StringRef> known) {
+  for (NamedAttribute attribute : attributes)
+    if (StringRef name = attribute.getName();
+        name.starts_with("offload.") && !llvm::is_contained(known, name))
+      return (name + " has no meaning on " + where + ": a function has " + kDoc + ", an argument " +
+              kArgumentName + " and " + kOptional)
+          .str();
+  return std::nullopt;
+}
+
+std::optional<std::string> whyNotKnown(Operation *op) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function && !isa<ModuleOp, gpu::GPUModuleOp, gpu::LaunchOp>(op))
+    return std::nullopt;
+  std::string where = "'" + op->getName().getStringRef().str() + "'";
+  SmallVector<StringRef> known = {kDoc};
+  if (!function)
+    known = {kReady}; // our own, in the text of a stage
+  if (auto why = whyNotKnown(llvm::to_vector(op->getDiscardableAttrs()), where, known))
+    return why;
+  for (unsigned i = 0, e = function ? function.getNumArguments() : 0; i < e; ++i)
+    if (auto why = whyNotKnown(function.getArgAttrs(i), "an argument", {kArgumentName, kOptional}))
+      return why;
+  for (unsigned i = 0, e = function ? function.getNumResults() : 0; i < e; ++i)
+    if (auto why = whyNotKnown(function.getResultAttrs(i), "a result", {}))
+      return why;
+  return std::nullopt;
+}
+
 } // namespace
 
 std::optional<std::string> whyNotDescribed(Operation *op) {
+  if (std::optional<std::string> why = whyNotKnown(op))
+    return why;
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function)
     return std::nullopt;
