@@ -90,6 +90,35 @@ def test_a_deallocation_of_who_knows_what_is_refused() -> None:
         offload.compile(WHOSE, targets=["host"])
 
 
+TURNS = """
+func.func @f(%x: memref<?xf32>, %steps: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %t = memref.alloc(%n) : memref<?xf32>
+  %r:2 = scf.for %s = %c0 to %steps step %c1 iter_args(%a = %x, %b = %t) -> (memref<?xf32>, memref<?xf32>) {
+    scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+      %v = memref.load %a[%i] : memref<?xf32>
+      %w = arith.addf %v, %v : f32
+      memref.store %w, %b[%i] : memref<?xf32>
+    }
+    scf.yield %b, %a : memref<?xf32>, memref<?xf32>
+  }
+  memref.copy %r#0, %x : memref<?xf32> to memref<?xf32>
+  memref.dealloc %t : memref<?xf32>
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("steps", [0, 3, 4])
+def test_a_temporary_that_takes_turns_with_an_argument(steps: int) -> None:
+    """What is freed is the temporary, wherever its values may be."""
+    x = np.arange(9, dtype=np.float32)
+    on_host(TURNS).f(x, steps)
+    np.testing.assert_array_equal(x, 2.0**steps * np.arange(9))
+
+
 def test_an_alloca_that_leaves_its_block_is_refused() -> None:
     text = """
 func.func @f(%which: i1, %mine: memref<4xf32>) {

@@ -13,8 +13,7 @@ namespace offload {
 
 static bool isBuffer(Value value) { return isa<BaseMemRefType>(value.getType()); }
 
-/// The buffer that an operation shows part of, or null.
-static Value shownBy(Operation *op) {
+Value shownBy(Operation *op) {
   if (auto view = dyn_cast<ViewLikeOpInterface>(op))
     return view.getViewSource();
   if (auto cast = dyn_cast<memref::CastOp>(op))

@@ -50,6 +50,14 @@ LogicalResult atEndOfScope(memref::AllocaOp op, const BufferClass &buffer,
   return success();
 }
 
+/// Is what is freed memory of an allocation that can be seen, whatever else may be the same memory?
+bool freesAllocation(memref::DeallocOp op) {
+  Operation *source = op.getMemref().getDefiningOp();
+  while (Value shown = source ? shownBy(source) : Value())
+    source = shown.getDefiningOp();
+  return isa_and_nonnull<memref::AllocOp>(source);
+}
+
 gpu::AllocOp allocate(OpBuilder &b, Operation *op, MemRefType type, ValueRange sizes, bool shared) {
   return gpu::AllocOp::create(b, op->getLoc(), type, /*asyncToken=*/Type(),
                               /*asyncDependencies=*/ValueRange(), sizes, /*symbolOperands=*/ValueRange(),
@@ -87,10 +95,11 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
         global->setAttr(kSharedGlobal, UnitAttr::get(&getContext()));
     bool foreign = buffer.foreign || !buffer.globals.empty();
     for (memref::DeallocOp op : buffer.deallocations) {
-      if (foreign && (!buffer.allocations.empty() || !buffer.stack.empty()))
+      bool own = freesAllocation(op);
+      if (!own && foreign && (!buffer.allocations.empty() || !buffer.stack.empty()))
         return op.emitOpError("may free a temporary of a kernel or memory from elsewhere: give each a "
                               "deallocation of its own");
-      if (foreign)
+      if (!own && foreign)
         continue;
       OpBuilder b(op);
       gpu::DeallocOp::create(b, op.getLoc(), Type(), ValueRange(), op.getMemref());
