@@ -19,6 +19,7 @@ void registerOffloadPasses() {
   registerRepairPasses();
   registerGroupLaunchesPass();
   registerSerialLinalgPass();
+  registerShapeNestsPass();
   registerTileParallelPass();
   registerCheckInputPass();
   registerCheckMemoryPass();

@@ -9,6 +9,7 @@ namespace offload {
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
 ///   offload-check-input              refuses programs that no later step can take
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
+///   offload-shape-nests              leaves nests of scf.parallel that blocks of threads can run
 ///   offload-tile-parallel            tiles outermost scf.parallel into blocks of threads
 ///   offload-finish-kernels           checks and names what became kernels
 ///   offload-descriptor-arguments     hands TMA descriptors to kernels as pointers
@@ -52,6 +53,7 @@ void registerPrepareVectorsPass();
 void registerPrepareDevicePass();
 void registerRepairPasses();
 void registerSerialLinalgPass();
+void registerShapeNestsPass();
 void registerTileParallelPass();
 void registerCheckInputPass();
 void registerCheckMemoryPass();

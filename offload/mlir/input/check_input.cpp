@@ -9,6 +9,7 @@
 #include "input/check_types.h"
 #include "passes.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -212,9 +213,12 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
                 return WalkResult::interrupt();
               }
               if (isa<gpu::LaunchOp, gpu::LaunchFuncOp>(op) &&
-                  (op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>())) {
-                op->emitError(
-                    "a kernel cannot launch a kernel: launch both from host code, one after the other");
+                  (op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>() ||
+                   op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>() ||
+                   op->getParentOfType<affine::AffineParallelOp>())) {
+                op->emitError("a kernel cannot launch a kernel: launch both from host code, one after the "
+                              "other (parallel "
+                              "loops become kernels)");
                 return WalkResult::interrupt();
               }
               if (auto loop = dyn_cast<scf::ForallOp>(op); loop && loop.getMapping()) {

@@ -2,15 +2,18 @@
 //
 // A linalg operation without a parallel loop (a sum over everything, say) gives
 // convert-linalg-to-parallel-loops nothing to make a kernel of: it would become a loop on the host, over
-// memory that may be a device's. Such an operation becomes a kernel of one thread.
+// memory that may be a device's. Such an operation becomes a kernel of one thread; inside of a parallel loop
+// it is the loop's kernel's.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -32,7 +35,7 @@ struct SerialLinalg : public PassWrapper<SerialLinalg, OperationPass<ModuleOp>> 
   void runOnOperation() final {
     SmallVector<linalg::LinalgOp> serial;
     getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<gpu::GPUModuleOp, gpu::LaunchOp>(op))
+      if (isa<gpu::GPUModuleOp, gpu::LaunchOp, scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(op))
         return WalkResult::skip();
       if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && linalgOp.getNumParallelLoops() == 0)
         serial.push_back(linalgOp);

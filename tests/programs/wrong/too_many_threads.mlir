@@ -7,6 +7,7 @@ func.func @f(%x: memref<64x2048xf32>) {
   %m = arith.constant 2048 : index
   scf.parallel (%i) = (%c0) to (%n) step (%c1) {
     scf.parallel (%j) = (%c0) to (%m) step (%c1) {
+      gpu.barrier
       memref.store %c, %x[%i, %j] : memref<64x2048xf32>
     }
   }

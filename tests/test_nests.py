@@ -1,0 +1,181 @@
+"""Nests of parallel loops: whatever stands between the loops, and however long they are, results are those of the
+loops run one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, emit, emit_text, on_host
+
+from offload import CompileError
+
+HEAD = """
+func.func @f(%x: memref<?x?xf32>, %y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %rows = memref.dim %x, %c0 : memref<?x?xf32>
+  %columns = memref.dim %x, %c1 : memref<?x?xf32>
+  scf.parallel (%i) = (%c0) to (%rows) step (%c1) {
+"""
+TWICE = """
+    scf.parallel (%j) = (LOW) to (HIGH) step (%c1) {
+      %v = memref.load %x[%i, %j] : memref<?x?xf32>
+      %w = arith.addf %v, %v : f32
+      memref.store %w, %x[%i, %j] : memref<?x?xf32>
+    }
+"""
+ALL = TWICE.replace("LOW", "%c0").replace("HIGH", "%columns")
+SUM = """
+    %start = arith.constant 1000.0 : f32
+    %s = scf.parallel (%j) = (%c0) to (%columns) step (%c1) init (%start) -> f32 {
+      %v = memref.load %x[%i, %j] : memref<?x?xf32>
+      scf.reduce(%v : f32) {
+      ^bb0(%a: f32, %b: f32):
+        %t = arith.addf %a, %b : f32
+        scf.reduce.return %t : f32
+      }
+    }
+    %o = memref.load %y[%i] : memref<?xf32>
+    %n = arith.addf %o, %s : f32
+    memref.store %n, %y[%i] : memref<?xf32>
+"""
+LINALG = """
+    %row = memref.subview %x[%i, 0] [1, %columns] [1, 1]
+      : memref<?x?xf32> to memref<?xf32, strided<[1], offset: ?>>
+    %one = memref.subview %y[%i] [1] [1] : memref<?xf32> to memref<f32, strided<[], offset: ?>>
+    %zero = arith.constant 0.0 : f32
+    linalg.fill ins(%zero : f32) outs(%one : memref<f32, strided<[], offset: ?>>)
+    linalg.reduce {arith.addf} ins(%row : memref<?xf32, strided<[1], offset: ?>>)
+      outs(%one : memref<f32, strided<[], offset: ?>>) dimensions = [0]
+"""
+FIRST = """
+    %q = memref.load %x[%i, %c0] : memref<?x?xf32>
+    scf.parallel (%j) = (%c0) to (%columns) step (%c1) {
+      %v = memref.load %x[%i, %j] : memref<?x?xf32>
+      %w = arith.subf %v, %q : f32
+      memref.store %w, %x[%i, %j] : memref<?x?xf32>
+    }
+"""
+STORE = "memref.store %a, %y[%i] : memref<?xf32>\n"
+BODIES = {
+    "plain": ALL,
+    "a part of each row": TWICE.replace("LOW", "%i").replace("HIGH", "%columns"),
+    "a bound of the outer loop's own": "%e = arith.subi %columns, %c1 : index" + TWICE.replace("LOW", "%c0"),
+    "two": ALL + ALL,
+    "a condition": f"%c = arith.cmpi ne, %i, %c1 : index\nscf.if %c {{ {ALL} }}",
+    "a write before": "%a = arith.constant 5.0 : f32\n" + STORE + ALL,
+    "a write after": ALL + "%a = memref.load %x[%i, %c0] : memref<?x?xf32>\n" + STORE,
+    "a sum": SUM,
+    "linalg": LINALG,
+    "what the inner loop writes": FIRST,
+}
+
+
+def expected(name: str, x: np.ndarray, y: np.ndarray) -> None:
+    """What a nest makes of its arrays, in place."""
+    for i, row in enumerate(x):
+        match name:
+            case "a part of each row":
+                row[i:] *= 2
+            case "a bound of the outer loop's own":
+                row[:-1] *= 2
+            case "two":
+                row *= 4
+            case "a condition":
+                row *= 2 if i != 1 else 1
+            case "a write before":
+                row *= 2
+                y[i] = 5
+            case "a write after":
+                row *= 2
+                y[i] = row[0]
+            case "a sum":
+                y[i] += 1000 + row.sum()
+            case "linalg":
+                y[i] = row.sum()
+            case "what the inner loop writes":
+                row -= row[:1].copy()
+            case _:
+                row *= 2
+
+
+def text_of(name: str) -> str:
+    return HEAD + BODIES[name].replace("HIGH", "%e") + "  }\n  return\n}\n"
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_nests(name: str) -> None:
+    library = on_host(text_of(name))
+    for rows, columns in ((5, 40), (3, 2000), (300, 7), (2, 0), (0, 2)):
+        if not columns and name == "a write after":
+            continue
+        x = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns) % 17
+        y = np.arange(rows, dtype=np.float32)
+        right_x, right_y = x.copy(), y.copy()
+        expected(name, right_x, right_y)
+        library.f(x, y)
+        np.testing.assert_array_equal(x, right_x)
+        np.testing.assert_array_equal(y, right_y)
+    assert len(emit(text_of(name), "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("inner", "threads"), [(32, "%c32, %c1, %c1"), (1024, "%c1024, %c1, %c1"), (1025, "%c32, %c8, %c1")]
+)
+def test_what_fits_a_block_is_one(inner: int, threads: str) -> None:
+    text = text_of("plain").replace("%columns = memref.dim %x, %c1 : memref<?x?xf32>", "")
+    text = text.replace("%c1 = ", f"%columns = arith.constant {inner} : index\n%c1 = ")
+    assert f"threads in ({threads})" in emit_text(text, "kernels")
+
+
+def test_memory_between_loops_that_is_not_the_inner_ones() -> None:
+    """Each thread of a block reads it for itself."""
+    text = text_of("what the inner loop writes").replace("%x[%i, %c0] : memref<?x?xf32>", "%y[%i] : memref<?xf32>")
+    assert "scf.for" not in emit_text(text, "kernels")
+    x, y = np.ones((3, 2000), np.float32), np.arange(3, dtype=np.float32)
+    on_host(text).f(x, y)
+    np.testing.assert_array_equal(x, np.broadcast_to([[1], [0], [-1]], (3, 2000)))
+
+
+TILES = """
+func.func @f(%x: memref<64x32xf32>, %w: memref<32x48xf32>, %y: memref<64x48xf32>) {
+  %zero = arith.constant 0.0 : f32
+  LOOP {
+    %a = memref.subview %x[%i, 0] [16, 32] [1, 1]
+      : memref<64x32xf32> to memref<16x32xf32, strided<[32, 1], offset: ?>>
+    %b = memref.subview %w[0, %j] [32, 16] [1, 1]
+      : memref<32x48xf32> to memref<32x16xf32, strided<[48, 1], offset: ?>>
+    %c = memref.subview %y[%i, %j] [16, 16] [1, 1]
+      : memref<64x48xf32> to memref<16x16xf32, strided<[48, 1], offset: ?>>
+    linalg.fill ins(%zero : f32) outs(%c : memref<16x16xf32, strided<[48, 1], offset: ?>>)
+    linalg.matmul
+      ins(%a, %b : memref<16x32xf32, strided<[32, 1], offset: ?>>, memref<32x16xf32, strided<[48, 1], offset: ?>>)
+      outs(%c : memref<16x16xf32, strided<[48, 1], offset: ?>>)
+  }
+  return
+}
+"""
+LOOPS = (
+    "scf.forall (%i, %j) = (0, 0) to (64, 48) step (16, 16)",
+    "affine.parallel (%i, %j) = (0, 0) to (64, 48) step (16, 16)",
+)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_tiles(loop: str) -> None:
+    x, w = (
+        np.arange(64 * 48, dtype=np.float32)[:n].reshape(shape) % 5 for n, shape in ((2048, (64, 32)), (1536, (32, 48)))
+    )
+    y = np.ones((64, 48), np.float32)
+    on_host(TILES.replace("LOOP", loop)).f(x, w, y)
+    np.testing.assert_array_equal(y, x @ w)
+    assert len(emit(TILES.replace("LOOP", loop), "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_launch_in_a_parallel_loop_is_refused(loop: str) -> None:
+    launch = """
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %i, %gy = %j, %gz = %i)
+               threads(%tx, %ty, %tz) in (%sx = %i, %sy = %j, %sz = %i) { gpu.terminator }"""
+    with pytest.raises(CompileError, match="a kernel cannot launch a kernel"):
+        emit(f"func.func @f() {{ {loop} {{ {launch} }} return }}", "kernels")
