@@ -93,7 +93,7 @@ class HostTarget(Target):
             f"offload-check-device{{target=host}},gpu.module({numeric_pipeline('libm')}),"
             "offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
             f"gpu.module(offload-prepare-device{{target=host subgroup-size={self.warp}}},"
-            f"{STRUCTURE_PIPELINE},"
+            f"offload-number-spaces,{STRUCTURE_PIPELINE},"
             f"offload-gpu-to-host{{{self.conversion_options()} subgroup-size={self.warp}}},"
             "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=host}"

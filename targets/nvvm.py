@@ -153,7 +153,7 @@ class NvvmTarget(Target):
             f"offload-check-device{{target=nvvm chip={self.chip}}},offload-prepare-products,offload-nvgpu-to-nvvm,"
             f"gpu.module({numeric_pipeline('nvvm', bf16_fma=self._number() >= 80)},"
             f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
-            f"{STRUCTURE_PIPELINE},"
+            f"offload-number-spaces{{global=1 workgroup=3}},{STRUCTURE_PIPELINE},"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
             "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=nvvm}"

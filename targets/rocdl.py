@@ -147,7 +147,7 @@ class RocdlTarget(Target):
         return (
             f"offload-check-device{{target=rocdl chip={chip}}},gpu.module({numeric_pipeline('rocdl')},"
             f"offload-prepare-device{{target=rocdl chip={chip} subgroup-size={size}}},"
-            f"{STRUCTURE_PIPELINE},"
+            f"offload-number-spaces{{global=1 workgroup=3 private=5}},{STRUCTURE_PIPELINE},"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
             f"convert-gpu-to-rocdl{{chipset={chip} {self.conversion_options()} runtime=HIP}},"
             "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"

@@ -30,6 +30,7 @@ void registerOffloadPasses() {
   registerEraseTransformsPass();
   registerFinishKernelsPass();
   registerGpuToHostPass();
+  registerNumberSpacesPass();
   registerHostToLLVMPass();
   registerPlainSpacesPass();
   registerSettlePositionsPass();

@@ -27,6 +27,7 @@ namespace offload {
 ///   offload-prepare-memory           checks memory operations of kernels, writes out copies
 ///   offload-prepare-device           gpu operations -> few that every target lowers right; runs first
 ///   offload-prepare-products         makes products of bf16 matrices instructions of NVIDIA's chips
+///   offload-number-spaces            makes memory spaces by name numbers of the target's
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
 ///   offload-plain-declarations       calls declared functions without memrefs by their own names
 /// On either:
@@ -64,6 +65,7 @@ void registerCheckLoweredPass();
 void registerEraseTransformsPass();
 void registerFinishKernelsPass();
 void registerGpuToHostPass();
+void registerNumberSpacesPass();
 void registerHostToLLVMPass();
 void registerPlainSpacesPass();
 void registerSettlePositionsPass();

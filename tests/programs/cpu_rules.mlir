@@ -32,6 +32,17 @@ gpu.module @cpu {
     memref.store %lane, %x[%c0] : memref<8xindex>
     gpu.return
   }
+  gpu.func @numbered(%x: memref<8xf32>) workgroup(%w: memref<8xf32, 3>) kernel {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<8xf32>
+    memref.store %v, %w[%t] : memref<8xf32, 3>
+    gpu.barrier
+    %c7 = arith.constant 7 : index
+    %i = arith.subi %c7, %t : index
+    %r = memref.load %w[%i] : memref<8xf32, 3>
+    memref.store %r, %x[%t] : memref<8xf32>
+    gpu.return
+  }
   gpu.func @plain(%x: memref<?xf32>) kernel {
     %b = gpu.block_id x
     %n = gpu.block_dim x

@@ -203,17 +203,6 @@ void makePlainFunction(gpu::GPUFuncOp kernel, bool barePointers) {
   kernel.erase();
 }
 
-/// Module-level memory in the workgroup space gets the prefix that marks it.
-void markWorkgroupGlobals(gpu::GPUModuleOp module) {
-  SymbolTable symbols(module);
-  for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>())) {
-    auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(global.getType().getMemorySpace());
-    if (space && space.getValue() == gpu::AddressSpace::Workgroup &&
-        !global.getName().starts_with(kSharedPrefix))
-      (void)symbols.rename(global, (kSharedPrefix + global.getName()).str());
-  }
-}
-
 struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GpuToHost)
 
@@ -239,7 +228,6 @@ struct GpuToHost : public PassWrapper<GpuToHost, OperationPass<gpu::GPUModuleOp>
 
     for (auto kernel : llvm::make_early_inc_range(module.getOps<gpu::GPUFuncOp>()))
       makePlainFunction(kernel, barePointers);
-    markWorkgroupGlobals(module);
     // As the other targets' lowerings do: what is declared here and takes memrefs is called by its C
     // interface.
     for (auto function : module.getOps<func::FuncOp>())

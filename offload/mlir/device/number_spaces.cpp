@@ -1,0 +1,112 @@
+//===- number_spaces.cpp - offload-number-spaces --------------------------===//
+//
+// Memory spaces by name become the numbers that a target's pointers have, before vectors of memory are
+// lowered: MLIR's lowering of these knows numbers alone. On the CPU all pointers are plain; there, a module's
+// memory of a block gets the prefix that marks it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "names.h"
+#include "passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+constexpr int64_t kWorkgroupNumber = 3; // on every GPU
+
+struct NumberSpaces : public PassWrapper<NumberSpaces, OperationPass<gpu::GPUModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NumberSpaces)
+
+  NumberSpaces() = default;
+  NumberSpaces(const NumberSpaces &other) : PassWrapper(other) {}
+  Option<unsigned> global{*this, "global", llvm::cl::desc("Everybody's memory"), llvm::cl::init(0)};
+  Option<unsigned> workgroup{*this, "workgroup", llvm::cl::desc("A block's memory; 0 where all is one space"),
+                             llvm::cl::init(0)};
+  Option<unsigned> own{*this, "private", llvm::cl::desc("A thread's memory"), llvm::cl::init(0)};
+
+  StringRef getArgument() const final { return "offload-number-spaces"; }
+  StringRef getDescription() const final { return "Make memory spaces by name numbers of the target's"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<memref::MemRefDialect>();
+  }
+
+  void runOnOperation() final {
+    gpu::GPUModuleOp module = getOperation();
+    if (!workgroup)
+      markWorkgroupGlobals(module);
+    AttrTypeReplacer replacer;
+    replacer.addReplacement([&](MemRefType type) -> std::optional<Type> {
+      return MemRefType::get(type.getShape(), type.getElementType(), type.getLayout(),
+                             numbered(type.getMemorySpace()));
+    });
+    replacer.addReplacement([&](UnrankedMemRefType type) -> std::optional<Type> {
+      return UnrankedMemRefType::get(type.getElementType(), numbered(type.getMemorySpace()));
+    });
+    // What this operation gives is by name, always.
+    SmallVector<std::pair<gpu::DynamicSharedMemoryOp, Type>> dynamic;
+    module.walk([&](gpu::DynamicSharedMemoryOp op) { dynamic.push_back({op, op.getType()}); });
+    replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                          /*replaceTypes=*/true);
+    for (auto [op, type] : dynamic) {
+      OpBuilder b(op->getContext());
+      b.setInsertionPointAfter(op);
+      auto plain = memref::MemorySpaceCastOp::create(b, op.getLoc(), op.getType(), op.getResult());
+      op.getResult().replaceAllUsesExcept(plain, plain);
+      op.getResult().setType(cast<MemRefType>(type));
+    }
+    module.walk([](memref::MemorySpaceCastOp op) {
+      if (op.getSource().getType() != op.getType())
+        return;
+      op.replaceAllUsesWith(op.getSource());
+      op.erase();
+    });
+  }
+
+  Attribute numbered(Attribute space) const {
+    if (isa_and_nonnull<IntegerAttr>(space) && !workgroup)
+      return {};
+    auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space);
+    if (!named)
+      return space;
+    unsigned number = 0;
+    switch (named.getValue()) {
+    case gpu::AddressSpace::Global:
+      number = global;
+      break;
+    case gpu::AddressSpace::Workgroup:
+      number = workgroup;
+      break;
+    case gpu::AddressSpace::Private:
+      number = own;
+      break;
+    }
+    return number ? IntegerAttr::get(IntegerType::get(space.getContext(), 64), number) : Attribute();
+  }
+
+  static void markWorkgroupGlobals(gpu::GPUModuleOp module) {
+    SymbolTable symbols(module);
+    for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>())) {
+      Attribute space = global.getType().getMemorySpace();
+      auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space);
+      auto number = dyn_cast_or_null<IntegerAttr>(space);
+      if ((named && named.getValue() == gpu::AddressSpace::Workgroup) ||
+          (number && number.getInt() == kWorkgroupNumber))
+        (void)symbols.rename(global, (kSharedPrefix + global.getName()).str());
+    }
+  }
+};
+
+} // namespace
+
+void registerNumberSpacesPass() { PassRegistration<NumberSpaces>(); }
+
+} // namespace offload

@@ -1,0 +1,149 @@
+"""Memory spaces by number and by name are the same: 3 is a block's, 5 a thread's, 1 everybody's."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, emit, on_host
+
+NAMES = {
+    3: "#gpu.address_space<workgroup>",
+    5: "#gpu.address_space<private>",
+    1: "#gpu.address_space<global>",
+}
+BLOCKS, THREADS = 50, 64
+
+
+def spelled(number: int, named: bool) -> str:
+    return NAMES[number] if named else str(number)
+
+
+def reversing(tile: str, get: str = "", attributions: str = "", module: str = "") -> str:
+    """Each block turns its part of x around, through workgroup memory %w of 64 elements."""
+    return f"""
+gpu.module @m {{
+  {module}
+  func.func private @put(%w: {tile}, %i: index, %v: f32) {{
+    memref.store %v, %w[%i] : {tile}
+    return
+  }}
+  gpu.func @k(%x: memref<?xf32>) {attributions} kernel {{
+    {get}
+    %t = gpu.thread_id x
+    %g = gpu.global_id x
+    %b = gpu.block_id x
+    %n = gpu.block_dim x
+    %one = arith.constant 1 : index
+    %last = arith.subi %n, %one : index
+    %i = arith.subi %last, %t : index
+    %v = memref.load %x[%g] : memref<?xf32>
+    func.call @put(%w, %i, %v) : ({tile}, index, f32) -> ()
+    gpu.barrier
+    %r = memref.load %w[%t] : {tile}
+    memref.store %r, %x[%g] : memref<?xf32>
+    gpu.return
+  }}
+}}
+"""
+
+
+def programs(named: bool) -> dict[str, str]:
+    tile = f"memref<64xf32, {spelled(3, named)}>"
+    unnamed = "memref<64xf32>"
+    return {
+        "attribution": reversing(tile, attributions=f"workgroup(%w: {tile})"),
+        "global": reversing(
+            tile,
+            get=f"%w = memref.get_global @tile : {tile}",
+            module=f'memref.global "private" @tile : {tile}',
+        ),
+        "cast": reversing(
+            unnamed,
+            get=f"%w = memref.memory_space_cast %s : {tile} to {unnamed}",
+            attributions=f"workgroup(%s: {tile})",
+        ),
+        "without a rank": reversing(
+            tile,
+            get=f"%u = memref.cast %s : {tile} to memref<*xf32, {spelled(3, named)}>\n"
+            f"%w = memref.cast %u : memref<*xf32, {spelled(3, named)}> to {tile}",
+            attributions=f"workgroup(%s: {tile})",
+        ),
+    }
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("name", programs(named=True))
+def test_memory_of_a_block(name: str, named: bool) -> None:
+    text = programs(named)[name]
+    x = np.arange(BLOCKS * THREADS, dtype=np.float32)
+    expected = x.reshape(BLOCKS, THREADS)[:, ::-1].ravel()
+    for _ in range(20):  # blocks run at the same time
+        y = x.copy()
+        on_host(text).kernels.k[BLOCKS, THREADS](y)
+        np.testing.assert_array_equal(y, expected)
+    assert len(emit(text, "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_vectors_and_memory_of_a_thread(named: bool) -> None:
+    at = functools.partial(spelled, named=named)
+    text = f"""
+gpu.module @m {{
+  gpu.func @k(%x: memref<?xf32, {at(1)}>) workgroup(%w: memref<64x4xf32, {at(3)}>)
+      private(%p: memref<2x4xf32, {at(5)}>) kernel {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %t = gpu.thread_id x
+    %i = arith.muli %t, %c4 : index
+    %v = vector.load %x[%i] : memref<?xf32, {at(1)}>, vector<4xf32>
+    vector.store %v, %p[%c1, %c0] : memref<2x4xf32, {at(5)}>, vector<4xf32>
+    %q = memref.alloca() : memref<4xf32, {at(5)}>
+    %u = vector.load %p[%c1, %c0] : memref<2x4xf32, {at(5)}>, vector<4xf32>
+    vector.store %u, %q[%c0] : memref<4xf32, {at(5)}>, vector<4xf32>
+    %a = vector.load %q[%c0] : memref<4xf32, {at(5)}>, vector<4xf32>
+    vector.store %a, %w[%t, %c0] : memref<64x4xf32, {at(3)}>, vector<4xf32>
+    gpu.barrier
+    %c63 = arith.constant 63 : index
+    %j = arith.subi %c63, %t : index
+    %r = vector.load %w[%j, %c0] : memref<64x4xf32, {at(3)}>, vector<4xf32>
+    vector.store %r, %x[%i] : memref<?xf32, {at(1)}>, vector<4xf32>
+    gpu.return
+  }}
+}}
+"""
+    x = np.arange(256, dtype=np.float32)
+    on_host(text).kernels.k[1, 64](x)
+    np.testing.assert_array_equal(x.reshape(64, 4), np.arange(256).reshape(64, 4)[::-1])
+    assert len(emit(text, "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
+def test_vectors_of_dynamic_workgroup_memory() -> None:
+    scratch, tile = f"memref<?xi8, {NAMES[3]}>", f"memref<64x4xf32, {NAMES[3]}>"
+    text = f"""
+gpu.module @m {{
+  gpu.func @k(%x: memref<?xf32>) kernel {{
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c63 = arith.constant 63 : index
+    %m = gpu.dynamic_shared_memory : {scratch}
+    %w = memref.view %m[%c0][] : {scratch} to {tile}
+    %t = gpu.thread_id x
+    %i = arith.muli %t, %c4 : index
+    %v = vector.load %x[%i] : memref<?xf32>, vector<4xf32>
+    vector.store %v, %w[%t, %c0] : {tile}, vector<4xf32>
+    gpu.barrier
+    %j = arith.subi %c63, %t : index
+    %r = vector.load %w[%j, %c0] : {tile}, vector<4xf32>
+    vector.store %r, %x[%i] : memref<?xf32>, vector<4xf32>
+    gpu.return
+  }}
+}}
+"""
+    x = np.arange(256, dtype=np.float32)
+    on_host(text).kernels.k[1, 64, None, 1024](x)
+    np.testing.assert_array_equal(x.reshape(64, 4), np.arange(256).reshape(64, 4)[::-1])
+    for index in (32, 64):
+        assert len(emit(text, "object", [f"{target},index={index}" for target in ALL_TARGETS])) == len(ALL_TARGETS)
