@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, emit, on_host
+from compiling import ALL_TARGETS, emit, emit_text, on_host
 
 NAMES = {
     3: "#gpu.address_space<workgroup>",
@@ -147,3 +147,25 @@ gpu.module @m {{
     np.testing.assert_array_equal(x.reshape(64, 4), np.arange(256).reshape(64, 4)[::-1])
     for index in (32, 64):
         assert len(emit(text, "object", [f"{target},index={index}" for target in ALL_TARGETS])) == len(ALL_TARGETS)
+
+
+def test_vectors_of_amds_buffers() -> None:
+    fat = "memref<64xf32, #amdgpu.address_space<fat_raw_buffer>>"
+    text = f"""
+gpu.module @m {{
+  gpu.func @k(%x: memref<64xf32>) kernel {{
+    %c0 = arith.constant 0 : index
+    %b = amdgpu.fat_raw_buffer_cast %x : memref<64xf32> to {fat}
+    %t = gpu.thread_id x
+    %r = vector.load %b[%t] : {fat}, vector<4xf32>
+    %v = memref.load %b[%t] : {fat}
+    %s = vector.broadcast %v : f32 to vector<4xf32>
+    %w = arith.addf %r, %s : vector<4xf32>
+    vector.store %w, %b[%c0] : {fat}, vector<4xf32>
+    gpu.return
+  }}
+}}
+"""
+    code = emit_text(text, "isa", ["rocdl:gfx942"])
+    assert "buffer_load_dwordx4" in code
+    assert "buffer_store_dwordx4" in code

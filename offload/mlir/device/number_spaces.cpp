@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/vendor_rules.h"
 #include "names.h"
 #include "passes.h"
 
@@ -51,17 +52,23 @@ struct NumberSpaces : public PassWrapper<NumberSpaces, OperationPass<gpu::GPUMod
     replacer.addReplacement([&](UnrankedMemRefType type) -> std::optional<Type> {
       return UnrankedMemRefType::get(type.getElementType(), numbered(type.getMemorySpace()));
     });
-    // What this operation gives is by name, always.
-    SmallVector<std::pair<gpu::DynamicSharedMemoryOp, Type>> dynamic;
-    module.walk([&](gpu::DynamicSharedMemoryOp op) { dynamic.push_back({op, op.getType()}); });
+    // What these operations give is by name, always.
+    SmallVector<std::pair<Value, Type>> named;
+    module.walk([&](Operation *op) {
+      if (isa<gpu::DynamicSharedMemoryOp>(op) || !ownerOf(op->getName().getDialectNamespace()).empty())
+        for (Value result : op->getResults())
+          named.push_back({result, result.getType()});
+    });
     replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false,
                                           /*replaceTypes=*/true);
-    for (auto [op, type] : dynamic) {
-      OpBuilder b(op->getContext());
-      b.setInsertionPointAfter(op);
-      auto plain = memref::MemorySpaceCastOp::create(b, op.getLoc(), op.getType(), op.getResult());
-      op.getResult().replaceAllUsesExcept(plain, plain);
-      op.getResult().setType(cast<MemRefType>(type));
+    for (auto [value, type] : named) {
+      if (!isa<MemRefType>(type) || value.getType() == type)
+        continue;
+      OpBuilder b(value.getContext());
+      b.setInsertionPointAfterValue(value);
+      auto plain = memref::MemorySpaceCastOp::create(b, value.getLoc(), value.getType(), value);
+      value.replaceAllUsesExcept(plain, plain);
+      value.setType(type);
     }
     module.walk([](memref::MemorySpaceCastOp op) {
       if (op.getSource().getType() != op.getType())
@@ -74,22 +81,22 @@ struct NumberSpaces : public PassWrapper<NumberSpaces, OperationPass<gpu::GPUMod
   Attribute numbered(Attribute space) const {
     if (isa_and_nonnull<IntegerAttr>(space) && !workgroup)
       return {};
-    auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space);
-    if (!named)
+    std::optional<unsigned> number = numberOfSpace(space);
+    if (auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space))
+      switch (named.getValue()) {
+      case gpu::AddressSpace::Global:
+        number = global;
+        break;
+      case gpu::AddressSpace::Workgroup:
+        number = workgroup;
+        break;
+      case gpu::AddressSpace::Private:
+        number = own;
+        break;
+      }
+    if (!number)
       return space;
-    unsigned number = 0;
-    switch (named.getValue()) {
-    case gpu::AddressSpace::Global:
-      number = global;
-      break;
-    case gpu::AddressSpace::Workgroup:
-      number = workgroup;
-      break;
-    case gpu::AddressSpace::Private:
-      number = own;
-      break;
-    }
-    return number ? IntegerAttr::get(IntegerType::get(space.getContext(), 64), number) : Attribute();
+    return *number ? IntegerAttr::get(IntegerType::get(space.getContext(), 64), *number) : Attribute();
   }
 
   static void markWorkgroupGlobals(gpu::GPUModuleOp module) {

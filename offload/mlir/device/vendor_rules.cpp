@@ -309,6 +309,21 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
 
 } // namespace
 
+std::optional<unsigned> numberOfSpace(Attribute space) {
+  auto buffer = dyn_cast_or_null<amdgpu::AddressSpaceAttr>(space);
+  if (!buffer)
+    return std::nullopt;
+  switch (buffer.getValue()) {
+  case amdgpu::AddressSpace::FatRawBuffer:
+    return 7;
+  case amdgpu::AddressSpace::BufferRsrc:
+    return 8;
+  case amdgpu::AddressSpace::FatStructuredBuffer:
+    return 9;
+  }
+  return std::nullopt;
+}
+
 StringRef ownerOf(StringRef dialect) {
   const Owner *owner = find(dialect);
   return owner ? owner->owner : StringRef();

@@ -23,6 +23,9 @@ std::optional<std::string> whyNotFor(mlir::Type type, const ChipName &where);
 /// The same for memory and arguments of functions in kernels (check_kernels.cpp).
 std::optional<std::string> whyNotInKernels(mlir::Operation *op, const ChipName &where);
 
+/// The number that a vendor's own memory space has in LLVM; nothing for a space of everyone.
+std::optional<unsigned> numberOfSpace(mlir::Attribute space);
+
 /// Whose operations a dialect holds ("NVIDIA GPUs"); empty for a dialect of everyone.
 llvm::StringRef ownerOf(llvm::StringRef dialect);
 /// The target of those GPUs; empty where there is none.
