@@ -162,7 +162,7 @@ class NvvmTarget(Target):
     def machine(self, native: Native) -> MachineOptions:
         features = self.features
         # By default LLVM writes the first PTX that knows the chip; shuffles, sparse products and TMA came later.
-        wanted = "+ptx60" if self._number() < 70 else {80: "+ptx71", 90: "+ptx83"}.get(self._number(), "")
+        wanted = "+ptx62" if self._number() < 75 else {80: "+ptx71", 90: "+ptx83"}.get(self._number(), "")
         if "+ptx" not in features and wanted:
             features = ",".join(word for word in (features, wanted) if word)
         return native.MachineOptions(self.triple(), self.chip, features, self.O, self.fast)

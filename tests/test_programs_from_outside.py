@@ -124,6 +124,25 @@ def test_vectors_of_memory_and_loops_where_indices_are_narrow(index: int) -> Non
     np.testing.assert_array_equal(x, expected)
 
 
+BROADCAST = """
+gpu.module @m {
+  gpu.func @k(%x: memref<?xf32>) kernel {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xf32>
+    %a = gpu.subgroup_broadcast %v, first_active_lane : f32
+    memref.store %a, %x[%t] : memref<?xf32>
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["sm_60", "sm_70", "sm_72", "sm_75"])
+def test_the_first_active_lane_on_older_chips(chip: str) -> None:
+    """The instruction is in PTX 6.2, newer than what LLVM writes for them by default."""
+    assert "activemask.b32" in emit_text(BROADCAST, "isa", [f"nvvm:{chip}"])
+
+
 @pytest.mark.parametrize("linkage", ["internal", "private", "linkonce", "linkonce_odr", "weak", ""])
 def test_functions_of_the_llvm_dialect(linkage: str) -> None:
     text = f"""
