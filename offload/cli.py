@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -17,6 +18,7 @@ USAGE_ERROR = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs ``offload`` with the given arguments (default: the process's) and returns the exit code."""
+    _open_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
     parser = _parser(words[0] if words else "")
     options = parser.parse_args(words)
@@ -39,8 +41,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader of our output went away (| head): not an error of ours. What is still buffered goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_output_go()
         return 0
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        _let_output_go()
+        print(f"offload: error: cannot write the output: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _open_streams() -> None:
+    """Gives standard streams that are closed (``>&-``) somewhere to go: a file opened later would have their number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # and not what a test puts there
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _let_output_go() -> None:
+    """What is still buffered would be tried again at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(

@@ -56,7 +56,7 @@ def build(options: argparse.Namespace) -> int:
     if not options.sources:
         options.usage_error("the following arguments are required: SRC")
     stage, _, only = (options.emit or "").partition(":")
-    if stage and stage not in _stages():
+    if options.emit is not None and stage not in _stages():
         known = ", ".join(_stages())
         print(f"offload build: unknown stage {stage!r}; stages are: {known}", file=sys.stderr)
         return 2

@@ -10,8 +10,8 @@ constexpr uint32_t kAbiVersion = 6;
 constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
 /// Attribute of a kernel: the sizes of every block, "256,1,1".
 inline constexpr char kKnownBlock[] = "offload-block";
-/// Of a function that runs blocks: the size of the workgroup memory that its second parameter points to, where
-/// it may have its own instead.
+/// Of a function that runs blocks: the size of the workgroup memory that its second parameter points to,
+/// where it may have its own instead.
 inline constexpr char kWorkgroupBytes[] = "offload-workgroup";
 /// Attribute of a kernel: its arrays, "1:2,9:1": the number of the parameter with the address, and the rank.
 /// An offset follows the address, then sizes.

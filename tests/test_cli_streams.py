@@ -1,0 +1,45 @@
+"""The command line with standard streams that are closed, full, or of another encoding."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compiling import EXAMPLES
+
+SAXPY = EXAMPLES / "saxpy.mlir"
+
+
+def shell(line: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A line of the shell; ``$offload`` is the command, ``$saxpy`` a program."""
+    variables = {**os.environ, "offload": f"{sys.executable} -P -m offload", "saxpy": str(SAXPY), **environment}
+    return subprocess.run(["sh", "-c", line], cwd=folder, env=variables, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams(closed: str, tmp_path: Path) -> None:
+    """Files that are opened later must not get the numbers of these."""
+    assert shell(f"$offload build $saxpy -o a.so {closed}", tmp_path).returncode == 0
+    done = shell(f"$offload inspect a.so {closed} && $offload build $saxpy --emit isa {closed}", tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
+def test_output_on_a_full_disk(tmp_path: Path) -> None:
+    for command in ("targets --json", "build -q $saxpy --emit isa"):
+        done = shell(f"$offload {command} >/dev/full", tmp_path)
+        assert done.returncode == 1
+        assert done.stderr == "offload: error: cannot write the output: No space left on device\n"
+
+
+def test_output_in_ascii(tmp_path: Path) -> None:
+    done = shell("$offload build --help", tmp_path, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_stage_without_a_name(tmp_path: Path) -> None:
+    done = shell("$offload build $saxpy --emit ''", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("offload build: unknown stage ''; stages are: input, ")
