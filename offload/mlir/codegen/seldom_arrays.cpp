@@ -22,7 +22,8 @@ using namespace llvm;
 namespace offload {
 namespace {
 
-constexpr uint64_t kMostBytes = 4 << 10; // more would not become registers
+constexpr uint64_t kMostBytes = 4 << 10;   // more would not become registers
+constexpr uint64_t kMostCopied = 16 << 10; // of a function's arrays
 
 /// The loads, stores and memsets of an array: at constant places, and the others.
 struct Accesses {
@@ -73,8 +74,9 @@ public:
   bool separate(AllocaInst &array) {
     std::optional<TypeSize> size = array.getAllocationSize(layout);
     Accesses found;
-    if (!size || size->isScalable() || size->getFixedValue() > kMostBytes || !collect(array, true, found) ||
-        found.fixed.empty() || found.moving.empty())
+    if (!size || size->isScalable() || size->getFixedValue() > kMostBytes ||
+        copied + size->getFixedValue() > kMostCopied || !collect(array, true, found) || found.fixed.empty() ||
+        found.moving.empty())
       return false;
     BasicBlock *entry = entryOf(found), *before = onlyWayTo(entry);
     if (!before || !hasWayAround(before))
@@ -85,6 +87,7 @@ public:
           return isa<LoadInst>(access) && !seldom.contains(access->getParent());
         }))
       return false;
+    copied += size->getFixedValue();
     auto *copy = cast<AllocaInst>(array.clone());
     copy->insertAfter(array.getIterator());
     for (auto *accesses : {&found.fixed, &found.moving})
@@ -161,6 +164,7 @@ private:
   const DataLayout &layout;
   DominatorTree &tree;
   LoopInfo &loops;
+  uint64_t copied = 0; // bytes
 };
 
 } // namespace
