@@ -140,3 +140,37 @@ def test_a_lowered_kernel_of_several_blocks(lowering: str, target: str, tmp_path
     (tmp_path / "lowered.mlir").write_text(lowered)
     done = command("build", "lowered.mlir", "-q", "-o", "out.so", "-t", target, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+LOOP = """
+gpu.module @m { gpu.func @k(%x: memref<?xi32>, %rounds: index, %out: memref<?xi32>) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  %t = gpu.thread_id x
+  %v = memref.load %x[%t] : memref<?xi32>
+  %r = scf.for %i = %c0 to %rounds step %c1 iter_args(%sum = %zero) -> i32 {
+    %own = memref.alloca() : memref<1024xi32>
+    %place = arith.addi %t, %i : index
+    %other = arith.muli %t, %i : index
+    memref.store %v, %own[%place] : memref<1024xi32>
+    memref.store %zero, %own[%other] : memref<1024xi32>
+    %w = memref.load %own[%place] : memref<1024xi32>
+    %next = arith.addi %sum, %w : i32
+    scf.yield %next : i32
+  }
+  memref.store %r, %out[%t] : memref<?xi32>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942"])
+def test_a_loop_takes_private_memory_once(target: str, level: int) -> None:
+    """Memory that a GPU reserves for a thread has the size of the frame, which alloca in a loop is not part of."""
+    text = emit_text(LOOP, "llvm", [f"{target},O={level}"])
+    assert " = alloca " in text
+    entry, _, loops = text[text.index("define ") :].partition("\n\n")
+    assert " = alloca " in entry
+    assert " = alloca " not in loops

@@ -7,6 +7,7 @@
 #include "codegen/math/reciprocal_roots.h"
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
+#include "codegen/private_memory.h"
 #include "codegen/seldom_arrays.h"
 #include "codegen/serial_sums.h"
 #include "codegen/streaming_stores.h"
@@ -102,23 +103,6 @@ static llvm::StringRef targetName(mlir::Operation *root, const Triple &triple) {
   return triple.isNVPTX() ? "nvvm" : triple.isAMDGPU() ? "rocdl" : "host";
 }
 
-/// Some passes make private memory in the flat address space, where some chips have no stack. At O=0 it would
-/// stay.
-static void placeAllocas(llvm::Module &module) {
-  unsigned space = module.getDataLayout().getAllocaAddrSpace();
-  for (Function &function : module)
-    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-      auto *old = dyn_cast<AllocaInst>(&instruction);
-      if (!old || old->getAddressSpace() == space)
-        continue;
-      IRBuilder<> builder(old);
-      AllocaInst *placed = builder.CreateAlloca(old->getAllocatedType(), space, old->getArraySize());
-      placed->setAlignment(old->getAlign());
-      old->replaceAllUsesWith(builder.CreateAddrSpaceCast(placed, old->getType()));
-      old->eraseFromParent();
-    }
-}
-
 std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const MachineOptions &options) {
   SharedLock shared(optionsLock());
   std::shared_ptr<LLVMModule> result(new LLVMModule(module.session, options));
@@ -145,7 +129,9 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   result->module->setTargetTriple(Triple(options.triple));
   result->module->setDataLayout(layout);
   result->module->setSourceFileName("");
-  placeAllocas(*result->module);
+  placeMemory(*result->module);
+  if (result->isForGpu())
+    llvm::for_each(*result->module, hoistMemory);
   std::string wrong;
   raw_string_ostream stream(wrong);
   if (verifyModule(*result->module, &stream))
@@ -175,6 +161,11 @@ std::string LLVMModule::bitcode() const {
   raw_string_ostream stream(result);
   WriteBitcodeToFile(*presentable(), stream);
   return result;
+}
+
+bool LLVMModule::isForGpu() const {
+  const Triple &triple = machine->getTargetTriple();
+  return triple.isAMDGPU() || triple.isNVPTX();
 }
 
 void LLVMModule::addFunctionAttribute(const std::string &name, const std::string &value) {
@@ -358,6 +349,11 @@ void LLVMModule::optimize() {
           passes.addPass(createModuleToFunctionPassAdaptor(std::move(functions)));
         });
   }
+  if (isForGpu()) // addresses that went through descriptors do no longer
+    builder.registerOptimizerEarlyEPCallback(
+        [](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
+          passes.addPass(createModuleToFunctionPassAdaptor(HoistMemoryPass()));
+        });
   const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
                                       OptimizationLevel::O3};
   OptimizationLevel level = levels[options.level];

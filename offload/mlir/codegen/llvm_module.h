@@ -97,6 +97,7 @@ private:
 
   /// Has the processor what x86 lacks here and there? Others have it.
   bool has(const std::string &x86Feature) const;
+  bool isForGpu() const;
   /// LLVM 22 rounds vectors of f32 to bf16 by bits of another value where AArch64 has no instruction for it.
   bool roundsVectorsOfBfloatWrongly() const;
   std::string generate(bool assembly, bool withLines);

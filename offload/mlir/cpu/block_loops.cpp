@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/private_memory.h"
 #include "cpu/kernel_code.h"
 #include "cpu/row_places.h"
 #include "cpu/strips.h"

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/private_memory.h"
 #include "cpu/kernel_code.h"
 #include "cpu/spmd_order.h"
 #include "cpu/thread_loops.h"

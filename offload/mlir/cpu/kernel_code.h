@@ -94,10 +94,6 @@ void makeBlockAtomicsPlain(llvm::Function &body, llvm::Value *shared);
 /// What a kernel may take of the stack for its arrays, in bytes; and how what it gets elsewhere is aligned.
 inline constexpr uint64_t kStackBytes = 64 << 10, kMemoryAlignment = 64;
 
-/// Makes private memory part of the function's frame, so that a loop does not take more of it each time it
-/// comes by. False where some stays outside: of a size that is not known, or with an address that may still
-/// be in use in the next iteration.
-bool hoistMemory(llvm::Function &code);
 /// Puts what is over kStackBytes of the frame, the largest first, into memory that `allocate` gives for a
 /// number of bytes at the begin of the entry block. Whether there was any.
 bool limitStack(llvm::Function &code,

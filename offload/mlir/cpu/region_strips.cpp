@@ -1,5 +1,6 @@
 //===- region_strips.cpp - Regions whose loops run in strips ----------------===//
 
+#include "codegen/private_memory.h"
 #include "cpu/kernel_code.h"
 #include "cpu/regions.h"
 #include "cpu/strips.h"

@@ -7,57 +7,12 @@
 
 #include "cpu/kernel_code.h"
 
-#include "llvm/ADT/DenseSet.h"
-#include "llvm/IR/CFG.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
 
 namespace offload {
-namespace {
-
-/// Whether the block can be run again in one call of its function.
-bool repeats(BasicBlock *block) {
-  DenseSet<BasicBlock *> seen;
-  SmallVector<BasicBlock *> open(successors(block));
-  while (!open.empty()) {
-    BasicBlock *next = open.pop_back_val();
-    if (next == block)
-      return true;
-    if (seen.insert(next).second)
-      append_range(open, successors(next));
-  }
-  return false;
-}
-
-/// Whether an address may be in use after its memory has been made again: it goes through a phi or memory.
-bool passesOn(const Instruction *address) {
-  return any_of(address->users(), [&](const User *user) {
-    if (auto *store = dyn_cast<StoreInst>(user))
-      return store->getValueOperand() == address;
-    if (auto *element = dyn_cast<GetElementPtrInst>(user))
-      return passesOn(element);
-    return !isa<LoadInst, CallInst, ICmpInst, AtomicRMWInst, AtomicCmpXchgInst>(user);
-  });
-}
-
-} // namespace
-
-bool hoistMemory(Function &code) {
-  BasicBlock &entry = code.getEntryBlock();
-  bool all = true;
-  for (Instruction &instruction : make_early_inc_range(instructions(code))) {
-    auto *memory = dyn_cast<AllocaInst>(&instruction);
-    if (!memory || memory->isStaticAlloca())
-      continue;
-    if (isa<ConstantInt>(memory->getArraySize()) && !(passesOn(memory) && repeats(memory->getParent())))
-      memory->moveBefore(entry, entry.getFirstInsertionPt());
-    else
-      all = false;
-  }
-  return all;
-}
 
 bool limitStack(Function &code, function_ref<Value *(IRBuilder<> &, uint64_t)> allocate) {
   const DataLayout &layout = code.getDataLayout();

@@ -1,0 +1,90 @@
+//===- private_memory.cpp - Where the memory of a thread's own is ----------===//
+//
+// memref.alloca in a loop becomes LLVM's alloca in it, which takes memory each time it comes by and gives it
+// back when the function returns. The memory that a GPU reserves for a thread is of the size of the
+// functions' frames: a loop would soon write over that of others.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/private_memory.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+
+namespace offload {
+namespace {
+
+/// Whether the block can be run again in one call of its function.
+bool repeats(BasicBlock *block) {
+  DenseSet<BasicBlock *> seen;
+  SmallVector<BasicBlock *> open(successors(block));
+  while (!open.empty()) {
+    BasicBlock *next = open.pop_back_val();
+    if (next == block)
+      return true;
+    if (seen.insert(next).second)
+      append_range(open, successors(next));
+  }
+  return false;
+}
+
+/// Whether an address may be in use after its memory has been made again: it goes through a phi or memory.
+bool passesOn(const Instruction *address) {
+  return any_of(address->users(), [&](const User *user) {
+    if (auto *store = dyn_cast<StoreInst>(user))
+      return store->getValueOperand() == address;
+    if (isa<GetElementPtrInst, AddrSpaceCastInst>(user))
+      return passesOn(cast<Instruction>(user));
+    return !isa<LoadInst, CallInst, ICmpInst, AtomicRMWInst, AtomicCmpXchgInst>(user);
+  });
+}
+
+} // namespace
+
+void placeMemory(Module &module) {
+  unsigned space = module.getDataLayout().getAllocaAddrSpace();
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *old = dyn_cast<AllocaInst>(&instruction);
+      if (!old || old->getAddressSpace() == space)
+        continue;
+      IRBuilder<> builder(old);
+      AllocaInst *placed = builder.CreateAlloca(old->getAllocatedType(), space, old->getArraySize());
+      placed->setAlignment(old->getAlign());
+      old->replaceAllUsesWith(builder.CreateAddrSpaceCast(placed, old->getType()));
+      old->eraseFromParent();
+    }
+}
+
+bool hoistMemory(Function &code) {
+  if (code.isDeclaration())
+    return true;
+  BasicBlock &entry = code.getEntryBlock();
+  bool all = true;
+  for (Instruction &instruction : make_early_inc_range(instructions(code))) {
+    auto *memory = dyn_cast<AllocaInst>(&instruction);
+    if (!memory || memory->isStaticAlloca())
+      continue;
+    if (isa<ConstantInt>(memory->getArraySize()) && !(passesOn(memory) && repeats(memory->getParent())))
+      memory->moveBefore(entry, entry.getFirstInsertionPt());
+    else
+      all = false;
+  }
+  return all;
+}
+
+PreservedAnalyses HoistMemoryPass::run(Function &function, FunctionAnalysisManager &) {
+  hoistMemory(function);
+  PreservedAnalyses kept;
+  kept.preserveSet<CFGAnalyses>();
+  return kept;
+}
+
+} // namespace offload

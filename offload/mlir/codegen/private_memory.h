@@ -1,0 +1,23 @@
+//===- private_memory.h - Where the memory of a thread's own is ------------===//
+#pragma once
+
+#include "llvm/IR/Function.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+
+namespace offload {
+
+/// Some passes of MLIR make private memory in the flat address space, where some chips have no stack: it goes
+/// into the space of the data layout.
+void placeMemory(llvm::Module &module);
+
+/// Makes private memory part of the function's frame, so that a loop does not take more of it each time it
+/// comes by. False where some stays outside: of a size that is not known, or with an address that may still
+/// be in use in the next iteration.
+bool hoistMemory(llvm::Function &code);
+
+struct HoistMemoryPass : public llvm::PassInfoMixin<HoistMemoryPass> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
+} // namespace offload
