@@ -114,6 +114,38 @@ def test_private_memory_of_a_loop(driver: Driver, target: str) -> None:
     np.testing.assert_array_equal(out, sum(np.where(lane + i == lane * i, 0, x) for i in range(rounds)))
 
 
+INDEXED = """
+gpu.module @m { gpu.func @k(%x: memref<?xi32>, %n: index, %out: memref<?xi32>) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %c8 = arith.constant 8 : index
+  %t = gpu.thread_id x
+  %own = memref.alloca() : memref<8xi32>
+  scf.for %i = %c0 to %n step %c1 {
+    %v = memref.load %x[%i] : memref<?xi32>
+    %scaled = arith.muli %i, %c5 : index
+    %place = arith.remui %scaled, %c8 : index
+    memref.store %v, %own[%place] : memref<8xi32>
+  }
+  scf.for %i = %c0 to %n step %c1 {
+    %v = memref.load %own[%i] : memref<8xi32>
+    memref.store %v, %out[%i] : memref<?xi32>
+  }
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_private_memory_in_registers(driver: Driver, chip: str) -> None:
+    """Small arrays are registers, chosen by a number (v_movreld, v_movrels) or by comparisons."""
+    x, out = np.arange(3, 11, dtype=np.int32), np.zeros(8, np.int32)
+    with driver.chip(chip):
+        OnDevice(compiled(INDEXED, chip)).kernels.k[1, 1](x, 8, out)
+    np.testing.assert_array_equal(out[np.arange(8) * 5 % 8], x)
+
+
 # One wave; each lane gives the elements that the instruction takes from it, and stores those that it gets.
 MFMA = """
 gpu.module @m {{ gpu.func @k(

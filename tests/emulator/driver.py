@@ -133,8 +133,8 @@ class Driver:
         return 0
 
     def _memory(self, begin: int, size: int) -> None:
-        if size:
-            self.memory.add(begin, size, "an allocation")
+        if size:  # of whole words, which atomic operations on parts of one read
+            self.memory.add(begin, -(-size // 4) * 4, "an allocation")
         else:
             self.memory.remove(begin)
 

@@ -92,7 +92,7 @@ def _permute(name: str, result: int, address: int, data: int, offset: int) -> Ru
 
     def run(wave: Wave) -> None:
         other = ((wave.v[address] + np.uint32(offset)) >> np.uint32(2)) % np.uint32(wave.lanes)
-        if wave.lanes == 64 and wave.program.family != "cdna":  # within halves of a wave
+        if wave.lanes == 64 and wave.program.family == "rdna3":  # within halves of a wave
             other = other % np.uint32(32) + (np.arange(64, dtype=np.uint32) & np.uint32(32))
         active = wave.active
         moved = np.zeros(wave.lanes, np.uint32)

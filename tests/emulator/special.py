@@ -210,8 +210,21 @@ def _matrix(program: Program, inst: Any, name: str, sources: Readers) -> Run:
     return matrix.step(program, inst, name)
 
 
-def _unknown(program: Program, inst: Any, name: str, sources: Readers) -> Run:
-    raise EmulationError(f"an unknown instruction: {name}")
+def _relative(program: Program, inst: Any, name: str, sources: Readers) -> Run:
+    """v_movreld and v_movrels: M0 is added to the number of the destination, or of the source."""
+    if name not in ("V_MOVRELD_B32", "V_MOVRELS_B32"):
+        raise EmulationError(f"an unknown instruction: {name}")
+    code, destination, source = raw(inst, "src0"), raw(inst, "vdst"), sources[0]
+    assert source
+
+    def run(wave: Wave) -> None:
+        offset = int(wave.s[wave.m0])
+        if name == "V_MOVRELD_B32":
+            wave.set_vector(destination + offset, source(wave))
+        else:
+            wave.set_vector(destination, wave.v[code - 256 + offset])
+
+    return run
 
 
 SPECIAL: tuple[tuple[str, Callable[[Program, Any, str, Readers], Run | None]], ...] = (
@@ -223,5 +236,5 @@ SPECIAL: tuple[tuple[str, Callable[[Program, Any, str, Readers], Run | None]], .
     ("V_FREXP_EXP", _exponent), ("V_PK_MOV_B32", _pk_mov), ("V_TRIG_PREOP", _trig_preop), ("V_BITOP3", _bitop3),
     ("V_CVT_PKRTZ_F16_F32", _pack_rtz), ("V_CVT_PK_RTZ_F16_F32", _pack_rtz),
     ("V_ACCVGPR", _accumulator), ("V_MFMA", _matrix), ("V_SMFMAC", _matrix), ("V_WMMA", _matrix),
-    ("V_SWMMAC", _matrix), ("V_MOVREL", _unknown),
+    ("V_SWMMAC", _matrix), ("V_MOVREL", _relative),
 )  # fmt: skip
