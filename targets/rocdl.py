@@ -167,7 +167,7 @@ class RocdlTarget(Target):
         # The device libraries read these; AMD ships them as one bitcode file per value.
         for name, value in (
             ("__oclc_wavefrontsize64", self._wave64()),
-            ("__oclc_finite_only_opt", self.fast),
+            ("__oclc_finite_only_opt", False),  # `fast` leaves infinity and NaN their meaning
             ("__oclc_unsafe_math_opt", self.fast),
             ("__oclc_daz_opt", self.daz),
             ("__oclc_correctly_rounded_sqrt32", not self.fast),

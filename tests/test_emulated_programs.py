@@ -146,6 +146,33 @@ def test_private_memory_in_registers(driver: Driver, chip: str) -> None:
     np.testing.assert_array_equal(out[np.arange(8) * 5 % 8], x)
 
 
+FUNCTIONS = ("exp", "expm1", "log1p", "sinh", "cosh", "asinh", "acosh", "tanh")
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100"])
+def test_fast_math_keeps_infinity_and_nan(driver: Driver, chip: str) -> None:
+    """It allows approximations of numbers, and what is too large is infinity."""
+    calls = "\n".join(
+        f"%r{i} = math.{name} %v : f32\n%i{i} = arith.constant {i} : index\n"
+        f"memref.store %r{i}, %out[%t, %i{i}] : memref<?x{len(FUNCTIONS)}xf32>"
+        for i, name in enumerate(FUNCTIONS)
+    )
+    source = f"""gpu.module @m {{ gpu.func @k(%x: memref<?xf32>, %out: memref<?x{len(FUNCTIONS)}xf32>) kernel {{
+      %t = gpu.thread_id x
+      %v = memref.load %x[%t] : memref<?xf32>
+      {calls}
+      gpu.return
+    }} }}"""
+    x = np.array([-np.inf, -200, -2, 0.5, 1.5, 200, np.inf, np.nan], np.float32)
+    out = np.zeros((len(x), len(FUNCTIONS)), np.float32)
+    with driver.chip(chip):
+        OnDevice(compiled(source, f"{chip},fast")).kernels.k[1, len(x)](x, out)
+    numpy = {"asinh": "arcsinh", "acosh": "arccosh"}
+    with np.errstate(all="ignore"):
+        expected = np.stack([getattr(np, numpy.get(name, name))(x) for name in FUNCTIONS], axis=1)
+    np.testing.assert_allclose(out, expected, rtol=1e-5)
+
+
 # One wave; each lane gives the elements that the instruction takes from it, and stores those that it gets.
 MFMA = """
 gpu.module @m {{ gpu.func @k(
