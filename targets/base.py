@@ -243,9 +243,13 @@ class Target:
         """LLVM's triple of the images."""
         raise NotImplementedError
 
+    def settled_chip(self) -> str:
+        """The chip, with the settings that the images are for where devices of one chip differ in them."""
+        return self.chip
+
     def image_chip(self, native: Native) -> str:
         """The chip that the artifact names: never ``native``, which means another one on another machine."""
-        return self.chip
+        return self.settled_chip()
 
     def attribute(self) -> str:
         """The MLIR target attribute to attach to the module, as text; empty where MLIR has none."""

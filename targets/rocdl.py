@@ -36,6 +36,15 @@ _BITCODE: tuple[SearchStep, ...] = (
 # LLVM's default; generic chips exist since the next one only, and LLVM aborts without it.
 _CODE_OBJECT_VERSION, _CODE_OBJECT_VERSION_OF_GENERIC = 500, 600
 _CONSTANT_SPACE = 4
+# The chips whose drivers may run with a setting on or off, which code can be made for (LLVM's AMDGPUUsage).
+_WITH_SETTING = {
+    "sramecc": ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx9-4-generic"),
+    "xnack": (
+        *(f"gfx{number}" for number in (900, 902, 904, 906, 908, 909, "90a", "90c", 942, 950)),
+        *(f"gfx{number}" for number in (1010, 1011, 1012, 1013)),
+        *("gfx9-generic", "gfx9-4-generic", "gfx10-1-generic"),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,14 @@ class RocdlTarget(Target):
         if self.wave32 and (self.wave64 or self.chip.startswith("gfx9")):
             why = "with wave64" if self.wave64 else f"on {self.chip}, whose waves have 64 threads"
             raise TargetError(f"{self.name}:{self.chip}: wave32 is not possible {why}")
+        if self.wave64 and self.chip in ("gfx1250", "gfx1251"):
+            why = f"on {self.chip}, whose waves have 32 threads"
+            raise TargetError(f"{self.name}:{self.chip}: wave64 is not possible {why}")
+        if "wavefrontsize" in self.features:
+            raise TargetError(f"{self}: the size of waves is an option of its own: write wave64 or wave32")
+        for setting in self._settings():
+            if self.chip not in _WITH_SETTING[setting[:-1]]:
+                raise TargetError(f"{self}: {self.chip} has no setting {setting[:-1]}")
         if self.chip.endswith("-generic") and self.code_object not in (0, 6):
             raise TargetError(f"{self}: generic chips exist since code object version 6")
 
@@ -121,6 +138,15 @@ class RocdlTarget(Target):
         if self.code_object:
             return 100 * self.code_object
         return _CODE_OBJECT_VERSION_OF_GENERIC if self.chip.endswith("-generic") else _CODE_OBJECT_VERSION
+
+    def _settings(self) -> list[str]:
+        """What the features say of settings that drivers tell apart, as in target ids: ``sramecc+``, ``xnack-``."""
+        words = [word.strip() for word in self.features.split(",")]
+        said = {word[1:]: word[0] for word in words if word[1:] in _WITH_SETTING}
+        return [name + said[name] for name in sorted(said)]
+
+    def settled_chip(self) -> str:
+        return ":".join([self.chip, *self._settings()])
 
     def _wave64(self) -> bool:
         return self.wave64 or self.chip.startswith("gfx9")
@@ -194,7 +220,10 @@ class RocdlTarget(Target):
     def bundle(self, work: Work) -> Image:
         """The code object in clang's offload bundle, which hipModuleLoadData takes too."""
         image: Image = work.stage("object")
-        entries = [("host-x86_64-unknown-linux-gnu-", b""), (f"hipv4-{self.triple()}--{self.chip}", image.data)]
+        entries = [
+            ("host-x86_64-unknown-linux-gnu-", b""),
+            (f"hipv4-{self.triple()}--{self.settled_chip()}", image.data),
+        ]
         return Image(_bundle(entries), image.resources)
 
 

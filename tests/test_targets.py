@@ -64,6 +64,12 @@ NVVM_FIELDS = ", ".join(field.name for field in dataclasses.fields(NvvmTarget))
         ("rocdl:sm_90", f"unknown chip 'sm_90' for target rocdl; there are: {chips_of('rocdl')}"),
         ("rocdl:gfx942,wave32", "rocdl:gfx942: wave32 is not possible on gfx942, whose waves have 64 threads"),
         ("rocdl:gfx1100,wave32,wave64", "rocdl:gfx1100: wave32 is not possible with wave64"),
+        ("rocdl:gfx1250,wave64", "rocdl:gfx1250: wave64 is not possible on gfx1250, whose waves have 32 threads"),
+        (
+            "rocdl:gfx900,features=+wavefrontsize32",
+            "rocdl:gfx900,features=+wavefrontsize32: the size of waves is an option of its own: write wave64 or wave32",
+        ),
+        ("rocdl:gfx1100,features=+xnack", "rocdl:gfx1100,features=+xnack: gfx1100 has no setting xnack"),
         ("nvmm:sm_90", "unknown target 'nvmm'; did you mean 'nvvm'? (there are: host, nvvm, rocdl, native)"),
         ("cuda", "unknown target 'cuda' (there are: host, nvvm, rocdl, native)"),
         ("", "unknown target '' (there are: host, nvvm, rocdl, native)"),
@@ -142,6 +148,24 @@ def test_two_targets_for_one_chip_are_refused() -> None:
     assert str(caught.value) == (
         "two targets for one chip, nvvm:sm_90 and nvvm:sm_90,O=1: a library holds one image of each"
     )
+
+
+def test_settings_of_a_chip_tell_its_images_apart(tmp_path: Path) -> None:
+    """A driver loads code for one setting under that setting alone, and the runtime looks at the image's chip."""
+    import offload
+    from offload import artifact
+
+    said = ("", "+xnack", "-xnack", "-sramecc")
+    targets = ["rocdl:gfx90a" + (f",features={setting}" if setting else "") for setting in said]
+    path = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", targets=targets)
+    images = artifact.read(path).images
+    assert [image.chip for image in images] == ["gfx90a", "gfx90a:xnack+", "gfx90a:xnack-", "gfx90a:sramecc-"]
+    for image in images:
+        found = RocdlTarget.ready_image(native(), image.data)
+        assert found is not None
+        assert found.chips == (image.chip,)
+    path = offload.build(EXAMPLES / "saxpy.mlir", path, targets=["rocdl:gfx90a,features=+xnack,format=fatbin"])
+    assert b"hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+" in artifact.read(path).images[0].data
 
 
 def test_native_is_what_is_in_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

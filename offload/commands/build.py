@@ -157,7 +157,7 @@ def _for_one_target(request: BuildRequest, stage: str, only: str) -> BuildReques
     if stage not in DEVICE_STAGES:
         known = ", ".join(DEVICE_STAGES)
         raise TargetError(f"--emit {stage}:{only}: that stage is not one target's; these are: {known}")
-    spelled = {f"{target.name}:{target.chip}": target for target in request.targets}
+    spelled = {f"{target.name}:{target.settled_chip()}": target for target in request.targets}
     chosen = tuple(target for name, target in spelled.items() if only in (name, target.name))
     if not chosen:
         raise TargetError(f"--emit {stage}:{only}: this build's targets are {', '.join(spelled)}")

@@ -199,5 +199,5 @@ def _device_output(build: Build, stage: str) -> Iterator[Emitted]:
 
 
 def _label(build: Build) -> str:
-    chip = build.target.chip if isinstance(build, DeviceBuild) else build.chip
+    chip = build.target.settled_chip() if isinstance(build, DeviceBuild) else build.chip
     return f"{build.name}.{build.target_name}.{chip}"

@@ -114,7 +114,7 @@ class BuildRequest:
                 )
         seen: dict[tuple[str, str], Target] = {}
         for target in self.targets:
-            other = seen.setdefault((target.name, target.chip), target)
+            other = seen.setdefault((target.name, target.settled_chip()), target)
             if other is not target:
                 raise OffloadError(f"two targets for one chip, {other} and {target}: a library holds one image of each")
 
