@@ -149,9 +149,10 @@ class NvvmTarget(Target):
 
     def pipeline(self) -> str:
         redux = "true" if self._number() >= 80 else "false"
+        numbers = numeric_pipeline("nvvm", bf16_fma=self._number() >= 80, bf16_casts=self._number() >= 90)
         return (
             f"offload-check-device{{target=nvvm chip={self.chip}}},offload-prepare-products,offload-nvgpu-to-nvvm,"
-            f"gpu.module({numeric_pipeline('nvvm', bf16_fma=self._number() >= 80)},"
+            f"gpu.module({numbers},"
             f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
             f"offload-number-spaces{{global=1 workgroup=3}},{STRUCTURE_PIPELINE},"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"

@@ -22,11 +22,13 @@
 // end
 
   // To bf16, in one rounding.
-  gpu.func @narrowed(%x: memref<?xf64>, %y: memref<?xi64>, %out: memref<?x4xbf16>) kernel {
+  gpu.func @narrowed(%x: memref<?xf64>, %y: memref<?xi64>, %out: memref<?x6xbf16>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %c3 = arith.constant 3 : index
+    %c4 = arith.constant 4 : index
+    %c5 = arith.constant 5 : index
     %at = func.call @at() : () -> index
     %wide = memref.load %x[%at] : memref<?xf64>
     %word = memref.load %y[%at] : memref<?xi64>
@@ -35,10 +37,15 @@
     %b = arith.truncf %float : f32 to bf16
     %c = arith.sitofp %word : i64 to bf16
     %d = arith.uitofp %word : i64 to bf16
-    memref.store %a, %out[%at, %c0] : memref<?x4xbf16>
-    memref.store %b, %out[%at, %c1] : memref<?x4xbf16>
-    memref.store %c, %out[%at, %c2] : memref<?x4xbf16>
-    memref.store %d, %out[%at, %c3] : memref<?x4xbf16>
+    %half = arith.trunci %word : i64 to i32
+    %e = arith.sitofp %half : i32 to bf16
+    %f = arith.uitofp %half : i32 to bf16
+    memref.store %a, %out[%at, %c0] : memref<?x6xbf16>
+    memref.store %b, %out[%at, %c1] : memref<?x6xbf16>
+    memref.store %c, %out[%at, %c2] : memref<?x6xbf16>
+    memref.store %d, %out[%at, %c3] : memref<?x6xbf16>
+    memref.store %e, %out[%at, %c4] : memref<?x6xbf16>
+    memref.store %f, %out[%at, %c5] : memref<?x6xbf16>
     gpu.return
   }
 

@@ -32,14 +32,17 @@ def narrowed(launch: Launch) -> Answer:
     # Numbers just beside the middle between two of bf16, which a rounding to f32 on the way would make the middle.
     halves = launch.integers(128, 256, np.int64) * 2 + 1
     x = halves * (1 + launch.integers(-1, 2, np.int64) * 2.0**-40)
-    y = (halves << 46) + launch.integers(-1, 2, np.int64)
+    y = (halves << launch.integers(1, 55, np.int64)) + launch.integers(-1, 2, np.int64)
     y = np.where(launch.integers(0, 2) == 1, y, launch.any_of(np.int64))
     scaled = np.array([nearest(int(value * 2.0**40)) for value in x]) * 2.0**-40
     singles = np.array([nearest(int(value * 2.0**40)) for value in x.astype(np.float32).astype(np.float64)]) * 2.0**-40
     signed = [nearest(int(value)) for value in y]
     unsigned = [nearest(int(value)) for value in y.view(np.uint64)]
-    expected = np.stack([scaled, singles, signed, unsigned], axis=1).astype(np.float32).astype(bf16)
-    return Answer([x, y, np.zeros((launch.total, 4), bf16)], [x, y, expected])
+    signed_half = [nearest(int(value)) for value in y.astype(np.int32)]
+    unsigned_half = [nearest(int(value)) for value in y.astype(np.uint32)]
+    columns = [scaled, singles, signed, unsigned, signed_half, unsigned_half]
+    expected = np.stack(columns, axis=1).astype(np.float32).astype(bf16)
+    return Answer([x, y, np.zeros((launch.total, 6), bf16)], [x, y, expected])
 
 
 @THEME.kernel("i8", "i16", "i32", "i64")

@@ -42,4 +42,11 @@ gpu.module @rules {
     memref.store %r, %x[%c0] : memref<4xcomplex<f32>>
     gpu.return
   }
+  gpu.func @counted(%x: memref<4xi32>, %y: memref<4xbf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %v = memref.load %x[%c0] : memref<4xi32>
+    %r = arith.uitofp %v : i32 to bf16
+    memref.store %r, %y[%c0] : memref<4xbf16>
+    gpu.return
+  }
 }

@@ -5,6 +5,7 @@
 //
 //  * vectors of a rank other than 1 become vectors of rank 1;
 //  * floats narrower than f32 are computed in f32, whose library functions are precise enough to round once;
+//  * integers become bf16 with one rounding;
 //  * classification becomes tests of bits, so that no flag of fast math can fold it;
 //  * clampf, sincos, ipowi and fpowi are written out;
 //  * expm1 and log1p keep the sign of zero, which AMD's library drops;
@@ -401,6 +402,41 @@ struct NativeFma : public OpRewritePattern<math::FmaOp> {
   bool bf16;
 };
 
+/// Integers to bf16, rounded once; LLVM goes through f32, which rounds as well. Bits that no rounding to bf16
+/// looks at, but for whether there are any, become one, until f32 holds the rest: 14 bits of a number that
+/// has more than 24, 28 of more than 38, and so on.
+template <typename Op> struct IntegerToBfloat : public OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
+    constexpr bool isSigned = std::is_same_v<Op, arith::SIToFPOp>;
+    constexpr unsigned held = 24, step = 14;
+    Value x = op.getIn();
+    Type type = x.getType();
+    unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+    if (!getElementTypeOrSelf(op.getType()).isBF16() || isScalable(type) || width <= held || width > 64)
+      return failure();
+    Location loc = op.getLoc();
+    auto number = [&](uint64_t value) {
+      APInt bits(64, value);
+      return constantOf(b, loc, type, b.getIntegerAttr(getElementTypeOrSelf(type), bits.trunc(width)));
+    };
+    for (unsigned size = held, lost = step; size + isSigned < width; size += step, lost += step) {
+      uint64_t limit = uint64_t(1) << size, low = (uint64_t(1) << lost) - 1;
+      Value place = isSigned ? arith::AddIOp::create(b, loc, x, number(limit)).getResult() : x;
+      Value large = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, place,
+                                          number(isSigned ? 2 * limit : limit));
+      Value rest = arith::AndIOp::create(b, loc, x, number(low));
+      Value any = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, rest, number(0));
+      Value odd = arith::SelectOp::create(b, loc, any, number(low + 1), number(0));
+      Value kept = arith::OrIOp::create(b, loc, arith::AndIOp::create(b, loc, x, number(~low)), odd);
+      x = arith::SelectOp::create(b, loc, large, kept, x);
+    }
+    Value single = Op::create(b, loc, withElement(type, b.getF32Type()), x);
+    b.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), single);
+    return success();
+  }
+};
+
 struct VectorFma : public OpRewritePattern<vector::FMAOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(vector::FMAOp op, PatternRewriter &b) const override {
@@ -486,6 +522,8 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
     patterns.add<FloatPower>(context, nvidia || amd);
     if (nvidia || amd)
       patterns.add<PerElement>(context);
+    if (amd || (nvidia && !integersToBfloat))
+      patterns.add<IntegerToBfloat<arith::SIToFPOp>, IntegerToBfloat<arith::UIToFPOp>>(context);
     patterns.add<ExtendedIndex<arith::AddUIExtendedOp>, ExtendedIndex<arith::MulSIExtendedOp>,
                  ExtendedIndex<arith::MulUIExtendedOp>>(context);
     if (amd)
@@ -520,6 +558,8 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
                               llvm::cl::desc("nvvm, rocdl or libm")};
   Option<bool> shortFma{*this, "bf16-fma", llvm::cl::init(false),
                         llvm::cl::desc("the processor has fma of bf16")};
+  Option<bool> integersToBfloat{*this, "bf16-casts", llvm::cl::init(false),
+                                llvm::cl::desc("the processor converts integers to bf16")};
 };
 
 } // namespace
