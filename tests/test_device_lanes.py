@@ -60,3 +60,19 @@ def test_chips_with_an_instruction_for_it_reduce_by_that() -> None:
 def test_a_block_has_room_for_all_its_subgroups(target: str, waves: int) -> None:
     text = emit_text(BLOCK, "lowered", [target])
     assert f"@__offload_parts_i32() {{addr_space = 3 : i32}} : !llvm.array<{waves} x i32>" in text
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1250"])
+def test_a_block_is_a_cluster_where_launches_have_none(chip: str) -> None:
+    """HIP launches blocks without clusters, on chips that have these too."""
+    ids = "\n".join(
+        f"%{name} = gpu.{name} x\n%as_{name} = arith.index_cast %{name} : index to i32"
+        for name in ("cluster_id", "cluster_dim", "cluster_block_id", "cluster_dim_blocks")
+    )
+    sums = """
+      %s = arith.addi %as_cluster_id, %as_cluster_dim : i32
+      %u = arith.addi %as_cluster_block_id, %as_cluster_dim_blocks : i32
+      %r = arith.addi %s, %u : i32"""
+    text = emit_text(module(mapped("k", "i32", ids + sums)), "llvm", [f"rocdl:{chip}"])
+    assert "llvm.amdgcn.workgroup.id.x" in text
+    assert "amdgcn.cluster" not in text

@@ -59,8 +59,7 @@ struct NvidiaLanes : Lanes {
 
 /// `generation` is 9 for CDNA and what came before, 10 and more for RDNA.
 struct AmdLanes : Lanes {
-  AmdLanes(unsigned size, unsigned generation, bool clusters)
-      : Lanes(size, 32), generation(generation), clusters(clusters) {}
+  AmdLanes(unsigned size, unsigned generation) : Lanes(size, 32), generation(generation) {}
 
   Value active(OpBuilder &b, Operation *anchor) const override {
     Location loc = anchor->getLoc();
@@ -87,10 +86,8 @@ struct AmdLanes : Lanes {
     }
     return result;
   }
-  bool hasClusters() const override { return clusters; }
 
   unsigned generation;
-  bool clusters;
 };
 
 /// Calls of the functions of names.h. Warps have the size that the target's option says, whatever the
@@ -141,12 +138,11 @@ std::unique_ptr<Lanes> makeLanes(StringRef target, unsigned size, StringRef chip
   }
   if (target == "rocdl" && (size == 32 || size == 64)) {
     // gfx942 is 9, gfx1100 is 11, gfx12-generic is 12.
-    bool clusters = chip.starts_with("gfx125");
     chip.consume_front("gfx");
     StringRef digits = chip.take_while(llvm::isHexDigit);
     bool generic = chip.contains("generic");
     (generic ? digits : digits.drop_back(2)).getAsInteger(10, number);
-    return std::make_unique<AmdLanes>(size, number, clusters);
+    return std::make_unique<AmdLanes>(size, number);
   }
   return nullptr;
 }
