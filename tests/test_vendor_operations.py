@@ -66,6 +66,25 @@ _OLD = [
         8,
         "'rocdl.mfma.f32.16x16x4f32' needs a chip of gfx9 with matrix cores",
     ),
+    *(
+        (
+            f"rocdl:{chip}",
+            _one(
+                f"  %p = amdgpu.packed_trunc_2xfp8 %f, undef into undef[word 0] : f32 to vector<4x{kind}>\n"
+                f"  %e = amdgpu.ext_packed_fp8 %p[0] : vector<4x{kind}> to f32\n"
+                "  %b = arith.bitcast %e : f32 to i32\n  %c0 = arith.constant 0 : index\n"
+                "  memref.store %b, %x[%c0] : memref<?xi32>"
+            ),
+            4,
+            8,
+            f"'amdgpu.packed_trunc_2xfp8' of {kind} needs {wanted} and is built for {chip} here: use {instead}",
+        )
+        for chip, kind, wanted, instead in (
+            ("gfx942", "f8E4M3FN", "gfx950 or gfx12 and later", "f8E4M3FNUZ or f8E5M2FNUZ"),
+            ("gfx950", "f8E5M2FNUZ", "gfx942", "f8E4M3FN or f8E5M2"),
+            ("gfx1201", "f8E4M3FNUZ", "gfx942", "f8E4M3FN or f8E5M2"),
+        )
+    ),
     ("rocdl:gfx942", _one("  rocdl.s.wait.dscnt 0"), 4, 3, "needs gfx12 or later and is built for gfx942"),
 ]
 

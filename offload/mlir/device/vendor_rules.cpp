@@ -15,6 +15,7 @@
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <array>
@@ -291,6 +292,28 @@ constexpr ChipRule kAmd[] = {
     {"rocdl.cvt.f32.bf8", isFp8, "gfx942, gfx950, or gfx12 and later"},
 };
 
+/// MLIR's lowering ends the process where a conversion is of another family of formats than the chip's.
+std::optional<std::string> whyNotFormat(Operation *op, const Chipset &chip, const ChipName &where) {
+  Type type;
+  if (auto widen = dyn_cast<amdgpu::ExtPackedFp8Op>(op))
+    type = widen.getSource().getType();
+  else if (isa<amdgpu::PackedTrunc2xFp8Op, amdgpu::PackedStochRoundFp8Op>(op))
+    type = op->getResult(0).getType();
+  if (!type || !isFp8(chip))
+    return std::nullopt;
+  Type element = getElementTypeOrSelf(type);
+  bool ocp = amdgpu::hasOcpFp8(chip);
+  if (ocp == isa<Float8E4M3FNType, Float8E5M2Type>(element))
+    return std::nullopt;
+  std::string text;
+  llvm::raw_string_ostream(text) << "'" << op->getName() << "' of " << element << " needs "
+                                 << (ocp ? "gfx942" : "gfx950 or gfx12 and later") << " and is built for "
+                                 << where.chip << " here: use "
+                                 << (ocp ? "f8E4M3FN or f8E5M2" : "f8E4M3FNUZ or f8E5M2FNUZ") << ", or leave "
+                                 << where.target << ":" << where.chip << " out";
+  return text;
+}
+
 std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
   FailureOr<Chipset> chip = Chipset::parse(where.chip);
   if (failed(chip))
@@ -301,6 +324,8 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
            "' has no fixed layout of fragments on AMD GPUs: use amdgpu.mfma or amdgpu.wmma in a kernel of "
            "its own, "
            "and build this module for nvvm alone";
+  if (auto why = whyNotFormat(op, *chip, where))
+    return why;
   for (const ChipRule &rule : kAmd)
     if (fits(rule.name, name))
       return rule.has(*chip) ? std::nullopt : std::optional(needs(name, rule.wanted, where));
