@@ -204,7 +204,8 @@ BRANCHES = module(f"""
     %l = gpu.lane_id
     %eight = arith.constant 8 : index
     %w8 = arith.constant 8 : i32
-    %w32 = arith.constant 32 : i32
+    %size = gpu.subgroup_size : index
+    %all = arith.index_cast %size : index to i32
     %one = arith.constant 1 : i32
     %c = arith.cmpi ult, %l, %eight : index
     cf.cond_br %c, ^front, ^join(%v : i32)
@@ -212,7 +213,7 @@ BRANCHES = module(f"""
     %a, %ok = gpu.shuffle xor %v, %one, %w8 : i32
     cf.br ^join(%a : i32)
   ^join(%b: i32):
-    %r, %ok2 = gpu.shuffle idx %b, %one, %w32 : i32
+    %r, %ok2 = gpu.shuffle idx %b, %one, %all : i32
     {store("i32")}
     gpu.return
   }}""")
