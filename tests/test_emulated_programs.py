@@ -173,6 +173,39 @@ def test_fast_math_keeps_infinity_and_nan(driver: Driver, chip: str) -> None:
     np.testing.assert_allclose(out, expected, rtol=1e-5)
 
 
+VECTORS = """
+gpu.module @m { gpu.func @k(%x: memref<?xi32>, %places: memref<?xi32>, %flags: memref<?xi1>, %out: memref<?xi32>)
+    kernel {
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0 : i32
+  %none = arith.constant dense<-1> : vector<4xi32>
+  %t = gpu.thread_id x
+  %at = arith.muli %t, %c4 : index
+  %v = vector.transfer_read %x[%at], %zero : memref<?xi32>, vector<4xi32>
+  %p = vector.load %places[%at] : memref<?xi32>, vector<4xi32>
+  %i = arith.index_cast %p : vector<4xi32> to vector<4xindex>
+  %chosen = vector.load %flags[%at] : memref<?xi1>, vector<4xi1>
+  %base = arith.constant 0 : index
+  %g = vector.gather %x[%base] [%i], %chosen, %none
+    : memref<?xi32>, vector<4xindex>, vector<4xi1>, vector<4xi32> into vector<4xi32>
+  %sum = arith.addi %v, %g : vector<4xi32>
+  vector.transfer_write %sum, %out[%at] : vector<4xi32>, memref<?xi32>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("index", [32, 64])
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1201"])
+def test_vectors_in_memory_with_both_sizes_of_indices(driver: Driver, chip: str, index: int) -> None:
+    x, out = np.arange(5, 19, dtype=np.int32), np.zeros(14, np.int32)
+    places = np.random.default_rng(5).permutation(16).astype(np.int32) % 14
+    flags = places % 3 > 0
+    with driver.chip(chip):
+        OnDevice(compiled(VECTORS, f"{chip},index={index}")).kernels.k[1, 4](x, places, flags, out)
+    np.testing.assert_array_equal(out, x + np.where(flags, x[places], -1)[:14])
+
+
 # One wave; each lane gives the elements that the instruction takes from it, and stores those that it gets.
 MFMA = """
 gpu.module @m {{ gpu.func @k(

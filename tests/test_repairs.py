@@ -174,3 +174,17 @@ def test_a_loop_takes_private_memory_once(target: str, level: int) -> None:
     entry, _, loops = text[text.index("define ") :].partition("\n\n")
     assert " = alloca " in entry
     assert " = alloca " not in loops
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_vectors_in_memory_with_narrow_indices(target: str) -> None:
+    source = """gpu.module @m { gpu.func @k(%x: memref<?xf32>, %y: memref<?x?xi1>) kernel {
+      %zero = arith.constant 0.0 : f32
+      %t = gpu.thread_id x
+      %v = vector.transfer_read %x[%t], %zero : memref<?xf32>, vector<4xf32>
+      vector.store %v, %x[%t] : memref<?xf32>, vector<4xf32>
+      %f = vector.load %y[%t, %t] : memref<?x?xi1>, vector<2xi1>
+      vector.store %f, %y[%t, %t] : memref<?x?xi1>, vector<2xi1>
+      gpu.return
+    } }"""
+    offload.compile(source, targets=[f"{target},index=32"])

@@ -10,8 +10,9 @@
 // a byte, and puts the module's other arrays behind that, where the dynamic memory lies. One that is from
 // outside comes last, and may have any size.
 //
-// Where indices have 32 bits, the size of a block is made of a call that gives 64; and passes that have no
-// such option, as convert-vector-to-llvm, leave indices and descriptors of 64 bits next to those of 32.
+// The size of a block, where indices have 32 bits, is made of a call that gives 64. And the lowering of
+// vectors, which comes first, knows indices and descriptors of 64 bits only: where others meet them, they are
+// converted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,52 +91,59 @@ void widenSize(Operation *op) {
   op->erase();
 }
 
-/// A value, or a structure of values, with other widths of its integers; nothing where its shape is another.
-Value withWidths(OpBuilder &b, Location loc, Value value, Type wanted) {
-  Type type = value.getType();
-  if (type == wanted)
-    return value;
-  auto from = dyn_cast<IntegerType>(getElementTypeOrSelf(type)),
-       to = dyn_cast<IntegerType>(getElementTypeOrSelf(wanted));
-  if (from && to)
-    return from.getWidth() < to.getWidth() ? LLVM::SExtOp::create(b, loc, wanted, value).getResult()
-                                           : LLVM::TruncOp::create(b, loc, wanted, value).getResult();
-  auto partsOf = [](Type whole) {
-    if (auto array = dyn_cast<LLVM::LLVMArrayType>(whole))
-      return SmallVector<Type>(array.getNumElements(), array.getElementType());
-    auto structure = dyn_cast<LLVM::LLVMStructType>(whole);
-    return structure ? SmallVector<Type>(structure.getBody()) : SmallVector<Type>();
+bool isIndex(Type type) { return isa<BaseMemRefType>(type) || getElementTypeOrSelf(type).isIndex(); }
+
+/// A number, a vector of numbers, or a descriptor of such with other widths. Null where the types differ in
+/// more than that.
+Value withWidths(OpBuilder &b, Location loc, Value from, Type to) {
+  Type type = from.getType();
+  if (type == to)
+    return from;
+  if (LLVM::isCompatibleVectorType(type) == LLVM::isCompatibleVectorType(to) &&
+      getElementTypeOrSelf(type).isSignlessInteger() && getElementTypeOrSelf(to).isSignlessInteger()) {
+    if (getElementTypeOrSelf(type).getIntOrFloatBitWidth() < getElementTypeOrSelf(to).getIntOrFloatBitWidth())
+      return LLVM::SExtOp::create(b, loc, to, from);
+    return LLVM::TruncOp::create(b, loc, to, from);
+  }
+  auto parts = [](Type whole) {
+    SmallVector<Type> found;
+    if (auto fields = dyn_cast<LLVM::LLVMStructType>(whole))
+      llvm::append_range(found, fields.getBody());
+    else if (auto array = dyn_cast<LLVM::LLVMArrayType>(whole))
+      found.assign(array.getNumElements(), array.getElementType());
+    return found;
   };
-  SmallVector<Type> before = partsOf(type), after = partsOf(wanted);
-  if (before.empty() || before.size() != after.size())
+  SmallVector<Type> old = parts(type), wanted = parts(to);
+  if (old.empty() || old.size() != wanted.size())
     return {};
-  Value result = LLVM::PoisonOp::create(b, loc, wanted);
-  for (auto [i, part] : llvm::enumerate(after)) {
-    Value narrow = LLVM::ExtractValueOp::create(b, loc, value, ArrayRef<int64_t>{int64_t(i)});
-    Value wide = withWidths(b, loc, narrow, part);
-    if (!wide)
+  Value result = LLVM::PoisonOp::create(b, loc, to);
+  for (auto [i, each] : llvm::enumerate(wanted)) {
+    Value part = LLVM::ExtractValueOp::create(b, loc, from, ArrayRef<int64_t>{int64_t(i)});
+    if (!(part = withWidths(b, loc, part, each)))
       return {};
-    result = LLVM::InsertValueOp::create(b, loc, result, wide, ArrayRef<int64_t>{int64_t(i)});
+    result = LLVM::InsertValueOp::create(b, loc, result, part, ArrayRef<int64_t>{int64_t(i)});
   }
   return result;
 }
 
-/// From an index or a memref of one pass to that of another.
-void settleWidths(UnrealizedConversionCastOp cast) {
-  if (cast->getNumOperands() != 1 || cast->getNumResults() != 1)
+/// From one form of an index or a memref to another; memrefs of i1 become memrefs of i8 on the way.
+void joinWidths(UnrealizedConversionCastOp op) {
+  Type to = op.getNumResults() == 1 ? op.getResult(0).getType() : Type();
+  if (op.getNumOperands() != 1 || !to || !LLVM::isCompatibleType(to))
     return;
-  auto before = cast.getOperand(0).getDefiningOp<UnrealizedConversionCastOp>();
-  if (!before || before->getNumOperands() != 1 || before->getNumResults() != 1)
+  Value from = op.getOperand(0);
+  while (isIndex(from.getType())) {
+    auto made = from.getDefiningOp<UnrealizedConversionCastOp>();
+    if (!made || made.getNumOperands() != 1)
+      return;
+    from = made.getOperand(0);
+  }
+  OpBuilder b(op);
+  Value joined = LLVM::isCompatibleType(from.getType()) ? withWidths(b, op.getLoc(), from, to) : Value();
+  if (!joined)
     return;
-  Value value = before.getOperand(0);
-  Type type = cast->getResult(0).getType(), common = cast.getOperand(0).getType();
-  bool lowered = LLVM::isCompatibleType(value.getType()) && LLVM::isCompatibleType(type);
-  if (!lowered || value.getType() == type ||
-      !(isa<BaseMemRefType>(common) || getElementTypeOrSelf(common).isIndex()))
-    return;
-  OpBuilder b(cast);
-  if (Value settled = withWidths(b, cast.getLoc(), value, type))
-    cast->getResult(0).replaceAllUsesWith(settled);
+  op.getResult(0).replaceAllUsesWith(joined);
+  op.erase();
 }
 
 struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
@@ -152,7 +160,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     });
     getOperation()->walk(takeFromOutside);
     getOperation()->walk(widenSize);
-    getOperation()->walk(settleWidths);
+    getOperation()->walk(joinWidths);
   }
 };
 
