@@ -194,6 +194,36 @@ def test_workgroup_memory_of_the_launch_is_not_the_kernels(target: str, tmp_path
     assert code.descriptor(kernel).word(0) == 256
 
 
+BEHIND_BYTES = """gpu.module @m {
+  gpu.func @k(%x: memref<?xi8>, %sum: memref<i64>) workgroup(%w: memref<3xi8, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %bytes = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %d = memref.view %bytes[%c0][] : memref<?xi8, #gpu.address_space<workgroup>>
+      to memref<64xi64, #gpu.address_space<workgroup>>
+    %v = memref.load %x[%t] : memref<?xi8>
+    memref.store %v, %w[%t] : memref<3xi8, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %u = memref.load %w[%c0] : memref<3xi8, #gpu.address_space<workgroup>>
+    %n = arith.extui %u : i8 to i64
+    %old = memref.atomic_rmw addi %n, %d[%c0] : (i64, memref<64xi64, #gpu.address_space<workgroup>>) -> i64
+    memref.store %old, %sum[] : memref<i64>
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100", "gfx1201", "gfx12-generic"])
+def test_workgroup_memory_of_the_launch_is_aligned(target: str, tmp_path: Path) -> None:
+    """Behind three bytes of the kernel's own, what comes with the launch begins at a multiple of 16."""
+    (tmp_path / "m.mlir").write_text(BEHIND_BYTES)
+    path = offload.build(tmp_path / "m.mlir", tmp_path / "m.so", targets=[f"rocdl:{target}"])
+    ((_, _, code),) = code_objects(path, [target])
+    (kernel,) = code.metadata()["amdhsa.kernels"]
+    assert kernel[".group_segment_fixed_size"] == code.descriptor(kernel).word(0) == 16
+
+
 # The rules tell what is wrong.
 
 MODULE = """gpu.module @m {

@@ -8,7 +8,8 @@
 //
 // Dynamic workgroup memory becomes an array without elements of the module's own. NVIDIA's assembler gives it
 // a byte, and puts the module's other arrays behind that, where the dynamic memory lies. One that is from
-// outside comes last, and may have any size.
+// outside comes last, and may have any size. For AMD GPUs it would have the alignment of a byte, whatever is
+// made of it, and begin right behind the others.
 //
 // The size of a block, where indices have 32 bits, is made of a call that gives 64. And the lowering of
 // vectors, which comes first, knows indices and descriptors of 64 bits only: where others meet them, they are
@@ -31,6 +32,9 @@ namespace {
 
 /// Of LLVM, on every GPU.
 constexpr unsigned kWorkgroupSpace = 3;
+
+/// As NVIDIA's lowering has it: what any access to this memory may ask for.
+constexpr uint64_t kDynamicAlignment = 16;
 
 void exchangeBits(LLVM::AtomicCmpXchgOp op) {
   OpBuilder b(op);
@@ -72,8 +76,11 @@ void readAtomically(LLVM::AtomicCmpXchgOp op) {
 
 void takeFromOutside(LLVM::GlobalOp global) {
   auto array = dyn_cast<LLVM::LLVMArrayType>(global.getType());
-  if (array && array.getNumElements() == 0 && global.getAddrSpace() == kWorkgroupSpace)
-    global.setLinkage(LLVM::Linkage::External);
+  if (!array || array.getNumElements() != 0 || global.getAddrSpace() != kWorkgroupSpace)
+    return;
+  global.setLinkage(LLVM::Linkage::External);
+  if (!global.getAlignment())
+    global.setAlignment(kDynamicAlignment);
 }
 
 /// AMD's block and grid sizes.
