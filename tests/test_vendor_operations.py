@@ -85,6 +85,19 @@ _OLD = [
             ("gfx1201", "f8E4M3FNUZ", "gfx942", "f8E4M3FN or f8E5M2"),
         )
     ),
+    *(
+        (
+            f"rocdl:{chip}",
+            _one(
+                f"  %r = amdgpu.dpp %v %v {kind} : i32\n  %c0 = arith.constant 0 : index\n"
+                "  memref.store %r, %x[%c0] : memref<?xi32>"
+            ),
+            4,
+            8,
+            f"'amdgpu.dpp {kind}' needs a chip of gfx9 and is built for {chip}",
+        )
+        for chip, kind in (("gfx1100", "row_bcast_15"), ("gfx1201", "wave_shl"))
+    ),
     ("rocdl:gfx942", _one("  rocdl.s.wait.dscnt 0"), 4, 3, "needs gfx12 or later and is built for gfx942"),
 ]
 

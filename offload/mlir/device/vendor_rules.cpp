@@ -326,6 +326,11 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
            "and build this module for nvvm alone";
   if (auto why = whyNotFormat(op, *chip, where))
     return why;
+  if (auto dpp = dyn_cast<amdgpu::DPPOp>(op); dpp && is10(*chip)) {
+    StringRef kind = amdgpu::stringifyDPPPerm(dpp.getKind());
+    if (kind.starts_with("wave_") || kind.starts_with("row_bcast_"))
+      return needs("amdgpu.dpp " + kind.str(), "a chip of gfx9", where);
+  }
   for (const ChipRule &rule : kAmd)
     if (fits(rule.name, name))
       return rule.has(*chip) ? std::nullopt : std::optional(needs(name, rule.wanted, where));
