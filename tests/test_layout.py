@@ -161,6 +161,15 @@ print(offload.targets.__name__)
     assert python(code, cwd=tmp_path) == "offload.targets\n"
 
 
+def test_parts_of_the_package_are_there_when_they_are_named(tmp_path: Path) -> None:
+    code = """
+import sys, offload
+assert not {"offload.artifact", "offload.runtime", "offload.targets"} & set(sys.modules)
+print(offload.artifact.read.__name__, offload.targets.registry().names(), offload.runtime.load.__name__)
+"""
+    assert python(code, cwd=tmp_path) == "read ['host', 'nvvm', 'rocdl'] load\n"
+
+
 @pytest.mark.parametrize(("paths", "limit"), [(PYTHON_FILES, 400), (C_FILES, 600)], ids=["python", "c"])
 def test_files_are_short(paths: list[Path], limit: int) -> None:
     lengths = {relative(path): len(path.read_text().splitlines()) for path in paths}

@@ -23,7 +23,7 @@ def test_some_programs(full: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_programs_are_those_of_their_seeds() -> None:
     assert mutated_programs.mutant(7) == mutated_programs.mutant(7)
     assert len({mutated_programs.mutant(seed).text for seed in range(50)}) == 50
-    assert {change for seed in range(400) for change in mutated_programs.mutant(seed).changes} == set(
+    assert {change for seed in range(1000) for change in mutated_programs.mutant(seed).changes} == set(
         mutated_programs.CHANGES
     )
 

@@ -69,6 +69,8 @@ private:
   bool comesLater(Instruction *use, Instruction *value, BasicBlock *place, PHINode &phi) const {
     if (tree.dominates(use, value))
       return false;
+    if (place == phi.getParent()) // the new value is one of the phis beside it
+      return true;
     SmallPtrSet<BasicBlock *, 1> stop = {phi.getParent()};
     return isPotentiallyReachable(place, use->getParent(), &stop, &tree, &loops);
   }
