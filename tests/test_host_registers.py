@@ -156,6 +156,43 @@ def test_values_that_a_loop_inside_computes(way: str, steps: int) -> None:
     np.testing.assert_array_equal(x, np.stack([a, b, total], axis=1))
 
 
+# Values from before a branch with barriers, of which each way hands on another.
+CHOSEN = """module attributes {gpu.container_module} { gpu.module @m {
+gpu.func @chosen(%x: memref<?xi32>, %first: i1) workgroup(%seen: memref<128xi32, #gpu.address_space<workgroup>>)
+    kernel {
+  %three = arith.constant 3 : i32
+  %c0 = arith.constant 0 : index
+  %t = gpu.thread_id x
+  %own = memref.load %x[%t] : memref<?xi32>
+  %one = arith.muli %own, %three : i32
+  %two = arith.addi %own, %three : i32
+  cf.cond_br %first, ^here, ^there
+^here:
+  gpu.barrier
+  memref.store %own, %seen[%t] : memref<128xi32, #gpu.address_space<workgroup>>
+  cf.br ^joined(%one : i32)
+^there:
+  memref.store %three, %seen[%t] : memref<128xi32, #gpu.address_space<workgroup>>
+  gpu.barrier
+  cf.br ^joined(%two : i32)
+^joined(%r: i32):
+  gpu.barrier
+  %common = memref.load %seen[%c0] : memref<128xi32, #gpu.address_space<workgroup>>
+  %sum = arith.addi %r, %common : i32
+  memref.store %sum, %x[%t] : memref<?xi32>
+  gpu.return
+} } }"""
+
+
+@pytest.mark.parametrize("way", ["host", "host,coroutines", "host,O=0"])
+@pytest.mark.parametrize("first", [True, False])
+def test_values_from_before_a_branch(way: str, first: bool) -> None:
+    x = np.arange(5, 105, dtype=np.int32)
+    on_host(CHOSEN, target=way).kernels["chosen"][1, 100](x, first)
+    own = np.arange(5, 105, dtype=np.int32)
+    np.testing.assert_array_equal(x, own * 3 + 5 if first else own + 6)
+
+
 @x86_64
 def test_sums_of_tiles_are_not_copied_behind_each() -> None:
     """Each thread's sixteen sums are where the next tile wants them."""

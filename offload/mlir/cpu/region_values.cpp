@@ -57,7 +57,12 @@ private:
   /// where that loop ends.
   Instruction *earlyPlace(PHINode &phi, unsigned incoming) {
     auto *value = dyn_cast<Instruction>(phi.getIncomingValue(incoming));
-    BasicBlock *home = isReducible && value ? behindLoops(value->getParent(), phi.getParent()) : nullptr;
+    // Where ways join that did not come of a loop, the other way's value may be there as early.
+    llvm::Loop *loop = loops.getLoopFor(phi.getParent());
+    if (!isReducible || !value || !loop || loop->getHeader() != phi.getParent() ||
+        loop->getLoopLatch() != phi.getIncomingBlock(incoming))
+      return nullptr;
+    BasicBlock *home = behindLoops(value->getParent(), loop);
     if (!home || pieces.numberOf(home) == pieces.numberOf(phi.getIncomingBlock(incoming)) ||
         any_of(phi.uses(), [&](Use &use) { return comesLater(RegionCode::placeOf(use), value, home, phi); }))
       return nullptr;
@@ -75,19 +80,18 @@ private:
     return isPotentiallyReachable(place, use->getParent(), &stop, &tree, &loops);
   }
 
-  /// Where the loops around a block end that are inside of the one around `outside`; null where one of them
-  /// may be left before the block, or has several ends.
-  BasicBlock *behindLoops(BasicBlock *block, BasicBlock *outside) const {
-    llvm::Loop *around = loops.getLoopFor(outside);
-    while (llvm::Loop *inner = loops.getLoopFor(block)) {
-      if (inner == around)
-        return block;
-      BasicBlock *end = !around || around->contains(inner) ? inner->getUniqueExitBlock() : nullptr;
+  /// Where the loops around a block end that are inside of a loop; null where one of them may be left before
+  /// the block, or has several ends, and where the block is not in that loop.
+  BasicBlock *behindLoops(BasicBlock *block, llvm::Loop *outer) const {
+    llvm::Loop *inner = loops.getLoopFor(block);
+    while (inner != outer) {
+      BasicBlock *end = inner && outer->contains(inner) ? inner->getUniqueExitBlock() : nullptr;
       if (!end || !tree.dominates(block, end))
         return nullptr;
       block = end;
+      inner = loops.getLoopFor(block);
     }
-    return around ? nullptr : block;
+    return block;
   }
 
   void demotePhis() {
