@@ -87,6 +87,16 @@ public:
           return isa<LoadInst>(access) && !seldom.contains(access->getParent());
         }))
       return false;
+    SmallVector<std::pair<BasicBlock *, BasicBlock *>> exits;
+    for (BasicBlock *block : seldom)
+      for (BasicBlock *next : successors(block))
+        if (!seldom.contains(next)) {
+          if (is_contained(exits, std::pair(block, next)))
+            return false; // two edges of a switch, say: one of them would be split
+          exits.push_back({block, next});
+        }
+    if (llvm::count(successors(before), entry) != 1)
+      return false;
     copied += size->getFixedValue();
     auto *copy = cast<AllocaInst>(array.clone());
     copy->insertAfter(array.getIterator());
@@ -96,11 +106,6 @@ public:
           unsigned operand = *addressOperand(*access);
           access->setOperand(operand, inCopy(access->getOperand(operand), array, *copy, access));
         }
-    SmallVector<std::pair<BasicBlock *, BasicBlock *>> exits;
-    for (BasicBlock *block : seldom)
-      for (BasicBlock *next : successors(block))
-        if (!seldom.contains(next) && !is_contained(exits, std::pair(block, next)))
-          exits.push_back({block, next});
     copyOn(before, entry, *copy, array, size->getFixedValue());
     for (auto [block, next] : exits)
       copyOn(block, next, array, *copy, size->getFixedValue());
