@@ -4,8 +4,12 @@
 #include "host/host_abi.h"
 
 #define KERNEL(name, parameters, sizes)                                                                      \
-  __attribute__((visibility("default"))) const mgpuHostKernel name##_info __asm__(#name ".info") = {         \
-      .abi_version = MGPU_HOST_ABI_VERSION, .params = parameters, .blocks = name, .param_sizes = sizes}
+  __attribute__((visibility("default")))                                                                     \
+  const mgpuHostKernel name##_info __asm__(#name ".info") = {.abi_version = MGPU_HOST_ABI_VERSION,           \
+                                                             .params = parameters,                           \
+                                                             .blocks = name,                                 \
+                                                             .param_sizes = sizes,                           \
+                                                             .warp_size = 32}
 
 static void empty(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last) {
   (void)launch;
