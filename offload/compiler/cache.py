@@ -21,13 +21,14 @@ _scratch: list[TemporaryDirectory[str]] = []
 
 def library(request: BuildRequest, progress: Progress = lambda text: None) -> bytes:
     """The shared library. Raises what a build raises."""
-    cache = _cache_for(request)
+    cache = cache_for(request)
     if cache is None:
         return _build(request, progress)
     return _claimed(cache, _key(request), request, progress)
 
 
-def _cache_for(request: BuildRequest) -> Cache | None:
+def cache_for(request: BuildRequest) -> Cache | None:
+    """The cache that the request may use; None without one, and then what hashes and locks is not imported."""
     if not request.uses_cache:
         return None
     from offload.cache import open_cache
@@ -57,7 +58,7 @@ def _claimed(cache: Cache, key: str, request: BuildRequest, progress: Progress) 
 @contextlib.contextmanager
 def library_file(request: BuildRequest) -> Iterator[Path]:
     """The file of the library, which stays where it is inside of the ``with``. Raises what a build raises."""
-    cache = _cache_for(request)
+    cache = cache_for(request)
     if cache is None:
         data = _build(request, lambda text: None)
     else:

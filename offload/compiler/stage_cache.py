@@ -11,13 +11,14 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from offload.compiler.cache import cache_for
 from offload.compiler.device import DeviceBuild
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
 from offload.targets import Image
 
 if TYPE_CHECKING:
-    from offload.cache import Cache, Claim
+    from offload.cache import Claim
     from offload.compiler.keys import Keys
 
 Build = DeviceBuild | ReadyBuild
@@ -28,7 +29,7 @@ class StageCache:
     """The cache of one build's stages; of a build that uses none, nothing is found and nothing kept."""
 
     def __init__(self, request: BuildRequest) -> None:
-        self._cache = _cache() if request.uses_cache else None
+        self._cache = cache_for(request)
         self._request = request
 
     @cached_property
@@ -61,12 +62,6 @@ class StageCache:
         finally:
             if claim is not None:
                 claim.release()
-
-
-def _cache() -> Cache | None:
-    from offload.cache import open_cache  # with what hashes and locks, which a build without a cache has no use for
-
-    return open_cache()
 
 
 class KeptImage:

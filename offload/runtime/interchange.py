@@ -6,9 +6,8 @@ packages for AMD's GPUs use as well, and the `__cuda_stream__` protocol of cuda-
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from offload.runtime.dtypes import DTYPES, Mismatch
@@ -113,18 +112,23 @@ def foreign_memory(value: Any, ordered: bool) -> tuple[Any, ...] | None:
     return seen if ordered else (*seen[:-1], None)
 
 
-@contextlib.contextmanager
-def sound(value: object, interface: str) -> Iterator[None]:
+class sound:  # small letters, as contexts have; in calls, where a generator would take longer
     """What an object's own code raises, and what its answers lead to, is a `Mismatch`: it is no array."""
-    try:
-        yield
-    except Mismatch:
-        raise
-    except Exception as error:
-        raise Mismatch(
-            f"a {type(value).__name__} whose {interface} is of no use ({type(error).__name__}: {error})",
-            "pass a NumPy array, or what exports its memory as that interface says",
-        ) from error
+
+    __slots__ = ("interface", "value")
+
+    def __init__(self, value: object, interface: str) -> None:
+        self.value, self.interface = value, interface
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, Mismatch):
+            raise Mismatch(
+                f"a {type(self.value).__name__} whose {self.interface} is of no use ({type(error).__name__}: {error})",
+                "pass a NumPy array, or what exports its memory as that interface says",
+            ) from error
 
 
 def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]:
