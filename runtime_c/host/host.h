@@ -5,6 +5,8 @@
 #include "core/backend.h"
 #include "host/host_abi.h"
 
+#include <limits.h>
+
 /* host/cpu.c, host/processors.c. Pure but for reading the CPU; any thread. */
 
 /* A bit for each FEATURE of processors_*.def that this CPU has and the system saves the registers of. */
@@ -36,13 +38,16 @@ void mgpu_host_image_unload(void *library, int descriptor);
  * because it may run on a thread of the pool. */
 typedef int mgpu_host_part(void *context, uint64_t first, uint64_t last);
 
-/* Runs part over [0, total) on the pool and the calling thread; returns when all is done: 0 or the first
- * error code. Any number of threads may call it at once; together with the pool's they are as many as there
- * are processors, or as there are callers. *mine, if not NULL, becomes what the calling thread did of it. */
+/* Runs part over [0, total) on the calling thread and the pool, at most so many threads in all; returns when
+ * all is done: 0 or the first error code. Any number of threads may call it at once; together with the pool's
+ * they are as many as there are processors, or as there are callers. *mine, if not NULL, becomes what the
+ * calling thread did of it. */
 struct mgpu_host_share {
   uint64_t count, ns;
 };
-int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context, struct mgpu_host_share *mine);
+enum { MGPU_HOST_ALL_THREADS = INT_MAX };
+int mgpu_host_pool_run(uint64_t total, unsigned threads, mgpu_host_part *part, void *context,
+                       struct mgpu_host_share *mine);
 /* How many threads work on a job, the caller's included. */
 unsigned mgpu_host_pool_width(void);
 /* In the child of a fork: the pool's threads are gone; the next job makes new ones. */

@@ -1,9 +1,12 @@
 /* pool.c: the threads that run the host backend's blocks.
  *
- * A job is handed out in chunks by an atomic counter. Its caller works on it too, and could finish it alone;
- * so many callers at once never wait for each other's jobs, only for threads that are inside their own.
- * Callers and threads at work together are as many as there are processors, or as there are callers: a thread
- * leaves a job after its chunk when there are more.
+ * A job is divided into lanes, one for each thread, which takes its own in chunks and then helps with the
+ * others'. The lanes of a job lie as those of the last one, so that what a thread has in its cache, or on its
+ * side of the memory, is what it comes by again. Chunks get smaller toward a lane's end, so that a thread
+ * that began late leaves little for the others to wait for. Its caller works on a job too, and could finish
+ * it alone; so many callers at once never wait for each other's jobs, only for threads that are inside their
+ * own. Callers and threads at work together are as many as there are processors, or as there are callers: a
+ * thread leaves a job after its chunk when there are more.
  *
  * Each artifact has a pool. Threads come when a job can use them and go when there has been none for a while:
  * a process with a thousand artifacts has threads for those at work. Between jobs a thread first looks for
@@ -17,15 +20,23 @@
 #include <stdlib.h>
 #include <time.h>
 
+enum { MOST_LANES = 64, CACHE_LINE = 64 };
+
+struct lane {
+  uint64_t next; /* atomic */
+  uint64_t end;
+} __attribute__((aligned(CACHE_LINE)));
+
 struct job {
   mgpu_host_part *part;
   void *context;
-  uint64_t total;
-  uint64_t chunk;
-  uint64_t next;    /* atomic */
+  uint64_t least, most; /* in a chunk */
+  struct job *link;
+  unsigned width;   /* lanes */
+  int taken;        /* atomic: whether nothing is left in any lane */
   int failure;      /* atomic */
   unsigned workers; /* atomic: threads of the pool inside; grows under the pool's lock */
-  struct job *link;
+  struct lane lanes[MOST_LANES];
 };
 
 struct pool {
@@ -40,9 +51,10 @@ struct pool {
   unsigned sleeping;
   unsigned waiting; /* callers that wait for threads to leave their jobs */
   unsigned posted;  /* atomic: jobs that have come */
+  bool seats[];     /* taken by a thread, which begins with the lane behind its seat's number */
 };
 
-enum { IDLE_SECONDS = 3, SPIN_NS = 30000, PAUSES_PER_LOOK = 32 };
+enum { IDLE_SECONDS = 3, SPIN_NS = 30000, PAUSES_PER_LOOK = 8 };
 
 static struct pool *pool; /* atomic; made at first use, under mgpu_init_lock; never freed */
 
@@ -62,29 +74,50 @@ static bool crowded(const struct pool *in) {
   return __atomic_load_n(&in->active, __ATOMIC_RELAXED) > in->wanted + 1;
 }
 
-/* Works on the job until there is nothing left of it, or, a thread of the pool, until the pool is crowded.
- * Returns how much was done. */
-static uint64_t work_on(struct job *job, const struct pool *leaves) {
-  uint64_t count = 0;
-  while (__atomic_load_n(&job->failure, __ATOMIC_RELAXED) == 0 && !(leaves && crowded(leaves))) {
-    uint64_t first = __atomic_fetch_add(&job->next, job->chunk, __ATOMIC_RELAXED);
-    if (first >= job->total)
-      break;
-    uint64_t last = job->total - first > job->chunk ? first + job->chunk : job->total;
+/* Takes a chunk of a lane: a quarter of what is left, within the job's bounds. False when nothing is. */
+static bool take(const struct job *job, struct lane *of, uint64_t *first, uint64_t *last) {
+  uint64_t next = __atomic_load_n(&of->next, __ATOMIC_RELAXED);
+  do {
+    uint64_t left = of->end - next, chunk = left / 4;
+    if (!left)
+      return false;
+    chunk = chunk < job->least ? job->least : chunk > job->most ? job->most : chunk;
+    *first = next;
+    *last = next + (chunk < left ? chunk : left);
+  } while (!__atomic_compare_exchange_n(&of->next, &next, *last, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return true;
+}
+
+/* Works on the job, from a lane on, until there is nothing left of it, or, a thread of the pool, until the
+ * pool is crowded. Returns how much was done. */
+static uint64_t work_on(struct job *job, unsigned lane, const struct pool *leaves) {
+  uint64_t count = 0, first, last;
+  for (unsigned empty = 0; empty < job->width;) {
+    if (__atomic_load_n(&job->failure, __ATOMIC_RELAXED) || (leaves && crowded(leaves)))
+      return count;
+    if (!take(job, &job->lanes[(lane + empty) % job->width], &first, &last)) {
+      ++empty;
+      continue;
+    }
     int failure = job->part(job->context, first, last), none = 0;
     count += last - first;
     if (failure)
       __atomic_compare_exchange_n(&job->failure, &none, failure, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   }
+  __atomic_store_n(&job->taken, 1, __ATOMIC_RELAXED);
   return count;
 }
 
 static bool has_work(const struct job *job) {
-  return __atomic_load_n(&job->next, __ATOMIC_RELAXED) < job->total &&
+  return !__atomic_load_n(&job->taken, __ATOMIC_RELAXED) &&
          __atomic_load_n(&job->failure, __ATOMIC_RELAXED) == 0;
 }
 
 /* The functions from here on are called with the pool's lock held. */
+
+static bool wants_more(const struct job *job) {
+  return has_work(job) && __atomic_load_n(&job->workers, __ATOMIC_RELAXED) + 1 < job->width;
+}
 
 static void add_active(struct pool *to, unsigned count) {
   __atomic_store_n(&to->active, to->active + count, __ATOMIC_RELAXED);
@@ -93,7 +126,7 @@ static void add_active(struct pool *to, unsigned count) {
 /* A job for one more thread; NULL when there is none, or no processor for it. */
 static struct job *find_work(const struct pool *from) {
   struct job *job = from->active > from->wanted ? NULL : from->jobs;
-  while (job && !has_work(job))
+  while (job && !wants_more(job))
     job = job->link;
   return job;
 }
@@ -114,23 +147,24 @@ static struct job *spin_for_work(struct pool *from) {
   return find_work(from);
 }
 
-/* NULL when none came for IDLE_SECONDS. */
+/* NULL when none came for IDLE_SECONDS. A thread that comes too late for the job it was woken for looks for
+ * the next one before it sleeps again: else it would be late for every one of many short ones. */
 static struct job *wait_for_work(struct pool *from) {
-  struct job *job = spin_for_work(from);
-  struct timespec until;
-  int failure = 0;
-  if (job)
-    return job;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += IDLE_SECONDS;
-  ++from->sleeping;
-  while (!(job = find_work(from)) && !failure)
-    failure = pthread_cond_timedwait(&from->work, &from->lock, &until);
-  --from->sleeping;
+  struct job *job;
+  while (!(job = spin_for_work(from))) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += IDLE_SECONDS;
+    ++from->sleeping;
+    int failure = pthread_cond_timedwait(&from->work, &from->lock, &until);
+    --from->sleeping;
+    if (failure)
+      return find_work(from);
+  }
   return job;
 }
 
-/* Wakes as many sleeping threads as can help with `useful` chunks. */
+/* Wakes as many sleeping threads as can help with `useful` of a job. */
 static void wake(struct pool *in, uint64_t useful) {
   uint64_t room = in->active > in->wanted ? 0 : in->wanted + 1 - in->active;
   uint64_t helpers = useful < room ? useful : room, ready = in->spinning;
@@ -147,12 +181,16 @@ static void wake(struct pool *in, uint64_t useful) {
 static void *worker(void *argument) {
   struct pool *mine = argument;
   struct job *job;
+  unsigned seat = 0;
   pthread_mutex_lock(&mine->lock);
+  while (mine->seats[seat])
+    ++seat; /* as many as threads */
+  mine->seats[seat] = true;
   while ((job = wait_for_work(mine))) {
     __atomic_add_fetch(&job->workers, 1, __ATOMIC_RELAXED);
     add_active(mine, 1);
     pthread_mutex_unlock(&mine->lock);
-    work_on(job, mine);
+    work_on(job, (seat + 1) % job->width, mine);
     pthread_mutex_lock(&mine->lock);
     add_active(mine, -1u);
     if (mine->waiting)
@@ -160,6 +198,7 @@ static void *worker(void *argument) {
     /* The last of this job: its caller may return, and the job with it. */
     __atomic_sub_fetch(&job->workers, 1, __ATOMIC_RELEASE);
   }
+  mine->seats[seat] = false;
   --mine->threads;
   pthread_mutex_unlock(&mine->lock);
   return NULL;
@@ -173,10 +212,11 @@ unsigned mgpu_host_pool_width(void) {
 }
 
 static struct pool *make(void) {
-  struct pool *made = calloc(1, sizeof *made);
+  unsigned wanted = mgpu_host_pool_width() - 1;
+  struct pool *made = calloc(1, sizeof *made + wanted * sizeof *made->seats);
   if (!made)
     return NULL;
-  made->wanted = mgpu_host_pool_width() - 1;
+  made->wanted = wanted;
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -187,7 +227,7 @@ static struct pool *make(void) {
   return made;
 }
 
-/* Under the pool's lock: as many threads as `useful` chunks can use. Fewer only take longer. */
+/* Under the pool's lock: as many threads as `useful` of a job can use. Fewer only take longer. */
 static void hire(struct pool *to, uint64_t useful) {
   unsigned free_threads = to->spinning + to->sleeping, room = to->wanted - to->threads;
   uint64_t missing = useful > free_threads ? useful - free_threads : 0;
@@ -236,8 +276,29 @@ static void wait_for_workers(struct pool *in, struct job *job) {
   pthread_mutex_unlock(&in->lock);
 }
 
-int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context, struct mgpu_host_share *mine) {
-  struct pool *now = total > 1 ? get() : NULL;
+/* A job of `total`, for so many threads. */
+static void lay_out(struct job *job, uint64_t total, unsigned threads) {
+  /* The last bounds for how long blocks still run after one has failed. */
+  enum { MOST_CHUNKS = 64, FEWEST_CHUNKS = 8, MOST_PER_CHUNK = 1 << 16 };
+  unsigned width = threads < MOST_LANES ? threads : MOST_LANES;
+  job->width = width < total ? width : (unsigned)total;
+  uint64_t part = total / job->width, longer = total % job->width, begin = 0;
+  uint64_t least = part / MOST_CHUNKS, most = part / FEWEST_CHUNKS;
+  job->most = !most ? 1 : most < MOST_PER_CHUNK ? most : MOST_PER_CHUNK;
+  job->least = !least ? 1 : least < job->most ? least : job->most;
+  job->link = NULL;
+  job->taken = job->failure = 0;
+  job->workers = 0;
+  for (unsigned i = 0; i < job->width; ++i) {
+    uint64_t end = begin + part + (i < longer);
+    job->lanes[i] = (struct lane){begin, end};
+    begin = end;
+  }
+}
+
+int mgpu_host_pool_run(uint64_t total, unsigned threads, mgpu_host_part *part, void *context,
+                       struct mgpu_host_share *mine) {
+  struct pool *now = total > 1 && threads > 1 ? get() : NULL;
   uint64_t begin = mine ? mgpu_trace_now() : 0;
   if (!now || now->wanted == 0) {
     int failure = part(context, 0, total);
@@ -245,12 +306,10 @@ int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context, stru
       *mine = (struct mgpu_host_share){total, mgpu_trace_now() - begin};
     return failure;
   }
-  /* The latter bounds for how long blocks still run after one has failed. */
-  enum { CHUNKS_PER_THREAD = 8, MOST_PER_CHUNK = 1 << 16 };
-  uint64_t chunk = total / ((now->wanted + 1) * (uint64_t)CHUNKS_PER_THREAD);
-  struct job job = {.part = part, .context = context, .total = total};
-  job.chunk = !chunk ? 1 : chunk < MOST_PER_CHUNK ? chunk : MOST_PER_CHUNK;
-  uint64_t chunks = (total - 1) / job.chunk + 1;
+  struct job job;
+  lay_out(&job, total, threads <= now->wanted ? threads : now->wanted + 1);
+  job.part = part;
+  job.context = context;
 
   pthread_mutex_lock(&now->lock);
   struct job **place = &now->jobs;
@@ -258,13 +317,13 @@ int mgpu_host_pool_run(uint64_t total, mgpu_host_part *part, void *context, stru
     place = &(*place)->link;
   *place = &job;
   add_active(now, 1);
-  hire(now, chunks - 1);
-  wake(now, chunks - 1);
+  hire(now, job.width - 1);
+  wake(now, job.width - 1);
   __atomic_store_n(&now->posted, now->posted + 1, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&now->lock);
 
   begin = mine ? mgpu_trace_now() : 0;
-  uint64_t count = work_on(&job, NULL);
+  uint64_t count = work_on(&job, 0, NULL);
   if (mine)
     *mine = (struct mgpu_host_share){count, mgpu_trace_now() - begin};
 

@@ -1,13 +1,15 @@
-/* split.c: whether a kernel's blocks are worth other threads.
+/* split.c: how many threads a kernel's blocks are worth.
  *
  * What a block of each kernel took is kept, because a grid's size says nothing: two blocks may take seconds,
- * and a million of them nothing. A grid that is expected to be done before another thread is awake runs where
- * it was launched; a first part of it shows whether that was right this time, and the rest goes to the pool
+ * and a million of them nothing. A grid gets a thread for each SHARE_NS that it is expected to take. One that
+ * is expected to be done before a sleeping thread is awake runs where it was launched, unless it comes so
+ * soon after the last one of its kind that the threads are still looking for work, or can be, from now on.
+ * Alone, a first part of it shows whether the expectation was right this time, and the rest goes to the pool
  * if not. A kernel's first launch goes to the pool. */
 #include "host/host.h"
 #include "trace/trace.h"
 
-enum { WORTH_NS = 20000, FIRST_PART = 8, FADES = 4 };
+enum { SHARE_NS = 2500, WORTH_NS = 20000, SOON_NS = 40000, FIRST_PART = 8, FADES = 4 };
 
 /* Picoseconds. */
 static const uint64_t UNIT = 1000;
@@ -34,28 +36,45 @@ static int run_rest(void *context, uint64_t first, uint64_t last) {
   return rest->part(rest->context, rest->begin + first, rest->begin + last);
 }
 
-static int run_together(uint64_t begin, uint64_t total, mgpu_host_part *part, void *context, uint64_t *cost) {
+static int run_together(uint64_t begin, uint64_t total, unsigned threads, mgpu_host_part *part, void *context,
+                        uint64_t *cost) {
   struct mgpu_host_share mine;
   struct rest rest = {part, context, begin};
-  int failure = begin ? mgpu_host_pool_run(total - begin, run_rest, &rest, &mine)
-                      : mgpu_host_pool_run(total, part, context, &mine);
+  int failure = begin ? mgpu_host_pool_run(total - begin, threads, run_rest, &rest, &mine)
+                      : mgpu_host_pool_run(total, threads, part, context, &mine);
   learn(cost, mine.count, mine.ns);
   return failure;
 }
 
+/* Whether a launch that is worth threads, if they need not be woken, has come soon after another one. */
+static bool comes_soon(uint64_t now) {
+  static uint64_t last; /* atomic */
+  uint64_t before = __atomic_exchange_n(&last, now, __ATOMIC_RELAXED);
+  return now - before < SOON_NS;
+}
+
 int mgpu_host_split(uint64_t total, mgpu_host_part *part, void *context, uint64_t *cost) {
-  uint64_t expected = __atomic_load_n(cost, __ATOMIC_RELAXED);
+  uint64_t price = __atomic_load_n(cost, __ATOMIC_RELAXED), begin = 0;
   if (total == 1)
     return part(context, 0, 1);
-  if (expected == 0 || expected > WORTH_NS * UNIT / total)
-    return run_together(0, total, part, context, cost);
-  uint64_t first = (total + FIRST_PART - 1) / FIRST_PART, begin = mgpu_trace_now();
+  uint64_t expected = price > UINT64_MAX / total ? UINT64_MAX / UNIT : price * total / UNIT;
+  uint64_t shares = expected / SHARE_NS;
+  unsigned threads = price && shares < MGPU_HOST_ALL_THREADS ? (unsigned)shares : MGPU_HOST_ALL_THREADS;
+  if (threads > 1) {
+    begin = mgpu_trace_now();
+    bool soon = comes_soon(begin);
+    if (soon || expected > WORTH_NS || !price)
+      return run_together(0, total, threads, part, context, cost);
+  }
+  uint64_t first = (total + FIRST_PART - 1) / FIRST_PART;
+  if (!begin)
+    begin = mgpu_trace_now();
   int failure = part(context, 0, first);
   uint64_t ns = mgpu_trace_now() - begin;
   learn(cost, first, ns);
   if (failure)
     return failure;
   if (ns > 2 * WORTH_NS * first / total && total - first > 1)
-    return run_together(first, total, part, context, cost);
+    return run_together(first, total, MGPU_HOST_ALL_THREADS, part, context, cost);
   return part(context, first, total);
 }

@@ -71,7 +71,7 @@ static int run_copy(void *data, struct mgpu_text *why) {
   if (overlap || work->size < SHARED_FROM)
     memmove(work->to, work->from, work->size);
   else
-    mgpu_host_pool_run(pieces(work->size), copy_pieces, work, NULL);
+    mgpu_host_pool_run(pieces(work->size), MGPU_HOST_ALL_THREADS, copy_pieces, work, NULL);
   return 0;
 }
 
@@ -120,7 +120,7 @@ static int run_rows(void *data, struct mgpu_text *why) {
   if (overlap || work->width * work->height < SHARED_FROM)
     copy_rows(work, 0, work->height);
   else
-    mgpu_host_pool_run(work->height, copy_rows, work, NULL);
+    mgpu_host_pool_run(work->height, MGPU_HOST_ALL_THREADS, copy_rows, work, NULL);
   return 0;
 }
 
@@ -152,7 +152,7 @@ static int run_fill(void *data, struct mgpu_text *why) {
   if (work->bytes < SHARED_FROM)
     mgpu_host_fill_bytes(work->to, &work->value, work->width, work->bytes);
   else
-    mgpu_host_pool_run(pieces(work->bytes), fill_pieces, work, NULL);
+    mgpu_host_pool_run(pieces(work->bytes), MGPU_HOST_ALL_THREADS, fill_pieces, work, NULL);
   return 0;
 }
 
