@@ -5,6 +5,18 @@
 # one group, because they refer to each other in circles.
 get_property(mlir_libraries GLOBAL PROPERTY MLIR_ALL_LIBS)
 set(archives "")
+foreach(library MLIRIR LLVMCore)
+  if(NOT TARGET ${library})
+    set(path "")
+  else()
+    get_target_property(path ${library} LOCATION)
+  endif()
+  if(NOT EXISTS "${path}")
+    message(FATAL_ERROR "The LLVM in ${LLVM_DIR} has no archive of ${library}: install LLVM with its archives, or link "
+                        "with its shared libraries: -DOFFLOAD_STATIC_LLVM=OFF "
+                        "(pip install . -C cmake.define.OFFLOAD_STATIC_LLVM=OFF)")
+  endif()
+endforeach()
 foreach(library lldELF lldCommon ${mlir_libraries} ${LLVM_AVAILABLE_LIBS})
   if(TARGET ${library})
     get_target_property(kind ${library} TYPE)
