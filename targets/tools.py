@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from offload.errors import CompileError, ToolkitError
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """The outcome of a search: ``path`` is None where nothing was found; ``looked`` names the places, in order."""
 
     what: str
@@ -29,8 +28,7 @@ class Found:
         return self.path
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(NamedTuple):
     """A program that can be run."""
 
     path: Path
@@ -38,8 +36,7 @@ class Tool:
     found_via: str
 
 
-@dataclass(frozen=True)
-class SearchStep:
+class SearchStep(NamedTuple):
     """A place to look: ``folder_of`` gives its folder, None where there is none.
 
     A ``decisive`` step that has a folder ends the search: who names a folder means that one, and no other.
@@ -120,6 +117,10 @@ def from_path(program: str) -> SearchStep:
     return SearchStep(f"{program} on PATH", folder)
 
 
+LARGE_PAGES = "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432:glibc.malloc.mmap_threshold=33554432"
+"""glibc's tunables for tools: they ask for megabytes of memory, by pages of 4 KiB for a fifth of ptxas' time."""
+
+
 def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:
     """Runs a program and returns its output (stdout and stderr together).
 
@@ -130,10 +131,19 @@ def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:
     import shlex
     import subprocess
 
+    from offload.config import whole_environment
+
     words = [os.fspath(word) for word in command]
     logging.getLogger("offload.tools").debug("%s", shlex.join(words))
     try:
-        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            env=_of_large_pages(whole_environment()),
+        )
     except OSError as error:
         raise ToolkitError(f"cannot {purpose}: {words[0]} cannot be started: {error}") from error
     if done.returncode != 0:
@@ -142,3 +152,9 @@ def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:
             f"  output:\n{done.stdout.rstrip()}"
         )
     return done.stdout
+
+
+def _of_large_pages(environment: dict[str, str]) -> dict[str, str]:
+    """The same with LARGE_PAGES; what the user has set there comes after it, and so before it."""
+    theirs = environment.get("GLIBC_TUNABLES")
+    return {**environment, "GLIBC_TUNABLES": f"{LARGE_PAGES}:{theirs}" if theirs else LARGE_PAGES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -365,6 +366,14 @@ def test_a_tool_that_fails_shows_its_command_and_output(tmp_path: Path) -> None:
 def test_a_tool_that_cannot_be_started(tmp_path: Path) -> None:
     with pytest.raises(ToolkitError, match=f"cannot do it: {tmp_path}/gone cannot be started: "):
         run_tool([tmp_path / "gone"], "do it")
+
+
+def test_tools_take_large_pages_and_what_the_user_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    asks = [sys.executable, "-c", "import os; print(os.environ['GLIBC_TUNABLES'])"]
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    assert run_tool(asks, "ask").strip() == tools.LARGE_PAGES
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0")
+    assert run_tool(asks, "ask").strip() == f"{tools.LARGE_PAGES}:glibc.malloc.hugetlb=0"
 
 
 def test_options_reach_the_assembler() -> None:
