@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from offload.targets.devices import Device, Discovery
 from offload.targets.options import check, option, spelled
@@ -85,8 +85,7 @@ class Image:
     resources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ReadyImage:
+class ReadyImage(NamedTuple):
     """Compiled code that a program carries, as its own bytes describe it.
 
     ``format`` is one of :data:`FORMATS`. ``chips`` are those it is for, the oldest first; empty where the bytes do
@@ -121,8 +120,7 @@ class Work:
     reproducer: str = ""
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """A step from the output of stage ``after`` to this stage's own; ``run`` may raise any OffloadError."""
 
     after: str

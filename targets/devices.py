@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,7 @@ class Device:
         return ", ".join([*memory, *processors])
 
 
-@dataclass(frozen=True)
-class Discovery:
+class Discovery(NamedTuple):
     """The devices that were found, what they were found ``through`` (empty where there is only one way), and
     ``notes``: a sentence for each that was asked and told less than it should, in the order of asking."""
 

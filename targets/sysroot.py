@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from offload.errors import OffloadError, TargetError, ToolkitError
 from offload.paths import package_file
@@ -25,8 +25,7 @@ def here() -> str:
     return machine
 
 
-@dataclass(frozen=True)
-class Sysroot:
+class Sysroot(NamedTuple):
     """The libraries for one architecture."""
 
     architecture: str

@@ -244,7 +244,7 @@ except ImportError as error:
 
 
 def test_the_program_that_is_installed_exists() -> None:
-    from offload.cli import main
+    from offload.__main__ import script
 
     declared = (ROOT / "pyproject.toml").read_text().split("[project.scripts]\n")[1].split("\n")[0]
-    assert declared == f'offload = "{main.__module__}:{main.__name__}"'
+    assert declared == f'offload = "{script.__module__}:{script.__name__}"'

@@ -53,7 +53,7 @@ def new_process(folder: Path, cache: Path | None = None) -> Mapping[str, str]:
 
 def command_line(source: Path, targets: Sequence[str], output: Path) -> list[str]:
     """``offload build``, as the installed command runs it."""
-    begin = [sys.executable, "-c", "import sys; from offload.cli import main; sys.exit(main())", "build", "-q"]
+    begin = [sys.executable, "-c", "import sys; from offload.__main__ import script; sys.exit(script())", "build", "-q"]
     return [*begin, str(source), *(word for target in targets for word in ("-t", target)), "-o", str(output)]
 
 

@@ -7,9 +7,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.compiler import frontend, host, steps
 from offload.compiler.device import Build, DeviceBuild, device_builds
@@ -28,8 +27,7 @@ STAGES = ("input", "kernels", "split", *DEVICE_STAGES, "host-llvm", "so")
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Emitted:
+class Emitted(NamedTuple):
     """The output of one stage; ``label`` is ``module.target.chip``, ``host`` or the program's name."""
 
     stage: str

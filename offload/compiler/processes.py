@@ -86,9 +86,13 @@ class Worker:
         self.stop()
         self.end()
 
-    def end(self) -> None:
-        """Lets it go, and waits: it ends as soon as it has nothing to do."""
+    def dismiss(self) -> None:
+        """Lets it go: it ends as soon as it has nothing to do, and is waited for where this process ends."""
         self.connection.close()
+
+    def end(self) -> None:
+        """Lets it go, and waits."""
+        self.dismiss()
         self.status()
         self._close()
 

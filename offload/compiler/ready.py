@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.compiler.native import error_at, failures, native
 from offload.compiler.request import BuildRequest
@@ -16,8 +15,7 @@ _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _STAGE_OF_FORMAT = {"bin": "object", "isa": "isa", "fatbin": "fat", "offload": "llvm"}
 
 
-@dataclass(frozen=True)
-class ReadyBuild:
+class ReadyBuild(NamedTuple):
     """A ready image of one module; to the driver, a build that needs no work. ``kernels`` are the image's."""
 
     name: str

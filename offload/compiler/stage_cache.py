@@ -5,7 +5,6 @@ So a target that is added is the only one that is compiled, and changed host cod
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable
 from functools import cached_property
@@ -109,11 +108,15 @@ class KeptImage:
 
 
 def _packed(image: Image) -> bytes:
+    import json  # in builds without a cache, its time is better spent while tools run
+
     resources = json.dumps({kernel: dict(values) for kernel, values in image.resources.items()}).encode()
     return _LENGTH.pack(len(resources)) + resources + image.data
 
 
 def _unpacked(payload: bytes) -> Image:
+    import json
+
     (length,) = _LENGTH.unpack_from(payload)
     start = _LENGTH.size + length
     return Image(payload[start:], json.loads(payload[_LENGTH.size : start]))
