@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Half of the last cache, since kernels read as much as they write. Not more than MOST: large caches are
- * shared with other cores, and with other virtual machines. */
+/* More than half of the last cache does not stay there, since kernels read as much as they write; half of it
+ * does. Not more than MOST: large caches are shared with other cores, and with other virtual machines. */
 enum { LEAST = 8 << 20, MOST = 32 << 20 };
 
 /* Bytes of a cache as Linux tells them: "32768K". 0 where there is none. */
@@ -34,9 +34,9 @@ uint64_t mgpu_host_uncached_from(void) {
     uint64_t size = cache_size(index);
     largest = size > largest ? size : largest;
   }
-  bytes = largest / 2 < LEAST ? LEAST : largest / 2 > MOST ? MOST : largest / 2;
+  bytes = 1 + (largest / 2 < LEAST ? LEAST : largest / 2 > MOST ? MOST : largest / 2);
   if (!largest)
-    bytes = MOST;
+    bytes = 1 + MOST;
   __atomic_store_n(&known, bytes, __ATOMIC_RELAXED);
   return bytes;
 }
