@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from offload.errors import TargetError
+from offload.errors import OffloadError, TargetError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -272,6 +272,8 @@ def _source(source: PathLike, name: str | None) -> Source:
             f"source is the path of one MLIR file or the text of a program, not {type(source).__name__}; offload.build "
             "takes several files"
         )
+    if source == "":
+        raise OffloadError("source is empty: it is the path of one MLIR file or the text of a program")
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return Source(name or "<string>", source.encode())
     read = Source.read(Path(source))

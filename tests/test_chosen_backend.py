@@ -41,14 +41,15 @@ def test_what_was_chosen(drivers: Path, tmp_path: Path) -> None:
 def test_what_is_not_there(tmp_path: Path) -> None:
     code = """
 import offload
-for name in "metal", "cuda":
+for name in "metal", "cuda", 5:
     try:
         offload.use(name)
-    except offload.DeviceError as error:
+    except (offload.DeviceError, TypeError) as error:
         print(error)
 print(repr(offload.backend()))
 """
-    unknown, absent, found = python(code, cwd=tmp_path, environment={"OFFLOAD_BACKEND": "host"}).splitlines()
+    unknown, absent, wrong, found = python(code, cwd=tmp_path, environment={"OFFLOAD_BACKEND": "host"}).splitlines()
     assert '"metal", which is unknown; known are cuda, hip and host' in unknown
     assert "no device here" in absent
+    assert wrong == "a backend is named by a str: 'cuda', 'hip' or 'host', not by int"
     assert found == """<Backend 'host': OFFLOAD_BACKEND is "host">"""

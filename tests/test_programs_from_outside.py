@@ -218,6 +218,11 @@ def test_what_is_no_program(source: Any) -> None:
         offload.compile(source)
 
 
+def test_an_empty_text_is_no_program() -> None:
+    with pytest.raises(offload.OffloadError, match="source is empty: it is the path of one MLIR file or the text"):
+        offload.compile("")
+
+
 DOTS = """module attributes {gpu.container_module} {
 gpu.module @a.b { gpu.func @c(%x: memref<1xi32>) kernel {
   %0 = arith.constant 0 : index

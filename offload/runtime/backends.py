@@ -37,8 +37,7 @@ def backend_in_use(chosen: str | None) -> Backend:
 
     Raises `DeviceError` where what was chosen is unknown or has no device here."""
     native = _runtime()
-    native.api.mgpuBackendUse(None if chosen is None else chosen.encode())
-    native.check()
+    native.use(chosen)
     backend = Backend(native.backend())
     devices = all_devices(native)
     backend.devices = tuple(device for device in devices if device.backend == backend)
@@ -58,9 +57,8 @@ def backend_in_use(chosen: str | None) -> Backend:
 def check_backend(backend: str) -> None:
     """Raises `DeviceError` where the backend is unknown or has no device here."""
     native = _runtime()
-    native.api.mgpuBackendUse(backend.encode())
-    native.check()
-    native.api.mgpuBackendUse(None)
+    native.use(backend)
+    native.use(None)
 
 
 def absence(backend: str) -> str:

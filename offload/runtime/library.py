@@ -194,8 +194,7 @@ class Library:
     def use(self, backend: str | None) -> None:
         """Fixes the backend by name; None chooses again at the next use. Raises `DeviceError` where the
         backend is unknown or has no device here."""
-        self._native.api.mgpuBackendUse(None if backend is None else backend.encode())
-        self._native.check()
+        self._native.use(backend)
 
     def devices(self) -> list[DeviceInfo]:
         """The devices of all backends that are here, in the order in which backends are tried."""

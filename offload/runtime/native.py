@@ -65,6 +65,13 @@ class Native:
         message: bytes | None = self.api.mgpuGetLastErrorMessage()
         return DeviceError((message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code)
 
+    def use(self, backend: str | None) -> None:
+        """Fixes the backend; None lets it be chosen again. Raises `DeviceError` for one that is unknown or not here."""
+        if not isinstance(backend, str | None):
+            raise TypeError(f"a backend is named by a str: 'cuda', 'hip' or 'host', not by {type(backend).__name__}")
+        self.api.mgpuBackendUse(None if backend is None else backend.encode())
+        self.check()
+
     def backend(self) -> str:
         """The name of the backend in use, chosen now if none was. Raises `DeviceError` where there is
         none."""
