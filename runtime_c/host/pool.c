@@ -1,12 +1,12 @@
 /* pool.c: the threads that run the host backend's blocks.
  *
- * A job is divided into lanes, one for each thread, which takes its own in chunks and then helps with the
- * others'. The lanes of a job lie as those of the last one, so that what a thread has in its cache, or on its
- * side of the memory, is what it comes by again. Chunks get smaller toward a lane's end, so that a thread
- * that began late leaves little for the others to wait for. Its caller works on a job too, and could finish
- * it alone; so many callers at once never wait for each other's jobs, only for threads that are inside their
- * own. Callers and threads at work together are as many as there are processors, or as there are callers: a
- * thread leaves a job after its chunk when there are more.
+ * A job is divided into lanes, one for each thread, MOST_LANES of them at most. A thread takes its own in
+ * chunks and then helps with the others'. The lanes of a job lie as those of the last one, so that what a
+ * thread has in its cache, or on its side of the memory, is what it comes by again. Chunks get smaller toward
+ * a lane's end, so that a thread that began late leaves little for the others to wait for. Its caller works
+ * on a job too, and could finish it alone; so many callers at once never wait for each other's jobs, only for
+ * threads that are inside their own. Callers and threads at work together are as many as there are
+ * processors, or as there are callers: a thread leaves a job after its chunk when there are more.
  *
  * Each artifact has a pool. Threads come when a job can use them and go when there has been none for a while:
  * a process with a thousand artifacts has threads for those at work. Between jobs a thread first looks for
@@ -32,6 +32,7 @@ struct job {
   void *context;
   uint64_t least, most; /* in a chunk */
   struct job *link;
+  unsigned helpers; /* at most so many threads of the pool */
   unsigned width;   /* lanes */
   int taken;        /* atomic: whether nothing is left in any lane */
   int failure;      /* atomic */
@@ -116,7 +117,7 @@ static bool has_work(const struct job *job) {
 /* The functions from here on are called with the pool's lock held. */
 
 static bool wants_more(const struct job *job) {
-  return has_work(job) && __atomic_load_n(&job->workers, __ATOMIC_RELAXED) + 1 < job->width;
+  return has_work(job) && __atomic_load_n(&job->workers, __ATOMIC_RELAXED) < job->helpers;
 }
 
 static void add_active(struct pool *to, unsigned count) {
@@ -280,8 +281,9 @@ static void wait_for_workers(struct pool *in, struct job *job) {
 static void lay_out(struct job *job, uint64_t total, unsigned threads) {
   /* The last bounds for how long blocks still run after one has failed. */
   enum { MOST_CHUNKS = 64, FEWEST_CHUNKS = 8, MOST_PER_CHUNK = 1 << 16 };
-  unsigned width = threads < MOST_LANES ? threads : MOST_LANES;
-  job->width = width < total ? width : (unsigned)total;
+  unsigned useful = threads < total ? threads : (unsigned)total;
+  job->helpers = useful - 1;
+  job->width = useful < MOST_LANES ? useful : MOST_LANES;
   uint64_t part = total / job->width, longer = total % job->width, begin = 0;
   uint64_t least = part / MOST_CHUNKS, most = part / FEWEST_CHUNKS;
   job->most = !most ? 1 : most < MOST_PER_CHUNK ? most : MOST_PER_CHUNK;
@@ -317,8 +319,8 @@ int mgpu_host_pool_run(uint64_t total, unsigned threads, mgpu_host_part *part, v
     place = &(*place)->link;
   *place = &job;
   add_active(now, 1);
-  hire(now, job.width - 1);
-  wake(now, job.width - 1);
+  hire(now, job.helpers);
+  wake(now, job.helpers);
   __atomic_store_n(&now->posted, now->posted + 1, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&now->lock);
 
