@@ -190,6 +190,8 @@ static void *worker(void *argument) {
   while ((job = wait_for_work(mine))) {
     __atomic_add_fetch(&job->workers, 1, __ATOMIC_RELAXED);
     add_active(mine, 1);
+    if (find_work(mine))
+      wake(mine, 1); /* this thread may have been counted as ready for more than one job */
     pthread_mutex_unlock(&mine->lock);
     work_on(job, (seat + 1) % job->width, mine);
     pthread_mutex_lock(&mine->lock);
@@ -206,9 +208,8 @@ static void *worker(void *argument) {
 }
 
 unsigned mgpu_host_pool_width(void) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int width = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+  cpu_set_t sets[8] = {0}; /* one is of 1024 processors; Linux refuses fewer than it may have */
+  int width = sched_getaffinity(0, sizeof sets, sets) == 0 ? CPU_COUNT_S(sizeof sets, sets) : 0;
   return width > 0 ? (unsigned)width : 1;
 }
 

@@ -1,13 +1,15 @@
 /* split.c: how many threads a kernel's blocks are worth.
  *
  * What a block of each kernel took is kept, because a grid's size says nothing: two blocks may take seconds,
- * and a million of them nothing. A grid gets a thread for each SHARE_NS that it is expected to take. One that
- * is expected to be done before a sleeping thread is awake runs where it was launched, unless it comes so
- * soon after the last one of its kind that the threads are still looking for work, or can be, from now on.
- * Alone, a first part of it shows whether the expectation was right this time, and the rest goes to the pool
- * if not. A kernel's first launch goes to the pool. */
+ * and a million of them nothing. A grid that is expected to be done before a sleeping thread is awake runs
+ * where it was launched; a first part of it shows whether that was right this time, and the rest goes to the
+ * pool if not. It gets a thread for each SHARE_NS, though, where it comes so soon after its caller's last one
+ * that the threads are still looking for work, or can be, from now on. A kernel's first launch goes to the
+ * pool. */
 #include "host/host.h"
 #include "trace/trace.h"
+
+#include <pthread.h>
 
 enum { SHARE_NS = 2500, WORTH_NS = 20000, SOON_NS = 40000, FIRST_PART = 8, FADES = 4 };
 
@@ -46,11 +48,13 @@ static int run_together(uint64_t begin, uint64_t total, unsigned threads, mgpu_h
   return failure;
 }
 
-/* Whether a launch that is worth threads, if they need not be woken, has come soon after another one. */
+/* Whether a launch that is worth threads, if they need not be woken, has come soon after another one of its
+ * caller's. Where others come between, the processors have work already. */
 static bool comes_soon(uint64_t now) {
-  static uint64_t last; /* atomic */
+  static uint64_t last, last_caller; /* atomic */
+  uint64_t caller = (uint64_t)pthread_self();
   uint64_t before = __atomic_exchange_n(&last, now, __ATOMIC_RELAXED);
-  return now - before < SOON_NS;
+  return __atomic_exchange_n(&last_caller, caller, __ATOMIC_RELAXED) == caller && now - before < SOON_NS;
 }
 
 int mgpu_host_split(uint64_t total, mgpu_host_part *part, void *context, uint64_t *cost) {
@@ -58,12 +62,12 @@ int mgpu_host_split(uint64_t total, mgpu_host_part *part, void *context, uint64_
   if (total == 1)
     return part(context, 0, 1);
   uint64_t expected = price > UINT64_MAX / total ? UINT64_MAX / UNIT : price * total / UNIT;
-  uint64_t shares = expected / SHARE_NS;
-  unsigned threads = price && shares < MGPU_HOST_ALL_THREADS ? (unsigned)shares : MGPU_HOST_ALL_THREADS;
+  if (!price || expected > WORTH_NS)
+    return run_together(0, total, MGPU_HOST_ALL_THREADS, part, context, cost);
+  unsigned threads = (unsigned)(expected / SHARE_NS);
   if (threads > 1) {
     begin = mgpu_trace_now();
-    bool soon = comes_soon(begin);
-    if (soon || expected > WORTH_NS || !price)
+    if (comes_soon(begin))
       return run_together(0, total, threads, part, context, cost);
   }
   uint64_t first = (total + FIRST_PART - 1) / FIRST_PART;
