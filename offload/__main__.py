@@ -19,13 +19,30 @@ def script() -> None:
     """Runs the command line and ends the process, without freeing its objects one by one: that takes 10 ms."""
     gc.set_threshold(NEW_OBJECTS)
     code = main()
-    watched = sys.getprofile() or sys.gettrace()  # by someone who has a word to say at the end
-    if watched or not sys.argv[1:] or sys.argv[1] not in LOADS_NOTHING:
+    if not sys.argv[1:] or sys.argv[1] not in LOADS_NOTHING or _is_watched() or _is_called():
         sys.exit(code)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        if stream is not None:
+            stream.flush()
     os._exit(code)
+
+
+def _is_watched() -> bool:
+    """Whether a profiler, a debugger or a prompt has a word to say at the end."""
+    monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    tools = monitoring is not None and any(map(monitoring.get_tool, range(6)))
+    return bool(sys.getprofile() or sys.gettrace() or tools or sys.flags.inspect or sys.flags.interactive)
+
+
+def _is_called() -> bool:
+    """Whether a function of somebody's goes on after `script`: below it is more than a script and what runs one."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name not in ("<module>", "_run_code", "_run_module_as_main"):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 if __name__ == "__main__":

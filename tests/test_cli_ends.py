@@ -29,6 +29,18 @@ def test_exit_handlers_run(tmp_path: Path) -> None:
     assert lines[:-1] == command("targets", cwd=tmp_path).stdout.splitlines()
 
 
+def test_who_runs_the_module_goes_on(tmp_path: Path) -> None:
+    code = """
+import runpy, sys
+sys.argv[1:] = ["targets"]
+try:
+    runpy.run_module("offload", run_name="__main__", alter_sys=True)
+except SystemExit as ended:
+    print("code", ended.code)
+"""
+    assert ended("-c", code, cwd=tmp_path)[-1] == "code 0"
+
+
 def test_a_profiler_prints_its_figures(tmp_path: Path) -> None:
     assert any(" function calls " in line for line in ended("-m", "cProfile", "-m", "offload", "targets", cwd=tmp_path))
 

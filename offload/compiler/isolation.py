@@ -57,18 +57,15 @@ class _Pool:
             if found is not None and not (found.path == tuple(sys.path) and found.is_there()):
                 found.end()  # with another path, its modules may be other ones
                 found = None
-            # A fork has what its parent had then: it is for a process that asks for one thing and ends.
-            fork = found is None and short_lived and processes.has_one_thread()
             if found is None:
+                # A fork has what its parent had then: it is for a process that asks for one thing and ends.
+                fork = short_lived and processes.has_one_thread()
                 found = processes.forked() if fork else processes.spawned()
             try:
                 yield found
             except BaseException:  # Ctrl-C among them: what it was at may go on for minutes
                 found.kill()
                 raise
-            if fork:
-                found.dismiss()
-                return
             with self._lock:
                 self._idle.append(found)
 

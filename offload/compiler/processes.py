@@ -86,13 +86,9 @@ class Worker:
         self.stop()
         self.end()
 
-    def dismiss(self) -> None:
-        """Lets it go: it ends as soon as it has nothing to do, and is waited for where this process ends."""
-        self.connection.close()
-
     def end(self) -> None:
-        """Lets it go, and waits."""
-        self.dismiss()
+        """Lets it go, and waits: it ends as soon as it has nothing to do."""
+        self.connection.close()
         self.status()
         self._close()
 
