@@ -68,7 +68,7 @@ class Native:
     def use(self, backend: str | None) -> None:
         """Fixes the backend; None lets it be chosen again. Raises `DeviceError` for one that is unknown or not here."""
         if not isinstance(backend, str | None):
-            raise TypeError(f"a backend is named by a str: 'cuda', 'hip' or 'host', not by {type(backend).__name__}")
+            raise TypeError(f"the name of a backend is a str, not {type(backend).__name__}")
         self.api.mgpuBackendUse(None if backend is None else backend.encode())
         self.check()
 
