@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import sys
+from types import FrameType
 
 from offload.cli import main
 
@@ -37,11 +38,11 @@ def _is_watched() -> bool:
 
 def _is_called() -> bool:
     """Whether a function of somebody's goes on after `script`: below it is more than a script and what runs one."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if frame.f_code.co_name not in ("<module>", "_run_code", "_run_module_as_main"):
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
 
 

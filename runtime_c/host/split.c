@@ -58,21 +58,16 @@ static bool comes_soon(uint64_t now) {
 }
 
 int mgpu_host_split(uint64_t total, mgpu_host_part *part, void *context, uint64_t *cost) {
-  uint64_t price = __atomic_load_n(cost, __ATOMIC_RELAXED), begin = 0;
+  uint64_t price = __atomic_load_n(cost, __ATOMIC_RELAXED);
   if (total == 1)
     return part(context, 0, 1);
   uint64_t expected = price > UINT64_MAX / total ? UINT64_MAX / UNIT : price * total / UNIT;
   if (!price || expected > WORTH_NS)
     return run_together(0, total, MGPU_HOST_ALL_THREADS, part, context, cost);
   unsigned threads = (unsigned)(expected / SHARE_NS);
-  if (threads > 1) {
-    begin = mgpu_trace_now();
-    if (comes_soon(begin))
-      return run_together(0, total, threads, part, context, cost);
-  }
-  uint64_t first = (total + FIRST_PART - 1) / FIRST_PART;
-  if (!begin)
-    begin = mgpu_trace_now();
+  uint64_t first = (total + FIRST_PART - 1) / FIRST_PART, begin = mgpu_trace_now();
+  if (threads > 1 && comes_soon(begin))
+    return run_together(0, total, threads, part, context, cost);
   int failure = part(context, 0, first);
   uint64_t ns = mgpu_trace_now() - begin;
   learn(cost, first, ns);
