@@ -307,10 +307,15 @@ class Target:
         raise NotImplementedError
 
     def stages(self) -> Mapping[str, Stage]:
-        """Stage name to step; the names are :data:`STAGES`."""
+        """Stage name to step; the names are :data:`STAGES`, and those in between that nobody prints.
+
+        Where ``translated`` is among them, it is the last stage that works on MLIR, and LLVM IR is its output: what
+        comes after it runs side by side for all targets.
+        """
         return {
             "lowered": Stage("", self._lower),
-            "llvm": Stage("lowered", self._translate),
+            "translated": Stage("lowered", self._translate),
+            "llvm": Stage("translated", self._optimize),
             "isa": Stage("llvm", lambda work, code: code.emit(assembly=True)),
             "object": Stage("llvm", lambda work, code: self.assemble(work)),
             "fat": Stage("llvm", lambda work, code: self.bundle(work)),
@@ -334,6 +339,9 @@ class Target:
         code = work.native.LLVMModule.translate(module, self.machine(work.native))
         if self.debug:
             code.set_debug_folder(folder_of_build())
+        return code
+
+    def _optimize(self, work: Work, code: LLVMModule) -> LLVMModule:
         for library in (*work.libraries, *self.link):
             code.link_library(str(library))
         self.prepare(work, code)

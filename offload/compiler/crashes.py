@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from offload.compiler.request import BuildRequest
+from offload.compiler.steps import Begun, spoken
 from offload.config import VARIABLES, crash_folder, whole_environment
 from offload.errors import CompilerCrash
 
@@ -26,13 +27,13 @@ _NAME = re.compile(r"\d{8}-\d{6}-\d+-\d+")
 _CARRIED = {"PYTHONPATH", *(name for name in VARIABLES if not name.startswith("OFFLOAD_"))}
 
 
-def crash(how: str, request: BuildRequest, words: Sequence[str], said: str, busy: Iterable[object]) -> CompilerCrash:
+def crash(how: str, request: BuildRequest, words: Sequence[str], said: str, busy: Iterable[Begun]) -> CompilerCrash:
     """The error of a build that came to its end by no error.
 
     ``words`` are the arguments of ``offload build`` that the request does not hold, ``said`` is what the process
-    printed, ``busy`` what it was doing, in the order of beginning."""
-    doing = list(dict.fromkeys(reversed(_NOTE.findall(said)))) or [str(step) for step in reversed(list(busy))]
-    lines = [f"the compiler {how}" + (f", while it was at {_joined(doing)}" if doing else "")]
+    printed, ``busy`` what it was doing."""
+    doing = " in ".join(dict.fromkeys(reversed(_NOTE.findall(said)))) or spoken(busy)
+    lines = [f"the compiler {how}" + (f", while it was at {doing}" if doing else "")]
     text = _NOTE.sub("", said).strip().removesuffix("Stack dump:").rstrip()
     if text:
         shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
@@ -59,10 +60,6 @@ def ending(status: int) -> str:
     if status == -signal.SIGBUS:  # lld maps what it writes
         return f"crashed with {name}, as it does where the disk with the temporary files is full"
     return f"crashed with {name}"
-
-
-def _joined(doing: Sequence[str]) -> str:
-    return " in ".join(doing)
 
 
 def _keep(request: BuildRequest, words: Sequence[str], said: str, what: str) -> Path:

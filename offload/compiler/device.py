@@ -88,9 +88,10 @@ class DeviceBuild:
     def translate(self) -> None:
         """Runs the stages that work on MLIR, in the session's context: :meth:`image` may then run in any thread.
 
-        A target whose LLVM stage gives something else than LLVM IR is compiled to the end here.
+        A target that then has something else than LLVM IR is compiled to the end here.
         """
-        if not isinstance(self.stage("llvm"), native().LLVMModule):
+        last = "translated" if "translated" in self.target.stages() else "llvm"
+        if not isinstance(self.stage(last), native().LLVMModule):
             self.image()
 
     def image(self) -> Image:

@@ -178,7 +178,7 @@ class _Talk:
         self._deadline = time.monotonic() + limit if limit else None
         self._listener = steps.listener()
         self._busy: dict[int, steps.Begun] = {}
-        self._failed: list[steps.Begun] = []  # the innermost step that failed is the first
+        self._failed: list[steps.Begun] = []
         self.failure: BaseException | None = None
 
     def items(self) -> Iterator[Any]:
@@ -230,7 +230,7 @@ class _Talk:
         from offload.compiler.crashes import crash, ending
 
         how = ending(self._used.status()) if how is None else how
-        busy = [*self._busy.values(), *reversed(self._failed)]
+        busy = [*self._busy.values(), *self._failed]
         return crash(how, self._job.request, self._job.words, self._used.printed(), busy)
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import NamedTuple
 
 
 class Begun(NamedTuple):
-    """A step begins: ``name`` is a stage, ``part`` what of the program it works on. ``key`` is this step's alone."""
+    """A step begins: ``name`` is a stage, ``part`` what of the program it works on. ``key`` is this step's alone.
+
+    ``inside`` is the key of the step that this one is a part of; None for one by itself."""
 
     key: int
     name: str
     part: str
+    inside: int | None = None
 
     def __str__(self) -> str:
         return f"{self.name} of {self.part}" if self.part else self.name
@@ -40,8 +43,16 @@ class Passes(NamedTuple):
 Event = Begun | Ended | Passes
 Listener = Callable[[Event], None]
 
+
+class _Open:
+    """A step under way, and how many seconds the steps inside it have taken."""
+
+    def __init__(self, key: int) -> None:
+        self.key, self.inner = key, 0.0
+
+
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
-_inside: ContextVar[list[float] | None] = ContextVar("inside", default=None)
+_open: ContextVar[_Open | None] = ContextVar("open", default=None)
 _keys = itertools.count()
 
 
@@ -67,10 +78,9 @@ def step(name: str, part: str = "") -> Iterator[None]:
     if tell is None:
         yield
         return
-    key = next(_keys)
-    tell(Begun(key, name, part))
-    inner = [0.0]
-    token = _inside.set(inner)
+    outer, this = _open.get(), _Open(next(_keys))
+    tell(Begun(this.key, name, part, outer.key if outer else None))
+    token = _open.set(this)
     started = time.perf_counter()
     failed = True
     try:
@@ -78,11 +88,24 @@ def step(name: str, part: str = "") -> Iterator[None]:
         failed = False
     finally:
         taken = time.perf_counter() - started
-        _inside.reset(token)
-        outer = _inside.get()
+        _open.reset(token)
         if outer is not None:
-            outer[0] += taken
-        tell(Ended(key, taken - inner[0], failed))
+            outer.inner += taken
+        tell(Ended(this.key, taken - this.inner, failed))
+
+
+def spoken(begun: Iterable[Begun]) -> str:
+    """Steps in words, each inside of its own, those side by side one after the other; empty for none."""
+    steps: dict[int | None, Begun] = {step.key: step for step in begun}
+    outer = {step.inside for step in steps.values()}
+    chains = []
+    for key, step in steps.items():
+        if key not in outer:
+            chain = [step]
+            while (above := steps.get(chain[-1].inside)) is not None:
+                chain.append(above)
+            chains.append(" in ".join(map(str, chain)))
+    return " and ".join(chains)
 
 
 def passes(times: list[tuple[str, float]]) -> None:

@@ -119,6 +119,14 @@ void addScopes(ModuleOp module) {
   });
 }
 
+/// The C interface of a function only calls it: with a copy of the body in each, both of which others see,
+/// half of the host code would be compiled twice.
+void callFromInterfaces(ModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (function.getName().starts_with("_mlir_ciface_"))
+      function.walk([](LLVM::CallOp call) { call.setNoInline(true); });
+}
+
 struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HostToLLVM)
 
@@ -178,6 +186,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
     giveBarePointers(module, bareFunctions, converter);
+    callFromInterfaces(module);
     guardEntryPoints(module);
     for (auto gpuModule : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
       gpuModule.erase();
