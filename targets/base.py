@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -77,12 +77,11 @@ def debug_pipeline(kind: str) -> str:
     return f"offload-settle-positions,ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}}"
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(NamedTuple):
     """Code for one module and one chip. ``resources`` maps kernel names to registers, spills and memory in bytes."""
 
     data: bytes
-    resources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    resources: Mapping[str, Mapping[str, int]] = {}
 
 
 class ReadyImage(NamedTuple):
@@ -100,8 +99,7 @@ class ReadyImage(NamedTuple):
     parts: tuple[ReadyImage, ...] = ()
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """What a stage works with, besides its input: the compiler, a scratch folder, the module's name and kernels.
 
     ``libraries`` are bitcode files to link into every device module; ``limits`` are the most threads of a block, for
@@ -115,7 +113,7 @@ class Work:
     kernels: tuple[str, ...]
     libraries: tuple[Path, ...]
     stage: Callable[[str], Any]
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = {}
     verify_each: bool = False
     reproducer: str = ""
 

@@ -229,10 +229,10 @@ class NvvmTarget(Target):
         return Image(result.read_bytes(), image.resources)
 
 
-_FUNCTION = re.compile(r"Function properties for (\S+)|Compiling entry function '([^']+)'")
-_SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_REGISTERS = re.compile(r"Used (\d+) registers")
-_SHARED = re.compile(r"(\d+) bytes smem")
+_FUNCTION = r"Function properties for (\S+)|Compiling entry function '([^']+)'"
+_SPILLS = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+_REGISTERS = r"Used (\d+) registers"
+_SHARED = r"(\d+) bytes smem"
 
 
 def _resources(report: str) -> dict[str, dict[str, int]]:
@@ -240,36 +240,36 @@ def _resources(report: str) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     current: dict[str, int] = {}
     for line in report.splitlines():
-        if entry := _FUNCTION.search(line):
+        if entry := re.search(_FUNCTION, line):
             current = found.setdefault(entry.group(1) or entry.group(2), {})
-        if spills := _SPILLS.search(line):
+        if spills := re.search(_SPILLS, line):
             stack, stores, loads = map(int, spills.groups())
             current.update(stack_bytes=stack, spill_store_bytes=stores, spill_load_bytes=loads)
-        if registers := _REGISTERS.search(line):
-            shared = _SHARED.search(line)
+        if registers := re.search(_REGISTERS, line):
+            shared = re.search(_SHARED, line)
             current.update(registers=int(registers.group(1)), shared_bytes=int(shared.group(1)) if shared else 0)
     return found
 
 
-_ASSEMBLER_ERROR = re.compile(r"^ptxas \S+, line (\d+); error\s*: (.*)$", re.MULTILINE)
-_KERNEL_ERROR = re.compile(r"^ptxas error\s*: (Entry function '([^']+)'.*)$", re.MULTILINE)
-_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
-_PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
+_ASSEMBLER_ERROR = r"(?m)^ptxas \S+, line (\d+); error\s*: (.*)$"
+_KERNEL_ERROR = r"(?m)^ptxas error\s*: (Entry function '([^']+)'.*)$"
+_FILE = r'(?m)^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?'
+_PLACE = r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)"
 
 
 def _errors_of_assembler(
     output: str, text: str, chip: str, code: LLVMModule
 ) -> list[tuple[str, str, str, int, int, list[object]]]:
     """Diagnostics from what ptxas printed about an assembly text with line directives."""
-    files = {number: f"{first}/{second}" if second else first for number, first, second in _FILE.findall(text)}
+    files = {number: f"{first}/{second}" if second else first for number, first, second in re.findall(_FILE, text)}
     lines = text.splitlines()
     found: list[tuple[str, str, str, int, int, list[object]]] = []
-    for number, message in dict(_ASSEMBLER_ERROR.findall(output)).items():
-        place = next((match for line in reversed(lines[: int(number)]) if (match := _PLACE.match(line))), None)
+    for number, message in dict(re.findall(_ASSEMBLER_ERROR, output)).items():
+        place = next((match for line in reversed(lines[: int(number)]) if (match := re.match(_PLACE, line))), None)
         file, line, column = place.groups() if place else ("", "0", "0")
         said = f"ptxas refuses this for {chip}: {message.strip()}"
         found.append(("error", said, files.get(file, ""), int(line), int(column), []))
-    for message, function in _KERNEL_ERROR.findall(output):
+    for message, function in re.findall(_KERNEL_ERROR, output):
         _, _, file, line, column, _ = code.position_of(function)
         found.append(("error", f"ptxas refuses this for {chip}: {message.strip()}", file, line, column, []))
     return found

@@ -14,8 +14,8 @@ from offload.errors import CompileError
 if TYPE_CHECKING:
     from offload.targets.native import ElfFile, Native
 
-_ATTRIBUTE = re.compile(r"#nvvm\.target\b")
-_CHIP = re.compile(r'\bchip = "([^"]*)"')
+_ATTRIBUTE = r"#nvvm\.target\b"
+_CHIP = r'\bchip = "([^"]*)"'
 _DEFAULT_CHIP = "sm_75"  # MLIR's, which it does not print
 
 _MACHINE = 190  # EM_CUDA
@@ -25,16 +25,16 @@ _FAT_MAGIC = 0xBA55ED50
 _FAT_HEADER = struct.Struct("<IHHQ")  # magic, version, size of the header, size of what follows
 _FAT_ENTRY = struct.Struct("<HHIQ12xIQQ")  # kind, version, size of the header, size, …, chip, name, flags
 _FAT_SPECIFIC, _FAT_FAMILY = 0x100000, 0x200000
-_PTX_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
-_PTX_KERNEL = re.compile(r"^[^\n/]*\.entry\s+([\w$.%]+)", re.MULTILINE)
-_PTX_VERSION = re.compile(r"^\s*\.version\s", re.MULTILINE)
+_PTX_TARGET = r"(?m)^\s*\.target\s+(sm_\d+[af]?)\b"
+_PTX_KERNEL = r"(?m)^[^\n/]*\.entry\s+([\w$.%]+)"
+_PTX_VERSION = r"(?m)^\s*\.version\s"
 
 
 def chip_of(attribute: str) -> str | None:
     """The chip of ``#nvvm.target<…>``; None for another attribute."""
-    if not _ATTRIBUTE.match(attribute):
+    if not re.match(_ATTRIBUTE, attribute):
         return None
-    chip = _CHIP.search(attribute)
+    chip = re.search(_CHIP, attribute)
     return chip.group(1) if chip else _DEFAULT_CHIP
 
 
@@ -48,14 +48,14 @@ def read(native: Native, data: bytes) -> ReadyImage | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    if not _PTX_VERSION.search(text):
+    if not re.search(_PTX_VERSION, text):
         return None
-    target = _PTX_TARGET.search(text)
+    target = re.search(_PTX_TARGET, text)
     if target is None:
         raise CompileError("PTX without a .target line")
     if text.count("{") != text.count("}"):
         raise CompileError("PTX that ends inside a function, or has lost a part: make it anew")
-    return ReadyImage(Image(data), "isa", (target.group(1),), tuple(_PTX_KERNEL.findall(text)))
+    return ReadyImage(Image(data), "isa", (target.group(1),), tuple(re.findall(_PTX_KERNEL, text)))
 
 
 def _cubin(native: Native, data: bytes) -> ReadyImage | None:

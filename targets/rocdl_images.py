@@ -13,15 +13,15 @@ from offload.errors import CompileError
 if TYPE_CHECKING:
     from offload.targets.native import ElfFile, Native
 
-_ATTRIBUTE = re.compile(r"#rocdl\.target\b")
-_CHIP = re.compile(r'\bchip = "([^"]*)"')
+_ATTRIBUTE = r"#rocdl\.target\b"
+_CHIP = r'\bchip = "([^"]*)"'
 _DEFAULT_CHIP = "gfx900"  # MLIR's, which it does not print
 
 _MACHINE = 224  # EM_AMDGPU
 _SHARED_OBJECT = 3
 _BUNDLE, _PACKED_BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
-_ISA_TARGET = re.compile(r'^\s*\.amdgcn_target\s+"?[\w-]+--([\w:+-]+)"?', re.MULTILINE)
-_ISA_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+([\w$.]+)", re.MULTILINE)
+_ISA_TARGET = r'(?m)^\s*\.amdgcn_target\s+"?[\w-]+--([\w:+-]+)"?'
+_ISA_KERNEL = r"(?m)^\s*\.amdhsa_kernel\s+([\w$.]+)"
 
 # e_flags & 0xff (EF_AMDGPU_MACH) to the processor; LLVM's documentation of the AMDGPU backend lists them.
 _FIRST_CHIP = 0x20
@@ -36,9 +36,9 @@ _CHIPS = (
 
 def chip_of(attribute: str) -> str | None:
     """The chip of ``#rocdl.target<…>``; None for another attribute."""
-    if not _ATTRIBUTE.match(attribute):
+    if not re.match(_ATTRIBUTE, attribute):
         return None
-    chip = _CHIP.search(attribute)
+    chip = re.search(_CHIP, attribute)
     return chip.group(1) if chip else _DEFAULT_CHIP
 
 
@@ -56,8 +56,8 @@ def read(native: Native, data: bytes) -> ReadyImage | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    target = _ISA_TARGET.search(text)
-    return ReadyImage(Image(data), "isa", (target.group(1),), tuple(_ISA_KERNEL.findall(text))) if target else None
+    target = re.search(_ISA_TARGET, text)
+    return ReadyImage(Image(data), "isa", (target.group(1),), tuple(re.findall(_ISA_KERNEL, text))) if target else None
 
 
 def _code_object(native: Native, data: bytes) -> ReadyImage | None:

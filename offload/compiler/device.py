@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,24 @@ from offload.targets import Image, Stage, Target
 from offload.targets.base import FINAL_STAGE, Work, undefined_errors
 
 
-@dataclass
 class DeviceBuild:
     """The stages of one module for one target; each runs once, when first asked for."""
 
-    request: BuildRequest
-    target: Target
-    name: str
-    kernels: tuple[str, ...]
-    module: Any
-    folder: Path
-    limits: Mapping[str, int]
-    _results: dict[str, Any] = field(default_factory=dict)
-
     jit_level: None = None
+
+    def __init__(
+        self,
+        request: BuildRequest,
+        target: Target,
+        name: str,
+        kernels: tuple[str, ...],
+        module: Any,
+        folder: Path,
+        limits: Mapping[str, int],
+    ) -> None:
+        self.request, self.target, self.name, self.kernels = request, target, name, kernels
+        self.module, self.folder, self.limits = module, folder, limits
+        self._results: dict[str, Any] = {}
 
     @property
     def target_name(self) -> str:
@@ -59,13 +62,11 @@ class DeviceBuild:
             stages: Mapping[str, Stage] = self.target.stages()
             stage = stages[name]
             before = self.stage(stage.after) if stage.after else self.module
-            work = Work(native(), self.folder, self.name, self.kernels, self.request.link, self.stage)
-            work = replace(
-                work,
-                limits=self.limits,
-                verify_each=self.request.verify_each,
-                reproducer=self.request.reproducer_file(f"{self.name}.{self.target.name}.{self.target.chip}"),
-            )
+            reproducer = self.request.reproducer_file(f"{self.name}.{self.target.name}.{self.target.chip}")
+            work = Work(
+                native(), self.folder, self.name, self.kernels, self.request.link, self.stage, self.limits,
+                self.request.verify_each, reproducer,
+            )  # fmt: skip
             part = f"{self.name} for {self.target}"
             with failures(self.request.sources, part), step(name, part):
                 try:

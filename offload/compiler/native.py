@@ -109,22 +109,23 @@ def error_at(position: Sequence[Any], message: str, sources: Sequence[Source]) -
 
 
 # MLIR's messages are written for its developers; these say the same to the author of a program, and what to do.
+# Patterns of what most builds never print are compiled when they are needed, here and in other files.
 _PLAINER = (
     (
-        re.compile(r"operation being parsed with an unregistered dialect\..*", re.DOTALL),
+        r"(?s)operation being parsed with an unregistered dialect\..*",
         "unknown operation: its dialect is not one that MLIR 22 has; lower it to one that is, before offload sees it",
     ),
     (
-        re.compile(r"unsupported memory space Attribute"),
+        r"unsupported memory space Attribute",
         "a memory space cannot be of this kind: write #gpu.address_space<global>, <workgroup> or <private>, or their "
         "numbers 1, 3 and 5, or none",
     ),
     (
-        re.compile(r"failed to legalize operation 'gpu.all_reduce'.*"),
+        r"failed to legalize operation 'gpu.all_reduce'.*",
         "'gpu.all_reduce' can be lowered where it is marked 'uniform': all threads of the block must reach it",
     ),
     (
-        re.compile(r"failed to legalize operation '([^']+)' that was explicitly marked illegal"),
+        r"failed to legalize operation '([^']+)' that was explicitly marked illegal",
         r"'\1' has no lowering here; use operations that have one, or lower it before offload sees it",
     ),
 )
@@ -132,7 +133,7 @@ _PLAINER = (
 
 def _plainer(message: str) -> str:
     for pattern, replacement in _PLAINER:
-        message = pattern.sub(replacement, message)
+        message = re.sub(pattern, replacement, message)
     return message
 
 
