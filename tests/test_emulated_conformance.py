@@ -16,11 +16,9 @@ from test_conformance import copied
 import offload
 
 TARGETS = {"gfx942": 64, "gfx1100": 32, "gfx1201": 32, "gfx1201,wave64": 64}
-# Kernels whose threads come to a barrier on different ways: the CPU's own meaning, for GPUs undefined.
-LEFT_OUT = {"both_ways", "uneven_ways"}
 EVERYWHERE = {"narrowed"}
 SMALL = 300  # threads of a launch: the first with no more, or the one with the fewest
-KERNELS = [kernel for kernel in all_kernels() if kernel.name not in LEFT_OUT]
+KERNELS = [kernel for kernel in all_kernels() if not kernel.cpu_only]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

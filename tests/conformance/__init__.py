@@ -125,13 +125,16 @@ def judge(found: Sequence[Any], answer: Answer) -> None:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, the sizes it can be launched with, and its answer."""
+    """A kernel, the sizes it can be launched with, and its answer.
+
+    ``cpu_only``: the CPU gives it a meaning, and GPUs none: not all threads of a warp come to a barrier together."""
 
     theme: str
     name: str
     answer: Callable[[Launch], Answer]
     blocks: Sequence[Shape]
     grids: Sequence[Shape]
+    cpu_only: bool = False
 
     def launches(self, warp: int, count: int) -> Iterator[tuple[Launch, Answer]]:
         """Launches of sizes drawn by chance, the same each time."""
@@ -151,7 +154,7 @@ class Theme:
     kernels: list[Kernel] = field(default_factory=list)
 
     def kernel(
-        self, *values: str, blocks: Sequence[Shape] = BLOCKS, grids: Sequence[Shape] = GRIDS
+        self, *values: str, blocks: Sequence[Shape] = BLOCKS, grids: Sequence[Shape] = GRIDS, cpu_only: bool = False
     ) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
         """Registers the answer of the kernel that is called as the function is.
 
@@ -166,7 +169,7 @@ class Theme:
                 def answer(launch: Launch, words: Sequence[str] = words) -> Answer:
                     return function(launch, *words)
 
-                self.kernels.append(Kernel(self.name, name, answer, blocks, grids))
+                self.kernels.append(Kernel(self.name, name, answer, blocks, grids, cpu_only))
             return function
 
         return register

@@ -71,7 +71,7 @@ def some_end_early(launch: Launch) -> Answer:
     return Answer([x, stay], [expected.ravel()])
 
 
-@THEME.kernel(blocks=FEW)
+@THEME.kernel(blocks=FEW, cpu_only=True)
 def divergent_loop(launch: Launch) -> Answer:
     times = launch.thread % 5 + 1
     others = rolled(launch, times, 1)
@@ -79,19 +79,19 @@ def divergent_loop(launch: Launch) -> Answer:
     return Answer([np.zeros(launch.total, np.int32)], [np.array(sums, np.int32)])
 
 
-@THEME.kernel(blocks=FEW)
+@THEME.kernel(blocks=FEW, cpu_only=True)
 def both_ways(launch: Launch) -> Answer:
     x = launch.integers(-1000, 1000)
     odd = launch.thread % 2 * 10
     return Answer([x], [(rolled(launch, x + odd, 1) - odd).astype(np.int32)])
 
 
-@THEME.kernel(blocks=FEW)
+@THEME.kernel(blocks=FEW, cpu_only=True)
 def uneven_ways(launch: Launch) -> Answer:
     return Answer([np.zeros(launch.total, np.int32)], [rolled(launch, 2 - launch.thread % 2, 1).astype(np.int32)])
 
 
-@THEME.kernel(blocks=FEW)
+@THEME.kernel(blocks=FEW, cpu_only=True)
 def in_a_switch(launch: Launch) -> Answer:
     x = launch.any_of(np.int32)
     return Answer([x], [turned(launch, x)])
