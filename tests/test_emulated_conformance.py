@@ -15,8 +15,8 @@ from test_conformance import copied
 
 import offload
 
-TARGETS = {"gfx942": 64, "gfx1100": 32, "gfx1201": 32, "gfx1201,wave64": 64}
-EVERYWHERE = {"narrowed"}
+TARGETS = {"gfx90a": 64, "gfx942": 64, "gfx1100": 32, "gfx1201": 32, "gfx1201,wave64": 64}
+EVERYWHERE = {"narrowed", "memory_passed_on", "two_of_a_size"}
 SMALL = 300  # threads of a launch: the first with no more, or the one with the fewest
 KERNELS = [kernel for kernel in all_kernels() if not kernel.cpu_only]
 

@@ -13,7 +13,15 @@ from emulator.driver import Driver, shared
 from operations import Case, all_cases
 
 # Target and the size of its waves; one of a family each.
-TARGETS = {"gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1100,wave64": 64, "gfx1201": 32, "gfx1201,wave64": 64}
+TARGETS = {
+    "gfx90a": 64,
+    "gfx942": 64,
+    "gfx950": 64,
+    "gfx1100": 32,
+    "gfx1100,wave64": 64,
+    "gfx1201": 32,
+    "gfx1201,wave64": 64,
+}
 PART = 24 * len(TARGETS)
 # Where AMD's libraries, the lowering or the emulator were once wrong.
 ALWAYS = {("math.expm1", "f32"), ("math.log1p", "f64"), ("gpu.shuffle", "xor up down idx, i32")}

@@ -16,7 +16,7 @@ import offload
 from offload.errors import DeviceError
 from offload.runtime import Library
 
-CHIPS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
+CHIPS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 
 
 @pytest.fixture

@@ -195,6 +195,38 @@
     gpu.return
   }
 
+  // Two of such a size: the first of one is written where it is made, all else in loops.
+  gpu.func @two_of_a_size(%x: memref<?xi32>, %size: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %three = arith.constant 3 : i32
+    %at = func.call @at() : () -> index
+    %v = memref.load %x[%at] : memref<?xi32>
+    %a = memref.alloca(%size) : memref<?xi32>
+    %b = memref.alloca(%size) : memref<?xi32>
+    memref.store %v, %a[%c0] : memref<?xi32>
+    scf.for %i = %c1 to %size step %c1 {
+      %before = arith.subi %i, %c1 : index
+      %w = memref.load %a[%before] : memref<?xi32>
+      %m = arith.muli %w, %three : i32
+      memref.store %m, %a[%i] : memref<?xi32>
+    }
+    %last = arith.subi %size, %c1 : index
+    scf.for %i = %c0 to %size step %c1 {
+      %other = arith.subi %last, %i : index
+      %w = memref.load %a[%other] : memref<?xi32>
+      memref.store %w, %b[%i] : memref<?xi32>
+    }
+    %r = scf.for %i = %c0 to %size step %c1 iter_args(%s = %v) -> i32 {
+      %w = memref.load %b[%i] : memref<?xi32>
+      %m = arith.muli %s, %three : i32
+      %n = arith.addi %m, %w : i32
+      scf.yield %n : i32
+    }
+    memref.store %r, %x[%at] : memref<?xi32>
+    gpu.return
+  }
+
   gpu.func @constants(%which: memref<?xi32>, %out: memref<?xf64>) kernel {
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index

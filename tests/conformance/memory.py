@@ -62,11 +62,23 @@ def deep(launch: Launch) -> Answer:
     return Answer([x], [(x * len(places) + places.sum()).astype(np.int32)])
 
 
-@THEME.kernel(blocks=FEW, grids=[(1, 1, 1), (2, 1, 1)])
+@THEME.kernel(blocks=FEW, grids=[(1, 1, 1), (2, 1, 1)], cpu_only=True)
 def size_of_the_launch(launch: Launch) -> Answer:
     size = int(launch.random.integers(0, 3000))
     sums = np.array([(np.arange(size) ^ thread).sum() for thread in range(launch.threads)], np.int32)
     return Answer([np.zeros(launch.total, np.int32), size], [np.tile(sums, launch.blocks)])
+
+
+@THEME.kernel(blocks=FEW, grids=[(1, 1, 1), (2, 1, 1)])
+def two_of_a_size(launch: Launch) -> Answer:
+    x, size = launch.integers(-100, 100), int(launch.random.integers(1, 40))
+    a = [x]
+    for _ in range(size - 1):
+        a.append(a[-1] * np.int32(3))
+    result = x
+    for value in reversed(a):
+        result = result * np.int32(3) + value
+    return Answer([x, size], [result])
 
 
 @THEME.kernel()

@@ -1,4 +1,7 @@
-"""Buffer instructions: memory behind a descriptor that says where it ends. What lies behind the end reads as 0."""
+"""Buffer instructions: memory behind a descriptor that says where it ends. What lies behind the end reads as 0.
+
+Chips before flat scratch reach their stack through a buffer, too, whose words are interleaved by lane.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,15 @@ import numpy as np
 
 from emulator.errors import EmulationError
 from emulator.operands import Array, raw, reader
-from emulator.spaces import GLOBAL
+from emulator.spaces import GLOBAL, PRIVATE
 
 if TYPE_CHECKING:
     from emulator.program import Program
     from emulator.wave import Wave
+
+
+SCRATCH = (0, 1 << 31, 0xFFFFFFFF, 0x00E00000)
+"""The descriptor of a wave's scratch: swizzled, by elements of 4 bytes, with the lane's number added to the index."""
 
 
 class _Bounded:
@@ -56,10 +63,12 @@ def step(program: Program, inst: Any, name: str) -> Callable[[Wave], None]:
     has_offset, register = raw(inst, "offen"), raw(inst, "vaddr")
     space = _Bounded()
     act = access_of(program, inst, name.replace("FORMAT_", ""), space, data, data)
+    act_on_scratch = access_of(program, inst, name, PRIVATE, data, data)
 
     def run(wave: Wave) -> None:
         words = [int(word) for word in wave.s[descriptor : descriptor + 4]]
-        if words[1] >> 16 & 0x3FFF or words[1] >> 30:
+        on_scratch = tuple(words) == SCRATCH
+        if (words[1] >> 16 & 0x3FFF or words[1] >> 30) and not on_scratch:
             raise EmulationError(f"{name} of a buffer with a stride or swizzle")
         lanes = np.flatnonzero(wave.active)
         if not len(lanes):
@@ -69,6 +78,9 @@ def step(program: Program, inst: Any, name: str) -> Callable[[Wave], None]:
         within = np.full(len(lanes), offset, np.uint64)
         if has_offset:
             within = within + wave.v[register, lanes].astype(np.uint64)
+        if on_scratch:  # the scalar offset is the wave's, of all lanes together
+            act_on_scratch(wave, lanes, within + np.uint64(base_offset // wave.lanes))
+            return
         space.limit = np.full(wave.lanes, base + words[2], np.uint64)
         act(wave, lanes, within + np.uint64(base + base_offset))
 

@@ -12,6 +12,7 @@ from emulator.on_device import OnDevice
 
 # Cases that say nothing about a device, with the reason.
 LEFT_OUT = {
+    "gpu.launch, clusters": "refused when it is launched: HIP has none",
     "in a loop of 100,000": "100,000 launches, for the host's side of them",
     "cf.assert": "what a failed assertion makes of the CPU's launch; test_emulated_programs.py has AMD's",
     "gpu.printf": "processes of their own; test_emulated_programs.py has AMD's",

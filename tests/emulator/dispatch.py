@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from emulator import buffers
 from emulator.code_object import CodeObject, Kernel
 from emulator.errors import EmulationError
 from emulator.memory import Memory
@@ -171,7 +172,7 @@ class Launch:
         packet = ctypes.addressof(self._packet)
         base = self.program.private_base
         if self.properties & 1:
-            raise EmulationError("a private segment buffer, which architectures with flat scratch do not have")
+            put(*buffers.SCRATCH)
         for bit, value in ((1, packet), (2, 0), (3, self.kernarg), (4, 1), (5, base)):
             if self.properties & 1 << bit:
                 put(value, value >> 32)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinygrad.renderer.amd import detect_format
 
+from emulator import older
 from emulator.code_object import CodeObject
 from emulator.errors import EmulationError
 from emulator.hostcalls import Hostcalls
@@ -87,7 +88,9 @@ class Program:
 
     def instruction(self, address: int) -> Any:
         """The instruction there, as tinygrad's decoder gives it."""
-        data = self.code.bytes_at(address, 16)
+        data, instead = self.code.bytes_at(address, 16), None
+        if self.chip in older.CHIPS:
+            data, instead = older.known(data)
         try:
             form = detect_format(data, self.family)
         except ValueError:
@@ -96,13 +99,19 @@ class Program:
                     break
             else:
                 raise EmulationError(f"no instruction: {data[:8].hex(' ')} at {address - self.code.base:#x}") from None
-        return form.from_bytes(data)
+        inst = form.from_bytes(data)
+        if instead is not None:
+            inst.instead = instead
+        return inst
 
     def decode(self, address: int) -> Step:
         """The step at an address of this process."""
         from emulator import flow, scalar, vector
         from emulator.memory_steps import memory_step
 
+        if self.chip in older.CHIPS and older.is_invalidate(self.code.bytes_at(address, 4)):
+            self.steps[address] = Step(lambda wave: None, older.INVALIDATE_SIZE)
+            return self.steps[address]
         inst = self.instruction(address)
         kind = type(inst).__name__
         try:

@@ -201,7 +201,8 @@ def _fixup(program: Program, inst: Any, name: str, sources: Readers) -> None:
 def _counted(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:
     from emulator import counting
 
-    return counting.vector_step(program, inst, name, sources) if "DPP" not in type(inst).__name__ else None
+    kind = type(inst).__name__  # of these, the general way knows what parts of registers are
+    return None if "DPP" in kind or "SDWA" in kind else counting.vector_step(program, inst, name, sources)
 
 
 def _matrix(program: Program, inst: Any, name: str, sources: Readers) -> Run:

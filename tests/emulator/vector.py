@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from emulator import older
 from emulator.errors import EmulationError
 from emulator.manual_compile import Meaning, meaning
 from emulator.operands import Array, Reader, dpp, format_of, half, raw, reader, sdwa_source, signed, vector_reader
@@ -54,7 +55,7 @@ def described(program: Program, op: Any) -> Meaning:
         for index in range(3):
             names = (f"src{index}", f"vsrc{index}", f"ssrc{index}")
             widths[f"S{index}"] = 64 if format_of(operands, *names)[1] > 32 else 32
-        text = program.tables.descriptions.get(op) or program.tables.other(
+        text = {**program.tables.descriptions, **older.DESCRIPTIONS}.get(op) or program.tables.other(
             op.name.removesuffix("_E64").replace("V_DUAL_", "V_")
         )
         found = meaning(op.name, text, widths, program.tables.other)
@@ -138,8 +139,8 @@ def _packed_source(program: Program, inst: Any, index: int, code: int, form: str
 def step(program: Program, inst: Any) -> Callable[[Wave], None]:
     """A vector instruction as a function of a wave."""
     name = plain_name(inst)
-    op = inst.op
-    operands = program.tables.operands.get(op, {})
+    op = getattr(inst, "instead", inst.op)
+    operands = program.tables.operands.get(inst.op, {})
     kind = type(inst).__name__
     lanes = 64
     readers = [_source(program, inst, index, operands) for index in range(3)]

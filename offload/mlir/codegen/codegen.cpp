@@ -363,6 +363,10 @@ void LLVMModule::optimize() {
   runPasses(*module, builder, std::move(passes));
   if (!reported->empty())
     throw Failure("LLVM's optimizer for " + options.triple + " failed", std::move(*reported));
+  const MCSubtargetInfo *chip = machine->getMCSubtargetInfo();
+  if (machine->getTargetTriple().isAMDGPU() && !chip->checkFeatures("+architected-flat-scratch") &&
+      !chip->checkFeatures("+enable-flat-scratch"))
+    addressDynamicMemory(*module, chip->checkFeatures("+wavefrontsize32") ? 5 : 6);
 }
 
 /// Makes debug locations that are there for messages alone line directives.

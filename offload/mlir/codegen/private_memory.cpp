@@ -80,6 +80,19 @@ bool hoistMemory(Function &code) {
   return all;
 }
 
+void addressDynamicMemory(Module &module, unsigned lanes) {
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *memory = dyn_cast<AllocaInst>(&instruction);
+      if (!memory || memory->isStaticAlloca() || memory->use_empty())
+        continue;
+      IRBuilder<> builder(memory->getNextNode());
+      Value *ofWave = builder.CreatePtrToInt(memory, builder.getInt32Ty());
+      Value *ofLane = builder.CreateIntToPtr(builder.CreateLShr(ofWave, lanes), memory->getType());
+      memory->replaceUsesWithIf(ofLane, [&](Use &use) { return use.getUser() != ofWave; });
+    }
+}
+
 PreservedAnalyses HoistMemoryPass::run(Function &function, FunctionAnalysisManager &) {
   hoistMemory(function);
   PreservedAnalyses kept;

@@ -16,6 +16,11 @@ void placeMemory(llvm::Module &module);
 /// be in use in the next iteration.
 bool hoistMemory(llvm::Function &code);
 
+/// For AMD's chips that reach their stack through a buffer: the stack pointer counts the bytes of all lanes
+/// of a wave, 2 to the power of `lanes`, and an address those of one; where memory is made while a kernel
+/// runs, LLVM 22 takes the one for the other.
+void addressDynamicMemory(llvm::Module &module, unsigned lanes);
+
 struct HoistMemoryPass : public llvm::PassInfoMixin<HoistMemoryPass> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
