@@ -15,7 +15,12 @@ from test_conformance import copied
 
 import offload
 
-TARGETS = {"gfx90a": 64, "gfx942": 64, "gfx1100": 32, "gfx1201": 32, "gfx1201,wave64": 64}
+TARGETS = {
+    "gfx90a": 64, "gfx942": 64, "gfx1100": 32, "gfx1201": 32, "gfx1201,wave64": 64,
+    "gfx9-4-generic": 64, "gfx11-generic": 32, "gfx12-generic": 32,
+}  # fmt: skip
+GENERIC = {"gfx9-4-generic": "gfx942", "gfx11-generic": "gfx1100", "gfx12-generic": "gfx1201"}
+"""Targets of many chips, and the one of these that they run on."""
 EVERYWHERE = {"narrowed", "memory_passed_on", "two_of_a_size"}
 SMALL = 300  # threads of a launch: the first with no more, or the one with the fewest
 KERNELS = [kernel for kernel in all_kernels() if not kernel.cpu_only]
@@ -35,7 +40,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def devices(request: pytest.FixtureRequest) -> Iterator[Driver]:
-    with shared().chip(request.param.split(",")[0]) as driver:
+    target = request.param.split(",")[0]
+    with shared().chip(GENERIC.get(target, target)) as driver:
         yield driver
     driver.check()
 

@@ -21,7 +21,14 @@ from emulator.small_floats import SmallFloats
 if TYPE_CHECKING:
     from emulator.wave import Wave
 
-FAMILIES = {"gfx90a": "cdna", "gfx942": "cdna", "gfx950": "cdna", "gfx11": "rdna3", "gfx12": "rdna4"}
+FAMILIES = {
+    "gfx90a": "cdna",
+    "gfx942": "cdna",
+    "gfx950": "cdna",
+    "gfx9-4-generic": "cdna",
+    "gfx11": "rdna3",
+    "gfx12": "rdna4",
+}
 
 
 @dataclass(frozen=True)
