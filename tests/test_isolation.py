@@ -83,6 +83,23 @@ def test_the_kept_command_repeats_the_crash(tmp_path: Path) -> None:
     assert f"offload: error: the compiler crashed with SIGABRT, while it was at {AT}abort" in done.stderr
 
 
+def test_a_worker_that_has_grown_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """LLVM and lld lose some memory with each build."""
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", "")
+    offload.build(SAXPY, tmp_path / "first.so")
+    before = processes.alive()
+    assert all(10 << 20 < worker.memory() < isolation.MOST_MEMORY for worker in before)
+    with monkeypatch.context() as little:
+        little.setattr(isolation, "MOST_MEMORY", 1 << 20)
+        offload.build(SAXPY, tmp_path / "second.so")
+    left = processes.alive()
+    assert len(left) == len(before) - 1
+    (gone,) = set(before) - set(left)
+    assert gone.memory() == 0
+    offload.build(SAXPY, tmp_path / "third.so")
+    assert processes.alive()
+
+
 def test_a_stack_that_overflows(tmp_path: Path) -> None:
     """A program that kills MLIR: its parser calls itself for each bracket."""
     with pytest.raises(offload.CompilerCrash, match="the compiler crashed with SIGSEGV, while it was at parsing"):

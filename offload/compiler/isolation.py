@@ -24,6 +24,9 @@ from offload.errors import CompilerCrash, OffloadError
 
 Progress = Callable[[str], None]
 
+MOST_MEMORY = 1 << 30
+"""Bytes that a worker may keep between jobs: lld 22 loses half a megabyte with each library that it links."""
+
 
 class Job(NamedTuple):
     """A function of a module, which takes the request, these arguments and where progress goes, and yields results.
@@ -66,6 +69,9 @@ class _Pool:
             except BaseException:  # Ctrl-C among them: what it was at may go on for minutes
                 found.kill()
                 raise
+            if found.memory() > MOST_MEMORY:
+                found.end()
+                return
             with self._lock:
                 self._idle.append(found)
 
