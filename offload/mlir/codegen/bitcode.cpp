@@ -60,6 +60,12 @@ void LLVMModule::linkNeeded(const std::string &path) {
   std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
   library->setTargetTriple(module->getTargetTriple());
   library->setDataLayout(module->getDataLayout());
+  // What a function says of its chip stands for all that the target says: waves would have another size in
+  // it.
+  if (module->getTargetTriple().isAMDGPU())
+    for (Function &function : *library)
+      for (StringRef attribute : {"target-cpu", "tune-cpu", "target-features"})
+        function.removeFnAttr(attribute);
   bool failed = Linker::linkModules(*module, std::move(library), Linker::LinkOnlyNeeded,
                                     [](llvm::Module &linked, const StringSet<> &added) {
                                       internalizeModule(linked, [&added](const GlobalValue &value) {
