@@ -251,7 +251,7 @@ def _resources(report: str) -> dict[str, dict[str, int]]:
     return found
 
 
-_ASSEMBLER_ERROR = r"(?m)^ptxas \S+, line (\d+); error\s*: (.*)$"
+_ASSEMBLER_ERROR = r"(?m)^ptxas \S+, line (\d+); (?:error|fatal)\s*: (.*)$"
 _KERNEL_ERROR = r"(?m)^ptxas error\s*: (Entry function '([^']+)'.*)$"
 _FILE = r'(?m)^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?'
 _PLACE = r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)"
@@ -265,7 +265,11 @@ def _errors_of_assembler(
     lines = text.splitlines()
     found: list[tuple[str, str, str, int, int, list[object]]] = []
     for number, message in dict(re.findall(_ASSEMBLER_ERROR, output)).items():
-        place = next((match for line in reversed(lines[: int(number)]) if (match := re.match(_PLACE, line))), None)
+        before = lines[: int(number)]
+        if len(before) > 1 and "// end inline asm" in before[-2]:  # the directive behind it takes the blame
+            before.pop()
+            message = "syntax error at its end; every instruction of PTX ends with ';'"
+        place = next((match for line in reversed(before) if (match := re.match(_PLACE, line))), None)
         file, line, column = place.groups() if place else ("", "0", "0")
         said = f"ptxas refuses this for {chip}: {message.strip()}"
         found.append(("error", said, files.get(file, ""), int(line), int(column), []))

@@ -37,6 +37,20 @@ def test_inline_assembly(target: str, text: str) -> None:
     assert found.message.startswith(text)
 
 
+@pytest.mark.parametrize(
+    ("assembly", "text"),
+    [
+        ("mov.u32 $0, $1", "syntax error at its end; every instruction of PTX ends with ';'"),
+        ("mov.u32 $0 $1;", "Parsing error near '%r2': syntax error"),
+    ],
+)
+def test_inline_assembly_that_is_no_assembly(assembly: str, text: str) -> None:
+    """ptxas calls such errors fatal, and the first one stands behind the assembly."""
+    found = refused(one(f'  %r = llvm.inline_asm "{assembly}", "=r,r" %v : (i32) -> i32'), "nvvm:sm_90")
+    assert (found.line, found.column) == (5, 8)
+    assert found.message == f"ptxas refuses this for sm_90: {text}"
+
+
 @pytest.mark.parametrize(("target", "chip"), [("nvvm:sm_75", "sm_75"), ("rocdl:gfx90a", "gfx90a"), ("host", "x86-64")])
 def test_intrinsics_that_a_chip_lacks(target: str, chip: str) -> None:
     call = '  %r = llvm.call_intrinsic "llvm.nvvm.redux.sync.add"(%v, %v) : (i32, i32) -> i32'
