@@ -20,12 +20,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs ``offload`` with the given arguments (default: the process's) and returns the exit code."""
     _open_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
-    parser = _parser(words[0] if words else "")
-    options = parser.parse_args(words)
-    if options.command is None:
-        parser.print_help(sys.stderr)
-        return USAGE_ERROR
     try:
+        parser = _parser(words[0] if words else "")
+        options = parser.parse_args(words)
+        if options.command is None:
+            parser.print_help(sys.stderr)
+            return USAGE_ERROR
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = int(options.run(options))

@@ -133,10 +133,14 @@ def test_a_package_whose_build_crashes(plugin: dict[str, str], tmp_path: Path) -
 BUILD = [sys.executable, "-m", "offload", "build", "-q", SAXPY, "-t", "faulty:x86-64,fault=tool", "-o", "x.so"]
 CODE = "import offload, sys; offload.build(sys.argv[1], 'x.so', targets=['faulty:x86-64,fault=tool'])"
 IN_PYTHON = [sys.executable, "-c", CODE, SAXPY]
+LIBRARY = [
+    *(sys.executable, "-m", "offload.hooks", "library", "x.so", "--header", "x.h", "--root", EXAMPLES),
+    *("--target", "faulty:x86-64,fault=tool", SAXPY.name),
+]
 
 
-@pytest.mark.parametrize("words", [BUILD, IN_PYTHON], ids=["command", "python"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+@pytest.mark.parametrize("words", [BUILD, LIBRARY, IN_PYTHON], ids=["command", "hook", "python"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_build_that_is_stopped(
     words: Sequence[str | Path], number: int, plugin: dict[str, str], tmp_path: Path
 ) -> None:
@@ -155,10 +159,10 @@ def test_a_build_that_is_stopped(
         process.wait()
     assert until(lambda: not running(tmp_path)), running(tmp_path)
     assert not (tmp_path / "x.so").exists()
-    if number == signal.SIGINT:
+    if number == signal.SIGINT or (number == signal.SIGTERM and words is not IN_PYTHON):
         assert list((tmp_path / "temporary").iterdir()) == []
-        if words is BUILD:
-            assert (process.returncode, said) == (130, "")
+        if words is not IN_PYTHON:
+            assert (process.returncode, said) == (128 + number, "")
         else:
             assert said.count("Traceback") == 1
             assert said.endswith("KeyboardInterrupt\n")

@@ -75,10 +75,9 @@ def build(options: argparse.Namespace) -> int:
                 options.usage_error(f"--{word} is for builds on this machine: not with --executor")
     if options.timing:  # of what is compiled; what is taken from the cache takes none
         request = dataclasses.replace(request, cache=False)
-    places.short_lived()
     timing = Timing() if options.timing else None
     started = time.perf_counter()
-    with shown(options.quiet) as progress, steps.told_to(timing):
+    with places.short_lived(), shown(options.quiet) as progress, steps.told_to(timing):
         data = _made(options, request, stage, progress)
     if data is not None:
         assert output is not None

@@ -20,8 +20,7 @@ def run(options: argparse.Namespace) -> int:
     from offload.compiler import places
     from offload.compiler.cache import library_file
 
-    places.short_lived()
-    with library_file(request_from(options)) as path:
+    with places.short_lived(), library_file(request_from(options)) as path:
         library = load(path)
     if options.backend:
         library.use(options.backend)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from offload.config import isolated
+
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+    from types import FrameType
 
 _executor: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
@@ -26,14 +31,34 @@ def through(executor: Executor | None) -> Iterator[None]:
 _short_lived = False
 
 
-def short_lived() -> None:
-    """Says that this process is a command that builds and ends: forking it costs less than another Python."""
+@contextlib.contextmanager
+def short_lived() -> Iterator[None]:
+    """What is built inside is built by a command, which then ends: forking it costs less than another Python, and
+    where it is told to end, as make and CI systems do, it leaves no files behind. Raises OffloadError."""
     global _short_lived
-    _short_lived = True
+    before, _short_lived = _short_lived, True
+    # A compiler in this process would not listen; and only the main thread may say what signals do.
+    ours = isolated() and threading.current_thread() is threading.main_thread()
+    taken = [number for number in _ENDING if ours and signal.getsignal(number) == signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+        _short_lived = before
+
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
 def is_short_lived() -> bool:
-    """Whether `short_lived` was called."""
+    """Whether this is inside of `short_lived`."""
     return _short_lived
 
 

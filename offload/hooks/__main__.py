@@ -53,12 +53,14 @@ def main() -> int:
     library.set_defaults(run=_library)
 
     options = parser.parse_args()
-    places.short_lived()
     try:
-        options.run(options)
+        with places.short_lived():
+            options.run(options)
     except OffloadError as error:
         print(f"offload: error: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
