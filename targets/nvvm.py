@@ -203,7 +203,7 @@ class NvvmTarget(Target):
             try:
                 run_tool(command, purpose)
             except CompileError as again:
-                if found := _errors_of_assembler(str(again), text.decode(), self.chip, code):
+                if found := _errors_of_assembler(str(again), text.decode(errors="replace"), self.chip, code):
                     raise work.native.Failure(purpose, found) from error
             raise
         return Image(result.read_bytes(), _resources(report))

@@ -76,8 +76,8 @@ def _of_this_process() -> list[Path]:
 
 def _mapped() -> dict[str, str]:
     found = {}
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        path = line.split(maxsplit=5)[-1]
+    for line in Path("/proc/self/maps").read_bytes().splitlines():
+        path = os.fsdecode(line.split(maxsplit=5)[-1])  # other files that are mapped may have any name
         name = path.rpartition("/")[2]
         if name.startswith(("libc.so.", "libm.so.", "libc.musl-")):
             found[name] = path

@@ -140,7 +140,8 @@ def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:
             words,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
+            errors="replace",  # names of files and strings of programs, which they quote, have any bytes
             check=False,
             env=_of_large_pages(whole_environment()),
         )

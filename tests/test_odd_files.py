@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from compiling import ALL_TARGETS, EXAMPLES, command
+from operations import kernel
 
 import offload
 
@@ -38,6 +39,54 @@ def test_line_information_in_a_folder_whose_name_is_not_utf8(tmp_path: Path) -> 
     targets = [word for target in ALL_TARGETS for word in ("-t", target)]
     done = command("build", EXAMPLES / "saxpy.mlir", "-g", "-q", *targets, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_temporary_files_and_options_whose_names_are_not_utf8(tmp_path: Path) -> None:
+    folder = tmp_path / ODD
+    folder.mkdir()
+    targets = [word for target in ALL_TARGETS for word in ("-t", target)]
+    words = ["build", EXAMPLES / "saxpy.mlir", "-q", "-o", "a.so", *targets, "--runtime", "shared"]
+    done = command(*words, cwd=folder, environment={"TMPDIR": str(folder), "OFFLOAD_CACHE_DIR": ""})
+    assert (done.returncode, done.stderr) == (0, "")
+    (folder / "wrong.bc").write_bytes(b"no bitcode")
+    done = command(*words, "--link", folder / "wrong.bc", "--reproducer", folder / "why", cwd=folder)
+    assert done.returncode == 1
+    assert "cannot read the bitcode library" in done.stderr
+
+
+def test_a_mapped_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    """A build looks for LLVM's libraries, and for C's, among the files that are mapped."""
+    (tmp_path / ODD).write_bytes(bytes(4096))
+    code = """
+import mmap, os, sys, offload
+with open(sys.argv[1], "rb") as file:
+    mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+print(*offload.compile(sys.argv[2], targets=["host"]).functions)
+"""
+    for isolate in "10":
+        environment = {**os.environ, "OFFLOAD_CACHE_DIR": str(tmp_path / isolate), "OFFLOAD_ISOLATE": isolate}
+        words = [sys.executable, "-c", code, tmp_path / ODD, EXAMPLES / "saxpy.mlir"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+        assert (done.stdout, done.stderr) == ("saxpy\n", "")
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_messages_that_quote_what_is_not_utf8(target: str) -> None:
+    body = """%c0 = arith.constant 0 : index
+      %w = llvm.inline_asm "frob\\FFnicate $0;", "=r" : () -> i32
+      memref.store %w, %x[%c0] : memref<?xi32>"""
+    with pytest.raises(offload.CompileError, match=r"frob.nicate|non-ASCII character"):
+        offload.compile(kernel(body, "%x: memref<?xi32>"), targets=[target])
+
+
+def test_names_in_a_locale_that_has_no_letters_for_them(tmp_path: Path) -> None:
+    (tmp_path / "a.mlir").write_text(
+        'func.func @"gr\u00f6\u00dfe"(%a: f32) -> f32 { return %a : f32 }', encoding="utf-8"
+    )
+    ascii_alone = {"PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = command("build", "a.mlir", "-q", cwd=tmp_path, environment=ascii_alone)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gr\u00f6\u00dfe" in offload.load(tmp_path / "a.so").functions
 
 
 def test_line_information_in_a_folder_that_is_gone(tmp_path: Path) -> None:

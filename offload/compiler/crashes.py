@@ -80,13 +80,14 @@ def _keep(request: BuildRequest, words: Sequence[str], said: str, what: str) -> 
         stem = re.sub(r"[^\w.-]", "_", Path(source.name).stem) or "program"
         names.append(f"{position}-{stem}.{'mlirbc' if source.data.startswith(_BYTECODE) else 'mlir'}")
         (folder / names[-1]).write_bytes(source.data)
-    (folder / "printed.txt").write_text(said)
+    (folder / "printed.txt").write_text(said, encoding="utf-8")
     command = shlex.join([sys.executable, "-m", "offload", "build", *names, *_options(request), *words])
     variables = [
         f"export {name}={shlex.quote(value)}" for name, value in whole_environment().items() if name in _CARRIED
     ]
     head = ["#!/bin/sh", *(f"# {line}" for line in what.splitlines()), 'cd "$(dirname "$0")" || exit 2']
-    (folder / "repeat.sh").write_text("\n".join([*head, *variables, command, ""]))
+    text = "\n".join([*head, *variables, command, ""])
+    (folder / "repeat.sh").write_text(text, encoding="utf-8", errors="surrogateescape")  # names of files have any bytes
     for old in sorted(path for path in root.iterdir() if _NAME.fullmatch(path.name))[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)  # another process may be at it
     return folder

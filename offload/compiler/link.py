@@ -30,7 +30,8 @@ def link(
     sysroot, static = Sysroot(request.architecture), request.runtime == "static"
     # offload_api is in libmgpu.so already where the runtime is shared.
     symbols = [*exported, "offload_modules", *(["offload_api"] if static else [])]
-    script.write_text("{\n  global:\n" + "".join(f'    "{symbol}";\n' for symbol in symbols) + "  local: *;\n};\n")
+    names = "".join(f'    "{symbol}";\n' for symbol in symbols)
+    script.write_text("{\n  global:\n" + names + "  local: *;\n};\n", encoding="utf-8")
     if static:
         mgpu = ["-u", "offload_api", str(sysroot.runtime("libmgpu.a"))]
     else:

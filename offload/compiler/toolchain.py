@@ -88,7 +88,8 @@ class Toolchain:
 
 def _loaded_libraries() -> list[str]:
     native()
-    paths = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
+    lines = Path("/proc/self/maps").read_bytes().splitlines()
+    paths = {os.fsdecode(line.split(maxsplit=5)[-1]) for line in lines}
     return sorted(path for path in paths if _OF_LLVM.search(path))
 
 

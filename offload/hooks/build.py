@@ -48,7 +48,7 @@ def made_in(folder: Path) -> list[Path]:
     """The files of all modules that were compiled into a folder of a package."""
     found = []
     for loader in sorted(folder.glob("*.py")):
-        if is_ours(loader.read_text(errors="replace")):
+        if is_ours(loader.read_text(encoding="utf-8", errors="replace")):
             found += [path for path in outputs_of(loader.stem, folder) if path.exists()]
     return found
 
@@ -214,7 +214,10 @@ def _is_built(outputs: Outputs, digest: str, targets: str) -> bool:
     try:
         artifact.read(outputs.library)
         contents = hashlib.sha256(outputs.library.read_bytes()).hexdigest()
-        return origin_of(outputs.loader.read_text()) == Origin(digest, targets, contents) and outputs.stub.is_file()
+        return (
+            origin_of(outputs.loader.read_text(encoding="utf-8", errors="replace")) == Origin(digest, targets, contents)
+            and outputs.stub.is_file()
+        )
     except (OSError, ArtifactError):
         return False
 
@@ -223,7 +226,7 @@ def check_ours(table: KernelTable, package_folder: Path) -> None:
     """Raises OffloadError where a package's folder has a module of this name that is the author's own."""
     outputs = outputs_of(table.module, package_folder)
     for path in (outputs.loader, outputs.stub):
-        if path.exists() and not is_ours(path.read_text(errors="replace")):
+        if path.exists() and not is_ours(path.read_text(encoding="utf-8", errors="replace")):
             raise OffloadError(
                 f'{table.where}: key "module": {path} is there, and offload did not make it; choose another name'
             )

@@ -36,7 +36,7 @@ def refresh(
         raise ImportError(
             f"{module} is installed as editable and has changed; building it again failed:\n{error}"
         ) from None
-    return names_in(outputs.loader.read_text())
+    return names_in(outputs.loader.read_text(encoding="utf-8"))
 
 
 def _table(module: str, pyproject: Path) -> KernelTable:

@@ -17,18 +17,26 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 namespace py = pybind11;
 using namespace offload;
 
 using NoGil = py::call_guard<py::gil_scoped_release>;
+using File = std::filesystem::path; // whose name may have bytes that are no UTF-8, unlike a std::string's
+
+/// A message; names of files and strings of programs, which it may quote, have any bytes.
+static py::str readable(const std::string &text) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<py::ssize_t>(text.size()), "replace"));
+}
 
 static py::tuple toPython(const Diagnostic &diagnostic) {
   py::list notes;
   for (const Diagnostic &note : diagnostic.notes)
     notes.append(toPython(note));
-  return py::make_tuple(diagnostic.severity, diagnostic.message, diagnostic.file, diagnostic.line,
-                        diagnostic.column, notes);
+  return py::make_tuple(diagnostic.severity, readable(diagnostic.message), readable(diagnostic.file),
+                        diagnostic.line, diagnostic.column, notes);
 }
 
 static py::list toPython(const std::vector<Diagnostic> &diagnostics) {
@@ -51,7 +59,7 @@ PYBIND11_MODULE(_native, m) {
         std::rethrow_exception(pointer);
     } catch (const Failure &error) {
       PyErr_SetObject(failure.get_stored().ptr(),
-                      py::make_tuple(error.what(), toPython(error.diagnostics)).ptr());
+                      py::make_tuple(readable(error.what()), toPython(error.diagnostics)).ptr());
     }
   });
 
@@ -71,8 +79,12 @@ PYBIND11_MODULE(_native, m) {
           py::arg("data"), py::arg("filename"));
 
   py::class_<IRModule, std::shared_ptr<IRModule>>(m, "Module")
-      .def("run", &IRModule::run, py::arg("pipeline"), py::arg("verify_each") = false,
-           py::arg("reproducer") = "", NoGil())
+      .def(
+          "run",
+          [](IRModule &self, const std::string &pipeline, bool verifyEach, const File &reproducer) {
+            self.run(pipeline, verifyEach, reproducer.string());
+          },
+          py::arg("pipeline"), py::arg("verify_each") = false, py::arg("reproducer") = "", NoGil())
       .def("text", &IRModule::text, py::arg("locations") = false, py::arg("generic") = false, NoGil())
       .def("operation_names", &IRModule::operationNames)
       .def("signatures", &signatures)
@@ -132,8 +144,12 @@ PYBIND11_MODULE(_native, m) {
       .def("define_constant", &LLVMModule::defineConstant, py::arg("name"), py::arg("bits"), py::arg("value"),
            py::arg("address_space"))
       .def("answer_reflection", &LLVMModule::answerReflection, py::arg("property"), py::arg("value"))
-      .def("link_needed", &LLVMModule::linkNeeded, py::arg("path"), NoGil())
-      .def("link_library", &LLVMModule::linkLibrary, py::arg("path"), NoGil())
+      .def(
+          "link_needed", [](LLVMModule &self, const File &path) { self.linkNeeded(path.string()); },
+          py::arg("path"), NoGil())
+      .def(
+          "link_library", [](LLVMModule &self, const File &path) { self.linkLibrary(path.string()); },
+          py::arg("path"), NoGil())
       .def("set_debug_folder", &LLVMModule::setDebugFolder, py::arg("path"))
       .def("undefined_functions", &LLVMModule::undefinedFunctions)
       .def("position_of",
@@ -169,7 +185,9 @@ PYBIND11_MODULE(_native, m) {
   m.def("known_processors", &knownProcessors, py::arg("triple"));
   m.def("host_triple", &hostTriple);
   m.def("host_processor", &hostProcessor);
-  m.def("link_elf", &linkElf, py::arg("arguments"), NoGil());
+  m.def(
+      "link_elf", [](const std::vector<File> &arguments) { linkElf({arguments.begin(), arguments.end()}); },
+      py::arg("arguments"), NoGil());
   py::class_<ElfSection>(m, "ElfSection")
       .def_readonly("name", &ElfSection::name)
       .def_readonly("info", &ElfSection::info)
