@@ -278,3 +278,22 @@ def test_a_read_only_cache_serves(tmp_path: Path) -> None:
         )
     finally:
         subprocess.run(["umount", cache], check=True)
+
+
+def test_pipes_in_place_of_files_are_not_waited_for(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    words = ("build", EXAMPLES / "saxpy.mlir", "-q", "-o", "a.so", "-t", "host")
+    environment = {"OFFLOAD_CACHE_DIR": str(cache)}
+    assert command(*words, cwd=tmp_path, environment=environment).returncode == 0
+    built = (tmp_path / "a.so").read_bytes()
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {"contents.json", "ledger.json"}
+    for path in [*files, cache / "tmp" / ".a.offload-tmp"]:
+        path.unlink(missing_ok=True)
+        os.mkfifo(path, 0o600)
+    for action in ("info", "prune"):
+        assert command("cache", action, cwd=tmp_path, environment=environment).returncode == 0
+    done = command(*words, cwd=tmp_path, environment=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "a.so").read_bytes() == built
+    assert all_whole(cache)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from offload.cache.locks import opened
 from offload.errors import OffloadError
 from offload.files import replace
 
@@ -27,8 +28,8 @@ class Contents:
     def __init__(self, kept: Path) -> None:
         self._kept, self._changed = kept, False
         self._known: dict[str, list[object]] = {}
-        with contextlib.suppress(OSError, ValueError):
-            read = json.loads(kept.read_bytes())
+        with contextlib.suppress(OSError, ValueError), opened(kept, os.O_RDONLY) as handle:
+            read = json.loads(os.read(handle, os.fstat(handle).st_size))
             if isinstance(read, dict):
                 self._known = read
 

@@ -62,8 +62,10 @@ def is_at(handle: int, path: Path) -> bool:
 
 @contextlib.contextmanager
 def opened(path: Path, flags: int) -> Iterator[int]:
-    """A descriptor that is closed in the end, and with it unlocked. Raises OSError."""
-    handle = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    """A descriptor that is closed in the end, and with it unlocked; a pipe of that name is not waited for.
+
+    Raises OSError."""
+    handle = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     try:
         yield handle
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,6 +104,8 @@ def remove_unused(path: Path) -> bool:
 
 def _payload(handle: int, key: str) -> bytes:
     status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        raise BadEntry("it is no regular file")
     if not owned(status) or status.st_mode & 0o022:
         raise BadEntry("others could have written it")
     with open(handle, "rb", closefd=False) as file:
