@@ -12,6 +12,7 @@ from compiling import EXAMPLES
 from packaging_tools import backend, clean_venv, copy_of, images, run, unpack
 
 import offload.artifact
+from offload.artifact.elf import machine_name
 
 PROGRAM = "// {0} doubles, and asks C what to add.\n" + (
     "func.func private @more() -> f32 attributes {{llvm.emit_c_interface}}\n"
@@ -226,6 +227,19 @@ def test_targets_that_may_be_left_out(project: Path) -> None:
     said = run("cmake", "--build", "build", cwd=project, environment=nowhere, fails=True).stdout
     assert "or leave the target out, or name it in OPTIONAL_TARGETS" in said
     assert "pyproject" not in said
+
+
+def test_a_library_for_another_architecture(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(cross LANGUAGES NONE)\nfind_package(Offload 0.1 REQUIRED)\n"
+        "offload_add_library(one SOURCES first.mlir ARCH aarch64)\n"
+    )
+    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    configure(tmp_path)
+    run("cmake", "--build", "build", cwd=tmp_path)
+    library = offload.artifact.read(tmp_path / "build" / "libone.so")
+    assert machine_name(library.machine) == "aarch64"
+    assert [image.chip for image in library.images] == ["aarch64"]
 
 
 def test_what_targets_are_linked_with(tmp_path: Path) -> None:

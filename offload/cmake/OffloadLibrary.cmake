@@ -1,15 +1,16 @@
 # Kernels as a shared library with a header, for C and C++.
 
 # offload_add_library(<name> SOURCES <file>... [TARGETS <target>...] [OPTIONAL_TARGETS <target>...] [LINK <file>...]
-#                     [OBJECTS <file>...] [OPT <0-3>] [DEBUG] [DESTINATION <folder>] [INCLUDE_DESTINATION <folder>]
-#                     [COMPONENT <name>])
+#                     [OBJECTS <file>...] [OPT <0-3>] [DEBUG] [ARCH <architecture>] [DESTINATION <folder>]
+#                     [INCLUDE_DESTINATION <folder>] [COMPONENT <name>])
 #
 # Makes lib<name>.so and <name>.h from MLIR files, and the target <name> to link with. Files are relative to the
 # current source folder; they may be generated (with their full path), or be generator expressions. Optional targets
-# are left out, with a message, where their tools are missing. With DESTINATION the library is installed there, with
-# INCLUDE_DESTINATION its header and what that includes; COMPONENT is that of the installation.
+# are left out, with a message, where their tools are missing. ARCH is the CPU architecture of the library (x86_64,
+# aarch64), by default that of its host targets, else this machine's. With DESTINATION the library is installed there,
+# with INCLUDE_DESTINATION its header and what that includes; COMPONENT is that of the installation.
 function(offload_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "DEBUG" "OPT;DESTINATION;INCLUDE_DESTINATION;COMPONENT"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DEBUG" "OPT;ARCH;DESTINATION;INCLUDE_DESTINATION;COMPONENT"
     "SOURCES;TARGETS;OPTIONAL_TARGETS;LINK;OBJECTS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "offload_add_library(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
@@ -30,6 +31,9 @@ function(offload_add_library name)
   endif()
   if(DEFINED arg_OPT)
     list(APPEND arguments --opt "${arg_OPT}")
+  endif()
+  if(arg_ARCH)
+    list(APPEND arguments --arch "${arg_ARCH}")
   endif()
   if(arg_DEBUG)
     list(APPEND arguments --debug)

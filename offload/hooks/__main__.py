@@ -47,6 +47,7 @@ def main() -> int:
     library.add_argument("--target", action="append", default=[])
     library.add_argument("--optional-target", action="append", default=[])
     library.add_argument("--opt", type=int, default=3)
+    library.add_argument("--arch", default="", help="the library's CPU architecture")
     library.add_argument("--debug", action="store_true")
     library.add_argument("--link", action="append", default=[])
     library.add_argument("--objects", action="append", default=[])
@@ -130,6 +131,7 @@ def _library(options: argparse.Namespace) -> None:
         [with_root(spec, root) for spec in targets],
         opt=options.opt,
         debug=options.debug,
+        arch=options.arch,
         link=[root / name for name in options.link],
         objects=[root / name for name in options.objects],
         soname=options.output.name,
