@@ -236,6 +236,32 @@ def test_a_store_that_does_not_answer(
     assert said == f"the shared cache {url} is not used: TimeoutError: no answer within 0.5 seconds"
 
 
+def test_a_worker_does_not_ask_a_store_that_gave_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
+) -> None:
+    """It would wait as long as its parent has waited."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(500)
+
+        def log_message(self, form: str, *words: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        thread = threading.Thread(target=http_server.serve_forever)
+        thread.start()
+        Machines(tmp_path, f"http://127.0.0.1:{http_server.server_port}/cache", monkeypatch).use("user")
+        assert works(offload.compile(PROGRAM, targets=["host"]))
+        assert works(offload.compile(OTHER, targets=["host"]), "other")
+        http_server.shutdown()
+        thread.join()
+    assert [path.rpartition("/")[0] for path in asked] == ["/cache/1/library"]
+    assert len(caught()) == 1
+
+
 def test_a_wrong_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Machines(tmp_path, "memory://store", monkeypatch).use("user", "write")
     with pytest.raises(

@@ -23,6 +23,7 @@ _PATIENCE = 300.0
 """Seconds to wait for another process that makes the same. Then it is made twice: locks save work, no more."""
 
 _said: set[str] = set()
+_given_up: set[str] = set()
 
 
 class Cache:
@@ -73,7 +74,7 @@ class Cache:
             try:
                 shared.write(stage, key, payload)
             except Unreachable as error:
-                warn_once(f"the shared cache {shared.url} is not used: {error}")
+                self._give_up(shared, error)
 
     def _read_local(self, stage: str, key: str) -> bytes | None:
         return self.local.read(stage, key) if self.local else None
@@ -100,13 +101,17 @@ class Cache:
         try:
             payload, refused = shared.read(stage, key)
         except Unreachable as error:
-            warn_once(f"the shared cache {shared.url} is not used: {error}")
+            self._give_up(shared, error)
             return None
         if refused:
             warn_once(f"an entry of the shared cache {shared.url} is not used ({stage}/{key}): {refused}")
         if payload is not None:
             self._write_local(stage, key, payload)
         return payload
+
+    def _give_up(self, shared: SharedStore, error: Exception) -> None:
+        _given_up.add(shared.url)
+        warn_once(f"the shared cache {shared.url} is not used: {error}")
 
     def _lock(self, stage: str, key: str) -> tuple[int | None, bool]:
         """The lock, if there can be one, and whether another process had it."""
@@ -174,6 +179,11 @@ def _shared_store(url: str, writes: bool, secret: bytes | None) -> SharedStore:
     from offload.cache.shared import SharedStore  # it has much to import, and few caches are shared
 
     return SharedStore(url, writes=writes, secret=secret)
+
+
+def is_given_up(url: str) -> bool:
+    """Whether this process found the shared cache of a URL to be of no use."""
+    return url in _given_up
 
 
 def warn_once(text: str) -> None:

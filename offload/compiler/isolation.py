@@ -163,10 +163,21 @@ def _surroundings(scratch: str) -> worker.Surroundings:
         folder = None  # it was removed
     return worker.Surroundings(
         folder=folder,
-        environment=config.whole_environment(),
+        environment=_environment(),
         scratch=scratch,
         log_levels=_log_levels(),
     )
+
+
+def _environment() -> dict[str, str]:
+    """This process's; without the shared cache that it waited for in vain, which the worker would do once more."""
+    variables = config.whole_environment()
+    if url := config.environment("OFFLOAD_SHARED_CACHE"):
+        from offload.cache.cache import is_given_up
+
+        if is_given_up(url):
+            variables["OFFLOAD_SHARED_CACHE"] = ""
+    return variables
 
 
 def _log_levels() -> dict[str, int]:
