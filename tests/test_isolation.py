@@ -201,6 +201,21 @@ def test_a_reproducer_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tm
     assert str(error).splitlines()[-1].startswith("  what repeats it could not be kept in /proc/self/crashes: ")
 
 
+def test_a_folder_that_others_write_into_is_no_place_for_what_is_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import tempfile
+
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", "")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    root = tmp_path / f"offload-crashes-{os.getuid()}"
+    root.mkdir()
+    root.chmod(0o777)
+    error = crash("exit", tmp_path / "x.so")
+    assert (error.reproducer, list(root.iterdir())) == (None, [])
+    assert f"could not be kept in {root}: other users may write into it" in str(error)
+
+
 def test_without_a_cache_it_is_kept_with_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import tempfile
 

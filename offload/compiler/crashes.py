@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from offload.cache.folder import Unusable, check
 from offload.compiler.request import BuildRequest
 from offload.compiler.steps import Begun, spoken
 from offload.config import VARIABLES, crash_folder, whole_environment
@@ -40,8 +41,9 @@ def crash(how: str, request: BuildRequest, words: Sequence[str], said: str, busy
         lines += ["  it printed:", *(f"    {line}" for line in shown.splitlines() if line.strip())]
     try:
         folder = _keep(request, words, said, lines[0])
-    except OSError as error:
-        lines.append(f"  what repeats it could not be kept in {crash_folder()}: {error.strerror or error}")
+    except (OSError, Unusable) as error:
+        why = getattr(error, "strerror", None) or error
+        lines.append(f"  what repeats it could not be kept in {crash_folder()}: {why}")
         return CompilerCrash("\n".join(lines))
     lines.append(f"  to repeat it: sh {shlex.quote(str(folder / 'repeat.sh'))}")
     return CompilerCrash("\n".join(lines), str(folder))
@@ -63,10 +65,11 @@ def ending(status: int) -> str:
 
 
 def _keep(request: BuildRequest, words: Sequence[str], said: str, what: str) -> Path:
-    """Writes what repeats a build into a new folder, and lets the oldest go. Raises OSError."""
+    """Writes what repeats a build into a new folder, and lets the oldest go. Raises OSError, Unusable."""
     root = crash_folder()
     root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # a cache is its owner's alone
     root.mkdir(exist_ok=True, mode=0o700)
+    check(root)  # among the temporary files it may be someone else's, who could change what is to be run
     number = 0
     while True:
         folder = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{number}"
