@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -184,6 +185,16 @@ def test_a_word_that_is_no_switch(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setenv("OFFLOAD_ISOLATE", "no")
     with pytest.raises(offload.OffloadError, match="OFFLOAD_ISOLATE is 0 or 1, not 'no'"):
         offload.build(SAXPY, tmp_path / "saxpy.so")
+
+
+def test_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setenv("OFFLOAD_ISOLATE", "0")
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(offload.OffloadError, match="leave no room for another thread"):
+        offload.build(SAXPY, tmp_path / "x.so", targets=["host"])
 
 
 def test_a_bounded_number_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:

@@ -64,6 +64,13 @@ def _program(request: BuildRequest, progress: Progress) -> Iterator[Program]:
             f"cannot write temporary files in {folder}: {error.strerror}; make room there, or set TMPDIR to another "
             "folder"
         ) from error
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):
+            raise
+        raise OffloadError(
+            "cannot compile here: the limits of memory or processes (ulimit -v, ulimit -u, a container's) leave no room "
+            "for another thread"
+        ) from error
 
 
 def _build(request: BuildRequest, progress: Progress) -> Iterator[bytes]:
