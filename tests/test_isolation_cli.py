@@ -191,6 +191,33 @@ def running(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        ("os.fork", "cannot start a worker: Resource temporarily unavailable\n"),
+        ("socket.socketpair", "cannot start a worker: Resource temporarily unavailable\n"),
+        (
+            "tempfile.mkdtemp",
+            "cannot write temporary files: Resource temporarily unavailable; make room there, or set TMPDIR to another "
+            "folder\n",
+        ),
+    ],
+)
+def test_what_a_worker_needs_and_the_system_refuses(function: str, reason: str, tmp_path: Path) -> None:
+    code = f"""
+import errno, os, socket, sys, tempfile
+from offload.cli import main
+def refuse(*_, **__):
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+{function} = refuse
+sys.exit(main(["build", sys.argv[1], "-o", "x.so", "-q", "-t", "host", "--no-cache"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, SAXPY], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (1, f"offload: error: {reason}")
+
+
 def test_the_command_is_one_fork(tmp_path: Path) -> None:
     """No second Python is started for a command that builds and ends."""
     code = """

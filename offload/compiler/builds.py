@@ -68,8 +68,8 @@ def _program(request: BuildRequest, progress: Progress) -> Iterator[Program]:
         if "can't start new thread" not in str(error):
             raise
         raise OffloadError(
-            "cannot compile here: the limits of memory or processes (ulimit -v, ulimit -u, a container's) leave no room "
-            "for another thread"
+            "cannot compile here: the limits of memory or processes (ulimit -v, ulimit -u, a container's) leave no "
+            "room for another thread"
         ) from error
 
 

@@ -63,7 +63,10 @@ class _Pool:
             if found is None:
                 # A fork has what its parent had then: it is for a process that asks for one thing and ends.
                 fork = short_lived and processes.has_one_thread()
-                found = processes.forked() if fork else processes.spawned()
+                try:
+                    found = processes.forked() if fork else processes.spawned()
+                except OSError as error:  # the limits of processes or open files are reached
+                    raise OffloadError(f"cannot start a worker: {error.strerror or error}") from error
             try:
                 yield found
             except BaseException:  # Ctrl-C among them: what it was at may go on for minutes
@@ -149,7 +152,13 @@ def _pickled(job: Job) -> bytes:
 @contextlib.contextmanager
 def _scratch() -> Iterator[str]:
     """The worker's folder for temporary files, which may not live to remove them."""
-    folder = tempfile.mkdtemp(prefix="offload-worker-")
+    try:
+        folder = tempfile.mkdtemp(prefix="offload-worker-")
+    except OSError as error:
+        place = f" in {os.path.dirname(error.filename)}" if error.filename else ""  # noqa: PTH120
+        raise OffloadError(
+            f"cannot write temporary files{place}: {error.strerror}; make room there, or set TMPDIR to another folder"
+        ) from error
     try:
         yield folder
     finally:
