@@ -174,6 +174,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
+def test_a_disk_that_nothing_may_be_run_from(small_disk: Path, tmp_path: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,noexec,size=4m", small_disk], check=True)
+    words = ("run", EXAMPLES.parent / "tests" / "programs" / "main.mlir")
+    done = command(*words, cwd=tmp_path, environment={"OFFLOAD_CACHE_DIR": str(small_disk / "cache")})
+    assert done.returncode == 1
+    assert "nothing in that file system may be run (noexec): put it elsewhere; OFFLOAD_CACHE_DIR says" in done.stderr
+
+
 def test_a_full_disk_under_the_output(small_disk: Path, tmp_path: Path) -> None:
     output = small_disk / "k.so"
     assert command("build", SAXPY, "-o", output, "--no-cache", "-q", cwd=tmp_path).returncode == 0

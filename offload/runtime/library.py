@@ -62,7 +62,13 @@ def load(path: str | os.PathLike[str]) -> Library:
     try:
         library = ctypes.CDLL(_name_for_loader(artifact.path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except OSError as error:
-        raise ArtifactError(f"{artifact.path}: the system's loader refuses it: {error}") from error
+        said = f"{artifact.path}: the system's loader refuses it: {error}"
+        if os.statvfs(artifact.path).f_flag & os.ST_NOEXEC:
+            said += (
+                "\n  nothing in that file system may be run (noexec): put it elsewhere; OFFLOAD_CACHE_DIR says where "
+                "what offload.compile and offload run make lies, TMPDIR where it lies without a cache"
+            )
+        raise ArtifactError(said) from error
     return Library(artifact, library)
 
 
