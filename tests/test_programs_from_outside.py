@@ -329,3 +329,18 @@ def test_a_function_of_the_llvm_dialect_launches_asynchronously() -> None:
     x = np.zeros(5, np.float32)
     on_host(LAUNCHED_FROM_LLVM).run(x, 2.5)
     assert (x == 2.5).all()
+
+
+def test_a_c_interface_that_asks_for_a_copy_of_its_function(tmp_path: Path) -> None:
+    """Ours call their functions, and a call cannot be both."""
+    (tmp_path / "a.mlir").write_text("""
+llvm.func @f(%x: f32) -> f32 {
+  %r = llvm.fadd %x, %x : f32
+  llvm.return %r : f32
+}
+llvm.func @_mlir_ciface_f(%x: f32) -> f32 {
+  %r = llvm.call @f(%x) {always_inline} : (f32) -> f32
+  llvm.return %r : f32
+}
+""")
+    assert "call float @f" not in emit_text(tmp_path / "a.mlir", "host-llvm")

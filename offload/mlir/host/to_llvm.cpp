@@ -120,11 +120,12 @@ void addScopes(ModuleOp module) {
 }
 
 /// The C interface of a function only calls it: with a copy of the body in each, both of which others see,
-/// half of the host code would be compiled twice.
+/// half of the host code would be compiled twice. A program that has such a function itself may ask for a
+/// copy.
 void callFromInterfaces(ModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (function.getName().starts_with("_mlir_ciface_"))
-      function.walk([](LLVM::CallOp call) { call.setNoInline(true); });
+      function.walk([](LLVM::CallOp call) { call.setNoInline(!call.getAlwaysInline()); });
 }
 
 struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
