@@ -149,7 +149,9 @@ def test_a_build_that_hangs_is_stopped(fault: str, monkeypatch: pytest.MonkeyPat
     error = crash(fault, tmp_path / "saxpy.so")
     assert time.monotonic() - started < 20
     limit = "the compiler was stopped after 1.5 seconds, the limit that OFFLOAD_TIME_LIMIT sets"
-    assert str(error).splitlines()[0] == f"{limit}, while it was at {AT}{fault}"
+    said, _, doing = str(error).splitlines()[0].partition(", while it was at ")
+    assert said == limit
+    assert f"{AT}{fault}" in doing.split(" and ")  # on a busy machine the host code is not ready either
     assert set(children_named("sleep")) <= before  # the tool has gone with the worker
     monkeypatch.setenv("OFFLOAD_TIME_LIMIT", "0")
     offload.build(SAXPY, tmp_path / "saxpy.so")
