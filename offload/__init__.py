@@ -1,28 +1,30 @@
 """GPU kernels as ordinary Python packages: MLIR in, one shared library for NVIDIA, AMD and the CPU out.
 
 ``compile`` builds a program, keeps it in a cache and loads it; ``build`` writes a shared library; ``load`` loads one.
-Importing this package loads no LLVM, no driver and not even NumPy. ``offload.artifact`` (what a library carries),
-``offload.targets`` and ``offload.runtime`` are imported when they are first named.
+Importing this package loads no LLVM, no driver and not even NumPy, and next to nothing at all: what it offers is
+imported when it is first named, ``offload.artifact`` (what a library carries), ``offload.errors``,
+``offload.targets`` and ``offload.runtime`` too.
 """
 
-from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from offload._version import __version__
-from offload.api import backend, build, build_all, compile, load, stage, use
-from offload.errors import (
-    ArtifactError,
-    CacheWarning,
-    CompileError,
-    CompilerCrash,
-    DeviceError,
-    Diagnostic,
-    LinkError,
-    OffloadError,
-    SignatureError,
-    TargetError,
-    ToolkitError,
-)
+
+if TYPE_CHECKING:
+    from offload.api import backend, build, build_all, compile, load, stage, use
+    from offload.errors import (
+        ArtifactError,
+        CacheWarning,
+        CompileError,
+        CompilerCrash,
+        DeviceError,
+        Diagnostic,
+        LinkError,
+        OffloadError,
+        SignatureError,
+        TargetError,
+        ToolkitError,
+    )
 
 __all__ = [
     "ArtifactError",
@@ -47,7 +49,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in ("artifact", "runtime", "targets"):
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in ("api", "artifact", "errors", "runtime", "targets"):
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = import_module(f"{__name__}.{'errors' if name[0].isupper() else 'api'}")
+    value = globals()[name] = getattr(home, name)  # the next time it is found without this function
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,8 +8,6 @@ import os
 import sys
 from types import FrameType
 
-from offload.cli import main
-
 NEW_OBJECTS = 100_000
 """Between two collections; a build leaves few circles, and looking for them took a twentieth of its time."""
 LOADS_NOTHING = ("build", "inspect", "stubs", "targets", "matrix", "cache")
@@ -19,6 +17,8 @@ LOADS_NOTHING = ("build", "inspect", "stubs", "targets", "matrix", "cache")
 def script() -> None:
     """Runs the command line and ends the process, without freeing its objects one by one: that takes 10 ms."""
     gc.set_threshold(NEW_OBJECTS)
+    from offload.cli import main
+
     code = main()
     if not sys.argv[1:] or sys.argv[1] not in LOADS_NOTHING or _is_watched() or _is_called():
         sys.exit(code)

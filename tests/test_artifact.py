@@ -45,6 +45,7 @@ images = st.builds(
     st.sampled_from(["bin", "isa", "offload", "fatbin"]),
     st.lists(names, max_size=3).map(tuple),
     st.binary(max_size=40),
+    st.none() | st.integers(0, 4),
 )
 
 

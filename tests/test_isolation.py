@@ -178,7 +178,7 @@ def test_a_limit_that_is_no_number(value: str, monkeypatch: pytest.MonkeyPatch, 
         offload.build(SAXPY, tmp_path / "saxpy.so")
 
 
-def test_a_limit_that_no_socket_takes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_limit_that_no_system_call_takes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OFFLOAD_TIME_LIMIT", "1e300")
     offload.build(SAXPY, tmp_path / "saxpy.so", cache=False)
 

@@ -195,7 +195,7 @@ def running(folder: Path) -> list[str]:
     ("function", "reason"),
     [
         ("os.fork", "cannot start a worker: Resource temporarily unavailable\n"),
-        ("socket.socketpair", "cannot start a worker: Resource temporarily unavailable\n"),
+        ("os.pipe", "cannot start a worker: Resource temporarily unavailable\n"),
         (
             "tempfile.mkdtemp",
             "cannot write temporary files: Resource temporarily unavailable; make room there, or set TMPDIR to another "
@@ -205,7 +205,7 @@ def running(folder: Path) -> list[str]:
 )
 def test_what_a_worker_needs_and_the_system_refuses(function: str, reason: str, tmp_path: Path) -> None:
     code = f"""
-import errno, os, socket, sys, tempfile
+import errno, os, sys, tempfile
 from offload.cli import main
 def refuse(*_, **__):
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))

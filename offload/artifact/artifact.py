@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.artifact import container, elf
 from offload.artifact.container import Image
@@ -18,8 +17,7 @@ METADATA_SECTION = ".offload.meta"
 IMAGES_ALIGNMENT = 64
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(NamedTuple):
     """A library as read. ``images`` and ``metadata.images`` describe the same images in the same order;
     ``machine`` is the ELF number of the host machine and ``needed`` the libraries it wants."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from offload.errors import ArtifactError
 from offload.files import plain_name
@@ -44,8 +44,7 @@ _IMAGE_KINDS = {
 _OFFLOAD_KINDS = {"nvvm": OFK_CUDA, "rocdl": OFK_HIP}
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(NamedTuple):
     """One gpu.module compiled for one target.
 
     ``target`` is a name of the target registry, ``chip`` e.g. "sm_90", ``format`` one of "offload", "isa",

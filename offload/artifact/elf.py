@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from offload.errors import ArtifactError
 
@@ -35,8 +35,7 @@ def machine_name(machine: int) -> str:
     return next((name for name, number in MACHINES.items() if number == machine), f"machine {machine}")
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """One section header; ``offset`` and ``size`` are bytes in the file (no bytes for SHT_NOBITS)."""
 
     name: str
@@ -172,8 +171,7 @@ class ElfFile:
         ]
 
 
-@dataclass(frozen=True)
-class NewSection:
+class NewSection(NamedTuple):
     """A section to write; ``alignment`` is a power of two, in bytes."""
 
     name: str
@@ -183,8 +181,7 @@ class NewSection:
     data: bytes
 
 
-@dataclass(frozen=True)
-class NewSymbol:
+class NewSymbol(NamedTuple):
     """A symbol to write; ``section`` counts from 0 in the sequence of sections, ``offset`` is inside that
     section."""
 

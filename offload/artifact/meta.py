@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.errors import ArtifactError
 
@@ -16,8 +15,7 @@ SPACES = ("device", "host", "any")
 RUNTIMES = ("static", "shared")
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """One argument or result.
 
     ``dtype`` is a NumPy or ml_dtypes name ("bool", "int64", "bfloat16", "float8_e4m3fn", "complex64"); an
@@ -87,8 +85,7 @@ class Argument:
         )
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """A host function: ``name`` is the author's, ``symbol`` its C interface in the library, ``doc`` what the author
     says of it. A ``brief`` one is a few operations that cannot fail, wait or call anything."""
 
@@ -124,8 +121,7 @@ class Signature:
         )
 
 
-@dataclass(frozen=True)
-class KernelSignature:
+class KernelSignature(NamedTuple):
     """A kernel of the gpu.module ``module``. Its parameters are scalars and the expanded memref descriptors, or,
     with ``bare_pointers``, one pointer for each memref. ``doc`` is what the author says of it."""
 
@@ -158,8 +154,7 @@ class KernelSignature:
         )
 
 
-@dataclass(frozen=True)
-class ImageInfo:
+class ImageInfo(NamedTuple):
     """What is known of one image besides its bytes. ``resources`` maps a kernel to its registers, spilled
     bytes, workgroup memory bytes and whatever else the target's tools tell."""
 
@@ -168,7 +163,7 @@ class ImageInfo:
     chip: str
     format: str
     kernels: tuple[str, ...] = ()
-    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    resources: Mapping[str, Mapping[str, Any]] = {}
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -197,15 +192,14 @@ class ImageInfo:
         )
 
 
-@dataclass(frozen=True)
-class Metadata:
+class Metadata(NamedTuple):
     """The content of the section ``.offload.meta``. ``images`` are in the container's order; ``runtime`` says
     whether the mgpu runtime is linked in ("static") or is a library of its own ("shared")."""
 
     functions: tuple[Signature, ...] = ()
     kernels: tuple[KernelSignature, ...] = ()
     images: tuple[ImageInfo, ...] = ()
-    producer: Mapping[str, Any] = field(default_factory=dict)
+    producer: Mapping[str, Any] = {}
     runtime: str = "static"
 
     def to_json(self) -> str:

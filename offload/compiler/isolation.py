@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import pickle
 import shutil
@@ -13,13 +12,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from offload import config
-from offload.compiler import places, processes, steps, wire, worker
+from offload.compiler import places, processes, steps, worker
 from offload.compiler.processes import Worker
 from offload.compiler.request import BuildRequest
+from offload.compiler.wire import Closed
 from offload.errors import CompilerCrash, OffloadError
 
 Progress = Callable[[str], None]
@@ -119,10 +119,9 @@ def run(job: Job, progress: Progress) -> Iterator[Any]:
     failure: BaseException | None = None
     # The folder goes after the worker, which might write there to the last.
     with _scratch() as scratch, _state.pool.worker(places.is_short_lived()) as used:
-        used.connection.settimeout(None)
         try:
-            wire.send(used.connection, _surroundings(scratch))
-            wire.send(used.connection, message)
+            used.line.send(_surroundings(scratch))
+            used.line.send(message)
         except OSError:
             pass  # it is gone; the attempt to read says so
         talk = _Talk(job, used, progress, limit)
@@ -174,7 +173,7 @@ def _surroundings(scratch: str) -> worker.Surroundings:
         folder=folder,
         environment=_environment(),
         scratch=scratch,
-        log_levels=_log_levels(),
+        log_levels=worker_logs.levels() if (worker_logs := _logs()) else {},
     )
 
 
@@ -189,11 +188,14 @@ def _environment() -> dict[str, str]:
     return variables
 
 
-def _log_levels() -> dict[str, int]:
-    known = logging.root.manager.loggerDict
-    ours = {name: each.level for name, each in list(known.items()) if isinstance(each, logging.Logger)}
-    levels = {name: level for name, level in ours.items() if name.startswith("offload.") and level}
-    return {**levels, "offload": logging.getLogger("offload").getEffectiveLevel()}
+def _logs() -> ModuleType | None:
+    """The handling of what workers log; None where nothing has imported logging, which takes its time: nobody set a
+    level or a handler then."""
+    if "logging" not in sys.modules:
+        return None
+    from offload.compiler import worker_logs
+
+    return worker_logs
 
 
 class _Talk:
@@ -211,9 +213,11 @@ class _Talk:
         """The results as they come; at the end `failure` is what the job raised. Raises CompilerCrash."""
         while True:
             try:
-                kind, value = wire.receive(self._used.connection, self._deadline)
-            except wire.Closed:
+                kind, value = self._used.line.receive(self._deadline)
+            except Closed:
                 if self._used.cancelled:
+                    from concurrent.futures import CancelledError
+
                     raise CancelledError from None
                 raise self._crash(None) from None
             except TimeoutError:
@@ -231,8 +235,9 @@ class _Talk:
 
                 warn_once(value)
             elif kind == worker.LOGGED:
-                if (logger := logging.getLogger(value["name"])).isEnabledFor(value["levelno"]):
-                    logger.handle(logging.makeLogRecord(value))
+                from offload.compiler.worker_logs import handle
+
+                handle(value)
             elif kind == worker.OUT_OF_MEMORY:
                 raise self._crash("ran out of memory")
             else:

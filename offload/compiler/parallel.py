@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from offload.compiler import builds, isolation
 from offload.compiler.isolation import Progress
 from offload.compiler.places import in_use
 from offload.compiler.request import BuildRequest
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -49,6 +51,8 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
     threads = len(os.sched_getaffinity(0)) if in_use() is None else _MOST_WAITING
     if len(items) == 1 or threads == 1:
         return [function(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # which imports much
+
     with ThreadPoolExecutor(min(threads, max(len(items), 1))) as pool:
         futures: list[Future[Any]] = [pool.submit(copy_context().run, function, item) for item in items]
         try:

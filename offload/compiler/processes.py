@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import select
 import signal
-import socket
 import sys
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from offload.compiler.wire import Line, lines
 from offload.errors import OffloadError
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 class Worker:
     """A process that builds; one thread at a time may use it. What it prints is kept in memory, per job."""
 
-    def __init__(self, start: Callable[[Worker, socket.socket, int], int]) -> None:
+    def __init__(self, start: Callable[[Worker, Line, int], int]) -> None:
         self.path = tuple(sys.path)
         """The modules that it has loaded come from there; with another path it is of no use."""
-        self.connection, theirs = socket.socketpair()
+        self.line, theirs = lines()
         reading, self.lifeline = os.pipe()
         self.output = os.memfd_create("offload-worker")
         fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied while the worker has it open
@@ -54,9 +53,7 @@ class Worker:
 
     def is_there(self) -> bool:
         """Whether a worker without a job is still there: the system may have ended it for its memory."""
-        ready = select.poll()  # select.select() refuses descriptors from 1024 on
-        ready.register(self.connection, select.POLLIN)
-        return not ready.poll(0)  # it says nothing unasked: what is there is its end
+        return not self.line.has_news()  # it says nothing unasked: what is there is its end
 
     def memory(self) -> int:
         """The bytes that it has in memory; 0 where the system does not tell."""
@@ -96,7 +93,7 @@ class Worker:
 
     def end(self) -> None:
         """Lets it go, and waits: it ends as soon as it has nothing to do."""
-        self.connection.close()
+        self.line.close()
         self.status()
         self._close()
 
@@ -108,7 +105,7 @@ class Worker:
         self._close()
 
     def _close(self) -> None:
-        self.connection.close()
+        self.line.close()
         for descriptor in (self.lifeline, self.output):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -139,7 +136,7 @@ def has_one_thread() -> bool:
         return False
 
 
-def _spawn(worker: Worker, connection: socket.socket, lifeline: int) -> int:
+def _spawn(worker: Worker, line: Line, lifeline: int) -> int:
     import subprocess
     from multiprocessing import spawn
 
@@ -152,7 +149,7 @@ def _spawn(worker: Worker, connection: socket.socket, lifeline: int) -> int:
     # The path is set before anything is imported: -c puts the current folder in front.
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; from offload.compiler.worker import main; "
-        f"main({connection.fileno()}, {lifeline})"
+        f"main({line.reading}, {line.writing}, {lifeline})"
     )
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     try:
@@ -161,7 +158,7 @@ def _spawn(worker: Worker, connection: socket.socket, lifeline: int) -> int:
             stdin=subprocess.DEVNULL,
             stdout=worker.output,
             stderr=worker.output,
-            pass_fds=(connection.fileno(), lifeline),
+            pass_fds=(line.reading, line.writing, lifeline),
             start_new_session=True,  # Ctrl-C is the parent's to handle
         )
     except OSError as error:
@@ -170,7 +167,7 @@ def _spawn(worker: Worker, connection: socket.socket, lifeline: int) -> int:
     return worker.process.pid
 
 
-def _fork(worker: Worker, connection: socket.socket, lifeline: int) -> int:
+def _fork(worker: Worker, line: Line, lifeline: int) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     from offload.compiler.worker import serve
@@ -179,12 +176,12 @@ def _fork(worker: Worker, connection: socket.socket, lifeline: int) -> int:
     if pid == 0:
         try:
             os.setsid()
-            worker.connection.close()
+            worker.line.close()
             os.close(worker.lifeline)  # or it would keep itself alive
             nothing = os.open(os.devnull, os.O_RDONLY)
             for ours, standard in ((nothing, 0), (worker.output, 1), (worker.output, 2)):
                 os.dup2(ours, standard)
-            serve(connection, lifeline)
+            serve(line, lifeline)
         finally:
             os._exit(1)
     return pid

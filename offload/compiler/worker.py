@@ -1,18 +1,16 @@
 """The inside of a worker: a process that builds what its parent sends it, one job after the other.
 
-LLVM may end this process at any moment. Results, errors, progress and steps go through a socket of their own, so that
+LLVM may end this process at any moment. Results, errors, progress and steps go through a pipe of their own, so that
 what LLVM prints does no harm; `processes.py` starts and ends it.
 """
 
 from __future__ import annotations
 
 import fcntl
-import logging
 import os
 import pickle
 import select
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -20,7 +18,8 @@ import warnings
 from typing import Any, NamedTuple, TextIO
 
 from offload import config
-from offload.compiler import steps, wire
+from offload.compiler import steps
+from offload.compiler.wire import Closed, Line
 from offload.errors import CacheWarning
 
 # The kinds of messages to the parent, each (kind, value).
@@ -35,26 +34,26 @@ class Surroundings(NamedTuple):
     scratch: str
     """The folder for temporary files; the parent removes it."""
     log_levels: dict[str, int]
-    """Of the loggers of this package that somebody set, by name."""
+    """Of the loggers of this package that somebody set, by name; empty where the parent logs nothing."""
 
 
-def main(connection: int, lifeline: int) -> None:
-    """Where a worker that was spawned begins; its socket and lifeline are inherited descriptors."""
-    serve(socket.socket(fileno=connection), lifeline)
+def main(reading: int, writing: int, lifeline: int) -> None:
+    """Where a worker that was spawned begins; its pipes and lifeline are inherited descriptors."""
+    serve(Line(reading, writing), lifeline)
 
 
-def serve(connection: socket.socket, lifeline: int) -> None:
-    """Does the jobs that come, until the parent closes the connection. Never returns: a fork must not run on."""
+def serve(line: Line, lifeline: int) -> None:
+    """Does the jobs that come, until the parent closes its side. Never returns: a fork must not run on."""
     code = 1
     try:
         _settle(lifeline)
-        sender = _Sender(connection)
+        sender = _Sender(line)
         while True:
-            surroundings = wire.receive(connection)
-            job = wire.receive(connection)
-            _adopt(surroundings)
+            surroundings = line.receive()
+            job = line.receive()
+            _adopt(surroundings, sender)
             sender.do(job)
-    except (wire.Closed, BrokenPipeError):
+    except (Closed, BrokenPipeError):
         code = 0
     except BaseException:
         import traceback
@@ -75,7 +74,7 @@ def _settle(lifeline: int) -> None:
     ended = select.poll()  # select.select() refuses descriptors from 1024 on
     ended.register(lifeline, select.POLLIN)
     if ended.poll(0):  # before the kernel was asked to tell
-        raise wire.Closed
+        raise Closed
     # Where memory runs out, the kernel takes the worker before anything else of the user's.
     try:
         with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 -- pathlib is no shorter
@@ -84,41 +83,28 @@ def _settle(lifeline: int) -> None:
         pass  # a sandbox without /proc: the kernel then chooses by size
 
 
-def _adopt(surroundings: Surroundings) -> None:
+def _adopt(surroundings: Surroundings, sender: _Sender) -> None:
     config.set_environment(surroundings.environment)
     if surroundings.folder is not None:
         os.chdir(surroundings.folder)
     tempfile.tempdir = surroundings.scratch
-    for name, level in surroundings.log_levels.items():
-        logging.getLogger(name).setLevel(level)
+    if surroundings.log_levels:
+        from offload.compiler import worker_logs
 
-
-class _LogHandler(logging.Handler):
-    """Sends records to the parent, whose handlers decide what becomes of them."""
-
-    def __init__(self, sender: _Sender) -> None:
-        super().__init__()
-        self._sender = sender
-
-    def emit(self, record: logging.LogRecord) -> None:
-        plain = logging.makeLogRecord({**record.__dict__, "msg": record.getMessage(), "args": (), "exc_info": None})
-        self._sender.send(LOGGED, plain.__dict__)
+        worker_logs.adopt(surroundings.log_levels, lambda record: sender.send(LOGGED, record))
 
 
 class _Sender:
     """Does jobs and tells the parent; any thread may send."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
+    def __init__(self, line: Line) -> None:
+        self._line = line
         self._lock = threading.Lock()
         self._notes: dict[int, Any] = {}
-        logger = logging.getLogger("offload")
-        logger.addHandler(_LogHandler(self))
-        logger.propagate = False
 
     def send(self, kind: int, value: Any = None) -> None:
         with self._lock:
-            wire.send(self._connection, (kind, value))
+            self._line.send((kind, value))
 
     def do(self, job: bytes) -> None:
         """One job, from its pickle to its last message."""
