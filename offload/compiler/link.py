@@ -42,6 +42,7 @@ def link(
         *("-shared", "-z", "now", "-z", "noexecstack", "-z", "nodelete"),
         # Bsymbolic: two libraries in one process must not bind to each other.
         *("-Bsymbolic", "--no-undefined", "--build-id=none", "--hash-style=gnu"),
+        "--threads=1",  # libraries are small: to start and to wake threads takes a third of the linker's time
         *(["-soname", request.soname] if request.soname else []),
         *(f"--version-script={script}", str(host), str(container)),
         *map(str, request.objects),
