@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from offload.targets.devices import Device, Discovery
 from offload.targets.options import check, option, spelled
-from offload.targets.tools import Found
+from offload.targets.tools import Found, RunningTool
 
 from offload.errors import CompileError, TargetError
 from offload.paths import folder_of_build
 
 if TYPE_CHECKING:
+    from offload.targets.devices import Device, Discovery
     from offload.targets.native import LLVMModule, MachineOptions, Module, Native
 
 FORMATS = ("bin", "isa", "fatbin", "offload")
@@ -104,7 +104,7 @@ class Work(NamedTuple):
 
     ``libraries`` are bitcode files to link into every device module; ``limits`` are the most threads of a block, for
     kernels that have such a limit; ``stage`` runs (once) and returns another stage of the same module.
-    ``reproducer`` is a file for the IR before a pass that fails, or empty.
+    ``reproducer`` is a file for the IR before a pass that fails, or empty. ``ahead`` is what `Target.ahead` began.
     """
 
     native: Native
@@ -116,6 +116,7 @@ class Work(NamedTuple):
     limits: Mapping[str, int] = {}
     verify_each: bool = False
     reproducer: str = ""
+    ahead: RunningTool | None = None
 
 
 class Stage(NamedTuple):
@@ -213,6 +214,8 @@ class Target:
     @classmethod
     def discover(cls) -> Discovery:
         """The same devices with what they were found through, or why there are none. Never raises."""
+        from offload.targets.devices import Discovery
+
         return Discovery(tuple(cls.devices()))
 
     def architecture(self) -> str | None:
@@ -295,6 +298,11 @@ class Target:
 
     def prepare(self, work: Work, code: LLVMModule) -> None:
         """Completes the translated LLVM IR before optimization: libraries, attributes. May raise ToolkitError."""
+
+    def ahead(self, folder: Path) -> RunningTool | None:
+        """The program that :meth:`assemble` will need, where it can be started before there is code; ``folder`` is
+        that of the work. What is not used is stopped."""
+        return None
 
     def assemble(self, work: Work) -> Image:
         """The machine code (stage ``object``)."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets.base import STRUCTURE_PIPELINE, Image, Target, Work, numeric_pipeline
-from offload.targets.devices import Device
 from offload.targets.options import option
 from offload.targets.sysroot import Sysroot, here
 
 from offload.errors import TargetError
 
 if TYPE_CHECKING:
+    from offload.targets.devices import Device
     from offload.targets.native import LLVMModule, MachineOptions, Native
 
 _LEVELS = {
@@ -80,6 +80,8 @@ class HostTarget(Target):
     @classmethod
     def devices(cls) -> list[Device]:
         import platform  # which no build needs
+
+        from offload.targets.devices import Device
 
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         threads = len(os.sched_getaffinity(0))  # of these the runtime makes its pool

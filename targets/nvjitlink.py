@@ -25,7 +25,7 @@ def is_library(path: Path) -> bool:
     return path.name.startswith("libnvJitLink.so.")
 
 
-def command(library: Path, source: Path, result: Path, options: Sequence[str]) -> list[str | Path]:
+def command(library: Path, source: Path | str, result: Path, options: Sequence[str]) -> list[str | Path]:
     """The program that makes ``result``, a cubin, of ``source``, PTX, and prints what ptxas would.
 
     A process of its own, as with ptxas: where the library crashes, it takes no one along."""

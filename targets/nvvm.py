@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import nvjitlink, nvvm_images
 from offload.targets.base import STRUCTURE_PIPELINE, Image, ReadyImage, Target, Work, numeric_pipeline
-from offload.targets.devices import Device, Discovery
 from offload.targets.options import option
 from offload.targets.tools import (
     Found,
+    RunningTool,
     SearchStep,
     from_environment,
     from_folder,
@@ -26,6 +27,7 @@ from offload.targets.tools import (
 from offload.errors import CompileError, TargetError
 
 if TYPE_CHECKING:
+    from offload.targets.devices import Device, Discovery
     from offload.targets.native import LLVMModule, MachineOptions, Native
 
 # What LLVM 22 generates code for (a test compares); ptxas 13 begins at sm_75.
@@ -41,6 +43,7 @@ _TOOLKIT: tuple[SearchStep, ...] = (
     from_folder("/usr/local/cuda"),
     from_path("ptxas"),
 )
+_CUBIN = "kernels.cubin"
 _WHEELS = "pip install nvidia-cuda-nvcc nvidia-nvvm (or 'offload[cuda]'), or set CUDA_HOME to a CUDA toolkit"
 
 
@@ -181,16 +184,30 @@ class NvvmTarget(Target):
         if self.ftz:
             code.add_function_attribute("denormal-fp-math-f32", "preserve-sign")
 
-    def assemble(self, work: Work) -> Image:
-        tool = self._assembler().need()
-        source, result = work.folder / "kernels.ptx", work.folder / "kernels.cubin"
-        source.write_bytes(work.stage("isa"))
-        options = [f"-O{self.O}", *(["-lineinfo"] if self.debug else []), *self.ptxas.split()]
-        command: list[str | Path] = [tool, "-v", f"-arch={self.chip}", *options, source, "-o", result]
+    def ahead(self, folder: Path) -> RunningTool | None:
+        tool = self._assembler().path
+        if tool is None or nvjitlink.is_library(tool):
+            return None
+        return RunningTool(self._assembling(tool, "-", folder / _CUBIN), f"assemble for {self.chip}")
+
+    def _assembling(self, tool: Path, source: Path | str, result: Path) -> list[str | Path]:
+        """The command that makes ``result`` of PTX."""
         if nvjitlink.is_library(tool):
             words = [f"-arch={self.chip}", "-verbose", *(["-lineinfo"] if self.debug else [])]
             words += [f"-Xptxas={word}" for word in (f"-O{self.O}", *self.ptxas.split())]
-            command = nvjitlink.command(tool, source, result, words)
+            return nvjitlink.command(tool, source, result, words)
+        options = [f"-O{self.O}", *(["-lineinfo"] if self.debug else []), *self.ptxas.split()]
+        return [tool, "-v", f"-arch={self.chip}", *options, source, "-o", result]
+
+    def assemble(self, work: Work) -> Image:
+        source, result = work.folder / "kernels.ptx", work.folder / _CUBIN
+        text: bytes = work.stage("isa")
+        if work.ahead is not None:
+            with contextlib.suppress(CompileError):  # below it is said with the place in the program
+                report = work.ahead.finish(text)
+                return Image(result.read_bytes(), _resources(report))
+        source.write_bytes(text)
+        command = self._assembling(self._assembler().need(), source, result)
         purpose = f"assemble {work.module_name} for {self.chip}"
 
         try:

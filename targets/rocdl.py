@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import rocdl_images
 from offload.targets.base import STRUCTURE_PIPELINE, Image, ReadyImage, Target, Work, numeric_pipeline
-from offload.targets.devices import Device, Discovery
 from offload.targets.options import option
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, from_site_packages, search
 
 from offload.errors import CompileError, TargetError
 
 if TYPE_CHECKING:
+    from offload.targets.devices import Device, Discovery
     from offload.targets.native import LLVMModule, MachineOptions, Native
 
 # What LLVM 22 generates code for (a test compares), without processors that HIP does not run on.

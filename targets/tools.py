@@ -121,38 +121,65 @@ LARGE_PAGES = "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432:glibc.malloc
 """glibc's tunables for tools: they ask for megabytes of memory, by pages of 4 KiB for a fifth of ptxas' time."""
 
 
+class RunningTool:
+    """A program that was started; it reads its standard input to the end. Raises ToolkitError where it cannot be
+    started.
+
+    Some take as long to start as to do their work: these are started while their input is still being made."""
+
+    def __init__(self, command: Sequence[str | os.PathLike[str]], purpose: str) -> None:
+        # Where nothing is to be compiled, no tool runs, and these take a tenth of the time.
+        import shlex
+        import subprocess
+
+        from offload.config import whole_environment
+
+        words = [os.fspath(word) for word in command]
+        self._line, self._purpose = shlex.join(words), purpose
+        if (logging := sys.modules.get("logging")) is not None:  # else nobody listens, and its import takes its time
+            logging.getLogger("offload.tools").debug("%s", self._line)
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=_of_large_pages(whole_environment()),
+            )
+        except OSError as error:
+            raise ToolkitError(f"cannot {purpose}: {words[0]} cannot be started: {error}") from error
+
+    def finish(self, data: bytes = b"") -> str:
+        """Gives it its input and returns its output (stdout and stderr together).
+
+        Raises CompileError, with command, exit code and output, if it fails.
+        """
+        try:
+            output, _ = self._process.communicate(data)
+        except BaseException:
+            self.stop()
+            raise
+        # Names of files and strings of programs, which it quotes, have any bytes.
+        text = output.decode(errors="replace")
+        if code := self._process.returncode:
+            raise CompileError(
+                f"cannot {self._purpose}: exit code {code}\n  command: {self._line}\n  output:\n{text.rstrip()}"
+            )
+        return text
+
+    def stop(self) -> None:
+        """Ends it, if it has not ended; its output is lost."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+
 def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:
     """Runs a program and returns its output (stdout and stderr together).
 
     Raises ToolkitError if it cannot be started and CompileError, with command, exit code and output, if it fails.
     """
-    # Where nothing is to be compiled, no tool runs, and these take a tenth of the time.
-    import logging
-    import shlex
-    import subprocess
-
-    from offload.config import whole_environment
-
-    words = [os.fspath(word) for word in command]
-    logging.getLogger("offload.tools").debug("%s", shlex.join(words))
-    try:
-        done = subprocess.run(
-            words,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",  # names of files and strings of programs, which they quote, have any bytes
-            check=False,
-            env=_of_large_pages(whole_environment()),
-        )
-    except OSError as error:
-        raise ToolkitError(f"cannot {purpose}: {words[0]} cannot be started: {error}") from error
-    if done.returncode != 0:
-        raise CompileError(
-            f"cannot {purpose}: exit code {done.returncode}\n  command: {shlex.join(words)}\n"
-            f"  output:\n{done.stdout.rstrip()}"
-        )
-    return done.stdout
+    return RunningTool(command, purpose).finish()
 
 
 def _of_large_pages(environment: dict[str, str]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from compiling import EXAMPLES, python
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from offload.targets import Device, Found, Target, parse_target, parse_targets, registry, run_tool, tools
+from offload.targets import Device, Found, Target, parse_target, parse_targets, registry, tools
 from offload.targets.host import HostTarget
 from offload.targets.nvvm import NvvmTarget
 from offload.targets.rocdl import RocdlTarget
@@ -350,30 +349,6 @@ def test_a_program_on_path_leads_to_its_toolkit(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("PATH", str(program.parent))
     assert tools.from_path("assembler").folder_of() == tmp_path / "kit"
     assert tools.from_path("no-such-program").folder_of() is None
-
-
-def test_a_tool_that_fails_shows_its_command_and_output(tmp_path: Path) -> None:
-    program = tmp_path / "tool"
-    program.write_text("#!/bin/sh\necho to stdout\necho to stderr >&2\nexit 5\n")
-    program.chmod(0o755)
-    with pytest.raises(CompileError) as caught:
-        run_tool([program, "--flag", "a b"], "do it")
-    assert str(caught.value) == (
-        f"cannot do it: exit code 5\n  command: {program} --flag 'a b'\n  output:\nto stdout\nto stderr"
-    )
-
-
-def test_a_tool_that_cannot_be_started(tmp_path: Path) -> None:
-    with pytest.raises(ToolkitError, match=f"cannot do it: {tmp_path}/gone cannot be started: "):
-        run_tool([tmp_path / "gone"], "do it")
-
-
-def test_tools_take_large_pages_and_what_the_user_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    asks = [sys.executable, "-c", "import os; print(os.environ['GLIBC_TUNABLES'])"]
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    assert run_tool(asks, "ask").strip() == tools.LARGE_PAGES
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0")
-    assert run_tool(asks, "ask").strip() == f"{tools.LARGE_PAGES}:glibc.malloc.hugetlb=0"
 
 
 def test_options_reach_the_assembler() -> None:

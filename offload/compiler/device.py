@@ -15,6 +15,7 @@ from offload.compiler.steps import step
 from offload.errors import CompileError
 from offload.targets import Image, Stage, Target
 from offload.targets.base import FINAL_STAGE, Work, undefined_errors
+from offload.targets.tools import RunningTool
 
 
 class DeviceBuild:
@@ -35,6 +36,7 @@ class DeviceBuild:
         self.request, self.target, self.name, self.kernels = request, target, name, kernels
         self.module, self.folder, self.limits = module, folder, limits
         self._results: dict[str, Any] = {}
+        self._ahead: RunningTool | None = None
 
     @property
     def target_name(self) -> str:
@@ -65,7 +67,7 @@ class DeviceBuild:
             reproducer = self.request.reproducer_file(f"{self.name}.{self.target.name}.{self.target.chip}")
             work = Work(
                 native(), self.folder, self.name, self.kernels, self.request.link, self.stage, self.limits,
-                self.request.verify_each, reproducer,
+                self.request.verify_each, reproducer, self._ahead,
             )  # fmt: skip
             part = f"{self.name} for {self.target}"
             with failures(self.request.sources, part), step(name, part):
@@ -85,6 +87,16 @@ class DeviceBuild:
         names = code.undefined_functions()
         named = [name for name in names if re.search(rf"(?<![\w.$]){re.escape(name)}(?![\w.$])", message)]
         return undefined_errors(code, named, self.target)
+
+    def start_ahead(self) -> None:
+        """Starts what takes long to start, while :meth:`translate` is at work. Raises ToolkitError."""
+        if FINAL_STAGE[self.target.format] in ("object", "fat"):
+            self._ahead = self.target.ahead(self.folder)
+
+    def stop(self) -> None:
+        """Ends what was started and is not needed after all."""
+        if self._ahead is not None:
+            self._ahead.stop()
 
     def translate(self) -> None:
         """Runs the stages that work on MLIR, in the session's context: :meth:`image` may then run in any thread.

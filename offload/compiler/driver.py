@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild, take_ready_builds
 from offload.compiler.request import BuildRequest
 from offload.compiler.stage_cache import StageCache
+from offload.compiler.threads import Pool, Promised
 from offload.errors import OffloadError
 from offload.targets import Image
 from offload.targets.base import STAGES as DEVICE_STAGES
@@ -155,21 +155,22 @@ class Program:
 
     def _compile(self, builds: list[Build]) -> tuple[list[Image], bytes]:
         """Every image, in order, and the host's object file. The first error in that order is raised."""
-        stages = StageCache(self.request)
-        waiting: list[Callable[[], Image]] = []
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        stages, processors = StageCache(self.request), os.cpu_count() or 1
+        waiting: list[Promised[Image]] = []
+        with contextlib.ExitStack() as after, Pool(processors) as pool:
             try:
-                for build in builds:
+                for number, build in enumerate(builds):
                     kept = stages.image(build)
+                    after.callback(kept.stop)
                     self._progress(kept.doing)
-                    kept.translate()
+                    kept.translate(ahead=number < processors)
                     # From here on a build has an LLVM context of its own; the session's stays on this thread.
-                    waiting.append(pool.submit(copy_context().run, kept.image).result)
+                    waiting.append(pool.begin(kept.image))
                 code = self._host_object(stages)
                 # This thread would now wait for the others; what it needs next takes a while to import.
                 import offload.compiler.carried  # noqa: F401
             finally:
-                images = [image() for image in waiting]
+                images = [image.result() for image in waiting]
         return images, code
 
     def _device_builds(self) -> list[Build]:

@@ -81,10 +81,12 @@ class KeptImage:
     def _what(self) -> str:
         return f"{self._build.name} for {self._build.target_name}:{self._build.chip}"
 
-    def translate(self) -> None:
-        """The part of the work that needs the session's thread."""
+    def translate(self, ahead: bool) -> None:
+        """The part of the work that needs the session's thread. ``ahead``: the rest will have a processor at once."""
         if self._found is None:
             try:
+                if ahead and isinstance(self._build, DeviceBuild):
+                    self._build.start_ahead()
                 self._build.translate()
             except BaseException:
                 self._release()
@@ -101,6 +103,11 @@ class KeptImage:
             return image
         finally:
             self._release()
+
+    def stop(self) -> None:
+        """After an error: nothing of the work is needed any more."""
+        if isinstance(self._build, DeviceBuild):
+            self._build.stop()
 
     def _release(self) -> None:
         if self._claim is not None:
