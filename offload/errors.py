@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
 class OffloadError(Exception):
@@ -13,8 +12,7 @@ class OffloadError(Exception):
     exit_code: ClassVar[int] = 1
 
 
-@dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One message about a source position.
 
     ``line`` and ``column`` count from 1 and are 0 where there is none. ``severity`` is "error", "warning",

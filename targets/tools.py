@@ -129,15 +129,14 @@ class RunningTool:
 
     def __init__(self, command: Sequence[str | os.PathLike[str]], purpose: str) -> None:
         # Where nothing is to be compiled, no tool runs, and these take a tenth of the time.
-        import shlex
         import subprocess
 
         from offload.config import whole_environment
 
         words = [os.fspath(word) for word in command]
-        self._line, self._purpose = shlex.join(words), purpose
+        self._words, self._purpose = words, purpose
         if (logging := sys.modules.get("logging")) is not None:  # else nobody listens, and its import takes its time
-            logging.getLogger("offload.tools").debug("%s", self._line)
+            logging.getLogger("offload.tools").debug("%s", _joined(words))
         try:
             self._process = subprocess.Popen(
                 words,
@@ -163,7 +162,7 @@ class RunningTool:
         text = output.decode(errors="replace")
         if code := self._process.returncode:
             raise CompileError(
-                f"cannot {self._purpose}: exit code {code}\n  command: {self._line}\n  output:\n{text.rstrip()}"
+                f"cannot {self._purpose}: exit code {code}\n  command: {_joined(self._words)}\n  output:\n{text.rstrip()}"
             )
         return text
 
@@ -172,6 +171,12 @@ class RunningTool:
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
+
+
+def _joined(words: Sequence[str]) -> str:
+    import shlex
+
+    return shlex.join(words)
 
 
 def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:

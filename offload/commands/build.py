@@ -77,7 +77,7 @@ def build(options: argparse.Namespace) -> int:
         request = dataclasses.replace(request, cache=False)
     timing = Timing() if options.timing else None
     started = time.perf_counter()
-    with places.short_lived(), shown(options.quiet) as progress, steps.told_to(timing):
+    with places.short_lived(once=True), shown(options.quiet) as progress, steps.told_to(timing):
         data = _made(options, request, stage, progress)
     if data is not None:
         assert output is not None

@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
     from offload.compiler import places
     from offload.compiler.cache import library_file
 
-    with places.short_lived(), library_file(request_from(options)) as path:
+    with places.short_lived(once=True), library_file(request_from(options)) as path:
         library = load(path)
     if options.backend:
         library.use(options.backend)

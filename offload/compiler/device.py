@@ -89,7 +89,7 @@ class DeviceBuild:
         return undefined_errors(code, named, self.target)
 
     def start_ahead(self) -> None:
-        """Starts what takes long to start, while :meth:`translate` is at work. Raises ToolkitError."""
+        """Starts what takes long to start; in any thread, before :meth:`image`. Raises ToolkitError."""
         if FINAL_STAGE[self.target.format] in ("object", "fat"):
             self._ahead = self.target.ahead(self.folder)
 

@@ -163,7 +163,9 @@ class Program:
                     kept = stages.image(build)
                     after.callback(kept.stop)
                     self._progress(kept.doing)
-                    kept.translate(ahead=number < processors)
+                    if number < processors:
+                        kept.start_ahead(pool)
+                    kept.translate()
                     # From here on a build has an LLVM context of its own; the session's stays on this thread.
                     waiting.append(pool.begin(kept.image))
                 code = self._host_object(stages)

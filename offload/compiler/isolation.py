@@ -49,6 +49,7 @@ class _Pool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[Worker] = []
+        self._leaving: list[Worker] = []
         self._places = threading.Semaphore(max(len(os.sched_getaffinity(0)), 1))
 
     @contextlib.contextmanager
@@ -72,6 +73,9 @@ class _Pool:
             except BaseException:  # Ctrl-C among them: what it was at may go on for minutes
                 found.kill()
                 raise
+            if places.is_for_one_build():
+                self._leaving.append(found)  # it frees its memory while this process goes on, and is waited for at the end
+                return
             if found.memory() > MOST_MEMORY:
                 found.end()
                 return
@@ -173,6 +177,7 @@ def _surroundings(scratch: str) -> worker.Surroundings:
         folder=folder,
         environment=_environment(),
         scratch=scratch,
+        is_last=places.is_for_one_build(),
         log_levels=worker_logs.levels() if (worker_logs := _logs()) else {},
     )
 

@@ -28,15 +28,16 @@ def through(executor: Executor | None) -> Iterator[None]:
         _executor.reset(token)
 
 
-_short_lived = False
+_short_lived = _once = False
 
 
 @contextlib.contextmanager
-def short_lived() -> Iterator[None]:
+def short_lived(once: bool = False) -> Iterator[None]:
     """What is built inside is built by a command, which then ends: forking it costs less than another Python, and
-    where it is told to end, as make and CI systems do, it leaves no files behind. Raises OffloadError."""
-    global _short_lived
-    before, _short_lived = _short_lived, True
+    where it is told to end, as make and CI systems do, it leaves no files behind. ``once``: it is one build, after
+    which its worker has nothing to wait for. Raises OffloadError."""
+    global _short_lived, _once
+    before, _short_lived, _once = (_short_lived, _once), True, once
     # A compiler in this process would not listen; and only the main thread may say what signals do.
     ours = isolated() and threading.current_thread() is threading.main_thread()
     taken = [number for number in _ENDING if ours and signal.getsignal(number) == signal.SIG_DFL]
@@ -47,7 +48,7 @@ def short_lived() -> Iterator[None]:
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
-        _short_lived = before
+        _short_lived, _once = before
 
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -60,6 +61,11 @@ def _end(number: int, frame: FrameType | None) -> None:
 def is_short_lived() -> bool:
     """Whether this is inside of `short_lived`."""
     return _short_lived
+
+
+def is_for_one_build() -> bool:
+    """Whether that is for one build."""
+    return _once
 
 
 def in_use() -> Executor | None:

@@ -5,6 +5,7 @@ So a target that is added is the only one that is compiled, and changed host cod
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable
 from functools import cached_property
@@ -14,6 +15,7 @@ from offload.compiler.cache import cache_for
 from offload.compiler.device import DeviceBuild
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
+from offload.compiler.threads import Pool, Promised
 from offload.targets import Image
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class KeptImage:
     def __init__(self, build: Build, claim: Claim | None) -> None:
         self._build, self._claim = build, claim
         self._found = None if claim is None or claim.found is None else _unpacked(claim.found)
+        self._ahead: Promised[None] | None = None
 
     @property
     def doing(self) -> str:
@@ -81,12 +84,15 @@ class KeptImage:
     def _what(self) -> str:
         return f"{self._build.name} for {self._build.target_name}:{self._build.chip}"
 
-    def translate(self, ahead: bool) -> None:
-        """The part of the work that needs the session's thread. ``ahead``: the rest will have a processor at once."""
+    def start_ahead(self, pool: Pool) -> None:
+        """Has what :meth:`image` needs and takes long to start started, while :meth:`translate` is at work."""
+        if self._found is None and isinstance(self._build, DeviceBuild):
+            self._ahead = pool.begin(self._build.start_ahead)
+
+    def translate(self) -> None:
+        """The part of the work that needs the session's thread."""
         if self._found is None:
             try:
-                if ahead and isinstance(self._build, DeviceBuild):
-                    self._build.start_ahead()
                 self._build.translate()
             except BaseException:
                 self._release()
@@ -97,6 +103,8 @@ class KeptImage:
         if self._found is not None:
             return self._found
         try:
+            if self._ahead is not None:
+                self._ahead.result()
             image = self._build.image()
             if self._claim is not None:
                 self._claim.keep(_packed(image))
@@ -105,8 +113,10 @@ class KeptImage:
             self._release()
 
     def stop(self) -> None:
-        """After an error: nothing of the work is needed any more."""
-        if isinstance(self._build, DeviceBuild):
+        """When all is over, maybe with an error: ends what was started and is not needed."""
+        if self._ahead is not None and isinstance(self._build, DeviceBuild):
+            with contextlib.suppress(Exception):  # `image` has told of it, or an error before it
+                self._ahead.result()
             self._build.stop()
 
     def _release(self) -> None:

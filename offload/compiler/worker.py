@@ -33,6 +33,8 @@ class Surroundings(NamedTuple):
     environment: dict[str, str]
     scratch: str
     """The folder for temporary files; the parent removes it."""
+    is_last: bool
+    """Whether no other job comes after this one."""
     log_levels: dict[str, int]
     """Of the loggers of this package that somebody set, by name; empty where the parent logs nothing."""
 
@@ -48,11 +50,14 @@ def serve(line: Line, lifeline: int) -> None:
     try:
         _settle(lifeline)
         sender = _Sender(line)
-        while True:
+        is_last = False
+        while not is_last:
             surroundings = line.receive()
             job = line.receive()
             _adopt(surroundings, sender)
             sender.do(job)
+            is_last = surroundings.is_last
+        code = 0
     except (Closed, BrokenPipeError):
         code = 0
     except BaseException:
