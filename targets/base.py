@@ -263,16 +263,38 @@ class Target:
         """Attributes for every kernel that has not its own, set after the pipeline: name to MLIR text."""
         return {}
 
+    def check_pipeline(self) -> str:
+        """The passes that refuse what the chip does not have, and change nothing: they are the first."""
+        return ""
+
     def pipeline(self) -> str:
         """The passes that lower a clone of the gpu.module to the LLVM dialect."""
         raise NotImplementedError
+
+    def lowers_like(self, other: Target) -> bool:
+        """Whether both lower alike what passes both their checks, but for the target attribute: it is lowered once.
+
+        Targets whose stage ``lowered`` does what the passes and attributes here say call :meth:`same_lowering`."""
+        return self is other
+
+    def same_lowering(self, other: Target) -> bool:
+        """Whether both have the same passes, besides those that check, and the same attributes."""
+        mine, theirs = (
+            (type(each), each.lowering_pipelines(), each.kernel_attributes(), each.limit_attributes())
+            for each in (self, other)
+        )
+        return mine == theirs
 
     def conversion_options(self) -> str:
         """The options of the pass that makes gpu.func a function of LLVM's, from the target's own."""
         return f"index-bitwidth={self.index}" + (" use-bare-ptr-memref-call-conv=true" if self.bare_pointers else "")
 
     def pipelines(self) -> list[str]:
-        """All passes of the stage ``lowered``, as textual pipelines that run one after the other."""
+        """All passes up to the stage ``lowered``, as textual pipelines that run one after the other."""
+        return [*filter(None, [self.check_pipeline()]), *self.lowering_pipelines()]
+
+    def lowering_pipelines(self) -> list[str]:
+        """Those that change the module."""
         return [self.pipeline(), *([debug_pipeline(self.debug_kind)] if self.debug else [])]
 
     def provided_functions(self, code: LLVMModule) -> list[str] | None:
@@ -315,11 +337,13 @@ class Target:
     def stages(self) -> Mapping[str, Stage]:
         """Stage name to step; the names are :data:`STAGES`, and those in between that nobody prints.
 
+        Where ``checked`` is among them, targets that lower alike share what comes after it, the stage ``lowered``.
         Where ``translated`` is among them, it is the last stage that works on MLIR, and LLVM IR is its output: what
         comes after it runs side by side for all targets.
         """
         return {
-            "lowered": Stage("", self._lower),
+            "checked": Stage("", self._check),
+            "lowered": Stage("checked", self._lower),
             "translated": Stage("lowered", self._translate),
             "llvm": Stage("translated", self._optimize),
             "isa": Stage("llvm", lambda work, code: code.emit(assembly=True)),
@@ -327,13 +351,18 @@ class Target:
             "fat": Stage("llvm", lambda work, code: self.bundle(work)),
         }
 
-    def _lower(self, work: Work, module: Module) -> Module:
+    def _check(self, work: Work, module: Module) -> Module:
         self.check_features(work.native)
         if self.index == 32:
             module.check_narrow_index()
+        if passes := self.check_pipeline():
+            module.run(passes, work.verify_each, reproducer=work.reproducer)
+        return module
+
+    def _lower(self, work: Work, module: Module) -> Module:
         for name, value in self.kernel_attributes().items():
             module.set_kernel_attribute(name, value, unless="known_block_size")
-        for pipeline in self.pipelines():
+        for pipeline in self.lowering_pipelines():
             module.run(pipeline, work.verify_each, reproducer=work.reproducer)
         if self.kernel_mark:  # Kernels that came in the LLVM dialect lack it and would be functions nobody can launch.
             module.set_kernel_attribute(self.kernel_mark, "unit")

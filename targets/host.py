@@ -90,9 +90,15 @@ class HostTarget(Target):
     def triple(self) -> str:
         return f"{self.architecture()}-unknown-linux-gnu"
 
+    def check_pipeline(self) -> str:
+        return "offload-check-device{target=host}"
+
+    def lowers_like(self, other: Target) -> bool:
+        return self.same_lowering(other)
+
     def pipeline(self) -> str:
         return (
-            f"offload-check-device{{target=host}},gpu.module({numeric_pipeline('libm')}),"
+            f"gpu.module({numeric_pipeline('libm')}),"
             "offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
             f"gpu.module(offload-prepare-device{{target=host subgroup-size={self.warp}}},"
             f"offload-number-spaces,{STRUCTURE_PIPELINE},"

@@ -150,13 +150,21 @@ class NvvmTarget(Target):
     def provided_functions(self, code: LLVMModule) -> list[str]:
         return ["vprintf", "malloc", "free", "__assertfail", "__nvvm_reflect"]  # by the driver; by LLVM
 
+    def check_pipeline(self) -> str:
+        return f"offload-check-device{{target=nvvm chip={self.chip}}}"
+
+    def lowers_like(self, other: Target) -> bool:
+        return self.same_lowering(other)
+
     def pipeline(self) -> str:
-        redux = "true" if self._number() >= 80 else "false"
-        numbers = numeric_pipeline("nvvm", bf16_fma=self._number() >= 80, bf16_casts=self._number() >= 90)
+        # The oldest chip that is lowered like this one.
+        number = max(known for known in (0, 80, 90) if known <= self._number())
+        redux = "true" if number >= 80 else "false"
+        numbers = numeric_pipeline("nvvm", bf16_fma=number >= 80, bf16_casts=number >= 90)
         return (
-            f"offload-check-device{{target=nvvm chip={self.chip}}},offload-prepare-products,offload-nvgpu-to-nvvm,"
+            "offload-prepare-products,offload-nvgpu-to-nvvm,"
             f"gpu.module({numbers},"
-            f"offload-prepare-device{{target=nvvm chip={self.chip} subgroup-size=32}},"
+            f"offload-prepare-device{{target=nvvm chip=sm_{number} subgroup-size=32}},"
             f"offload-number-spaces{{global=1 workgroup=3}},{STRUCTURE_PIPELINE},"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
             "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"

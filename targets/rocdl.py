@@ -167,11 +167,16 @@ class RocdlTarget(Target):
     def provided_functions(self, code: LLVMModule) -> list[str]:
         return []
 
+    def check_pipeline(self) -> str:
+        return f"offload-check-device{{target=rocdl chip={self._model()}}}"
+
+    def _model(self) -> str:
+        return _MODEL_OF_GENERIC.get(self.chip, self.chip)
+
     def pipeline(self) -> str:
-        chip = _MODEL_OF_GENERIC.get(self.chip, self.chip)
-        size = 64 if self._wave64() else 32
+        chip, size = self._model(), 64 if self._wave64() else 32
         return (
-            f"offload-check-device{{target=rocdl chip={chip}}},gpu.module({numeric_pipeline('rocdl')},"
+            f"gpu.module({numeric_pipeline('rocdl')},"
             f"offload-prepare-device{{target=rocdl chip={chip} subgroup-size={size}}},"
             f"offload-number-spaces{{global=1 workgroup=3 private=5}},{STRUCTURE_PIPELINE},"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"

@@ -161,8 +161,9 @@ class RunningTool:
         # Names of files and strings of programs, which it quotes, have any bytes.
         text = output.decode(errors="replace")
         if code := self._process.returncode:
+            command = _joined(self._words)
             raise CompileError(
-                f"cannot {self._purpose}: exit code {code}\n  command: {_joined(self._words)}\n  output:\n{text.rstrip()}"
+                f"cannot {self._purpose}: exit code {code}\n  command: {command}\n  output:\n{text.rstrip()}"
             )
         return text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,30 @@ from offload.errors import CompileError
 from offload.targets import Image, Stage, Target
 from offload.targets.base import FINAL_STAGE, Work, undefined_errors
 from offload.targets.tools import RunningTool
+
+
+class Lowered:
+    """What one gpu.module was lowered to: targets that lower alike have it done once."""
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self._targets = targets
+        self._made: list[tuple[Target, Any]] = []
+
+    def module(self, name: str, target: Target, make: Callable[[], Any]) -> Any:
+        """The module for a target; ``make`` lowers it."""
+        for like, kept in self._made:
+            if like.lowers_like(target):
+                return _for_target(kept, name, target)
+        made = make()
+        if any(other is not target and other.lowers_like(target) for other in self._targets):
+            self._made.append((target, _for_target(made, name, target)))  # translation changes what it works on
+        return made
+
+
+def _for_target(module: Any, name: str, target: Target) -> Any:
+    """A copy of one gpu.module, alone in a module, with this target's attribute."""
+    attribute = target.attribute()
+    return module.device_module(name, f"[{attribute}]" if attribute else "")
 
 
 class DeviceBuild:
@@ -32,11 +56,13 @@ class DeviceBuild:
         module: Any,
         folder: Path,
         limits: Mapping[str, int],
+        lowered: Lowered,
     ) -> None:
         self.request, self.target, self.name, self.kernels = request, target, name, kernels
         self.module, self.folder, self.limits = module, folder, limits
         self._results: dict[str, Any] = {}
         self._ahead: RunningTool | None = None
+        self._lowered = lowered
 
     @property
     def target_name(self) -> str:
@@ -72,7 +98,11 @@ class DeviceBuild:
             part = f"{self.name} for {self.target}"
             with failures(self.request.sources, part), step(name, part):
                 try:
-                    self._results[name] = stage.run(work, before)
+                    if (name, stage.after) == ("lowered", "checked"):
+                        made = self._lowered.module(self.name, self.target, lambda: stage.run(work, before))
+                    else:
+                        made = stage.run(work, before)
+                    self._results[name] = made
                 except (CompileError, native().Failure) as error:
                     if found := self._undefined(str(error)):
                         raise native().Failure(str(error), found) from error
@@ -146,7 +176,7 @@ def device_builds(
     for name in module.device_modules():
         carried = ready.get(name, [])
         builds += carried
-        kernels = tuple(module.kernels_of(name))
+        kernels, lowered = tuple(module.kernels_of(name)), Lowered(request.targets)
         for number, target in enumerate(request.targets):
             if any(image.covers(target) for image in carried):
                 continue
@@ -162,9 +192,8 @@ def device_builds(
                 )
             folder = Path(scratch.name) / f"{len(builds)}-{number}"
             folder.mkdir()
-            attribute = target.attribute()
             with failures(request.sources, f"attaching {target}"):
-                clone = module.device_module(name, f"[{attribute}]" if attribute else "")
+                clone = _for_target(module, name, target)
                 limits = dict(clone.limit_threads(target.max_threads))
-            builds.append(DeviceBuild(request, target, name, kernels, clone, folder, limits))
+            builds.append(DeviceBuild(request, target, name, kernels, clone, folder, limits, lowered))
     return builds
