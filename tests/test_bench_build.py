@@ -15,6 +15,7 @@ from compiling import ROOT
 import offload
 
 BENCH = ROOT / "bench"
+WAYS, LIBRARIES = ("process", "started ahead"), ("nvPTXCompiler", "nvJitLink")  # of bench/assembling.py
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -40,6 +41,23 @@ def test_a_part_of_it_runs(tmp_path: Path) -> None:
         ratio = theirs["median"] / ways["offload", "sm_89", "new process"]["median"]
         assert theirs["ratio_to_ours"] == pytest.approx(ratio, rel=1e-3)
     assert "hipcc" in {each["tool"] for each in read["skipped"]}  # matrix units of NVIDIA's, or not installed
+
+
+def test_assemblers_are_measured(tmp_path: Path) -> None:
+    """Those that are installed, among which ptxas is."""
+    figures = tmp_path / "figures.json"
+    command = [sys.executable, BENCH / "assembling.py", "--runs", "1", "--json", figures]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    read = json.loads(figures.read_text())
+    measured = {(each["program"], each["chips"], each["way"]) for each in read["ways"]}
+    expected = {(name, chips, way) for name in ("saxpy", "thirty") for chips in (1, 4) for way in WAYS}
+    assert expected <= measured
+    assert {name for _, _, name in measured} | {line.partition(":")[0] for line in read["missing"]} == {
+        *WAYS,
+        *LIBRARIES,
+    }
+    assert all(each[kind]["median"] > 0 for each in read["ways"] for kind in ("wall", "processor"))
 
 
 def test_what_is_cached_is_not_compiled(bench: Any, tmp_path: Path) -> None:
