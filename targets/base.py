@@ -307,8 +307,9 @@ class Target:
 
     def check_features(self, native: Native) -> None:
         """Raises TargetError for a feature that LLVM does not know: it would go on without it."""
-        known = native.known_features(self.triple())
-        for word in filter(None, (word.strip() for word in self.features.split(","))):
+        words = [word for word in map(str.strip, self.features.split(",")) if word]
+        known = native.known_features(self.triple()) if words else []
+        for word in words:
             if word[0] not in "+-":
                 raise TargetError(f"{self}: write the feature {word!r} as +{word} or -{word}")
             if word[1:] not in known:
