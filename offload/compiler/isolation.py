@@ -74,9 +74,8 @@ class _Pool:
                 found.kill()
                 raise
             if places.is_for_one_build():
-                self._leaving.append(
-                    found
-                )  # it frees its memory while this process goes on, and is waited for at the end
+                # It frees its memory while this process goes on, and is waited for at the end.
+                self._leaving.append(found)
                 return
             if found.memory() > MOST_MEMORY:
                 found.end()

@@ -26,22 +26,21 @@ class Worker:
     def __init__(self, start: Callable[[Worker, Line, int], int]) -> None:
         self.path = tuple(sys.path)
         """The modules that it has loaded come from there; with another path it is of no use."""
-        self.line, theirs = lines()
-        reading, self.lifeline = os.pipe()
-        self.output = os.memfd_create("offload-worker")
-        fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied while the worker has it open
         self.process: subprocess.Popen[bytes] | None = None
         self.cancelled = False
         self._status: int | None = None
-        try:
-            self.pid = start(self, theirs, reading)
-        except BaseException:
-            self._status = 0
-            self._close()
-            raise
-        finally:
-            os.close(reading)
-            theirs.close()
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            self.line, line = lines()
+            ours.callback(self.line.close)
+            theirs.callback(line.close)
+            lifeline, self.lifeline = os.pipe()
+            ours.callback(os.close, self.lifeline)
+            theirs.callback(os.close, lifeline)
+            self.output = os.memfd_create("offload-worker")
+            ours.callback(os.close, self.output)
+            fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)  # to be emptied while the worker has it open
+            self.pid = start(self, line, lifeline)
+            ours.pop_all()
         _alive.add(self)
 
     def printed(self) -> str:
