@@ -19,7 +19,8 @@ SAXPY = EXAMPLES / "saxpy.mlir"
 
 @pytest.fixture
 def given(tmp_path: Path) -> dict[str, str]:
-    return {"OFFLOAD_CACHE_DIR": str(tmp_path / "cache")}
+    (tmp_path / "temporary").mkdir()
+    return {"OFFLOAD_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
 
 
 def info(tmp_path: Path, given: dict[str, str]) -> dict[str, dict[str, dict[str, int]]]:

@@ -79,7 +79,8 @@ def test_killed_at_random_moments(full: bool, tmp_path: Path, wanted: dict[str, 
     assert killed >= turns // 5, f"most builds were over before they were killed: {turns - killed} of {turns}"
     assert start(source_with(256), output, cache).wait() == 0
     assert output.read_bytes() == usual
-    assert command("cache", "prune", cwd=tmp_path, environment={"OFFLOAD_CACHE_DIR": str(cache)}).returncode == 0
+    environment = {"OFFLOAD_CACHE_DIR": str(cache), "TMPDIR": str(tmp_path)}
+    assert command("cache", "prune", cwd=tmp_path, environment=environment).returncode == 0
     assert leftovers(cache) == []
     assert list(output.parent.iterdir()) == [output]
     assert numbers(cache)["bytes"] == sum(path.stat().st_size for paths in entries(cache).values() for path in paths)
@@ -291,7 +292,7 @@ def test_a_read_only_cache_serves(tmp_path: Path) -> None:
 def test_pipes_in_place_of_files_are_not_waited_for(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     words = ("build", EXAMPLES / "saxpy.mlir", "-q", "-o", "a.so", "-t", "host")
-    environment = {"OFFLOAD_CACHE_DIR": str(cache)}
+    environment = {"OFFLOAD_CACHE_DIR": str(cache), "TMPDIR": str(tmp_path)}
     assert command(*words, cwd=tmp_path, environment=environment).returncode == 0
     built = (tmp_path / "a.so").read_bytes()
     files = [path for path in cache.rglob("*") if path.is_file()]

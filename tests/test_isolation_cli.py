@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -152,6 +153,7 @@ def test_a_build_that_is_stopped(
     try:
         assert until(lambda: bool(running(tmp_path))), "the tool was not started"
         assert list((tmp_path / "temporary").iterdir())
+        assert pruned(plugin) == 0, "it is in use"
         os.killpg(process.pid, number)  # as a terminal does
         said = process.communicate(timeout=20)[1]
     finally:
@@ -166,6 +168,27 @@ def test_a_build_that_is_stopped(
         else:
             assert said.count("Traceback") == 1
             assert said.endswith("KeyboardInterrupt\n")
+    else:  # nobody was left who could remove it
+        assert until(lambda: pruned(plugin) == 1)
+        assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def pruned(environment: dict[str, str]) -> int:
+    done = command("cache", "prune", "--json", cwd=Path(environment["TMPDIR"]), environment=environment)
+    assert done.returncode == 0, done.stderr
+    return int(json.loads(done.stdout)["folders"])
+
+
+def test_a_folder_of_another_name_or_kind_is_not_pruned(plugin: dict[str, str], tmp_path: Path) -> None:
+    for name in ("temporary/offload-workshop", "mine"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "file").write_text("")
+    (tmp_path / "temporary" / "offload-worker-link").symlink_to(tmp_path / "mine")
+    (tmp_path / "temporary" / "offload-worker-file").write_text("")
+    os.mkfifo(tmp_path / "temporary" / "offload-worker-pipe")
+    assert pruned(plugin) == 0
+    assert len(list((tmp_path / "temporary").iterdir())) == 4
+    assert (tmp_path / "mine" / "file").exists()
 
 
 def until(condition: object, seconds: float = 20) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 
 from offload.cache import upkeep
 from offload.cache.folder import Unusable, check
 from offload.cache.ledger import Ledger
 from offload.cache.store import Store
+from offload.compiler.scratch import remove_abandoned
 from offload.config import cache_folder, cache_limit, parse_size, shared_cache
 from offload.errors import OffloadError
 
@@ -37,13 +39,16 @@ def cache(options: argparse.Namespace) -> int:
         if options.size is None and seconds is not None:
             size = None
         removed = upkeep.prune(store, ledger, size, seconds)
+    folders = remove_abandoned()
     if options.json:
-        print(json.dumps(removed._asdict()))
+        print(json.dumps({**removed._asdict(), "folders": folders}))
     else:
         leftovers = f" and {removed.leftovers} files of killed builds" if removed.leftovers else ""
         print(
             f"removed {removed.entries} entries, {removed.bytes:,} bytes,{leftovers} from {folder}".replace(",  ", " ")
         )
+        if folders:
+            print(f"removed {folders} folders of killed builds from {tempfile.gettempdir()}")
     return 0
 
 

@@ -6,9 +6,7 @@ import atexit
 import contextlib
 import os
 import pickle
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +17,7 @@ from offload import config
 from offload.compiler import places, processes, steps, worker
 from offload.compiler.processes import Worker
 from offload.compiler.request import BuildRequest
+from offload.compiler.scratch import scratch
 from offload.compiler.wire import Closed
 from offload.errors import CompilerCrash, OffloadError
 
@@ -123,9 +122,9 @@ def run(job: Job, progress: Progress) -> Iterator[Any]:
     message = _pickled(job)
     failure: BaseException | None = None
     # The folder goes after the worker, which might write there to the last.
-    with _scratch() as scratch, _state.pool.worker(places.is_short_lived()) as used:
+    with scratch() as folder, _state.pool.worker(places.is_short_lived()) as used:
         try:
-            used.line.send(_surroundings(scratch))
+            used.line.send(_surroundings(folder))
             used.line.send(message)
         except OSError:
             pass  # it is gone; the attempt to read says so
@@ -153,23 +152,7 @@ def _pickled(job: Job) -> bytes:
         ) from error
 
 
-@contextlib.contextmanager
-def _scratch() -> Iterator[str]:
-    """The worker's folder for temporary files, which may not live to remove them."""
-    try:
-        folder = tempfile.mkdtemp(prefix="offload-worker-")
-    except OSError as error:
-        place = f" in {os.path.dirname(error.filename)}" if error.filename else ""  # noqa: PTH120
-        raise OffloadError(
-            f"cannot write temporary files{place}: {error.strerror}; make room there, or set TMPDIR to another folder"
-        ) from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _surroundings(scratch: str) -> worker.Surroundings:
+def _surroundings(temporaries: str) -> worker.Surroundings:
     try:
         folder = os.getcwd()  # noqa: PTH109
     except OSError:
@@ -177,7 +160,7 @@ def _surroundings(scratch: str) -> worker.Surroundings:
     return worker.Surroundings(
         folder=folder,
         environment=_environment(),
-        scratch=scratch,
+        scratch=temporaries,
         is_last=places.is_for_one_build(),
         log_levels=worker_logs.levels() if (worker_logs := _logs()) else {},
     )

@@ -130,14 +130,14 @@ def compiled(request: BuildRequest, where: str, asked_by: str, advice: str = _IN
     from offload.compiler.cache import library
     from offload.compiler.native import native
 
+    try:
+        data = library(request)
+    except TargetError as error:  # a processor that LLVM does not know
+        raise TargetError(f"{asked_by}: {error}") from error
+    except ToolkitError as error:
+        native()  # without a compiler it is not some target whose toolkit is missing
+        raise ToolkitError(f"{asked_by}: {error}\n  or leave the target out, or {advice}") from error
     with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
-        try:
-            data = library(request)
-        except TargetError as error:  # a processor that LLVM does not know
-            raise TargetError(f"{asked_by}: {error}") from error
-        except ToolkitError as error:
-            native()  # without a compiler it is not some target whose toolkit is missing
-            raise ToolkitError(f"{asked_by}: {error}\n  or leave the target out, or {advice}") from error
         path = Path(scratch) / "library.so"
         path.write_bytes(data)
         built = artifact.read(path)
