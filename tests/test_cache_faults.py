@@ -183,6 +183,16 @@ def test_a_disk_that_nothing_may_be_run_from(small_disk: Path, tmp_path: Path) -
     assert "nothing in that file system may be run (noexec): put it elsewhere; OFFLOAD_CACHE_DIR says" in done.stderr
 
 
+def test_a_read_only_disk_under_the_output(small_disk: Path, tmp_path: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    (tmp_path / "wrong.mlir").write_text("func.func @f() { foo.op }\n")
+    done = command("build", tmp_path / "wrong.mlir", "-o", small_disk / "k.so", "-q", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"offload: error: cannot write {small_disk / 'k.so'}: Read-only file system\n",
+    )
+
+
 def test_a_full_disk_under_the_output(small_disk: Path, tmp_path: Path) -> None:
     output = small_disk / "k.so"
     assert command("build", SAXPY, "-o", output, "--no-cache", "-q", cwd=tmp_path).returncode == 0

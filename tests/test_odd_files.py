@@ -113,13 +113,34 @@ def test_a_mark_of_the_byte_order_before_a_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("x" * 300, "File name too long"), ("a.mlir/b.so", "Not a directory"), ("gone/b.so", "No such")],
+    [
+        ("x" * 300, "File name too long"),
+        ("a.mlir/b.so", "Not a directory"),
+        ("gone/b.so", "No such"),
+        ("", "it is there and no regular file; name another output"),
+    ],
 )
 def test_an_output_that_cannot_be_there(name: str, reason: str, tmp_path: Path) -> None:
-    """Whether there is something to keep cannot always be told, as in a folder that only others may enter."""
-    (tmp_path / "a.mlir").write_bytes(SAXPY)
+    """Whether there is something to keep cannot always be told, as in a folder that only others may enter.
+
+    It is told before anything is compiled: this program cannot be."""
+    (tmp_path / "a.mlir").write_text("func.func @f() { foo.op }\n")
     with pytest.raises(offload.OffloadError, match=f"^cannot write {tmp_path}.*: {reason}"):
         offload.build(tmp_path / "a.mlir", tmp_path / name, targets=["host"])
+    done = command("build", tmp_path / "a.mlir", "-q", "-o", tmp_path / name, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"offload: error: cannot write {tmp_path / name}: {reason}")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mlir"]
+
+
+@pytest.mark.parametrize("option", [["--emit", "llvm", "-o"], ["--dump"]])
+def test_a_folder_of_outputs_that_cannot_be_there(option: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.mlir").write_text("func.func @f() { foo.op }\n")
+    done = command("build", "a.mlir", "-q", *option, "a.mlir/out", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "offload: error: cannot write into a.mlir/out: Not a directory\n")
+    done = command("build", "a.mlir", "-q", *option, "new/out", cwd=tmp_path)
+    assert done.stderr.startswith("a.mlir:1:18: error: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mlir"]
 
 
 def test_an_output_that_links_to_itself_is_replaced(tmp_path: Path) -> None:

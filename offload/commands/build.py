@@ -48,7 +48,7 @@ def build(options: argparse.Namespace) -> int:
     """Builds, or emits a stage; returns the exit code. Raises OffloadError."""
     from offload.commands.timing import Timing
     from offload.compiler import places, steps
-    from offload.compiler.output import check_output, write_atomically
+    from offload.compiler.output import check_no_source, check_output, check_output_folder, write_atomically
 
     if options.emit == "help":
         print("\n".join(_stages()))
@@ -66,8 +66,13 @@ def build(options: argparse.Namespace) -> int:
     request = request_from(options)
     if only:
         request = _for_one_target(request, stage, only)
-    if output is not None:
+    if output is not None and options.emit is not None:
+        check_no_source(output, request.sources)
+        check_output_folder(output)
+    elif output is not None:
         check_output(output, request.sources)
+    if options.dump is not None:
+        check_output_folder(Path(options.dump))
     if options.executor is not None:
         for name in ("timing", "emit", "dump", "print_pipeline"):
             if getattr(options, name) not in (None, False):

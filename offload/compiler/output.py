@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import threading
@@ -17,7 +18,29 @@ from offload.paths import readable
 _umask_lock = threading.Lock()
 
 
-def check_output(path: Path, sources: Sequence[Source]) -> None:
+def check_output(path: Path, sources: Sequence[Source], makes_folder: bool = False) -> None:
+    """Raises OffloadError where the output would replace one of the sources or cannot be written, as far as that can
+    be told before there is something to write. ``makes_folder``: the folder need not be there."""
+    check_no_source(path, sources)
+    place = _resolved(path)
+    _check_kind(path, place)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            place.lstat()  # its name may be too long
+        _check_folder(place.parent, makes_folder)
+    except OSError as error:
+        raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def check_output_folder(folder: Path) -> None:
+    """Raises OffloadError where the folder is not there and cannot be made, or nothing may be added to it."""
+    try:
+        _check_folder(_resolved(folder), True)
+    except OSError as error:
+        raise OffloadError(f"cannot write into {folder}: {error.strerror or error}") from error
+
+
+def check_no_source(path: Path, sources: Sequence[Source]) -> None:
     """Raises OffloadError where the output would replace one of the sources."""
     own = _resolved(Path(readable(str(path))))
     if any(_resolved(Path(source.name)) == own for source in sources):
@@ -32,12 +55,26 @@ def _resolved(path: Path) -> Path:
         return path
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replaces a file in one step; on failure the old one stays. Raises OffloadError that names the file."""
-    place = _resolved(path)  # a link stays a link: the file behind it is replaced
+def _check_kind(path: Path, place: Path) -> None:
     with contextlib.suppress(OSError):  # what cannot be looked at cannot be written either, which says why
         if not stat.S_ISREG(place.stat().st_mode):
             raise OffloadError(f"cannot write {path}: it is there and no regular file; name another output")
+
+
+def _check_folder(folder: Path, made: bool) -> None:
+    while made and not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not stat.S_ISDIR(folder.stat().st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        number = errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES
+        raise OSError(number, os.strerror(number))
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replaces a file in one step; on failure the old one stays. Raises OffloadError that names the file."""
+    place = _resolved(path)  # a link stays a link: the file behind it is replaced
+    _check_kind(path, place)
     with _umask_lock:  # or a thread would read the 0 of another, and leave it
         umask = os.umask(0)
         os.umask(umask)

@@ -136,7 +136,7 @@ def _library(options: argparse.Namespace) -> None:
         objects=[root / name for name in options.objects],
         soname=options.output.name,
     )
-    check_output(options.output, request.sources)
+    check_output(options.output, request.sources, makes_folder=True)
     data, built = compiled(request, where, f"{where}: TARGETS", "name it in OPTIONAL_TARGETS")
     header = header_text(name, built.metadata)
     write(options.output, data)
