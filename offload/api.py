@@ -38,7 +38,7 @@ def build(
     reproducer: PathLike | None = None,
     arch: str = "",
     cache: bool = True,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Builds MLIR files (text or bytecode) into one shared library and returns its path.
@@ -56,8 +56,8 @@ def build(
     was.
     The compiler runs in a worker, a process of its own that stays for the next build: where it crashes, runs out of
     memory or takes longer than OFFLOAD_TIME_LIMIT, that is a CompilerCrash. ``progress`` is called here.
-    With ``executor``, any of concurrent.futures', it runs there, in a worker of that process; files of ``link`` and
-    ``objects`` must be found there, and what is printed stays there.
+    With ``executor``, any of concurrent.futures' or the URL of a Dask cluster ("dask://HOST:PORT"), it runs there, in
+    a worker of that process; files of ``link`` and ``objects`` must be found there, and what is printed stays there.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically
@@ -81,13 +81,14 @@ def build(
     check_output(target_path, request.sources)
     from offload.compiler.cache import library
     from offload.compiler.places import through
+    from offload.executors import opened
 
-    with through(executor):
+    with opened(executor) as used, through(used):
         write_atomically(target_path, library(request, progress))
     return target_path
 
 
-def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | None = None) -> list[Path]:
+def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | str | None = None) -> list[Path]:
     """Builds several libraries side by side and returns their paths, in order.
 
     Each of ``builds`` has the arguments of :func:`build` by name: ``{"sources": "a.mlir", "output": "a.so"}``. Without
@@ -96,10 +97,11 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | None 
     """
     from offload.compiler import parallel
     from offload.compiler.places import through
+    from offload.executors import opened
 
     todo = list(builds)
-    with through(executor):
-        return parallel.each(lambda arguments: build(**{"executor": executor, **arguments}), todo)
+    with opened(executor) as used, through(used):
+        return parallel.each(lambda arguments: build(**{"executor": used, **arguments}), todo)
 
 
 def compile(
@@ -115,7 +117,7 @@ def compile(
     bare_pointers_for_host: bool = False,
     name: str | None = None,
     cache: bool = True,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
 ) -> Library:
     """Builds a program, or finds it in the cache, and loads it.
 
@@ -125,6 +127,7 @@ def compile(
     """
     from offload.compiler.cache import library_file
     from offload.compiler.places import through
+    from offload.executors import opened
 
     request = make_request(
         [_source(source, name)],
@@ -138,7 +141,7 @@ def compile(
         bare_pointers_for_host=bare_pointers_for_host,
         cache=cache,
     )
-    with through(executor), library_file(request) as path:
+    with opened(executor) as used, through(used), library_file(request) as path:
         return load(path)
 
 

@@ -1,4 +1,4 @@
-"""Executors by URL, for command lines: a Dask cluster."""
+"""Executors by URL: a Dask cluster."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def opened(url: str | None) -> Iterator[Executor | None]:
-    """The executor of a URL, closed at the end; none for none. Raises OffloadError for one that leads nowhere."""
-    if url is None:
-        yield None
+def opened(url: str | Executor | None) -> Iterator[Executor | None]:
+    """The executor of a URL, closed at the end; one that is there already stays open, none is none.
+
+    Raises OffloadError for a URL that leads nowhere, TypeError for what is neither."""
+    if not isinstance(url, str):
+        if url is not None and not callable(getattr(url, "submit", None)):
+            raise TypeError(
+                "executor is one of concurrent.futures', the URL of a Dask cluster (dask://HOST:PORT) or None, not "
+                f"{url!r}"
+            )
+        yield url
         return
     from urllib.parse import urlsplit
 

@@ -120,6 +120,11 @@ def test_the_command(
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "saxpy.so").read_bytes() == expected["saxpy"]
     assert "linking" in done.stderr
+    path = offload.build(EXAMPLES / "linear.mlir", tmp_path / "linear.so", executor=url)
+    assert path.read_bytes() == expected["linear"]
+    (path,) = offload.build_all([{"sources": EXAMPLES / "scale.mlir", "output": tmp_path / "scale.so"}], executor=url)
+    assert path.read_bytes() == expected["scale"]
+    assert "saxpy" in offload.compile(EXAMPLES / "saxpy.mlir", executor=url).functions
     (tmp_path / "saxpy.mlir").write_bytes((EXAMPLES / "saxpy.mlir").read_bytes())
     (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "pkg.k"\nsources = ["saxpy.mlir"]\n')
     words = [sys.executable, "-m", "offload.hooks", "build", "pyproject.toml", "--output", "out", "--executor", url]
@@ -138,3 +143,18 @@ def test_urls_that_are_none(url: str, tmp_path: Path) -> None:
     assert done.stderr == (
         f"offload: error: no executor {url!r}: write dask://HOST:PORT, the address of a Dask cluster's scheduler\n"
     )
+    source = EXAMPLES / "saxpy.mlir"
+    for made in (
+        lambda: offload.build(source, tmp_path / "a.so", executor=url),
+        lambda: offload.compile(source, executor=url),
+        lambda: offload.build_all([{"sources": source, "output": tmp_path / "a.so"}], executor=url),
+    ):
+        with pytest.raises(offload.OffloadError, match=f"^no executor {url!r}: write dask://HOST:PORT"):
+            made()
+
+
+@pytest.mark.parametrize("executor", [4, b"dask://127.0.0.1:1", ["dask://127.0.0.1:1"]])
+def test_what_is_no_executor(executor: object, tmp_path: Path) -> None:
+    said = rf"^executor is one of concurrent.futures', the URL of a Dask .* or None, not {re.escape(repr(executor))}$"
+    with pytest.raises(TypeError, match=said):
+        offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "a.so", executor=executor)  # type: ignore[arg-type]
