@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, emit_text, on_host
 
+import offload
+
 NAMES = {
     3: "#gpu.address_space<workgroup>",
     5: "#gpu.address_space<private>",
@@ -147,6 +149,25 @@ gpu.module @m {{
     np.testing.assert_array_equal(x.reshape(64, 4), np.arange(256).reshape(64, 4)[::-1])
     for index in (32, 64):
         assert len(emit(text, "object", [f"{target},index={index}" for target in ALL_TARGETS])) == len(ALL_TARGETS)
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.parametrize(("number", "whose"), [(3, "block"), (5, "thread")])
+@pytest.mark.parametrize("named", [False, True])
+def test_an_argument_in_memory_of_a_kernels_own(named: bool, number: int, whose: str, target: str) -> None:
+    """From outside there is none to pass; functions that kernels call take such."""
+    tile = f"memref<4xf32, {spelled(number, named)}>"
+    text = f"""
+gpu.module @m {{
+  gpu.func @f(%x: {tile}) {{ gpu.return }}
+  gpu.func @k(%x: {tile}) kernel {{ gpu.return }}
+}}
+"""
+    with pytest.raises(offload.CompileError) as caught:
+        offload.compile(text, targets=[target])
+    found = caught.value.diagnostics[0]
+    assert (found.line, found.column) == (4, 3)
+    assert found.message.startswith(f"a kernel's argument of type {tile} is memory of a {whose}, which there is inside")
 
 
 def test_vectors_of_amds_buffers() -> None:

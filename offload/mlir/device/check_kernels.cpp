@@ -34,7 +34,25 @@ static std::optional<std::string> whyNotAttribution(Type type, StringRef whose) 
          "of it";
 }
 
+/// Numbers are those of LLVM's code generators.
+static bool isSpace(Attribute space, gpu::AddressSpace named, int64_t number) {
+  if (auto given = dyn_cast_or_null<gpu::AddressSpaceAttr>(space))
+    return given.getValue() == named;
+  auto given = dyn_cast_or_null<IntegerAttr>(space);
+  return given && given.getInt() == number;
+}
+
+static bool isWorkgroup(Attribute space) { return isSpace(space, gpu::AddressSpace::Workgroup, 3); }
+
 static std::optional<std::string> whyNotArgument(Type type, const ChipName &where) {
+  if (auto memref = dyn_cast<BaseMemRefType>(type)) {
+    bool ofBlock = isWorkgroup(memref.getMemorySpace());
+    if (ofBlock || isSpace(memref.getMemorySpace(), gpu::AddressSpace::Private, 5))
+      return "a kernel's argument of type " + spelled(type) + " is memory of a " +
+             (ofBlock ? "block" : "thread") +
+             ", which there is inside of the kernel alone: pass memory of the device, or declare it as " +
+             (ofBlock ? "workgroup(...)" : "private(...)") + " of the kernel or of the launch";
+  }
   if (where.target == "host")
     return std::nullopt;
   if (isa<UnrankedMemRefType>(type))
@@ -107,12 +125,6 @@ static std::optional<std::string> whyNotAtomic(Operation *op) {
     return std::nullopt;
   return "'" + op->getName().getStringRef().str() + "' cannot be on elements of type " + spelled(type) +
          ": they can be i8, i16, i32, i64, index, f16, bf16, f32 or f64";
-}
-
-static bool isWorkgroup(Attribute space) {
-  auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space);
-  auto number = dyn_cast_or_null<IntegerAttr>(space);
-  return (named && named.getValue() == gpu::AddressSpace::Workgroup) || (number && number.getInt() == 3);
 }
 
 /// Nothing else could define it: no symbol of a kernel's memory is seen outside of its image. A block's
