@@ -277,6 +277,7 @@ def _resources(report: str) -> dict[str, dict[str, int]]:
 
 
 _ASSEMBLER_ERROR = r"(?m)^ptxas \S+, line (\d+); (?:error|fatal)\s*: (.*)$"
+_UNREADABLE = r"(?m)^ptxas fatal\s*: (.*) on line (\d+)$"
 _KERNEL_ERROR = r"(?m)^ptxas error\s*: (Entry function '([^']+)'.*)$"
 _FILE = r'(?m)^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?'
 _PLACE = r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)"
@@ -289,7 +290,9 @@ def _errors_of_assembler(
     files = {number: f"{first}/{second}" if second else first for number, first, second in re.findall(_FILE, text)}
     lines = text.splitlines()
     found: list[tuple[str, str, str, int, int, list[object]]] = []
-    for number, message in dict(re.findall(_ASSEMBLER_ERROR, output)).items():
+    said_of = dict(re.findall(_ASSEMBLER_ERROR, output))
+    said_of.update((number, message) for message, number in re.findall(_UNREADABLE, output))
+    for number, message in said_of.items():
         before = lines[: int(number)]
         if len(before) > 1 and "// end inline asm" in before[-2]:  # the directive behind it takes the blame
             before.pop()

@@ -51,6 +51,13 @@ def test_inline_assembly_that_is_no_assembly(assembly: str, text: str) -> None:
     assert found.message == f"ptxas refuses this for sm_90: {text}"
 
 
+def test_inline_assembly_with_letters_that_ptx_lacks() -> None:
+    """ptxas ends with the number of the line alone."""
+    found = refused(one('  %r = llvm.inline_asm "mov.u32 $0, \\C3\\A9;", "=r,r" %v : (i32) -> i32'), "nvvm:sm_90")
+    assert (found.line, found.column) == (5, 8)
+    assert found.message == "ptxas refuses this for sm_90: Unexpected non-ASCII character encountered"
+
+
 @pytest.mark.parametrize(("target", "chip"), [("nvvm:sm_75", "sm_75"), ("rocdl:gfx90a", "gfx90a"), ("host", "x86-64")])
 def test_intrinsics_that_a_chip_lacks(target: str, chip: str) -> None:
     call = '  %r = llvm.call_intrinsic "llvm.nvvm.redux.sync.add"(%v, %v) : (i32, i32) -> i32'
