@@ -149,3 +149,25 @@ def test_a_pass_of_host_code_that_fails_does_too(tmp_path: Path) -> None:
         "and build that for those alone"
     )
     assert [path.name for path in (tmp_path / "why").iterdir()] == ["host.mlir"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "func.func @_mlir_ciface_f(%x: i32) { return }",
+        "func.func private @_mlir_ciface_f(memref<?xf32>)",
+        "llvm.func @_mlir_ciface_f(!llvm.ptr)",
+        "llvm.mlir.global @_mlir_ciface_f(1 : i32) : i32",
+    ],
+)
+def test_the_name_of_a_functions_c_interface(other: str) -> None:
+    function = "func.func @f(%x: memref<?xf32>) { return }"
+    found = refused(f"{function}\n{other}\n", "host")
+    assert (found.line, found.column) == (2, 1)
+    assert found.message.startswith(
+        "this is the name of the C interface that 'f' gets, by which others call it: rename"
+    )
+    assert [(note.line, note.message) for note in found.notes] == [(1, "the function is here")]
+    offload.compile(
+        f"func.func private @f(memref<?xf32>) -> ()\n{other}\nfunc.func @g() {{ return }}", targets=["host"]
+    )

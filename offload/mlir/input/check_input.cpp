@@ -10,6 +10,7 @@
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -85,6 +86,24 @@ std::optional<std::string> whyNotNamed(Operation *op) {
   if (!symbol || !isa<FunctionOpInterface, gpu::GPUModuleOp, gpu::BinaryOp>(op))
     return std::nullopt;
   return whyNotNamed(symbol.getName(), op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()));
+}
+
+/// Callers of a function from outside reach it through `_mlir_ciface_` and its name, which a pass makes: it
+/// would have two bodies.
+LogicalResult checkInterface(Operation *op) {
+  auto symbol = dyn_cast<SymbolOpInterface>(op);
+  auto module = dyn_cast_or_null<ModuleOp>(op->getParentOp());
+  StringRef name = symbol ? symbol.getName() : "";
+  if (!module || !name.consume_front("_mlir_ciface_"))
+    return success();
+  auto function = module.lookupSymbol<func::FuncOp>(name);
+  if (!function || function.isExternal() || !function.isPublic())
+    return success();
+  auto error = op->emitError("this is the name of the C interface that '")
+               << name << "' gets, by which others call it: rename this one, or make '" << name
+               << "' private or an llvm.func, which get none";
+  error.attachNote(function.getLoc()) << "the function is here";
+  return error;
 }
 
 /// A launch whose sizes are constants and not those that its kernel is declared to have. Drivers refuse such
@@ -194,6 +213,8 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
               }
               if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op);
                   launch && (failed(checkSizes(launch)) || failed(checkParameters(launch))))
+                return WalkResult::interrupt();
+              if (failed(checkInterface(op)))
                 return WalkResult::interrupt();
               if (std::optional<std::string> why = whyNotNamed(op)) {
                 op->emitError(*why);
