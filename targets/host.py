@@ -107,10 +107,16 @@ class HostTarget(Target):
             "offload-check-lowered{target=host}"
         )
 
-    def image_chip(self, native: Native) -> str:
+    def settled_chip(self) -> str:
         """With the features that it asks for besides, as the runtime reads them: ``x86-64:+avx2``."""
-        added = [word.strip() for word in self.features.split(",") if word.strip().startswith("+")]
-        return ":".join([self._processor(native), *added])
+        return ":".join([self.chip, *self._added()])
+
+    def image_chip(self, native: Native) -> str:
+        """The same, of this very processor for ``native``."""
+        return ":".join([self._processor(native), *self._added()])
+
+    def _added(self) -> list[str]:
+        return [word.strip() for word in self.features.split(",") if word.strip().startswith("+")]
 
     def _processor(self, native: Native) -> str:
         return native.host_processor() if self.chip == "native" else self.chip

@@ -73,3 +73,20 @@ def test_features_that_are_asked_for_besides(tmp_path: Path) -> None:
 def test_the_image_says_which_features_it_asks_for() -> None:
     path = offload.compile(EXAMPLES / "saxpy.mlir", targets=["host:x86-64-v2,features=-avx2,+sse3"]).path
     assert [image.chip for image in artifact.read(path).images] == ["x86-64-v2:+sse3"]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the features are those of x86-64")
+def test_one_level_with_several_sets_of_features(tmp_path: Path) -> None:
+    """Each is an image of its own: the runtime takes one whose features the processor has."""
+    targets = ["host:x86-64", "host:x86-64,features=+ssse3", "host:x86-64,features=+tbm"]
+    library = offload.compile(EXAMPLES / "saxpy.mlir", targets=targets)
+    chips = ["x86-64", "x86-64:+ssse3", "x86-64:+tbm"]
+    assert [image.chip for image in artifact.read(library.path).images] == chips
+    x, y = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    library.use("host")
+    library.saxpy(2, x, y)
+    assert y.tolist() == [1, 3, 5, 7]
+    with pytest.raises(
+        offload.OffloadError, match=r"^two targets for one chip, host:x86-64 and host:x86-64,features=-"
+    ):
+        offload.compile(EXAMPLES / "saxpy.mlir", targets=["host:x86-64", "host:x86-64,features=-sse3"])
