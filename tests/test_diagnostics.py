@@ -59,9 +59,9 @@ missing_kernel.mlir:10:5: error: 'gpu.launch_func' op kernel function '@m::@gone
     ^
 """,
     "reduction": """\
-reduction.mlir:7:8: error: 'scf.parallel' op with a reduction cannot become a kernel; use gpu.launch with \
-gpu.all_reduce, or scf.for where the loop belongs to the host
-  %r = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%zero) -> f32 {
+reduction.mlir:6:8: error: 'scf.parallel' op with a reduction of what no array holds cannot become a kernel; use \
+gpu.launch with gpu.all_reduce, or scf.for where the loop belongs to the host
+  %r = scf.parallel (%i) = (%c0) to (%c4) step (%c1) init (%x) -> memref<4xf32> {
        ^
 """,
     "effects": """\

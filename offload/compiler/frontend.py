@@ -70,6 +70,7 @@ def _kernels(host: Sequence[str], device: Sequence[str]) -> list[str]:
         passes.append("func.func(scf-forall-to-parallel)")
     if "linalg" in dialects or PARALLEL & set(host):
         passes += [
+            "offload-reduce-parallel",
             "offload-shape-nests",
             "offload-tile-parallel",
             "func.func(gpu-map-parallel-loops{mapping-policy=innermost-first})",

@@ -9,6 +9,7 @@ namespace offload {
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
 ///   offload-check-input              refuses programs that no later step can take
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
+///   offload-reduce-parallel          writes scf.parallel with results as loops without
 ///   offload-shape-nests              leaves nests of scf.parallel that blocks of threads can run
 ///   offload-tile-parallel            tiles outermost scf.parallel into blocks of threads
 ///   offload-finish-kernels           checks and names what became kernels
@@ -53,6 +54,7 @@ void registerPrepareProductsPass();
 void registerPrepareVectorsPass();
 void registerPrepareDevicePass();
 void registerRepairPasses();
+void registerReduceParallelPass();
 void registerSerialLinalgPass();
 void registerShapeNestsPass();
 void registerTileParallelPass();

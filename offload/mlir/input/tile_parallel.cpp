@@ -75,11 +75,6 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
     if (walked.wasInterrupted())
       return signalPassFailure();
     for (scf::ParallelOp loop : outermost) {
-      if (loop.getNumReductions() != 0) {
-        loop.emitOpError("with a reduction cannot become a kernel; use gpu.launch with gpu.all_reduce, or "
-                         "scf.for where the loop belongs to the host");
-        return signalPassFailure();
-      }
       normalize(loop);
       SmallVector<int64_t> tiles = tileSizes(loop.getNumLoops());
       scf::ParallelOp blocks = scf::tileParallelLoop(loop, tiles, /*noMinMaxBounds=*/false).first;

@@ -1,16 +1,13 @@
-// A parallel loop with a reduction.
-func.func @f(%x: memref<?xf32>) -> f32 {
+// A parallel loop with a result that no array holds.
+func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) -> memref<4xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %zero = arith.constant 0.0 : f32
-  %n = memref.dim %x, %c0 : memref<?xf32>
-  %r = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%zero) -> f32 {
-    %v = memref.load %x[%i] : memref<?xf32>
-    scf.reduce(%v : f32) {
-    ^bb0(%a: f32, %b: f32):
-      %s = arith.addf %a, %b : f32
-      scf.reduce.return %s : f32
+  %c4 = arith.constant 4 : index
+  %r = scf.parallel (%i) = (%c0) to (%c4) step (%c1) init (%x) -> memref<4xf32> {
+    scf.reduce(%y : memref<4xf32>) {
+    ^bb0(%a: memref<4xf32>, %b: memref<4xf32>):
+      scf.reduce.return %b : memref<4xf32>
     }
   }
-  return %r : f32
+  return %r : memref<4xf32>
 }

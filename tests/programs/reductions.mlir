@@ -1,0 +1,22 @@
+// Parallel loops with results: for golden/reductions.kernels.check.
+func.func @total(%x: memref<?xf32>, %start: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %r = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%start) -> f32 {
+    %v = memref.load %x[%i] : memref<?xf32>
+    scf.reduce(%v : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %a, %b : f32
+      scf.reduce.return %s : f32
+    }
+  }
+  return %r : f32
+}
+func.func @few(%x: memref<100xi32>) -> i32 {
+  %r = affine.parallel (%i) = (0) to (100) reduce ("muli") -> i32 {
+    %v = affine.load %x[%i] : memref<100xi32>
+    affine.yield %v : i32
+  }
+  return %r : i32
+}
