@@ -71,16 +71,10 @@ innermost loop, and its bounds must not depend on what it computes
   ^
 """,
     "forall_mapping": """\
-forall_mapping.mlir:4:3: error: 'scf.forall' has a mapping, which is for the transform dialect: apply the transforms \
-first, or take the mapping out (the loop becomes blocks of threads)
-  scf.forall (%i) in (64) {
-  ^
-""",
-    "softmax": """\
-softmax.mlir:3:3: error: 'linalg.softmax' on memrefs has no loops in MLIR 22: write it as linalg.generic operations \
-(maximum, exponential, sum, quotient), or decompose it while it is on tensors
-  linalg.softmax dimension(1) ins(%x : memref<4x64xf32>) outs(%y : memref<4x64xf32>)
-  ^
+forall_mapping.mlir:7:5: error: 'scf.forall' in a kernel has a mapping, which is for the transform dialect: apply the \
+transforms first, or use gpu.thread_id
+    scf.forall (%i) in (64) {
+    ^
 """,
     "too_many_threads": """\
 too_many_threads.mlir:9:5: error: the iterations of this inner parallel loop become the threads of one block: there \

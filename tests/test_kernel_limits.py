@@ -164,18 +164,6 @@ def test_what_they_may_have(argument: str) -> None:
         assert emit(kernel(f"%x: {argument}"), "object", [target])
 
 
-def test_two_unknown_sizes_of_one() -> None:
-    """mlir-opt 22 ends with a segmentation fault."""
-    source = """
-    func.func @f(%x: memref<?xf32>, %a: index, %b: index) -> memref<?x?x2xf32> {
-      %e = memref.expand_shape %x [[0, 1, 2]] output_shape [%a, %b, 2] : memref<?xf32> into memref<?x?x2xf32>
-      return %e : memref<?x?x2xf32>
-    }"""
-    with pytest.raises(CompileError, match="makes two dynamic sizes of one") as caught:
-        emit(source, "host-llvm")
-    assert caught.value.diagnostics[0].line == 3
-
-
 @pytest.mark.parametrize("size", [-1, 2])
 def test_a_size_that_there_is_none_of(size: int) -> None:
     """mlir-opt 22 ends with a segmentation fault."""

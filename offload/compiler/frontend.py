@@ -60,6 +60,8 @@ def _launch_bodies(host: Sequence[str], device: Sequence[str]) -> list[str]:
 def _kernels(host: Sequence[str], device: Sequence[str]) -> list[str]:
     dialects = {name.split(".")[0] for name in host}
     passes = []
+    if {"linalg.softmax", "memref.expand_shape", "scf.forall"} & {*host, *device}:
+        passes.append("offload-missing-lowerings")
     if any(name.startswith("linalg.") for name in device):
         passes.append("gpu.module(convert-linalg-to-loops)")
     if "linalg" in dialects:

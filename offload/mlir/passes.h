@@ -8,6 +8,7 @@ namespace offload {
 /// On the builtin.module, in the order in which they run:
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
 ///   offload-check-input              refuses programs that no later step can take
+///   offload-missing-lowerings        writes out what MLIR has no lowering for
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
 ///   offload-reduce-parallel          writes scf.parallel with results as loops without
 ///   offload-shape-nests              leaves nests of scf.parallel that blocks of threads can run
@@ -54,6 +55,7 @@ void registerPrepareProductsPass();
 void registerPrepareVectorsPass();
 void registerPrepareDevicePass();
 void registerRepairPasses();
+void registerMissingLoweringsPass();
 void registerReduceParallelPass();
 void registerSerialLinalgPass();
 void registerShapeNestsPass();

@@ -155,14 +155,6 @@ LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
 
 /// Views at which MLIR 22's lowering ends the process.
 std::optional<std::string> whyNotView(Operation *op) {
-  if (auto expand = dyn_cast<memref::ExpandShapeOp>(op)) {
-    MemRefType type = expand.getResultType();
-    for (ArrayRef<int64_t> group : expand.getReassociationIndices())
-      if (llvm::count_if(group, [&](int64_t i) { return type.isDynamicDim(unsigned(i)); }) > 1)
-        return "'memref.expand_shape' makes two dynamic sizes of one, which MLIR 22 cannot lower: make all "
-               "but "
-               "one of them static, or use memref.reinterpret_cast";
-  }
   if (auto dim = dyn_cast<memref::DimOp>(op))
     if (auto type = dyn_cast<MemRefType>(dim.getSource().getType()))
       if (auto index = dim.getConstantIndex(); index && (*index < 0 || *index >= type.getRank()))
@@ -242,17 +234,11 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
                               "loops become kernels)");
                 return WalkResult::interrupt();
               }
-              if (auto loop = dyn_cast<scf::ForallOp>(op); loop && loop.getMapping()) {
-                op->emitError(
-                    "'scf.forall' has a mapping, which is for the transform dialect: apply the "
-                    "transforms first, or take the mapping out (the loop becomes blocks of threads)");
-                return WalkResult::interrupt();
-              }
-              if (isa<linalg::SoftmaxOp>(op)) {
-                op->emitError(
-                    "'linalg.softmax' on memrefs has no loops in MLIR 22: write it as linalg.generic "
-                    "operations (maximum, exponential, sum, quotient), or decompose it while it is on "
-                    "tensors");
+              if (auto loop = dyn_cast<scf::ForallOp>(op);
+                  loop && loop.getMapping() &&
+                  (op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>())) {
+                op->emitError("'scf.forall' in a kernel has a mapping, which is for the transform dialect: "
+                              "apply the transforms first, or use gpu.thread_id");
                 return WalkResult::interrupt();
               }
               if (std::optional<std::string> why = whyNotTyped(op)) {

@@ -1,0 +1,17 @@
+// What MLIR has no lowering for: for golden/missing_lowerings.kernels.check.
+func.func @softmax(%x: memref<?x?xf32>, %y: memref<?x?xf32>) {
+  linalg.softmax dimension(1) ins(%x : memref<?x?xf32>) outs(%y : memref<?x?xf32>)
+  return
+}
+func.func @two_sizes(%x: memref<?xf32>, %a: index, %b: index) -> memref<?x?x2xf32> {
+  %e = memref.expand_shape %x [[0, 1, 2]] output_shape [%a, %b, 2] : memref<?xf32> into memref<?x?x2xf32>
+  return %e : memref<?x?x2xf32>
+}
+func.func @mapped(%x: memref<8x64xf32>, %v: f32) {
+  scf.forall (%i) in (8) {
+    scf.forall (%j) in (64) {
+      memref.store %v, %x[%i, %j] : memref<8x64xf32>
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  return
+}

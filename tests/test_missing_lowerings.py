@@ -1,0 +1,181 @@
+"""Operations without a lowering in MLIR 22, which offload writes out: results against NumPy's, machine code for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, emit, on_host
+from emulator.driver import shared
+from emulator.on_device import OnDevice
+
+import offload
+
+
+def softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    powers = np.exp(x - x.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+SOFTMAX = """
+func.func @f(%x: memref<DIMSxTYPE, strided<[STRIDES], offset: ?>>, %y: memref<DIMSxTYPE>) {
+  linalg.softmax dimension(AXIS) ins(%x : memref<DIMSxTYPE, strided<[STRIDES], offset: ?>>) outs(%y : memref<DIMSxTYPE>)
+  return
+}
+"""
+
+
+def softmax_of(rank: int, axis: int, kind: str) -> str:
+    parts = {"DIMS": "x".join("?" * rank), "STRIDES": ", ".join("?" * rank), "TYPE": kind, "AXIS": str(axis)}
+    text = SOFTMAX
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
+@pytest.mark.parametrize(("rank", "axis"), [(1, 0), (2, 0), (2, 1), (3, 1)])
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_softmax(rank: int, axis: int, kind: str) -> None:
+    text = softmax_of(rank, axis, kind)
+    dtype = np.dtype(kind.replace("f", "float"))
+    for shape in ((5, 7, 6), (1, 1, 1), (0, 3, 2), (3, 0, 2)):
+        x = np.random.default_rng(rank).standard_normal(shape[:rank][::-1]).astype(dtype).T
+        y = np.zeros(shape[:rank], dtype)
+        on_host(text).f(x, y)
+        if y.size:
+            np.testing.assert_allclose(y, softmax(x.astype(np.float64), axis), rtol=8 * np.finfo(dtype).eps)
+    assert len(emit(text, "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
+def test_softmax_of_values_that_are_no_numbers() -> None:
+    """As linalg's own decomposition on tensors has it."""
+    x = np.array([[1, np.nan, 2], [-np.inf, 0, 0], [-np.inf] * 3, [3e38, -3e38, 0]], np.float32)
+    y = np.zeros_like(x)
+    on_host(softmax_of(2, 1, "f32")).f(x, y)
+    np.testing.assert_array_equal(y, [[np.nan] * 3, [0, 0.5, 0.5], [np.nan] * 3, [1, 0, 0]])
+
+
+KERNEL = """
+gpu.module @m { gpu.func @k(%x: memref<4x6xf32>) kernel {
+  %t = gpu.thread_id x
+  %row = memref.subview %x[%t, 0] [1, 6] [1, 1] : memref<4x6xf32> to memref<6xf32, strided<[1], offset: ?>>
+  linalg.softmax dimension(0) ins(%row : memref<6xf32, strided<[1], offset: ?>>)
+    outs(%row : memref<6xf32, strided<[1], offset: ?>>)
+  gpu.return
+} }
+"""
+LOOP = """
+func.func @f(%x: memref<4x6xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+    %row = memref.subview %x[%i, 0] [1, 6] [1, 1] : memref<4x6xf32> to memref<6xf32, strided<[1], offset: ?>>
+    linalg.softmax dimension(0) ins(%row : memref<6xf32, strided<[1], offset: ?>>)
+      outs(%row : memref<6xf32, strided<[1], offset: ?>>)
+  }
+  return
+}
+"""
+
+
+def test_softmax_in_kernels_and_loops() -> None:
+    x = np.random.default_rng(4).standard_normal((4, 6)).astype(np.float32)
+    in_kernel, in_loop = x.copy(), x.copy()
+    on_host(KERNEL).kernels.k[1, 4](in_kernel)
+    on_host(LOOP).f(in_loop)
+    np.testing.assert_allclose(in_kernel, softmax(x, 1), rtol=1e-6)
+    np.testing.assert_allclose(in_loop, softmax(x, 1), rtol=1e-6)
+
+
+EXPANDED = """
+func.func @host(%x: memref<?xi32>, %a: index, %b: index) -> memref<?x?x2xi32> {
+  %e = memref.expand_shape %x [[0, 1, 2]] output_shape [%a, %b, 2] : memref<?xi32> into memref<?x?x2xi32>
+  return %e : memref<?x?x2xi32>
+}
+func.func @kernel(%x: memref<?x?xi32, strided<[?, 2], offset: ?>>, %a: index, %b: index, %y: memref<?x?x?xi32>) {
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %x, %c1 : memref<?x?xi32, strided<[?, 2], offset: ?>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %a, %gy = %b, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %m, %sy = %c1, %sz = %c1) {
+    %e = memref.expand_shape %x [[0, 1], [2]] output_shape [%a, %b, %m]
+      : memref<?x?xi32, strided<[?, 2], offset: ?>> into memref<?x?x?xi32, strided<[?, ?, 2], offset: ?>>
+    %v = memref.load %e[%bx, %by, %tx] : memref<?x?x?xi32, strided<[?, ?, 2], offset: ?>>
+    memref.store %v, %y[%bx, %by, %tx] : memref<?x?x?xi32>
+    gpu.terminator
+  }
+  return
+}
+func.func @temporary(%n: index, %a: index, %b: index, %y: memref<?x?xi32>) {
+  %x = memref.alloc(%n) : memref<?xi32>
+  %three = arith.constant 3 : i32
+  linalg.fill ins(%three : i32) outs(%x : memref<?xi32>)
+  %e = memref.expand_shape %x [[0, 1]] output_shape [%a, %b] : memref<?xi32> into memref<?x?xi32>
+  linalg.add ins(%e, %y : memref<?x?xi32>, memref<?x?xi32>) outs(%y : memref<?x?xi32>)
+  memref.dealloc %x : memref<?xi32>
+  return
+}
+"""
+
+
+def check_expanded(library: Any) -> None:
+    x = np.arange(120, dtype=np.int32).reshape(10, 12)[1:7, ::2]
+    y = np.zeros((2, 3, 6), np.int32)
+    library.kernel(x, 2, 3, y)
+    np.testing.assert_array_equal(y, x.reshape(2, 3, 6))
+    ones = np.ones((3, 5), np.int32)
+    library.temporary(15, 3, 5, ones)
+    assert (ones == 4).all()
+
+
+def test_two_unknown_sizes_of_one() -> None:
+    """mlir-opt 22 ends with a segmentation fault."""
+    library = on_host(EXPANDED)
+    x = np.arange(30, dtype=np.int32)
+    np.testing.assert_array_equal(library.host(x, 3, 5), x.reshape(3, 5, 2))
+    check_expanded(library)
+
+
+MAPPED = """
+func.func @f(%x: memref<8x64xf32>, %y: memref<?xf32>) {
+  %c = arith.constant 2.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?xf32>
+  scf.forall (%i) in (8) {
+    scf.forall (%j) in (64) {
+      memref.store %c, %x[%i, %j] : memref<8x64xf32>
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  scf.forall (%i) = (0) to (%n) step (4) {
+    %size = affine.min affine_map<(i)[n] -> (4, n - i)>(%i)[%n]
+    %part = memref.subview %y[%i] [%size] [1] : memref<?xf32> to memref<?xf32, strided<[1], offset: ?>>
+    linalg.fill ins(%c : f32) outs(%part : memref<?xf32, strided<[1], offset: ?>>)
+  } {mapping = [#gpu.warp<linear_dim_0>]}
+  return
+}
+"""
+
+
+def test_mapped_loops() -> None:
+    """How the transform dialect would map them is nothing that loops compute."""
+    x, y = np.ones((8, 64), np.float32), np.ones(13, np.float32)
+    on_host(MAPPED).f(x, y)
+    assert (x == 2).all()
+    assert (y == 2).all()
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1201"])
+def test_on_devices(chip: str) -> None:
+    x = np.random.default_rng(5).standard_normal((4, 6)).astype(np.float32)
+    with shared().chip(chip):
+        for source, call in ((LOOP, lambda library: library.f), (KERNEL, lambda library: library.kernels.k[1, 4])):
+            library = offload.compile(source, targets=[f"rocdl:{chip}"])
+            library.use("hip")
+            got = x.copy()
+            call(OnDevice(library))(got)
+            np.testing.assert_allclose(got, softmax(x, 1), rtol=1e-6)
+        library = offload.compile(EXPANDED, targets=[f"rocdl:{chip}"])
+        library.use("hip")
+        check_expanded(OnDevice(library))
+    shared().check()
