@@ -10,7 +10,7 @@ from emulator.on_device import OnDevice
 
 import offload
 
-QUOTIENTS = ("divui", "remui", "divsi", "remsi", "ceildivsi")
+QUOTIENTS = ("divui", "remui", "divsi", "remsi", "ceildivsi", "floordivsi")
 FLOATS = {"f64": np.float64, "f32": np.float32, "f16": np.float16}
 
 
@@ -72,6 +72,8 @@ def exact(name: str, a: int, b: int) -> int:
     if name.endswith("ui"):
         return a // b if name == "divui" else a % b
     a, b = (n - 2**128 if n >= 2**127 else n for n in (a, b))
+    if name == "floordivsi":
+        return a // b
     if name == "ceildivsi":
         return -(-a // b)
     towards_zero = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -142,7 +144,7 @@ def test_in_host_code() -> None:
     assert on_host(text).f(2**61 + 1, -1000) == float(-((2**61 + 1) ** 2 // 1000))
 
 
-@pytest.mark.parametrize("name", ["divsi", "remui"])
+@pytest.mark.parametrize("name", ["divsi", "remui", "floordivsi"])
 def test_quotients_on_devices(name: str) -> None:
     x, y = [-7 % 2**128, 2**127, 2**100 + 3, 7], [2, 2**128 - 3, 2**70, 2**128 - 2]
     out = np.zeros((4, 2), np.int64)

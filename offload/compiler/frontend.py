@@ -21,6 +21,9 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
 PARALLEL = {"scf.parallel", "scf.forall", "affine.parallel"}
 """Operations of host code that become kernels."""
 
+MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "scf.forall"}
+"""Operations that offload-missing-lowerings is for."""
+
 OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "offload-group-launches", "gpu-kernel-outlining")
 
 
@@ -60,7 +63,7 @@ def _launch_bodies(host: Sequence[str], device: Sequence[str]) -> list[str]:
 def _kernels(host: Sequence[str], device: Sequence[str]) -> list[str]:
     dialects = {name.split(".")[0] for name in host}
     passes = []
-    if {"linalg.softmax", "memref.expand_shape", "scf.forall"} & {*host, *device}:
+    if MISSING & {*host, *device}:
         passes.append("offload-missing-lowerings")
     if any(name.startswith("linalg.") for name in device):
         passes.append("gpu.module(convert-linalg-to-loops)")

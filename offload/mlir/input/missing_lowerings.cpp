@@ -1,9 +1,12 @@
 //===- missing_lowerings.cpp - offload-missing-lowerings ------------------===//
 //
-// Operations that MLIR 22 leaves as they are, or at which its lowering ends the process: linalg.softmax on
-// memrefs is written as loops, and memref.expand_shape that makes several dynamic sizes of one as a
-// reinterpret_cast. The mapping of an scf.forall says how the transform dialect would spread its iterations
-// over blocks and threads, not what they compute; what makes kernels of loops here takes no notice of it.
+// Operations that MLIR 22 leaves as they are, lowers wrong, or at which its lowering ends the process:
+//
+//  * linalg.softmax on memrefs is written as loops;
+//  * memref.expand_shape that makes several dynamic sizes of one is a reinterpret_cast;
+//  * arith.floordivsi of more than 64 bits, which is expanded with a -1 of 64, is written out;
+//  * the mapping of an scf.forall says how the transform dialect would spread its iterations over blocks and
+//    threads, not what they compute; what makes kernels of loops here takes no notice of it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +20,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -116,6 +120,27 @@ void write(memref::ExpandShapeOp op) {
   op.erase();
 }
 
+bool isLowered(arith::FloorDivSIOp op) {
+  auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(op.getType()));
+  return !type || type.getWidth() <= 64;
+}
+
+/// The quotient towards zero, and one less where the rest has the sign that the divisor has not.
+void write(arith::FloorDivSIOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(op.getType()));
+  Value quotient = arith::DivSIOp::create(b, loc, op.getLhs(), op.getRhs());
+  Value rest = arith::RemSIOp::create(b, loc, op.getLhs(), op.getRhs());
+  Value signs = arith::XOrIOp::create(b, loc, rest, op.getRhs());
+  Value differ = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, signs, zero);
+  Value remains = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, rest, zero);
+  Value less = arith::AndIOp::create(b, loc, differ, remains);
+  Value one = arith::ExtUIOp::create(b, loc, op.getType(), less);
+  op.replaceAllUsesWith(arith::SubIOp::create(b, loc, quotient, one).getResult());
+  op.erase();
+}
+
 struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingLowerings)
 
@@ -131,6 +156,8 @@ struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<Mod
         write(softmax);
       else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op); expand && !isLowered(expand))
         write(expand);
+      else if (auto division = dyn_cast<arith::FloorDivSIOp>(op); division && !isLowered(division))
+        write(division);
       else if (auto loop = dyn_cast<scf::ForallOp>(op))
         loop.removeMappingAttr();
     });
