@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
-from compiling import emit
+from compiling import ALL_TARGETS, emit, on_host
 
 SOURCE = """gpu.module @m {{
   gpu.func @k(%x: memref<?x{type}>) kernel {{
@@ -55,3 +56,33 @@ def test_sums_of_products_are_not_fused_unless_asked() -> None:
     body = "%p = arith.mulf %v, %v : {type}\n    %r = arith.addf %p, %v : {type}"
     assert "fma" not in code("", "f32", "isa", body, ["nvvm:sm_90"])["nvvm"]
     assert not re.search(r"v_(fma|mac|mad|fmac|pk_fma)_f32", code("", "f32", "isa", body, ["rocdl:gfx942"])["rocdl"])
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("sign", ["s", "u"])
+@pytest.mark.parametrize("bits", [65, 128])
+def test_floats_and_integers_of_more_than_64_bits(bits: int, sign: str, kind: str) -> None:
+    """They were calls of functions that no GPU has, and no library; in one process lld sets LLVM's options back."""
+    text = f"""
+gpu.module @m {{
+  gpu.func @k(%x: memref<?x{kind}>) kernel {{
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?x{kind}>
+    %i = arith.fpto{sign}i %v : {kind} to i{bits}
+    %three = arith.constant 3 : i{bits}
+    %j = arith.muli %i, %three : i{bits}
+    %r = arith.{sign}itofp %j : i{bits} to {kind}
+    memref.store %r, %x[%t] : memref<?x{kind}>
+    gpu.return
+  }}
+}}
+"""
+    x = np.array([0, 1, 5, 2.0**40 + 2.0**20, 2.0**61], {"f32": np.float32, "f64": np.float64}[kind])
+    if sign == "s":
+        x = np.concatenate([x, -x])
+    if bits == 128:
+        x = np.concatenate([x, x * x.dtype.type(2.0**63)])
+    expected = x * 3
+    on_host(text).kernels.k[1, x.size](x)
+    np.testing.assert_array_equal(x, expected)
+    assert len(emit(text, "object", ALL_TARGETS)) == len(ALL_TARGETS)

@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
@@ -28,6 +29,10 @@ void initializeTargets() {
     // Where LLVM gives up (an instruction that the chip lacks, say) it would end the process. LLVM's code has
     // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
     install_fatal_error_handler([](void *, const char *reason, bool) { throw Failure(reason, {}); }, nullptr);
+    // Floats from and to wider integers would be calls of compiler-rt, which neither GPUs nor libraries have.
+    // It is the option's default from now on: lld resets all options.
+    if (cl::Option *bits = cl::getRegisteredOptions().lookup("expand-fp-convert-bits"))
+      static_cast<cl::opt<unsigned> *>(bits)->setInitialValue(64);
   });
 }
 
