@@ -168,7 +168,9 @@ class RocdlTarget(Target):
         return []
 
     def check_pipeline(self) -> str:
-        return f"offload-check-device{{target=rocdl chip={self._model()}}}"
+        model = self._model()
+        said = f" said={self.chip}" if model != self.chip else ""
+        return f"offload-check-device{{target=rocdl chip={model}{said}}}"
 
     def _model(self) -> str:
         return _MODEL_OF_GENERIC.get(self.chip, self.chip)

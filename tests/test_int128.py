@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from compiling import emit, on_host
@@ -11,7 +12,7 @@ from emulator.on_device import OnDevice
 import offload
 
 QUOTIENTS = ("divui", "remui", "divsi", "remsi", "ceildivsi", "floordivsi")
-FLOATS = {"f64": np.float64, "f32": np.float32, "f16": np.float16}
+FLOATS = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
 def joined(name: str, array: str) -> str:
@@ -93,13 +94,13 @@ def test_quotients(name: str) -> None:
 
 def rounded(n: int, dtype: type[np.floating]) -> float:
     """To nearest, ties to even, in one step."""
-    digits = np.finfo(dtype).nmant + 1
+    digits = ml_dtypes.finfo(dtype).nmant + 1
     excess = max(abs(n).bit_length() - digits, 0)
     whole, rest = abs(n) >> excess, abs(n) & ((1 << excess) - 1)
     half = 1 << excess >> 1
     whole += excess > 0 and (rest > half or (rest == half and whole & 1))
     value = float(whole) * 2.0**excess
-    largest = float(np.finfo(dtype).max)
+    largest = float(ml_dtypes.finfo(dtype).max)
     return float(np.copysign(value if value <= largest else np.inf, n))
 
 
@@ -111,11 +112,21 @@ def test_to_floats(kind: str, sign: str) -> None:
     )
     text = in_kernel(f"%x: memref<?x2xi64>, %o: memref<?x{kind}>", body)
     ties = [(2**60 + odd) << 40 for odd in range(64, 1024, 64)] + [(2**30 + 64) << 70, ((2**30 + 64) << 70) + 1]
+    ties += [(257 << place) + odd for place in range(20, 110, 10) for odd in (-1, 0, 1)]
     x = [*samples(60), *ties, 0, 65503, 65520, 65519]
+    signed = [n - 2**128 if sign == "s" and n >= 2**127 else n for n in x]
+    expected = [rounded(n, FLOATS[kind]) for n in signed]
     out = np.zeros(len(x), FLOATS[kind])
     on_host(text).kernels.k[1, len(x)](words(x), out)
-    signed = [n - 2**128 if sign == "s" and n >= 2**127 else n for n in x]
-    np.testing.assert_array_equal(out.astype(np.float64), [rounded(n, FLOATS[kind]) for n in signed])
+    np.testing.assert_array_equal(out.astype(np.float64), expected)
+    assert emit(text, "object", ["nvvm:sm_75", "nvvm:sm_90"])
+    library = offload.compile(text, targets=["rocdl:gfx1100"])
+    out[:] = 0
+    with shared().chip("gfx1100"):
+        library.use("hip")
+        OnDevice(library).kernels.k[1, len(x)](words(x), out)
+    shared().check()
+    np.testing.assert_array_equal(out.astype(np.float64), expected)
 
 
 @pytest.mark.parametrize("kind", FLOATS)

@@ -86,3 +86,16 @@ gpu.module @m {{
     on_host(text).kernels.k[1, x.size](x)
     np.testing.assert_array_equal(x, expected)
     assert len(emit(text, "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
+@pytest.mark.parametrize("sign", ["s", "u"])
+def test_integers_become_bf16_with_one_rounding_in_host_code(sign: str) -> None:
+    """Kernels are tested on every target (conformance)."""
+    text = f"""func.func @f(%x: i64) -> bf16 {{
+      %f = arith.{sign}itofp %x : i64 to bf16
+      return %f : bf16
+    }}"""
+    function = on_host(text).f
+    for place in range(20, 54):  # 257 is half way between two numbers of bf16
+        even, odd = 256.0 * 2**place, 258.0 * 2**place
+        assert [float(function((257 << place) + more)) for more in (-1, 0, 1)] == [even, even, odd]

@@ -55,16 +55,20 @@ _OLD = [
     ("nvvm:sm_75", nvidia._mma("4x2xbf16", "2x2xbf16", "2x2xf32", "16, 8, 16"), 0, 6, "'nvgpu.mma.sync' needs sm_80"),
     ("nvvm:sm_75", nvidia._mma("4x2xf16", "2x2xf16", "2x2xf16", "16, 8, 16"), 0, 6, "'nvgpu.mma.sync' needs sm_80"),
     ("nvvm:sm_70", nvidia._mma("2x2xf16", "1x2xf16", "2x2xf16", "16, 8, 8"), 0, 6, "'nvgpu.mma.sync' needs sm_75"),
-    (
-        "rocdl:gfx1100",
-        _one(
-            "  %c = arith.constant dense<0.0> : vector<4xf32>\n"
-            "  %d = rocdl.mfma.f32.16x16x4f32 %f, %f, %c, %v, %v, %v : "
-            "(f32, f32, vector<4xf32>, i32, i32, i32) -> vector<4xf32>"
-        ),
-        5,
-        8,
-        "'rocdl.mfma.f32.16x16x4f32' needs a chip of gfx9 with matrix cores",
+    *(
+        (
+            f"rocdl:{chip}",
+            _one(
+                "  %c = arith.constant dense<0.0> : vector<4xf32>\n"
+                "  %d = rocdl.mfma.f32.16x16x4f32 %f, %f, %c, %v, %v, %v : "
+                "(f32, f32, vector<4xf32>, i32, i32, i32) -> vector<4xf32>"
+            ),
+            5,
+            8,
+            "'rocdl.mfma.f32.16x16x4f32' needs a chip of gfx9 with matrix cores (gfx908, gfx90a, gfx942, gfx950) and is "
+            f"built for {chip} here: build for such a chip, or leave rocdl:{chip} out",
+        )
+        for chip in ("gfx1100", "gfx9-generic", "gfx11-generic")
     ),
     *(
         (

@@ -10,8 +10,6 @@
 #include <stdint.h>
 
 typedef _Float16 carrier;
-__extension__ typedef __int128 int128;
-__extension__ typedef unsigned __int128 uint128;
 
 static carrier carry(uint16_t bits) {
   union {
@@ -111,8 +109,6 @@ carrier __truncsfbf2(float value);
 carrier __truncdfbf2(double value);
 float __extendhfsf2(carrier value);
 double __extendhfdf2(carrier value);
-carrier __floattihf(int128 value);
-carrier __floatuntihf(uint128 value);
 
 carrier __truncsfhf2(float value) { return carry(narrow((double)value, 5, 10)); }
 carrier __truncdfhf2(double value) { return carry(narrow(value, 5, 10)); }
@@ -120,12 +116,3 @@ carrier __truncsfbf2(float value) { return carry(narrow((double)value, 8, 7)); }
 carrier __truncdfbf2(double value) { return carry(narrow(value, 8, 7)); }
 float __extendhfsf2(carrier value) { return (float)widen(bits_of(value), 5, 10); }
 double __extendhfdf2(carrier value) { return widen(bits_of(value), 5, 10); }
-
-/* 2^16 is infinity already; what is less is exact as a double. */
-carrier __floattihf(int128 value) {
-  const int128 most = 1 << 16;
-  int128 near = value > most ? most : value < -most ? -most : value;
-  return carry(narrow((double)(int64_t)near, 5, 10));
-}
-
-carrier __floatuntihf(uint128 value) { return __floattihf(value >> 64 ? INT64_MAX : (int128)value); }

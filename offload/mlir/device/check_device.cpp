@@ -28,7 +28,7 @@ struct CheckDevice : public PassWrapper<CheckDevice, OperationPass<ModuleOp>> {
   StringRef getDescription() const final { return "Refuse what a chip does not have"; }
 
   void runOnOperation() final {
-    ChipName where{target, chip};
+    ChipName where{target, chip, said.empty() ? chip : said};
     bool refused = false;
     auto refuse = [&](Operation *op, const std::optional<std::string> &why) {
       if (why)
@@ -52,6 +52,7 @@ struct CheckDevice : public PassWrapper<CheckDevice, OperationPass<ModuleOp>> {
 
   Option<std::string> target{*this, "target", llvm::cl::desc("the target's name")};
   Option<std::string> chip{*this, "chip", llvm::cl::desc("the chip, by a name that MLIR knows")};
+  Option<std::string> said{*this, "said", llvm::cl::desc("its name in messages, where that is another")};
 };
 
 } // namespace

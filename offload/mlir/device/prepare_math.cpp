@@ -406,28 +406,29 @@ struct NativeFma : public OpRewritePattern<math::FmaOp> {
 /// looks at, but for whether there are any, become one, until f32 holds the rest: 14 bits of a number that
 /// has more than 24, 28 of more than 38, and so on.
 template <typename Op> struct IntegerToBfloat : public OpRewritePattern<Op> {
-  using OpRewritePattern<Op>::OpRewritePattern;
+  /// `native` is the width of integers up to which the processor converts them itself.
+  IntegerToBfloat(MLIRContext *context, unsigned native) : OpRewritePattern<Op>(context), native(native) {}
+
   LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
     constexpr bool isSigned = std::is_same_v<Op, arith::SIToFPOp>;
     constexpr unsigned held = 24, step = 14;
     Value x = op.getIn();
     Type type = x.getType();
     unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
-    if (!getElementTypeOrSelf(op.getType()).isBF16() || isScalable(type) || width <= held || width > 64)
+    if (!getElementTypeOrSelf(op.getType()).isBF16() || isScalable(type) || width <= std::max(held, native))
       return failure();
     Location loc = op.getLoc();
-    auto number = [&](uint64_t value) {
-      APInt bits(64, value);
-      return constantOf(b, loc, type, b.getIntegerAttr(getElementTypeOrSelf(type), bits.trunc(width)));
+    auto number = [&](const APInt &value) {
+      return constantOf(b, loc, type, b.getIntegerAttr(getElementTypeOrSelf(type), value));
     };
     for (unsigned size = held, lost = step; size + isSigned < width; size += step, lost += step) {
-      uint64_t limit = uint64_t(1) << size, low = (uint64_t(1) << lost) - 1;
+      APInt limit = APInt::getOneBitSet(width, size), low = APInt::getLowBitsSet(width, lost);
       Value place = isSigned ? arith::AddIOp::create(b, loc, x, number(limit)).getResult() : x;
       Value large = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, place,
-                                          number(isSigned ? 2 * limit : limit));
-      Value rest = arith::AndIOp::create(b, loc, x, number(low));
-      Value any = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, rest, number(0));
-      Value odd = arith::SelectOp::create(b, loc, any, number(low + 1), number(0));
+                                          number(isSigned ? limit.shl(1) : limit));
+      Value rest = arith::AndIOp::create(b, loc, x, number(low)), zero = number(APInt::getZero(width));
+      Value any = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, rest, zero);
+      Value odd = arith::SelectOp::create(b, loc, any, number(low + 1), zero);
       Value kept = arith::OrIOp::create(b, loc, arith::AndIOp::create(b, loc, x, number(~low)), odd);
       x = arith::SelectOp::create(b, loc, large, kept, x);
     }
@@ -435,6 +436,8 @@ template <typename Op> struct IntegerToBfloat : public OpRewritePattern<Op> {
     b.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), single);
     return success();
   }
+
+  unsigned native;
 };
 
 struct VectorFma : public OpRewritePattern<vector::FMAOp> {
@@ -522,8 +525,8 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
     patterns.add<FloatPower>(context, nvidia || amd);
     if (nvidia || amd)
       patterns.add<PerElement>(context);
-    if (amd || (nvidia && !integersToBfloat))
-      patterns.add<IntegerToBfloat<arith::SIToFPOp>, IntegerToBfloat<arith::UIToFPOp>>(context);
+    patterns.add<IntegerToBfloat<arith::SIToFPOp>, IntegerToBfloat<arith::UIToFPOp>>(
+        context, integersToBfloat ? 64 : 0);
     patterns.add<ExtendedIndex<arith::AddUIExtendedOp>, ExtendedIndex<arith::MulSIExtendedOp>,
                  ExtendedIndex<arith::MulUIExtendedOp>>(context);
     if (amd)

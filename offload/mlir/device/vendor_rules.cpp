@@ -51,8 +51,8 @@ std::string foreign(const Twine &what, const Owner &owner, const ChipName &where
 }
 
 std::string needs(StringRef name, const Twine &wanted, const ChipName &where) {
-  return ("'" + name + "' needs " + wanted + " and is built for " + where.chip +
-          " here: build for such a chip, " + "or leave " + where.target + ":" + where.chip + " out")
+  return ("'" + name + "' needs " + wanted + " and is built for " + where.said +
+          " here: build for such a chip, " + "or leave " + where.target + ":" + where.said + " out")
       .str();
 }
 
@@ -308,9 +308,9 @@ std::optional<std::string> whyNotFormat(Operation *op, const Chipset &chip, cons
   std::string text;
   llvm::raw_string_ostream(text) << "'" << op->getName() << "' of " << element << " needs "
                                  << (ocp ? "gfx942" : "gfx950 or gfx12 and later") << " and is built for "
-                                 << where.chip << " here: use "
+                                 << where.said << " here: use "
                                  << (ocp ? "f8E4M3FN or f8E5M2" : "f8E4M3FNUZ or f8E5M2FNUZ") << ", or leave "
-                                 << where.target << ":" << where.chip << " out";
+                                 << where.target << ":" << where.said << " out";
   return text;
 }
 

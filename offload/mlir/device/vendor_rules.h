@@ -8,9 +8,10 @@
 
 namespace offload {
 
-/// What code is made for: the name of a target and a chip that MLIR knows; both may be empty.
+/// What code is made for: the name of a target and a chip that MLIR knows, both of which may be empty, and the
+/// chip's name in messages: a family's, for which one of its chips stands elsewhere.
 struct ChipName {
-  std::string target, chip;
+  std::string target, chip, said;
 };
 
 /// Why an operation cannot be in code for this chip, as a sentence with what to do; nothing where it can, or
