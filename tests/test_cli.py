@@ -288,7 +288,9 @@ def test_stages_are_written_into_no_folder(where: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = command("build", SAXPY, "-q", "--emit", "input", "-o", where, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"offload: error: cannot write {where}/saxpy.mlir: ")
+    assert done.stderr.startswith(
+        (f"offload: error: cannot write into {where}: ", f"offload: error: cannot write {where}/")
+    )
 
 
 # targets, doctor

@@ -139,7 +139,7 @@ def test_from_floats(kind: str, sign: str) -> None:
         x = np.concatenate([x, -x])
     out = np.zeros((len(x), 2), np.int64)
     on_host(text).kernels.k[1, len(x)](x, out)
-    assert numbers(out) == [int(value) % 2**128 for value in x]
+    assert numbers(out) == [int(float(value)) % 2**128 for value in x]
 
 
 def test_in_host_code() -> None:

@@ -65,8 +65,8 @@ _OLD = [
             ),
             5,
             8,
-            "'rocdl.mfma.f32.16x16x4f32' needs a chip of gfx9 with matrix cores (gfx908, gfx90a, gfx942, gfx950) and is "
-            f"built for {chip} here: build for such a chip, or leave rocdl:{chip} out",
+            "'rocdl.mfma.f32.16x16x4f32' needs a chip of gfx9 with matrix cores (gfx908, gfx90a, gfx942, gfx950) and "
+            f"is built for {chip} here: build for such a chip, or leave rocdl:{chip} out",
         )
         for chip in ("gfx1100", "gfx9-generic", "gfx11-generic")
     ),
