@@ -91,7 +91,7 @@ def test_killed_while_an_entry_is_half_written(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
 from pathlib import Path
-from offload.cache import open_cache
+from offload.cache.cache import open_cache
 from offload import files
 cache = open_cache()
 claim = cache.claim("image", "ab" * 32)
@@ -109,7 +109,7 @@ cache.write("image", "ab" * 32, bytes(100_000))
     assert done.returncode == -signal.SIGKILL
     assert [path.parent.name for path in leftovers(tmp_path / "cache")] == ["locks", "tmp"]
     code = """
-from offload.cache import open_cache
+from offload.cache.cache import open_cache
 claim = open_cache().claim("image", "ab" * 32)
 assert claim.found is None
 claim.keep(b"payload")

@@ -13,7 +13,7 @@ from offload.compiler.request import BuildRequest
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
-    from offload.cache import Cache
+    from offload.cache.cache import Cache
     from offload.compiler.isolation import Progress
 
 _scratch: list[TemporaryDirectory[str]] = []
@@ -31,7 +31,7 @@ def cache_for(request: BuildRequest) -> Cache | None:
     """The cache that the request may use; None without one, and then what hashes and locks is not imported."""
     if not request.uses_cache:
         return None
-    from offload.cache import open_cache
+    from offload.cache.cache import open_cache
 
     return open_cache()
 

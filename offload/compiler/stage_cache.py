@@ -19,7 +19,7 @@ from offload.compiler.threads import Pool, Promised
 from offload.targets import Image
 
 if TYPE_CHECKING:
-    from offload.cache import Claim
+    from offload.cache.cache import Claim
     from offload.compiler.keys import Keys
 
 Build = DeviceBuild | ReadyBuild
