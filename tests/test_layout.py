@@ -208,14 +208,6 @@ def test_every_variable_that_is_read_is_documented() -> None:
         environment("HOME")
 
 
-def test_importing_the_package_is_cheap(tmp_path: Path) -> None:
-    code = "import sys, offload; print(sorted(n for n in sys.modules if n.split('.')[0] in ('numpy', 'offload')))"
-    modules = python(code, cwd=tmp_path)
-    assert "numpy" not in modules
-    assert "compiler" not in modules
-    assert "mlir" not in modules
-
-
 def test_the_runtime_half_works_without_the_compiler_half(built: dict[str, Path], tmp_path: Path) -> None:
     """With every module of the compiler refusing to be imported, and no tool on PATH."""
     code = """
