@@ -57,6 +57,17 @@ std::optional<uint64_t> LaneDistance::of(Value *value, unsigned depth) const {
   }
 }
 
+Value *LaneDistance::inLane(Value *value, uint32_t number, IRBuilderBase &b) const {
+  if (!flow.differs(value))
+    return value;
+  if (value == lane)
+    return ConstantInt::get(lane->getType(), number);
+  Instruction *copy = cast<Instruction>(value)->clone();
+  for (Use &operand : copy->operands())
+    operand.set(inLane(operand.get(), number, b));
+  return b.Insert(copy);
+}
+
 /// The lane, or the strip's first x and the lane.
 bool LaneDistance::isThreadId(Value *value) const {
   auto *sum = dyn_cast<BinaryOperator>(value);

@@ -5,7 +5,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Analysis/LoopInfo.h"
-#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IRBuilder.h"
 
 #include <optional>
 
@@ -21,6 +21,8 @@ public:
 
   /// How much more the value is in each next lane; none where that is not one number.
   std::optional<uint64_t> of(llvm::Value *value, unsigned depth = 0) const;
+  /// Such a value as it is in the lane with this number, computed anew.
+  llvm::Value *inLane(llvm::Value *value, uint32_t number, llvm::IRBuilderBase &b) const;
   /// Says so of a loop's variable.
   void set(llvm::PHINode *variable, uint64_t distance) { known[variable] = distance; }
 

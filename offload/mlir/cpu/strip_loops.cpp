@@ -23,25 +23,6 @@ FunctionCallee barrier(Module &module) {
   return module.getOrInsertFunction(kBarrier, Type::getVoidTy(module.getContext()));
 }
 
-/// Blocks to which not all lanes may come together.
-DenseSet<BasicBlock *> partedBlocks(const UniformFlow &flow) {
-  DenseSet<BasicBlock *> blocks;
-  for (BasicBlock *branch : flow.partingBlocks())
-    for (BasicBlock *block : flow.between(branch))
-      blocks.insert(block);
-  return blocks;
-}
-
-/// Atomic operations keep threads one after the other anyway.
-bool isCandidate(const llvm::Loop &loop) {
-  if (!loop.isInnermost() || !loop.getLoopLatch() || findOptionMDForLoop(&loop, "llvm.loop.unroll.full"))
-    return false;
-  return none_of(loop.blocks(), [](BasicBlock *block) {
-    return any_of(
-        *block, [](Instruction &instruction) { return instruction.isAtomic() || instruction.isVolatile(); });
-  });
-}
-
 /// A value of a loop in the loop's copy.
 Value *inJoint(ValueToValueMapTy &map, Value *value) {
   auto found = map.find(value);
@@ -59,7 +40,7 @@ struct Counted {
 class Splitter {
 public:
   Splitter(Function &strip, CallInst *lane, uint32_t lanes)
-      : strip(strip), lane(lane), lanes(lanes), flow(strip), alone(partedBlocks(flow)), apart(flow, lane) {}
+      : strip(strip), lane(lane), lanes(lanes), flow(strip), alone(flow.partedBlocks()), apart(flow, lane) {}
 
   void run() {
     DominatorTree tree(strip);
@@ -110,18 +91,6 @@ private:
     return Counted{variable, start, step, test->getOperand(1), test, *distance};
   }
 
-  /// The value as it is in lane 0.
-  Value *inFirst(Value *value, IRBuilder<> &b) {
-    if (!flow.differs(value))
-      return value;
-    if (value == lane)
-      return ConstantInt::get(lane->getType(), 0);
-    Instruction *copy = cast<Instruction>(value)->clone();
-    for (Use &operand : copy->operands())
-      operand.set(inFirst(operand.get(), b));
-    return b.Insert(copy);
-  }
-
   /// In front of the loop comes another one whose variable is lane 0's and which ends as soon as the last
   /// lane's would: all lanes take its steps. The loop itself then does what is left.
   ///
@@ -147,7 +116,7 @@ private:
     auto *type = cast<IntegerType>(counted.variable->getType());
     bool isSigned = counted.test->isSigned();
     IRBuilder<> b(jointFront->getTerminator());
-    Value *first = inFirst(counted.start, b);
+    Value *first = apart.inLane(counted.start, 0, b);
     Value *distance = ConstantInt::get(type, counted.apart * (lanes - 1));
     Value *bound = b.CreateBinaryIntrinsic(isSigned ? Intrinsic::ssub_sat : Intrinsic::usub_sat,
                                            counted.bound, distance);
@@ -195,6 +164,15 @@ private:
 
 } // namespace
 
+bool isCandidate(const llvm::Loop &loop) {
+  if (!loop.isInnermost() || !loop.getLoopLatch() || findOptionMDForLoop(&loop, "llvm.loop.unroll.full"))
+    return false;
+  return none_of(loop.blocks(), [](BasicBlock *block) {
+    return any_of(
+        *block, [](Instruction &instruction) { return instruction.isAtomic() || instruction.isVolatile(); });
+  });
+}
+
 void splitLoops(Function &strip, CallInst *lane, uint32_t lanes) {
   simplifyLoops(strip);
   Splitter(strip, lane, lanes).run();
@@ -204,7 +182,7 @@ unsigned joinLoops(Function &strip, CallInst *lane) {
   simplifyLoops(strip);
   UniformFlow flow(strip);
   LaneDistance apart(flow, lane);
-  DenseSet<BasicBlock *> alone = partedBlocks(flow);
+  DenseSet<BasicBlock *> alone = flow.partedBlocks();
   DominatorTree tree(strip);
   LoopInfo info(tree);
   SmallVector<Instruction *> ends;

@@ -47,6 +47,7 @@ Function *makeStrip(Function &thread, unsigned x, uint32_t lanes, uint32_t warpS
   auto *own = cast<Instruction>(b.CreateAdd(first, lane, "x", /*NUW=*/true, /*NSW=*/true));
   first->replaceUsesWithIf(own, [&](Use &use) { return use.getUser() != own; });
 
+  copyBehindChecks(*strip, lane, lanes);
   splitLoops(*strip, lane, lanes);
   Value *sizes[] = {b.getInt32(lanes), b.getInt32(1), b.getInt32(1)};
   // What a wide strip leaves to each thread is done in narrow strips.

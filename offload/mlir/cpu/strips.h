@@ -26,8 +26,14 @@ inline constexpr uint32_t kNarrow = 32, kWide = 1024;
 void addStrips(llvm::CallInst &call, const Loop &loop, llvm::Value *blockDim, uint32_t warpSize,
                uint32_t most);
 
+/// strip_loops.cpp: whether the lanes of a strip could run the loop together, by what is in it. Atomic
+/// operations keep threads one after the other anyway.
+bool isCandidate(const llvm::Loop &loop);
+/// strip_checks.cpp: gives loops behind a check that parts the threads a copy for strips that pass it whole.
+/// `lane` is the call that gives a thread's place in the strip.
+void copyBehindChecks(llvm::Function &strip, llvm::CallInst *lane, uint32_t lanes);
 /// strip_loops.cpp: splits off the steps of a loop that all threads of a strip take together, from a loop
-/// that begins at another place in each thread. `lane` is the call that gives a thread's place in the strip.
+/// that begins at another place in each thread.
 void splitLoops(llvm::Function &strip, llvm::CallInst *lane, uint32_t lanes);
 /// strip_loops.cpp: puts a barrier at the end of each loop whose steps all threads take together. How many.
 unsigned joinLoops(llvm::Function &strip, llvm::CallInst *lane);

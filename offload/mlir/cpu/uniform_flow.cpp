@@ -79,4 +79,12 @@ SmallVector<BasicBlock *> UniformFlow::between(BasicBlock *branch) const {
   return found;
 }
 
+DenseSet<BasicBlock *> UniformFlow::partedBlocks() const {
+  DenseSet<BasicBlock *> blocks;
+  for (BasicBlock *branch : parting)
+    for (BasicBlock *block : between(branch))
+      blocks.insert(block);
+  return blocks;
+}
+
 } // namespace offload

@@ -27,6 +27,9 @@ public:
   /// That place; null where the ways join only at the function's end.
   llvm::BasicBlock *join(llvm::BasicBlock *branch) const;
 
+  /// Blocks to which not all threads may come together.
+  llvm::DenseSet<llvm::BasicBlock *> partedBlocks() const;
+
 private:
   void mark(llvm::Instruction *instruction);
   void markUsers(llvm::Instruction *instruction);
