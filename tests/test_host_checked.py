@@ -127,6 +127,65 @@ def test_both_ways_have_loops(name: str) -> None:
         np.testing.assert_array_equal(y, np.where(KERNELS[name][1](i, low, high), sums, -sums), f"{start} {low} {high}")
 
 
+NARROW = """module attributes {gpu.container_module} { gpu.module @m {
+gpu.func @k(%x: memref<?x?xi32>, %y: memref<?xi64>, %from: i32, %bound: i32) kernel {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %begin = arith.constant 0 : index
+  %rows = memref.dim %x, %begin : memref<?x?xi32>
+  %steps = arith.index_cast %rows : index to i32
+  %zero = arith.constant 0 : i64
+  %width = arith.constant 700 : i32
+  %tx = gpu.thread_id x
+  %bx = gpu.block_id x
+  %dx = gpu.block_dim x
+  %t0 = arith.index_cast %tx : index to i32
+  %b = arith.index_cast %bx : index to i32
+  %d = arith.index_cast %dx : index to i32
+  %first = arith.muli %b, %d : i32
+  %t = arith.addi %first, %t0 : i32
+  %is_there = arith.cmpi ult, %t, %width : i32
+  %i = arith.addi %from, %t : i32
+  %ok = arith.cmpi PREDICATE, %i, %bound : i32
+  %both = arith.andi %is_there, %ok : i1
+  scf.if %both {
+    %at = arith.index_cast %t : i32 to index
+    %wide = arith.EXTEND %i : i32 to i64
+    %s = scf.for %k = %c0 to %steps step %c1 iter_args(%sum = %zero) -> i64 : i32 {
+      %row = arith.index_cast %k : i32 to index
+      %v = memref.load %x[%row, %at] : memref<?x?xi32>
+      %w = arith.extsi %v : i32 to i64
+      %p = arith.muli %w, %wide : i64
+      %next = arith.addi %sum, %p : i64
+      scf.yield %next : i64
+    }
+    memref.store %s, %y[%at] : memref<?xi64>
+  }
+  gpu.return
+} } }"""
+
+
+@pytest.mark.parametrize("level", levels_here())
+@pytest.mark.parametrize(
+    ("predicate", "extend"), [("slt", "extsi"), ("sge", "extsi"), ("ult", "extui"), ("ule", "extui")]
+)
+def test_ids_of_32_bits(predicate: str, extend: str, level: str) -> None:
+    """The ids run over within strips; what was widened of those that pass is what it would be in each thread alone."""
+    library = on_host(NARROW.replace("PREDICATE", predicate).replace("EXTEND", extend), target=f"host:{level}")
+    kind = np.int32 if extend == "extsi" else np.uint32
+    compared = {"slt": np.less, "sge": np.greater_equal, "ult": np.less, "ule": np.less_equal}[predicate]
+    x = data()
+    for start in (0, -1, -40, -1000, 2**31 - 1, 2**31 - 50, 2**31 - 701, -(2**31)):
+        i = (np.arange(WIDTH) + start).astype(np.int32).view(kind)
+        for bound in (0, 1, 33, 640, -1, -30, 2**31 - 1, 2**31 - 40, -(2**31)):
+            passes = compared(i, np.array(bound, np.int32).view(kind))
+            expected = np.where(passes, x.sum(0, dtype=np.int64) * i.astype(np.int64), 77)
+            for size in (96, 256):
+                y = np.full(WIDTH, 77)
+                library.kernels.k[-(-WIDTH // size), size](x, y, start, bound)
+                np.testing.assert_array_equal(y, expected, f"{start} {bound} {size}")
+
+
 PRODUCT = """func.func @product(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>) {
   linalg.matmul ins(%a, %b : memref<?x?xf32>, memref<?x?xf32>) outs(%c : memref<?x?xf32>)
   return
@@ -154,9 +213,39 @@ gpu.func @k(%a: memref<?x?xf32>, %y: memref<?xf32>, %n: index, %m: index) kernel
   gpu.return
 } } }"""
 
+FLAT = """module attributes {gpu.container_module} { gpu.module @m {
+gpu.func @k(%a: memref<?xf32>, %y: memref<?xf32>, %n: i32, %m: i32) kernel {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %bx = gpu.block_id x
+  %dx = gpu.block_dim x
+  %tx = gpu.thread_id x
+  %b = arith.index_cast %bx : index to i32
+  %d = arith.index_cast %dx : index to i32
+  %t = arith.index_cast %tx : index to i32
+  %begin = arith.muli %b, %d : i32
+  %i = arith.addi %begin, %t : i32
+  %inside = arith.cmpi slt, %i, %n : i32
+  scf.if %inside {
+    %s = scf.for %k = %c0 to %m step %c1 iter_args(%sum = %zero) -> f32 : i32 {
+      %row = arith.muli %k, %n : i32
+      %cell = arith.addi %row, %i : i32
+      %at = arith.index_cast %cell : i32 to index
+      %v = memref.load %a[%at] : memref<?xf32>
+      %w = arith.mulf %v, %v : f32
+      %next = arith.addf %sum, %w : f32
+      scf.yield %next : f32
+    }
+    %to = arith.index_cast %i : i32 to index
+    memref.store %s, %y[%to] : memref<?xf32>
+  }
+  gpu.return
+} } }"""
+
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads assembly of x86-64")
-@pytest.mark.parametrize("source", [GUARDED, PRODUCT], ids=["columns", "linalg.matmul"])
+@pytest.mark.parametrize("source", [GUARDED, FLAT, PRODUCT], ids=["columns", "flat", "linalg.matmul"])
 @pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_loops_behind_a_bounds_check_are_vector_code(source: str, level: str) -> None:
     text = emit_text(source, "isa", [f"host:{level}"])

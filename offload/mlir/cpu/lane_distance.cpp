@@ -24,7 +24,7 @@ bool isLookedUp(Value *value, unsigned depth = 0) {
 
 } // namespace
 
-std::optional<uint64_t> LaneDistance::of(Value *value, unsigned depth) const {
+std::optional<uint64_t> LaneDistance::distance(Value *value, bool likely, unsigned depth) const {
   if (!flow.differs(value))
     return 0;
   if (value == lane)
@@ -34,7 +34,9 @@ std::optional<uint64_t> LaneDistance::of(Value *value, unsigned depth) const {
   auto *instruction = dyn_cast<Instruction>(value);
   if (!instruction || depth > kDeep)
     return std::nullopt;
-  auto operand = [&](unsigned number) { return of(instruction->getOperand(number), depth + 1); };
+  auto operand = [&](unsigned number) {
+    return distance(instruction->getOperand(number), likely, depth + 1);
+  };
   switch (instruction->getOpcode()) {
   case Instruction::Add: {
     auto a = operand(0), b = operand(1);
@@ -49,9 +51,12 @@ std::optional<uint64_t> LaneDistance::of(Value *value, unsigned depth) const {
       return std::nullopt;
     return shifts ? *a << factor->getZExtValue() : *a * factor->getZExtValue();
   }
+  case Instruction::Trunc: // distances are small, wherever the values are
+    return value->getType()->getIntegerBitWidth() >= 32 ? operand(0) : std::nullopt;
   case Instruction::ZExt:
-  case Instruction::SExt: // of the thread's id, which is small
-    return isThreadId(instruction->getOperand(0)) ? operand(0) : std::nullopt;
+  case Instruction::SExt:
+    return likely || isExact(instruction->getOperand(0), isa<SExtInst>(instruction)) ? operand(0)
+                                                                                     : std::nullopt;
   default:
     return std::nullopt;
   }
@@ -68,11 +73,12 @@ Value *LaneDistance::inLane(Value *value, uint32_t number, IRBuilderBase &b) con
   return b.Insert(copy);
 }
 
-/// The lane, or the strip's first x and the lane.
-bool LaneDistance::isThreadId(Value *value) const {
-  auto *sum = dyn_cast<BinaryOperator>(value);
-  return value == lane || (sum && sum->getOpcode() == Instruction::Add && isa<Argument>(sum->getOperand(0)) &&
-                           sum->getOperand(1) == lane && sum->hasNoUnsignedWrap());
+bool LaneDistance::isExact(Value *value, bool isSigned, unsigned depth) const {
+  if (!flow.differs(value) || value == lane)
+    return true;
+  auto *made = dyn_cast<OverflowingBinaryOperator>(value);
+  return made && depth <= kDeep && (isSigned ? made->hasNoSignedWrap() : made->hasNoUnsignedWrap()) &&
+         all_of(made->operands(), [&](Value *operand) { return isExact(operand, isSigned, depth + 1); });
 }
 
 bool LaneDistance::isTogether(Value *address, uint64_t bytes, const DataLayout &layout) const {
@@ -83,10 +89,10 @@ bool LaneDistance::isTogether(Value *address, uint64_t bytes, const DataLayout &
         continue;
       if (element->getNumIndices() != 1 || isLookedUp(index))
         return true;
-      std::optional<uint64_t> distance = of(index);
-      if (!distance)
+      std::optional<uint64_t> apart = distance(index, /*likely=*/true);
+      if (!apart)
         return false;
-      total += *distance * layout.getTypeAllocSize(element->getSourceElementType()).getFixedValue();
+      total += *apart * layout.getTypeAllocSize(element->getSourceElementType()).getFixedValue();
     }
     address = element->getPointerOperand();
   }

@@ -20,7 +20,7 @@ public:
   LaneDistance(const UniformFlow &flow, llvm::CallInst *lane) : flow(flow), lane(lane) {}
 
   /// How much more the value is in each next lane; none where that is not one number.
-  std::optional<uint64_t> of(llvm::Value *value, unsigned depth = 0) const;
+  std::optional<uint64_t> of(llvm::Value *value) const { return distance(value, /*likely=*/false); }
   /// Such a value as it is in the lane with this number, computed anew.
   llvm::Value *inLane(llvm::Value *value, uint32_t number, llvm::IRBuilderBase &b) const;
   /// Says so of a loop's variable.
@@ -32,8 +32,11 @@ public:
   bool suits(const llvm::Loop &loop) const;
 
 private:
+  /// `likely`: if no sum runs over that is widened later.
+  std::optional<uint64_t> distance(llvm::Value *value, bool likely, unsigned depth = 0) const;
   bool isTogether(llvm::Value *address, uint64_t bytes, const llvm::DataLayout &layout) const;
-  bool isThreadId(llvm::Value *value) const;
+  /// Whether nothing runs over that makes the value of the lane.
+  bool isExact(llvm::Value *value, bool isSigned, unsigned depth = 0) const;
 
   const UniformFlow &flow;
   llvm::CallInst *lane;

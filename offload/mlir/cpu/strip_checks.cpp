@@ -26,6 +26,13 @@ namespace {
 
 constexpr size_t kMostCopied = 1024; // instructions, behind one check
 
+/// What rises from lane to lane without running over.
+struct Risen {
+  Value *value, *first;
+  uint64_t distance;
+  bool isSigned;
+};
+
 /// A copy for the strips that pass: the blocks from `begin` to `end`, where those that do not come as well.
 struct Behind {
   BasicBlock *begin, *end;
@@ -36,7 +43,7 @@ struct Behind {
 class Checks {
 public:
   Checks(Function &strip, CallInst *lane, uint32_t lanes)
-      : strip(strip), lanes(lanes), flow(strip), alone(flow.partedBlocks()), apart(flow, lane) {}
+      : strip(strip), lane(lane), lanes(lanes), flow(strip), alone(flow.partedBlocks()), apart(flow, lane) {}
 
   /// Copies what is behind one check and returns its branch; null where there is nothing more to copy.
   BranchInst *copyOne(const SmallPtrSetImpl<BranchInst *> &done) {
@@ -100,10 +107,12 @@ private:
       std::swap(rising, bound);
       predicate = ICmpInst::getSwappedPredicate(predicate);
     }
-    Value *least = apart.inLane(rising, 0, b), *most = apart.inLane(rising, lanes - 1, b);
-    // Between them no sum ran over, if the last lane's is not the smaller one.
-    Value *rises =
-        b.CreateICmp(ICmpInst::isSigned(predicate) ? ICmpInst::ICMP_SLE : ICmpInst::ICMP_ULE, least, most);
+    Value *least = apart.inLane(rising, 0, b),
+          *most = apart.inLane(rising, lanes - 1,
+                               b); // Between them no sum ran over, if the last lane's is not the smaller one.
+    bool isSigned = ICmpInst::isSigned(predicate);
+    Value *rises = b.CreateICmp(isSigned ? ICmpInst::ICMP_SLE : ICmpInst::ICMP_ULE, least, most);
+    risen.push_back({rising, least, *apart.of(rising), isSigned});
     bool below = ICmpInst::isLT(predicate) || ICmpInst::isLE(predicate);
     return b.CreateLogicalAnd(rises, b.CreateICmp(predicate, below ? most : least, bound));
   }
@@ -167,13 +176,31 @@ private:
     check->getTerminator()->eraseFromParent();
     b.SetInsertPoint(check);
     b.CreateCondBr(passes, copies.front(), apartFrom);
+    b.SetInsertPoint(copies.front(), copies.front()->getFirstInsertionPt());
+    for (const Risen &each : risen)
+      sayExact(each, copies, b);
   }
 
+  /// In the copy, what is narrower than an address is written so that widening it keeps the distance.
+  void sayExact(const Risen &risen, ArrayRef<BasicBlock *> copies, IRBuilder<> &b) {
+    Type *type = risen.value->getType();
+    if (type->getIntegerBitWidth() >= strip.getDataLayout().getIndexSizeInBits(0))
+      return;
+    Value *ahead = b.CreateMul(b.CreateZExtOrTrunc(lane, type), ConstantInt::get(type, risen.distance), "",
+                               /*NUW=*/true, /*NSW=*/true);
+    Value *exact = b.CreateAdd(risen.first, ahead, "", !risen.isSigned, risen.isSigned);
+    risen.value->replaceUsesWithIf(exact, [&](Use &use) {
+      auto *user = cast<Instruction>(use.getUser());
+      return user != exact && is_contained(copies, user->getParent());
+    });
+  }
   Function &strip;
+  CallInst *lane;
   const uint32_t lanes;
   UniformFlow flow;
   DenseSet<BasicBlock *> alone;
   LaneDistance apart;
+  SmallVector<Risen> risen; // by the check that is copied
 };
 
 } // namespace
