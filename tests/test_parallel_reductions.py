@@ -53,10 +53,10 @@ def check(function: Callable[..., object], name: str, size: int) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_one_value(name: str) -> None:
-    """Up to 128 values in one step, up to 16384 in two."""
-    for size in (0, 1, 2, 127, 128, 129, 1000, 16384, 16385, 100_000):
+    """Up to 32, 2048 and 131072 values are left on the way."""
+    for size in (0, 1, 2, 31, 32, 33, 1000, 2048, 2049, 131_072, 131_073, 300_000):
         check(on_host(text_of(name)).f, name, size)
-    assert len(emit(text_of(name), "object", ALL_TARGETS)) == 3 * len(ALL_TARGETS)
+    assert len(emit(text_of(name), "object", ALL_TARGETS)) == 4 * len(ALL_TARGETS)
 
 
 @pytest.mark.parametrize("chip", ["gfx942", "gfx1100"])

@@ -68,7 +68,7 @@ def _kernels(host: Sequence[str], device: Sequence[str]) -> list[str]:
     if any(name.startswith("linalg.") for name in device):
         passes.append("gpu.module(convert-linalg-to-loops)")
     if "linalg" in dialects:
-        passes += ["offload-serial-linalg-to-launch", "convert-linalg-to-parallel-loops"]
+        passes += ["offload-reduce-linalg", "offload-serial-linalg-to-launch", "convert-linalg-to-parallel-loops"]
     if "affine" in dialects:
         passes.append("lower-affine")
     if "scf.forall" in host:

@@ -19,6 +19,7 @@ void registerOffloadPasses() {
   registerRepairPasses();
   registerGroupLaunchesPass();
   registerMissingLoweringsPass();
+  registerReduceLinalgPass();
   registerReduceParallelPass();
   registerSerialLinalgPass();
   registerShapeNestsPass();

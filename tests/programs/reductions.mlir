@@ -20,3 +20,10 @@ func.func @few(%x: memref<100xi32>) -> i32 {
   }
   return %r : i32
 }
+func.func @whole(%x: memref<?xf32>, %sum: memref<f32>) {
+  linalg.reduce ins(%x : memref<?xf32>) outs(%sum : memref<f32>) dimensions = [0] (%a: f32, %s: f32) {
+    %r = arith.addf %s, %a : f32
+    linalg.yield %r : f32
+  }
+  return
+}

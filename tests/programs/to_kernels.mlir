@@ -1,9 +1,9 @@
 // What becomes a kernel, and how: for golden/to_kernels.kernels.check.
-func.func @total(%x: memref<?xf32>, %sum: memref<f32>) {
+func.func @in_order(%x: memref<?xf32>, %last: memref<f32>) {
   linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
-    ins(%x : memref<?xf32>) outs(%sum : memref<f32>) {
+    ins(%x : memref<?xf32>) outs(%last : memref<f32>) {
   ^bb0(%a: f32, %s: f32):
-    %r = arith.addf %s, %a : f32
+    %r = arith.subf %a, %s : f32
     linalg.yield %r : f32
   }
   return

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/parallel_loops.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -204,19 +205,9 @@ struct ShapeNests : public PassWrapper<ShapeNests, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() final {
-    SmallVector<scf::ParallelOp> nests;
-    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<gpu::GPUModuleOp, gpu::LaunchOp>(op))
-        return WalkResult::skip();
-      auto loop = dyn_cast<scf::ParallelOp>(op);
-      if (!loop)
-        return WalkResult::advance();
+    for (scf::ParallelOp loop : outermostParallel(getOperation()))
       if (!isMapped(loop))
-        nests.push_back(loop);
-      return WalkResult::skip();
-    });
-    for (scf::ParallelOp loop : nests)
-      shape(loop);
+        shape(loop);
   }
 
   /// Does the author say, or take for granted, which loops are blocks and which are threads?

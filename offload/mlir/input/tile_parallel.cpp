@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/parallel_loops.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -54,27 +55,19 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
   }
 
   void runOnOperation() final {
-    SmallVector<scf::ParallelOp> outermost;
-    WalkResult walked = getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<gpu::GPUModuleOp, gpu::LaunchOp>(op))
-        return WalkResult::skip();
-      if (auto loop = dyn_cast<scf::ParallelOp>(op)) {
-        bool nested = false, tooMany = false;
-        loop.getBody()->walk([&](scf::ParallelOp inner) {
-          nested = true;
-          tooMany |= inner->getParentOfType<scf::ParallelOp>() == loop && !fitsIntoBlock(inner);
-        });
-        if (tooMany)
-          return WalkResult::interrupt();
-        if (!nested && !loop->hasAttr(gpu::getMappingAttrName()))
-          outermost.push_back(loop);
-        return WalkResult::skip();
-      }
-      return WalkResult::advance();
-    });
-    if (walked.wasInterrupted())
-      return signalPassFailure();
-    for (scf::ParallelOp loop : outermost) {
+    SmallVector<scf::ParallelOp> plain;
+    for (scf::ParallelOp loop : outermostParallel(getOperation())) {
+      bool nested = false, tooMany = false;
+      loop.getBody()->walk([&](scf::ParallelOp inner) {
+        nested = true;
+        tooMany |= inner->getParentOfType<scf::ParallelOp>() == loop && !fitsIntoBlock(inner);
+      });
+      if (tooMany)
+        return signalPassFailure();
+      if (!nested && !loop->hasAttr(gpu::getMappingAttrName()))
+        plain.push_back(loop);
+    }
+    for (scf::ParallelOp loop : plain) {
       normalize(loop);
       SmallVector<int64_t> tiles = tileSizes(loop.getNumLoops());
       scf::ParallelOp blocks = scf::tileParallelLoop(loop, tiles, /*noMinMaxBounds=*/false).first;

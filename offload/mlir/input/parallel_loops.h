@@ -1,0 +1,20 @@
+//===- parallel_loops.h - Parallel loops of host code -----------------------===//
+#pragma once
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace offload {
+
+/// The outermost scf.parallel of host code, in the order of the program.
+llvm::SmallVector<mlir::scf::ParallelOp> outermostParallel(mlir::Operation *root);
+
+/// reduction.cpp: puts loops without results before the loop, and what they leave in the place of its
+/// results. With the attribute kInPlace, what the initial values were loaded from is where kernels leave the
+/// results.
+void replaceReduction(mlir::scf::ParallelOp loop);
+
+/// Of a loop with results: its initial values come from loads in front of it, its results go to the same
+/// places.
+inline constexpr char kInPlace[] = "offload.in_place";
+
+} // namespace offload
