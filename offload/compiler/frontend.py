@@ -75,6 +75,7 @@ def _kernels(host: Sequence[str], device: Sequence[str]) -> list[str]:
         passes.append("func.func(scf-forall-to-parallel)")
     if "linalg" in dialects or PARALLEL & set(host):
         passes += [
+            *(["offload-serial-functions"] if "func.call" in host else []),
             "offload-reduce-parallel",
             "offload-shape-nests",
             "offload-tile-parallel",

@@ -19,6 +19,7 @@ void registerOffloadPasses() {
   registerRepairPasses();
   registerGroupLaunchesPass();
   registerMissingLoweringsPass();
+  registerSerialFunctionsPass();
   registerReduceLinalgPass();
   registerReduceParallelPass();
   registerSerialLinalgPass();

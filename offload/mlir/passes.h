@@ -56,6 +56,7 @@ void registerPrepareVectorsPass();
 void registerPrepareDevicePass();
 void registerRepairPasses();
 void registerMissingLoweringsPass();
+void registerSerialFunctionsPass();
 void registerReduceLinalgPass();
 void registerReduceParallelPass();
 void registerSerialLinalgPass();

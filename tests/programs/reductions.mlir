@@ -27,3 +27,23 @@ func.func @whole(%x: memref<?xf32>, %sum: memref<f32>) {
   }
   return
 }
+func.func private @squares(%x: memref<?x?xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c1 : memref<?x?xf32>
+  scf.parallel (%j) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %x[%i, %j] : memref<?x?xf32>
+    %w = arith.mulf %v, %v : f32
+    memref.store %w, %x[%i, %j] : memref<?x?xf32>
+  }
+  return
+}
+func.func @calls(%x: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    func.call @squares(%x, %i) : (memref<?x?xf32>, index) -> ()
+  }
+  return
+}

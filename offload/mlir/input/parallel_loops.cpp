@@ -22,4 +22,18 @@ SmallVector<scf::ParallelOp> outermostParallel(Operation *root) {
   return loops;
 }
 
+SmallVector<Value> combine(OpBuilder &builder, scf::ReduceOp end, ValueRange sums, ValueRange values,
+                           IRMapping map) {
+  SmallVector<Value> results;
+  for (auto [region, sum, value] : llvm::zip(end.getReductions(), sums, values)) {
+    Block &block = region.front();
+    map.map(block.getArgument(0), sum);
+    map.map(block.getArgument(1), value);
+    for (Operation &op : block.without_terminator())
+      builder.clone(op, map);
+    results.push_back(map.lookupOrDefault(cast<scf::ReduceReturnOp>(block.getTerminator()).getResult()));
+  }
+  return results;
+}
+
 } // namespace offload

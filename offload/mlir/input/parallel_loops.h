@@ -2,11 +2,17 @@
 #pragma once
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace offload {
 
 /// The outermost scf.parallel of host code, in the order of the program.
 llvm::SmallVector<mlir::scf::ParallelOp> outermostParallel(mlir::Operation *root);
+
+/// What the reductions of a loop that ends so make of two values each. `map` is of values of the loop's body.
+llvm::SmallVector<mlir::Value> combine(mlir::OpBuilder &builder, mlir::scf::ReduceOp end,
+                                       mlir::ValueRange sums, mlir::ValueRange values,
+                                       mlir::IRMapping map = {});
 
 /// reduction.cpp: puts loops without results before the loop, and what they leave in the place of its
 /// results. With the attribute kInPlace, what the initial values were loaded from is where kernels leave the

@@ -15,7 +15,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
@@ -142,20 +141,6 @@ private:
     return values;
   }
 
-  /// What the author's reductions make of two values each.
-  SmallVector<Value> combine(OpBuilder &in, ValueRange sums, ValueRange values, IRMapping map = {}) {
-    SmallVector<Value> results;
-    for (auto [region, sum, value] : llvm::zip(end.getReductions(), sums, values)) {
-      Block &block = region.front();
-      map.map(block.getArgument(0), sum);
-      map.map(block.getArgument(1), value);
-      for (Operation &op : block.without_terminator())
-        in.clone(op, map);
-      results.push_back(map.lookupOrDefault(cast<scf::ReduceReturnOp>(block.getTerminator()).getResult()));
-    }
-    return results;
-  }
-
   /// The author's values: thread (r, c) takes rows r, r + threads.rows, and so on, and of these the columns
   /// c, c + threads.columns, and so on.
   void reduceValues(const Threads &threads, ArrayRef<Value> to) {
@@ -198,7 +183,7 @@ private:
       SmallVector<Value> values;
       for (Value value : end.getOperands())
         values.push_back(map.lookupOrDefault(value));
-      SmallVector<Value> both = combine(body, sums, values, map);
+      SmallVector<Value> both = combine(body, end, sums, values, map);
       Value later = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::ne, column, own);
       Value joined = arith::OrIOp::create(body, loc, joins, later);
       for (auto [sum, value] : llvm::zip(both, values))
@@ -238,7 +223,7 @@ private:
                               SmallVector<Value> sums =
                                   forEach(in, second, rest, count, loadAll(in, from, own[0]),
                                           [&](OpBuilder &body, Value number, ValueRange sums) {
-                                            return combine(body, sums, loadAll(body, from, number));
+                                            return combine(body, end, sums, loadAll(body, from, number));
                                           });
                               store(in, sums, to, own[0]);
                             });

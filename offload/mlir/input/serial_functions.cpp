@@ -1,0 +1,115 @@
+//===- serial_functions.cpp - offload-serial-functions ---------------------===//
+//
+// A function with parallel loops that is called inside of another parallel loop: each thread of that one's
+// kernel calls it, and runs its loops from end to end. It calls a copy in which they are scf.for; what other
+// host code calls keeps its loops, which become kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "input/parallel_loops.h"
+#include "passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+void makeSerial(scf::ParallelOp loop) {
+  OpBuilder builder(loop);
+  auto end = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
+  scf::LoopNest nest = scf::buildLoopNest(
+      builder, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), loop.getInitVals(),
+      [&](OpBuilder &in, Location, ValueRange iteration, ValueRange sums) {
+        IRMapping map;
+        map.map(loop.getInductionVars(), iteration);
+        for (Operation &op : loop.getBody()->without_terminator())
+          in.clone(op, map);
+        SmallVector<Value> values;
+        for (Value value : end.getOperands())
+          values.push_back(map.lookupOrDefault(value));
+        return scf::ValueVector(combine(in, end, sums, values, map));
+      });
+  loop.replaceAllUsesWith(nest.results);
+  loop.erase();
+}
+
+struct SerialFunctions : public PassWrapper<SerialFunctions, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SerialFunctions)
+
+  StringRef getArgument() const final { return "offload-serial-functions"; }
+  StringRef getDescription() const final {
+    return "Let parallel loops call functions whose own loops are not parallel";
+  }
+
+  void runOnOperation() final {
+    SymbolTable symbols(getOperation());
+    DenseMap<func::FuncOp, func::FuncOp> copies;
+    for (scf::ParallelOp loop : outermostParallel(getOperation()))
+      callCopies(loop, symbols, copies);
+    // Nobody would launch the kernels of what only such loops called.
+    SmallVector<func::FuncOp> copied(llvm::make_first_range(copies));
+    auto isUnused = [&](func::FuncOp function) {
+      return function.isPrivate() && SymbolTable::symbolKnownUseEmpty(function, getOperation());
+    };
+    for (auto *unused = llvm::find_if(copied, isUnused); unused != copied.end();
+         unused = llvm::find_if(copied, isUnused)) {
+      symbols.erase(*unused);
+      copied.erase(unused);
+    }
+  }
+
+  static void callCopies(Operation *root, SymbolTable &symbols,
+                         DenseMap<func::FuncOp, func::FuncOp> &copies) {
+    SmallVector<func::CallOp> calls;
+    root->walk([&](func::CallOp call) { calls.push_back(call); });
+    for (func::CallOp call : calls) {
+      auto function = symbols.lookup<func::FuncOp>(call.getCallee());
+      if (!function || !hasLoops(function, symbols))
+        continue;
+      func::FuncOp &known = copies[function];
+      if (!known) {
+        auto copy = function.clone();
+        copy.setPrivate();
+        symbols.insert(copy);
+        known = copy; // also where the function calls itself
+        copy.walk([](scf::ParallelOp loop) { makeSerial(loop); });
+        callCopies(copy, symbols, copies);
+        call.setCallee(copy.getName());
+      } else {
+        call.setCallee(known.getName());
+      }
+    }
+  }
+
+  /// Whether the function, or one that it calls, has parallel loops.
+  static bool hasLoops(func::FuncOp function, const SymbolTable &symbols) {
+    SetVector<Operation *> reached;
+    reached.insert(function);
+    for (size_t i = 0; i < reached.size(); ++i) {
+      bool has = false;
+      reached[i]->walk([&](Operation *op) {
+        has |= isa<scf::ParallelOp>(op);
+        if (auto call = dyn_cast<func::CallOp>(op))
+          if (Operation *callee = symbols.lookup<func::FuncOp>(call.getCallee()))
+            reached.insert(callee);
+      });
+      if (has)
+        return true;
+    }
+    return false;
+  }
+};
+
+} // namespace
+
+void registerSerialFunctionsPass() { PassRegistration<SerialFunctions>(); }
+
+} // namespace offload

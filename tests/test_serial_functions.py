@@ -1,0 +1,101 @@
+"""Functions with parallel loops that parallel loops call: each thread runs their loops itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, emit, emit_text, on_host
+
+from offload.errors import CompileError
+
+# @squares is called by a loop and by host code, @norms through another function, @early has several blocks.
+PROGRAM = """
+func.func private @squares(%x: memref<?x?xi32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c1 : memref<?x?xi32>
+  scf.parallel (%j) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %x[%i, %j] : memref<?x?xi32>
+    %w = arith.muli %v, %v : i32
+    memref.store %w, %x[%i, %j] : memref<?x?xi32>
+  }
+  return
+}
+func.func private @sum_and_largest(%x: memref<?x?xi32>, %i: index, %start: i32) -> (i32, i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %x, %c1 : memref<?x?xi32>
+  %r:2 = scf.parallel (%k, %j) = (%c0, %c0) to (%c2, %n) step (%c1, %c1) init (%start, %start) -> (i32, i32) {
+    %v = memref.load %x[%i, %j] : memref<?x?xi32>
+    scf.reduce(%v, %v : i32, i32) {
+    ^bb0(%a: i32, %b: i32):
+      %s = arith.addi %a, %b : i32
+      scf.reduce.return %s : i32
+    }, {
+    ^bb0(%a: i32, %b: i32):
+      %s = arith.maxsi %a, %b : i32
+      scf.reduce.return %s : i32
+    }
+  }
+  return %r#0, %r#1 : i32, i32
+}
+func.func private @norms(%x: memref<?x?xi32>, %i: index, %to: memref<?xi32>) {
+  %start = arith.constant -3 : i32
+  %s, %m = func.call @sum_and_largest(%x, %i, %start) : (memref<?x?xi32>, index, i32) -> (i32, i32)
+  %t = arith.addi %s, %m : i32
+  memref.store %t, %to[%i] : memref<?xi32>
+  return
+}
+func.func private @early(%x: memref<?x?xi32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %v = memref.load %x[%i, %c0] : memref<?x?xi32>
+  %zero = arith.constant 0 : i32
+  %none = arith.cmpi eq, %v, %zero : i32
+  cf.cond_br %none, ^end, ^go
+^go:
+  func.call @squares(%x, %i) : (memref<?x?xi32>, index) -> ()
+  cf.br ^end
+^end:
+  return
+}
+func.func @f(%x: memref<?x?xi32>, %to: memref<?xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?x?xi32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    func.call @early(%x, %i) : (memref<?x?xi32>, index) -> ()
+    func.call @norms(%x, %i, %to) : (memref<?x?xi32>, index, memref<?xi32>) -> ()
+  }
+  func.call @squares(%x, %c1) : (memref<?x?xi32>, index) -> ()
+  return
+}
+"""
+
+
+def test_loops_of_called_functions() -> None:
+    x = np.random.default_rng(1).integers(-9, 9, (50, 33), dtype=np.int32)
+    x[7, 0] = 0
+    expected = np.where(x[:, :1] == 0, x, x * x)
+    to, sums = np.zeros(50, np.int32), 2 * expected.sum(1) + expected.max(1) - 3
+    expected[1] *= expected[1]
+    on_host(PROGRAM).f(x, to)
+    np.testing.assert_array_equal(x, expected)
+    np.testing.assert_array_equal(to, sums)
+
+
+def test_what_host_code_calls_stays_parallel_and_what_only_loops_call_is_no_kernel() -> None:
+    text = emit_text(PROGRAM, "kernels", ["host"])
+    kernels = [line.split("@", 1)[1].split("(", 1)[0] for line in text.splitlines() if "gpu.func" in line]
+    assert sorted(kernels) == ["f_kernel", "squares_kernel"], text
+    assert len(emit(PROGRAM, "object", ALL_TARGETS)) == 2 * len(ALL_TARGETS)
+
+
+def test_recursion_is_refused_as_elsewhere() -> None:
+    text = PROGRAM.replace(
+        "  %t = arith.addi %s, %m : i32\n",
+        "  %t = arith.addi %s, %m : i32\n"
+        "  func.call @norms(%x, %i, %to) : (memref<?x?xi32>, index, memref<?xi32>) -> ()\n",
+    )
+    with pytest.raises(CompileError, match=r"recursive|calls itself"):
+        on_host(text)
