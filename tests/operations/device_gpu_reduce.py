@@ -73,6 +73,22 @@ def _last(library: Library) -> None:
         np.testing.assert_array_equal(launched(library.kernels.k, block, x), np.broadcast_to(want, x.shape), str(block))
 
 
+BLOCKS_OF_ITS_OWN = module(mapped("k", "i32", """
+  %r = gpu.all_reduce %v uniform {
+  ^bb(%a: i32, %b: i32):
+    %zero = arith.constant 0 : i32
+    %c = arith.cmpi eq, %b, %zero : i32
+    cf.cond_br %c, ^done(%a : i32), ^other
+  ^other:
+    %d = arith.remsi %a, %b : i32
+    %e = arith.andi %d, %zero : i32
+    %f = arith.addi %b, %e : i32
+    gpu.yield %f : i32
+  ^done(%s: i32):
+    gpu.yield %s : i32
+  } : (i32) -> i32"""))  # fmt: skip
+
+
 TOGETHER = module(mapped("k", "i32", """
   %n = memref.dim %x, %zero : memref<?xi32>
   %one = arith.constant 1 : index
@@ -253,6 +269,7 @@ CASES = [
         refused=dict.fromkeys(("nvvm", "rocdl", "host"), "may not be reached by all threads of the block"),
     ),
     Case("gpu.all_reduce", "the author's operation", OWN, _last),
+    Case("gpu.all_reduce", "the author's operation, of several blocks", BLOCKS_OF_ITS_OWN, _last),
     Case("gpu.all_reduce", "block size known, of whole subgroups", _known("128, 2, 1"), _of_known((128, 2, 1))),
     Case("gpu.all_reduce", "block size known, partial", _known("9, 5, 1"), _of_known((9, 5, 1))),
     Case("gpu.all_reduce", "block size known, one subgroup", _known("32, 1, 1"), _of_known((32, 1, 1))),

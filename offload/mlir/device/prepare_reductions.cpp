@@ -186,6 +186,23 @@ private:
   bool mayFail;
 };
 
+/// The author's operation in blocks of its own, for two values.
+Value inRegion(OpBuilder &b, gpu::AllReduceOp op, Value left, Value right) {
+  auto region = scf::ExecuteRegionOp::create(b, op.getLoc(), op.getType());
+  IRMapping map;
+  op.getBody().cloneInto(&region.getRegion(), map);
+  Block &entry = region.getRegion().front();
+  for (auto [argument, value] : llvm::zip_equal(entry.getArguments(), ValueRange{left, right}))
+    argument.replaceAllUsesWith(value);
+  entry.eraseArguments(0, entry.getNumArguments());
+  for (auto yield : llvm::make_early_inc_range(region.getRegion().getOps<gpu::YieldOp>())) {
+    OpBuilder at(yield);
+    scf::YieldOp::create(at, yield.getLoc(), yield.getOperands());
+    yield.erase();
+  }
+  return region.getResult(0);
+}
+
 LogicalResult lower(gpu::AllReduceOp op, const Lanes &lanes, bool together) {
   if (!together)
     return op.emitOpError(
@@ -196,6 +213,8 @@ LogicalResult lower(gpu::AllReduceOp op, const Lanes &lanes, bool together) {
   Region &body = op.getBody();
   auto own = [&](OpBuilder &to, Value left, Value right) -> Value {
     IRMapping map;
+    if (!body.hasOneBlock())
+      return inRegion(to, op, left, right);
     map.map(body.front().getArguments(), ValueRange{left, right});
     for (Operation &inside : body.front().without_terminator())
       to.clone(inside, map);
@@ -204,14 +223,8 @@ LogicalResult lower(gpu::AllReduceOp op, const Lanes &lanes, bool together) {
   auto named = [&](OpBuilder &to, Value left, Value right) {
     return vector::makeArithReduction(to, op.getLoc(), gpu::convertReductionKind(*op.getOp()), left, right);
   };
-  Value result;
-  if (op.getOp()) {
-    result = Reducer(op, lanes, named, /*mayFail=*/false).overBlock(b, op.getValue());
-  } else if (body.hasOneBlock()) {
-    result = Reducer(op, lanes, own, /*mayFail=*/true).overBlock(b, op.getValue());
-  } else {
-    return op.emitOpError("has a region of several blocks: write its control flow with scf.if");
-  }
+  Value result = op.getOp() ? Reducer(op, lanes, named, /*mayFail=*/false).overBlock(b, op.getValue())
+                            : Reducer(op, lanes, own, /*mayFail=*/true).overBlock(b, op.getValue());
   op.getResult().replaceAllUsesWith(result);
   op.erase();
   return success();
