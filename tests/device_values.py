@@ -9,8 +9,11 @@ import numpy as np
 DTYPES: dict[str, Any] = {
     "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64,
     "f16": np.float16, "bf16": np.float32, "f32": np.float32, "f64": np.float64,
+    "f8E5M2": np.float32, "f8E4M3FN": np.float32,
 }  # fmt: skip
 INTEGERS, FLOATS = ("i8", "i16", "i32", "i64"), ("f16", "bf16", "f32", "f64")
+FLOATS_OF_8_BITS = ("f8E5M2", "f8E4M3FN")
+NARROWED = ("bf16", *FLOATS_OF_8_BITS)
 OPS: dict[str, Any] = {
     "add": np.add, "mul": np.multiply, "minsi": np.minimum, "maxsi": np.maximum, "minui": np.minimum,
     "maxui": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
@@ -43,20 +46,20 @@ THREAD = """
 
 
 def stored(kind: str) -> str:
-    """The element type of arrays for a type: NumPy has no bf16."""
-    return "f32" if kind == "bf16" else kind
+    """The element type of arrays for a type: NumPy has neither bf16 nor floats of 8 bits."""
+    return "f32" if kind in NARROWED else kind
 
 
 def load(kind: str, to: str = "%v", array: str = "%x") -> str:
     """Loads the thread's value as a ``kind``."""
-    if kind == "bf16":
-        return f"{to}w = memref.load {array}[%at] : memref<?xf32>\n{to} = arith.truncf {to}w : f32 to bf16\n"
+    if kind in NARROWED:
+        return f"{to}w = memref.load {array}[%at] : memref<?xf32>\n{to} = arith.truncf {to}w : f32 to {kind}\n"
     return f"{to} = memref.load {array}[%at] : memref<?x{kind}>\n"
 
 
 def store(kind: str, value: str = "%r", array: str = "%out") -> str:
-    if kind == "bf16":
-        return f"{value}w = arith.extf {value} : bf16 to f32\nmemref.store {value}w, {array}[%at] : memref<?xf32>\n"
+    if kind in NARROWED:
+        return f"{value}w = arith.extf {value} : {kind} to f32\nmemref.store {value}w, {array}[%at] : memref<?xf32>\n"
     return f"memref.store {value}, {array}[%at] : memref<?x{kind}>\n"
 
 
@@ -78,6 +81,12 @@ def values(kind: str, op: str, shape: tuple[int, ...], seed: int = 1) -> Any:
         return random.integers(info.min, info.max, shape, dtype)
     if op == "mul":
         return random.choice(np.array([-1, 1], dtype), shape)
+    if kind in FLOATS_OF_8_BITS and op == "add":  # all whole numbers up to 8 are exact
+        ones = np.zeros(shape, dtype)
+        ones[..., :8] = 1
+        return random.permuted(ones, axis=-1)
+    if kind in FLOATS_OF_8_BITS:
+        return random.integers(-8, 9, shape).astype(dtype)
     if op == "add":
         return random.choice(np.array([-1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], dtype), shape)
     return random.integers(-100, 100, shape).astype(dtype)

@@ -9,6 +9,7 @@ import numpy as np
 from device_values import (
     BLOCKS,
     FLOATS,
+    FLOATS_OF_8_BITS,
     INTEGERS,
     THREAD,
     launched,
@@ -134,8 +135,8 @@ def _subgroup(kind: str, *, uniform: str = "uniform ", cluster: str = "", count:
             return mapped(op, kind, f"%r = gpu.subgroup_reduce {op} %v {uniform}{cluster} : ({kind}) -> {kind}")
         # The last element of the vector differs from the value where that stays exact.
         vector = f"vector<{count}x{kind}>"
-        other = "arith.addf" if kind in FLOATS else "arith.xori"
-        constants = ", ".join(str(float(count - 1 - i)) if kind in FLOATS else str(i) for i in range(count))
+        other = "arith.xori" if kind in INTEGERS else "arith.addf"
+        constants = ", ".join(str(i) if kind in INTEGERS else str(float(count - 1 - i)) for i in range(count))
         body = f"""
           %k = arith.constant dense<[{constants}]> : {vector}
           %s = vector.broadcast %v : {kind} to {vector}
@@ -164,7 +165,7 @@ def _subgroup_reduced(kind: str, size: int = 0, stride: int = 1, count: int = 0)
                 threads = int(np.prod(block))
                 x = values(kind, op, (3, threads))
                 want = np.zeros_like(x)
-                y = x if not count or kind in FLOATS else x ^ x.dtype.type(count - 1)
+                y = x if not count or kind not in INTEGERS else x ^ x.dtype.type(count - 1)
                 for group in _groups(threads, size or WARP, stride):
                     want[:, group] = reduced(op, np.ascontiguousarray(y[:, group]))[:, None]
                 np.testing.assert_array_equal(launched(library.kernels[op], block, x), want, f"{op} {block}")
@@ -257,7 +258,10 @@ _OTHER = {"nvvm": "sm_75", "rocdl": "gfx1100"}
 _WAVE64 = {"nvvm": "sm_80", "rocdl": "gfx1100,wave64"}
 _TOO_WIDE = "has clusters of 32 lanes 2 apart, but the subgroups of this target have 32 threads"
 CASES = [
-    *(Case("gpu.all_reduce", f"uniform, {kind}", _all_reduce(kind), _all_reduced(kind)) for kind in INTEGERS + FLOATS),
+    *(
+        Case("gpu.all_reduce", f"uniform, {kind}", _all_reduce(kind), _all_reduced(kind))
+        for kind in INTEGERS + FLOATS + FLOATS_OF_8_BITS
+    ),
     Case("gpu.all_reduce", "uniform, wave32", _all_reduce("f16"), _all_reduced("f16"), chips=_OTHER),
     Case("gpu.all_reduce", "uniform, wave64 of two halves", _all_reduce("i8"), _all_reduced("i8"), chips=_WAVE64),
     Case("gpu.all_reduce", "not uniform, all threads reach it", _all_reduce("i32", ""), _all_reduced("i32")),
@@ -275,7 +279,7 @@ CASES = [
     Case("gpu.all_reduce", "block size known, one subgroup", _known("32, 1, 1"), _of_known((32, 1, 1))),
     *(
         Case("gpu.subgroup_reduce", f"uniform, {kind}", _subgroup(kind), _subgroup_reduced(kind))
-        for kind in INTEGERS + FLOATS
+        for kind in INTEGERS + FLOATS + FLOATS_OF_8_BITS
     ),
     *(
         Case(
@@ -284,7 +288,7 @@ CASES = [
             _subgroup(kind, count=count),
             _subgroup_reduced(kind, count=count),
         )
-        for kind, count in (("i8", 4), ("f16", 3), ("bf16", 2), ("i64", 2))
+        for kind, count in (("i8", 4), ("f16", 3), ("bf16", 2), ("i64", 2), ("f8E5M2", 3))
     ),
     *(
         Case(

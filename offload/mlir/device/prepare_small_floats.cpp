@@ -17,6 +17,7 @@
 #include "passes.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -281,6 +282,7 @@ struct PrepareSmallFloats : public PassWrapper<PrepareSmallFloats, OperationPass
                        .wasInterrupted();
     if (refused)
       return signalPassFailure();
+    reduceInF32();
     RewritePatternSet scaling(&getContext());
     arith::populateExpandScalingExtTruncPatterns(scaling);
     if (failed(applyPatternsGreedily(getOperation(), std::move(scaling))) || failed(computeInF32()))
@@ -296,6 +298,24 @@ struct PrepareSmallFloats : public PassWrapper<PrepareSmallFloats, OperationPass
     patterns.add<Widen, Narrow, NarrowDirected>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
+  }
+
+  /// Reductions of lanes and blocks are made of arithmetic later than what this pass sees. Their sums are
+  /// rounded once, at the end.
+  void reduceInF32() {
+    getOperation()->walk([](Operation *op) {
+      auto all = dyn_cast<gpu::AllReduceOp>(op);
+      Type type = isa<gpu::AllReduceOp, gpu::SubgroupReduceOp>(op) ? op->getOperand(0).getType() : Type();
+      if (!type || !isSmallFloat(type) || (all && !all.getOp())) // or in the author's words
+        return;
+      OpBuilder b(op);
+      Type wide = withElement(type, b.getF32Type());
+      op->setOperand(0, arith::ExtFOp::create(b, op->getLoc(), wide, op->getOperand(0)));
+      op->getResult(0).setType(wide);
+      b.setInsertionPointAfter(op);
+      auto narrow = arith::TruncFOp::create(b, op->getLoc(), type, op->getResult(0));
+      op->getResult(0).replaceAllUsesExcept(narrow, narrow);
+    });
   }
 
   /// Arithmetic on small floats. Not upstream's pass: that knows some of the types only.
