@@ -151,6 +151,81 @@ gpu.module @m {{
         assert len(emit(text, "object", [f"{target},index={index}" for target in ALL_TARGETS])) == len(ALL_TARGETS)
 
 
+@pytest.mark.parametrize(("linkage", "size", "dynamic"), [("internal", 64, 0), ("external", 0, 256)])
+def test_workgroup_memory_of_the_llvm_dialect(linkage: str, size: int, dynamic: int) -> None:
+    """On the CPU it was memory that all blocks shared, and without a size a symbol that nothing defined."""
+    text = f"""
+gpu.module @m {{
+  llvm.mlir.global {linkage} @tile() {{addr_space = 3 : i32, alignment = 16 : i64}} : !llvm.array<{size} x f32>
+  gpu.func @k(%x: memref<?xf32>) kernel {{
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %c63 = arith.constant 63 : index
+    %t = gpu.thread_id x
+    %g = gpu.global_id x
+    %j = arith.subi %c63, %t : index
+    %from = arith.index_cast %t : index to i64
+    %to = arith.index_cast %j : index to i64
+    %v = memref.load %x[%g] : memref<?xf32>
+    %p = llvm.getelementptr %tile[%to] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, f32
+    llvm.store %v, %p : f32, !llvm.ptr<3>
+    gpu.barrier
+    %q = llvm.getelementptr %tile[%from] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, f32
+    %r = llvm.load %q : !llvm.ptr<3> -> f32
+    memref.store %r, %x[%g] : memref<?xf32>
+    gpu.return
+  }}
+}}
+"""
+    x = np.arange(BLOCKS * THREADS, dtype=np.float32)
+    expected = x.reshape(BLOCKS, THREADS)[:, ::-1].ravel()
+    for target in ("host", "host,coroutines"):
+        for _ in range(20):  # blocks run at the same time
+            y = x.copy()
+            on_host(text, target=target).kernels.k[BLOCKS, THREADS, None, dynamic](y)
+            np.testing.assert_array_equal(y, expected)
+    assert len(emit(text, "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
+def test_globals_without_a_size_are_dynamic_workgroup_memory() -> None:
+    """They lie behind the static memory, all in one place, as gpu.dynamic_shared_memory does."""
+    views = "".join(f"""
+    %d{kind} = memref.get_global @of_{kind} : memref<0x{kind}, 3>
+    %{kind} = memref.reinterpret_cast %d{kind} to offset: [0], sizes: [64], strides: [1]
+        : memref<0x{kind}, 3> to memref<64x{kind}, 3>""" for kind in ("f32", "i32"))  # fmt: skip
+    text = f"""
+memref.global "private" @of_f32 : memref<0xf32, 3> {{alignment = 16 : i64}}
+memref.global "private" @of_i32 : memref<0xi32, 3> {{alignment = 16 : i64}}
+func.func @f(%x: memref<64xf32>, %y: memref<64xi32>) {{
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %bytes = arith.constant 256 : i32
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%t, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1)
+             dynamic_shared_memory_size %bytes workgroup(%w: memref<64xi32, 3>) {{
+    {views}
+    %a = memref.load %x[%t] : memref<64xf32>
+    %b = memref.load %y[%t] : memref<64xi32>
+    memref.store %a, %f32[%t] : memref<64xf32, 3>
+    memref.store %b, %w[%t] : memref<64xi32, 3>
+    gpu.barrier
+    %c63 = arith.constant 63 : index
+    %j = arith.subi %c63, %t : index
+    %p = memref.load %w[%j] : memref<64xi32, 3>
+    %q = memref.load %i32[%j] : memref<64xi32, 3>
+    %r = arith.bitcast %q : i32 to f32
+    memref.store %r, %x[%t] : memref<64xf32>
+    memref.store %p, %y[%t] : memref<64xi32>
+    gpu.terminator
+  }}
+  return
+}}
+"""
+    x, y = np.arange(64, dtype=np.float32), np.arange(64, 128, dtype=np.int32)
+    on_host(text).f(x, y)
+    np.testing.assert_array_equal((x, y), (np.arange(64)[::-1], np.arange(64, 128)[::-1]))
+    assert len(emit(text, "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
 @pytest.mark.parametrize("target", ALL_TARGETS)
 @pytest.mark.parametrize(("number", "whose"), [(3, "block"), (5, "thread")])
 @pytest.mark.parametrize("named", [False, True])

@@ -49,7 +49,26 @@ Constant *KernelCode::parameterSizes() {
                             table, kernel.getName() + ".sizes");
 }
 
-/// Gives each workgroup global that the kernel uses a place in the block's workgroup memory.
+/// Replaces a global in one function by a pointer to something else. Globals of the LLVM dialect have a
+/// memory space of their own.
+static void replaceUses(GlobalVariable &global, const Function &in,
+                        function_ref<Value *(IRBuilder<> &)> make) {
+  SmallVector<Use *> uses;
+  for (Use &use : global.uses())
+    if (auto *user = dyn_cast<Instruction>(use.getUser()); user && user->getFunction() == &in)
+      uses.push_back(&use);
+  for (Use *use : uses) {
+    auto *user = cast<Instruction>(use->getUser());
+    Instruction *before = user;
+    if (auto *phi = dyn_cast<PHINode>(user))
+      before = phi->getIncomingBlock(*use)->getTerminator();
+    IRBuilder<> b(before);
+    use->set(b.CreateAddrSpaceCast(make(b), global.getType()));
+  }
+}
+
+/// Gives each workgroup global that the kernel uses a place in the block's workgroup memory. One without a
+/// size is another name of the dynamic part.
 void KernelCode::layoutSharedMemory() {
   SmallVector<Constant *> globals;
   for (GlobalVariable &global : module.globals())
@@ -64,10 +83,16 @@ void KernelCode::layoutSharedMemory() {
     });
     if (!used)
       continue;
+    uint64_t bytes = module.getDataLayout().getTypeAllocSize(global->getValueType());
+    if (bytes == 0) {
+      FunctionCallee dynamic = module.getOrInsertFunction(kDynamicShared, types.pointer);
+      replaceUses(*global, kernel, [&](IRBuilder<> &b) { return b.CreateCall(dynamic, {}); });
+      continue;
+    }
     uint64_t alignment = std::max<uint64_t>(64, global->getAlign().valueOrOne().value());
     sharedBytes = alignTo(sharedBytes, alignment);
     sharedOffsets.push_back({global, sharedBytes});
-    sharedBytes += module.getDataLayout().getTypeAllocSize(global->getValueType());
+    sharedBytes += bytes;
   }
   sharedBytes = alignTo(sharedBytes, 64);
 }
@@ -185,19 +210,10 @@ void KernelCode::bindSharedMemory(Function &body, Value *shared) const {
   replaceCalls(body, kDynamicShared, [&](CallInst &call) -> Value * {
     return IRBuilder<>(&call).CreateConstInBoundsGEP1_64(types.i8, shared, sharedBytes);
   });
-  for (auto &[global, offset] : sharedOffsets) {
-    SmallVector<Use *> uses;
-    for (Use &use : global->uses())
-      if (auto *user = dyn_cast<Instruction>(use.getUser()); user && user->getFunction() == &body)
-        uses.push_back(&use);
-    for (Use *use : uses) {
-      auto *user = cast<Instruction>(use->getUser());
-      Instruction *before = user;
-      if (auto *phi = dyn_cast<PHINode>(user))
-        before = phi->getIncomingBlock(*use)->getTerminator();
-      use->set(IRBuilder<>(before).CreateConstInBoundsGEP1_64(types.i8, shared, offset));
-    }
-  }
+  for (auto &[global, offset] : sharedOffsets)
+    replaceUses(*global, body, [&, offset = offset](IRBuilder<> &b) {
+      return b.CreateConstInBoundsGEP1_64(types.i8, shared, offset);
+    });
 }
 
 /// Ends the launch. What comes behind the call is cut off, so that it costs the rest of the kernel nothing.

@@ -11,6 +11,7 @@
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/SymbolTable.h"
@@ -109,6 +110,9 @@ struct NumberSpaces : public PassWrapper<NumberSpaces, OperationPass<gpu::GPUMod
           (number && number.getInt() == kWorkgroupNumber))
         (void)symbols.rename(global, (kSharedPrefix + global.getName()).str());
     }
+    for (auto global : llvm::make_early_inc_range(module.getOps<LLVM::GlobalOp>()))
+      if (global.getAddrSpace() == kWorkgroupNumber)
+        (void)symbols.rename(global, (kSharedPrefix + global.getSymName()).str());
   }
 };
 
