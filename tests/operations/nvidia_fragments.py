@@ -61,6 +61,22 @@ _add(
     _wmma("f32", "f32", "f32", "f32", (16, 16, 8)),
     "wmma.mma.sync.aligned.row.row.m16n16k8.f32.tf32.tf32.f32",
 )
+for _element, _word in (("si8", "s8"), ("ui8", "u8")):  # one of the two fragments is one register
+    for _m, _n in ((32, 8), (8, 32)):
+        _add(
+            "gpu.subgroup_mma_compute",
+            f"{_element} to i32, {_m} rows and {_n} columns",
+            _wmma("i8", "i8", "i32", _element, (_m, _n, 16)),
+            f"wmma.load.a.sync.aligned.row.m{_m}n{_n}k16.{_word}",
+            f"wmma.load.b.sync.aligned.row.m{_m}n{_n}k16.{_word}",
+            f"wmma.mma.sync.aligned.row.row.m{_m}n{_n}k16.s32.{_word}.{_word}.s32",
+        )
+_add(
+    "gpu.subgroup_mma_compute",
+    "f64",
+    _wmma("f64", "f64", "f64", "f64", (8, 8, 4)),
+    "wmma.mma.sync.aligned.row.row.m8n8k4.f64.f64.f64.f64",
+)
 _add(
     "gpu.subgroup_mma_elementwise",
     "addf, with a constant matrix",
@@ -100,8 +116,26 @@ for _kind, _index in (("f16", "%c0"), ("f32", "%c5"), ("f32", "%n"), ("i32", "%n
     for _name in ("extract", "insert"):
         _op = f"gpu.subgroup_mma_{_name}_thread_local"
         _add(_op, _form, _wmma(*_kinds, (16, 16, 16), _body), "wmma.mma.sync")
-for _kinds, _shape in ((("f32", "f32", "f32", "f32"), (16, 16, 8)), (("i8", "i8", "i32", "si8"), (16, 16, 16))):
-    _name = "maxf" if _kinds[0] == "f32" else "muli"
+_A = '!gpu.mma_matrix<8x4xf64, "AOp">'
+for _name in ("extract", "insert"):
+    _add(
+        f"gpu.subgroup_mma_{_name}_thread_local",
+        "f64 that are multiplied",
+        _wmma("f64", "f64", "f64", "f64", (8, 8, 4)).replace(
+            "%D = gpu.subgroup_mma_compute %A,",
+            f"%v = gpu.subgroup_mma_extract_thread_local %A[%c0] : {_A} -> f64\n"
+            f"%A2 = gpu.subgroup_mma_insert_thread_local %v, %A[%c0] : f64, {_A} -> {_A}\n"
+            "%D = gpu.subgroup_mma_compute %A2,",
+        ),
+        "wmma.mma.sync",
+    )
+for _kinds, _shape in (
+    (("f32", "f32", "f32", "f32"), (16, 16, 8)),
+    (("f64", "f64", "f64", "f64"), (8, 8, 4)),
+    (("i8", "i8", "i32", "si8"), (16, 16, 16)),
+    (("i8", "i8", "i32", "ui8"), (8, 32, 16)),
+):
+    _name = "maxf" if _kinds[0].startswith("f") else "muli"
     _add(
         "gpu.subgroup_mma_elementwise",
         f"{_name} of {_kinds[3]} that are multiplied",

@@ -30,6 +30,8 @@ llvm::LogicalResult lowerPrints(mlir::gpu::GPUModuleOp module, const Lanes &lane
 llvm::LogicalResult lowerAtomics(mlir::gpu::GPUModuleOp module);
 /// prepare_fragments.cpp: what subgroup_mma operations do with elements, on the registers of fragments.
 llvm::LogicalResult lowerFragments(mlir::gpu::GPUModuleOp module);
+/// And the loads of fragments that are one register, when they are LLVM's.
+void settleFragmentLoads(mlir::Operation *root);
 
 /// uniformity.cpp: whether control flow makes sure that all threads of a block get to `op` as often as each
 /// other. False where it cannot tell.

@@ -2,7 +2,8 @@
 //
 // A fragment of a matrix lies in registers, a struct of LLVM: one with several elements holds them as a
 // vector or packed in an integer. MLIR 22 ends the process at any other operation than addf, mulf, divf, maxf
-// and minf, and makes invalid code of maxf and minf of f16.
+// and minf, and makes invalid code of maxf and minf of f16. A fragment of one register is a struct there,
+// while LLVM's function that loads it gives the register itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +11,8 @@
 
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/IR/Intrinsics.h"
 
 using namespace mlir;
 
@@ -75,6 +78,25 @@ Type contentOf(Type held, Type element) {
   return count == 1 ? plain : VectorType::get(count, plain);
 }
 
+/// How LLVM holds a fragment: a struct of registers, or the register itself where there is one (f64).
+struct Registers {
+  explicit Registers(gpu::MMAMatrixType fragment) : type(convertMMAToLLVMType(fragment)) {
+    auto several = dyn_cast<LLVM::LLVMStructType>(type);
+    llvm::append_range(held, several ? several.getBody() : ArrayRef<Type>(type));
+    isStruct = bool(several);
+  }
+  Value read(OpBuilder &b, Location loc, Value from, size_t i) const {
+    return isStruct ? LLVM::ExtractValueOp::create(b, loc, from, ArrayRef<int64_t>(int64_t(i))) : from;
+  }
+  Value write(OpBuilder &b, Location loc, Value to, Value part, size_t i) const {
+    return isStruct ? LLVM::InsertValueOp::create(b, loc, to, part, ArrayRef<int64_t>(int64_t(i))) : part;
+  }
+
+  Type type;
+  SmallVector<Type> held;
+  bool isStruct;
+};
+
 LogicalResult lower(gpu::SubgroupMmaElementwiseOp op) {
   gpu::MMAElementwiseOp kind = op.getOpType();
   auto type = cast<gpu::MMAMatrixType>(op.getType());
@@ -92,20 +114,18 @@ LogicalResult lower(gpu::SubgroupMmaElementwiseOp op) {
 
   OpBuilder b(op);
   Location loc = op.getLoc();
-  auto registers = cast<LLVM::LLVMStructType>(convertMMAToLLVMType(type));
+  Registers registers(type);
   SmallVector<Value> operands;
   for (Value argument : op.getArgs())
-    operands.push_back(UnrealizedConversionCastOp::create(b, loc, registers, argument).getResult(0));
-  Value result = LLVM::PoisonOp::create(b, loc, registers);
-  for (auto [i, held] : llvm::enumerate(registers.getBody())) {
+    operands.push_back(UnrealizedConversionCastOp::create(b, loc, registers.type, argument).getResult(0));
+  Value result = LLVM::PoisonOp::create(b, loc, registers.type);
+  for (auto [i, held] : llvm::enumerate(registers.held)) {
     Type content = contentOf(held, type.getElementType());
     SmallVector<Value> parts;
     for (Value operand : operands)
-      parts.push_back(LLVM::BitcastOp::create(
-          b, loc, content, LLVM::ExtractValueOp::create(b, loc, operand, ArrayRef<int64_t>(i))));
+      parts.push_back(LLVM::BitcastOp::create(b, loc, content, registers.read(b, loc, operand, i)));
     Value part = operation ? operation(b, loc, parts[0], parts[1]) : negated(b, loc, parts[0]);
-    result = LLVM::InsertValueOp::create(b, loc, result, LLVM::BitcastOp::create(b, loc, held, part),
-                                         ArrayRef<int64_t>(i));
+    result = registers.write(b, loc, result, LLVM::BitcastOp::create(b, loc, held, part), i);
   }
   op.replaceAllUsesWith(UnrealizedConversionCastOp::create(b, loc, type, result).getResult(0));
   op.erase();
@@ -123,13 +143,12 @@ using Change = llvm::function_ref<Value(OpBuilder &, unsigned number, Value elem
 /// Goes through the elements of a thread in the order of its registers; the changed fragment.
 Value changeElements(OpBuilder &b, Location loc, Value fragment, Change change) {
   auto type = cast<gpu::MMAMatrixType>(fragment.getType());
-  auto registers = cast<LLVM::LLVMStructType>(convertMMAToLLVMType(type));
-  Value result = converted(b, loc, fragment, registers);
+  Registers registers(type);
+  Value result = converted(b, loc, fragment, registers.type);
   unsigned number = 0;
-  for (auto [i, held] : llvm::enumerate(registers.getBody())) {
+  for (auto [i, held] : llvm::enumerate(registers.held)) {
     Type content = contentOf(held, type.getElementType());
-    Value part = LLVM::BitcastOp::create(b, loc, content,
-                                         LLVM::ExtractValueOp::create(b, loc, result, ArrayRef<int64_t>(i)));
+    Value part = LLVM::BitcastOp::create(b, loc, content, registers.read(b, loc, result, i));
     auto vector = dyn_cast<VectorType>(content);
     for (int64_t j = 0; j < (vector ? vector.getNumElements() : 1); ++j) {
       Value index = vector ? LLVM::ConstantOp::create(b, loc, b.getI32IntegerAttr(int32_t(j))) : Value();
@@ -138,8 +157,7 @@ Value changeElements(OpBuilder &b, Location loc, Value fragment, Change change) 
       if (changed != element)
         part = vector ? LLVM::InsertElementOp::create(b, loc, part, changed, index).getResult() : changed;
     }
-    result = LLVM::InsertValueOp::create(b, loc, result, LLVM::BitcastOp::create(b, loc, held, part),
-                                         ArrayRef<int64_t>(i));
+    result = registers.write(b, loc, result, LLVM::BitcastOp::create(b, loc, held, part), i);
   }
   return converted(b, loc, result, type);
 }
@@ -147,7 +165,7 @@ Value changeElements(OpBuilder &b, Location loc, Value fragment, Change change) 
 /// Whether each element of the matrix is one thread's, and has a type that others can compute with.
 LogicalResult checkOwned(Operation *op, gpu::MMAMatrixType type, ValueRange indices) {
   unsigned count = 0;
-  for (Type held : cast<LLVM::LLVMStructType>(convertMMAToLLVMType(type)).getBody()) {
+  for (Type held : Registers(type).held) {
     auto vector = dyn_cast<VectorType>(contentOf(held, type.getElementType()));
     count += vector ? unsigned(vector.getNumElements()) : 1;
   }
@@ -215,6 +233,25 @@ LogicalResult lowerFragments(gpu::GPUModuleOp module) {
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
+}
+
+void settleFragmentLoads(Operation *root) {
+  root->walk([](NVVM::WMMALoadOp op) {
+    auto registers = dyn_cast<LLVM::LLVMStructType>(op.getType());
+    if (!registers || registers.getBody().size() != 1)
+      return;
+    llvm::Intrinsic::ID id = NVVM::WMMALoadOp::getIntrinsicID(int(op.getM()), int(op.getN()), int(op.getK()),
+                                                              op.getLayout(), op.getEltype(), op.getFrag());
+    OpBuilder b(op);
+    auto load = LLVM::CallIntrinsicOp::create(b, op.getLoc(), registers.getBody().front(),
+                                              b.getStringAttr(llvm::Intrinsic::getBaseName(id)),
+                                              ValueRange{op.getPtr(), op.getStride()});
+    Value result = LLVM::PoisonOp::create(b, op.getLoc(), registers);
+    op.replaceAllUsesWith(
+        LLVM::InsertValueOp::create(b, op.getLoc(), result, load.getResult(0), ArrayRef<int64_t>{0})
+            .getResult());
+    op.erase();
+  });
 }
 
 } // namespace offload

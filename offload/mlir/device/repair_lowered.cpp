@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/prepare_device.h"
 #include "passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -168,6 +169,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     getOperation()->walk(takeFromOutside);
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
+    settleFragmentLoads(getOperation());
   }
 };
 
