@@ -197,6 +197,47 @@ def _of_lane_0(library: Library) -> None:
     np.testing.assert_array_equal(out, (1000 * total + warps[:, :, ::-1] + 1).reshape(3, 64))
 
 
+# Lanes hold columns of two rows; of the same numbers in eight rows, four lanes share one.
+SHARES = module(mapped("k", "f32", """
+  %l = gpu.lane_id
+  %hundred = arith.constant 100.0 : f32
+  %w = arith.addf %v, %hundred : f32
+  %column = vector.from_elements %v, %w : vector<2x1xf32>
+  %share = gpu.warp_execute_on_lane_0(%l)[32] args(%column : vector<2x1xf32>) -> (vector<1x2xf32>) {
+  ^bb0(%all: vector<2x32xf32>):
+    %rows = vector.shape_cast %all : vector<2x32xf32> to vector<8x8xf32>
+    gpu.yield %rows : vector<8x8xf32>
+  }
+  %a = vector.extract %share[0, 0] : f32 from vector<1x2xf32>
+  %b = vector.extract %share[0, 1] : f32 from vector<1x2xf32>
+  %thousand = arith.constant 1000.0 : f32
+  %m = arith.mulf %b, %thousand : f32
+  %r = arith.addf %m, %a : f32"""))  # fmt: skip
+
+
+def _shared_out(library: Library) -> None:
+    x = np.random.default_rng(1).integers(0, 5, (3, 64)).astype(np.float32)
+    warps = x.reshape(3, 2, WARP)
+    pairs = np.concatenate((warps, warps + 100), axis=2).reshape(3, 2, WARP, 2)
+    want = pairs[..., 0] + 1000 * pairs[..., 1]
+    np.testing.assert_array_equal(launched(library.kernels.k, (64, 1, 1), x), want.reshape(3, 64))
+
+
+COMPLEX = """
+  %w = arith.addf %v, %v : f32
+  %z = complex.create %v, %w : complex<f32>
+  {}
+  %re = complex.re %there : complex<f32>
+  %im = complex.im %there : complex<f32>
+  %r = arith.subf %im, %re : f32"""
+COMPLEX_BROADCAST = COMPLEX.format(
+    "%l = arith.constant 9 : i32\n%there = gpu.subgroup_broadcast %z, specific_lane %l : complex<f32>"
+)
+COMPLEX_LANE_0 = COMPLEX.format(
+    "%l = gpu.lane_id\n%there = gpu.warp_execute_on_lane_0(%l)[32] -> (complex<f32>) {\ngpu.yield %z : complex<f32>\n}"
+)
+
+
 # Lanes of one branch exchange values, then all do.
 BRANCHES = module(f"""
   gpu.func @k(%x: memref<?xi32>, %out: memref<?xi32>) kernel {{
@@ -290,6 +331,12 @@ CASES = [
     ),
     Case(
         "gpu.subgroup_broadcast",
+        "specific_lane, complex<f32>",
+        module(mapped("k", "f32", COMPLEX_BROADCAST)),
+        _exchanged("f32", lambda lane: 0 * lane + 9),
+    ),
+    Case(
+        "gpu.subgroup_broadcast",
         "lane 40",
         _broadcast("f32", 40),
         refused=dict.fromkeys(("nvvm", "host"), "reads lane 40, but the subgroups of this target have 32 threads"),
@@ -297,6 +344,14 @@ CASES = [
     Case("gpu.warp_execute_on_lane_0", "no results", PLAIN_LANE_0, _plain_lane_0, refused={"rocdl": _LANES_32}),
     Case("gpu.warp_execute_on_lane_0", "no results, wave32", PLAIN_LANE_0, _plain_lane_0, chips=_OTHER),
     Case("gpu.warp_execute_on_lane_0", "vectors in and out, 32 lanes", _lane_0(32), _of_lane_0, chips=_OTHER),
+    Case("gpu.warp_execute_on_lane_0", "shares of the last dimension, and of two", SHARES, _shared_out, chips=_OTHER),
+    Case(
+        "gpu.warp_execute_on_lane_0",
+        "complex<f32>",
+        module(mapped("k", "f32", COMPLEX_LANE_0)),
+        _exchanged("f32", lambda lane: 0 * lane),
+        chips=_OTHER,
+    ),
     Case(
         "gpu.warp_execute_on_lane_0",
         "vectors in and out, 64 lanes",

@@ -9,6 +9,7 @@
 #include "names.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -170,6 +171,12 @@ Value throughWords(OpBuilder &b, Location loc, const Lanes &lanes, Value value,
     }
     to = packs ? vector::BitCastOp::create(b, loc, flat, to).getResult() : to;
     return vector.getRank() == 1 ? to : vector::ShapeCastOp::create(b, loc, vector, to).getResult();
+  }
+  if (auto number = dyn_cast<ComplexType>(type)) {
+    Type part = number.getElementType();
+    Value re = throughWords(b, loc, lanes, complex::ReOp::create(b, loc, part, value), each);
+    Value im = throughWords(b, loc, lanes, complex::ImOp::create(b, loc, part, value), each);
+    return complex::CreateOp::create(b, loc, type, re, im);
   }
   if (type.isIndex()) {
     Value number = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), value);

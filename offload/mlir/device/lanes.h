@@ -42,8 +42,8 @@ public:
 /// For a target's name; null where there is none with such subgroups.
 std::unique_ptr<Lanes> makeLanes(llvm::StringRef target, unsigned size, llvm::StringRef chip);
 
-/// Cuts a value into words, makes each another word, and puts these together. The value is a number or a
-/// vector of numbers; a null value comes back for any other type.
+/// Cuts a value into words, makes each another word, and puts these together. The value is a number, a
+/// complex one too, or a vector of numbers; a null value comes back for any other type.
 mlir::Value throughWords(mlir::OpBuilder &b, mlir::Location loc, const Lanes &lanes, mlir::Value value,
                          llvm::function_ref<mlir::Value(mlir::Value)> each);
 

@@ -9,6 +9,7 @@
 #include "device/prepare_device.h"
 #include "passes.h"
 
+#include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -33,8 +34,8 @@ struct PrepareDevice : public PassWrapper<PrepareDevice, OperationPass<gpu::GPUM
     return "Rewrite gpu operations into those that every target lowers right";
   }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, memref::MemRefDialect,
-                    scf::SCFDialect, vector::VectorDialect>();
+    registry.insert<arith::ArithDialect, cf::ControlFlowDialect, complex::ComplexDialect, LLVM::LLVMDialect,
+                    memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
     addVendorDialect(registry, target);
   }
 

@@ -2,12 +2,13 @@
 //
 // The region becomes a branch that lane 0 takes. What goes in and out goes through exchanges between lanes:
 // lane 0 gathers the parts of an operand that the lanes hold, and each lane gets its part of a result, or all
-// of it where the types agree.
+// of it where the types agree. Vectors are shared out along the dimensions in which the types differ.
 //
 //===----------------------------------------------------------------------===//
 
 #include "device/prepare_device.h"
 
+#include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -51,8 +52,7 @@ struct LaneZero {
       OpBuilder otherwise = branch.getElseBodyBuilder();
       SmallVector<Value> unused;
       for (Type type : branch.getResultTypes())
-        unused.push_back(
-            arith::ConstantOp::create(otherwise, loc, cast<TypedAttr>(otherwise.getZeroAttr(type))));
+        unused.push_back(zeroOf(otherwise, type));
       scf::YieldOp::create(otherwise, loc, unused);
     }
     for (auto [whole, part] : llvm::zip_equal(branch.getResults(), op.getResults()))
@@ -63,25 +63,36 @@ struct LaneZero {
   }
 
 private:
-  static bool isNumbers(Type type) {
+  static bool isExchanged(Type type) {
     auto vector = dyn_cast<VectorType>(type);
-    return vector ? !vector.isScalable() && vector.getRank() > 0 : type.isIntOrIndexOrFloat();
+    return vector ? !vector.isScalable() : type.isIntOrIndexOrFloat() || isa<ComplexType>(type);
   }
 
-  /// A part is an equal share of the whole along the outermost dimension that the two have.
   LogicalResult check(Type part, Type whole) {
-    if (part == whole && isNumbers(part))
+    if (isExchanged(part) && isExchanged(whole)) // how shapes fit the verifier knows
       return success();
-    auto small = dyn_cast<VectorType>(part), large = dyn_cast<VectorType>(whole);
-    bool shares = small && large && isNumbers(part) && isNumbers(whole) &&
-                  small.getRank() == large.getRank() &&
-                  large.getDimSize(0) == small.getDimSize(0) * int64_t(lanes.size) &&
-                  small.getShape().drop_front() == large.getShape().drop_front();
-    return shares
-               ? success()
-               : op.emitOpError() << "distributes " << whole << " as " << part
-                                  << ": only equal types and shares of the first dimension of a vector are "
-                                     "supported";
+    return op.emitOpError() << "exchanges values of type " << whole
+                            << ": only numbers and vectors of numbers can be";
+  }
+
+  /// Where the share of a lane begins. Lanes go along the last of the dimensions that are shared out first,
+  /// as in MLIR's own distribution of vectors.
+  static SmallVector<int64_t> beginOf(int64_t lane, VectorType share, VectorType whole) {
+    SmallVector<int64_t> offsets(share.getRank(), 0);
+    for (int64_t i = share.getRank() - 1; i >= 0; --i) {
+      int64_t shares = whole.getDimSize(i) / share.getDimSize(i);
+      offsets[size_t(i)] = lane % shares * share.getDimSize(i);
+      lane /= shares;
+    }
+    return offsets;
+  }
+
+  Value zeroOf(OpBuilder &b, Type type) {
+    auto number = dyn_cast<ComplexType>(type);
+    if (!number)
+      return arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(type)));
+    Value part = zeroOf(b, number.getElementType());
+    return complex::CreateOp::create(b, loc, type, part, part);
   }
 
   Value read(OpBuilder &b, Value value, Value source) {
@@ -91,22 +102,20 @@ private:
 
   Value gather(OpBuilder &b, Value part, Type type) {
     auto share = cast<VectorType>(part.getType());
-    SmallVector<int64_t> offsets(share.getRank(), 0), strides(share.getRank(), 1);
-    Value whole = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(type)));
-    for (unsigned i = 0; i < lanes.size; ++i) {
-      offsets[0] = int64_t(i) * share.getDimSize(0);
+    SmallVector<int64_t> strides(share.getRank(), 1);
+    Value whole = zeroOf(b, type);
+    for (unsigned i = 0; i < lanes.size; ++i)
       whole = vector::InsertStridedSliceOp::create(b, loc, read(b, part, constant32(b, loc, i)), whole,
-                                                   offsets, strides);
-    }
+                                                   beginOf(i, share, cast<VectorType>(type)), strides);
     return whole;
   }
 
   Value scatter(OpBuilder &b, Value whole, Type type) {
     auto share = cast<VectorType>(type);
-    SmallVector<int64_t> offsets(share.getRank(), 0), strides(share.getRank(), 1);
+    SmallVector<int64_t> strides(share.getRank(), 1);
     Value part;
     for (unsigned i = 0; i < lanes.size; ++i) {
-      offsets[0] = int64_t(i) * share.getDimSize(0);
+      SmallVector<int64_t> offsets = beginOf(i, share, cast<VectorType>(whole.getType()));
       Value slice = vector::ExtractStridedSliceOp::create(b, loc, whole, offsets, share.getShape(), strides);
       slice = read(b, slice, constant32(b, loc, 0));
       Value mine = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane, constant32(b, loc, i));
