@@ -82,3 +82,15 @@ def test_functions_that_python_cannot_call_say_so() -> None:
         library.f(1)
     with pytest.raises(AttributeError, match="has no function 'g'"):
         library.g(1)
+
+
+def test_kernels_that_python_cannot_launch_say_so() -> None:
+    library = on_host("gpu.module @m { gpu.func @k(%x: memref<?xvector<4xf32>>) kernel { gpu.return } }\n")
+    assert not library.kernels
+    for name in ("k", "m.k"):
+        with pytest.raises(KeyError, match=f"has a kernel '{name}' that Python cannot launch, because of an argument"):
+            library.kernels[name]
+    with pytest.raises(AttributeError, match="has a kernel 'k' that Python cannot launch"):
+        library.kernels.k(1)
+    with pytest.raises(AttributeError, match="has no kernel 'j'"):
+        library.kernels.j(1)

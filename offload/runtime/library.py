@@ -7,7 +7,7 @@ import difflib
 import os
 import platform
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -98,8 +98,13 @@ class Kernels(Mapping[str, Kernel]):
     """``lib.kernels``: kernels as attributes, or by name as items. A kernel whose name occurs in several
     modules is found as ``lib.kernels["module.kernel"]``, which works for every kernel."""
 
-    def __init__(self, owner: str, kernels: Mapping[tuple[str, str], Kernel]) -> None:
+    def __init__(
+        self, owner: str, kernels: Mapping[tuple[str, str], Kernel], carried: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        """``carried`` are the kernels of all images, by module and name, callable from Python or not."""
         self._owner = owner
+        silent = set(carried) - kernels.keys()
+        self._silent = {word for module, name in silent for word in (name, f"{module}.{name}")}
         self._qualified = {f"{module}.{name}": kernel for (module, name), kernel in kernels.items()}
         names = [name for _, name in kernels]
         self._kernels = {
@@ -109,7 +114,7 @@ class Kernels(Mapping[str, Kernel]):
     def __getitem__(self, name: str) -> Kernel:
         found = self._kernels.get(name) or self._qualified.get(name)
         if found is None:
-            raise KeyError(str(_unknown(self._owner, "kernel", name, self._kernels)))
+            raise KeyError(str(self._missing(name)))
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -122,8 +127,17 @@ class Kernels(Mapping[str, Kernel]):
         if name.startswith("__") or "_kernels" not in self.__dict__:
             raise AttributeError(name)
         if name not in self._kernels:
-            raise _unknown(self._owner, "kernel", name, self._kernels)
+            raise self._missing(name)
         return self._kernels[name]
+
+    def _missing(self, name: str) -> AttributeError:
+        if name in self._silent:
+            return AttributeError(
+                f"{self._owner} has a kernel {name!r} that Python cannot launch, because of an argument whose type has "
+                "no counterpart there or is not known: launch it from a function of the program, or give it arguments "
+                "that are scalars and memrefs of scalars"
+            )
+        return _unknown(self._owner, "kernel", name, self._kernels)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._kernels]
@@ -154,7 +168,8 @@ class Library:
         self._loaded = library
         self.functions: Mapping[str, Function] = MappingProxyType(functions)
         self.signatures: Mapping[str, Signature] = MappingProxyType({s.name: s for s in self.metadata.functions})
-        self.kernels = Kernels(self.path.name, self._load_kernels(library))
+        carried = [(image.module, kernel) for image in self.metadata.images for kernel in image.kernels]
+        self.kernels = Kernels(self.path.name, self._load_kernels(library), carried)
         self.device = Device(self._native)
         _libraries.add(self)
         if _chosen is not None:
