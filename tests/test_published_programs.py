@@ -154,3 +154,54 @@ def test_operations_around_the_async_region_pass() -> None:
         x, y = np.arange(9, dtype=np.float32), np.zeros(9, np.float32)
         on_host(one).f(x, y)
         np.testing.assert_array_equal(x, y)
+
+
+FREES = """
+gpu.module @kernels {
+  gpu.func @sum(%x: memref<64xi32>, %y: memref<64xi32>) kernel {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<64xi32>
+    %w = memref.load %y[%t] : memref<64xi32>
+    %r = arith.addi %v, %w : i32
+    memref.store %r, %y[%t] : memref<64xi32>
+    gpu.return
+  }
+}
+func.func @f(%x: memref<64xi32>, %y: memref<64xi32>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = gpu.wait async
+  %p, %b = gpu.alloc async [%a] () : memref<64xi32>
+  %c = gpu.memcpy async [%b] %p, %x : memref<64xi32>, memref<64xi32>
+  %d = gpu.wait async
+  %q, %e = gpu.alloc async [%d] () : memref<64xi32>
+  %f = gpu.memcpy async [%e] %q, %y : memref<64xi32>, memref<64xi32>
+  gpu.wait [%c, %f]
+  %g = gpu.launch_func async @kernels::@sum blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%p : memref<64xi32>, %q : memref<64xi32>)
+  %h = gpu.memcpy async [%g] %y, %q : memref<64xi32>, memref<64xi32>
+  %i = gpu.dealloc async [%h] %q : memref<64xi32>
+  %j = gpu.wait async
+  %k = gpu.dealloc async [%j] %p : memref<64xi32>
+  gpu.wait [%i, %k]
+  return
+}
+"""
+
+
+WITHOUT_TOKEN = FREES.replace("%k = gpu.dealloc async [%j] %p", "gpu.dealloc %p").replace("[%i, %k]", "[%i]")
+
+
+@pytest.mark.parametrize("source", [FREES, WITHOUT_TOKEN], ids=["on another stream", "without a token"])
+def test_memory_is_freed_behind_the_kernel_that_uses_it(source: str) -> None:
+    """sparse-gpu-codegen frees a kernel's operands on other streams: upstream's free waits for the device."""
+    library = on_host(source)
+    schedule = library._native.api.mgpuHostSchedule
+    try:
+        for seed in range(1, 30):
+            schedule(seed)
+            x, y = np.arange(64, dtype=np.int32), np.full(64, seed, np.int32)
+            library.f(x, y)
+            np.testing.assert_array_equal(y, x + seed)
+    finally:
+        schedule(0)

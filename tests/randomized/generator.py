@@ -158,17 +158,18 @@ class Generator:
         """One operation of the gpu dialect, with or without a token."""
         needs, number = state.needs(reads, writes), self.number()
         results = [result] if result else []
+        droppable = bool(needs) and operation != "gpu.dealloc"  # which comes behind what uses the memory anyway
         if self.options.synchronous or self.chance(0.08):
             tokens: list[str] = []
             if self.chance(0.5) and state.tokens:
                 tokens = self.dependencies(state, needs)
             else:
                 self.wait(state, needs)
-            stated = self.state_dependencies(tokens, bool(needs) and bool(tokens))
+            stated = self.state_dependencies(tokens, droppable and bool(tokens))
             state.done |= {number} | state.covered(tokens)
         else:
             tokens = self.dependencies(state, needs)
-            stated = f"async {self.state_dependencies(tokens, bool(needs))}"
+            stated = f"async {self.state_dependencies(tokens, droppable)}"
             token = self.fresh("t")
             results.append(token)
             state.tokens[token] = frozenset({number}) | state.covered(tokens)

@@ -93,6 +93,9 @@ void guardEntryPoints(mlir::ModuleOp module);
 /// Puts a check in front of each allocation with dynamic sizes, and after those of malloc.
 void addSizeChecks(mlir::ModuleOp module, const mlir::LLVMTypeConverter &converter);
 
+/// Makes each gpu.dealloc depend on what uses its memory before it.
+void orderFrees(mlir::ModuleOp module);
+
 /// Marks copies whose two shapes are the same by construction; the others are compared where they run.
 void markEqualShapes(mlir::ModuleOp module);
 void populateMemoryPatterns(const mlir::LLVMTypeConverter &converter, mlir::RewritePatternSet &patterns);
