@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from compiling import python
+from compiling import EXAMPLES, python
+
+import offload
 
 RUN = """
 import ctypes, os, sys, time, numpy, offload, offload.runtime  # whose extension takes a key
@@ -41,3 +43,28 @@ print(call(1.0))
 def test_threads_go_and_keys_may_run_out(built: dict[str, Path], no_keys_left: int, tmp_path: Path) -> None:
     said = python(RUN, built["saxpy"], str(no_keys_left), cwd=tmp_path)
     assert said.split() == ["True"] * 4
+
+
+DESCRIPTORS = """
+import os, sys, numpy, offload
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+libraries = [offload.load(path) for path in sys.argv[1:]]
+before, x = descriptors(), numpy.ones((2, 3), numpy.float32)
+for library in [*libraries, *libraries]:
+    library.use("host")
+    library.scale(2.0, x)
+print(*numpy.unique(x), descriptors() - before)
+"""
+
+
+def test_libraries_hold_no_open_files(tmp_path: Path) -> None:
+    """A process may open 1024 files, as most systems are set up, and load more libraries. Their kernels differ: the
+    system's loader would take one for another if both came from one path."""
+    times = (EXAMPLES / "scale.mlir").read_text()
+    paths = []
+    for number, text in enumerate([times, times.replace("arith.mulf", "arith.addf")] * 4):
+        source = tmp_path / f"scale{number}.mlir"
+        source.write_text(text)
+        paths.append(offload.build(source, source.with_suffix(".so"), targets=["host"]))
+    assert python(DESCRIPTORS, *paths, cwd=tmp_path).split() == ["766.0", "0"]

@@ -23,7 +23,6 @@ struct kernel {
 
 struct module {
   void *library;
-  int descriptor;
   struct kernel *kernels; /* under mgpu_lock */
 };
 
@@ -60,7 +59,7 @@ static int module_load(int device, const void *data, size_t size, int jit_level,
   struct module *module = calloc(1, sizeof *module);
   if (!module)
     return mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for a module.");
-  int failure = mgpu_host_image_load(data, size, &module->library, &module->descriptor);
+  int failure = mgpu_host_image_load(data, size, &module->library);
   if (failure) {
     free(module);
     return failure;
@@ -73,7 +72,7 @@ static int module_unload(int device, void *pointer) {
   (void)device;
   struct module *module = pointer;
   mgpu_host_schedule_drain(); /* its kernels may be among what is put off */
-  mgpu_host_image_unload(module->library, module->descriptor);
+  dlclose(module->library);
   for (struct kernel *kernel = module->kernels, *next; kernel; kernel = next) {
     next = kernel->next;
     free(kernel);

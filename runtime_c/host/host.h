@@ -27,10 +27,9 @@ uint64_t mgpu_host_uncached_from(void);
 
 /* host/image.c */
 
-/* Loads a shared object from memory; the bytes need not outlive the call. *library is for dlsym; *descriptor
- * keeps its path unique and is -1 when there is none. 0, or a failure that is kept. Any thread. */
-int mgpu_host_image_load(const void *data, size_t size, void **library, int *descriptor);
-void mgpu_host_image_unload(void *library, int descriptor);
+/* Loads a shared object from memory; the bytes need not outlive the call. *library is for dlsym and dlclose.
+ * 0, or a failure that is kept. Any thread. */
+int mgpu_host_image_load(const void *data, size_t size, void **library);
 
 /* host/pool.c */
 

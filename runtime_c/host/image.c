@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The loader maps what the headers say; a file that is shorter would kill the process. NULL when it is fit to
@@ -50,19 +51,33 @@ static bool write_all(int descriptor, const char *data, size_t size) {
   return true;
 }
 
-/* Through memory alone. The descriptor stays open: a closed one's number would come back, and dlopen takes an
- * equal path for the library that it has already. */
-static void *load_from_memory(const void *data, size_t size, int *descriptor) {
-  char path[48];
-  *descriptor = memfd_create("offload-kernels", MFD_CLOEXEC);
-  if (*descriptor < 0)
+enum { NUMBER_BITS = 64 };
+
+/* The path of an open file in /proc, spelled so that no other file that is loaded has had the same: dlopen
+ * takes an equal path for the library that it has already, and descriptors' numbers come back. The bits of
+ * the inode's number are separators, "/." or "//"; two files that are loaded never share an inode. */
+static bool path_of(int descriptor, char *path, size_t size) {
+  struct statx status; /* fstat is a function of glibc 2.33 and later; see core/glibc.h */
+  if (statx(descriptor, "", AT_EMPTY_PATH, STATX_INO, &status))
+    return false;
+  char spelled[2 * NUMBER_BITS + 1];
+  for (unsigned bit = 0; bit < NUMBER_BITS; ++bit)
+    memcpy(spelled + (size_t)2 * bit, status.stx_ino >> bit & 1 ? "/." : "//", 2);
+  spelled[2 * NUMBER_BITS] = '\0';
+  int length = snprintf(path, size, "/proc/self/fd%s/%d", spelled, descriptor);
+  return length > 0 && (size_t)length < size;
+}
+
+/* Through memory alone. No descriptor stays open: a process may load more images than it may have open files.
+ */
+static void *load_from_memory(const void *data, size_t size) {
+  char path[48 + 2 * NUMBER_BITS];
+  int descriptor = memfd_create("offload-kernels", MFD_CLOEXEC);
+  if (descriptor < 0)
     return NULL;
-  snprintf(path, sizeof path, "/proc/self/fd/%d", *descriptor);
-  void *library = write_all(*descriptor, data, size) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-  if (!library) {
-    close(*descriptor);
-    *descriptor = -1;
-  }
+  bool written = write_all(descriptor, data, size) && path_of(descriptor, path, sizeof path);
+  void *library = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  close(descriptor);
   return library;
 }
 
@@ -81,12 +96,11 @@ static void *load_from_file(const void *data, size_t size) {
   return library;
 }
 
-int mgpu_host_image_load(const void *data, size_t size, void **library, int *descriptor) {
-  *descriptor = -1;
+int mgpu_host_image_load(const void *data, size_t size, void **library) {
   const char *problem = problem_of(data, size);
   if (problem)
     return mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The host image cannot be loaded: %s.", problem);
-  *library = load_from_memory(data, size, descriptor);
+  *library = load_from_memory(data, size);
   if (!*library)
     *library = load_from_file(data, size);
   if (*library)
@@ -94,10 +108,4 @@ int mgpu_host_image_load(const void *data, size_t size, void **library, int *des
   const char *reason = dlerror();
   return mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The host image cannot be loaded: %s.",
                    reason ? reason : "neither memory nor a temporary folder can hold it");
-}
-
-void mgpu_host_image_unload(void *library, int descriptor) {
-  dlclose(library);
-  if (descriptor >= 0)
-    close(descriptor);
 }
