@@ -5,6 +5,7 @@ was called, which does the whole work through ctypes, so both ways agree on resu
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 from collections.abc import Sequence
@@ -22,8 +23,17 @@ from offload.runtime.pending import Mark
 from offload.runtime.streams import Stream
 
 
+def _in_subinterpreter() -> bool:
+    """The extension is for the main interpreter: in another, importing it waits for itself (Python 3.11) or fails."""
+    python = ctypes.pythonapi
+    python.PyInterpreterState_Get.restype = ctypes.c_void_p
+    python.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
+    python.PyInterpreterState_GetID.restype = ctypes.c_int64
+    return bool(python.PyInterpreterState_GetID(python.PyInterpreterState_Get()))
+
+
 def _extension() -> Any:
-    if environment("OFFLOAD_FAST_CALLS") == "0":
+    if environment("OFFLOAD_FAST_CALLS") == "0" or _in_subinterpreter():
         return None
     try:
         extension = importlib.import_module("offload.runtime._fast")
@@ -47,8 +57,9 @@ def where() -> str:
     """The extension's file, or why there is none."""
     if FAST:
         return str(_fast.__file__)
-    off = environment("OFFLOAD_FAST_CALLS") == "0"
-    return "OFFLOAD_FAST_CALLS is 0" if off else "offload was installed without a C++ compiler"
+    if environment("OFFLOAD_FAST_CALLS") == "0":
+        return "OFFLOAD_FAST_CALLS is 0"
+    return "in a subinterpreter" if _in_subinterpreter() else "offload was installed without a C++ compiler"
 
 
 _Base: Any = _fast.Caller if FAST else object
