@@ -134,7 +134,10 @@ def _refuse_lists(spec: str, words: Iterable[str]) -> None:
     if any(re.fullmatch(rf"(?:{names})(?::.*)?", word) for word in words):
         apart = re.split(rf",\s*(?=(?:{names})(?:$|[:,]))", spec)
         given = " ".join(f"--target {each}" for each in apart)
-        raise TargetError(f"{spec}: targets are given one by one: {given}, or a list of them in Python")
+        raise TargetError(
+            f"{spec}: targets are given one by one: {given}, a list of them in Python, "
+            f"{';'.join(apart)} in OFFLOAD_TARGETS"
+        )
 
 
 def _hint(word: str, known: Iterable[str]) -> str:

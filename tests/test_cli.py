@@ -79,7 +79,8 @@ def test_usage_errors(arguments: list[str], message: str, tmp_path: Path) -> Non
         ),
         (
             "nvvm:sm_90,O=2,host",
-            "nvvm:sm_90,O=2,host: targets are given one by one: --target nvvm:sm_90,O=2 --target host, or a list",
+            "nvvm:sm_90,O=2,host: targets are given one by one: --target nvvm:sm_90,O=2 --target host, a list "
+            "of them in Python, nvvm:sm_90,O=2;host in OFFLOAD_TARGETS",
         ),
         ("host:no-such-processor", "unknown chip 'no-such-processor' for target host; there are: "),
     ],

@@ -140,7 +140,7 @@ class Kernels(Mapping[str, Kernel]):
         return _unknown(self._owner, "kernel", name, self._kernels)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._kernels]
+        return sorted({*super().__dir__(), *self._kernels})
 
     def __repr__(self) -> str:
         return f"<kernels of {self._owner}: {', '.join(self._kernels) or 'none'}>"
@@ -237,7 +237,7 @@ class Library:
         raise _unknown(self.path.name, "function", name, self.functions)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.functions]
+        return sorted({*super().__dir__(), *self.functions})
 
     def __repr__(self) -> str:
         calls = "fast calls" if FAST else "calls through ctypes"
