@@ -49,9 +49,22 @@ assert os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1]) == 0
 worker._status = 0  # who waits for it otherwise
 print("it has ended")
 """
+THEN_ANOTHER = """
+import sys
+import offload
+from offload.compiler import places, processes
+
+with places.short_lived(once=True):
+    offload.build(sys.argv[1], sys.argv[2], targets="host", cache=False)
+offload.build(sys.argv[1], sys.argv[2], targets="host", cache=False)
+(worker,) = processes.alive()
+assert worker.is_there()
+print("it has ended")
+"""
 
 
-def test_a_worker_of_one_build_ends_by_itself(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", ONE_BUILD, EXAMPLES / "saxpy.mlir", tmp_path / "x.so"]
+@pytest.mark.parametrize("program", [ONE_BUILD, THEN_ANOTHER], ids=["by itself", "and is waited for by the next build"])
+def test_a_worker_of_one_build_ends(program: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", program, EXAMPLES / "saxpy.mlir", tmp_path / "x.so"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "it has ended\n", "")

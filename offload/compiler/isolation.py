@@ -56,7 +56,10 @@ class _Pool:
         """A worker of the caller's own; there are as many at a time as processors. Without a crash it comes back."""
         with self._places:
             with self._lock:
+                left, self._leaving = self._leaving, []
                 found = self._idle.pop() if self._idle else None
+            for each in left:  # of a command that this process ran and outlives
+                each.end()
             if found is not None and not (found.path == tuple(sys.path) and found.is_there()):
                 found.end()  # with another path, its modules may be other ones
                 found = None
@@ -85,8 +88,8 @@ class _Pool:
     def end(self) -> None:
         """Lets all idle workers go."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        for each in idle:
+            ours, self._idle, self._leaving = [*self._idle, *self._leaving], [], []
+        for each in ours:
             each.end()
 
 
