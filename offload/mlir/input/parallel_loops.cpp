@@ -36,4 +36,23 @@ SmallVector<Value> combine(OpBuilder &builder, scf::ReduceOp end, ValueRange sum
   return results;
 }
 
+void makeSerial(scf::ParallelOp loop) {
+  OpBuilder builder(loop);
+  auto end = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
+  scf::LoopNest nest = scf::buildLoopNest(
+      builder, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), loop.getInitVals(),
+      [&](OpBuilder &in, Location, ValueRange iteration, ValueRange sums) {
+        IRMapping map;
+        map.map(loop.getInductionVars(), iteration);
+        for (Operation &op : loop.getBody()->without_terminator())
+          in.clone(op, map);
+        SmallVector<Value> values;
+        for (Value value : end.getOperands())
+          values.push_back(map.lookupOrDefault(value));
+        return scf::ValueVector(combine(in, end, sums, values, map));
+      });
+  loop.replaceAllUsesWith(nest.results);
+  loop.erase();
+}
+
 } // namespace offload

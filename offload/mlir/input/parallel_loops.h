@@ -9,6 +9,9 @@ namespace offload {
 /// The outermost scf.parallel of host code, in the order of the program.
 llvm::SmallVector<mlir::scf::ParallelOp> outermostParallel(mlir::Operation *root);
 
+/// Puts scf.for, as many as the loop has levels, in its place.
+void makeSerial(mlir::scf::ParallelOp loop);
+
 /// What the reductions of a loop that ends so make of two values each. `map` is of values of the loop's body.
 llvm::SmallVector<mlir::Value> combine(mlir::OpBuilder &builder, mlir::scf::ReduceOp end,
                                        mlir::ValueRange sums, mlir::ValueRange values,

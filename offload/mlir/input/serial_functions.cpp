@@ -11,7 +11,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/DenseSet.h"
@@ -21,25 +20,6 @@ using namespace mlir;
 
 namespace offload {
 namespace {
-
-void makeSerial(scf::ParallelOp loop) {
-  OpBuilder builder(loop);
-  auto end = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
-  scf::LoopNest nest = scf::buildLoopNest(
-      builder, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), loop.getInitVals(),
-      [&](OpBuilder &in, Location, ValueRange iteration, ValueRange sums) {
-        IRMapping map;
-        map.map(loop.getInductionVars(), iteration);
-        for (Operation &op : loop.getBody()->without_terminator())
-          in.clone(op, map);
-        SmallVector<Value> values;
-        for (Value value : end.getOperands())
-          values.push_back(map.lookupOrDefault(value));
-        return scf::ValueVector(combine(in, end, sums, values, map));
-      });
-  loop.replaceAllUsesWith(nest.results);
-  loop.erase();
-}
 
 struct SerialFunctions : public PassWrapper<SerialFunctions, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SerialFunctions)

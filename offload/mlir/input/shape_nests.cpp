@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "host/buffer_flow.h"
 #include "input/parallel_loops.h"
 #include "passes.h"
 
@@ -38,12 +39,10 @@ constexpr int64_t kMaxThreads = 1024; // of a block, on every target
 /// The memory that a value shows part of.
 Value rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (auto view = dyn_cast<ViewLikeOpInterface>(op))
-      value = view.getViewSource();
-    else if (auto cast = dyn_cast<memref::CastOp>(op))
-      value = cast.getSource();
-    else
+    Value shown = shownBy(op);
+    if (!shown)
       break;
+    value = shown;
   }
   return value;
 }
@@ -164,33 +163,6 @@ void join(scf::ParallelOp outer, scf::ParallelOp inner) {
     }
   });
   outer.erase();
-}
-
-/// A loop of scf.for, of any number of levels.
-void makeSerial(scf::ParallelOp loop) {
-  OpBuilder b(loop);
-  auto reduce = cast<scf::ReduceOp>(loop.getBody()->getTerminator());
-  scf::LoopNest nest = scf::buildLoopNest(
-      b, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), loop.getInitVals(),
-      [&](OpBuilder &in, Location, ValueRange ivs, ValueRange sums) {
-        IRMapping map;
-        map.map(loop.getInductionVars(), ivs);
-        for (Operation &op : loop.getBody()->without_terminator())
-          in.clone(op, map);
-        scf::ValueVector results;
-        for (auto [region, value, sum] : llvm::zip(reduce.getReductions(), reduce.getOperands(), sums)) {
-          Block &block = region.front();
-          map.map(block.getArgument(0), sum);
-          map.map(block.getArgument(1), map.lookupOrDefault(value));
-          for (Operation &op : block.without_terminator())
-            in.clone(op, map);
-          auto end = cast<scf::ReduceReturnOp>(block.getTerminator());
-          results.push_back(map.lookupOrDefault(end.getResult()));
-        }
-        return results;
-      });
-  loop.replaceAllUsesWith(nest.results);
-  loop.erase();
 }
 
 struct ShapeNests : public PassWrapper<ShapeNests, OperationPass<ModuleOp>> {
