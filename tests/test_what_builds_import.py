@@ -14,7 +14,7 @@ COMMAND = """
 import os, sys
 real = os.fork
 def fork():
-    print(*sys.modules)  # what the command has, and so its worker, before the compiler is loaded
+    print(*sys.modules, flush=True)  # what the command has, and so its worker, before the compiler is loaded
     return real()
 os.fork = fork
 from offload.cli import main
