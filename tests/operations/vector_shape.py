@@ -63,9 +63,8 @@ def _scalar(form: str, op: str, inputs: Any, body: str, expected: Expected, elem
     return computed(op, form, inputs, ((1,), element), text, expected)
 
 
-_DYNAMIC = (
-    "%m = memref.dim %a0, %z : memref<4xf32>\n%two = arith.constant 2 : index\n%p = arith.subi %m, %two : index\n"
-)
+# The thread's id, for a sum of constants would be folded before anything has to lower it.
+_DYNAMIC = "%t = gpu.thread_id x\n%two = arith.constant 2 : index\n%p = arith.addi %t, %two : index\n"
 MATMUL = """indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
   affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]"""
 BATCH = """indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>,
@@ -94,12 +93,24 @@ MAKING = [
              lambda _, x: x[1, 2]),
     computed("extract", "row, dynamic", [F4, M34], F4, _DYNAMIC
              + "%r = vector.extract %x1[%p] : vector<4xf32> from vector<3x4xf32>", lambda _, x: x[2]),
+    computed("extract", "first of several, dynamic", [T234], ((2,), "f32"), _DYNAMIC
+             + "%s0 = vector.extract %x0[%t, %p, 3] : f32 from vector<2x3x4xf32>\n"
+             "%s1 = vector.extract %x0[1, %p, %p] : f32 from vector<2x3x4xf32>\n"
+             "%r = vector.from_elements %s0, %s1 : vector<2xf32>", lambda x: [x[0, 2, 3], x[1, 2, 2]]),
+    computed("extract", "plane, dynamic", [T234], M34, _DYNAMIC
+             + "%r = vector.extract %x0[%t] : vector<3x4xf32> from vector<2x3x4xf32>", lambda x: x[0]),
     computed("insert", "scalar, static", [M23], M23, "%c = arith.constant 7.0 : f32\n"
              "%r = vector.insert %c, %x0[1, 0] : f32 into vector<2x3xf32>", lambda x: _with(x, (1, 0), 7)),
     computed("insert", "scalar, dynamic", [F4], F4, _DYNAMIC + "%c = arith.constant 7.0 : f32\n"
              "%r = vector.insert %c, %x0[%p] : f32 into vector<4xf32>", lambda x: _with(x, 2, 7)),
     computed("insert", "row, dynamic", [F4, M34], M34, _DYNAMIC
              + "%r = vector.insert %x0, %x1[%p] : vector<4xf32> into vector<3x4xf32>", lambda v, x: _with(x, 2, v)),
+    computed("insert", "first of several, dynamic", [T234], T234, _DYNAMIC + "%c = arith.constant 7.0 : f32\n"
+             "%b = vector.insert %c, %x0[%t, %p, 3] : f32 into vector<2x3x4xf32>\n"
+             "%r = vector.insert %c, %b[1, %p, %p] : f32 into vector<2x3x4xf32>",
+             lambda x: _with(_with(x, (0, 2, 3), 7), (1, 2, 2), 7)),
+    computed("insert", "plane, dynamic", [M34, T234], T234, _DYNAMIC
+             + "%r = vector.insert %x0, %x1[%t] : vector<3x4xf32> into vector<2x3x4xf32>", lambda v, x: _with(x, 0, v)),
     computed("insert", "vector of rank 1", [F4, T234], T234,
              "%r = vector.insert %x0, %x1[1, 1] : vector<4xf32> into vector<2x3x4xf32>", lambda v, x: _with(x, (1, 1), v)),
     computed("from_elements", "rank 2", [F4], ((2, 2), "f32"), "%e:4 = vector.to_elements %x0 : vector<4xf32>\n"

@@ -82,4 +82,11 @@ gpu.module @vectors {
     vector.store %v, %y[%c0, %c0] : memref<3x2xf32>, vector<3x2xf32>
     gpu.return
   }
+  gpu.func @unknown_rows(%a: vector<2x4xf32>, %i: index, %j: index, %y: memref<2x4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %e = vector.extract %a[%i] : vector<4xf32> from vector<2x4xf32>
+    %v = vector.insert %e, %a[%j] : vector<4xf32> into vector<2x4xf32>
+    vector.store %v, %y[%c0, %c0] : memref<2x4xf32>, vector<2x4xf32>
+    gpu.return
+  }
 }

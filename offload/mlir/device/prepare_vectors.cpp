@@ -160,6 +160,66 @@ struct StoreRows : public OpRewritePattern<vector::StoreOp> {
   }
 };
 
+/// The first index that only the run knows and that is not an element's in its row, which LLVM's vectors
+/// have: -1 where there is none.
+int64_t unknownRow(VectorType type, ArrayRef<OpFoldResult> position) {
+  for (auto [axis, index] : llvm::enumerate(position.take_front(type.getRank() - 1)))
+    if (isa<Value>(index))
+      return axis;
+  return -1;
+}
+
+/// What `each` makes for every place along an axis, with the place in the position, and with whether it is
+/// the one.
+template <typename Each>
+void forEachPlace(OpBuilder &b, Location loc, VectorType type, SmallVector<OpFoldResult> position,
+                  int64_t axis, Each each) {
+  Value wanted = cast<Value>(position[axis]);
+  for (int64_t i = 0, e = type.getDimSize(axis); i < e; ++i) {
+    Value place = arith::ConstantIndexOp::create(b, loc, i);
+    Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, wanted, place);
+    position[axis] = b.getIndexAttr(i);
+    each(ArrayRef<OpFoldResult>(position), here);
+  }
+}
+
+struct ExtractUnknownRow : public OpRewritePattern<vector::ExtractOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::ExtractOp op, PatternRewriter &b) const override {
+    VectorType type = op.getSourceVectorType();
+    int64_t axis = type.getRank() ? unknownRow(type, op.getMixedPosition()) : -1;
+    if (axis < 0)
+      return failure();
+    Location loc = op.getLoc();
+    Value result;
+    forEachPlace(b, loc, type, op.getMixedPosition(), axis, [&](ArrayRef<OpFoldResult> place, Value here) {
+      Value part = vector::ExtractOp::create(b, loc, op.getSource(), place);
+      result = result ? arith::SelectOp::create(b, loc, here, part, result).getResult() : part;
+    });
+    b.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct InsertUnknownRow : public OpRewritePattern<vector::InsertOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::InsertOp op, PatternRewriter &b) const override {
+    VectorType type = op.getDestVectorType();
+    int64_t axis = type.getRank() ? unknownRow(type, op.getMixedPosition()) : -1;
+    if (axis < 0)
+      return failure();
+    Location loc = op.getLoc();
+    Value result = op.getDest();
+    forEachPlace(b, loc, type, op.getMixedPosition(), axis, [&](ArrayRef<OpFoldResult> place, Value here) {
+      Value old = vector::ExtractOp::create(b, loc, op.getDest(), place);
+      Value part = arith::SelectOp::create(b, loc, here, op.getValueToStore(), old);
+      result = vector::InsertOp::create(b, loc, part, result, place);
+    });
+    b.replaceOp(op, result);
+    return success();
+  }
+};
+
 struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareVectors)
 
@@ -191,7 +251,7 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     });
 
     RewritePatternSet patterns(context);
-    patterns.add<LoadRows, StoreRows>(context);
+    patterns.add<LoadRows, StoreRows, ExtractUnknownRow, InsertUnknownRow>(context);
     vector::populateVectorContractLoweringPatterns(patterns, vector::VectorContractLowering::OuterProduct);
     vector::populateVectorMultiReductionLoweringPatterns(patterns,
                                                          vector::VectorMultiReductionLowering::InnerParallel);
