@@ -123,7 +123,7 @@ MAKING = [
     computed("constant_mask", "rank 2", [M34], M34, "%m = vector.constant_mask [2, 3] : vector<3x4xi1>\n"
              "%c = arith.constant dense<0.0> : vector<3x4xf32>\n%r = arith.select %m, %x0, %c : vector<3x4xi1>, vector<3x4xf32>",
              lambda x: np.pad(x[:2, :3], ((0, 1), (0, 1)))),
-    computed("create_mask", "rank 2", [F4, M34], M34, _DYNAMIC + "%m2 = vector.create_mask %p, %m : vector<3x4xi1>\n"
+    computed("create_mask", "rank 2", [F4, M34], M34, _DYNAMIC + "%q = arith.addi %p, %two : index\n%m2 = vector.create_mask %p, %q : vector<3x4xi1>\n"
              "%c = arith.constant dense<0.0> : vector<3x4xf32>\n%r = arith.select %m2, %x1, %c : vector<3x4xi1>, vector<3x4xf32>",
              lambda _, x: np.pad(x[:2], ((0, 1), (0, 0)))),
 ]  # fmt: skip

@@ -26,7 +26,7 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// What one thread does sooner than three kernels would.
+/// Steps that one thread has done before another kernel would begin.
 constexpr int64_t kFew = 256;
 
 bool isAssociative(Operation *op) {
@@ -48,15 +48,17 @@ std::optional<SmallVector<Operation *>> combiners(linalg::LinalgOp op) {
   return found;
 }
 
+/// Whether the operation reduces everything, in more than a few steps.
 bool isWhole(linalg::LinalgOp op) {
-  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  if (op.getNumParallelLoops() != 0 || !op.hasPureBufferSemantics())
+    return false;
   int64_t steps = 1;
-  for (int64_t range : ranges) {
+  for (int64_t range : op.getStaticLoopRanges()) {
     if (ShapedType::isDynamic(range))
-      return op.getNumParallelLoops() == 0 && op.hasPureBufferSemantics();
+      return true;
     steps *= range;
   }
-  return op.getNumParallelLoops() == 0 && op.hasPureBufferSemantics() && steps > kFew;
+  return steps > kFew;
 }
 
 class Whole {
