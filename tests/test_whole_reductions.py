@@ -171,3 +171,23 @@ def test_what_is_no_plain_reduction_is_done_in_order() -> None:
     to = np.array(1.0)
     on_host(IN_ORDER).f(x, to)
     assert to == expected
+
+
+RUNNING = """func.func @f(%x: memref<?xi32>, %sum: memref<i32>, %largest: memref<i32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> ()>],
+                  iterator_types = ["reduction"]}
+      ins(%x : memref<?xi32>) outs(%sum, %largest : memref<i32>, memref<i32>) {
+  ^bb0(%a: i32, %s: i32, %l: i32):
+    %t = arith.addi %s, %a : i32
+    %m = arith.maxsi %l, %t : i32
+    linalg.yield %t, %m : i32, i32
+  }
+  return
+}"""
+
+
+def test_a_result_that_is_made_of_another_on_its_way_is_done_in_order() -> None:
+    x = np.random.default_rng(5).integers(-50, 50, 3000, dtype=np.int32)
+    total, largest = np.zeros((), np.int32), np.array(-(2**31), np.int32)
+    on_host(RUNNING).f(x, total, largest)
+    assert (total, largest) == (x.sum(), np.cumsum(x).max())

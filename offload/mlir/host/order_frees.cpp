@@ -31,23 +31,29 @@ void addBefore(Operation *op, DenseSet<Value> &tokens) {
 }
 
 void orderFree(gpu::DeallocOp free, BufferFlow &flow, DominanceInfo &dominance) {
-  DenseSet<Operation *> uses;
-  for (Value value : flow.classOf(free.getMemref()).values) {
-    uses.insert_range(value.getUsers());
-    if (Operation *made = value.getDefiningOp())
-      uses.insert(made);
-  }
-  SmallVector<Value> tokens;
   DenseSet<Value> before;
   addBefore(free, before);
+  DenseSet<Operation *> missing;
+  auto add = [&](Operation *op) {
+    auto async = dyn_cast_or_null<gpu::AsyncOpInterface>(op);
+    if (async && async.getAsyncToken() && !before.contains(async.getAsyncToken()) && !isa<gpu::DeallocOp>(op))
+      missing.insert(op);
+  };
+  for (Value value : flow.classOf(free.getMemref()).values) {
+    llvm::for_each(value.getUsers(), add);
+    add(value.getDefiningOp());
+  }
+  // Most programs miss nothing: the whole function is not read for each of their frees.
+  if (missing.empty())
+    return;
+  SmallVector<Value> tokens;
   free->getParentOfType<FunctionOpInterface>()->walk([&](gpu::AsyncOpInterface op) {
     if (isa<gpu::DeallocOp>(op) || !dominance.properlyDominates(op, free))
       return;
-    Value token = op.getAsyncToken();
-    if (!token) // done when the next operation starts
+    if (!op.getAsyncToken()) // done when the next operation starts
       addBefore(op, before);
-    else if (uses.contains(op))
-      tokens.push_back(token);
+    else if (missing.contains(op))
+      tokens.push_back(op.getAsyncToken());
   });
   for (Value token : tokens)
     if (!before.contains(token))

@@ -41,7 +41,9 @@ std::optional<SmallVector<Operation *>> combiners(linalg::LinalgOp op) {
   SmallVector<Operation *> found;
   for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
     SmallVector<Operation *> used;
-    if (!matchReduction(op.getRegionOutputArgs(), i, used) || used.size() != 1 || !isAssociative(used[0]))
+    // What an output is on the way may go nowhere else: to another output's value, say.
+    if (!matchReduction(op.getRegionOutputArgs(), i, used) || used.size() != 1 || !isAssociative(used[0]) ||
+        !used[0]->hasOneUse() || !op.getRegionOutputArgs()[i].hasOneUse())
       return std::nullopt;
     found.push_back(used[0]);
   }

@@ -52,20 +52,18 @@ struct SerialFunctions : public PassWrapper<SerialFunctions, OperationPass<Modul
     root->walk([&](func::CallOp call) { calls.push_back(call); });
     for (func::CallOp call : calls) {
       auto function = symbols.lookup<func::FuncOp>(call.getCallee());
-      if (!function || !hasLoops(function, symbols))
+      if (!function || (!copies.contains(function) && !hasLoops(function, symbols)))
         continue;
-      func::FuncOp &known = copies[function];
-      if (!known) {
-        auto copy = function.clone();
+      func::FuncOp copy = copies.lookup(function);
+      if (!copy) {
+        copy = function.clone();
         copy.setPrivate();
         symbols.insert(copy);
-        known = copy; // also where the function calls itself
+        copies[function] = copy; // before its own calls: one may be of itself
         copy.walk([](scf::ParallelOp loop) { makeSerial(loop); });
         callCopies(copy, symbols, copies);
-        call.setCallee(copy.getName());
-      } else {
-        call.setCallee(known.getName());
       }
+      call.setCallee(copy.getName());
     }
   }
 
