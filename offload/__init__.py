@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from offload.api import backend, build, build_all, compile, load, stage, use
     from offload.errors import (
         ArtifactError,
+        BuildWarning,
         CacheWarning,
         CompileError,
         CompilerCrash,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArtifactError",
+    "BuildWarning",
     "CacheWarning",
     "CompileError",
     "CompilerCrash",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from offload._version import __version__
-from offload.errors import OffloadError
+from offload.errors import BuildWarning, OffloadError
 
 USAGE_ERROR = 2
 
@@ -78,7 +78,8 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """As our errors look; the line of Python that a warning comes from tells users nothing."""
-    print(f"offload: warning: {message}", file=sys.stderr)
+    # One about a program has its own position and severity.
+    print(message if category is BuildWarning else f"offload: warning: {message}", file=sys.stderr)
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

@@ -61,6 +61,10 @@ class CompileError(OffloadError):
         return type(self), (str(self), self.diagnostics)
 
 
+class BuildWarning(UserWarning):
+    """Something in a program that a build leaves out of account: the text is a rendered `Diagnostic`."""
+
+
 class CacheWarning(UserWarning):
     """The cache, or a part of it, is of no use; what is built is built all the same, every time."""
 

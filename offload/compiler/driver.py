@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offload.compiler import frontend, host, steps
+from offload.compiler import attached, frontend, host, steps
 from offload.compiler.device import Build, DeviceBuild, device_builds
 from offload.compiler.link import link
 from offload.compiler.native import error_at, failures, native
@@ -69,6 +69,7 @@ class Program:
 
     def _make_kernels(self) -> None:
         self._ready = take_ready_builds(self.request, self.module)
+        attached.warn_of_unread(self.request, self.module, self._ready)
         reproducer = self.request.reproducer_file("kernels")
         self._to_kernels = frontend.lower_to_kernels(
             self.module, self.request.sources, self.request.verify_each, reproducer

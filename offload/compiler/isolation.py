@@ -9,6 +9,7 @@ import pickle
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from offload.compiler.processes import Worker
 from offload.compiler.request import BuildRequest
 from offload.compiler.scratch import scratch
 from offload.compiler.wire import Closed
-from offload.errors import CompilerCrash, OffloadError
+from offload.errors import CacheWarning, CompilerCrash, OffloadError
 
 Progress = Callable[[str], None]
 
@@ -223,9 +224,7 @@ class _Talk:
             elif kind == worker.EVENT:
                 self._note(value)
             elif kind == worker.WARNED:
-                from offload.cache.cache import warn_once
-
-                warn_once(value)
+                _warn(*value)
             elif kind == worker.LOGGED:
                 from offload.compiler.worker_logs import handle
 
@@ -255,6 +254,15 @@ class _Talk:
         how = ending(self._used.status()) if how is None else how
         busy = [*self._busy.values(), *self._failed]
         return crash(how, self._job.request, self._job.words, self._used.printed(), busy)
+
+
+def _warn(category: type[Warning], text: str) -> None:
+    if category is CacheWarning:
+        from offload.cache.cache import warn_once
+
+        warn_once(text)
+    else:
+        warnings.warn(text, category, stacklevel=2)
 
 
 class _RaisedInWorker(Exception):

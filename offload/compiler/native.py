@@ -8,6 +8,7 @@ import importlib.util
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 from offload._version import __version__
 from offload.compiler.request import Source
-from offload.errors import CompileError, Diagnostic, ToolkitError
+from offload.errors import BuildWarning, CompileError, Diagnostic, ToolkitError
 
 _INSIDE, _BESIDE = "offload.mlir._native", "offload_llvm._native"
 
@@ -103,9 +104,18 @@ def failures(sources: Sequence[Source], doing: str) -> Iterator[None]:
 
 def error_at(position: Sequence[Any], message: str, sources: Sequence[Source]) -> CompileError:
     """The error that stands at a position of the extension's (a diagnostic whose message does not count)."""
-    _, _, file, line, column, notes = position
-    found = _diagnostic(("error", message, file, line, column, notes), sources)
+    found = _at(position, "error", message, sources)
     return CompileError(found.render(), [found])
+
+
+def warn_at(position: Sequence[Any], message: str, sources: Sequence[Source]) -> None:
+    """Gives a BuildWarning that stands at a position of the extension's."""
+    warnings.warn(_at(position, "warning", message, sources).render(), BuildWarning, stacklevel=2)
+
+
+def _at(position: Sequence[Any], severity: str, message: str, sources: Sequence[Source]) -> Diagnostic:
+    _, _, file, line, column, notes = position
+    return _diagnostic((severity, message, file, line, column, notes), sources)
 
 
 # MLIR's messages are written for its developers; these say the same to the author of a program, and what to do.

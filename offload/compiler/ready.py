@@ -69,7 +69,7 @@ def take_ready_builds(request: BuildRequest, module: Any) -> dict[str, list[Read
     """The ready images of a program by module, taken out of it. Raises CompileError at the operation that has them."""
     if not request.gpu_binary_annotation and not module.may_hold_ready_objects():
         return {}  # as most programs; targets that are not built for need not be imported
-    vendors = _vendors()
+    vendors = all_vendors()
     annotations = [name for vendor in vendors for name in vendor.annotations]
     with failures(request.sources, "reading the program's compiled code"):
         objects = module.take_ready_objects(list(dict.fromkeys([*annotations, *request.gpu_binary_annotation])))
@@ -86,7 +86,8 @@ def take_ready_builds(request: BuildRequest, module: Any) -> dict[str, list[Read
     return found
 
 
-def _vendors() -> list[type[Target]]:
+def all_vendors() -> list[type[Target]]:
+    """The targets of the registry that can be imported."""
     found = []
     for name in registry().names():
         try:

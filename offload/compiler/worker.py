@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TextIO
 from offload import config
 from offload.compiler import steps
 from offload.compiler.wire import Closed, Line
-from offload.errors import CacheWarning
+from offload.errors import BuildWarning, CacheWarning
 
 # The kinds of messages to the parent, each (kind, value).
 PROGRESS, EVENT, LOGGED, WARNED, ITEM, DONE, FAILED, OUT_OF_MEMORY = range(8)
@@ -119,7 +119,8 @@ class _Sender:
             native().watch_crashes()
             function, arguments = pickle.loads(job)
             with steps.told_to(self._step), warnings.catch_warnings():
-                warnings.simplefilter("always", CacheWarning)
+                for ours in (BuildWarning, CacheWarning):
+                    warnings.simplefilter("always", ours)
                 warnings.showwarning = self._warned
                 for item in function(*arguments, lambda text: self.send(PROGRESS, text)):
                     self.send(ITEM, item)
@@ -141,9 +142,9 @@ class _Sender:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        """The cache's warnings are the parent's, whose filters decide what becomes of them; others are printed."""
-        if issubclass(category, CacheWarning):
-            self.send(WARNED, str(message))
+        """Our own warnings are the parent's, whose filters decide what becomes of them; others are printed."""
+        if category in (BuildWarning, CacheWarning):
+            self.send(WARNED, (category, str(message)))
         else:
             sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 

@@ -91,6 +91,13 @@ PYBIND11_MODULE(_native, m) {
       .def("append", &append, py::arg("other"))
       .def("exported_symbols", &exportedSymbols)
       .def("device_modules", &deviceModules)
+      .def("attached_targets",
+           [](const IRModule &self) {
+             py::list result;
+             for (const AttachedTargets &each : attachedTargets(self))
+               result.append(py::make_tuple(each.module, toPython(each.position), each.targets));
+             return result;
+           })
       .def("kernels_of", &kernelsOf, py::arg("name"))
       .def("may_hold_ready_objects", &mayHoldReadyObjects)
       .def("take_ready_objects", &takeReadyObjects, py::arg("annotations"))

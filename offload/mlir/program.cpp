@@ -58,6 +58,23 @@ std::vector<std::string> kernelsOf(const IRModule &module, const std::string &na
   return names;
 }
 
+std::vector<AttachedTargets> attachedTargets(const IRModule &module) {
+  std::vector<AttachedTargets> found;
+  for (auto device : module.get().getOps<gpu::GPUModuleOp>()) {
+    ArrayAttr targets = device.getTargetsAttr();
+    if (!targets)
+      continue;
+    AttachedTargets &attached = found.emplace_back();
+    attached.module = device.getName().str();
+    attached.position = resolveLocation(device.getLoc());
+    for (Attribute target : targets) {
+      llvm::raw_string_ostream stream(attached.targets.emplace_back());
+      stream << target;
+    }
+  }
+  return found;
+}
+
 std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string &name,
                                        const std::string &attributes) {
   gpu::GPUModuleOp source = findDeviceModule(module, name);

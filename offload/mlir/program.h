@@ -22,6 +22,14 @@ std::vector<std::string> exportedSymbols(const IRModule &module);
 
 /// Names of the gpu.modules and gpu.binaries, in order.
 std::vector<std::string> deviceModules(const IRModule &module);
+/// The target attributes of each gpu.module that has some, as text.
+struct AttachedTargets {
+  std::string module;
+  Diagnostic position;
+  std::vector<std::string> targets;
+};
+std::vector<AttachedTargets> attachedTargets(const IRModule &module);
+
 /// Names of the kernels in a gpu.module, in order; none of a gpu.binary, which has no functions.
 std::vector<std::string> kernelsOf(const IRModule &module, const std::string &name);
 

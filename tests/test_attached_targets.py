@@ -1,0 +1,74 @@
+"""Targets that a program attaches to its gpu.modules: what a build that was given none says of them."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from compiling import command
+from ready import CUBIN, escaped
+
+import offload
+
+PROGRAM = """#mine = #nvvm.target<chip = "sm_90", O = 3>
+module attributes {gpu.container_module} {
+  gpu.module @first [#mine, #rocdl.target<chip = "gfx942">] {
+    gpu.func @k() kernel { gpu.return }
+  }
+  gpu.module @second { gpu.func @k() kernel { gpu.return } }
+  gpu.module @third [#nvvm.target] { gpu.func @k() kernel { gpu.return } }
+}
+"""
+CARRIED = f"""gpu.module @m [#nvvm.target<chip = "sm_90">] attributes {{nvvm.cubin = {escaped(CUBIN)}}} {{
+  llvm.func @k(!llvm.ptr, !llvm.ptr, i64, i64, i64, f32) attributes {{gpu.kernel}}
+}}
+"""
+
+
+def said(source: str, targets: Sequence[str], folder: Path) -> list[str]:
+    """The warnings of a build."""
+    (folder / "program.mlir").write_text(source)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        offload.build(folder / "program.mlir", folder / "program.so", targets=targets, cache=False)
+    assert {item.category for item in caught} <= {offload.BuildWarning}
+    return [str(item.message) for item in caught]
+
+
+@pytest.mark.parametrize("isolated", ["0", "1"])
+def test_targets_that_nobody_asked_for_are_said_at_their_module(
+    isolated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OFFLOAD_ISOLATE", isolated)
+    first, third = said(PROGRAM, [], tmp_path)
+    assert "program.mlir:3:3: warning: gpu.module @first gets no image for " in first
+    assert re.search(r"the build is for host; name what you want, such as nvvm:sm_90, rocdl:gfx942\n", first)
+    assert first.endswith('\n  gpu.module @first [#mine, #rocdl.target<chip = "gfx942">] {\n  ^')
+    assert "program.mlir:7:3: warning: gpu.module @third gets no image for #nvvm.target: " in third
+
+
+def test_a_target_that_does_not_exist_here_is_said_without_advice(tmp_path: Path) -> None:
+    target = "#spirv.target_env<#spirv.vce<v1.0, [Shader], []>, #spirv.resource_limits<>>"
+    (text,) = said(f"gpu.module @m [{target}] {{\n}}\n", [], tmp_path)
+    assert text.split("\n")[0].endswith(": no target was named, so the build is for host")
+
+
+@pytest.mark.parametrize("targets", [["host"], ["nvvm:sm_80"], ["nvvm:sm_90", "native"]])
+def test_who_names_targets_is_told_nothing(targets: list[str], tmp_path: Path) -> None:
+    assert said(PROGRAM, targets, tmp_path) == []
+
+
+def test_an_image_that_is_there_needs_no_word(tmp_path: Path) -> None:
+    assert said(CARRIED, [], tmp_path) == []
+    (text,) = said(CARRIED.replace('"sm_90"', '"sm_80"'), [], tmp_path)
+    assert "gets no image for #nvvm.target<chip = \"sm_80\">" in text  # fmt: skip
+
+
+def test_the_command_line_shows_the_line_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "program.mlir").write_text(PROGRAM)
+    done = command("build", "program.mlir", "-o", "program.so", cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "program.so").exists()
+    assert "\nprogram.mlir:3:3: warning: gpu.module @first gets no image" in "\n" + done.stderr
