@@ -107,9 +107,9 @@ private:
       std::swap(rising, bound);
       predicate = ICmpInst::getSwappedPredicate(predicate);
     }
-    Value *least = apart.inLane(rising, 0, b),
-          *most = apart.inLane(rising, lanes - 1,
-                               b); // Between them no sum ran over, if the last lane's is not the smaller one.
+    // Between them no sum ran over, if the last lane's is not the smaller one.
+    Value *least = apart.inLane(rising, 0, b);
+    Value *most = apart.inLane(rising, lanes - 1, b);
     bool isSigned = ICmpInst::isSigned(predicate);
     Value *rises = b.CreateICmp(isSigned ? ICmpInst::ICMP_SLE : ICmpInst::ICMP_ULE, least, most);
     risen.push_back({rising, least, *apart.of(rising), isSigned});
@@ -194,6 +194,7 @@ private:
       return user != exact && is_contained(copies, user->getParent());
     });
   }
+
   Function &strip;
   CallInst *lane;
   const uint32_t lanes;
