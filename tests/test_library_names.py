@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 
+import numpy as np
 import pytest
-from compiling import emit, on_host
+from compiling import ALL_TARGETS, emit, on_host
 
+import offload
 from offload import CompileError
 from offload.paths import package_file
 
@@ -44,3 +46,54 @@ def test_private_functions_may_have_them() -> None:
         """
     )
     assert library.f(4) == 8
+
+
+SHADOWING = """
+func.func private @expf(%x: f32) -> f32 {
+  %r = math.exp %x : f32
+  return %r : f32
+}
+func.func private @memcpy(%to: memref<?xf32>, %from: memref<?xf32>) {
+  memref.copy %from, %to : memref<?xf32> to memref<?xf32>
+  return
+}
+func.func private @mgpuMine(%x: f32) -> f32 {
+  %r = call @expf(%x) : (f32) -> f32
+  return %r : f32
+}
+func.func @f(%x: memref<?xf32>, %to: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  call @memcpy(%to, %x) : (memref<?xf32>, memref<?xf32>) -> ()
+  %first = memref.load %to[%c0] : memref<?xf32>
+  %there = func.call @mgpuMine(%first) : (f32) -> f32
+  memref.store %there, %to[%c0] : memref<?xf32>
+  %n = memref.dim %to, %c0 : memref<?xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %n, %sy = %c1, %sz = %c1) {
+    %v = memref.load %to[%tx] : memref<?xf32>
+    %e = func.call @expf(%v) : (f32) -> f32
+    memref.store %e, %to[%tx] : memref<?xf32>
+    gpu.terminator
+  }
+  return
+}
+"""
+
+
+def test_private_functions_of_the_math_library_s_names_are_the_program_s() -> None:
+    x = np.linspace(-1, 1, 9, dtype=np.float32)
+    to = np.zeros_like(x)
+    on_host(SHADOWING).f(x, to)
+    expected = np.exp(np.where(np.arange(9) == 0, np.exp(x), x))
+    np.testing.assert_allclose(to, expected, rtol=1e-6)
+
+
+def test_the_others_are_compiled_for_each_target() -> None:
+    offload.compile(SHADOWING, targets=ALL_TARGETS)
+
+
+@pytest.mark.parametrize("name", ["pow", "memcpy", "mgpuMine"])
+def test_public_functions_are_refused_under_them(name: str) -> None:
+    with pytest.raises(CompileError, match="rename the function"):
+        emit(f"func.func @{name}() {{ return }}", "kernels")

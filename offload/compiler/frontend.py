@@ -51,7 +51,7 @@ def _transforms(host: Sequence[str], device: Sequence[str]) -> list[str]:
 
 def _launch_bodies(host: Sequence[str], device: Sequence[str]) -> list[str]:
     """Each thread of a gpu.launch runs its body. What makes parallel loops of host code kernels is not for these."""
-    passes = ["offload-check-input"]
+    passes = ["offload-private-names", "offload-check-input"]
     if any(name.startswith("async.") for name in host):
         passes.append("offload-inline-async")
     if "gpu.launch" in host and any(name.startswith("linalg.") or name in PARALLEL for name in host):

@@ -25,6 +25,7 @@ void registerOffloadPasses() {
   registerSerialLinalgPass();
   registerShapeNestsPass();
   registerTileParallelPass();
+  registerPrivateNamesPass();
   registerCheckInputPass();
   registerCheckMemoryPass();
   registerCheckDevicePass();

@@ -7,8 +7,13 @@ namespace offload {
 ///
 /// On the builtin.module, in the order in which they run:
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
+///   offload-private-names            renames private functions that are named like a library's
 ///   offload-check-input              refuses programs that no later step can take
 ///   offload-missing-lowerings        writes out what MLIR has no lowering for
+///   offload-inline-async             puts regions of the async dialect into the code around them
+///   offload-group-launches           puts the kernels of many launches into one gpu.module
+///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
+///   offload-serial-functions         lets parallel loops call functions with parallel loops
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
 ///   offload-reduce-parallel          writes scf.parallel with results as loops without
 ///   offload-shape-nests              leaves nests of scf.parallel that blocks of threads can run
@@ -62,6 +67,7 @@ void registerReduceParallelPass();
 void registerSerialLinalgPass();
 void registerShapeNestsPass();
 void registerTileParallelPass();
+void registerPrivateNamesPass();
 void registerCheckInputPass();
 void registerCheckMemoryPass();
 void registerCheckDevicePass();

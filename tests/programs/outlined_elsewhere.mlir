@@ -12,4 +12,13 @@ module attributes {gpu.container_module} {
     gpu.launch_func @f_kernel_0::@f_kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
     return
   }
+  // A private function whose name is also the math library's, whose function it would take the place of.
+  func.func private @expf(%x: f32) -> f32 {
+    %r = math.exp %x : f32
+    return %r : f32
+  }
+  func.func @g(%x: f32) -> f32 {
+    %r = call @expf(%x) : (f32) -> f32
+    return %r : f32
+  }
 }

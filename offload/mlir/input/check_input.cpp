@@ -7,6 +7,7 @@
 
 #include "input/check_described.h"
 #include "input/check_types.h"
+#include "input/library_names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -21,49 +22,12 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
 
 namespace offload {
 namespace {
-
-llvm::StringSet<> words(StringRef text) {
-  llvm::StringSet<> found;
-  SmallVector<StringRef> parts;
-  text.split(parts, ' ');
-  found.insert_range(parts);
-  return found;
-}
-
-/// A function under the name of a library function would be called in its place, by itself for instance:
-/// @expf that computes math.exp.
-bool takesLibraryName(Operation *op) {
-  auto function = dyn_cast<FunctionOpInterface>(op);
-  if (!function || function.isExternal() || op->getParentOfType<gpu::GPUModuleOp>())
-    return false;
-  static const llvm::StringSet<> memory =
-      words("malloc calloc realloc free aligned_alloc memcpy memmove memset memcmp bcmp strlen abort puts "
-            "printf memrefCopy");
-  // What the runtime inside of every library calls: the program's function would be linked to its calls.
-  static const llvm::StringSet<> runtime = words(
-      "__cxa_atexit __errno_location access dl_iterate_phdr madvise mmap munmap __register_atfork "
-      "__sched_cpucount _setjmp clock_gettime close "
-      "dlclose dlerror dlopen dlsym fclose fgets flock fopen fprintf ftruncate getcwd getenv "
-      "getpid longjmp lseek malloc_usable_size memchr memfd_create mkostemp open posix_memalign pread "
-      "pwrite qsort read sched_getaffinity sigfillset snprintf statx stderr strchr strcmp strcpy strcspn "
-      "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
-  static const llvm::StringSet<> math = words(
-      "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 "
-      "fabs floor fma fmax fmin fmod ldexp log log10 log1p log2 pow remainder rint round roundeven sin "
-      "sincos sinh sqrt tan tanh tgamma trunc");
-  StringRef name = function.getName(), single = name;
-  single.consume_back("f"); // expf
-  bool isPublic = cast<SymbolOpInterface>(op).isPublic();
-  return memory.contains(name) || math.contains(name) || math.contains(single) || name.starts_with("mgpu") ||
-         (isPublic && (runtime.contains(name) || name.starts_with("pthread_")));
-}
 
 /// Names go into symbol tables, linker scripts, lists with commas and Python's text.
 std::optional<std::string> whyNotNamed(StringRef name, bool kernel) {

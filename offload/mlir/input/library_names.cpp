@@ -1,0 +1,86 @@
+//===- library_names.cpp - offload-private-names --------------------------===//
+//
+// Which names a program's functions cannot have, because calls that are made of its code, or those of the
+// runtime beside it, would find them. Nobody outside knows a private function's name: it gets another one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "input/library_names.h"
+#include "passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace offload {
+
+static llvm::StringSet<> words(StringRef text) {
+  llvm::StringSet<> found;
+  SmallVector<StringRef> parts;
+  text.split(parts, ' ');
+  found.insert_range(parts);
+  return found;
+}
+
+bool takesLibraryName(Operation *op) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function || function.isExternal() || op->getParentOfType<gpu::GPUModuleOp>())
+    return false;
+  static const llvm::StringSet<> memory =
+      words("malloc calloc realloc free aligned_alloc memcpy memmove memset memcmp bcmp strlen abort puts "
+            "printf memrefCopy");
+  // What the runtime inside of every library calls: the program's function would be linked to its calls.
+  static const llvm::StringSet<> runtime = words(
+      "__cxa_atexit __errno_location access dl_iterate_phdr madvise mmap munmap __register_atfork "
+      "__sched_cpucount _setjmp clock_gettime close "
+      "dlclose dlerror dlopen dlsym fclose fgets flock fopen fprintf ftruncate getcwd getenv "
+      "getpid longjmp lseek malloc_usable_size memchr memfd_create mkostemp open posix_memalign pread "
+      "pwrite qsort read sched_getaffinity sigfillset snprintf statx stderr strchr strcmp strcpy strcspn "
+      "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
+  static const llvm::StringSet<> math = words(
+      "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 "
+      "fabs floor fma fmax fmin fmod ldexp log log10 log1p log2 pow remainder rint round roundeven sin "
+      "sincos sinh sqrt tan tanh tgamma trunc");
+  StringRef name = function.getName(), single = name;
+  single.consume_back("f"); // expf
+  bool isPublic = cast<SymbolOpInterface>(op).isPublic();
+  return memory.contains(name) || math.contains(name) || math.contains(single) || name.starts_with("mgpu") ||
+         (isPublic && (runtime.contains(name) || name.starts_with("pthread_")));
+}
+
+namespace {
+
+struct PrivateNames : public PassWrapper<PrivateNames, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrivateNames)
+
+  StringRef getArgument() const final { return "offload-private-names"; }
+  StringRef getDescription() const final { return "Give private functions names that no library has"; }
+
+  void runOnOperation() final {
+    SmallVector<Operation *> functions;
+    for (Operation &op : getOperation().getOps())
+      if (takesLibraryName(&op) && cast<SymbolOpInterface>(op).isPrivate())
+        functions.push_back(&op);
+    if (functions.empty())
+      return;
+    SymbolTable symbols(getOperation());
+    for (Operation *function : functions) {
+      std::string name = "own." + SymbolTable::getSymbolName(function).str();
+      while (symbols.lookup(name))
+        name += "_";
+      if (failed(symbols.rename(function, name)))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+
+void registerPrivateNamesPass() { PassRegistration<PrivateNames>(); }
+
+} // namespace offload

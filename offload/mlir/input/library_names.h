@@ -1,0 +1,12 @@
+//===- library_names.h - Functions named like those of the C library ------===//
+#pragma once
+
+#include "mlir/IR/Operation.h"
+
+namespace offload {
+
+/// Whether a function of host code has a name under which generated code or the runtime would call it in
+/// place of the C library's: @expf that computes math.exp would call itself.
+bool takesLibraryName(mlir::Operation *op);
+
+} // namespace offload
