@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,10 @@ def test_the_command_line_shows_the_line_and_goes_on(tmp_path: Path) -> None:
     done = command("build", "program.mlir", "-o", "program.so", cwd=tmp_path)
     assert done.returncode == 0 and (tmp_path / "program.so").exists()
     assert "\nprogram.mlir:3:3: warning: gpu.module @first gets no image" in "\n" + done.stderr
+
+
+def test_a_process_of_an_executor_s_is_not_where_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "program.mlir").write_text(PROGRAM)
+    with ProcessPoolExecutor(1) as pool, pytest.warns(offload.BuildWarning) as caught:
+        offload.build(tmp_path / "program.mlir", tmp_path / "program.so", executor=pool, cache=False)
+    assert len(caught) == 2

@@ -23,6 +23,7 @@ from offload.compiler.wire import Closed
 from offload.errors import CacheWarning, CompilerCrash, OffloadError
 
 Progress = Callable[[str], None]
+Warned = Callable[[type[Warning], str], None]
 
 MOST_MEMORY = 1 << 30
 """Bytes that a worker may keep between jobs: lld 22 loses half a megabyte with each library that it links."""
@@ -120,7 +121,17 @@ def stop() -> None:
         each.cancel()
 
 
-def run(job: Job, progress: Progress) -> Iterator[Any]:
+def warn(category: type[Warning], text: str) -> None:
+    """A warning of a worker's, given here."""
+    if category is CacheWarning:
+        from offload.cache.cache import warn_once
+
+        warn_once(text)
+    else:
+        warnings.warn(text, category, stacklevel=2)
+
+
+def run(job: Job, progress: Progress, warned: Warned = warn) -> Iterator[Any]:
     """The results of a job, done in a worker. Raises what the job raises, and CompilerCrash where it came to no end."""
     limit = config.time_limit()
     message = _pickled(job)
@@ -132,7 +143,7 @@ def run(job: Job, progress: Progress) -> Iterator[Any]:
             used.line.send(message)
         except OSError:
             pass  # it is gone; the attempt to read says so
-        talk = _Talk(job, used, progress, limit)
+        talk = _Talk(job, used, progress, warned, limit)
         yield from talk.items()
         failure = talk.failure
     if failure is not None:
@@ -194,8 +205,8 @@ def _logs() -> ModuleType | None:
 class _Talk:
     """What comes from a worker about one job."""
 
-    def __init__(self, job: Job, used: Worker, progress: Progress, limit: float | None) -> None:
-        self._job, self._used, self._progress, self._limit = job, used, progress, limit
+    def __init__(self, job: Job, used: Worker, progress: Progress, warned: Warned, limit: float | None) -> None:
+        self._job, self._used, self._progress, self._warned, self._limit = job, used, progress, warned, limit
         self._deadline = time.monotonic() + limit if limit else None
         self._listener = steps.listener()
         self._busy: dict[int, steps.Begun] = {}
@@ -224,7 +235,7 @@ class _Talk:
             elif kind == worker.EVENT:
                 self._note(value)
             elif kind == worker.WARNED:
-                _warn(*value)
+                self._warned(*value)
             elif kind == worker.LOGGED:
                 from offload.compiler.worker_logs import handle
 
@@ -254,15 +265,6 @@ class _Talk:
         how = ending(self._used.status()) if how is None else how
         busy = [*self._busy.values(), *self._failed]
         return crash(how, self._job.request, self._job.words, self._used.printed(), busy)
-
-
-def _warn(category: type[Warning], text: str) -> None:
-    if category is CacheWarning:
-        from offload.cache.cache import warn_once
-
-        warn_once(text)
-    else:
-        warnings.warn(text, category, stacklevel=2)
 
 
 class _RaisedInWorker(Exception):

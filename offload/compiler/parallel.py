@@ -29,19 +29,25 @@ def build(request: BuildRequest, progress: Progress) -> bytes:
         return builds.build(request, progress)
     future = executor.submit(_elsewhere, request)
     try:
-        data, lines = future.result()
+        data, lines, warnings = future.result()
     except BaseException:
         future.cancel()
         raise
     for line in lines:
         progress(line)
+    for category, text in warnings:
+        isolation.warn(category, text)
     return data
 
 
-def _elsewhere(request: BuildRequest) -> tuple[bytes, list[str]]:
-    """What an executor's process does. It has a worker of its own: LLVM's crash must not cost a process of a pool."""
+def _elsewhere(request: BuildRequest) -> tuple[bytes, list[str], list[tuple[type[Warning], str]]]:
+    """What an executor's process does. It has a worker of its own: LLVM's crash must not cost a process of a pool.
+
+    What it would print and warn of is for the process that asked."""
     lines: list[str] = []
-    return builds.build(request, lines.append), lines
+    warnings: list[tuple[type[Warning], str]] = []
+    data = builds.build(request, lines.append, lambda category, text: warnings.append((category, text)))
+    return data, lines, warnings
 
 
 def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
