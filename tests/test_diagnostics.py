@@ -114,7 +114,7 @@ def test_messages_with_a_place(name: str, tmp_path: Path) -> None:
 
 UNSUPPORTED = {
     "csr": ("csr.mlir:4:13: error: 'gpu.create_csr' ", "  %s, %t1 = gpu.create_csr async", 12),
-    "tensor": ("tensor.mlir:2:1: error: tensors ", "func.func @f(%x: tensor<4xf32>)", 0),
+    "tensor": ("tensor.mlir:3:3: error: tensors ", "  gpu.func @f(%x: tensor<4xf32>)", 2),
     "printf": ("printf.mlir:4:5: error: 'gpu.printf' ", "    gpu.printf ", 4),
     "unknown_dialect": ("unknown_dialect.mlir:3:3: error: Dialect `nosuch' not found", "  nosuch.op", 2),
 }

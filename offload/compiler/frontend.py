@@ -24,6 +24,25 @@ PARALLEL = {"scf.parallel", "scf.forall", "affine.parallel"}
 MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "scf.forall"}
 """Operations that offload-missing-lowerings is for."""
 
+BUFFERIZING = (
+    "offload-constant-arguments",
+    "lower-affine",
+    "convert-elementwise-to-linalg",
+    "offload-fuse-elementwise",
+    "eliminate-empty-tensors",
+    "empty-tensor-to-alloc-tensor",
+    "one-shot-bufferize{allow-return-allocs-from-loops bufferize-function-boundaries "
+    "function-boundary-type-conversion=identity-layout-map}",
+    "offload-free-buffers",
+    "canonicalize",
+    "buffer-deallocation-simplification",
+    "bufferization-lower-deallocations",
+    "convert-bufferization-to-memref",
+    "cse",
+    "canonicalize",
+)
+"""From tensors to memrefs."""
+
 OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "offload-group-launches", "gpu-kernel-outlining")
 
 
@@ -35,8 +54,8 @@ def lower_to_kernels(
     Returns them as textual pipelines, in order: each step is chosen by what the one before it left.
     """
     ran = []
-    for step in (_transforms, _launch_bodies, _kernels):
-        passes = ",".join(step(*module.operation_names()))
+    for step in (_transforms, _buffers, _launch_bodies, _kernels):
+        passes = ",".join(step(module))
         if passes:
             with failures(sources, "making kernels"):
                 module.run(passes, verify_each=verify_each, reproducer=reproducer)
@@ -44,13 +63,20 @@ def lower_to_kernels(
     return ran
 
 
-def _transforms(host: Sequence[str], device: Sequence[str]) -> list[str]:
+def _transforms(module: Any) -> Sequence[str]:
     """A program's own schedule comes first: what it leaves is the program."""
-    return ["transform-interpreter", "offload-erase-transforms"] if "transform.named_sequence" in host else []
+    host, _ = module.operation_names()
+    return ("transform-interpreter", "offload-erase-transforms") if "transform.named_sequence" in host else ()
 
 
-def _launch_bodies(host: Sequence[str], device: Sequence[str]) -> list[str]:
+def _buffers(module: Any) -> Sequence[str]:
+    """Tensors get memory."""
+    return BUFFERIZING if module.has_tensors() else ()
+
+
+def _launch_bodies(module: Any) -> Sequence[str]:
     """Each thread of a gpu.launch runs its body. What makes parallel loops of host code kernels is not for these."""
+    host, _ = module.operation_names()
     passes = ["offload-private-names", "offload-check-input"]
     if any(name.startswith("async.") for name in host):
         passes.append("offload-inline-async")
@@ -60,7 +86,8 @@ def _launch_bodies(host: Sequence[str], device: Sequence[str]) -> list[str]:
     return passes
 
 
-def _kernels(host: Sequence[str], device: Sequence[str]) -> list[str]:
+def _kernels(module: Any) -> Sequence[str]:
+    host, device = module.operation_names()
     dialects = {name.split(".")[0] for name in host}
     passes = []
     if MISSING & {*host, *device}:

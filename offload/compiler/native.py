@@ -131,6 +131,14 @@ _PLAINER = (
         "numbers 1, 3 and 5, or none",
     ),
     (
+        r"op was not bufferized",
+        "MLIR 22 has no way to give the tensors of this operation memory: write it as linalg.generic, or on memrefs",
+    ),
+    (
+        r"memory free side-effect on MemRef value not supported!",
+        "a function with tensors frees what it has allocated by itself: leave the deallocation out",
+    ),
+    (
         r"failed to legalize operation 'gpu.all_reduce'.*",
         "'gpu.all_reduce' can be lowered where it is marked 'uniform': all threads of the block must reach it",
     ),

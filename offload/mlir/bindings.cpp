@@ -9,6 +9,7 @@
 #include "codegen/llvm_module.h"
 #include "crash_notes.h"
 #include "input/ready_images.h"
+#include "input/tensors.h"
 #include "pass_watch.h"
 #include "program.h"
 #include "session.h"
@@ -87,6 +88,7 @@ PYBIND11_MODULE(_native, m) {
           py::arg("pipeline"), py::arg("verify_each") = false, py::arg("reproducer") = "", NoGil())
       .def("text", &IRModule::text, py::arg("locations") = false, py::arg("generic") = false, NoGil())
       .def("operation_names", &IRModule::operationNames)
+      .def("has_tensors", &hasTensors)
       .def("signatures", &signatures)
       .def("append", &append, py::arg("other"))
       .def("exported_symbols", &exportedSymbols)

@@ -9,6 +9,8 @@ inline constexpr char kArgumentName[] =
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python
 inline constexpr char kOptional[] =
     "offload.optional"; // argument attribute: Python may pass None, which is an empty array
+inline constexpr char kOnTensors[] =
+    "offload.on_tensors"; // on a function that had tensors: MLIR has given them memory, and frees it
 inline constexpr char kReady[] = "offload.ready"; // on a gpu.module whose kernels are compiled already
 inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
 

@@ -25,6 +25,8 @@ void registerOffloadPasses() {
   registerSerialLinalgPass();
   registerShapeNestsPass();
   registerTileParallelPass();
+  registerFuseElementwisePass();
+  registerTensorPasses();
   registerPrivateNamesPass();
   registerCheckInputPass();
   registerCheckMemoryPass();

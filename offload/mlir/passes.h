@@ -7,6 +7,9 @@ namespace offload {
 ///
 /// On the builtin.module, in the order in which they run:
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
+///   offload-constant-arguments       lets functions leave the tensors that they take as they are
+///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
+///   offload-free-buffers             frees what was allocated for tensors
 ///   offload-private-names            renames private functions that are named like a library's
 ///   offload-check-input              refuses programs that no later step can take
 ///   offload-missing-lowerings        writes out what MLIR has no lowering for
@@ -67,6 +70,8 @@ void registerReduceParallelPass();
 void registerSerialLinalgPass();
 void registerShapeNestsPass();
 void registerTileParallelPass();
+void registerFuseElementwisePass();
+void registerTensorPasses();
 void registerPrivateNamesPass();
 void registerCheckInputPass();
 void registerCheckMemoryPass();

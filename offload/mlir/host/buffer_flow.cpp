@@ -1,6 +1,7 @@
 //===- buffer_flow.cpp - Which values of host code may be the same memory -===//
 
 #include "host/buffer_flow.h"
+#include "names.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -76,6 +77,9 @@ static bool touchesNoMemory(Operation *op) {
     auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr());
     return callee && !callee.isExternal();
   }
+  // Where bufferization frees one of several buffers, it compares their addresses.
+  if (isa<memref::ExtractAlignedPointerAsIndexOp>(op))
+    return op->getParentOfType<FunctionOpInterface>()->hasAttr(kOnTensors);
   return shownBy(op) || isa<memref::DimOp, memref::RankOp, memref::CopyOp, arith::SelectOp, BranchOpInterface,
                             RegionBranchOpInterface, RegionBranchTerminatorOpInterface, func::ReturnOp>(op);
 }

@@ -61,11 +61,12 @@ std::optional<std::string> whyNot(Type type, Operation *op) {
     auto ranked = dyn_cast<RankedTensorType>(type);
     bool sparse =
         ranked && ranked.getEncoding() && ranked.getEncoding().getDialect().getNamespace() == "sparse_tensor";
-    return std::string(
-               "tensors have no memory to hand to a kernel: bufferize the program first, for instance with "
-               "mlir-opt ") +
-           (sparse ? "--sparsification-and-bufferization --sparse-storage-specifier-to-llvm"
-                   : "--one-shot-bufferize=bufferize-function-boundaries");
+    return sparse
+               ? "sparse tensors are not given memory here: bufferize the program first, for instance with "
+                 "mlir-opt --sparsification-and-bufferization --sparse-storage-specifier-to-llvm"
+               : "tensors of kernels, and those without a rank or with an encoding, are not given memory "
+                 "here: "
+                 "use memrefs";
   }
   if (isa<TupleType, NoneType>(type))
     return "has a value of type " + spelled(type) +

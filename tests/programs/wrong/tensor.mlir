@@ -1,5 +1,6 @@
-// Tensors on the way in and out.
-func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %r = arith.addf %x, %x : tensor<4xf32>
-  return %r : tensor<4xf32>
+// A tensor on the way into a kernel.
+gpu.module @k {
+  gpu.func @f(%x: tensor<4xf32>) kernel {
+    gpu.return
+  }
 }

@@ -1,0 +1,68 @@
+//===- fuse_elementwise.cpp - offload-fuse-elementwise --------------------===//
+//
+// A chain of operations on the elements of tensors is one kernel without tensors between. An operation goes
+// into the one that uses its result where nothing else does and each element is used once: not into a product
+// of matrices, which would compute it again for every row.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+bool worksOnElements(linalg::LinalgOp op) {
+  return op.hasPureTensorSemantics() && op.getNumParallelLoops() == op.getNumLoops();
+}
+
+bool isUsedOnce(OpOperand *operand) {
+  auto user = cast<linalg::LinalgOp>(operand->getOwner());
+  return operand->get().hasOneUse() && user.getMatchingIndexingMap(operand).isPermutation();
+}
+
+struct FuseElementwise : public PassWrapper<FuseElementwise, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FuseElementwise)
+
+  StringRef getArgument() const final { return "offload-fuse-elementwise"; }
+  StringRef getDescription() const final { return "Make chains of operations on elements one operation"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<linalg::LinalgDialect, tensor::TensorDialect>();
+  }
+
+  void runOnOperation() final {
+    SmallVector<linalg::LinalgOp> named;
+    getOperation()->walk([&](linalg::LinalgOp op) {
+      if (worksOnElements(op) && !isa<linalg::GenericOp, linalg::FillOp>(op)) // a fill becomes a constant
+        named.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (linalg::LinalgOp op : named) {
+      rewriter.setInsertionPoint(op);
+      (void)linalg::generalizeNamedOp(rewriter, op); // what has no such form stays as it is
+    }
+    RewritePatternSet patterns(&getContext());
+    linalg::populateElementwiseOpsFusionPatterns(patterns, isUsedOnce);
+    // Asking for the size of a result is a use, until the size is asked of what it was made of.
+    memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
+    linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+void registerFuseElementwisePass() { PassRegistration<FuseElementwise>(); }
+
+} // namespace offload

@@ -1,0 +1,157 @@
+//===- tensors.cpp - offload-constant-arguments, offload-free-buffers -----===//
+//
+// MLIR's one-shot-bufferize gives tensors memory. Before it: a function that takes a tensor leaves it as it
+// is, where bufferization would write results into it. After it: what a function has allocated for its
+// tensors, it frees; functions without tensors free what they allocate themselves, as their authors wrote
+// them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "input/tensors.h"
+#include "names.h"
+#include "passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+enum class Tensors { none, dense, other };
+
+Tensors kindOf(TypeRange types) {
+  Tensors kind = Tensors::none;
+  for (Type type : types)
+    if (isa<TensorType>(type)) {
+      auto ranked = dyn_cast<RankedTensorType>(type);
+      if (!ranked || ranked.getEncoding())
+        return Tensors::other;
+      kind = Tensors::dense;
+    }
+  return kind;
+}
+
+Tensors kindOf(Operation *op) {
+  Tensors kind = std::max(kindOf(op->getOperandTypes()), kindOf(op->getResultTypes()));
+  if (auto function = dyn_cast<FunctionOpInterface>(op))
+    kind = std::max({kind, kindOf(function.getArgumentTypes()), kindOf(function.getResultTypes())});
+  return kind;
+}
+
+/// Of all operations in it, but for those of kernels.
+Tensors kindWithin(Operation *root) {
+  Tensors kind = Tensors::none;
+  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<gpu::GPUModuleOp>(op))
+      return WalkResult::skip();
+    kind = std::max(kind, kindOf(op));
+    return kind == Tensors::other ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return kind;
+}
+
+/// Whether the memory of a tensor will be a caller's or a constant's, which nobody here may free.
+bool isForeign(Value tensor) {
+  while (Operation *op = tensor.getDefiningOp()) {
+    if (isa<arith::ConstantOp, bufferization::ToTensorOp>(op))
+      return true;
+    if (!isa<tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp,
+             tensor::ReshapeOp>(op))
+      return false;
+    tensor = op->getOperand(0);
+  }
+  return isa<func::FuncOp>(cast<BlockArgument>(tensor).getOwner()->getParentOp());
+}
+
+/// Where one tensor or another goes on, the memory of either must be freed in the same way: a branch, a loop
+/// that begins with an argument.
+bool isJunction(Operation *op) {
+  return isa<scf::IfOp, scf::ForOp, scf::WhileOp, scf::IndexSwitchOp, scf::ExecuteRegionOp, scf::YieldOp,
+             scf::ConditionOp, arith::SelectOp>(op);
+}
+
+void copyForeign(OpOperand &operand) {
+  OpBuilder b(operand.getOwner());
+  auto type = cast<RankedTensorType>(operand.get().getType());
+  operand.set(bufferization::AllocTensorOp::create(b, operand.getOwner()->getLoc(), type, ValueRange(),
+                                                   /*copy=*/operand.get()));
+}
+
+struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConstantArguments)
+
+  StringRef getArgument() const final { return "offload-constant-arguments"; }
+  StringRef getDescription() const final {
+    return "Let functions leave the tensors that they take as they are";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<bufferization::BufferizationDialect>();
+  }
+
+  void runOnOperation() final {
+    StringRef writable = bufferization::BufferizationDialect::kWritableAttrName;
+    Builder b(&getContext());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal() || kindWithin(function) != Tensors::dense)
+        continue;
+      function->setAttr(kOnTensors, b.getUnitAttr());
+      for (unsigned i = 0; function.isPublic() && i < function.getNumArguments(); ++i)
+        if (isa<TensorType>(function.getArgument(i).getType()) && !function.getArgAttr(i, writable))
+          function.setArgAttr(i, writable, b.getBoolAttr(false));
+      SmallVector<OpOperand *> copied;
+      function.walk([&](Operation *op) {
+        for (OpOperand &operand : op->getOpOperands())
+          if (isJunction(op) && isa<TensorType>(operand.get().getType()) && isForeign(operand.get()))
+            copied.push_back(&operand);
+      });
+      llvm::for_each(copied, [](OpOperand *operand) { copyForeign(*operand); });
+    }
+  }
+};
+
+struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FreeBuffers)
+
+  StringRef getArgument() const final { return "offload-free-buffers"; }
+  StringRef getDescription() const final { return "Free what functions have allocated for their tensors"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<arith::ArithDialect, bufferization::BufferizationDialect, memref::MemRefDialect,
+                    scf::SCFDialect>();
+  }
+
+  void runOnOperation() final {
+    OpPassManager frees(func::FuncOp::getOperationName());
+    frees.addPass(bufferization::createOwnershipBasedBufferDeallocationPass());
+    StringRef writable = bufferization::BufferizationDialect::kWritableAttrName;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function->hasAttr(kOnTensors))
+        continue;
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        function.removeArgAttr(i, writable);
+      if (failed(runPipeline(frees, function)))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+
+bool hasTensors(const IRModule &module) { return kindWithin(module.get()) == Tensors::dense; }
+
+void registerTensorPasses() {
+  PassRegistration<ConstantArguments>();
+  PassRegistration<FreeBuffers>();
+}
+
+} // namespace offload
