@@ -137,6 +137,76 @@ def test_two_unknown_sizes_of_one() -> None:
     check_expanded(library)
 
 
+STEPS = """
+func.func @host(%x: memref<2x3x4xi32>, %step: index, %n: index, %v: i32) {
+  %part = memref.subview %x[1, %step, 0] [1, 1, %n] [%step, %step, 2]
+    : memref<2x3x4xi32> to memref<1x?xi32, strided<[?, 2], offset: ?>>
+  gpu.memset %part, %v : memref<1x?xi32, strided<[?, 2], offset: ?>>, i32
+  return
+}
+func.func @loops(%x: memref<2x3x4xi32>, %step: index, %v: i32) {
+  %one = arith.constant 1 : index
+  %part = memref.subview %x[1, %step, 0] [%one, 1, 2] [1, %step, 2]
+    : memref<2x3x4xi32> to memref<?x2xi32, strided<[12, 2], offset: ?>>
+  %line = memref.subview %part[0, 0] [1, 2] [2, 1]
+    : memref<?x2xi32, strided<[12, 2], offset: ?>> to memref<2xi32, strided<[2], offset: ?>>
+  linalg.fill ins(%v : i32) outs(%line : memref<2xi32, strided<[2], offset: ?>>)
+  return
+}
+func.func @kernel(%x: memref<2x3x4xi32>, %step: index, %v: i32) {
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
+             threads(%tx, %ty, %tz) in (%sx = %two, %sy = %one, %sz = %one) {
+    %part = memref.subview %x[1, %step, %tx] [1, 1, 1] [%step, %step, 3]
+      : memref<2x3x4xi32> to memref<1x1xi32, strided<[?, 3], offset: ?>>
+    %c0 = arith.constant 0 : index
+    memref.store %v, %part[%c0, %c0] : memref<1x1xi32, strided<[?, 3], offset: ?>>
+    gpu.terminator
+  }
+  return
+}
+"""
+
+
+def test_views_with_steps_and_fewer_dimensions() -> None:
+    """Which dimension of size 1 goes is open to MLIR where steps change the strides: mlir-opt 22 ends there."""
+    library = on_host(STEPS)
+    x, places = np.zeros((2, 3, 4), np.int32), np.zeros((2, 3, 4), np.int32)
+    library.host(x, 2, 2, 5)
+    places[1, 2, ::2] = 5
+    np.testing.assert_array_equal(x, places)
+    library.loops(x, 1, 6)
+    places[1, 1, ::2] = 6
+    np.testing.assert_array_equal(x, places)
+    library.kernel(x, 1, 7)
+    places[1, 1, :2] = 7
+    np.testing.assert_array_equal(x, places)
+    assert len(emit(STEPS, "object", ALL_TARGETS)) == 2 * len(ALL_TARGETS)
+
+
+GROWN = """
+func.func @f(%n: index, %v: f32, %y: memref<?xf32>) {
+  %small = memref.alloc() : memref<4xf32>
+  linalg.fill ins(%v : f32) outs(%small : memref<4xf32>)
+  %other = memref.realloc %small(%n) : memref<4xf32> to memref<?xf32>
+  %c0 = arith.constant 0 : index
+  %size = memref.dim %y, %c0 : memref<?xf32>
+  %part = memref.subview %other[0] [%size] [1] : memref<?xf32> to memref<?xf32, strided<[1]>>
+  linalg.add ins(%part, %y : memref<?xf32, strided<[1]>>, memref<?xf32>) outs(%y : memref<?xf32>)
+  memref.dealloc %other : memref<?xf32>
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("size", [2, 4, 1000])
+def test_memory_of_another_size(size: int) -> None:
+    y = np.ones(min(size, 4), np.float32)
+    on_host(GROWN).f(size, 2.0, y)
+    assert (y == 3).all()
+
+
 MAPPED = """
 func.func @f(%x: memref<8x64xf32>, %y: memref<?xf32>) {
   %c = arith.constant 2.0 : f32

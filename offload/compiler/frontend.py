@@ -21,7 +21,7 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
 PARALLEL = {"scf.parallel", "scf.forall", "affine.parallel"}
 """Operations of host code that become kernels."""
 
-MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "scf.forall"}
+MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.subview", "scf.forall"}
 """Operations that offload-missing-lowerings is for."""
 
 BUFFERIZING = (
@@ -92,6 +92,8 @@ def _kernels(module: Any) -> Sequence[str]:
     passes = []
     if MISSING & {*host, *device}:
         passes.append("offload-missing-lowerings")
+    if "memref.realloc" in host:
+        passes.append("func.func(expand-realloc)")
     if any(name.startswith("linalg.") for name in device):
         passes.append("gpu.module(convert-linalg-to-loops)")
     if "linalg" in dialects:

@@ -4,6 +4,7 @@
 //
 //  * linalg.softmax on memrefs is written as loops;
 //  * memref.expand_shape that makes several dynamic sizes of one is a reinterpret_cast;
+//  * memref.subview that takes steps and drops dimensions does so one after the other;
 //  * arith.floordivsi of more than 64 bits, which is expanded with a -1 of 64, is written out;
 //  * the mapping of an scf.forall says how the transform dialect would spread its iterations over blocks and
 //    threads, not what they compute; what makes kernels of loops here takes no notice of it.
@@ -120,6 +121,25 @@ void write(memref::ExpandShapeOp op) {
   op.erase();
 }
 
+/// Which of several dimensions of size 1 is dropped, MLIR finds out by comparing the result's strides with
+/// the source's: it finds none where steps make them differ, and goes on without an answer.
+bool isLowered(memref::SubViewOp op) {
+  return op.getSourceType().getRank() == op.getType().getRank() ||
+         llvm::all_of(op.getMixedStrides(), isOneInteger);
+}
+
+void write(memref::SubViewOp op) {
+  OpBuilder b(op);
+  Value stepped = memref::SubViewOp::create(b, op.getLoc(), op.getSource(), op.getMixedOffsets(),
+                                            op.getMixedSizes(), op.getMixedStrides());
+  SmallVector<OpFoldResult> zeros(op.getMixedSizes().size(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> ones(zeros.size(), b.getIndexAttr(1));
+  Value dropped =
+      memref::SubViewOp::create(b, op.getLoc(), op.getType(), stepped, zeros, op.getMixedSizes(), ones);
+  op.replaceAllUsesWith(dropped);
+  op.erase();
+}
+
 bool isLowered(arith::FloorDivSIOp op) {
   auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(op.getType()));
   return !type || type.getWidth() <= 64;
@@ -156,6 +176,8 @@ struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<Mod
         write(softmax);
       else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op); expand && !isLowered(expand))
         write(expand);
+      else if (auto view = dyn_cast<memref::SubViewOp>(op); view && !isLowered(view))
+        write(view);
       else if (auto division = dyn_cast<arith::FloorDivSIOp>(op); division && !isLowered(division))
         write(division);
       else if (auto loop = dyn_cast<scf::ForallOp>(op))
