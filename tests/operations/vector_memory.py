@@ -156,6 +156,21 @@ READS = [
           MASK + "%v = vector.mask %m { vector.transfer_read %a[%one, %two], %pad {in_bounds = [true]} : memref<?x?xf32>, vector<4xf32> }"
           " : vector<4xi1> -> vector<4xf32>\nvector.store %v, %b[%z] : memref<4xf32>, vector<4xf32>",
           lambda a, b: [a, _padded(a[1, 2:4], (4,))]),
+    # A mask's dimensions are in the memory's order, not in the vector's.
+    moved("transfer_read", "mask, transposed and without the last dimension",
+          [("memref<4x5x3xf32>", floats(4, 5, 3)), ("memref<4x2xf32>", np.zeros((4, 2), "f4"))],
+          "%m = vector.create_mask %one, %two : vector<2x4xi1>\n"
+          "%v = vector.transfer_read %a[%two, %z, %one], %pad, %m {in_bounds = [true, true], permutation_map = "
+          "affine_map<(i, j, k) -> (j, i)>} : memref<4x5x3xf32>, vector<4x2xf32>\n"
+          "vector.transfer_write %v, %b[%z, %z] : vector<4x2xf32>, memref<4x2xf32>",
+          lambda a, b: [a, _padded(a[2:3, :2, 1].T, (4, 2))]),
+    moved("transfer_read", "mask, transposed, a broadcast, past the end",
+          [("memref<4x5x3xf32>", floats(4, 5, 3)), ("memref<3x2x4xf32>", np.zeros((3, 2, 4), "f4"))],
+          "%m = vector.create_mask %four, %two : vector<4x3xi1>\n"
+          "%v = vector.transfer_read %a[%two, %z, %one], %pad, %m {in_bounds = [false, true, false], permutation_map = "
+          "affine_map<(i, j, k) -> (k, 0, i)>} : memref<4x5x3xf32>, vector<3x2x4xf32>\n"
+          "vector.transfer_write %v, %b[%z, %z, %z] : vector<3x2x4xf32>, memref<3x2x4xf32>",
+          lambda a, b: [a, np.stack([_padded(a[2:, 0, 1:].T, (3, 4))] * 2, 1)]),
 ]  # fmt: skip
 
 
@@ -180,6 +195,15 @@ WRITES = [
     _write("mask", (4,), "%b[%one, %two], %m {in_bounds = [true]} : memref<?x?xf32>", lambda a, b: _put(b, a[:2], 1, slice(2, 4)), MASK),
     _write("2-D mask", (2, 4), "%b[%one, %two], %m {in_bounds = [true, true]} : memref<?x?xf32>",
            lambda a, b: _put(b, a[:1, :2], slice(1, 2), slice(2, 4)), "%m = vector.create_mask %one, %two : vector<2x4xi1>\n"),
+    _write("mask, a column", (4,), "%b[%one, %two], %m {in_bounds = [true], permutation_map = affine_map<(i, j) -> (i)>} : memref<?x?xf32>",
+           lambda a, b: _put(b, a[:2], slice(1, 3), 2), MASK),
+    moved("transfer_write", "mask, transposed and without a dimension",
+          [("memref<2x4xf32>", floats(2, 4)), ("memref<5x3x3xf32>", np.zeros((5, 3, 3), "f4"))],
+          "%m = vector.create_mask %four, %one : vector<4x2xi1>\n"
+          "%v = vector.load %a[%z, %z] : memref<2x4xf32>, vector<2x4xf32>\n"
+          "vector.transfer_write %v, %b[%two, %one, %one], %m {in_bounds = [true, false], permutation_map = "
+          "affine_map<(i, j, k) -> (k, i)>} : vector<2x4xf32>, memref<5x3x3xf32>",
+          lambda a, b: [a, _put(b, a[0, :3], slice(2, 5), 1, 1)]),
 ]  # fmt: skip
 
 

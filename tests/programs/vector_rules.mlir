@@ -89,4 +89,13 @@ gpu.module @vectors {
     vector.store %v, %y[%c0, %c0] : memref<2x4xf32>, vector<2x4xf32>
     gpu.return
   }
+  gpu.func @masks_in_order(%m: vector<2x4xi1>, %x: memref<4x5x3xf32>, %y: memref<5x3x4xf32>) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f32
+    %v = vector.transfer_read %x[%c0, %c0, %c0], %pad, %m {in_bounds = [true, true], permutation_map =
+      affine_map<(i, j, k) -> (j, i)>} : memref<4x5x3xf32>, vector<4x2xf32>
+    vector.transfer_write %v, %y[%c0, %c0, %c0], %m {in_bounds = [true, true], permutation_map =
+      affine_map<(i, j, k) -> (k, i)>} : vector<4x2xf32>, memref<5x3x4xf32>
+    gpu.return
+  }
 }

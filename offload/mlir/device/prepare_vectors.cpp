@@ -220,6 +220,89 @@ struct InsertUnknownRow : public OpRewritePattern<vector::InsertOp> {
   }
 };
 
+/// The dimensions of a transfer's vector that lie along one of memory's, in memory's order.
+SmallVector<int64_t> dimsInOrder(AffineMap map) {
+  SmallVector<int64_t> dims;
+  for (auto [dim, expr] : llvm::enumerate(map.getResults()))
+    if (isa<AffineDimExpr>(expr))
+      dims.push_back(int64_t(dim));
+  llvm::sort(dims, [&](int64_t a, int64_t b) {
+    return map.getDimPosition(unsigned(a)) < map.getDimPosition(unsigned(b));
+  });
+  return dims;
+}
+
+bool hasMaskOfNumbers(VectorTransferOpInterface op) {
+  return op.getMask() && op.getShapedType().getElementType().isIntOrIndexOrFloat();
+}
+
+/// The dimensions of a mask are in memory's order; convert-vector-to-scf takes them to be in the vector's,
+/// but where the last dimensions of memory are all that the vector has. So it is read in memory's order.
+struct ReadInOrder : public OpRewritePattern<vector::TransferReadOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::TransferReadOp op, PatternRewriter &b) const override {
+    VectorType type = op.getVectorType();
+    AffineMap map = op.getPermutationMap();
+    SmallVector<int64_t> dims = dimsInOrder(map);
+    if (!hasMaskOfNumbers(cast<VectorTransferOpInterface>(op.getOperation())) || llvm::is_sorted(dims))
+      return failure();
+    SmallVector<int64_t> shape, places(type.getRank(), -1), ordered;
+    auto put = [&](int64_t dim) {
+      places[dim] = int64_t(shape.size());
+      shape.push_back(type.getDimSize(unsigned(dim)));
+    };
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (!llvm::is_contained(dims, dim)) // along which all is the same: a broadcast's come first
+        put(dim);
+    SmallVector<AffineExpr> exprs;
+    SmallVector<bool> inBounds;
+    for (int64_t dim : dims) {
+      put(dim);
+      ordered.push_back(shape.back());
+      exprs.push_back(map.getResult(unsigned(dim)));
+      inBounds.push_back(op.isDimInBounds(unsigned(dim)));
+    }
+    Value read = vector::TransferReadOp::create(
+        b, op.getLoc(), VectorType::get(ordered, type.getElementType()), op.getBase(), op.getIndices(),
+        AffineMapAttr::get(AffineMap::get(map.getNumDims(), 0, exprs, getContext())), op.getPadding(),
+        op.getMask(), b.getBoolArrayAttr(inBounds));
+    if (shape.size() > ordered.size())
+      read = vector::BroadcastOp::create(b, op.getLoc(), VectorType::get(shape, type.getElementType()), read);
+    b.replaceOpWithNewOp<vector::TransposeOp>(op, read, places);
+    return success();
+  }
+};
+
+/// The same for what is written. Dimensions of memory that the vector leaves out get a size of 1 in both:
+/// MLIR adds these to a mask where they are not.
+struct WriteInOrder : public OpRewritePattern<vector::TransferWriteOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::TransferWriteOp op, PatternRewriter &b) const override {
+    AffineMap map = op.getPermutationMap();
+    if (!hasMaskOfNumbers(cast<VectorTransferOpInterface>(op.getOperation())) || map.isMinorIdentity())
+      return failure();
+    SmallVector<int64_t> dims = dimsInOrder(map);
+    unsigned rank = map.getNumDims(), first = map.getDimPosition(unsigned(dims[0]));
+    SmallVector<int64_t> shape(rank - first, 1);
+    SmallVector<bool> inBounds(rank - first, true);
+    for (int64_t dim : dims) {
+      unsigned place = map.getDimPosition(unsigned(dim)) - first;
+      shape[place] = op.getVectorType().getDimSize(unsigned(dim));
+      inBounds[place] = op.isDimInBounds(unsigned(dim));
+    }
+    auto spread = [&](Value vector) {
+      Type element = cast<VectorType>(vector.getType()).getElementType();
+      return b.createOrFold<vector::ShapeCastOp>(op.getLoc(), VectorType::get(shape, element), vector);
+    };
+    Value ordered = vector::TransposeOp::create(b, op.getLoc(), op.getVector(), dims);
+    b.replaceOpWithNewOp<vector::TransferWriteOp>(
+        op, spread(ordered), op.getBase(), op.getIndices(),
+        AffineMapAttr::get(AffineMap::getMinorIdentityMap(rank, rank - first, getContext())),
+        spread(op.getMask()), b.getBoolArrayAttr(inBounds));
+    return success();
+  }
+};
+
 struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareVectors)
 
@@ -251,7 +334,8 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     });
 
     RewritePatternSet patterns(context);
-    patterns.add<LoadRows, StoreRows, ExtractUnknownRow, InsertUnknownRow>(context);
+    patterns.add<LoadRows, StoreRows, ExtractUnknownRow, InsertUnknownRow, ReadInOrder, WriteInOrder>(
+        context);
     vector::populateVectorContractLoweringPatterns(patterns, vector::VectorContractLowering::OuterProduct);
     vector::populateVectorMultiReductionLoweringPatterns(patterns,
                                                          vector::VectorMultiReductionLowering::InnerParallel);
