@@ -349,6 +349,8 @@ def test_text_and_paths_are_told_apart(folder: Path, tmp_path: Path, monkeypatch
         assert works(offload.compile(source, targets=["host"]))
     with pytest.raises(offload.OffloadError, match=r"^cannot read gone\.mlir: No such file or directory$"):
         offload.compile("gone.mlir", targets=["host"])
+    with pytest.raises(offload.OffloadError, match=r"^cannot read .*: embedded null byte$"):
+        offload.compile("\0", targets=["host"])
 
 
 def test_a_loaded_library_outlives_its_entry(folder: Path) -> None:

@@ -94,6 +94,26 @@ def test_what_has_no_lowering(target: str) -> None:
     )
 
 
+DMA = """
+func.func @f(%x: memref<8xf32>, %y: memref<8xf32>, %tag: memref<1xi32>) {
+  %z = arith.constant 0 : index
+  %n = arith.constant 8 : index
+  memref.dma_start %x[%z], %y[%z], %n, %tag[%z] : memref<8xf32>, memref<8xf32>, memref<1xi32>
+  return
+}
+"""
+
+
+def test_what_one_operation_of_a_dialect_lacks() -> None:
+    """The rest of the dialect has a lowering: what to do is not what stands for all of it."""
+    found = refused(DMA, "host")
+    assert (found.line, found.column) == (5, 3)
+    assert found.message == (
+        "'memref.dma_start' cannot be lowered for the host's code: nothing here copies while code runs: write "
+        "memref.copy, or gpu.memcpy on a stream"
+    )
+
+
 @pytest.mark.parametrize(
     ("target", "text"),
     [

@@ -31,8 +31,8 @@ class Source:
         """Reads a file. Raises OffloadError that names it."""
         try:
             return cls(str(path), Path(path).read_bytes())
-        except OSError as error:
-            raise OffloadError(f"cannot read {path}: {error.strerror or error}") from error
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            raise OffloadError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 @dataclass(frozen=True)

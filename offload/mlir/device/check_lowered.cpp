@@ -20,14 +20,17 @@ using namespace mlir;
 namespace offload {
 namespace {
 
+/// What to do about an operation, or about all of a dialect's.
 struct Advice {
-  StringRef dialect, text;
+  StringRef of, text;
 };
 
 constexpr Advice kAdvice[] = {
     {"tensor", "tensors have no memory in a kernel: bufferize the program first"},
     {"bufferization", "bufferize the program first, for instance with mlir-opt --one-shot-bufferize"},
     {"linalg", "lower it to loops first, for instance with mlir-opt --convert-linalg-to-loops"},
+    {"memref.dma_start", "nothing here copies while code runs: write memref.copy, or gpu.memcpy on a stream"},
+    {"memref.dma_wait", "there is nothing to wait for: write memref.copy, or gpu.memcpy on a stream"},
     {"memref",
      "a view that stays a view of one block of memory with constant strides can be lowered; copy where "
      "it is none"},
@@ -53,7 +56,7 @@ std::string reason(Operation *op, StringRef target) {
     return text + ": it is an operation of " + owner.str() +
            "; use it in a kernel that is built for those alone";
   for (const Advice &advice : kAdvice)
-    if (advice.dialect == dialect)
+    if (advice.of == name || advice.of == dialect)
       return text + ": " + advice.text.str();
   return text + ": lower it to operations that can be before offload sees it";
 }
