@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,6 +95,25 @@ def test_memory_knows_its_ranges() -> None:
         memory.read(start, 1)
 
 
+def test_memory_that_is_freed_while_other_memory_becomes_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage collection may come at any time."""
+    memory, held = Memory(), np.arange(64, dtype=np.uint8)
+    start = held.ctypes.data
+    memory.add(start, 16, "freed soon")
+    made = np.frombuffer
+
+    def freeing(*arguments: Any) -> Any:
+        memory.remove(start)
+        return made(*arguments)
+
+    memory.add(start + 48, 16, "behind")
+    monkeypatch.setattr("emulator.memory.np.frombuffer", freeing)
+    memory.add(start + 32, 16, "between")
+    monkeypatch.undo()
+    assert memory.read(start + 32, 1) == bytes([32])
+    assert memory.read(start + 48, 1) == bytes([48])
+
+
 def run(text: str, *sources: object) -> np.ndarray:
     """The first output of a description."""
     made = meaning("test", text, {"D0": 32, "S0": 32, "S1": 32, "S2": 32}, lambda name: "")
@@ -116,6 +136,9 @@ def test_descriptions_become_functions() -> None:
     np.testing.assert_array_equal(
         run("D0 = { S1[15 : 0].u16, S0[31 : 16].u16 }", x, y), [3 << 16, 0x1FFFF, 0x18000, 9 << 16]
     )
+    zeros = np.array([0.0, -0.0, 1.0, np.nan], np.float32)
+    negative = run("D0.u32 = 64'F(S0.f32) == -0.0 ? 1U : 64'F(S0.f32) == +0.0 ? 2U : 3U", zeros.view(np.uint32))
+    np.testing.assert_array_equal(negative, [2, 1, 3, 3])
     with pytest.raises(ManualError, match="an unknown name: NOBODY"):
         run("D0.u32 = NOBODY.u32", x)
     with pytest.raises(ManualError, match="expected"):

@@ -235,6 +235,9 @@ class Values(ABC):
         known = self.constant(("binary", operator, left, right))
         if known is not None:
             return str(known), "literal"
+        if operator == "==" and right[0] == "unary" and right[2][:2] == ("number", 0.0):  # of zeros this one
+            (code, _), sign = self.value(left), "" if right[1] == "-" else "~"
+            return f"(({code} == 0) & {sign}np.signbit({code}))", "u1"
         if operator == "*" and right[:2] == ("binary", "**"):
             return self.scaled(left, right)
         if operator == "*" and left[:2] == ("binary", "**"):

@@ -27,8 +27,9 @@ class Memory:
 
     def add(self, start: int, size: int, what: str) -> None:
         """Makes memory known. Its owner keeps it alive until :meth:`remove`."""
-        place = bisect.bisect_left(self._starts, start)
+        # Before the search: making objects may collect garbage, of which arrays on the device remove themselves.
         held = np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8) if size else np.empty(0, np.uint8)
+        place = bisect.bisect_left(self._starts, start)
         if place < len(self._starts) and self._starts[place] == start:
             self._ranges[place] = (start + size, held, what)
             return
