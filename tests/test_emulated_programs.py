@@ -146,6 +146,41 @@ def test_private_memory_in_registers(driver: Driver, chip: str) -> None:
     np.testing.assert_array_equal(out[np.arange(8) * 5 % 8], x)
 
 
+CHOSEN = """
+gpu.module @m { gpu.func @k(%x: memref<?xi32>, %place: memref<?xi32>, %out: memref<?xi32>) kernel {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %size = arith.constant 32 : index
+  %t = gpu.thread_id x
+  %at = arith.muli %t, %size : index
+  %v = vector.load %x[%at] : memref<?xi32>, vector<32xi32>
+  %p = memref.load %place[%zero] : memref<?xi32>
+  %i = arith.index_cast %p : i32 to index
+  %e = vector.extract %v[%i] : i32 from vector<32xi32>
+  %sum = arith.addi %e, %p : i32
+  %after = arith.addi %i, %one : index
+  %next = arith.remui %after, %size : index
+  %changed = vector.insert %sum, %v[%next] : i32 into vector<32xi32>
+  vector.store %changed, %out[%at] : memref<?xi32>, vector<32xi32>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("target", [*CHIPS, "gfx942,O=0", "gfx9-4-generic"])
+def test_positions_in_vectors_that_are_one_number_for_all(driver: Driver, target: str) -> None:
+    """gfx9 sets a mode for it, in which registers are counted from another one (s_set_gpr_idx_on)."""
+    chip = {"gfx9-4-generic": "gfx942"}.get(target, target.split(",")[0])
+    with driver.chip(chip):
+        library = OnDevice(compiled(CHOSEN, target))
+        for place in (0, 5, 31):
+            x, out = np.arange(70 * 32, dtype=np.int32) * 3, np.zeros(70 * 32, np.int32)
+            library.kernels.k[1, 70](x, np.array([place], np.int32), out)
+            want = x.reshape(70, 32).copy()
+            want[:, (place + 1) % 32] = want[:, place] + place
+            np.testing.assert_array_equal(out.reshape(70, 32), want)
+
+
 FUNCTIONS = ("exp", "expm1", "log1p", "sinh", "cosh", "asinh", "acosh", "tanh")
 
 

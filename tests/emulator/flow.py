@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from emulator import gpr_index
 from emulator.errors import AbortedError, EmulationError
 from emulator.operands import raw, reader
 from emulator.program import plain_name
@@ -54,6 +55,8 @@ def step(program: Program, inst: Any, address: int) -> Run | None:
         return _barrier(name)
     if name.startswith("S_SENDMSG"):
         return _message(inst, name)
+    if name.startswith("S_SET_GPR_IDX"):
+        return gpr_index.step(program, inst, name, address)
     if name == "S_TRAP":
         return _trap(raw(inst, "simm16"))
     if name.startswith(_NOTHING):

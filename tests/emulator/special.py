@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emulator.errors import EmulationError
+from emulator.gpr_index import move
 from emulator.operands import Array, Reader, half, raw, reader
 from emulator.special_lanes import first_lane, permlane, permlane_swap, read_lane, swap, write_lane
 
@@ -237,5 +238,5 @@ SPECIAL: tuple[tuple[str, Callable[[Program, Any, str, Readers], Run | None]], .
     ("V_FREXP_EXP", _exponent), ("V_PK_MOV_B32", _pk_mov), ("V_TRIG_PREOP", _trig_preop), ("V_BITOP3", _bitop3),
     ("V_CVT_PKRTZ_F16_F32", _pack_rtz), ("V_CVT_PK_RTZ_F16_F32", _pack_rtz),
     ("V_ACCVGPR", _accumulator), ("V_MFMA", _matrix), ("V_SMFMAC", _matrix), ("V_WMMA", _matrix),
-    ("V_SWMMAC", _matrix), ("V_MOVREL", _relative),
+    ("V_SWMMAC", _matrix), ("V_MOVREL", _relative), ("V_MOV_B32", move),
 )  # fmt: skip

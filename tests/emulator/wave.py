@@ -59,6 +59,7 @@ class Wave:
         self.scc = 0
         self.pc = 0
         self.mode = 0
+        self.indexing = 0  # see gpr_index.py
         self.signals = self.waits = 0  # at the block's barrier
         self.ended = False
         self.scratch: Array = None  # bytes [lane, offset]
