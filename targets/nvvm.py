@@ -173,8 +173,10 @@ class NvvmTarget(Target):
 
     def machine(self, native: Native) -> MachineOptions:
         features = self.features
-        # By default LLVM writes the first PTX that knows the chip; shuffles, sparse products and TMA came later.
-        wanted = "+ptx62" if self._number() < 75 else {80: "+ptx71", 90: "+ptx83"}.get(self._number(), "")
+        # By default LLVM writes the first PTX that knows the chip; shuffles, sparse products, memory whose size the
+        # run tells and TMA came later.
+        number = self._number()
+        wanted = "+ptx62" if number < 75 else "+ptx73" if number < 87 else {90: "+ptx83"}.get(number, "")
         if "+ptx" not in features and wanted:
             features = ",".join(word for word in (features, wanted) if word)
         return native.MachineOptions(self.triple(), self.chip, features, self.O, self.fast)
@@ -279,6 +281,8 @@ def _resources(report: str) -> dict[str, dict[str, int]]:
 _ASSEMBLER_ERROR = r"(?m)^ptxas \S+, line (\d+); (?:error|fatal)\s*: (.*)$"
 _UNREADABLE = r"(?m)^ptxas fatal\s*: (.*) on line (\d+)$"
 _KERNEL_ERROR = r"(?m)^ptxas error\s*: (Entry function '([^']+)'.*)$"
+_ENTRY = r"\.entry (\S+)\("
+_NEWER_PTX = r"requires PTX ISA \.version (\d+)\.(\d+) or later"
 _FILE = r'(?m)^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?'
 _PLACE = r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)"
 
@@ -297,10 +301,17 @@ def _errors_of_assembler(
         if len(before) > 1 and "// end inline asm" in before[-2]:  # the directive behind it takes the blame
             before.pop()
             message = "syntax error at its end; every instruction of PTX ends with ';'"
-        place = next((match for line in reversed(before) if (match := re.match(_PLACE, line))), None)
-        file, line, column = place.groups() if place else ("", "0", "0")
         said = f"ptxas refuses this for {chip}: {message.strip()}"
-        found.append(("error", said, files.get(file, ""), int(line), int(column), []))
+        if newer := re.search(_NEWER_PTX, message):
+            said += f"; ask for it with features=+ptx{newer.group(1)}{newer.group(2)}"
+        kernel = next((match for line in reversed(before) if (match := re.search(_ENTRY, line))), None)
+        if kernel and "parameter" in message:  # the number is that of the kernel's last line
+            _, _, file, line, column, _ = code.position_of(kernel.group(1))
+        else:
+            place = next((match for line in reversed(before) if (match := re.match(_PLACE, line))), None)
+            which, *numbers = place.groups() if place else ("", "0", "0")
+            file, (line, column) = files.get(which, ""), map(int, numbers)
+        found.append(("error", said, file, line, column, []))
     for message, function in re.findall(_KERNEL_ERROR, output):
         _, _, file, line, column, _ = code.position_of(function)
         found.append(("error", f"ptxas refuses this for {chip}: {message.strip()}", file, line, column, []))

@@ -83,6 +83,40 @@ def test_too_much_memory(target: str, text: str) -> None:
     assert found.message.startswith(text)
 
 
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (
+            "nvvm:sm_75",
+            "'Kernel parameter size larger than 4352 bytes' requires PTX ISA .version 8.1 or later; "
+            "ask for it with features=+ptx81",
+        ),
+        ("nvvm:sm_90", "Entry function 'k' uses too much parameter space (0x8ca0 bytes, 0x7ffc max)."),
+    ],
+)
+def test_too_many_parameters(target: str, text: str) -> None:
+    count = 110 if "ptx81" in text else 900
+    arguments = ", ".join(f"%a{i}: memref<?xf32>" for i in range(count))
+    body = "\n".join(
+        f"%v{i} = memref.load %a{i}[%t] : memref<?xf32>\nmemref.store %v{i}, %a0[%t] : memref<?xf32>"
+        for i in range(count)
+    )
+    source = f"gpu.module @m {{\ngpu.func @k({arguments}) kernel {{\n%t = gpu.thread_id x\n{body}\ngpu.return\n}}\n}}"
+    found = refused(source, target)
+    assert (found.line, found.message.endswith(text)) == (2, True), found.message
+    if count == 110:
+        offload.compile(source, targets=[f"{target},features=+ptx81"])
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_80", "sm_86", "sm_87", "sm_90"])
+def test_private_memory_whose_size_the_run_tells_is_had_on_every_chip(chip: str) -> None:
+    body = """  %n = arith.index_cast %v : i32 to index
+  %own = memref.alloca(%n) : memref<?xi32>
+  memref.store %v, %own[%c0] : memref<?xi32>
+  %r = memref.load %own[%n] : memref<?xi32>"""
+    offload.compile(one(body), targets=[f"nvvm:{chip}"])
+
+
 @pytest.mark.parametrize("target", ALL_TARGETS)
 def test_what_has_no_lowering(target: str) -> None:
     name = target.split(":")[0]
