@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import ml_dtypes
 import numpy as np
 import pytest
 from compiling import EXAMPLES
@@ -308,3 +309,24 @@ def test_wmma(driver: Driver, chip: str, per: int) -> None:
         kernels.k[1, 32](a[lane % 16, k].copy(), b[lane % 16, k].copy(), spread)
     product = a.astype(np.float32) @ b.astype(np.float32).T + c
     np.testing.assert_array_equal(spread, product[row, lane % 16])
+@pytest.mark.parametrize("kind", ["bf16", "i8"])
+def test_mfma_of_gfx90a_alone(driver: Driver, kind: str) -> None:
+    """Its numbers of these instructions are others' for other products."""
+    generator = np.random.default_rng(3)
+    a, b = (generator.integers(-4, 5, (16, 16)) for _ in range(2))
+    lane, register = np.arange(64)[:, None], np.arange(4)
+    k, row = 4 * (lane // 16) + np.arange(4), 4 * (lane // 16) + register
+    spread = np.zeros((64, 4), np.float32 if kind == "bf16" else np.int32)
+    source = MFMA.format(per=4, kind=kind, results=4, size=16, depth=16)
+
+    def stored(values: np.ndarray) -> np.ndarray:
+        values = values[lane % 16, k]
+        return values.astype(np.int8) if kind == "i8" else values.astype(ml_dtypes.bfloat16)
+
+    if kind == "i8":
+        source = source.replace("f32", "i32")
+    with driver.chip("gfx90a"):
+        OnDevice(compiled(source, "gfx90a")).kernels.k[1, 64](stored(a), stored(b), spread)
+    np.testing.assert_array_equal(spread, (a @ b.T)[row, lane % 16])
+
+

@@ -209,7 +209,7 @@ def _counted(program: Program, inst: Any, name: str, sources: Readers) -> Run | 
 def _matrix(program: Program, inst: Any, name: str, sources: Readers) -> Run:
     from emulator import matrix
 
-    return matrix.step(program, inst, name)
+    return matrix.step(program, inst, getattr(inst, "instead", inst.op).name)
 
 
 def _relative(program: Program, inst: Any, name: str, sources: Readers) -> Run:
