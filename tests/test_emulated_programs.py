@@ -209,6 +209,34 @@ def test_fast_math_keeps_infinity_and_nan(driver: Driver, chip: str) -> None:
     np.testing.assert_allclose(out, expected, rtol=1e-5)
 
 
+QUOTIENTS = """
+gpu.module @m { gpu.func @k(%x: memref<?xf64>, %y: memref<?xf64>, %out: memref<?x2xf64>) kernel {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %t = gpu.thread_id x
+  %v = memref.load %x[%t] : memref<?xf64>
+  %w = memref.load %y[%t] : memref<?xf64>
+  %q = arith.divf %v, %w : f64
+  %a = math.atan %v : f64
+  memref.store %q, %out[%t, %zero] : memref<?x2xf64>
+  memref.store %a, %out[%t, %one] : memref<?x2xf64>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "gfx1201"])
+def test_fast_division_keeps_infinity_and_zero(driver: Driver, chip: str) -> None:
+    """AMD's approximate division of f64 has NaN for them."""
+    x = np.array([1, -3, 0, 1, np.inf, -np.inf, 2, np.nan, 5, 1e300])
+    y = np.array([0, 0, 2, np.inf, 3, 5, -np.inf, 1, 3, 1e-300])
+    out = np.zeros((len(x), 2))
+    with driver.chip(chip):
+        OnDevice(compiled(QUOTIENTS, f"{chip},fast")).kernels.k[1, len(x)](x, y, out)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(out, np.stack([x / y, np.arctan(x)], axis=1), rtol=1e-14)
+
+
 VECTORS = """
 gpu.module @m { gpu.func @k(%x: memref<?xi32>, %places: memref<?xi32>, %flags: memref<?xi1>, %out: memref<?xi32>)
     kernel {
@@ -281,6 +309,27 @@ def test_mfma(driver: Driver, size: int, depth: int, per: int) -> None:
     np.testing.assert_array_equal(spread, product[row, column])
 
 
+@pytest.mark.parametrize("kind", ["bf16", "i8"])
+def test_mfma_of_gfx90a_alone(driver: Driver, kind: str) -> None:
+    """Its numbers of these instructions are others' for other products."""
+    generator = np.random.default_rng(3)
+    a, b = (generator.integers(-4, 5, (16, 16)) for _ in range(2))
+    lane, register = np.arange(64)[:, None], np.arange(4)
+    k, row = 4 * (lane // 16) + np.arange(4), 4 * (lane // 16) + register
+    spread = np.zeros((64, 4), np.float32 if kind == "bf16" else np.int32)
+    source = MFMA.format(per=4, kind=kind, results=4, size=16, depth=16)
+
+    def stored(values: np.ndarray) -> np.ndarray:
+        values = values[lane % 16, k]
+        return values.astype(np.int8) if kind == "i8" else values.astype(ml_dtypes.bfloat16)
+
+    if kind == "i8":
+        source = source.replace("f32", "i32")
+    with driver.chip("gfx90a"):
+        OnDevice(compiled(source, "gfx90a")).kernels.k[1, 64](stored(a), stored(b), spread)
+    np.testing.assert_array_equal(spread, (a @ b.T)[row, lane % 16])
+
+
 WMMA = """
 gpu.module @m {{ gpu.func @k(%a: memref<?x{per}xf16>, %b: memref<?x{per}xf16>, %c: memref<?x8xf32>) kernel {{
   %t = gpu.thread_id x
@@ -309,24 +358,3 @@ def test_wmma(driver: Driver, chip: str, per: int) -> None:
         kernels.k[1, 32](a[lane % 16, k].copy(), b[lane % 16, k].copy(), spread)
     product = a.astype(np.float32) @ b.astype(np.float32).T + c
     np.testing.assert_array_equal(spread, product[row, lane % 16])
-@pytest.mark.parametrize("kind", ["bf16", "i8"])
-def test_mfma_of_gfx90a_alone(driver: Driver, kind: str) -> None:
-    """Its numbers of these instructions are others' for other products."""
-    generator = np.random.default_rng(3)
-    a, b = (generator.integers(-4, 5, (16, 16)) for _ in range(2))
-    lane, register = np.arange(64)[:, None], np.arange(4)
-    k, row = 4 * (lane // 16) + np.arange(4), 4 * (lane // 16) + register
-    spread = np.zeros((64, 4), np.float32 if kind == "bf16" else np.int32)
-    source = MFMA.format(per=4, kind=kind, results=4, size=16, depth=16)
-
-    def stored(values: np.ndarray) -> np.ndarray:
-        values = values[lane % 16, k]
-        return values.astype(np.int8) if kind == "i8" else values.astype(ml_dtypes.bfloat16)
-
-    if kind == "i8":
-        source = source.replace("f32", "i32")
-    with driver.chip("gfx90a"):
-        OnDevice(compiled(source, "gfx90a")).kernels.k[1, 64](stored(a), stored(b), spread)
-    np.testing.assert_array_equal(spread, (a @ b.T)[row, lane % 16])
-
-

@@ -237,17 +237,22 @@ void LLVMModule::internalize(const std::vector<std::string> &kept) {
 }
 
 /// What `fast` allows: reassociation, approximations, fused operations; NaN and infinity keep their meaning.
+/// AMD's approximate division of f64 has NaN for x / 0 and x / inf, which atan of infinity goes through too.
 static void allowFastMath(llvm::Module &module) {
+  bool divides = !module.getTargetTriple().isAMDGCN();
   FastMathFlags flags;
   flags.setAllowReassoc();
   flags.setAllowReciprocal();
   flags.setAllowContract();
-  flags.setApproxFunc();
   flags.setNoSignedZeros();
   for (Function &function : module)
     for (Instruction &instruction : instructions(function))
-      if (isa<FPMathOperator>(instruction))
+      if (isa<FPMathOperator>(instruction)) {
+        bool approximate = divides || instruction.getOpcode() != Instruction::FDiv ||
+                           !instruction.getType()->getScalarType()->isDoubleTy();
+        flags.setApproxFunc(approximate);
         instruction.setFastMathFlags(flags | instruction.getFastMathFlags());
+      }
 }
 
 void LLVMModule::useVectorMath() {
