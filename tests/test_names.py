@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit
@@ -85,3 +87,47 @@ def test_what_cannot_be_found_again(name: str) -> None:
 def test_kernels_stand_in_lists_with_commas() -> None:
     with pytest.raises(CompileError, match="the name 'a,b' cannot be found in a library"):
         emit(program(kernel="a,b"), "kernels")
+
+
+LIBM = """
+gpu.module @m {{
+  gpu.func @{name}(%x: memref<?x{kind}>) kernel {{
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?x{kind}>
+    %r = math.{function} %v : {kind}
+    memref.store %r, %x[%t] : memref<?x{kind}>
+    gpu.return
+  }}
+}}
+gpu.module @helped {{
+  func.func @{name}(%v: {kind}) -> {kind} {{
+    %c = arith.constant 100.0 : {kind}
+    %r = arith.addf %v, %c : {kind}
+    return %r : {kind}
+  }}
+  gpu.func @k(%x: memref<?x{kind}>) kernel {{
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?x{kind}>
+    %w = math.{function} %v : {kind}
+    %r = func.call @{name}(%w) : ({kind}) -> {kind}
+    memref.store %r, %x[%t] : memref<?x{kind}>
+    gpu.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "host:generic,libm"])
+@pytest.mark.parametrize("name", ["erf", "cbrt", "acosh", "log1p", "sin", "tanf", "acosf"])
+def test_kernels_and_helpers_named_like_functions_of_libm(name: str, target: str) -> None:
+    """What they compute with is libm's function, not they themselves."""
+    function, kind = (name[:-1], "f32") if name.endswith("f") and name != "erf" else (name, "f64")
+    library = offload.compile(LIBM.format(name=name, function=function, kind=kind), targets=[target])
+    library.use("host")
+    numbers = [0.25, 0.75, 1.0] if function == "acos" else [1.0, 1.25, 3.5]
+    # Python has cbrt since 3.11.
+    want = np.array([getattr(math, function, np.cbrt)(number) for number in numbers])
+    for kernel, more in ((name, 0), ("k", 100)):
+        x = np.array(numbers, np.float32 if kind == "f32" else np.float64)
+        library.kernels[kernel][1, 3](x)
+        np.testing.assert_allclose(x, want + more, rtol=1e-6)

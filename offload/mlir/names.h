@@ -21,6 +21,16 @@ inline constexpr char kModuleTable[] = "offload_modules"; // array of mgpuModule
 inline constexpr char kImagesBegin[] = "offload_images_begin";
 inline constexpr char kImagesEnd[] = "offload_images_end";
 
+// Functions of libm that operations of the math dialect become calls of; of f32 with an f behind.
+inline constexpr char kLibm[] =
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
+    "floor fma fmax fmin fmod ldexp log log10 log1p log2 pow remainder rint round roundeven sin sincos sinh "
+    "sqrt tan tanh tgamma trunc";
+// In device modules of the host target: the ending of a function that has such a name for as long as calls of
+// libm are made, and the prefix of the one of libm where the name is a kernel's.
+inline constexpr char kOwnFunction[] = ".offload.own";
+inline constexpr char kLibmFunction[] = "offload.libm.";
+
 // Functions that stand for GPU operations in device modules of the host target until spmd.cpp replaces them.
 inline constexpr char kThreadId[] = "__offload_thread_id_";     // + x, y, z: i32
 inline constexpr char kBlockId[] = "__offload_block_id_";       // + x, y, z: i32

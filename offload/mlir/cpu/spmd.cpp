@@ -86,6 +86,15 @@ Function *findOutsider(Module &module, const std::vector<std::string> &kernels) 
   return nullptr;
 }
 
+/// A declared function under its own name, where another may have that already.
+void giveName(Function &function, const std::string &name) {
+  Function *other = function.getParent()->getFunction(name);
+  if (!other)
+    return function.setName(name);
+  function.replaceAllUsesWith(other);
+  function.eraseFromParent();
+}
+
 } // namespace
 
 KernelResources lowerKernelsForHost(Module &module, const std::vector<std::string> &kernels,
@@ -108,9 +117,12 @@ KernelResources lowerKernelsForHost(Module &module, const std::vector<std::strin
       uint32_t most = limit == limits.end() ? 0 : limit->second;
       resources.push_back({name, lowerKernel(*kernel, most, way)});
     }
-  for (Function &function : make_early_inc_range(module))
+  for (Function &function : make_early_inc_range(module)) {
     if (function.isDeclaration() && function.use_empty())
       function.eraseFromParent();
+    else if (StringRef name = function.getName(); name.consume_front(kLibmFunction))
+      giveName(function, name.str());
+  }
   for (GlobalVariable &global : make_early_inc_range(module.globals()))
     if (global.getName().starts_with(kSharedPrefix) && global.use_empty())
       global.eraseFromParent();

@@ -15,11 +15,16 @@
 // vectors, which comes first, knows indices and descriptors of 64 bits only: where others meet them, they are
 // converted.
 //
+// A kernel with the name of a function of libm gets it back (see repair_math.cpp), and that function another
+// one: spmd.cpp renames it once the kernel's own code is gone.
+//
 //===----------------------------------------------------------------------===//
 
 #include "device/prepare_device.h"
+#include "names.h"
 #include "passes.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -154,6 +159,20 @@ void joinWidths(UnrealizedConversionCastOp op) {
   op.erase();
 }
 
+LogicalResult giveNamesBack(gpu::GPUModuleOp module) {
+  SymbolTable symbols(module);
+  for (auto function : llvm::to_vector(module.getOps<LLVM::LLVMFuncOp>())) {
+    StringRef name = function.getName();
+    if (!function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()) || !name.consume_back(kOwnFunction))
+      continue;
+    std::string own = name.str();
+    Operation *libm = symbols.lookup(own);
+    if ((libm && failed(symbols.rename(libm, kLibmFunction + own))) || failed(symbols.rename(function, own)))
+      return failure();
+  }
+  return success();
+}
+
 struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairLowered)
 
@@ -170,6 +189,8 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
     settleFragmentLoads(getOperation());
+    if (auto module = dyn_cast<gpu::GPUModuleOp>(getOperation()); module && failed(giveNamesBack(module)))
+      signalPassFailure();
   }
 };
 

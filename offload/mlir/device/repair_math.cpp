@@ -4,16 +4,22 @@
 // for: precision near 0. This pass makes them calls of libm before. It makes rsqrt the root and the division
 // of an exact result; the GPU's is approximate, and this pass says that these two may be.
 //
+// A call of libm would be one of a kernel or helper of that name, which computes something else. These get
+// other names here; offload-repair-lowered gives kernels theirs again.
+//
 //===----------------------------------------------------------------------===//
 
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -22,6 +28,21 @@ using namespace mlir;
 
 namespace offload {
 namespace {
+
+bool isOfLibm(StringRef name) {
+  SmallVector<StringRef> names;
+  StringRef(kLibm).split(names, ' ');
+  return llvm::is_contained(names, name) || (name.consume_back("f") && llvm::is_contained(names, name));
+}
+
+LogicalResult setNamesAside(gpu::GPUModuleOp module) {
+  SymbolTable symbols(module);
+  for (auto function : module.getOps<FunctionOpInterface>())
+    if (!function.isExternal() && isOfLibm(function.getName()) &&
+        failed(symbols.rename(function, (function.getName() + kOwnFunction).str())))
+      return failure();
+  return success();
+}
 
 struct RepairMath : public PassWrapper<RepairMath, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairMath)
@@ -35,6 +56,9 @@ struct RepairMath : public PassWrapper<RepairMath, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() final {
+    for (auto module : getOperation().getOps<gpu::GPUModuleOp>())
+      if (failed(setNamesAside(module)))
+        return signalPassFailure();
     ConversionTarget target(getContext());
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addIllegalOp<math::ExpM1Op, math::Log1pOp>();

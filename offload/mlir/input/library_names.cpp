@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "input/library_names.h"
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -42,10 +43,7 @@ bool takesLibraryName(Operation *op) {
       "getpid longjmp lseek malloc_usable_size memchr memfd_create mkostemp open posix_memalign pread "
       "pwrite qsort read sched_getaffinity sigfillset snprintf statx stderr strchr strcmp strcpy strcspn "
       "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
-  static const llvm::StringSet<> math = words(
-      "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 "
-      "fabs floor fma fmax fmin fmod ldexp log log10 log1p log2 pow remainder rint round roundeven sin "
-      "sincos sinh sqrt tan tanh tgamma trunc");
+  static const llvm::StringSet<> math = words(kLibm);
   StringRef name = function.getName(), single = name;
   single.consume_back("f"); // expf
   bool isPublic = cast<SymbolOpInterface>(op).isPublic();

@@ -3,6 +3,7 @@
 #include "codegen/math/vector_math.h"
 #include "codegen/math/far_math.h"
 #include "codegen/math/functions.h"
+#include "names.h"
 
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Verifier.h"
@@ -57,10 +58,12 @@ const Entry *entryOf(const Function &function) {
       function.isVarArg() ||
       any_of(function.args(), [&](const Argument &argument) { return argument.getType() != type; }))
     return nullptr;
+  StringRef called = function.getName();
+  called.consume_front(kLibmFunction);
   for (const Entry &entry : kEntries) {
     std::string name = std::string(entry.name) + (element->isFloatTy() ? "f" : "");
     bool same = function.isIntrinsic() ? function.getIntrinsicID() == entry.intrinsic
-                                       : !type->isVectorTy() && function.getName() == name;
+                                       : !type->isVectorTy() && called == name;
     unsigned count = entry.unary ? 1 : entry.binary ? 2 : 3;
     if (same && function.arg_size() == count && !(entry.singleOnly && element->isDoubleTy()))
       return &entry;
