@@ -270,6 +270,37 @@ def test_vectors_in_memory_with_both_sizes_of_indices(driver: Driver, chip: str,
     np.testing.assert_array_equal(out, x + np.where(flags, x[places], -1)[:14])
 
 
+NARROW = """
+gpu.module @m {{ gpu.func @k(%x: memref<?x{kind}>, %y: memref<?x{kind}>) kernel {{
+  %t = gpu.thread_id x
+  %v = memref.load %x[%t] : memref<?x{kind}>
+  %w = memref.load %y[%t] : memref<?x{kind}>
+  %q = arith.div{sign} %v, %w : {kind}
+  %r = arith.rem{sign} %v, %w : {kind}
+  memref.store %q, %x[%t] : memref<?x{kind}>
+  memref.store %r, %y[%t] : memref<?x{kind}>
+  gpu.return
+}} }}
+"""
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100", "gfx1201"])
+def test_quotient_and_remainder_of_few_bits_without_optimization(driver: Driver, chip: str, dtype: type) -> None:
+    """LLVM makes them one operation, which its code generator for AMD GPUs does not know."""
+    limits = np.iinfo(dtype)
+    x = np.array([limits.max, limits.min, 100, 7, 5, 0, limits.max, 99], dtype)
+    y = np.array([3, 7, limits.max, 2, 9, 4, limits.max, 10], dtype)
+    quotient, remainder = x.copy(), y.copy()
+    sign, kind = ("ui" if limits.min == 0 else "si"), f"i{limits.bits}"
+    source = NARROW.format(kind=kind, sign=sign)
+    with driver.chip(chip):
+        library = OnDevice(compiled(source, f"{chip},O=0"))
+        library.kernels.k[1, 8](quotient.view(f"i{limits.bits // 8}"), remainder.view(f"i{limits.bits // 8}"))
+    np.testing.assert_array_equal(quotient, np.trunc(x / y.astype(np.float64)).astype(dtype))
+    np.testing.assert_array_equal(remainder, np.fmod(x, y))
+
+
 # One wave; each lane gives the elements that the instruction takes from it, and stores those that it gets.
 MFMA = """
 gpu.module @m {{ gpu.func @k(

@@ -7,6 +7,7 @@
 #include "codegen/math/reciprocal_roots.h"
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
+#include "codegen/narrow_quotients.h"
 #include "codegen/private_memory.h"
 #include "codegen/seldom_arrays.h"
 #include "codegen/serial_sums.h"
@@ -369,6 +370,8 @@ void LLVMModule::optimize() {
   if (!reported->empty())
     throw Failure("LLVM's optimizer for " + options.triple + " failed", std::move(*reported));
   const MCSubtargetInfo *chip = machine->getMCSubtargetInfo();
+  if (machine->getTargetTriple().isAMDGPU() && level == OptimizationLevel::O0)
+    widenQuotients(*module);
   if (machine->getTargetTriple().isAMDGPU() && !chip->checkFeatures("+architected-flat-scratch") &&
       !chip->checkFeatures("+enable-flat-scratch"))
     addressDynamicMemory(*module, chip->checkFeatures("+wavefrontsize32") ? 5 : 6);
