@@ -6,6 +6,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+from compiling import EXAMPLES
 from packaging_tools import QUICK_CXX, backend, clean_venv, copy_of, in_venv, run, unpack
 
 
@@ -112,3 +113,26 @@ def test_pybind11(full: bool, tmp_path: Path) -> None:
         module = package / "src" / "unitvec" / "module.cpp"
         module.write_text(module.read_text().replace("1 / std::sqrt(squares)", "2.0"))
         assert first() == "5.0"
+
+
+def test_kernels_beside_everything_that_setuptools_finds(tmp_path: Path) -> None:
+    """A module without a package, and one whose package has nothing else, in a project that lists another one."""
+    package = tmp_path / "package"
+    for name in ("listed", "fast"):
+        (package / name).mkdir(parents=True)
+    (package / "listed" / "__init__.py").touch()
+    (package / "scale.mlir").write_text((EXAMPLES / "scale.mlir").read_text())
+    tables = [f'[[tool.offload.kernels]]\nmodule = "{name}"\nsources = ["scale.mlir"]\n' for name in ("top", "fast.k")]
+    (package / "pyproject.toml").write_text(
+        '[project]\nname = "several"\nversion = "1"\n[tool.setuptools]\npackages = ["listed"]\n' + "\n".join(tables)
+    )
+    python = editable(package, "setuptools.build_meta")
+    code = "import listed, top, fast.k; print(top.__all__, fast.k.__all__)"
+    assert in_venv(python, "-c", code, cwd=tmp_path) == "['library', 'scale'] ['library', 'scale']\n"
+
+
+def test_the_step_of_setuptools_by_itself(tmp_path: Path) -> None:
+    package = copy_of("setuptools", tmp_path)
+    code = "import setuptools; setuptools.setup()"
+    run(sys.executable, "-c", code, "build_offload", "--force", cwd=package, environment={"OFFLOAD_TARGETS": "host"})
+    assert list(package.glob("build/lib*/vectorops/kernels.offload.so"))

@@ -6,7 +6,7 @@ import contextlib
 import difflib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from setuptools import Command, Distribution, Extension
 from setuptools.errors import SetupError
@@ -119,7 +119,11 @@ class BuildOffload(Command):
     """The step of ``build``; setuptools asks it for its sources (sdist) and results (editable), too."""
 
     description = "compile the kernels of [tool.offload]"
-    user_options = (("build-lib=", "b", "folder to build into"), ("force", "f", "build what is up to date, too"))
+    # A list: distutils takes nothing else where the command is named itself.
+    user_options: ClassVar = [
+        ("build-lib=", "b", "folder to build into"),
+        ("force", "f", "build what is up to date, too"),
+    ]
     boolean_options = ("force",)
 
     def initialize_options(self) -> None:
@@ -142,7 +146,9 @@ class BuildOffload(Command):
             in_setup_py = {extension.name for extension in self.distribution.offload_extensions}
             self._build([table for table in self.tables if table.module not in in_setup_py], self.editable_mode)
             self._build([table for table in self.tables if table.module in in_setup_py], editable=False)
-            if not self.editable_mode:
+            if self.editable_mode:
+                self._list_modules()
+            else:
                 self._leave_out_old()
 
     def _build(self, tables: Sequence[KernelTable], editable: bool) -> None:
@@ -156,6 +162,14 @@ class BuildOffload(Command):
             force=bool(self.force),
             say=lambda text: print(text, flush=True),
         )
+
+    def _list_modules(self) -> None:
+        """An editable installation makes importable what setuptools lists: kernels may be all that a package has."""
+        project = self.distribution
+        packages = [table.module.rpartition(".")[0] for table in self.tables]
+        alone = [table.module for table, package in zip(self.tables, packages, strict=True) if not package]
+        project.packages = list(dict.fromkeys([*(project.packages or ()), *filter(None, packages)]))
+        project.py_modules = list(dict.fromkeys([*(project.py_modules or ()), *alone]))
 
     def _leave_out_old(self) -> None:
         """Removes from the wheel what an editable installation made of tables that are gone or renamed."""
