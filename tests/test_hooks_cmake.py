@@ -124,6 +124,16 @@ def test_errors_of_the_compiler_are_those_of_the_build(project: Path) -> None:
     assert "Traceback" not in said
 
 
+def test_a_name_that_is_no_namespace(project: Path) -> None:
+    call = "offload_add_library(2d SOURCES nothing.mlir)"
+    text = f"cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES NONE)\nfind_package(Offload)\n{call}\n"
+    (project / "CMakeLists.txt").write_text(text)
+    (project / "nothing.mlir").touch()
+    configure(project)
+    said = run("cmake", "--build", "build", cwd=project, fails=True).stdout
+    assert "offload: error: offload_add_library(2d): the header's functions would be in a namespace" in said
+
+
 def test_targets_of_a_scikit_build_core_package(tmp_path: Path) -> None:
     package = copy_of("scikit_build_core", tmp_path)
     settings = "{'cmake.define.OFFLOAD_TARGETS': 'nvvm:sm_80;host'}"

@@ -13,7 +13,7 @@ from compiling import ROOT
 from offload.artifact.meta import Argument, Metadata, Signature
 from offload.errors import OffloadError
 from offload.hooks.generate import Editable, Origin, module_text, names_in, origin_of, stub_text
-from offload.hooks.header import header_text
+from offload.hooks.header import header_text, namespace_of
 
 ARRAY = Argument("x", "memref", "float32", (None, 4))
 HALF = Argument("h", "memref", "bfloat16", (None,))
@@ -124,3 +124,17 @@ def test_a_header_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "none.h").write_text(header_text("none", Metadata()))
     includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
     subprocess.run(["g++", "-fsyntax-only", "-x", "c++", *includes, "none.h"], cwd=tmp_path, check=True)
+
+
+def test_words_of_c(tmp_path: Path) -> None:
+    """What is a word of C++ alone, or of a later C++, is no name of an argument, a function or a namespace."""
+    words = ("requires", "static_assert", "thread_local", "bitand", "char8_t", "co_await")
+    taken = [function(f"f{number}", Argument(word, "scalar", "int64")) for number, word in enumerate(words)]
+    text = header_text("runtime", Metadata((*taken, function("concept"))))
+    assert "// concept is not here: its name is none in C++, or taken." in text
+    (tmp_path / "words.h").write_text(text)
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
+    subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-x", "c++", *includes, "words.h"], cwd=tmp_path, check=True)
+    for name, space in {"class": "class", "2d.kernels": "2d_kernels", "std": "std"}.items():
+        with pytest.raises(OffloadError, match=f'in a namespace "{space}", which is none in C\\+\\+; give the library'):
+            namespace_of(name)

@@ -110,13 +110,17 @@ def _library(options: argparse.Namespace) -> None:
     from offload.compiler.request import Source
     from offload.config import DEFAULT_TARGETS
     from offload.hooks.build import compiled, present_targets, write
-    from offload.hooks.header import header_text
+    from offload.hooks.header import header_text, namespace_of
     from offload.hooks.project import with_root
     from offload.hooks.report import size_table
 
     root: Path = options.root
     name = options.header.stem
     where = f"offload_add_library({name})"
+    try:
+        namespace_of(name)
+    except OffloadError as error:
+        raise OffloadError(f"{where}: {error}") from error
     present, left_out = present_targets(name, options.optional_target, f"{where}: OPTIONAL_TARGETS")
     targets = [*(options.target or (DEFAULT_TARGETS if options.optional_target else ())), *present]
     for line in left_out:

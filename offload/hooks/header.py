@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from offload.artifact.meta import Argument, Metadata, Signature
+from offload.errors import OffloadError
 
 _BITS = (8, 16, 32, 64)
 _TYPES = {
@@ -19,19 +20,32 @@ _TYPES = {
 _STORED = {**_TYPES, "float16": "std::uint16_t", "bfloat16": "std::uint16_t"}
 """Elements of arrays: floats that C++ has no type for are their bits."""
 _RESERVED = {
-    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "compl", "const",
-    "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern",
-    "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
-    "noexcept", "not", "nullptr", "operator", "or", "private", "protected", "public", "register", "return", "short",
-    "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid",
-    "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "main",
-    "runtime",
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
+    "char8_t", "char16_t", "char32_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const",
+    "const_cast", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double",
+    "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
+    "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
+    "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return", "short", "signed",
+    "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local",
+    "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void",
+    "volatile", "wchar_t", "while", "xor", "xor_eq", "main", "runtime",
 }  # fmt: skip
 
 
-def header_text(name: str, metadata: Metadata) -> str:
-    """The header. A function that C++ cannot call with these types is named in a comment, with the reason."""
+def namespace_of(name: str) -> str:
+    """The namespace of a library's functions. Raises OffloadError for a name that makes none."""
     space = re.sub(r"\W", "_", name)
+    if space != "runtime" and (not _is_name(space) or space == "std"):
+        where = f'the header\'s functions would be in a namespace "{space}", which is none in C++'
+        raise OffloadError(f"{where}; give the library another name")
+    return space
+
+
+def header_text(name: str, metadata: Metadata) -> str:
+    """The header. A function that C++ cannot call with these types is named in a comment, with the reason.
+
+    Raises OffloadError for a name that makes no namespace."""
+    space = namespace_of(name)
     guard = f"OFFLOAD_{space.upper()}_H"
     functions = [(function, _obstacle(function)) for function in metadata.functions]
     callable_ = [function for function, obstacle in functions if not obstacle]
@@ -54,8 +68,12 @@ def header_text(name: str, metadata: Metadata) -> str:
     return "\n".join(parts)
 
 
+def _is_name(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z_]\w*", text) is not None and text not in _RESERVED
+
+
 def _obstacle(function: Signature) -> str:
-    if not re.fullmatch(r"[A-Za-z_]\w*", function.name) or function.name in _RESERVED:
+    if not _is_name(function.name):
         return "its name is none in C++, or taken"
     for argument in function.args:
         if argument.dtype not in (_STORED if argument.kind == "memref" else _TYPES):
@@ -78,7 +96,7 @@ def _type(argument: Argument) -> str:
 
 def _names(function: Signature) -> list[str]:
     names = [argument.name for argument in function.args]
-    plain = all(re.fullmatch(r"[A-Za-z_]\w*", name) and name not in _RESERVED for name in names)
+    plain = all(_is_name(name) for name in names)
     return names if plain and len(set(names)) == len(names) else [f"arg{number}" for number in range(len(names))]
 
 
