@@ -65,6 +65,32 @@ def test_what_tox_makes_of_it(package: Path) -> None:
     }  # fmt: skip
 
 
+def test_where_nothing_can_run_the_tests_the_package_is_built(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = package / "pyproject.toml"
+    path.write_text(
+        path.read_text().replace('"host"', '"rocdl:gfx942,features=+xnack", "rocdl:gfx942,features=-xnack"')
+    )
+    assert main(["matrix", "--format", "tox"]) == 0
+    (package / "tox.ini").write_text(capsys.readouterr().out)
+    assert check(capsys) == ""
+    factors = ("nvvm_sm_90", "rocdl_gfx942_features_plus_xnack", "rocdl_gfx942_features_xnack")
+    names = [f"py311-{factor}{device}" for factor in factors for device in ("", "-device")]
+    said = run(sys.executable, "-m", "tox", "config", "-e", ",".join(names), "-k", "commands", cwd=package).stdout
+    found = {part.split("]")[0]: "pytest tests" in part for part in said.split("[testenv:")[1:]}
+    assert found == {name: name.endswith("-device") for name in names}
+
+
+def test_two_targets_of_one_name(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.b.bc", "a_b.bc"):
+        (package / name).touch()
+    path = package / "pyproject.toml"
+    path.write_text(path.read_text().replace('"host"', '"host,link=a.b.bc", "host,link=a_b.bc"'))
+    assert main(["matrix", "--format", "tox"]) == 1
+    assert "host,link=a.b.bc and host,link=a_b.bc would be one environment of tox, " in capsys.readouterr().err
+
+
 def test_what_is_printed_holds(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys) == ""
 

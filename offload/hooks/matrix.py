@@ -40,8 +40,8 @@ class Job:
 
     @property
     def factor(self) -> str:
-        """The target in the name of an environment: ``nvvm_sm_90``."""
-        return re.sub(r"\W+", "_", self.spec).strip("_")
+        """The target in the name of an environment: ``nvvm_sm_90``; features that are on and off are two."""
+        return re.sub(r"[\W_]+", "_", self.spec.replace("+", "_plus_")).strip("_")
 
     @property
     def slug(self) -> str:

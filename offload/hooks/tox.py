@@ -16,20 +16,27 @@ _PACKAGE = ".pkg_"
 _LEAST_TOX = "4.58"  # older ones keep the \\ of \\;, which newer ones want: ; begins a condition there
 _TOOLKITS = ", ".join(name for name in VARIABLES if name.endswith(("_HOME", "_PATH")))
 _REFERENCE, _DEEPEST = re.compile(r"{\[([^\]{}]+)\](\w+)}"), 8
+_TESTS = "pytest {posargs:tests}"
 _CHECKED = ("set_env", "wheel_build_env")
 
 
 def as_tox(package: str, jobs: Sequence[Job]) -> str:
     """Sections for a tox.ini. A target's wheel is built once, for all Pythons; environments with the factor
-    ``device`` are not in ``env_list``, as they fail where none is."""
+    ``device`` are not in ``env_list``, as they fail where none is.
+
+    Raises OffloadError for two targets of which tox would make one."""
     targets = {job.factor: job for job in jobs}
+    for job in jobs:
+        if targets[job.factor].spec != job.spec:
+            both = f"{job.spec} and {targets[job.factor].spec}"
+            raise OffloadError(f"{both} would be one environment of tox, {job.factor}; leave one of them out")
     pythons = ",".join(dict.fromkeys(job.python.removeprefix("3.") for job in jobs))
     lines = ["[tox]", f"min_version = {_LEAST_TOX}", f"env_list = py3{{{pythons}}}-{{{','.join(targets)}}}"]
     lines += ["", "[testenv]", f"description = {package or 'the package'}, one target at a time", "package = wheel"]
     lines += ["wheel_build_env =", *(f"    {factor}: {_PACKAGE}{factor}" for factor in targets), "deps = pytest"]
     lines += [f"pass_env = {_TOOLKITS}"]
     lines += ["set_env =", *dict.fromkeys(line for job in jobs for line in _conditions(job))]
-    lines += ["commands = pytest {posargs:tests}"]
+    lines += _commands(jobs)
     for factor, job in targets.items():
         escaped = job.env["OFFLOAD_TARGETS"].replace(";", r"\;")
         lines += [
@@ -41,15 +48,26 @@ def as_tox(package: str, jobs: Sequence[Job]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _commands(jobs: Sequence[Job]) -> list[str]:
+    """Tests, but where nothing can run them: such environments build the package and are done."""
+    if all(job.run for job in jobs):
+        return [f"commands = {_TESTS}"]
+    conditions = dict.fromkeys(_factors(job) for job in jobs if job.run)
+    return ["commands =", *(f"    {condition}: {_TESTS}" for condition in conditions)]
+
+
+def _factors(job: Job) -> str:
+    """The condition that the job's environments meet, and no others of the target's."""
+    return job.factor if job.backend in (CPU, "") else f"{job.factor}-device" if job.device else f"{job.factor}-!device"
+
+
 def _conditions(job: Job) -> Iterator[str]:
     backend = job.env.get("OFFLOAD_BACKEND")
     if backend is None:
         return
-    plain = job.backend == CPU
-    factors = job.factor if plain else f"{job.factor}-device" if job.device else f"{job.factor}-!device"
-    yield f"    {factors}: OFFLOAD_BACKEND={backend}"
-    if job.device and not plain:
-        yield f"    {factors}: PYTEST_ADDOPTS=--offload-require={backend}"
+    yield f"    {_factors(job)}: OFFLOAD_BACKEND={backend}"
+    if job.device and job.backend != CPU:
+        yield f"    {_factors(job)}: PYTEST_ADDOPTS=--offload-require={backend}"
 
 
 def check_tox(path: Path, package: str, jobs: Sequence[Job]) -> None:
