@@ -37,26 +37,25 @@ class Tool(NamedTuple):
 
 
 class SearchStep(NamedTuple):
-    """A place to look: ``folder_of`` gives its folder, None where there is none.
+    """A place to look: ``folders`` gives its folders, none where there is none.
 
     A ``decisive`` step that has a folder ends the search: who names a folder means that one, and no other.
     """
 
     via: str
-    folder_of: Callable[[], Path | None]
+    folders: Callable[[], Sequence[Path]]
     decisive: bool = False
 
 
 def search(what: str, relative: Sequence[str], steps: Sequence[SearchStep], remedy: str) -> Found:
-    """Looks for any of the ``relative`` paths below each step's folder, in order."""
+    """Looks for any of the ``relative`` paths below each step's folders, in order."""
     looked: list[str] = []
     for step in steps:
-        folder = step.folder_of()
-        if folder is None:
+        folders = step.folders()
+        if not folders:
             looked.append(f"{step.via}: not set or not there")
             continue
-        for name in relative:
-            candidate = folder / name
+        for candidate in (folder / name for folder in folders for name in relative):
             looked.append(f"{step.via}: {candidate}")
             if _is_there(candidate):
                 return Found(what, candidate, step.via, tuple(looked), remedy)
@@ -76,45 +75,42 @@ def _is_there(path: Path) -> bool:
 def from_environment(variable: str) -> SearchStep:
     """The folder that an environment variable names; where it is set, no other is searched."""
 
-    def folder() -> Path | None:
+    def folders() -> list[Path]:
         from offload.config import environment
 
         value = environment(variable)
-        return Path(value) if value else None
+        return [Path(value)] if value else []
 
-    return SearchStep(variable, folder, decisive=True)
+    return SearchStep(variable, folders, decisive=True)
 
 
 def from_folder(path: str) -> SearchStep:
     """A fixed folder."""
-    return SearchStep(path, lambda: Path(path) if _is_there(Path(path)) else None)
+    return SearchStep(path, lambda: [Path(path)] if _is_there(Path(path)) else [])
 
 
 def from_site_packages(relative: str) -> SearchStep:
-    """A folder that a wheel installs."""
+    """A folder that wheels install, several into one; the system's and a virtual environment's have each their own."""
 
-    def folder() -> Path | None:
+    def folders() -> list[Path]:
         import site
 
-        roots = [*sys.path, *site.getsitepackages()]
-        for root in dict.fromkeys(roots):
-            if root and _is_there(Path(root, relative)):
-                return Path(root) / relative
-        return None
+        roots = dict.fromkeys([*sys.path, *site.getsitepackages()])
+        return [Path(root, relative) for root in roots if root and _is_there(Path(root, relative))]
 
-    return SearchStep(f"Python package folder {relative}", folder)
+    return SearchStep(f"Python package folder {relative}", folders)
 
 
 def from_path(program: str) -> SearchStep:
     """The folder two above a program on PATH (``…/bin/program``)."""
 
-    def folder() -> Path | None:
+    def folders() -> list[Path]:
         import shutil
 
         found = shutil.which(program)
-        return Path(found).resolve().parent.parent if found else None
+        return [Path(found).resolve().parent.parent] if found else []
 
-    return SearchStep(f"{program} on PATH", folder)
+    return SearchStep(f"{program} on PATH", folders)
 
 
 LARGE_PAGES = "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432:glibc.malloc.mmap_threshold=33554432"

@@ -249,7 +249,7 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     hidden = [
         tools.from_environment("CUDA_HOME"),
         tools.from_folder(str(empty)),
-        tools.SearchStep("wheels", lambda: None),
+        tools.SearchStep("wheels", lambda: ()),
     ]
     monkeypatch.setattr(nvvm, "_TOOLKIT", tuple(hidden))
     monkeypatch.setattr(rocdl, "_BITCODE", (tools.from_environment("ROCM_PATH"), tools.from_folder(str(empty))))
@@ -333,12 +333,19 @@ def test_toolkits_are_found_here() -> None:
 
 
 def test_wheels_of_any_site_folder_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "nvidia" / "cu99").mkdir(parents=True)
+    """Also where a folder before it has another wheel's part of the same toolkit, as an environment of its own."""
     step = tools.from_site_packages("nvidia/cu99")
     assert step.via == "Python package folder nvidia/cu99"
-    assert step.folder_of() is None
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert step.folder_of() == tmp_path / "nvidia" / "cu99"
+    assert step.folders() == []
+    for place in ("system", "environment"):
+        (tmp_path / place / "nvidia" / "cu99" / "bin").mkdir(parents=True)
+        monkeypatch.syspath_prepend(str(tmp_path / place))
+    assembler = tmp_path / "system" / "nvidia" / "cu99" / "bin" / "assembler"
+    assembler.touch()
+    found = tools.search("assembler", ["bin/assembler"], [step], "")
+    assert found.path == assembler
+    first = tmp_path / "environment" / "nvidia" / "cu99" / "bin" / "assembler"
+    assert found.looked == (f"{step.via}: {first}", f"{step.via}: {assembler}")
 
 
 def test_a_program_on_path_leads_to_its_toolkit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -347,8 +354,8 @@ def test_a_program_on_path_leads_to_its_toolkit(monkeypatch: pytest.MonkeyPatch,
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    assert tools.from_path("assembler").folder_of() == tmp_path / "kit"
-    assert tools.from_path("no-such-program").folder_of() is None
+    assert tools.from_path("assembler").folders() == [tmp_path / "kit"]
+    assert tools.from_path("no-such-program").folders() == []
 
 
 def test_options_reach_the_assembler() -> None:
