@@ -125,9 +125,10 @@ def _add_run(run: argparse.ArgumentParser) -> None:
 
 def _add_inspect(inspect: argparse.ArgumentParser) -> None:
     inspect.add_argument("file", metavar="FILE")
-    inspect.add_argument("--json", action="store_true", help="as JSON")
+    shown = inspect.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="as JSON")
+    shown.add_argument("--disassemble", action="store_true", help="show the machine code of each image")
     inspect.add_argument("--extract", metavar="DIR", help="write each image into a folder")
-    inspect.add_argument("--disassemble", action="store_true", help="show the machine code of each image")
     inspect.set_defaults(run=_inspect)
 
 

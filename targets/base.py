@@ -207,6 +207,11 @@ class Target:
         return self.toolkit()
 
     @classmethod
+    def disassembler(cls) -> tuple[Found, Sequence[str]] | None:
+        """The program that shows the machine code of an image, and its options; None where LLVM's does."""
+        return None
+
+    @classmethod
     def devices(cls) -> list[Device]:
         """The devices in this machine. Never raises: no driver means none."""
         return []

@@ -110,6 +110,12 @@ class NvvmTarget(Target):
         return search("libdevice (CUDA)", ["nvvm/libdevice/libdevice.10.bc"], _TOOLKIT, _WHEELS)
 
     @classmethod
+    def disassembler(cls) -> tuple[Found, Sequence[str]]:
+        places = [*_TOOLKIT, from_site_packages("nvidia/cuda_cuobjdump"), from_path("cuobjdump")]
+        remedy = "pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm, or set CUDA_HOME to a CUDA toolkit"
+        return search("cuobjdump (CUDA)", ["bin/cuobjdump"], places, remedy), ["-sass"]
+
+    @classmethod
     def devices(cls) -> list[Device]:
         return list(cls.discover().devices)
 

@@ -54,6 +54,7 @@ BUILD_FAR = ["build", str(EXAMPLES / "saxpy.mlir"), "--executor", "dask://localh
         (["build", "x.mlir", "--runtime", "both"], "argument --runtime: invalid choice: 'both'"),
         (["run", "x.mlir", "--backend", "tpu"], "argument --backend: invalid choice: 'tpu'"),
         (["inspect"], "the following arguments are required: FILE"),
+        (["inspect", "x.so", "--json", "--disassemble"], "argument --disassemble: not allowed with argument --json"),
         *(
             ([*BUILD_FAR, *words], f"{words[0]} is for builds on this machine: not with --executor")
             for words in (["--emit", "isa"], ["--dump", "all"], ["--print-pipeline"])
@@ -271,9 +272,26 @@ def test_inspect_disassembles(tmp_path: Path) -> None:
 
 
 def test_inspect_without_a_disassembler_is_exit_code_three(built: dict[str, Path], tmp_path: Path) -> None:
-    done = command("inspect", built["saxpy"], "--disassemble", cwd=tmp_path, environment={"PATH": str(tmp_path)})
+    given = {"PATH": str(tmp_path), "CUDA_HOME": str(tmp_path)}
+    done = command("inspect", built["saxpy"], "--disassemble", cwd=tmp_path, environment=given)
     assert done.returncode == 3
-    assert done.stderr == "offload: error: cuobjdump was not found on PATH; it comes with nvidia-cuda-cuobjdump (pip)\n"
+    assert done.stderr == (
+        f"offload: error: cuobjdump (CUDA) was not found\n  looked in:\n    CUDA_HOME: {tmp_path}/bin/cuobjdump\n"
+        "    nowhere else, because CUDA_HOME is set\n  to get it: pip install nvidia-cuda-cuobjdump "
+        "nvidia-cuda-nvdisasm, or set CUDA_HOME to a CUDA toolkit\n"
+    )
+
+
+def test_inspect_finds_the_vendors_disassembler_in_its_toolkit(built: dict[str, Path], tmp_path: Path) -> None:
+    """Where its wheel puts it, too, which is not on PATH; and LLVM's for the others."""
+    program = tmp_path / "bin" / "cuobjdump"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "of the toolkit: $1 ${2##*/}"\n')
+    program.chmod(0o755)
+    done = command("inspect", built["saxpy"], "--disassemble", cwd=tmp_path, environment={"CUDA_HOME": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "of the toolkit: -sass saxpy_kernel.nvvm.sm_90.cubin" in done.stdout
+    assert "v_fma" in done.stdout or "v_mul_f32" in done.stdout or "v_pk" in done.stdout
 
 
 @pytest.mark.parametrize("where", ["/proc/images", "file"])

@@ -109,7 +109,7 @@ VENDOR_FILES = {
     "offload/artifact/container.py",  # the kinds and suffixes of LLVM's offloading container
     "offload/runtime/interchange.py", "offload/runtime/typing.py",  # __cuda_array_interface__, DLPack's device types
     "offload/hooks/pytest_plugin.py", "offload/runtime/array.py",  # names of backends
-    "offload/cli.py", "offload/commands/inspect.py",  # examples in help texts; the disassembler of cubins
+    "offload/cli.py",  # examples in help texts
     "offload/mlir/device/vendor_rules.cpp",  # which operation is whose, which chip has it
     "offload/mlir/device/check_kernels.cpp",
     "offload/mlir/device/descriptors.cpp",

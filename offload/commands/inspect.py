@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import tempfile
 from pathlib import Path
 
 from offload import artifact
 from offload.artifact import Artifact, Image
-from offload.errors import OffloadError, ToolkitError
-from offload.targets import run_tool
+from offload.errors import OffloadError
+from offload.targets import registry, run_tool
+from offload.targets.tools import from_path, search
 
 
 def inspect(options: argparse.Namespace) -> int:
@@ -60,20 +60,21 @@ def _disassemble(image: Image) -> str:
     """The image as text: what it is already, or through the vendor's or LLVM's disassembler."""
     if image.format == "isa":
         return image.data.decode(errors="replace")
-    if image.format == "offload":
-        command = [_tool("llvm-dis", "llvm-22"), "-o", "-"]
-    elif image.target == "nvvm":
-        command = [_tool("cuobjdump", "nvidia-cuda-cuobjdump (pip)"), "-sass"]
+    target = registry().all().get(image.target)
+    theirs = None if target is None or image.format == "offload" else target.disassembler()
+    command: list[str | Path]
+    if theirs is not None:
+        command = [theirs[0].need(), *theirs[1]]
+    elif image.format == "offload":
+        command = [_of_llvm("llvm-dis"), "-o", "-"]
     else:
-        command = [_tool("llvm-objdump", "llvm-22"), "-d"]
+        command = [_of_llvm("llvm-objdump"), "-d"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / image.filename
         path.write_bytes(image.data)
         return run_tool([*command, path], f"disassemble {image.filename}")
 
 
-def _tool(name: str, package: str) -> str:
-    for candidate in (f"{name}-22", name):
-        if found := shutil.which(candidate):
-            return found
-    raise ToolkitError(f"{name} was not found on PATH; it comes with {package}")
+def _of_llvm(name: str) -> Path:
+    places = [from_path(f"{name}-22"), from_path(name)]
+    return search(name, [f"bin/{name}-22", f"bin/{name}"], places, "apt-get install llvm-22").need()
