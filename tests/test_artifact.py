@@ -256,6 +256,9 @@ def test_files_that_are_no_artifacts(tmp_path: Path) -> None:
         read(text)
     with pytest.raises(ArtifactError, match=r"missing\.so: cannot read the artifact: No such file"):
         read(tmp_path / "missing.so")
+    (tmp_path / "app.pyz").touch()
+    with pytest.raises(ArtifactError, match=r"\.so: .*/app\.pyz is a file; .*: install the package, or unpack it"):
+        read(tmp_path / "app.pyz" / "package" / "kernels.offload.so")
     with pytest.raises(ArtifactError, match="cannot read the artifact: Is a directory"):
         read(tmp_path)
     plain = tmp_path / "plain.so"

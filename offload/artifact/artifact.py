@@ -37,7 +37,8 @@ def read(path: str | os.PathLike[str]) -> Artifact:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ArtifactError(f"{path}: cannot read the artifact: {error.strerror or error}") from error
+        why = _of_an_archive(path) if isinstance(error, NotADirectoryError) else error.strerror or error
+        raise ArtifactError(f"{path}: cannot read the artifact: {why}") from error
     file = elf.ElfFile(data, str(path))
     section = file.section(METADATA_SECTION)
     if section is None or file.type != elf.ET_DYN:
@@ -55,6 +56,12 @@ def read(path: str | os.PathLike[str]) -> Artifact:
     images = container.read(file.contents(section), f"{path}: {IMAGES_SECTION}") if section is not None else []
     _check_same(path, metadata, images)
     return Artifact(path, metadata, tuple(images), file.machine, tuple(file.needed()))
+
+
+def _of_an_archive(path: Path) -> str:
+    """What to do about a package that Python imports from a zip file."""
+    archive = next(folder for folder in path.parents if folder.exists())
+    return f"{archive} is a file; libraries cannot be loaded from inside of one: install the package, or unpack it"
 
 
 def _check_same(path: Path | str, metadata: Metadata, images: Sequence[Image]) -> None:
