@@ -93,13 +93,18 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | str |
 
     Each of ``builds`` has the arguments of :func:`build` by name: ``{"sources": "a.mlir", "output": "a.so"}``. Without
     an executor there is a worker for each processor. Raises the first error, in the order of ``builds``, when those
-    before it are done; libraries that are done by then stay.
+    before it are done; libraries that are done by then stay. Raises OffloadError for two of one output.
     """
     from offload.compiler import parallel
     from offload.compiler.places import through
     from offload.executors import opened
 
     todo = list(builds)
+    outputs: set[str] = set()
+    for output in (os.path.realpath(arguments["output"]) for arguments in todo if "output" in arguments):
+        if output in outputs:
+            raise OffloadError(f"two builds write {output}, one over the other; give each an output of its own")
+        outputs.add(output)
     with opened(executor) as used, through(used):
         return parallel.each(lambda arguments: build(**{"executor": used, **arguments}), todo)
 

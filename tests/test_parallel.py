@@ -50,6 +50,17 @@ def test_all_are_built(expected: dict[str, bytes], tmp_path: Path) -> None:
     assert offload.build_all([]) == []
 
 
+def test_two_builds_of_one_output(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    builds = [
+        {"sources": EXAMPLES / "saxpy.mlir", "output": tmp_path / "a.so"},
+        {"sources": EXAMPLES / "scale.mlir", "output": f"{tmp_path}/folder/../a.so"},
+    ]
+    with pytest.raises(offload.OffloadError, match=r"two builds write .*/a\.so, one over the other"):
+        offload.build_all(builds)
+    assert not (tmp_path / "a.so").exists()
+
+
 @pytest.fixture(scope="module", params=["processes", "threads"])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     if request.param == "threads":
@@ -89,7 +100,7 @@ def test_the_first_error_is_raised(tmp_path: Path) -> None:
     (tmp_path / "first.mlir").write_text("func.func @f() { foo.first }\n")
     (tmp_path / "second.mlir").write_text("func.func @f() { foo.second }\n")
     some = requests(tmp_path)[:1]
-    some += [{"sources": tmp_path / f"{name}.mlir", "output": tmp_path / "x.so"} for name in ("first", "second")]
+    some += [{"sources": tmp_path / f"{name}.mlir", "output": tmp_path / f"{name}.so"} for name in ("first", "second")]
     with pytest.raises(offload.CompileError, match=r"first.mlir:1:18"):
         offload.build_all(some)
 
