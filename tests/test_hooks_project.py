@@ -101,6 +101,15 @@ def test_two_tables_for_one_module(tmp_path: Path) -> None:
     )
 
 
+def test_a_module_inside_of_another(tmp_path: Path) -> None:
+    """Python would find the outer one, which is no package, and nothing in it."""
+    (tmp_path / "a.mlir").touch()
+    table = '[[tool.offload.kernels]]\nmodule = "{}"\nsources = ["a.mlir"]\n'
+    (tmp_path / "pyproject.toml").write_text(table.format("p.fast.k") + table.format("p.fast") + table.format("p.fas"))
+    with pytest.raises(OffloadError, match=r'1 \("p.fast.k"\): .* p\.fast is the module of .* 2 \("p.fast"\), and no'):
+        read_tables(tmp_path / "pyproject.toml")
+
+
 def test_keys_of_the_whole(tmp_path: Path) -> None:
     with pytest.raises(OffloadError, match=r'unknown key "kernel"; did you mean "kernels"\?'):
         read_tables(package(tmp_path, GOOD, "[tool.offload]\nkernel = 1"))

@@ -156,7 +156,8 @@ def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
 
 
 def check_distinct(tables: Iterable[KernelTable]) -> None:
-    """Raises OffloadError where two tables make one module."""
+    """Raises OffloadError where two tables make one module, or one a module in what is another's."""
+    tables = list(tables)
     seen: dict[str, KernelTable] = {}
     for table in tables:
         other = seen.setdefault(table.module, table)
@@ -165,6 +166,14 @@ def check_distinct(tables: Iterable[KernelTable]) -> None:
                 f'{table.where}: key "module": {other.where} has that name too; give one another name, or put the '
                 "sources of both into one table"
             )
+    for table in tables:
+        package = table.module
+        while package := package.rpartition(".")[0]:
+            if package in seen:
+                raise OffloadError(
+                    f'{table.where}: key "module": {package} is the module of {seen[package].where}, and no package '
+                    "that could have others in it; give one another name"
+                )
 
 
 def read_toml(pyproject: Path) -> Mapping[str, Any]:
