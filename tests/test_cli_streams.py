@@ -43,3 +43,15 @@ def test_a_stage_without_a_name(tmp_path: Path) -> None:
     done = shell("$offload build $saxpy --emit ''", tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("offload build: unknown stage ''; stages are: input, ")
+
+
+def test_a_build_of_tables_whose_reader_goes_away(tmp_path: Path) -> None:
+    """What it says is lost, what it builds is not."""
+    source = f'module = "top"\nsources = ["{SAXPY.name}"]\noptional-targets = ["nvvm:sm_90"]\n'
+    (tmp_path / SAXPY.name).write_bytes(SAXPY.read_bytes())
+    (tmp_path / "pyproject.toml").write_text(f"[[tool.offload.kernels]]\n{source}")
+    hooks = f"'{sys.executable}' -P -m offload.hooks module top --pyproject pyproject.toml --output out"
+    # Where the toolkit is missing, it says so before it builds.
+    done = shell(f"(sleep 1; {hooks}; echo $? >&2) | true", tmp_path, CUDA_HOME=str(tmp_path))
+    assert done.stderr == "0\n"
+    assert (tmp_path / "out" / "top.offload.so").is_file()

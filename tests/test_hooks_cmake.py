@@ -120,7 +120,7 @@ def test_errors_of_the_compiler_are_those_of_the_build(project: Path) -> None:
     (project / "first.mlir").write_text("func.func @first( {}\n")
     configure(project)
     said = run("cmake", "--build", "build", "--target", "one_kernels", cwd=project, fails=True).stdout
-    assert "first.mlir:1:" in said
+    assert "\nfirst.mlir:1:" in said  # where editors look for it
     assert "Traceback" not in said
 
 

@@ -4,6 +4,7 @@ side. Exit codes are those of ``offload build``."""
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -58,11 +59,21 @@ def main() -> int:
         with places.short_lived():
             options.run(options)
     except OffloadError as error:
-        print(f"offload: error: {error}", file=sys.stderr)
+        # Diagnostics come with their own position and severity, as tools that read them want.
+        located = getattr(error, "diagnostics", None)
+        print(error if located else f"offload: error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _say(text: str) -> None:
+    """Prints; a reader that goes away (| head) is no error, and what is being built is built."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -70,9 +81,9 @@ def _list(options: argparse.Namespace) -> None:
 
     tables = read_tables(options.pyproject)
     for pattern in dict.fromkeys(pattern for table in tables for pattern in table.patterns if is_pattern(pattern)):
-        print(f"*;{pattern}")
+        _say(f"*;{pattern}")
     for table in tables:
-        print(";".join([table.module, *table.files]))
+        _say(";".join([table.module, *table.files]))
 
 
 def _build(options: argparse.Namespace) -> None:
@@ -87,7 +98,7 @@ def _build(options: argparse.Namespace) -> None:
         for table in read_tables(options.pyproject)
     ]
     with opened(options.executor) as executor, through(executor):
-        build_modules(modules, targets=options.target or targets_instead(), say=print)
+        build_modules(modules, targets=options.target or targets_instead(), say=_say)
 
 
 def _module(options: argparse.Namespace) -> None:
@@ -99,7 +110,7 @@ def _module(options: argparse.Namespace) -> None:
         if table.module == options.module:
             # CMake and Meson know what is older than its sources: what they ask for is to be built.
             targets = targets_instead() if options.environment else options.target
-            build_module(table, options.output, targets=targets, force=True, say=print)
+            build_module(table, options.output, targets=targets, force=True, say=_say)
             return
     raise OffloadError(f"{options.pyproject} has no table for {options.module}; configure the project again")
 
@@ -124,7 +135,7 @@ def _library(options: argparse.Namespace) -> None:
     present, left_out = present_targets(name, options.optional_target, f"{where}: OPTIONAL_TARGETS")
     targets = [*(options.target or (DEFAULT_TARGETS if options.optional_target else ())), *present]
     for line in left_out:
-        print(line)
+        _say(line)
     sources = []
     for source in options.sources:
         path = root / source
@@ -145,7 +156,7 @@ def _library(options: argparse.Namespace) -> None:
     header = header_text(name, built.metadata)
     write(options.output, data)
     write(options.header, header.encode())
-    print(size_table(built, options.output, name))
+    _say(size_table(built, options.output, name))
 
 
 if __name__ == "__main__":
