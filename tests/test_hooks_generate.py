@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from compiling import ROOT
 
-from offload.artifact.meta import Argument, Metadata, Signature
+from offload.artifact.meta import Argument, KernelSignature, Metadata, Signature
 from offload.errors import OffloadError
 from offload.hooks.generate import Editable, Origin, module_text, names_in, origin_of, stub_text
 from offload.hooks.header import header_text, namespace_of
@@ -58,6 +58,40 @@ def test_the_stub(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert [line.split(":")[1] for line in done.stdout.splitlines() if ": error:" in line] == ["8"], done.stdout
+
+
+def test_the_stub_of_functions_with_its_own_words(tmp_path: Path) -> None:
+    number, truth = Argument("int", "scalar", "int32"), Argument("numpy", "scalar", "bool")
+    words = (
+        "numpy",
+        "int",
+        "bool",
+        "Any",
+        "overload",
+        "Function",
+        "Library",
+        "ArrayLike",
+        "tuple",
+        "NDArray",
+        "Launch",
+    )
+    functions = [function(word, number, truth, ARRAY, results=(number, HALF, truth)) for word in words]
+    kernels = (KernelSignature("k", "m", (Argument("Launch", "memref", "float32", (None,)),)),)
+    metadata = Metadata((*functions, function("made", results=(ARRAY,))), kernels)
+    (tmp_path / "kernels.pyi").write_text(stub_text("pkg.kernels", metadata, "host"))
+    (tmp_path / "use.py").write_text(
+        "import numpy\nimport kernels\nfrom numpy.typing import NDArray\n"
+        "x: NDArray[numpy.float32] = numpy.zeros((2, 4), numpy.float32)\n"
+        + "".join(f"a{word}: int = kernels.{word}(int=3, numpy=True, x=x)[0]\n" for word in words)
+        + "made: NDArray[numpy.float32] = kernels.made()\nkernels.library.kernels.k[1, 2](Launch=x)\n"
+        "kernels.int(int='text', numpy=True, x=x)  # wrong\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "use.py", "kernels.pyi"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    wrong = [line.split(":")[:2] for line in done.stdout.splitlines() if ": error:" in line]
+    assert wrong == [["use.py", str(len(words) + 7)]], done.stdout
 
 
 def test_the_module() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from offload.artifact.meta import Argument, KernelSignature, Metadata, Signature, is_name
@@ -16,6 +17,8 @@ _NUMPY = {"bool": "bool_"} | {
         *("float16", "float32", "float64", "complex64", "complex128"),
     )
 }
+_BUILTINS = ("bool", "int", "float", "complex", "tuple")
+"""What results are."""
 _HEADER = '''\
 """Functions and kernels of {name}. Made by `offload stubs`.
 
@@ -44,9 +47,33 @@ def library_stub(name: str, metadata: Metadata) -> str:
 
 def module_stub(head: str, names: Sequence[str], metadata: Metadata) -> str:
     """The stub of a module that has a library, as ``library``, and its functions; ``names`` are what it exports."""
-    lines = [head, *_types(metadata), "", "", f"__all__ = {list(names)!r}", "", "library: Library"]
+    types = "\n".join([*_types(metadata), "", "", f"__all__ = {list(names)!r}", "", "library: Library"])
+    lines = [head, *_beside(names, types.split("\n"))]
     lines += [f"{name}: _function_{name}" for name in names if name != "library"]
     return "\n".join(lines) + "\n"
+
+
+def _beside(names: Sequence[str], lines: Iterable[str]) -> Iterator[str]:
+    """The lines, in which what the stub itself uses has another name where a function has the same."""
+    imported = [line.split("import ")[1].split(", ") for line in _IMPORTS.splitlines() if "import " in line]
+    used = {*_BUILTINS, *(word for words in imported for word in words), "Library"}
+    taken = [name for name in names if name in used]
+    for name in taken:
+        if name in _BUILTINS:
+            yield f"from builtins import {name} as _offload_{name}"
+    for line in lines:
+        yield _renamed(line, taken)
+
+
+def _renamed(line: str, taken: Sequence[str]) -> str:
+    """A line of a stub; names of arguments, attributes and modules, and documentation, stay as they are."""
+    if line.startswith((" " * 8, "__all__")):
+        return line
+    module, imports, rest = line.rpartition("import ") if "import " in line else ("", "", line)
+    for name in taken:
+        other = f"{name} as _offload_{name}" if imports else f"_offload_{name}"
+        rest = re.sub(rf"(?<![.\w]){name}\b(?!: | as )", other, rest)
+    return f"{module}{imports}{rest}"
 
 
 def _types(metadata: Metadata) -> Iterator[str]:
