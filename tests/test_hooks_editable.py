@@ -6,6 +6,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pytest
 from compiling import EXAMPLES
 from packaging_tools import QUICK_CXX, backend, clean_venv, copy_of, in_venv, run, unpack
 
@@ -52,6 +53,24 @@ def test_hatchling_in_another_folder(tmp_path: Path) -> None:
         held = [Path(name).name for name in archive.getnames()]
     assert "softmax.mlir" in held
     assert not {"kernels.py", "kernels.pyi", "kernels.offload.so"} & set(held)
+
+
+@pytest.mark.parametrize("named", ["", '[tool.hatch.build.targets.wheel]\npackages = ["lib/pkg"]\n'])
+def test_hatchling_with_kernels_beside_the_package(named: str, tmp_path: Path) -> None:
+    """Where the package is importable the module without one is, too."""
+    package = tmp_path / "package"
+    folder = package / ("lib" if named else "src")
+    (folder / "pkg").mkdir(parents=True)
+    (folder / "pkg" / "__init__.py").write_text("import top\n")
+    (package / "scale.mlir").write_text((EXAMPLES / "scale.mlir").read_text())
+    (package / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n[project]\nname = "Pkg"\n'
+        f'version = "1"\n{named}[tool.hatch.build.hooks.offload]\n'
+        '[[tool.offload.kernels]]\nmodule = "top"\nsources = ["scale.mlir"]\n'
+    )
+    python = editable(package, "hatchling.build")
+    assert in_venv(python, "-c", "import pkg; print(pkg.top.__all__)", cwd=tmp_path) == "['library', 'scale']\n"
+    assert [path.parent for path in package.rglob("top.py")] == [folder]
 
 
 TOGGLE = """

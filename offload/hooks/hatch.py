@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sysconfig
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -67,9 +68,13 @@ class OffloadBuildHook(BuildHookInterface):
         )
 
     def _packages(self) -> list[Path]:
-        """The folders of packages that the project names for its wheels."""
+        """The folders of packages that the project names for its wheels; else what hatchling takes, its namesake."""
         wheel = self.build_config.build_config.get("targets", {}).get("wheel", {})
-        return [Path(self.root, package) for package in wheel.get("packages", ())]
+        named = [Path(self.root, package) for package in wheel.get("packages", ())]
+        core = self.metadata.core
+        words = [re.sub(r"[^\w.]+", "_", name) for name in (core.raw_name, core.name)]
+        namesakes = [Path(self.root, place, word) for word in words for place in ("", "src")]
+        return named or [folder for folder in namesakes if (folder / "__init__.py").is_file()][:1]
 
     def _source_package(self, table: KernelTable) -> Path:
         """Its folder, or where it would be."""
@@ -113,10 +118,12 @@ def source_package(table: KernelTable, packages: Sequence[Path] = ()) -> Path:
 
     Raises OffloadError where there is none."""
     package = table.module.rpartition(".")[0].replace(".", "/")
+    if not package:  # what is importable beside the project's packages
+        return next((folder.parent for folder in packages), table.root)
     places = [folder.parent / package for folder in packages if folder.name == package.partition("/")[0]]
     places += [table.root / "src" / package, table.root / package]
     for place in places:
-        if place.is_dir() and (package or place != table.root / "src"):
+        if place.is_dir():
             return place
     raise OffloadError(
         f"{table.where}: its package has no folder: looked for {' and '.join(map(str, dict.fromkeys(places)))}; an "
