@@ -43,7 +43,7 @@ Options of a build as a whole, on the command line and in Python:
 * **Bare pointers** need memrefs of static shape with the identity layout; others are an error at the kernel. The
   kernels' names, types and `lib.kernels.k[grid, block](array)` stay the same.
 * **Bare pointers for the host** make `f(float *x)` of `@f(%x: memref<4xf32>)`: for the public functions of a program,
-  and for those it declares and calls (in an `--object`). A returned memref is a pointer, several results a struct.
+  and for those it declares and calls (in an `--object`). A returned memref is a pointer, two results a struct.
   Python calls as ever. A declaration with `llvm.emit_c_interface` is called through that interface.
 * **max_threads** is a promise to the vendor's compiler. A `known_block_size` of a kernel comes first; one that is
   larger is an error. On the CPU a launch with a larger block fails with a `DeviceError`, as the drivers do.

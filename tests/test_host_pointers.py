@@ -107,6 +107,56 @@ def test_sizes_must_be_known() -> None:
     assert caught.value.diagnostics[0].line == 2
 
 
+STRUCTS = {
+    "a": ("index", "i32", "int64_t", "int", 5, 6),
+    "b": ("i8", "i64", "int8_t", "int64_t", -5, 6),
+    "c": ("f64", "f64", "double", "double", 1.5, 2.5),
+}
+
+
+def test_two_results_are_a_struct_of_c(tmp_path: Path) -> None:
+    program, caller = "", "#include <stdint.h>\n#include <stdio.h>\nint main(void) {\n"
+    for name, (first, second, of_first, of_second, one, two) in STRUCTS.items():
+        program += (
+            f"func.func private @of_c_{name}({first}, {second}) -> ({first}, {second})\n"
+            f"func.func @{name}() -> ({first}, {second}) {{\n  %0 = arith.constant {one} : {first}\n"
+            f"  %1 = arith.constant {two} : {second}\n  %2:2 = call @of_c_{name}(%0, %1) : ({first}, {second}) -> "
+            f"({first}, {second})\n  return %2#0, %2#1 : {first}, {second}\n}}\n"
+        )
+        kind = f"struct {name} {{ {of_first} x; {of_second} y; }};\n"
+        caller = (
+            f"#include <stdint.h>\n{kind}struct {name} {name}(void);\n"
+            f"struct {name} of_c_{name}({of_first} x, {of_second} y) {{ struct {name} r = {{x, y}}; return r; }}\n"
+            + caller
+            + f'  {{ struct {name} r = {name}(); printf("%g %g\\n", (double)r.x, (double)r.y); }}\n'
+        )
+    (tmp_path / "p.mlir").write_text(program)
+    (tmp_path / "c.c").write_text(caller + "}\n")
+    subprocess.run(["cc", "-O2", "-c", "-fPIC", "-o", "c.o", "c.c"], cwd=tmp_path, check=True)
+    offload.build(tmp_path / "p.mlir", tmp_path / "p.so", objects=[tmp_path / "c.o"], bare_pointers_for_host=True)
+    subprocess.run(["cc", "-O2", "-o", "main", "c.c", "p.so", "-Wl,-rpath,$ORIGIN"], cwd=tmp_path, check=True)
+    printed = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
+    assert printed.split("\n")[:-1] == [f"{one:g} {two:g}" for *_, one, two in STRUCTS.values()]
+
+
+@pytest.mark.parametrize("results", ["i32, i32", "i32, f32", "f32, f32", "i64, f64", "i64, i64, i64", "index, i1"])
+def test_structs_that_c_returns_another_way(results: str) -> None:
+    kinds = results.split(", ")
+    taken = ", ".join(f"%{number}: {kind}" for number, kind in enumerate(kinds))
+    given = ", ".join(f"%{number}" for number in range(len(kinds)))
+    defined = f"func.func @f({taken}) -> ({results}) {{ return {given} : {results} }}\n"
+    called = f"func.func @f() {{\n  %r:{len(kinds)} = call @g() : () -> ({results})\n  return\n}}\n"
+    for program in (defined, f"func.func private @g() -> ({results})\n{called}"):
+        with pytest.raises(CompileError, match="C returns a struct of these results another way") as caught:
+            offload.compile(program, bare_pointers_for_host=True)
+        assert caught.value.diagnostics[0].line == 1
+
+
+def test_complex_numbers_of_c() -> None:
+    with pytest.raises(CompileError, match=r"C passes 'complex<f32>' another way than this function"):
+        offload.compile("func.func @f(%x: complex<f32>) { return }", bare_pointers_for_host=True)
+
+
 def test_a_c_interface_is_left_alone() -> None:
     """A declaration that asks for MLIR's own C interface is called through that."""
     (host,) = emit(

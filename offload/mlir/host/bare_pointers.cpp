@@ -25,6 +25,39 @@ bool hasMemrefs(FunctionType type) {
   return llvm::any_of(type.getInputs(), isMemref) || llvm::any_of(type.getResults(), isMemref);
 }
 
+/// The bytes of a value that C has in a register for integers; 0 for others.
+unsigned wordBytes(Type type) {
+  if (isa<BaseMemRefType, IndexType>(type))
+    return 8;
+  auto integer = dyn_cast<IntegerType>(type);
+  bool ofC = integer && llvm::is_contained({8u, 16u, 32u, 64u}, integer.getWidth());
+  return ofC ? integer.getWidth() / 8 : 0;
+}
+
+/// LLVM returns each part of a struct in a register of its own, and C the struct: what lies in one word
+/// together comes in one register, what is longer in memory, and on AArch64 numbers beside a word in a word.
+LogicalResult checkStructs(func::FuncOp function) {
+  auto types = llvm::to_vector(function.getArgumentTypes());
+  llvm::append_range(types, function.getResultTypes());
+  for (Type type : types)
+    if (auto number = dyn_cast<ComplexType>(type); number && !number.getElementType().isF64())
+      return function->emitError("C passes ") << type
+                                              << " another way than this function: pass its parts, or build "
+                                                 "without bare pointers for the host";
+  TypeRange results = function.getResultTypes();
+  if (results.size() < 2)
+    return success();
+  bool words = llvm::all_of(results, [](Type type) { return wordBytes(type) != 0; }) &&
+               llvm::any_of(results, [](Type type) { return wordBytes(type) == 8; });
+  bool doubles = llvm::all_of(results, [](Type type) { return type.isF64(); });
+  if (results.size() == 2 && (words || doubles))
+    return success();
+  return function->emitError(
+      "C returns a struct of these results another way than this function: two integers or "
+      "addresses of which one has 64 bits, and two f64, are possible; write others into an "
+      "argument, or build without bare pointers for the host");
+}
+
 /// The two types that a function has, and the conversions of values between them.
 class Convention {
 public:
@@ -117,6 +150,8 @@ LogicalResult findBareFunctions(ModuleOp module, BareFunctions &found) {
   for (auto function : module.getOps<func::FuncOp>()) {
     bool seen = function.isExternal() ? !function->hasAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName())
                                       : function.isPublic();
+    if (seen && failed(checkStructs(function)))
+      result = failure();
     if (!seen || !hasMemrefs(function.getFunctionType()))
       continue;
     if (failed(checkBareTypes(function)))
