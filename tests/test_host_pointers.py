@@ -152,6 +152,23 @@ def test_structs_that_c_returns_another_way(results: str) -> None:
         assert caught.value.diagnostics[0].line == 1
 
 
+def test_booleans_of_c(tmp_path: Path) -> None:
+    """0 or 1 in a whole byte, as results and as arguments, with any interface; not the lowest bit beside others."""
+    (tmp_path / "p.mlir").write_text(
+        "func.func private @ask(i1) -> i32 attributes {llvm.emit_c_interface}\n"
+        "func.func @odd(%x: i32) -> i1 {\n  %r = arith.trunci %x : i32 to i1\n  return %r : i1\n}\n"
+        "func.func @asked(%x: i32) -> i32 {\n  %b = arith.trunci %x : i32 to i1\n"
+        "  %r = call @ask(%b) : (i1) -> i32\n  return %r : i32\n}\n"
+    )
+    (tmp_path / "ask.c").write_text("int _mlir_ciface_ask(unsigned char x) { return x; }\n")
+    subprocess.run(["cc", "-O2", "-c", "-fPIC", "-o", "ask.o", "ask.c"], cwd=tmp_path, check=True)
+    c = ctypes.CDLL(str(offload.build(tmp_path / "p.mlir", tmp_path / "p.so", objects=[tmp_path / "ask.o"])))
+    for name in ("odd", "_mlir_ciface_odd", "asked", "_mlir_ciface_asked"):
+        function = c[name]
+        function.restype = ctypes.c_uint8 if "odd" in name else ctypes.c_int32
+        assert [function(value) for value in (2, 3, 254, 255, -2)] == [0, 1, 0, 1, 0], name
+
+
 def test_complex_numbers_of_c() -> None:
     with pytest.raises(CompileError, match=r"C passes 'complex<f32>' another way than this function"):
         offload.compile("func.func @f(%x: complex<f32>) { return }", bare_pointers_for_host=True)

@@ -128,6 +128,29 @@ void callFromInterfaces(ModuleOp module) {
       function.walk([](LLVM::CallOp call) { call.setNoInline(!call.getAlwaysInline()); });
 }
 
+/// A bool of C is a byte that is 0 or 1; of an i1, LLVM gives away its lowest bit and whatever stands beside
+/// it.
+void extendBooleans(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  StringRef name = LLVM::LLVMDialect::getZExtAttrName();
+  auto extended = DictionaryAttr::get(context, NamedAttribute(name, UnitAttr::get(context)));
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal() && function.getFunctionType().getReturnType().isInteger(1))
+      function.setResultAttr(0, name, UnitAttr::get(context));
+  SymbolTableCollection symbols;
+  module.walk([&](LLVM::CallOp call) {
+    auto callee = dyn_cast_or_null<LLVM::LLVMFuncOp>(call.resolveCallableInTable(&symbols));
+    auto isBoolean = [](Type type) { return type.isInteger(1); };
+    if (!callee || !callee.isExternal() || call.getArgAttrsAttr() ||
+        llvm::none_of(call.getArgOperands().getTypes(), isBoolean))
+      return;
+    SmallVector<Attribute> attributes;
+    for (Type type : call.getArgOperands().getTypes())
+      attributes.push_back(isBoolean(type) ? extended : DictionaryAttr::get(context));
+    call.setArgAttrsAttr(ArrayAttr::get(context, attributes));
+  });
+}
+
 struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HostToLLVM)
 
@@ -190,6 +213,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     giveBarePointers(module, bareFunctions, converter);
     callFromInterfaces(module);
     guardEntryPoints(module);
+    extendBooleans(module);
     for (auto gpuModule : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
       gpuModule.erase();
     module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
