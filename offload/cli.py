@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import sys
@@ -98,7 +99,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
 def _add_build(build: argparse.ArgumentParser) -> None:
     build.add_argument("sources", nargs="*", metavar="SRC", help="MLIR text or bytecode")
-    build.add_argument("-o", "--output", metavar="OUT.so", help="the library; with --emit, a folder")
+    build.add_argument("-o", "--output", metavar="OUT.so", help="the library; with --emit, a folder or -")
     _add_build_options(build)
     build.add_argument(
         "--emit",
@@ -173,13 +174,31 @@ def _python_versions(text: str) -> list[str]:
     return ordered(versions)
 
 
+def _size(text: str) -> int:
+    from offload.config import parse_size
+
+    try:
+        return parse_size(text, "it")
+    except OffloadError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _days(text: str) -> float:
+    """Of nan and less than 0, every entry would be older, or none."""
+    with contextlib.suppress(ValueError):
+        if (number := float(text)) >= 0:
+            return number
+    raise argparse.ArgumentTypeError(f"it is a number of days, not {text}")
+
+
 def _add_cache(cache: argparse.ArgumentParser) -> None:
     actions = cache.add_subparsers(dest="action", required=True, metavar="ACTION")
     info = actions.add_parser("info", help="the folder, what is in it, its limit, and of what use it was")
     clear = actions.add_parser("clear", help="remove everything")
     prune = actions.add_parser("prune", help="remove what was not used for longest, and what killed builds left")
-    prune.add_argument("--size", metavar="N", help="until no more than this is left: 500M, 2G (default: the limit)")
-    prune.add_argument("--older-than", type=float, metavar="DAYS", help="what was not used for so many days")
+    left = "until no more than this is left: 500M, 2G (default: the limit)"
+    prune.add_argument("--size", type=_size, metavar="N", help=left)
+    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="what was not used for so many days")
     for action in (info, clear, prune):
         action.add_argument("--json", action="store_true", help="as JSON")
         action.set_defaults(run=_cache)

@@ -40,6 +40,14 @@ def test_refused_at_the_kernel(name: str) -> None:
     assert caught.value.diagnostics[0].line == 2
 
 
+@pytest.mark.parametrize("attribute", ["known_block_size", "known_grid_size"])
+def test_less_than_no_threads(attribute: str) -> None:
+    sized = kernel("").replace("kernel {", f"kernel attributes {{{attribute} = array<i32: 4, -3, 1>}} {{")
+    with pytest.raises(CompileError, match=f"{attribute} has a negative number") as caught:
+        emit(sized, "kernels")
+    assert caught.value.diagnostics[0].line == 2
+
+
 @pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
 @pytest.mark.parametrize("function", ["func.func @k(%x: f32) -> f32", "llvm.func @k(%x: f32) -> f32"])
 def test_a_kernel_that_returns_a_value(function: str, target: str) -> None:

@@ -123,6 +123,8 @@ def _made(options: argparse.Namespace, request: BuildRequest, stage: str, progre
 
 
 def _output(options: argparse.Namespace) -> Path | None:
+    if options.emit is not None and options.output == "-":
+        return None  # printed, as without -o
     if options.output is not None:
         return Path(options.output)
     return None if options.emit is not None or options.print_pipeline else Path(Path(options.sources[0]).stem + ".so")

@@ -11,7 +11,7 @@ from offload.cache.folder import Unusable, check
 from offload.cache.ledger import Ledger
 from offload.cache.store import Store
 from offload.compiler.scratch import remove_abandoned
-from offload.config import cache_folder, cache_limit, parse_size, shared_cache
+from offload.config import cache_folder, cache_limit, shared_cache
 from offload.errors import OffloadError
 
 _DAY = 86400.0
@@ -34,8 +34,8 @@ def cache(options: argparse.Namespace) -> int:
     if options.action == "clear":
         removed = upkeep.prune(store, ledger, size=0)
     else:
-        size = cache_limit() or None if options.size is None else parse_size(options.size, "--size")
-        seconds = None if options.older_than is None else _days(options.older_than)
+        size = cache_limit() or None if options.size is None else options.size
+        seconds = None if options.older_than is None else options.older_than * _DAY
         if options.size is None and seconds is not None:
             size = None
         removed = upkeep.prune(store, ledger, size, seconds)
@@ -50,13 +50,6 @@ def cache(options: argparse.Namespace) -> int:
         if folders:
             print(f"removed {folders} folders of killed builds from {tempfile.gettempdir()}")
     return 0
-
-
-def _days(number: float) -> float:
-    """Days in seconds. Raises OffloadError for what is no age, of which every entry would be, or none."""
-    if not number >= 0:
-        raise OffloadError(f"--older-than is a number of days, not {number:g}")
-    return number * _DAY
 
 
 def _info(store: Store, ledger: Ledger, as_json: bool) -> None:

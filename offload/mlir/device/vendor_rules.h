@@ -8,8 +8,8 @@
 
 namespace offload {
 
-/// What code is made for: the name of a target and a chip that MLIR knows, both of which may be empty, and the
-/// chip's name in messages: a family's, for which one of its chips stands elsewhere.
+/// What code is made for: the name of a target and a chip that MLIR knows, both of which may be empty, and
+/// the chip's name in messages: a family's, for which one of its chips stands elsewhere.
 struct ChipName {
   std::string target, chip, said;
 };

@@ -70,6 +70,14 @@ LogicalResult checkInterface(Operation *op) {
   return error;
 }
 
+std::optional<std::string> whyNotSized(Operation *op) {
+  for (StringRef attribute : {"known_block_size", "known_grid_size"})
+    if (auto known = op->getAttrOfType<DenseI32ArrayAttr>(attribute))
+      if (llvm::any_of(known.asArrayRef(), [](int32_t size) { return size < 0; }))
+        return (attribute + " has a negative number: it says how many there are along x, y and z").str();
+  return std::nullopt;
+}
+
 /// A launch whose sizes are constants and not those that its kernel is declared to have. Drivers refuse such
 /// a block at the launch; a wrong grid they do not see.
 LogicalResult checkSizes(gpu::LaunchFuncOp launch) {
@@ -173,6 +181,10 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
               if (failed(checkInterface(op)))
                 return WalkResult::interrupt();
               if (std::optional<std::string> why = whyNotNamed(op)) {
+                op->emitError(*why);
+                return WalkResult::interrupt();
+              }
+              if (std::optional<std::string> why = whyNotSized(op)) {
                 op->emitError(*why);
                 return WalkResult::interrupt();
               }
