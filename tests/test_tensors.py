@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, emit, emit_text, on_host
+from compiling import ALL_TARGETS, PROGRAMS, command, emit, emit_text, on_host
 from emulator.driver import shared
 
 import offload
@@ -302,12 +302,28 @@ def test_what_cannot_have_memory_is_said_in_its_place(source: str, place: tuple[
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason"),
-    [
-        ("tensor<*xf32>", "without a rank"),
-        ("tensor<?xf32, #sparse_tensor.encoding<{map = (i) -> (i : compressed)}>>", "sparse tensors"),
-    ],
+    ("encoding", "reason"),
+    [("#sparse_tensor.encoding<{map = (i) -> (i : compressed)}>", "sparse tensors"), ("1 : i32", "with an encoding")],
 )
-def test_other_tensors_are_refused(kind: str, reason: str) -> None:
+def test_other_tensors_are_refused(encoding: str, reason: str) -> None:
     with pytest.raises(CompileError, match=reason):
-        emit(f"func.func @f(%x: {kind}) {{ return }}", "kernels")
+        emit(f"func.func @f(%x: tensor<?xf32, {encoding}>) {{ return }}", "kernels")
+
+
+PRINTED = """
+func.func private @printMemrefF32(%x: tensor<*xf32>)
+func.func @main() {
+  %x = arith.constant dense<[[1.0, 4.0], [9.0, 16.0]]> : tensor<2x2xf32>
+  %r = math.sqrt %x : tensor<2x2xf32>
+  %any = tensor.cast %r : tensor<2x2xf32> to tensor<*xf32>
+  call @printMemrefF32(%any) : (tensor<*xf32>) -> ()
+  return
+}
+"""
+
+
+def test_a_program_prints_a_tensor_as_those_of_upstream_do(tmp_path: Path) -> None:
+    (tmp_path / "program.mlir").write_text(PRINTED)
+    done = command("run", "program.mlir", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "sizes = [2, 2] strides = [2, 1] data = \n[[1,   2], \n [3,   4]]" in done.stdout

@@ -64,9 +64,7 @@ std::optional<std::string> whyNot(Type type, Operation *op) {
     return sparse
                ? "sparse tensors are not given memory here: bufferize the program first, for instance with "
                  "mlir-opt --sparsification-and-bufferization --sparse-storage-specifier-to-llvm"
-               : "tensors of kernels, and those without a rank or with an encoding, are not given memory "
-                 "here: "
-                 "use memrefs";
+               : "tensors of kernels, and those with an encoding, are not given memory here: use memrefs";
   }
   if (isa<TupleType, NoneType>(type))
     return "has a value of type " + spelled(type) +

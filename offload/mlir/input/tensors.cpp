@@ -35,7 +35,7 @@ Tensors kindOf(TypeRange types) {
   for (Type type : types)
     if (isa<TensorType>(type)) {
       auto ranked = dyn_cast<RankedTensorType>(type);
-      if (!ranked || ranked.getEncoding())
+      if (ranked && ranked.getEncoding())
         return Tensors::other;
       kind = Tensors::dense;
     }
@@ -112,7 +112,7 @@ struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<M
       SmallVector<OpOperand *> copied;
       function.walk([&](Operation *op) {
         for (OpOperand &operand : op->getOpOperands())
-          if (isJunction(op) && isa<TensorType>(operand.get().getType()) && isForeign(operand.get()))
+          if (isJunction(op) && isa<RankedTensorType>(operand.get().getType()) && isForeign(operand.get()))
             copied.push_back(&operand);
       });
       llvm::for_each(copied, [](OpOperand *operand) { copyForeign(*operand); });

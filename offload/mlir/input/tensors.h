@@ -5,7 +5,7 @@
 
 namespace offload {
 
-/// Whether host code has tensors that can be given memory: those with a rank, none of them sparse.
+/// Whether host code has tensors that can be given memory: none of them has an encoding.
 bool hasTensors(const IRModule &module);
 
 } // namespace offload
