@@ -25,8 +25,8 @@ MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.
 """Operations that offload-missing-lowerings is for."""
 
 BUFFERIZING = (
-    "offload-constant-arguments",
     "lower-affine",
+    "offload-constant-arguments",
     "convert-elementwise-to-linalg",
     "offload-fuse-elementwise",
     "eliminate-empty-tensors",
