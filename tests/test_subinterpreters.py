@@ -26,7 +26,8 @@ except offload.SignatureError as error:
     print(error)
 """
 RUN = """
-import importlib, sys
+import faulthandler, importlib, sys
+faulthandler.dump_traceback_later(50, exit=True)  # a wait without an end says where
 interpreters = importlib.import_module(sys.argv[3])
 inside = f"PATH = {sys.argv[1]!r}\\n" + sys.argv[2]
 if sys.version_info >= (3, 13):
