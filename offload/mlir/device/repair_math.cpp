@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/library_names.h"
 #include "names.h"
 #include "passes.h"
 
@@ -28,12 +29,6 @@ using namespace mlir;
 
 namespace offload {
 namespace {
-
-bool isOfLibm(StringRef name) {
-  SmallVector<StringRef> names;
-  StringRef(kLibm).split(names, ' ');
-  return llvm::is_contained(names, name) || (name.consume_back("f") && llvm::is_contained(names, name));
-}
 
 LogicalResult setNamesAside(gpu::GPUModuleOp module) {
   SymbolTable symbols(module);

@@ -28,6 +28,11 @@ static llvm::StringSet<> words(StringRef text) {
   return found;
 }
 
+bool isOfLibm(StringRef name) {
+  static const llvm::StringSet<> known = words(kLibm);
+  return known.contains(name) || (name.consume_back("f") && known.contains(name)); // expf
+}
+
 bool takesLibraryName(Operation *op) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function || function.isExternal() || op->getParentOfType<gpu::GPUModuleOp>())
@@ -43,11 +48,9 @@ bool takesLibraryName(Operation *op) {
       "getpid longjmp lseek malloc_usable_size memchr memfd_create mkostemp open posix_memalign pread "
       "pwrite qsort read sched_getaffinity sigfillset snprintf statx stderr strchr strcmp strcpy strcspn "
       "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
-  static const llvm::StringSet<> math = words(kLibm);
-  StringRef name = function.getName(), single = name;
-  single.consume_back("f"); // expf
+  StringRef name = function.getName();
   bool isPublic = cast<SymbolOpInterface>(op).isPublic();
-  return memory.contains(name) || math.contains(name) || math.contains(single) || name.starts_with("mgpu") ||
+  return memory.contains(name) || isOfLibm(name) || name.starts_with("mgpu") ||
          (isPublic && (runtime.contains(name) || name.starts_with("pthread_")));
 }
 

@@ -5,6 +5,10 @@
 
 namespace offload {
 
+/// Whether libm has a function of this name, for f32 or f64, that operations of the math dialect become calls
+/// of.
+bool isOfLibm(llvm::StringRef name);
+
 /// Whether a function of host code has a name under which generated code or the runtime would call it in
 /// place of the C library's: @expf that computes math.exp would call itself.
 bool takesLibraryName(mlir::Operation *op);
