@@ -76,6 +76,12 @@ transforms first, or use gpu.thread_id
     scf.forall (%i) in (64) {
     ^
 """,
+    "softmax": """\
+softmax.mlir:3:3: error: 'linalg.softmax' computes exponentials, of floating-point numbers alone: convert its operand \
+to such, for instance f32
+  linalg.softmax dimension(1) ins(%x : memref<4x8xi32>) outs(%y : memref<4x8xi32>)
+  ^
+""",
     "too_many_threads": """\
 too_many_threads.mlir:9:5: error: the iterations of this inner parallel loop become the threads of one block: there \
 are 2048, and a block has at most 1024; make one loop of both levels, which is tiled, or split this one

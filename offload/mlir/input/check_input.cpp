@@ -136,6 +136,15 @@ std::optional<std::string> whyNotView(Operation *op) {
   return std::nullopt;
 }
 
+/// MLIR's verifier takes one of integers, and there are no exponentials of these.
+std::optional<std::string> whyNotComputed(Operation *op) {
+  auto softmax = dyn_cast<linalg::SoftmaxOp>(op);
+  if (!softmax || isa<FloatType>(softmax.getInputOperandType().getElementType()))
+    return std::nullopt;
+  return "'linalg.softmax' computes exponentials, of floating-point numbers alone: convert its operand to "
+         "such, for instance f32";
+}
+
 /// Operations between functions, where nothing runs: MLIR's verifier takes them, and its translation has no
 /// place to put their instructions and ends the process.
 std::optional<std::string> whyNotPlaced(Operation *op) {
@@ -150,6 +159,60 @@ std::optional<std::string> whyNotPlaced(Operation *op) {
       .str();
 }
 
+std::optional<std::string> whyNotNested(Operation *op) {
+  if (isa<ModuleOp>(op) && op->getParentOp())
+    return "a module inside of the program's module is not compiled: move what it holds out";
+  return std::nullopt;
+}
+
+std::optional<std::string> whyNotOwn(Operation *op) {
+  if (takesLibraryName(op))
+    return "the C library has a function of this name, which generated code or the runtime calls: rename the "
+           "function";
+  return std::nullopt;
+}
+
+std::optional<std::string> whyNotCalledSo(Operation *op) {
+  if (op->hasAttr("llvm.bareptr") && !op->getParentOfType<gpu::GPUModuleOp>())
+    return "'llvm.bareptr' on a function has no meaning here: for plain pointers in the functions of a "
+           "library, build it with --bare-pointers-for-host";
+  return std::nullopt;
+}
+
+std::optional<std::string> whyNotLaunched(Operation *op) {
+  if (isa<gpu::LaunchOp, gpu::LaunchFuncOp>(op) &&
+      (op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>() ||
+       op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>() ||
+       op->getParentOfType<affine::AffineParallelOp>()))
+    return "a kernel cannot launch a kernel: launch both from host code, one after the other (parallel loops "
+           "become kernels)";
+  return std::nullopt;
+}
+
+std::optional<std::string> whyNotMapped(Operation *op) {
+  auto loop = dyn_cast<scf::ForallOp>(op);
+  if (loop && loop.getMapping() &&
+      (op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>()))
+    return "'scf.forall' in a kernel has a mapping, which is for the transform dialect: apply the transforms "
+           "first, or use gpu.thread_id";
+  return std::nullopt;
+}
+
+/// What an operation can be refused for, in the order in which it is said.
+std::optional<std::string> (*const kReasons[])(Operation *) = {
+    whyNotPlaced,   whyNotNested,   whyNotOwn,  whyNotNamed,    whyNotSized,  whyNotDescribed,
+    whyNotCalledSo, whyNotComputed, whyNotView, whyNotLaunched, whyNotMapped, whyNotTyped};
+
+LogicalResult check(Operation *op) {
+  for (auto reason : kReasons)
+    if (std::optional<std::string> why = reason(op))
+      return op->emitError(*why);
+  if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op);
+      launch && (failed(checkSizes(launch)) || failed(checkParameters(launch))))
+    return failure();
+  return checkInterface(op);
+}
+
 struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckInput)
 
@@ -157,74 +220,10 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
   StringRef getDescription() const final { return "Refuse programs that cannot be compiled"; }
 
   void runOnOperation() final {
-    bool refused =
-        getOperation()
-            ->walk<WalkOrder::PreOrder>([](Operation *op) {
-              if (std::optional<std::string> why = whyNotPlaced(op)) {
-                op->emitError(*why);
-                return WalkResult::interrupt();
-              }
-              if (isa<ModuleOp>(op) && op->getParentOp()) {
-                op->emitError(
-                    "a module inside of the program's module is not compiled: move what it holds out");
-                return WalkResult::interrupt();
-              }
-              if (takesLibraryName(op)) {
-                op->emitError(
-                    "the C library has a function of this name, which generated code or the runtime calls: "
-                    "rename the function");
-                return WalkResult::interrupt();
-              }
-              if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op);
-                  launch && (failed(checkSizes(launch)) || failed(checkParameters(launch))))
-                return WalkResult::interrupt();
-              if (failed(checkInterface(op)))
-                return WalkResult::interrupt();
-              if (std::optional<std::string> why = whyNotNamed(op)) {
-                op->emitError(*why);
-                return WalkResult::interrupt();
-              }
-              if (std::optional<std::string> why = whyNotSized(op)) {
-                op->emitError(*why);
-                return WalkResult::interrupt();
-              }
-              if (std::optional<std::string> why = whyNotDescribed(op)) {
-                op->emitError(*why);
-                return WalkResult::interrupt();
-              }
-              if (op->hasAttr("llvm.bareptr") && !op->getParentOfType<gpu::GPUModuleOp>()) {
-                op->emitError("'llvm.bareptr' on a function has no meaning here: for plain pointers in the "
-                              "functions of a library, build it with --use-bare-pointers-for-host");
-                return WalkResult::interrupt();
-              }
-              if (std::optional<std::string> why = whyNotView(op)) {
-                op->emitError(*why);
-                return WalkResult::interrupt();
-              }
-              if (isa<gpu::LaunchOp, gpu::LaunchFuncOp>(op) &&
-                  (op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>() ||
-                   op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>() ||
-                   op->getParentOfType<affine::AffineParallelOp>())) {
-                op->emitError("a kernel cannot launch a kernel: launch both from host code, one after the "
-                              "other (parallel "
-                              "loops become kernels)");
-                return WalkResult::interrupt();
-              }
-              if (auto loop = dyn_cast<scf::ForallOp>(op);
-                  loop && loop.getMapping() &&
-                  (op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>())) {
-                op->emitError("'scf.forall' in a kernel has a mapping, which is for the transform dialect: "
-                              "apply the transforms first, or use gpu.thread_id");
-                return WalkResult::interrupt();
-              }
-              if (std::optional<std::string> why = whyNotTyped(op)) {
-                op->emitError(*why);
-                return WalkResult::interrupt();
-              }
-              return WalkResult::advance();
-            })
-            .wasInterrupted();
-    if (refused)
+    auto checked = [](Operation *op) {
+      return failed(check(op)) ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    if (getOperation()->walk<WalkOrder::PreOrder>(checked).wasInterrupted())
       signalPassFailure();
   }
 };
