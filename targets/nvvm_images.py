@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ATTRIBUTE = r"#nvvm\.target\b"
 _CHIP = r'\bchip = "([^"]*)"'
-_DEFAULT_CHIP = "sm_75"  # MLIR's, which it does not print
+_DEFAULT_CHIP = "sm_50"  # MLIR's, which it does not print
 
 _MACHINE = 190  # EM_CUDA
 _EXECUTABLE = 2

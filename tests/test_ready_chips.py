@@ -24,6 +24,17 @@ from ready import (
 from offload.compiler.native import native
 
 
+@pytest.mark.parametrize("vendor", ["nvvm", "rocdl"])
+def test_the_chip_of_an_attribute_that_names_none_is_mlirs(vendor: str) -> None:
+    cls, short = registry().get(vendor), f"#{vendor}.target"
+    default = cls.chip_of(short)
+    for chip in cls.chips():
+        module = native().Session().parse(f'gpu.module @m [{short}<chip = "{chip}">] {{}}'.encode(), "m.mlir")
+        ((_, _, [printed]),) = module.attached_targets()
+        assert (printed == short) == (chip == default)  # which MLIR does not print
+        assert cls.chip_of(printed) == chip
+
+
 @pytest.mark.parametrize(
     "chip", ["sm_75", "sm_80", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_120", "sm_120a"]
 )
