@@ -97,5 +97,76 @@ def test_run_says_it_and_exits_with_1(tmp_path: Path) -> None:
     assert "main.mlir:3: assertion failed: never." in done.stderr
 
 
+IN_LOOPS = """
+func.func @rows(%which: memref<?xi64>, %table: memref<30x16xf32>, %out: memref<?x16xf32>) {
+  %c30 = arith.constant 30 : index
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]} ins(%which : memref<?xi64>) outs(%out : memref<?x16xf32>) {
+  ^bb0(%in: i64, %old: f32):
+    %i = arith.index_cast %in : i64 to index
+    %ok = arith.cmpi ult, %i, %c30 : index
+    cf.assert %ok, "no such row"
+    %j = linalg.index 1 : index
+    %v = memref.load %table[%i, %j] : memref<30x16xf32>
+    linalg.yield %v : f32
+  }
+  return
+}
+func.func @taken(%which: tensor<?xi64>, %table: tensor<30xf32>) -> tensor<f32> {
+  %c30 = arith.constant 30 : index
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>],
+                         iterator_types = ["reduction"]} ins(%which : tensor<?xi64>) outs(%zero : tensor<f32>) {
+  ^bb0(%in: i64, %sofar: f32):
+    %i = arith.index_cast %in : i64 to index
+    %ok = arith.cmpi ult, %i, %c30 : index
+    cf.assert %ok, "no such row"
+    %v = tensor.extract %table[%i] : tensor<30xf32>
+    %more = arith.addf %sofar, %v : f32
+    linalg.yield %more : f32
+  } -> tensor<f32>
+  return %sum : tensor<f32>
+}
+func.func @positive(%x: memref<?xi32>) {
+  %zero = arith.constant 0 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xi32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %x[%i] : memref<?xi32>
+    %ok = arith.cmpi sgt, %v, %zero : i32
+    cf.assert %ok, "not positive"
+    %ok32 = arith.extui %ok : i1 to i32
+    %less = arith.subi %v, %ok32 : i32
+    memref.store %less, %x[%i] : memref<?xi32>
+  }
+  return
+}
+"""
+
+
+def test_loops_that_become_kernels_assert() -> None:
+    library = offload.compile(IN_LOOPS, targets=["host"])
+    table = np.arange(30 * 16, dtype=np.float32).reshape(30, 16)
+    which, out = np.array([3, 29, 0], np.int64), np.zeros((3, 16), np.float32)
+    library.rows(which, table, out)
+    np.testing.assert_array_equal(out, table[which])
+    assert library.taken(which, table[:, 0].copy()).numpy() == table[which, 0].sum()
+    numbers = np.arange(1, 1001, dtype=np.int32)
+    library.positive(numbers)
+    np.testing.assert_array_equal(numbers, np.arange(1000))
+    for call in (
+        lambda: library.rows(which + 1, table, out),
+        lambda: library.taken(which + 1, table[:, 0].copy()),
+        lambda: library.positive(numbers),
+    ):
+        with pytest.raises(
+            offload.DeviceError, match=r"failed an assertion .*<string>:\d+:5: (no such row|not positive)"
+        ):
+            call()
+
+
 def test_it_builds_for_every_target() -> None:
     assert "mgpuAssertFail" in emit_text(PROGRAMS / "assertions.mlir", "host-llvm", ALL_TARGETS)
+    assert "assertfail" in emit_text(IN_LOOPS, "isa", ["nvvm:sm_90"])
+    assert "s_trap" in emit_text(IN_LOOPS, "isa", ["rocdl:gfx942"])

@@ -34,3 +34,16 @@ func.func @holding(%x: i32) {
   gpu.wait [%t4]
   return
 }
+func.func @speaking(%x: memref<?xi32>, %most: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xi32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %x[%i] : memref<?xi32>
+    %few = arith.cmpi sle, %v, %most : i32
+    cf.assert %few, "too many"
+    gpu.printf "%d\n", %v : i32
+    memref.store %most, %x[%i] : memref<?xi32>
+  }
+  return
+}

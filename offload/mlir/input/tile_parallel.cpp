@@ -4,6 +4,10 @@
 // scf.parallel has one level only and would run one thread per block; this pass tiles it first, so that there
 // are two. Nests that already have two levels are the author's own mapping and stay as they are.
 //
+// What speaks in the loops (cf.assert, gpu.printf) is put into a region of its own: where a body's operation
+// has an effect that is none on memory, convert-parallel-loops-to-gpu leaves the loop, and does not look into
+// regions. Canonicalization takes it out again.
+//
 // A grid has room for 2^31 blocks along x and for 65535 along y and z. Where the loops may need more there,
 // all blocks stand along x.
 //
@@ -21,6 +25,7 @@
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -45,6 +50,31 @@ SmallVector<int64_t> tileSizes(unsigned loops) {
   return sizes;
 }
 
+/// Operations with an effect on nothing that has an address.
+bool speaks(Operation *op) {
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  SmallVector<MemoryEffects::EffectInstance> found;
+  if (effects && op->getNumRegions() == 0 && op->getNumResults() == 0)
+    effects.getEffects(found);
+  return llvm::any_of(found, [](const MemoryEffects::EffectInstance &each) {
+    return isa<MemoryEffects::Write>(each.getEffect()) && !each.getValue();
+  });
+}
+
+void setApart(scf::ParallelOp nest) {
+  SmallVector<Operation *> found;
+  nest.walk([&](Operation *op) {
+    if (isa<scf::ParallelOp>(op->getParentOp()) && speaks(op))
+      found.push_back(op);
+  });
+  for (Operation *op : found) {
+    OpBuilder b(op);
+    auto apart = scf::ExecuteRegionOp::create(b, op->getLoc(), TypeRange{});
+    b.createBlock(&apart.getRegion());
+    op->moveBefore(scf::YieldOp::create(b, op->getLoc()));
+  }
+}
+
 struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TileParallel)
 
@@ -57,6 +87,7 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
   void runOnOperation() final {
     SmallVector<scf::ParallelOp> plain;
     for (scf::ParallelOp loop : outermostParallel(getOperation())) {
+      setApart(loop);
       bool nested = false, tooMany = false;
       loop.getBody()->walk([&](scf::ParallelOp inner) {
         nested = true;
