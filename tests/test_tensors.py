@@ -186,6 +186,8 @@ CASES: list[tuple[str, tuple[Any, ...], tuple[Any, ...]]] = [
 
 
 def plain(value: Any) -> Any:
+    """Arrays are all of one kind, whatever made them."""
+    assert not isinstance(value, np.ndarray)
     return value.numpy() if isinstance(value, offload.runtime.DeviceArray) else value
 
 
@@ -215,6 +217,36 @@ def test_on_devices(chip: str) -> None:
         for name, arguments, expected in CASES:
             check(getattr(library, name), arguments, expected)
     shared().check()
+
+
+def test_arguments_may_be_a_device_s() -> None:
+    library = offload.compile(VALUES, targets=["rocdl:gfx942"])
+    with shared().chip("gfx942"):
+        library.use("hip")
+        for name, arguments, expected in CASES:
+            function = getattr(library, name)
+            there = [
+                library.device.array(value) if isinstance(value, np.ndarray) and argument.space != "host" else value
+                for value, argument in zip(arguments, function.signature.args, strict=True)
+            ]
+            results = function(*there)
+            results = results if isinstance(results, tuple) else (results,)
+            for got, wanted in zip(map(plain, results), expected, strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+    shared().check()
+
+
+def test_what_is_only_copied_is_not_copied_by_the_cpu() -> None:
+    """Callers may pass arrays of a device's."""
+    for program in (
+        "func.func @f(%x: memref<8xf32>, %y: memref<8xf32>) {\n"
+        "  memref.copy %x, %y : memref<8xf32> to memref<8xf32>\n  return\n}\n",
+        "func.func @f(%x: tensor<8xf32>) -> tensor<4xf32> {\n"
+        "  %r = tensor.extract_slice %x[2][4][1] : tensor<8xf32> to tensor<4xf32>\n  return %r : tensor<4xf32>\n}\n",
+    ):
+        text = emit_text(program, "host-llvm")
+        assert "@mgpuMemcpy" in text
+        assert "llvm.memcpy" not in text and "memrefCopy" not in text
 
 
 def test_a_result_is_memory_of_its_own() -> None:

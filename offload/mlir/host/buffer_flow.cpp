@@ -140,11 +140,19 @@ BufferFlow::BufferFlow(ModuleOp module) {
     connect(op);
   for (Operation *op : operations)
     record(op);
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPublic() && !function.isExternal())
-      for (Value argument : function.getArguments())
-        if (isBuffer(argument))
-          classOf(argument).foreign = true;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function.isPublic() || function.isExternal())
+      continue;
+    for (Value argument : function.getArguments())
+      if (isBuffer(argument))
+        classOf(argument).foreign = true;
+    if (function->hasAttr(kOnTensors))
+      function.walk([&](func::ReturnOp op) {
+        for (Value result : op.getOperands())
+          if (isBuffer(result))
+            classOf(result).given = true;
+      });
+  }
 }
 
 } // namespace offload

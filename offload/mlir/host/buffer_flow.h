@@ -26,6 +26,10 @@ struct BufferClass {
   bool kernel = false;     // a device uses it
   bool host = false;       // host code reads or writes it
   bool registered = false; // the author made it reachable
+  bool given = false;      // a function on tensors hands it to its callers
+
+  /// May it be memory that the CPU does not reach? What host code reads or writes is never a device's.
+  bool mayBeDevice() const { return kernel || device || (foreign && !host && !registered); }
 };
 
 /// Follows memrefs through views, select, branches, regions and calls, without regard to order.

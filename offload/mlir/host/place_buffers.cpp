@@ -10,7 +10,8 @@
 //
 // Memory that host code uses as well is host_shared. What a buffer may be is followed (buffer_flow.h) through
 // views, select, branches, loops and calls. Memory that the author registered (gpu.host_register) or got from
-// a caller is theirs and stays. memref.copy to or from memory of a kernel becomes gpu.memcpy.
+// a caller is theirs and stays. memref.copy to or from memory that may be a device's (a kernel's, or that of
+// callers, which host code does not touch otherwise) becomes gpu.memcpy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,12 +76,14 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
     BufferFlow flow(getOperation());
     SmallVector<memref::CopyOp> copies;
     getOperation()->walk([&](memref::CopyOp op) {
-      if (!op->getParentOfType<gpu::GPUModuleOp>() &&
-          (flow.classOf(op.getSource()).kernel || flow.classOf(op.getTarget()).kernel))
+      if (op->getParentOfType<gpu::GPUModuleOp>())
+        return;
+      BufferClass &source = flow.classOf(op.getSource()), &target = flow.classOf(op.getTarget());
+      if (source.mayBeDevice() || target.mayBeDevice() || isGiven(source) || isGiven(target))
         copies.push_back(op);
     });
     for (BufferClass &buffer : flow.classes())
-      if (buffer.kernel && !buffer.registered && failed(place(buffer)))
+      if ((buffer.kernel || isGiven(buffer)) && !buffer.registered && failed(place(buffer)))
         return signalPassFailure();
     for (memref::CopyOp op : copies) {
       OpBuilder b(op);
@@ -88,6 +91,9 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
       op.erase();
     }
   }
+
+  /// Results of functions on tensors are all of one kind, whether a kernel or host code made them.
+  static bool isGiven(const BufferClass &buffer) { return buffer.given && !buffer.foreign; }
 
   LogicalResult place(BufferClass &buffer) {
     for (memref::GetGlobalOp op : buffer.globals)
