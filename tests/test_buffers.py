@@ -68,6 +68,32 @@ def test_memory_of_host_code_alone_stays() -> None:
     assert "offload.shared" not in text
 
 
+WITHOUT_RANK = """
+func.func private @copy(%x: memref<*xf32>, %y: memref<*xf32>) {
+  memref.copy %x, %y : memref<*xf32> to memref<*xf32>
+  return
+}
+func.func @f(%x: memref<?x?xf32>, %y: memref<?x?xf32>) {
+  %from = memref.cast %x : memref<?x?xf32> to memref<*xf32>
+  %to = memref.cast %y : memref<?x?xf32> to memref<*xf32>
+  call @copy(%from, %to) : (memref<*xf32>, memref<*xf32>) -> ()
+  return
+}
+"""
+
+
+def test_what_has_no_rank_is_copied_by_the_cpu() -> None:
+    library = on_host(WITHOUT_RANK)
+    x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.zeros((3, 4), np.float32)
+    library.f(x, y)
+    np.testing.assert_array_equal(x, y)
+    assert {argument.space for argument in library.f.signature.args} == {"host"}
+    kernel = "  linalg.fill ins(%c : f32) outs(%x : memref<?x?xf32>)\n  %from ="
+    text = WITHOUT_RANK.replace("  %from =", f"  %c = arith.constant 1.0 : f32\n{kernel}")
+    with pytest.raises(offload.CompileError, match=r"<string>:3:3: error: .*cast them to memrefs with one first"):
+        offload.compile(text, targets=["host"])
+
+
 WHOSE = """
 func.func @f(%mine: memref<4xf32>, %which: i1) {
   %c0 = arith.constant 0 : index

@@ -14,6 +14,10 @@ namespace offload {
 
 static bool isBuffer(Value value) { return isa<BaseMemRefType>(value.getType()); }
 
+bool isRanked(memref::CopyOp op) {
+  return isa<MemRefType>(op.getSource().getType()) && isa<MemRefType>(op.getTarget().getType());
+}
+
 Value shownBy(Operation *op) {
   if (auto view = dyn_cast<ViewLikeOpInterface>(op))
     return view.getViewSource();
@@ -80,7 +84,9 @@ static bool touchesNoMemory(Operation *op) {
   // Where bufferization frees one of several buffers, it compares their addresses.
   if (isa<memref::ExtractAlignedPointerAsIndexOp>(op))
     return op->getParentOfType<FunctionOpInterface>()->hasAttr(kOnTensors);
-  return shownBy(op) || isa<memref::DimOp, memref::RankOp, memref::CopyOp, arith::SelectOp, BranchOpInterface,
+  if (auto copy = dyn_cast<memref::CopyOp>(op))
+    return isRanked(copy);
+  return shownBy(op) || isa<memref::DimOp, memref::RankOp, arith::SelectOp, BranchOpInterface,
                             RegionBranchOpInterface, RegionBranchTerminatorOpInterface, func::ReturnOp>(op);
 }
 

@@ -14,6 +14,9 @@ namespace offload {
 /// The buffer that an operation shows part of, or null.
 mlir::Value shownBy(mlir::Operation *op);
 
+/// Can a driver do the copy? What has no rank is copied by the CPU.
+bool isRanked(mlir::memref::CopyOp op);
+
 /// Values of host code that may show the same memory, where that memory comes from and what is done to it.
 struct BufferClass {
   llvm::DenseSet<mlir::Value> values;

@@ -75,13 +75,23 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
   void runOnOperation() final {
     BufferFlow flow(getOperation());
     SmallVector<memref::CopyOp> copies;
+    bool unreachable = false;
     getOperation()->walk([&](memref::CopyOp op) {
       if (op->getParentOfType<gpu::GPUModuleOp>())
         return;
       BufferClass &source = flow.classOf(op.getSource()), &target = flow.classOf(op.getTarget());
-      if (source.mayBeDevice() || target.mayBeDevice() || isGiven(source) || isGiven(target))
+      if (isRanked(op) &&
+          (source.mayBeDevice() || target.mayBeDevice() || isGiven(source) || isGiven(target)))
         copies.push_back(op);
+      if (!isRanked(op) && (isDevice(source) || isDevice(target))) {
+        op.emitOpError(
+            "of memrefs without a rank is done by the CPU, and this memory may be out of its reach: "
+            "cast them to memrefs with one first");
+        unreachable = true;
+      }
     });
+    if (unreachable)
+      return signalPassFailure();
     for (BufferClass &buffer : flow.classes())
       if ((buffer.kernel || isGiven(buffer)) && !buffer.registered && failed(place(buffer)))
         return signalPassFailure();
@@ -94,6 +104,11 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
 
   /// Results of functions on tensors are all of one kind, whether a kernel or host code made them.
   static bool isGiven(const BufferClass &buffer) { return buffer.given && !buffer.foreign; }
+
+  /// Is it memory that this pass does not place, and that kernels use?
+  static bool isDevice(const BufferClass &buffer) {
+    return (buffer.device || (buffer.kernel && buffer.foreign)) && !buffer.registered;
+  }
 
   LogicalResult place(BufferClass &buffer) {
     for (memref::GetGlobalOp op : buffer.globals)
