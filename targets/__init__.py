@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from offload.targets.base import Image, ReadyImage, Stage, Target
+from offload.targets.base import Stage, Target
+from offload.targets.images import Image, ReadyImage
 from offload.targets.registry import Registry, parse_target, parse_targets, registry
 from offload.targets.tools import Found, Tool, run_tool
 

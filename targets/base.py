@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from offload.targets.images import Image, ReadyImage
 from offload.targets.options import check, option, spelled
 from offload.targets.tools import Found, RunningTool
 
-from offload.errors import CompileError, TargetError
+from offload.errors import TargetError
 from offload.paths import folder_of_build
 
 if TYPE_CHECKING:
@@ -60,14 +61,6 @@ def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> 
     return errors
 
 
-def damaged(what: str, data: bytes, error: Exception) -> CompileError:
-    """What to raise for compiled code of a vendor's whose own structure does not hold together."""
-    return CompileError(
-        f"a damaged {what}: of its {len(data)} bytes some are missing or changed; make it anew "
-        f"(what does not fit: {error.args[0]})"
-    )
-
-
 STAGES = ("lowered", "llvm", "isa", "object", "fat")
 """The stages of a device module, in order. Each is printed by ``offload build --emit STAGE``."""
 
@@ -75,28 +68,6 @@ STAGES = ("lowered", "llvm", "isa", "object", "fat")
 def debug_pipeline(kind: str) -> str:
     """The passes that give functions of the LLVM dialect the lines of the source."""
     return f"offload-settle-positions,ensure-debug-info-scope-on-llvm-func{{emission-kind={kind}}}"
-
-
-class Image(NamedTuple):
-    """Code for one module and one chip. ``resources`` maps kernel names to registers, spills and memory in bytes."""
-
-    data: bytes
-    resources: Mapping[str, Mapping[str, int]] = {}
-
-
-class ReadyImage(NamedTuple):
-    """Compiled code that a program carries, as its own bytes describe it.
-
-    ``format`` is one of :data:`FORMATS`. ``chips`` are those it is for, the oldest first; empty where the bytes do
-    not tell. ``kernels`` are all that it holds, None where the bytes do not tell. ``parts`` are the images of single
-    chips inside of a bundle.
-    """
-
-    image: Image
-    format: str
-    chips: tuple[str, ...] = ()
-    kernels: tuple[str, ...] | None = None
-    parts: tuple[ReadyImage, ...] = ()
 
 
 class Work(NamedTuple):
@@ -281,6 +252,19 @@ class Target:
 
         Targets whose stage ``lowered`` does what the passes and attributes here say call :meth:`same_lowering`."""
         return self is other
+
+    def as_lowered(self, text: str) -> Target:
+        """The target whose lowering of a module this one's is, too: another one where chips differ in what the module,
+        given as text, has nothing of."""
+        return self
+
+    def assembly_like(self, other: Target) -> bool:
+        """Whether the assembly of what both lower alike differs in its head alone: one of them has it written."""
+        return self is other
+
+    def with_head(self, assembly: bytes) -> bytes:
+        """The assembly of a target that is :meth:`assembly_like` this one, with this one's head."""
+        return assembly
 
     def same_lowering(self, other: Target) -> bool:
         """Whether both have the same passes, besides those that check, and the same attributes."""

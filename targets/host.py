@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from offload.targets.base import STRUCTURE_PIPELINE, Image, Target, Work, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, Target, Work, numeric_pipeline
+from offload.targets.images import Image
 from offload.targets.options import option
 from offload.targets.sysroot import Sysroot, here
 

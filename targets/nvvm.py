@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import nvjitlink, nvvm_images
-from offload.targets.base import STRUCTURE_PIPELINE, Image, ReadyImage, Target, Work, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, Target, Work, numeric_pipeline
+from offload.targets.images import Image, ReadyImage
 from offload.targets.options import option
 from offload.targets.tools import (
     Found,
@@ -35,6 +37,9 @@ CHIPS = (
     *(f"sm_{number}" for number in (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, "90a")),
     *(f"sm_{number}{variant}" for number in (100, 101, 103, 110, 120, 121) for variant in ("", "a", "f")),
 )
+
+_SM_8 = ("sm_80", "sm_86", "sm_87", "sm_89")
+"""The chips that PTX 7.8 has one instruction set for; the oldest is the first."""
 
 _TOOLKIT: tuple[SearchStep, ...] = (
     from_environment("CUDA_HOME"),
@@ -162,6 +167,21 @@ class NvvmTarget(Target):
     def lowers_like(self, other: Target) -> bool:
         return self.same_lowering(other)
 
+    def as_lowered(self, text: str) -> Target:
+        # What sm_90 brought to the passes below are conversions to bf16, and clusters.
+        if self._number() < 90 or "bf16" in text or "cluster" in text:
+            return self
+        return dataclasses.replace(self, chip=_SM_8[0])
+
+    def assembly_like(self, other: Target) -> bool:
+        # LLVM tells these chips apart by intrinsics alone, which lowering would have to choose.
+        if not isinstance(other, NvvmTarget) or not {self.chip, other.chip} <= {*_SM_8}:
+            return False
+        return dataclasses.replace(self, chip=other.chip, ptxas=other.ptxas) == other
+
+    def with_head(self, assembly: bytes) -> bytes:
+        return re.sub(rb"(?m)^\.target sm_\d+", f".target {self.chip}".encode(), assembly, count=1)
+
     def pipeline(self) -> str:
         # The oldest chip that is lowered like this one.
         number = max(known for known in (0, 80, 90) if known <= self._number())
@@ -182,7 +202,9 @@ class NvvmTarget(Target):
         # By default LLVM writes the first PTX that knows the chip; shuffles, sparse products, memory whose size the
         # run tells and TMA came later.
         number = self._number()
-        wanted = "+ptx62" if number < 75 else "+ptx73" if number < 87 else {90: "+ptx83"}.get(number, "")
+        wanted = "+ptx62" if number < 75 else "+ptx73" if number < 80 else {90: "+ptx83"}.get(number, "")
+        if self.chip in _SM_8:
+            wanted = "+ptx78"  # the first that knows them all
         if "+ptx" not in features and wanted:
             features = ",".join(word for word in (features, wanted) if word)
         return native.MachineOptions(self.triple(), self.chip, features, self.O, self.fast)

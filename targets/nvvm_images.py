@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from offload.targets.base import Image, ReadyImage, damaged
+from offload.targets.images import Image, ReadyImage, damaged
 
 from offload.errors import CompileError
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import rocdl_images
-from offload.targets.base import STRUCTURE_PIPELINE, Image, ReadyImage, Target, Work, numeric_pipeline
+from offload.targets.base import STRUCTURE_PIPELINE, Target, Work, numeric_pipeline
+from offload.targets.images import Image, ReadyImage
 from offload.targets.options import option
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, from_site_packages, search
 

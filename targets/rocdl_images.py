@@ -6,7 +6,7 @@ import re
 import struct
 from typing import TYPE_CHECKING
 
-from offload.targets.base import Image, ReadyImage, damaged
+from offload.targets.images import Image, ReadyImage, damaged
 
 from offload.errors import CompileError
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +20,42 @@ from offload.targets.base import FINAL_STAGE, Work, undefined_errors
 from offload.targets.tools import RunningTool
 
 
-class Lowered:
-    """What one gpu.module was lowered to: targets that lower alike have it done once."""
+class Alike:
+    """What the targets of one gpu.module share: it is lowered once for those that lower alike, and has its assembly
+    written once for those whose assembly is alike, too."""
 
-    def __init__(self, targets: Sequence[Target]) -> None:
-        self._targets = targets
+    def __init__(self, targets: Sequence[Target], module: Any, name: str) -> None:
+        self._targets, self._module, self._name = targets, module, name
         self._made: list[tuple[Target, Any]] = []
+        self._writers: list[DeviceBuild] = []
 
-    def module(self, name: str, target: Target, make: Callable[[], Any]) -> Any:
+    def lowered(self, target: Target, make: Callable[[], Any]) -> Any:
         """The module for a target; ``make`` lowers it."""
         for like, kept in self._made:
-            if like.lowers_like(target):
-                return _for_target(kept, name, target)
+            if self._lower_alike(like, target):
+                return _for_target(kept, self._name, target)
         made = make()
-        if any(other is not target and other.lowers_like(target) for other in self._targets):
-            self._made.append((target, _for_target(made, name, target)))  # translation changes what it works on
+        if any(other is not target and self._lower_alike(other, target) for other in self._targets):
+            # Translation changes what it works on.
+            self._made.append((target, _for_target(made, self._name, target)))
         return made
+
+    def writer(self, build: DeviceBuild) -> DeviceBuild | None:
+        """The build whose assembly serves for this one; None where that is its own."""
+        for other in self._writers:
+            if build.target.assembly_like(other.target) and self._lower_alike(build.target, other.target):
+                return other
+        self._writers.append(build)
+        return None
+
+    def _lower_alike(self, one: Target, other: Target) -> bool:
+        if one.lowers_like(other) or type(one) is not type(other):
+            return one.lowers_like(other)
+        return one.as_lowered(self._text).lowers_like(other.as_lowered(self._text))
+
+    @cached_property
+    def _text(self) -> str:
+        return str(_for_target(self._module, self._name, self._targets[0]).text())
 
 
 def _for_target(module: Any, name: str, target: Target) -> Any:
@@ -56,13 +78,16 @@ class DeviceBuild:
         module: Any,
         folder: Path,
         limits: Mapping[str, int],
-        lowered: Lowered,
+        alike: Alike,
     ) -> None:
         self.request, self.target, self.name, self.kernels = request, target, name, kernels
         self.module, self.folder, self.limits = module, folder, limits
         self._results: dict[str, Any] = {}
         self._ahead: RunningTool | None = None
-        self._lowered = lowered
+        self._alike = alike
+        self._writer: DeviceBuild | None = None
+        self._written, self._ended = threading.Event(), threading.Event()
+        self._error: BaseException | None = None
 
     @property
     def target_name(self) -> str:
@@ -86,6 +111,8 @@ class DeviceBuild:
 
     def stage(self, name: str) -> Any:
         """The output of a stage. Raises CompileError or ToolkitError."""
+        if self._writer is not None and name in ("llvm", "isa"):
+            return self._writer.code() if name == "llvm" else self.target.with_head(self._writer.assembly())
         if name not in self._results:
             stages: Mapping[str, Stage] = self.target.stages()
             stage = stages[name]
@@ -99,10 +126,12 @@ class DeviceBuild:
             with failures(self.request.sources, part), step(name, part):
                 try:
                     if (name, stage.after) == ("lowered", "checked"):
-                        made = self._lowered.module(self.name, self.target, lambda: stage.run(work, before))
+                        made = self._alike.lowered(self.target, lambda: stage.run(work, before))
                     else:
                         made = stage.run(work, before)
                     self._results[name] = made
+                    if name == "isa":
+                        self._written.set()
                 except (CompileError, native().Failure) as error:
                     if found := self._undefined(str(error)):
                         raise native().Failure(str(error), found) from error
@@ -131,18 +160,45 @@ class DeviceBuild:
     def translate(self) -> None:
         """Runs the stages that work on MLIR, in the session's context: :meth:`image` may then run in any thread.
 
-        A target that then has something else than LLVM IR is compiled to the end here.
+        A target that then has something else than LLVM IR is compiled to the end here. One whose assembly another one
+        writes is only checked.
         """
+        if FINAL_STAGE[self.target.format] != "llvm":
+            self._writer = self._alike.writer(self)
+        if self._writer is not None:
+            self.stage("checked")
+            return
         last = "translated" if "translated" in self.target.stages() else "llvm"
         if not isinstance(self.stage(last), native().LLVMModule):
             self.image()
 
     def image(self) -> Image:
         """The image in the target's format."""
-        result = self.stage(FINAL_STAGE[self.target.format])
+        try:
+            result = self.stage(FINAL_STAGE[self.target.format])
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._written.set()
+            self._ended.set()
         if self.target.format == "offload":
             return Image(result.bitcode())
         return result if isinstance(result, Image) else Image(result)
+
+    def assembly(self) -> bytes:
+        """The assembly, when it is there, for a build in another thread that began later. Raises what this one did."""
+        self._written.wait()
+        if "isa" not in self._results:
+            raise self._error or AssertionError("an image without assembly")
+        return bytes(self._results["isa"])
+
+    def code(self) -> Any:
+        """The LLVM IR, when this build needs it no more. Raises what this one did."""
+        self._ended.wait()
+        if "llvm" not in self._results:
+            raise self._error or AssertionError("an image without LLVM IR")
+        return self._results["llvm"]
 
     def emit(self, stage: str) -> tuple[bytes, str] | None:
         """The bytes that a stage prints and the suffix of their file; None where there is no such stage."""
@@ -176,7 +232,7 @@ def device_builds(
     for name in module.device_modules():
         carried = ready.get(name, [])
         builds += carried
-        kernels, lowered = tuple(module.kernels_of(name)), Lowered(request.targets)
+        kernels, alike = tuple(module.kernels_of(name)), Alike(request.targets, module, name)
         for number, target in enumerate(request.targets):
             if any(image.covers(target) for image in carried):
                 continue
@@ -195,5 +251,5 @@ def device_builds(
             with failures(request.sources, f"attaching {target}"):
                 clone = _for_target(module, name, target)
                 limits = dict(clone.limit_threads(target.max_threads))
-            builds.append(DeviceBuild(request, target, name, kernels, clone, folder, limits, lowered))
+            builds.append(DeviceBuild(request, target, name, kernels, clone, folder, limits, alike))
     return builds

@@ -1,0 +1,38 @@
+"""Compiled code: what a target makes of a module, and what a program may carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from offload.errors import CompileError
+
+
+class Image(NamedTuple):
+    """Code for one module and one chip. ``resources`` maps kernel names to registers, spills and memory in bytes."""
+
+    data: bytes
+    resources: Mapping[str, Mapping[str, int]] = {}
+
+
+class ReadyImage(NamedTuple):
+    """Compiled code that a program carries, as its own bytes describe it.
+
+    ``format`` is one of those of `offload.targets.base`. ``chips`` are those it is for, the oldest first; empty where
+    the bytes do not tell. ``kernels`` are all that it holds, None where the bytes do not tell. ``parts`` are images of
+    single chips inside of a bundle.
+    """
+
+    image: Image
+    format: str
+    chips: tuple[str, ...] = ()
+    kernels: tuple[str, ...] | None = None
+    parts: tuple[ReadyImage, ...] = ()
+
+
+def damaged(what: str, data: bytes, error: Exception) -> CompileError:
+    """What to raise for compiled code of a vendor's whose own structure does not hold together."""
+    return CompileError(
+        f"a damaged {what}: of its {len(data)} bytes some are missing or changed; make it anew "
+        f"(what does not fit: {error.args[0]})"
+    )
