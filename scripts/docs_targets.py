@@ -51,7 +51,8 @@ Options of a build as a whole, on the command line and in Python:
   kernels call goes into the image. A function that stays undefined is an error at its call.
 * **format**: `bin` loads everywhere; `fatbin` adds PTX for newer chips (NVIDIA) or is clang's bundle (AMD); `isa`
   is PTX, which the driver compiles (NVIDIA), or assembly for readers; `offload` is LLVM bitcode for other tools.
-  What no driver loads says so when a kernel is launched.
+  What no driver loads says so when a kernel is launched. The other names that MLIR's `gpu-module-to-binary` has for
+  them (`binary`, `fatbinary`, `assembly`, `offloading`, `llvm`) will do too.
 """
 
 

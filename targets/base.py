@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from offload.targets.images import Image, ReadyImage
-from offload.targets.options import check, option, spelled
+from offload.targets.options import check, option, plain_format, spelled
 from offload.targets.tools import Found, RunningTool
 
 from offload.errors import TargetError
@@ -139,6 +139,7 @@ class Target:
     def __post_init__(self) -> None:
         if not self.chip:
             object.__setattr__(self, "chip", self.default_chip())
+        object.__setattr__(self, "format", plain_format(self.format))
         check(self)
         self.check_chip()
 

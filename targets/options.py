@@ -8,6 +8,19 @@ from typing import Any
 
 from offload.errors import TargetError
 
+_FORMATS_OF_MLIR = {
+    "binary": "bin",
+    "assembly": "isa",
+    "fatbinary": "fatbin",
+    "offloading": "offload",
+    "llvm": "offload",
+}
+
+
+def plain_format(name: Any) -> Any:
+    """The format of an image that MLIR's pass ``gpu-module-to-binary`` calls so besides; else what it is given."""
+    return _FORMATS_OF_MLIR.get(str(name), name)
+
 
 def option(
     default: Any, meaning: str, *, least: int | None = None, most: int | None = None, choices: Sequence[object] = ()

@@ -31,6 +31,16 @@ HOST_CHIP = HostTarget.default_chip()
         ("nvvm:O=1", NvvmTarget("sm_75", O=1)),
         ("nvvm:chip=sm_80,fast=true,ftz=0", NvvmTarget("sm_80", fast=True)),
         ("nvvm:sm_90,features=+ptx80,format=isa", NvvmTarget("sm_90", features="+ptx80", format="isa")),
+        *(
+            (f"nvvm:sm_90,format={name}", NvvmTarget("sm_90", format=meant))
+            for name, meant in (
+                ("binary", "bin"),
+                ("assembly", "isa"),
+                ("fatbinary", "fatbin"),
+                ("offloading", "offload"),
+                ("llvm", "offload"),
+            )
+        ),
         ("nvvm:sm_90,ptxas=-G --warn-on-spills", NvvmTarget("sm_90", ptxas="-G --warn-on-spills")),
         ("nvvm:fast", NvvmTarget("sm_75", fast=True)),
         ("rocdl", RocdlTarget("gfx90a")),
