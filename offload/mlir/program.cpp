@@ -22,8 +22,7 @@ static gpu::GPUModuleOp findDeviceModule(const IRModule &module, const std::stri
   throw Failure("no gpu.module named " + name, {});
 }
 
-/// A function of the LLVM dialect is as visible as its linkage has it.
-static bool isVisible(FunctionOpInterface function) {
+bool isVisible(FunctionOpInterface function) {
   auto lowered = dyn_cast<LLVM::LLVMFuncOp>(function.getOperation());
   return !lowered || lowered.getLinkage() == LLVM::Linkage::External ||
          lowered.getLinkage() == LLVM::Linkage::Weak || lowered.getLinkage() == LLVM::Linkage::WeakODR;

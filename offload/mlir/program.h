@@ -3,6 +3,7 @@
 
 #include "session.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace offload {
@@ -19,6 +20,8 @@ void append(IRModule &module, IRModule &other);
 /// What the library exports: the public functions with a body and, for those of the func dialect, their C
 /// interfaces.
 std::vector<std::string> exportedSymbols(const IRModule &module);
+/// A function of the LLVM dialect is as visible as its linkage has it.
+bool isVisible(mlir::FunctionOpInterface function);
 
 /// Names of the gpu.modules and gpu.binaries, in order.
 std::vector<std::string> deviceModules(const IRModule &module);
@@ -51,6 +54,13 @@ std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module
 void checkBarePointers(const IRModule &module);
 /// Fails, with an error at the function, where it has such a memref.
 mlir::LogicalResult checkBareTypes(mlir::FunctionOpInterface function);
+/// A memref that a plain pointer can stand for: everything but the address is known from the type.
+bool fitsBarePointer(mlir::Type type);
+
+/// How many parameters a launch passes where a memref is a descriptor, word by word.
+unsigned wordsOf(mlir::gpu::LaunchFuncOp launch);
+/// Whether the launch's kernel came in the LLVM dialect, with a plain pointer for each memref of the launch.
+bool takesPlainPointers(mlir::gpu::LaunchFuncOp launch);
 
 /// Throws Failure where a device module needs an index of 64 bits.
 void checkNarrowIndex(const IRModule &module);

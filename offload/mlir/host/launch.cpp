@@ -7,6 +7,7 @@
 
 #include "host/lowering.h"
 #include "names.h"
+#include "program.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -31,8 +32,12 @@ struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
     Location loc = op.getLoc();
     Type pointer = pointerType(getContext()), i64 = rewriter.getI64Type(), i32 = rewriter.getI32Type();
 
+    // A kernel that came lowered says itself what it takes, whatever the build's other kernels do.
+    auto lowered = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(op, op.getKernelAttr());
+    bool takesWords = lowered && lowered.getNumArguments() == wordsOf(op);
     SmallVector<Value> arguments(getTypeConverter()->promoteOperands(
-        loc, op.getKernelOperands(), adaptor.getKernelOperands(), rewriter, barePointers));
+        loc, op.getKernelOperands(), adaptor.getKernelOperands(), rewriter,
+        takesPlainPointers(op) || (barePointers && !takesWords)));
     SmallVector<Type> types(ValueRange(arguments).getTypes());
     auto record = LLVM::LLVMStructType::getLiteral(getContext(), types);
     size_t count = arguments.size();

@@ -9,6 +9,7 @@
 #include "input/check_types.h"
 #include "input/library_names.h"
 #include "passes.h"
+#include "program.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -107,15 +108,22 @@ LogicalResult checkSizes(gpu::LaunchFuncOp launch) {
 /// else compares these with what a launch passes.
 LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(launch, launch.getKernelAttr());
-  if (!kernel || kernel.isExternal())
+  if (!kernel)
     return success();
-  unsigned words = 0;
-  for (Value operand : launch.getKernelOperands()) {
-    auto memref = dyn_cast<MemRefType>(operand.getType());
-    words += memref ? 3 + 2 * memref.getRank() : isa<UnrankedMemRefType>(operand.getType()) ? 2 : 1;
+  unsigned words = wordsOf(launch), parameters = kernel.getNumArguments();
+  if (takesPlainPointers(launch)) {
+    for (Type type : launch.getKernelOperands().getTypes())
+      if (isa<BaseMemRefType>(type) && !fitsBarePointer(type)) {
+        auto error = launch.emitOpError("passes ")
+                     << type
+                     << " to a kernel that takes a plain pointer for it, and needs its sizes or strides "
+                     << "at run time: make its shape static and its layout the identity";
+        error.attachNote(kernel.getLoc()) << "the kernel, which is lowered already, is here";
+        return error;
+      }
+    return success();
   }
-  unsigned parameters = kernel.getNumArguments();
-  if (parameters == words || parameters == launch.getNumKernelOperands())
+  if (parameters == words || kernel.isExternal())
     return success();
   auto error = launch.emitOpError("passes ")
                << words << " words (" << launch.getNumKernelOperands()

@@ -47,10 +47,24 @@ std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module
   return limits;
 }
 
-/// A memref that a plain pointer can stand for: everything but the address is known from the type.
-static bool fitsBarePointer(Type type) {
+bool fitsBarePointer(Type type) {
   auto memref = dyn_cast<MemRefType>(type);
   return memref && memref.hasStaticShape() && memref.getLayout().isIdentity();
+}
+
+unsigned wordsOf(gpu::LaunchFuncOp launch) {
+  unsigned words = 0;
+  for (Value operand : launch.getKernelOperands()) {
+    auto memref = dyn_cast<MemRefType>(operand.getType());
+    words += memref ? 3 + 2 * memref.getRank() : isa<UnrankedMemRefType>(operand.getType()) ? 2 : 1;
+  }
+  return words;
+}
+
+bool takesPlainPointers(gpu::LaunchFuncOp launch) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(launch, launch.getKernelAttr());
+  unsigned operands = launch.getNumKernelOperands();
+  return kernel && kernel.getNumArguments() == operands && operands != wordsOf(launch);
 }
 
 LogicalResult checkBareTypes(FunctionOpInterface function) {
