@@ -4,13 +4,17 @@ descriptors. On the CPU, and under offload run, which takes what mlir-runner tak
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import on_host
+from compiling import command, on_host, tool
 
 import offload
 from offload.errors import CompileError
+
+# What mlir-opt makes of host code, the kernel's launch among it.
+PASSES = ("convert-scf-to-cf", "gpu-to-llvm", "convert-to-llvm", "reconcile-unrealized-casts")
 
 PLAIN = """
 module attributes {{gpu.container_module}} {{
@@ -62,3 +66,98 @@ def test_a_launch_passes_what_a_lowered_kernel_takes(bare: bool) -> None:
 def test_a_plain_pointer_has_no_sizes(kind: str) -> None:
     with pytest.raises(CompileError, match=f"passes '{re.escape(kind)}' to a kernel that takes a plain pointer"):
         on_host(PLAIN.format(type=kind))
+
+
+FUNCTIONS = """
+llvm.func @printI64(i64)
+llvm.func @printNewline()
+llvm.func @add(%a: i32, %b: i32) -> i32 {
+  %c = llvm.add %a, %b : i32
+  llvm.return %c : i32
+}
+llvm.func @half(%a: f16) -> f16 {
+  %c = llvm.fadd %a, %a : f16
+  llvm.return %c : f16
+}
+llvm.func @less(%a: i32, %b: i32) -> i1 {
+  %c = llvm.icmp "slt" %a, %b : i32
+  llvm.return %c : i1
+}
+llvm.func @first(%x: !llvm.ptr) -> f32 {
+  %c = llvm.load %x : !llvm.ptr -> f32
+  llvm.return %c : f32
+}
+llvm.func @pair(%a: i32) -> !llvm.struct<(i32, i32)> {
+  %u = llvm.mlir.undef : !llvm.struct<(i32, i32)>
+  llvm.return %u : !llvm.struct<(i32, i32)>
+}
+llvm.func @copied(%x: !llvm.ptr {llvm.byval = i64}) {
+  llvm.return
+}
+llvm.func fastcc @odd(%a: i32) -> i32 {
+  llvm.return %a : i32
+}
+llvm.func internal @hidden(%a: i32) -> i32 {
+  llvm.return %a : i32
+}
+func.func @source(%a: i32) -> i32 {
+  return %a : i32
+}
+llvm.func @_mlir_ciface_other(%a: i32) -> i32 {
+  llvm.return %a : i32
+}
+llvm.func @main() -> i32 {
+  %c = llvm.mlir.constant(42 : i64) : i64
+  llvm.call @printI64(%c) : (i64) -> ()
+  llvm.call @printNewline() : () -> ()
+  %d = llvm.mlir.constant(7 : i32) : i32
+  llvm.return %d : i32
+}
+"""
+
+
+def test_functions_of_numbers_and_addresses_are_called() -> None:
+    library = on_host(FUNCTIONS)
+    assert list(library.functions) == ["add", "half", "less", "first", "source", "main"]
+    assert (library.add(2, 3), library.half(1.5), library.source(4)) == (5, 3, 4)
+    assert (library.less(1, 2), library.less(2, 1)) == (True, False)
+    x = np.array([2.5], np.float32)
+    assert library.first(x.ctypes.data) == 2.5
+
+
+def test_a_lowered_main_runs(tmp_path: Path) -> None:
+    (tmp_path / "x.mlir").write_text(FUNCTIONS)
+    done = command("run", "x.mlir", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n7\n", "")
+
+
+HOST = """
+func.func private @printMemrefF32(memref<*xf32>) attributes {llvm.emit_c_interface}
+func.func @main() {
+  %c0 = arith.constant 0 : index
+  %n = arith.constant 5 : index
+  %v = arith.constant 2.5 : f32
+  %x = memref.alloc(%n) : memref<?xf32>
+  %t0 = gpu.wait async
+  %d, %t1 = gpu.alloc async [%t0] (%n) : memref<?xf32>
+  %t2 = gpu.memset async [%t1] %d, %v : memref<?xf32>, f32
+  %t3 = gpu.memcpy async [%t2] %x, %d : memref<?xf32>, memref<?xf32>
+  %t4 = gpu.dealloc async [%t3] %d : memref<?xf32>
+  gpu.wait [%t4]
+  %u = memref.cast %x : memref<?xf32> to memref<*xf32>
+  call @printMemrefF32(%u) : (memref<*xf32>) -> ()
+  memref.dealloc %x : memref<?xf32>
+  return
+}
+"""
+
+
+def test_what_mlir_opt_lowered_for_mlir_runner_runs(tmp_path: Path) -> None:
+    """Its calls of mgpuStreamCreate and the others reach the library's own runtime."""
+    text = tool("mlir-opt", "-", *(f"--{one}" for one in PASSES), given=HOST)
+    assert "llvm.func @main()" in text
+    assert "llvm.call @mgpuMemset32(" in text
+    (tmp_path / "x.mlir").write_text(text)
+    done = command("run", "x.mlir", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("data = \n[2.5,  2.5,  2.5,  2.5,  2.5]\n")

@@ -194,6 +194,43 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
   return entry;
 }
 
+/// A function that came in the LLVM dialect: callable as it is where numbers and addresses are all that it
+/// takes and returns. Nothing says what its pointers point to.
+static std::optional<json::Object> describeLowered(LLVM::LLVMFuncOp function) {
+  Type result = function.getFunctionType().getReturnType();
+  bool plain = isVisible(function) && function.getCConv() == LLVM::CConv::C && !function.isVarArg() &&
+               !function.getName().starts_with("_mlir_ciface_");
+  for (StringRef name : {LLVM::LLVMDialect::getByValAttrName(), LLVM::LLVMDialect::getStructRetAttrName(),
+                         LLVM::LLVMDialect::getByRefAttrName(), LLVM::LLVMDialect::getInAllocaAttrName()})
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      plain &= !function.getArgAttr(i, name);
+  if (!plain)
+    return std::nullopt;
+  std::vector<std::string> given;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    given.push_back(givenName(function, i));
+  std::vector<std::string> names = uniqueNames(given);
+  json::Array arguments, results;
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    std::optional<json::Object> entry = describe(type, names[i], "any");
+    if (!entry)
+      return std::nullopt;
+    arguments.push_back(std::move(*entry));
+  }
+  if (!isa<LLVM::LLVMVoidType>(result)) {
+    std::optional<json::Object> entry = describe(result, "result0", "any");
+    if (!entry)
+      return std::nullopt;
+    results.push_back(std::move(*entry));
+  }
+  json::Object entry{{"name", function.getName()},
+                     {"symbol", function.getName()},
+                     {"args", std::move(arguments)},
+                     {"results", std::move(results)}};
+  addDoc(entry, function);
+  return entry;
+}
+
 /// The launches of a kernel.
 static SmallVector<gpu::LaunchFuncOp> launchesOf(ModuleOp module, StringRef device, StringRef kernel) {
   SmallVector<gpu::LaunchFuncOp> launches;
@@ -302,10 +339,17 @@ static void addKernels(json::Array &kernels, ModuleOp module, gpu::BinaryOp devi
 std::string signatures(const IRModule &module) {
   json::Array functions, kernels;
   BufferFlow flow(module.get());
-  for (auto function : module.get().getOps<func::FuncOp>())
-    if (function.isPublic() && !function.isExternal())
-      if (std::optional<json::Object> entry = describeFunction(flow, function))
-        functions.push_back(std::move(*entry));
+  for (auto function : module.get().getOps<FunctionOpInterface>()) {
+    if (!function.isPublic() || function.isExternal())
+      continue;
+    std::optional<json::Object> entry;
+    if (auto source = dyn_cast<func::FuncOp>(function.getOperation()))
+      entry = describeFunction(flow, source);
+    else if (auto lowered = dyn_cast<LLVM::LLVMFuncOp>(function.getOperation()))
+      entry = describeLowered(lowered);
+    if (entry)
+      functions.push_back(std::move(*entry));
+  }
   for (Operation &op : *module.get().getBody()) {
     if (auto device = dyn_cast<gpu::GPUModuleOp>(op))
       addKernels(kernels, module.get(), device);
