@@ -202,8 +202,8 @@ class DeviceBuild:
 
     def emit(self, stage: str) -> tuple[bytes, str] | None:
         """The bytes that a stage prints and the suffix of their file; None where there is no such stage."""
-        if stage == "fat" and self.format != "fatbin":
-            return None
+        if stage == "fat" and type(self.target).bundle is Target.bundle:
+            return None  # the target has no bundles
         result = self.stage(stage)
         suffixes = self.target.suffixes
         if stage == "lowered":

@@ -107,7 +107,8 @@ class Program:
         builds = self._device_builds()
         for build in builds:
             for stage in ("split", *DEVICE_STAGES):
-                yield from _device_output(build, stage)
+                if stage != "fat" or build.format == "fatbin":  # any other build makes none
+                    yield from _device_output(build, stage)
         code = self._host_code()
         yield Emitted("host-llvm", "host", code.text().encode(), "ll")
         images = [build.image() for build in builds]
