@@ -7,10 +7,10 @@
  *
  * Rules for every function here:
  *  - Any thread may call it. Streams, events and memory may be used from another thread than their creator's.
- *  - It never prints and never aborts. The first failure of a thread is kept (mgpuGetLastError); until it is
- *    fetched, further calls of that thread that would touch a device do nothing and return 0 or NULL.
- *    Functions that release things always run. Memory shared with the CPU is then the CPU's alone, because
- *    the program goes on to use it.
+ *  - It never aborts, and prints only where OFFLOAD_PRINT_ERRORS=1 asks for failures on stderr.
+ *  - The first failure of a thread is kept (mgpuGetLastError); until it is fetched, further calls of that
+ *    thread that would touch a device do nothing and return 0 or NULL. Functions that release things always
+ *    run. Memory shared with the CPU is then the CPU's alone, because the program goes on to use it.
  *  - A NULL stream means the calling thread's own stream on its current device.
  *  - Nothing touches a driver before the first call that needs one.
  */

@@ -171,3 +171,11 @@ def test_example(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.reshape(found, wanted.shape), wanted, rtol=1e-5, atol=1e-5)
     streams, events, _, _, allocations = map(int, counts.split())
     assert (streams, events, allocations) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("asked", ["", "0", "1"])
+def test_failures_are_printed_where_that_is_asked_for(asked: str, tmp_path: Path) -> None:
+    """Nothing in a program for mlir-runner asks for errors: without this it ends as if all were well."""
+    done = run(lowered("saxpy", tmp_path), OFFLOAD_BACKEND="cuda-and-no-such", OFFLOAD_PRINT_ERRORS=asked)
+    said = 'offload: error: The environment variable OFFLOAD_BACKEND asks for the backend "cuda-and-no-such", which is '
+    assert done.stderr == (said + "unknown; known are cuda, hip and host.\n" if asked == "1" else "")

@@ -4,8 +4,24 @@
 #include "core/thread.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Whether the user asked for errors on stderr: programs that fetch none (under mlir-runner, say) would go on
+ * without a word. Read once. */
+static bool printed(void) {
+  enum { UNKNOWN, NO, YES };
+  static atomic_int asked = UNKNOWN;
+  int answer = atomic_load_explicit(&asked, memory_order_relaxed);
+  if (answer == UNKNOWN) {
+    const char *text = getenv("OFFLOAD_PRINT_ERRORS");
+    answer = text && *text && strcmp(text, "0") != 0 ? YES : NO;
+    atomic_store_explicit(&asked, answer, memory_order_relaxed);
+  }
+  return answer == YES;
+}
 
 int mgpu_fail(int code, const char *format, ...) {
   struct mgpu_thread *thread = mgpu_thread();
@@ -20,6 +36,8 @@ int mgpu_fail(int code, const char *format, ...) {
   else if ((size_t)length >= sizeof thread->message)
     memcpy(thread->message + sizeof thread->message - 4, "...", 4);
   thread->error = code;
+  if (printed())
+    fprintf(stderr, "offload: error: %s\n", thread->message);
   return code;
 }
 
