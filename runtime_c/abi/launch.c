@@ -135,6 +135,8 @@ static void raw_launch(void *function, const intptr_t cluster[3], const intptr_t
   struct mgpu_launch launch = {.params = params, .cooperative = cooperative};
   if (!kernel)
     mgpu_fail(MGPU_ERROR_INVALID, "A launch has NULL as its kernel.");
+  else if (!kernel->module)
+    mgpu_fail(MGPU_ERROR_INVALID, "A launch has a kernel of a module that has been unloaded.");
   else if (extra)
     mgpu_fail(MGPU_ERROR_UNSUPPORTED,
               "The kernel \"%s\" is launched with packed arguments (extra); only params work.", kernel->name);

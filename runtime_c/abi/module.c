@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/thread.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,11 +111,58 @@ void *mgpu_kernel_handle(struct mgpu_kernel *kernel, int backend, int device) {
   return handle;
 }
 
+/* What mgpuModuleUnload has emptied stays here for the next that is made: a module or a kernel that a program
+ * uses after that is then an error, and no memory of somebody else's. Under mgpu_lock. */
+static struct mgpu_module *spare_modules;
+static struct mgpu_kernel *spare_kernels;
+
+static struct mgpu_module *new_module(void) {
+  mgpu_lock();
+  struct mgpu_module *module = spare_modules;
+  if (module)
+    spare_modules = module->spare;
+  mgpu_unlock();
+  return module ? module : malloc(sizeof *module);
+}
+
+static void put_module(struct mgpu_module *module) {
+  *module = (struct mgpu_module){0};
+  mgpu_lock();
+  module->spare = spare_modules;
+  spare_modules = module;
+  mgpu_unlock();
+}
+
+/* NULL where there is no memory. Called with the lock held. */
+static struct mgpu_kernel *new_kernel(struct mgpu_module *module, const char *name) {
+  size_t bytes = strlen(name) + 1;
+  char *copy = malloc(bytes);
+  struct mgpu_kernel *kernel = spare_kernels;
+  if (copy && kernel)
+    spare_kernels = kernel->next;
+  else if (copy)
+    kernel = malloc(sizeof *kernel);
+  if (!copy || !kernel) {
+    free(copy);
+    return NULL;
+  }
+  *kernel = (struct mgpu_kernel){.module = module, .name = memcpy(copy, name, bytes)};
+  return kernel;
+}
+
+static bool is_loaded(const struct mgpu_module *module) {
+  if (module->copy)
+    return true;
+  mgpu_fail(MGPU_ERROR_INVALID, "The module %p has been unloaded already.", (const void *)module);
+  return false;
+}
+
 static struct mgpu_module *module_load(const void *data, size_t size, int jit_level, const char *target) {
-  struct mgpu_module *module = calloc(1, sizeof *module);
+  struct mgpu_module *module = new_module();
   char *copy = malloc(size + 1); /* text images need a terminator */
   if (!module || !copy) {
-    free(module);
+    if (module)
+      put_module(module);
     free(copy);
     mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for a module of %zu bytes.", size);
     return NULL;
@@ -131,8 +179,8 @@ static struct mgpu_module *module_load(const void *data, size_t size, int jit_le
     mgpu_unlock();
   }
   if (!driver) {
+    put_module(module);
     free(copy);
-    free(module);
     return NULL;
   }
   return module;
@@ -168,7 +216,7 @@ void *mgpuModuleLoadJIT(void *data, int level) {
 
 void mgpuModuleUnload(void *pointer) {
   struct mgpu_module *module = pointer;
-  if (!module)
+  if (!module || !is_loaded(module))
     return;
   mgpu_lock();
   for (int backend = 0; backend < MGPU_BACKENDS; ++backend)
@@ -177,13 +225,15 @@ void mgpuModuleUnload(void *pointer) {
         mgpu_backends[backend]->module_unload(device, module->loaded[backend][device]);
         --loaded_now;
       }
-  mgpu_unlock();
   for (struct mgpu_kernel *kernel = module->kernels, *next; kernel; kernel = next) {
     next = kernel->next;
-    free(kernel);
+    free((void *)(uintptr_t)kernel->name);
+    *kernel = (struct mgpu_kernel){.next = spare_kernels};
+    spare_kernels = kernel;
   }
+  mgpu_unlock();
   free(module->copy);
-  free(module);
+  put_module(module);
 }
 
 static struct mgpu_kernel *find(struct mgpu_module *module, const char *name) {
@@ -201,26 +251,21 @@ void *mgpuModuleGetFunction(void *pointer, const char *name) {
     mgpu_fail(MGPU_ERROR_INVALID, "mgpuModuleGetFunction needs a module and a kernel's name.");
     return NULL;
   }
+  if (!is_loaded(module))
+    return NULL;
   struct mgpu_kernel *kernel = find(module, name);
   if (!kernel) {
-    size_t length = strlen(name) + 1;
-    struct mgpu_kernel *made = calloc(1, sizeof *made + length);
-    if (!made) {
-      mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for the kernel \"%s\".", name);
-      return NULL;
-    }
-    made->module = module;
-    made->name = memcpy(made + 1, name, length);
     mgpu_lock();
     kernel = find(module, name);
-    if (kernel) {
-      free(made);
-    } else {
-      kernel = made;
+    if (!kernel && (kernel = new_kernel(module, name))) {
       kernel->next = module->kernels;
       __atomic_store_n(&module->kernels, kernel, __ATOMIC_RELEASE);
     }
     mgpu_unlock();
+  }
+  if (!kernel) {
+    mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for the kernel \"%s\".", name);
+    return NULL;
   }
   int backend = mgpu_module_backend(module);
   if (backend < 0 || !mgpu_kernel_handle(kernel, backend, mgpu_thread()->device[backend]))

@@ -266,6 +266,12 @@ static void test_raw_module(void *image, size_t size) {
     CHECK(mgpuModuleGetFunction(raw, "missing") == NULL, "no such kernel");
     CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
     mgpuModuleUnload(raw);
+    mgpuModuleUnload(raw);
+    CHECK_ERROR(MGPU_ERROR_INVALID, "unloaded already");
+    CHECK(mgpuModuleGetFunction(raw, "saxpy") == NULL, "a kernel of no module");
+    CHECK_ERROR(MGPU_ERROR_INVALID, "unloaded already");
+    mgpuLaunchKernel(function, 1, 1, 1, 4, 1, 1, 0, NULL, params, NULL, 4);
+    CHECK_ERROR(MGPU_ERROR_INVALID, "a module that has been unloaded");
   }
   for (size_t cut = 64; cut < 3000; cut += 97) { /* the loader would die of these */
     CHECK(mgpuModuleLoad(image, cut) == NULL, "the first %zu bytes of an image", cut);
