@@ -18,7 +18,7 @@ def container(request: BuildRequest, module: Any, builds: Sequence[Build], image
     """The container of a program's images, one for each build."""
     signatures = json.loads(module.signatures())
     if request.bare_pointers:
-        signatures["kernels"] = [{**kernel, "bare_pointers": True} for kernel in signatures["kernels"]]
+        signatures["kernels"] = [{"bare_pointers": True, **kernel} for kernel in signatures["kernels"]]
     metadata = artifact.Metadata.from_json(
         json.dumps(
             {

@@ -59,7 +59,10 @@ bool fitsBarePointer(mlir::Type type);
 
 /// How many parameters a launch passes where a memref is a descriptor, word by word.
 unsigned wordsOf(mlir::gpu::LaunchFuncOp launch);
-/// Whether the launch's kernel came in the LLVM dialect, with a plain pointer for each memref of the launch.
+/// How many the launch's kernel has, where that came in the LLVM dialect or as code with a kernel table; else
+/// nothing.
+std::optional<unsigned> parametersOf(mlir::gpu::LaunchFuncOp launch);
+/// Whether it has a plain pointer for each memref of the launch.
 bool takesPlainPointers(mlir::gpu::LaunchFuncOp launch);
 
 /// Throws Failure where a device module needs an index of 64 bits.

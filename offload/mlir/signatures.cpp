@@ -270,8 +270,10 @@ static std::optional<SmallVector<Type>> launchedTypes(ArrayRef<gpu::LaunchFuncOp
 }
 
 /// `kernel` is where its author says more of it; there is none for compiled code.
+/// `launches`, of a kernel that is compiled already, tell whether it takes plain pointers.
 static void addKernel(json::Array &kernels, StringRef device, StringRef name, ArrayRef<Type> types,
-                      ArrayRef<std::string> names, FunctionOpInterface kernel = {}) {
+                      ArrayRef<std::string> names, ArrayRef<gpu::LaunchFuncOp> launches,
+                      FunctionOpInterface kernel = {}) {
   json::Array arguments;
   for (auto [i, type] : llvm::enumerate(types)) {
     std::optional<json::Object> entry = describe(type, names[i], isa<MemRefType>(type) ? "device" : "any");
@@ -282,6 +284,11 @@ static void addKernel(json::Array &kernels, StringRef device, StringRef name, Ar
     arguments.push_back(std::move(*entry));
   }
   json::Object entry{{"name", name}, {"module", device}, {"args", std::move(arguments)}};
+  for (gpu::LaunchFuncOp launch :
+       llvm::any_of(types, llvm::IsaPred<MemRefType>) ? launches : ArrayRef<gpu::LaunchFuncOp>())
+    if (std::optional<unsigned> parameters = parametersOf(launch))
+      if (*parameters == wordsOf(launch) || takesPlainPointers(launch))
+        entry["bare_pointers"] = takesPlainPointers(launch);
   if (kernel)
     addDoc(entry, kernel);
   kernels.push_back(std::move(entry));
@@ -299,7 +306,8 @@ static void addKernels(json::Array &kernels, ModuleOp module, gpu::GPUModuleOp d
     std::vector<std::string> given(types.size());
     for (unsigned i = 0; i < types.size() && types.size() == kernel.getNumArguments(); ++i)
       given[i] = givenName(kernel, i);
-    addKernel(kernels, device.getName(), kernel.getName(), types, kernelNames(given, launches), kernel);
+    addKernel(kernels, device.getName(), kernel.getName(), types, kernelNames(given, launches), launches,
+              kernel);
   }
 }
 
@@ -332,7 +340,7 @@ static void addKernels(json::Array &kernels, ModuleOp module, gpu::BinaryOp devi
       types = tables.lookup(name);
     if (types)
       addKernel(kernels, device.getName(), name, *types,
-                kernelNames(std::vector<std::string>(types->size()), launches));
+                kernelNames(std::vector<std::string>(types->size()), launches), launches);
   }
 }
 

@@ -33,8 +33,7 @@ struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
     Type pointer = pointerType(getContext()), i64 = rewriter.getI64Type(), i32 = rewriter.getI32Type();
 
     // A kernel that came lowered says itself what it takes, whatever the build's other kernels do.
-    auto lowered = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(op, op.getKernelAttr());
-    bool takesWords = lowered && lowered.getNumArguments() == wordsOf(op);
+    bool takesWords = parametersOf(op) == wordsOf(op);
     SmallVector<Value> arguments(getTypeConverter()->promoteOperands(
         loc, op.getKernelOperands(), adaptor.getKernelOperands(), rewriter,
         takesPlainPointers(op) || (barePointers && !takesWords)));
@@ -114,13 +113,9 @@ void addSlots(ModuleOp module) {
   Type pointer = pointerType(context);
 
   SmallVector<StringAttr> modules;
-  SmallVector<Operation *> binaries;
   for (Operation &op : *module.getBody())
-    if (isa<gpu::GPUModuleOp, gpu::BinaryOp>(op)) {
+    if (isa<gpu::GPUModuleOp, gpu::BinaryOp>(op))
       modules.push_back(cast<SymbolOpInterface>(op).getNameAttr());
-      if (isa<gpu::BinaryOp>(op))
-        binaries.push_back(&op);
-    }
   for (StringRef name : {kImagesBegin, kImagesEnd}) {
     auto global = LLVM::GlobalOp::create(b, loc, b.getI8Type(), /*isConstant=*/true, LLVM::Linkage::External,
                                          name, Attribute());
@@ -165,9 +160,6 @@ void addSlots(ModuleOp module) {
       return Value(LLVM::InsertValueOp::create(inside, loc, value, text, ArrayRef<int64_t>{1}));
     });
   });
-  // Launches are lowered by the names alone, and the images stand in the library's container.
-  for (Operation *binary : binaries)
-    binary->erase();
 }
 
 void populateLaunchPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns,

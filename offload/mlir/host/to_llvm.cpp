@@ -193,7 +193,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     addSizeChecks(module, converter);
     LLVMConversionTarget target(*context);
     target.addIllegalDialect<gpu::GPUDialect>();
-    target.addLegalOp<gpu::GPUModuleOp>();
+    target.addLegalOp<gpu::GPUModuleOp, gpu::BinaryOp>();
     target.markOpRecursivelyLegal<gpu::GPUModuleOp>();
     RewritePatternSet patterns(context);
     for (Dialect *dialect : context->getLoadedDialects())
@@ -214,8 +214,10 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     callFromInterfaces(module);
     guardEntryPoints(module);
     extendBooleans(module);
-    for (auto gpuModule : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
-      gpuModule.erase();
+    // Launches go by names, and the images stand in the library's container.
+    for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
+      if (isa<gpu::GPUModuleOp, gpu::BinaryOp>(op))
+        op.erase();
     module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
   }
 };

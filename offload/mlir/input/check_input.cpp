@@ -107,10 +107,12 @@ LogicalResult checkSizes(gpu::LaunchFuncOp launch) {
 /// A kernel that is lowered already has one parameter per word of a descriptor, or bare pointers: nothing
 /// else compares these with what a launch passes.
 LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(launch, launch.getKernelAttr());
-  if (!kernel)
+  std::optional<unsigned> parameters = parametersOf(launch);
+  if (!parameters)
     return success();
-  unsigned words = wordsOf(launch), parameters = kernel.getNumArguments();
+  Operation *kernel = SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernelAttr());
+  Operation *place =
+      kernel ? kernel : SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernelModuleName());
   if (takesPlainPointers(launch)) {
     for (Type type : launch.getKernelOperands().getTypes())
       if (isa<BaseMemRefType>(type) && !fitsBarePointer(type)) {
@@ -118,18 +120,20 @@ LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
                      << type
                      << " to a kernel that takes a plain pointer for it, and needs its sizes or strides "
                      << "at run time: make its shape static and its layout the identity";
-        error.attachNote(kernel.getLoc()) << "the kernel, which is lowered already, is here";
+        error.attachNote(place->getLoc()) << "the kernel, which is lowered already, is here";
         return error;
       }
     return success();
   }
-  if (parameters == words || kernel.isExternal())
+  unsigned words = wordsOf(launch);
+  auto declared = dyn_cast_or_null<LLVM::LLVMFuncOp>(kernel);
+  if (*parameters == words || (declared && declared.isExternal()))
     return success();
   auto error = launch.emitOpError("passes ")
                << words << " words (" << launch.getNumKernelOperands()
                << " operands, memrefs as descriptors), but its kernel, which is lowered already, has "
-               << parameters << " parameters";
-  error.attachNote(kernel.getLoc()) << "the kernel is here";
+               << *parameters << " parameters";
+  error.attachNote(place->getLoc()) << "the kernel is here";
   return error;
 }
 

@@ -61,10 +61,21 @@ unsigned wordsOf(gpu::LaunchFuncOp launch) {
   return words;
 }
 
+std::optional<unsigned> parametersOf(gpu::LaunchFuncOp launch) {
+  if (auto kernel = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(launch, launch.getKernelAttr()))
+    return kernel.getNumArguments();
+  auto binary = SymbolTable::lookupNearestSymbolFrom<gpu::BinaryOp>(launch, launch.getKernelModuleName());
+  for (Attribute object : binary ? binary.getObjects() : ArrayAttr::get(launch.getContext(), {}))
+    if (gpu::KernelTableAttr table = cast<gpu::ObjectAttr>(object).getKernels())
+      if (gpu::KernelMetadataAttr kernel = table.lookup(launch.getKernelName()))
+        if (auto type = dyn_cast<LLVM::LLVMFunctionType>(kernel.getFunctionType()))
+          return type.getNumParams();
+  return std::nullopt;
+}
+
 bool takesPlainPointers(gpu::LaunchFuncOp launch) {
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(launch, launch.getKernelAttr());
   unsigned operands = launch.getNumKernelOperands();
-  return kernel && kernel.getNumArguments() == operands && operands != wordsOf(launch);
+  return parametersOf(launch) == operands && operands != wordsOf(launch);
 }
 
 LogicalResult checkBareTypes(FunctionOpInterface function) {
