@@ -118,6 +118,12 @@ llvm.func fastcc @odd(%a: i32) -> i32 {
 llvm.func internal @hidden(%a: i32) -> i32 {
   llvm.return %a : i32
 }
+llvm.func hidden @unseen(%a: i32) -> i32 {
+  llvm.return %a : i32
+}
+llvm.func linkonce_odr @merged(%a: i32) -> i32 {
+  llvm.return %a : i32
+}
 func.func @source(%a: i32) -> i32 {
   return %a : i32
 }

@@ -24,8 +24,10 @@ static gpu::GPUModuleOp findDeviceModule(const IRModule &module, const std::stri
 
 bool isVisible(FunctionOpInterface function) {
   auto lowered = dyn_cast<LLVM::LLVMFuncOp>(function.getOperation());
-  return !lowered || lowered.getLinkage() == LLVM::Linkage::External ||
-         lowered.getLinkage() == LLVM::Linkage::Weak || lowered.getLinkage() == LLVM::Linkage::WeakODR;
+  return !lowered ||
+         (lowered.getVisibility_() != LLVM::Visibility::Hidden &&
+          (lowered.getLinkage() == LLVM::Linkage::External || lowered.getLinkage() == LLVM::Linkage::Weak ||
+           lowered.getLinkage() == LLVM::Linkage::WeakODR));
 }
 
 std::vector<std::string> exportedSymbols(const IRModule &module) {

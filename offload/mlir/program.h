@@ -20,7 +20,7 @@ void append(IRModule &module, IRModule &other);
 /// What the library exports: the public functions with a body and, for those of the func dialect, their C
 /// interfaces.
 std::vector<std::string> exportedSymbols(const IRModule &module);
-/// A function of the LLVM dialect is as visible as its linkage has it.
+/// A function of the LLVM dialect is as visible as its linkage and visibility have it.
 bool isVisible(mlir::FunctionOpInterface function);
 
 /// Names of the gpu.modules and gpu.binaries, in order.
