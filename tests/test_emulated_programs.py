@@ -270,6 +270,28 @@ def test_vectors_in_memory_with_both_sizes_of_indices(driver: Driver, chip: str,
     np.testing.assert_array_equal(out, x + np.where(flags, x[places], -1)[:14])
 
 
+THREE = """
+gpu.module @m { gpu.func @k(%x: memref<?xi32>, %a: i32, %b: i32, %c: i32) kernel {
+  %t = gpu.thread_id x
+  %i = arith.index_cast %t : index to i32
+  %ai = arith.muli %a, %i : i32
+  %bai = arith.addi %ai, %b : i32
+  %cbai = arith.muli %bai, %c : i32
+  memref.store %cbai, %x[%t] : memref<?xi32>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_three_words_at_the_end_of_the_arguments(driver: Driver, chip: str) -> None:
+    """LLVM reads them as four, which stay within the last 8 bytes."""
+    x = np.zeros(5, np.int32)
+    with driver.chip(chip):
+        OnDevice(compiled(THREE, chip)).kernels.k[1, 5](x, 3, 4, 5)
+    np.testing.assert_array_equal(x, (np.arange(5) * 3 + 4) * 5)
+
+
 NARROW = """
 gpu.module @m {{ gpu.func @k(%x: memref<?x{kind}>, %y: memref<?x{kind}>) kernel {{
   %t = gpu.thread_id x
