@@ -56,6 +56,26 @@ def run(library: Library, name: str, result: Any, *operands: Any) -> Any:
     return out
 
 
+VECTOR = """gpu.module @m {{ gpu.func @k(%x: memref<?x{kind}>) kernel {{
+  %zero = arith.constant 0 : index
+  %v = vector.load %x[%zero] : memref<?x{kind}>, vector<8x{kind}>
+  %ones = arith.constant dense<{ones}> : vector<8x{kind}>
+  %r = arith.xori %v, %ones : vector<8x{kind}>
+  vector.store %r, %x[%zero] : memref<?x{kind}>, vector<8x{kind}>
+  gpu.return
+}} }}"""
+
+
+@pytest.mark.parametrize("kind", ["i8", "i32", "i64"])
+@pytest.mark.parametrize("ones", [-1, 127])
+def test_vectors_whose_bits_are_turned_over(kind: str, ones: int) -> None:
+    """What counts down in such a way is an index, a number; of a vector there is no range."""
+    x = np.array([0, 1, -1, 5, 100, -100, 127, 126], DTYPES[kind])
+    expected = x ^ ones
+    on_host(VECTOR.format(kind=kind, ones=ones)).kernels.k[1, 1](x)
+    np.testing.assert_array_equal(x, expected)
+
+
 # Integers wrap around, and division goes towards zero.
 
 INTEGER_BODIES = {

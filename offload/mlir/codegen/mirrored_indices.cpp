@@ -17,7 +17,8 @@ PreservedAnalyses MirroredIndicesPass::run(Function &function, FunctionAnalysisM
   for (Instruction &instruction : make_early_inc_range(instructions(function))) {
     Value *index;
     const APInt *last;
-    if (!match(&instruction, m_Xor(m_Value(index), m_APInt(last))) || !last->isMask() ||
+    if (!instruction.getType()->isIntegerTy() || // a splat matches as well
+        !match(&instruction, m_Xor(m_Value(index), m_APInt(last))) || !last->isMask() ||
         !evolution.getUnsignedRangeMax(evolution.getSCEV(index)).ule(*last))
       continue;
     auto *difference =

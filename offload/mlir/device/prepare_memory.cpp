@@ -45,11 +45,13 @@ LogicalResult check(Operation *op) {
     return success();
   for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
     for (Type type : types)
-      if (isPartOfAByte(type))
+      if (isPartOfAByte(type)) {
+        Type element = getElementTypeOrSelf(cast<BaseMemRefType>(type).getElementType());
         return op->emitError("memory of ")
-               << getElementTypeOrSelf(cast<BaseMemRefType>(type).getElementType())
-               << " has no layout that the host and the devices share: keep i8 in memory and convert after "
-                  "loading";
+               << element << " has no layout that the host and the devices share: keep i"
+               << std::max<uint64_t>(8, llvm::PowerOf2Ceil(element.getIntOrFloatBitWidth()))
+               << " in memory and convert after loading";
+      }
   return success();
 }
 
