@@ -271,24 +271,26 @@ def test_vectors_in_memory_with_both_sizes_of_indices(driver: Driver, chip: str,
 
 
 THREE = """
-gpu.module @m { gpu.func @k(%x: memref<?xi32>, %a: i32, %b: i32, %c: i32) kernel {
+gpu.module @m {{ gpu.func @k(%x: memref<?x{kind}>{before}, %a: {kind}, %b: {kind}, %c: {kind}) kernel {{
   %t = gpu.thread_id x
-  %i = arith.index_cast %t : index to i32
-  %ai = arith.muli %a, %i : i32
-  %bai = arith.addi %ai, %b : i32
-  %cbai = arith.muli %bai, %c : i32
-  memref.store %cbai, %x[%t] : memref<?xi32>
+  %i = arith.index_cast %t : index to {kind}
+  %ai = arith.muli %a, %i : {kind}
+  %bai = arith.addi %ai, %b : {kind}
+  %cbai = arith.muli %bai, %c : {kind}
+  memref.store %cbai, %x[%t] : memref<?x{kind}>
   gpu.return
-} }
+}} }}
 """
 
 
+@pytest.mark.parametrize(("kind", "before"), [("i32", ""), ("i64", ", %d: i64")])
 @pytest.mark.parametrize("chip", CHIPS)
-def test_three_words_at_the_end_of_the_arguments(driver: Driver, chip: str) -> None:
-    """LLVM reads them as four, which stay within the last 8 bytes."""
-    x = np.zeros(5, np.int32)
+def test_three_numbers_at_the_end_of_the_arguments(driver: Driver, chip: str, kind: str, before: str) -> None:
+    """LLVM reads them as four, which stay within the last 16 bytes."""
+    x = np.zeros(5, kind.replace("i", "int"))
     with driver.chip(chip):
-        OnDevice(compiled(THREE, chip)).kernels.k[1, 5](x, 3, 4, 5)
+        kernels = OnDevice(compiled(THREE.format(kind=kind, before=before), chip)).kernels
+        kernels.k[1, 5](x, *[2 for _ in before[:1]], 3, 4, 5)
     np.testing.assert_array_equal(x, (np.arange(5) * 3 + 4) * 5)
 
 

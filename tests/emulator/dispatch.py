@@ -108,8 +108,8 @@ class Launch:
 
     def run(self) -> int:
         """Runs the grid and returns how many instructions that took."""
-        # Of whole 8 bytes: the last three words, where they begin such, are read as four.
-        self.memory.add(self.kernarg, max(-(-self.kernel.word(8) // 8) * 8, 8), "the kernel's arguments")
+        # Of whole 16 bytes: the last three numbers, where they begin such, are read as four.
+        self.memory.add(self.kernarg, max(-(-self.kernel.word(8) // 16) * 16, 16), "the kernel's arguments")
         self.memory.add(ctypes.addressof(self._packet), 64, "the dispatch packet")
         try:
             return self._run()
