@@ -166,3 +166,22 @@ func.func @f(%which: i1, %mine: memref<4xf32>) {
 """
     with pytest.raises(offload.CompileError, match=r"<string>:8:10: error: .*use memref.alloc and memref.dealloc"):
         offload.compile(text, targets=["host"])
+
+
+VIEWS = """
+func.func @f(%x: memref<?x?xf32>, %y: memref<?x?xf32>) {
+  %x0, %y0 = memref.distinct_objects %x, %y : memref<?x?xf32>, memref<?x?xf32>
+  %turned = memref.transpose %x0 (i, j) -> (j, i) : memref<?x?xf32> to memref<?x?xf32, strided<[1, ?]>>
+  linalg.add ins(%turned, %turned : memref<?x?xf32, strided<[1, ?]>>, memref<?x?xf32, strided<[1, ?]>>)
+    outs(%y0 : memref<?x?xf32>)
+  return
+}
+"""
+
+
+def test_memory_seen_through_views_of_every_kind_is_the_device_s() -> None:
+    function = on_host(VIEWS).f
+    assert [argument.space for argument in function.signature.args] == ["device", "device"]
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((3, 2), np.float32)
+    function(x, y)
+    np.testing.assert_array_equal(y, 2 * x.T)

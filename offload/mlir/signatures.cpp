@@ -153,7 +153,7 @@ static bool isBrief(func::FuncOp function) {
   constexpr size_t kMost = 64;
   auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };
   auto isPlain = [&](Operation &op) {
-    if (isa<func::ReturnOp, memref::DimOp, memref::LoadOp, memref::StoreOp, ViewLikeOpInterface>(op))
+    if (isa<func::ReturnOp, memref::DimOp, memref::LoadOp, memref::StoreOp>(op) || shownBy(&op))
       return true;
     return isa_and_nonnull<arith::ArithDialect>(op.getDialect()) &&
            llvm::all_of(op.getResultTypes(), isScalar);

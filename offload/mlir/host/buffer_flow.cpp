@@ -21,8 +21,11 @@ bool isRanked(memref::CopyOp op) {
 Value shownBy(Operation *op) {
   if (auto view = dyn_cast<ViewLikeOpInterface>(op))
     return view.getViewSource();
+  // Both are views, which MLIR does not say of them.
   if (auto cast = dyn_cast<memref::CastOp>(op))
     return cast.getSource();
+  if (auto transposed = dyn_cast<memref::TransposeOp>(op))
+    return transposed.getIn();
   return {};
 }
 
@@ -52,6 +55,8 @@ void BufferFlow::connect(Operation *op) {
     join(select.getResult(), select.getTrueValue());
     join(select.getResult(), select.getFalseValue());
   }
+  if (auto distinct = dyn_cast<memref::DistinctObjectsOp>(op))
+    join(distinct.getResults(), distinct.getOperands());
   if (auto branch = dyn_cast<BranchOpInterface>(op))
     for (unsigned i = 0; i < op->getNumSuccessors(); ++i)
       join(branch.getSuccessorOperands(i).getForwardedOperands(),
@@ -86,8 +91,9 @@ static bool touchesNoMemory(Operation *op) {
     return op->getParentOfType<FunctionOpInterface>()->hasAttr(kOnTensors);
   if (auto copy = dyn_cast<memref::CopyOp>(op))
     return isRanked(copy);
-  return shownBy(op) || isa<memref::DimOp, memref::RankOp, arith::SelectOp, BranchOpInterface,
-                            RegionBranchOpInterface, RegionBranchTerminatorOpInterface, func::ReturnOp>(op);
+  return shownBy(op) ||
+         isa<memref::DimOp, memref::RankOp, memref::DistinctObjectsOp, arith::SelectOp, BranchOpInterface,
+             RegionBranchOpInterface, RegionBranchTerminatorOpInterface, func::ReturnOp>(op);
 }
 
 void BufferFlow::record(Operation *op) {
