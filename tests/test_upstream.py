@@ -212,3 +212,42 @@ def test_assertions_in_kernels_for_amd() -> None:
     assert upstream.returncode != 0
     assert "@assert_msg" in upstream.stderr, "stock MLIR lowers it now"
     assert len(emit(kernel, "object", ["rocdl:gfx942"])) == 1
+
+
+MASKED = """
+gpu.module @m {
+  gpu.func @k(%x: memref<1x4xi32>, %most: memref<4xi32>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %v = vector.load %x[%c0, %c0] : memref<1x4xi32>, vector<1x4xi32>
+    %m = vector.load %most[%c0] : memref<4xi32>, vector<4xi32>
+    %mask = vector.create_mask %c1, %n : vector<1x4xi1>
+    %r = vector.mask %mask {
+      vector.multi_reduction <maxsi>, %v, %m [0] : vector<1x4xi32> to vector<4xi32>
+    } : vector<1x4xi1> -> vector<4xi32>
+    vector.store %r, %most[%c0] : memref<4xi32>, vector<4xi32>
+    %one = vector.extract %v[0, 3] : i32 from vector<1x4xi32>
+    %row = vector.broadcast %one : i32 to vector<1xi32>
+    %first = vector.create_mask %n : vector<1xi1>
+    %high = arith.constant 1000 : i32
+    %s = vector.mask %first {
+      vector.multi_reduction <maxsi>, %row, %high [0] : vector<1xi32> to i32
+    } : vector<1xi1> -> i32
+    memref.store %s, %x[%c0, %c0] : memref<1x4xi32>
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("n", [0, 2, 4])
+def test_masked_reductions_of_one_element(n: int) -> None:
+    upstream = stock(MASKED, "builtin.module(canonicalize)").stdout
+    found = re.search(r"(%\w+) = vector.shape_cast %\w+ : vector<1x4xi32>", upstream)
+    assert found, "stock MLIR makes something else of it now"
+    assert re.search(rf"arith.select %\w+, %\w+, {found[1]} ", upstream), "stock MLIR gives the accumulator now"
+    x, most = np.array([[1, 20, 3, 40]], np.int32), np.array([10, 10, 10, 10], np.int32)
+    expected = np.where(np.arange(4) < n, np.maximum(x[0], most), most)
+    on_host(MASKED).kernels.k[1, 1](x, most, n)
+    np.testing.assert_array_equal(most, expected)
+    assert x[0, 0] == 1000

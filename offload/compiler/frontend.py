@@ -70,8 +70,10 @@ def _transforms(module: Any) -> Sequence[str]:
 
 
 def _buffers(module: Any) -> Sequence[str]:
-    """Tensors get memory."""
-    return BUFFERIZING if module.has_tensors() else ()
+    """Tensors get memory. Nothing before this canonicalizes, which the reductions must come before."""
+    host, device = module.operation_names()
+    masked = {"vector.mask", "vector.multi_reduction"} <= {*host, *device}
+    return [*(["offload-masked-reductions"] if masked else []), *(BUFFERIZING if module.has_tensors() else ())]
 
 
 def _launch_bodies(module: Any) -> Sequence[str]:

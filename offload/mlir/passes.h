@@ -7,6 +7,7 @@ namespace offload {
 ///
 /// On the builtin.module, in the order in which they run:
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
+///   offload-masked-reductions        writes masked reductions of single elements as choices
 ///   offload-constant-arguments       lets functions leave the tensors that they take as they are
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
 ///   offload-free-buffers             frees what was allocated for tensors
@@ -63,6 +64,7 @@ void registerPrepareProductsPass();
 void registerPrepareVectorsPass();
 void registerPrepareDevicePass();
 void registerRepairPasses();
+void registerMaskedReductionsPass();
 void registerMissingLoweringsPass();
 void registerSerialFunctionsPass();
 void registerReduceLinalgPass();

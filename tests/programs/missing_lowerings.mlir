@@ -20,3 +20,18 @@ func.func @mapped(%x: memref<8x64xf32>, %v: f32) {
   } {mapping = [#gpu.block<x>]}
   return
 }
+// Where the mask is not set, the accumulator is the result.
+gpu.module @masked {
+  gpu.func @masked(%x: memref<1x4xi32>, %most: memref<4xi32>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %v = vector.load %x[%c0, %c0] : memref<1x4xi32>, vector<1x4xi32>
+    %m = vector.load %most[%c0] : memref<4xi32>, vector<4xi32>
+    %mask = vector.create_mask %c1, %n : vector<1x4xi1>
+    %r = vector.mask %mask {
+      vector.multi_reduction <maxsi>, %v, %m [0] : vector<1x4xi32> to vector<4xi32>
+    } : vector<1x4xi1> -> vector<4xi32>
+    vector.store %r, %most[%c0] : memref<4xi32>, vector<4xi32>
+    gpu.return
+  }
+}
