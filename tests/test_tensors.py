@@ -359,3 +359,33 @@ def test_a_program_prints_a_tensor_as_those_of_upstream_do(tmp_path: Path) -> No
     done = command("run", "program.mlir", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "sizes = [2, 2] strides = [2, 1] data = \n[[1,   2], \n [3,   4]]" in done.stdout
+
+
+PARTS = """
+func.func @returned(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %y = math.absf %x : tensor<?x?xf32>
+  %part = tensor.extract_slice %y[0, 0] [%m, %n] [1, 1] : tensor<?x?xf32> to tensor<?x?xf32>
+  return %part : tensor<?x?xf32>
+}
+func.func @of_argument(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %part = tensor.extract_slice %x[0, 0] [%m, %n] [1, 1] : tensor<?x?xf32> to tensor<?x?xf32>
+  return %part : tensor<?x?xf32>
+}
+func.func private @absolute(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %y = math.absf %x : tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+func.func @handed_on(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %part = tensor.extract_slice %x[0, 0] [%m, %n] [1, 1] : tensor<?x?xf32> to tensor<?x?xf32>
+  %y = func.call @absolute(%part) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("opt", [0, 3])
+@pytest.mark.parametrize("name", ["returned", "of_argument", "handed_on"])
+def test_parts_of_rows_where_functions_begin_and_end(name: str, opt: int) -> None:
+    """MLIR's bufferization takes the memory of such a part for that of a whole tensor."""
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    np.testing.assert_array_equal(plain(on_host(PARTS, opt).functions[name](x, 3, 2)), x[:3, :2])

@@ -1,9 +1,10 @@
 //===- tensors.cpp - offload-constant-arguments, offload-free-buffers -----===//
 //
 // MLIR's one-shot-bufferize gives tensors memory. Before it: a function that takes a tensor leaves it as it
-// is, where bufferization would write results into it. After it: what a function has allocated for its
-// tensors, it frees; functions without tensors free what they allocate themselves, as their authors wrote
-// them.
+// is, where bufferization would write results into it. After it: part of a tensor that a function returns or
+// hands on is copied, where bufferization takes its memory for that of a whole one; what a function has
+// allocated for its tensors, it frees; functions without tensors free what they allocate themselves, as their
+// authors wrote them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,6 +89,35 @@ void copyForeign(OpOperand &operand) {
                                                    /*copy=*/operand.get()));
 }
 
+/// A cast that was there before bufferization.
+constexpr char kAuthors[] = "offload.authors";
+
+/// Does a cast promise that a view has no gaps between its rows, of which only the run knows how far they are
+/// apart? MLIR makes such casts where functions begin and end, of slices, too: strides that are not known
+/// are to it as good as those that follow from sizes that are not known.
+bool hidesGaps(memref::CastOp op) {
+  auto from = dyn_cast<MemRefType>(op.getSource().getType()), to = dyn_cast<MemRefType>(op.getType());
+  if (!from || !to || from.getLayout().isIdentity() || !to.getLayout().isIdentity())
+    return false;
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return failed(from.getStridesAndOffset(strides, offset)) ||
+         llvm::is_contained(strides, ShapedType::kDynamic);
+}
+
+void copyPart(memref::CastOp op) {
+  OpBuilder b(op);
+  auto type = cast<MemRefType>(op.getType());
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (type.isDynamicDim(unsigned(i)))
+      sizes.push_back(memref::DimOp::create(b, op.getLoc(), op.getSource(), i));
+  Value whole = memref::AllocOp::create(b, op.getLoc(), type, sizes);
+  memref::CopyOp::create(b, op.getLoc(), op.getSource(), whole);
+  op.replaceAllUsesWith(whole);
+  op.erase();
+}
+
 struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConstantArguments)
 
@@ -106,6 +136,7 @@ struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<M
       if (function.isExternal() || kindWithin(function) != Tensors::dense)
         continue;
       function->setAttr(kOnTensors, b.getUnitAttr());
+      function.walk([&](memref::CastOp op) { op->setAttr(kAuthors, b.getUnitAttr()); });
       for (unsigned i = 0; function.isPublic() && i < function.getNumArguments(); ++i)
         if (isa<TensorType>(function.getArgument(i).getType()) && !function.getArgAttr(i, writable))
           function.setArgAttr(i, writable, b.getBoolAttr(false));
@@ -139,6 +170,12 @@ struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
         continue;
       for (unsigned i = 0; i < function.getNumArguments(); ++i)
         function.removeArgAttr(i, writable);
+      SmallVector<memref::CastOp> parts;
+      function.walk([&](memref::CastOp op) {
+        if (!op->removeAttr(kAuthors) && hidesGaps(op))
+          parts.push_back(op);
+      });
+      llvm::for_each(parts, copyPart);
       if (failed(runPipeline(frees, function)))
         return signalPassFailure();
     }
