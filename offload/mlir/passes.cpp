@@ -20,6 +20,7 @@ void registerOffloadPasses() {
   registerGroupLaunchesPass();
   registerMaskedReductionsPass();
   registerMissingLoweringsPass();
+  registerMissingTensorsPass();
   registerSerialFunctionsPass();
   registerReduceLinalgPass();
   registerReduceParallelPass();

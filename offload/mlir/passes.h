@@ -8,6 +8,7 @@ namespace offload {
 /// On the builtin.module, in the order in which they run:
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
 ///   offload-masked-reductions        writes masked reductions of single elements as choices
+///   offload-missing-tensors          writes out operations on tensors that bufferization does not know
 ///   offload-constant-arguments       lets functions leave the tensors that they take as they are
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
 ///   offload-free-buffers             frees what was allocated for tensors
@@ -66,6 +67,7 @@ void registerPrepareDevicePass();
 void registerRepairPasses();
 void registerMaskedReductionsPass();
 void registerMissingLoweringsPass();
+void registerMissingTensorsPass();
 void registerSerialFunctionsPass();
 void registerReduceLinalgPass();
 void registerReduceParallelPass();

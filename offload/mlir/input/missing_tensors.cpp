@@ -1,0 +1,61 @@
+//===- missing_tensors.cpp - offload-missing-tensors ----------------------===//
+//
+// Operations on tensors that bufferization does not know are written as those that it does:
+//
+//  * linalg.pack pads, expands and transposes; linalg.unpack does the reverse;
+//  * the transforms of Winograd's convolution are loops over small products of matrices.
+//
+// What MLIR has no such form for stays, and is an error of bufferization.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingTensors)
+
+  StringRef getArgument() const final { return "offload-missing-tensors"; }
+  StringRef getDescription() const final { return "Write out operations on tensors that have no memory"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<affine::AffineDialect, arith::ArithDialect, linalg::LinalgDialect, scf::SCFDialect,
+                    tensor::TensorDialect>();
+  }
+
+  void runOnOperation() final {
+    IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](Operation *op) {
+      rewriter.setInsertionPoint(op);
+      if (auto pack = dyn_cast<linalg::PackOp>(op))
+        (void)linalg::lowerPack(rewriter, pack);
+      else if (auto unpack = dyn_cast<linalg::UnPackOp>(op))
+        (void)linalg::lowerUnPack(rewriter, unpack);
+      else if (auto filter = dyn_cast<linalg::WinogradFilterTransformOp>(op))
+        (void)linalg::decomposeWinogradFilterTransformOp(rewriter, filter);
+      else if (auto input = dyn_cast<linalg::WinogradInputTransformOp>(op))
+        (void)linalg::decomposeWinogradInputTransformOp(rewriter, input);
+      else if (auto output = dyn_cast<linalg::WinogradOutputTransformOp>(op))
+        (void)linalg::decomposeWinogradOutputTransformOp(rewriter, output);
+    });
+  }
+};
+
+} // namespace
+
+void registerMissingTensorsPass() { PassRegistration<MissingTensors>(); }
+
+} // namespace offload
