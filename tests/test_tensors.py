@@ -449,3 +449,23 @@ def test_winograds_convolution() -> None:
     places = [(i, j) for i in range(3) for j in range(3)]
     expected = sum(np.einsum("nhwc,fc->nhwf", x[:, i : i + 4, j : j + 4], w[:, i, j]) for i, j in places)
     np.testing.assert_allclose(plain(on_host(WINOGRAD).f(x, w)), expected, atol=1e-3)
+
+
+STEPS = """
+func.func @f(%x: tensor<?x?x?xf32>, %at: index, %rows: index) -> (tensor<?x1xf32>, tensor<?x?x?xf32>) {
+  %c1 = arith.constant 1 : index
+  %v = arith.constant 7.0 : f32
+  %part = tensor.extract_slice %x[0, %at, %at] [1, %rows, 1] [2, 1, 2] : tensor<?x?x?xf32> to tensor<?x1xf32>
+  %changed = tensor.insert %v into %x[%c1, %c1, %c1] : tensor<?x?x?xf32>
+  return %part, %changed : tensor<?x1xf32>, tensor<?x?x?xf32>
+}
+"""
+
+
+def test_parts_that_take_steps_and_drop_dimensions() -> None:
+    x = np.arange(2 * 4 * 3, dtype=np.float32).reshape(2, 4, 3)
+    part, changed = map(plain, on_host(STEPS).f(x, 1, 2))
+    np.testing.assert_array_equal(part, x[0, 1:3, 1:2])
+    expected = x.copy()
+    expected[1, 1, 1] = 7
+    np.testing.assert_array_equal(changed, expected)

@@ -35,6 +35,7 @@ BUFFERIZING = (
     "one-shot-bufferize{allow-return-allocs-from-loops bufferize-function-boundaries "
     "function-boundary-type-conversion=identity-layout-map}",
     "offload-free-buffers",
+    "offload-missing-lowerings",  # canonicalization ends the process at views that it is for
     "canonicalize",
     "buffer-deallocation-simplification",
     "bufferization-lower-deallocations",
