@@ -47,4 +47,7 @@ inline bool isSmallFloat(mlir::Type type) {
 /// what one rounding gives: inexact results have an odd last bit.
 mlir::Value narrowToOdd(mlir::OpBuilder &b, mlir::Location loc, mlir::Value wide);
 
+/// Makes LLVM's intrinsics for functions of mathematics operations of the math and arith dialects.
+void intrinsicsToMath(mlir::Operation *root);
+
 } // namespace offload

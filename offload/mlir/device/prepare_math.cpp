@@ -9,7 +9,8 @@
 //  * classification becomes tests of bits, so that no flag of fast math can fold it;
 //  * clampf, sincos, ipowi and fpowi are written out;
 //  * expm1 and log1p keep the sign of zero, which AMD's library drops;
-//  * counting and absolute values of integers, and trunc, become LLVM's intrinsics.
+//  * counting and absolute values of integers, and trunc, become LLVM's intrinsics; for GPUs, LLVM's other
+//    intrinsics of mathematics become operations of this dialect first.
 //
 // The option `library` names the library that the target's lowering calls: nvvm, rocdl or libm.
 //
@@ -514,6 +515,8 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
   void runOnOperation() final {
     MLIRContext *context = &getContext();
     bool nvidia = library == "nvvm", amd = library == "rocdl";
+    if (nvidia || amd)
+      intrinsicsToMath(getOperation());
     RewritePatternSet patterns(context);
     patterns.add<Flatten>(context, PatternBenefit(3));
     patterns.add<ComputeInF32>(context, PatternBenefit(2));
