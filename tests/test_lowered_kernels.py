@@ -88,3 +88,43 @@ def test_they_are_the_librarys_whose_flags_stay() -> None:
     text = functions("f32").replace("llvm.intr.exp(%v)", "llvm.intr.exp(%v) {fastmathFlags = #llvm.fastmath<afn>}")
     assert math.prod("__nv_" in item.data.decode() for item in emit(text, "lowered", ["nvvm:sm_90"]))
     assert "@__nv_fast_expf(" in emit(text, "lowered", ["nvvm:sm_90"])[0].data.decode()
+
+
+MARKED = """
+gpu.module @m {{
+  llvm.func @helper(%p: !llvm.ptr, %v: i32) {{
+    llvm.store %v, %p : i32, !llvm.ptr
+    llvm.return
+  }}
+  llvm.func {convention} @k(%p: !llvm.ptr, %v: i32) {attributes} {{
+    llvm.call @helper(%p, %v) : (!llvm.ptr, i32) -> ()
+    llvm.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("convention", "attributes"),
+    [
+        ("", "attributes {rocdl.kernel}"),
+        ("", "attributes {nvvm.kernel}"),
+        ("", "attributes {gpu.kernel, nvvm.kernel}"),
+        ("amdgpu_kernelcc", ""),
+        ("ptx_kernelcc", ""),
+    ],
+)
+def test_kernels_that_are_marked_for_a_vendor(convention: str, attributes: str) -> None:
+    """They are kernels, and for every target."""
+    text = MARKED.format(convention=convention, attributes=attributes)
+    library, x = on_host(text), np.zeros(1, np.int32)
+    assert list(library.kernels) == ["k"]
+    library.kernels.k[1, 1](x.ctypes.data, 7)
+    assert x[0] == 7
+    library = offload.compile(text, targets=["rocdl:gfx942", "nvvm:sm_90"])
+    with shared().chip("gfx942"):
+        library.use("hip")
+        there = library.device.zeros(1, np.int32)
+        library.kernels.k[1, 1](there.pointer, 7)
+        assert there.numpy()[0] == 7
+    shared().check()

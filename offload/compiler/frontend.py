@@ -80,8 +80,10 @@ def _buffers(module: Any) -> Sequence[str]:
 
 def _launch_bodies(module: Any) -> Sequence[str]:
     """Each thread of a gpu.launch runs its body. What makes parallel loops of host code kernels is not for these."""
-    host, _ = module.operation_names()
+    host, device = module.operation_names()
     passes = ["offload-private-names", "offload-check-input"]
+    if "llvm.func" in device:
+        passes.insert(0, "offload-mark-kernels")
     if any(name.startswith("async.") for name in host):
         passes.append("offload-inline-async")
     if "gpu.launch" in host and any(name.startswith("linalg.") or name in PARALLEL for name in host):

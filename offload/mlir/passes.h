@@ -12,6 +12,7 @@ namespace offload {
 ///   offload-constant-arguments       lets functions leave the tensors that they take as they are
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
 ///   offload-free-buffers             frees what was allocated for tensors
+///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does
 ///   offload-private-names            renames private functions that are named like a library's
 ///   offload-check-input              refuses programs that no later step can take
 ///   offload-missing-lowerings        writes out what MLIR has no lowering for
@@ -65,6 +66,7 @@ void registerPrepareProductsPass();
 void registerPrepareVectorsPass();
 void registerPrepareDevicePass();
 void registerRepairPasses();
+void registerMarkKernelsPass();
 void registerMaskedReductionsPass();
 void registerMissingLoweringsPass();
 void registerMissingTensorsPass();

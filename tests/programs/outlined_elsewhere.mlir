@@ -21,4 +21,10 @@ module attributes {gpu.container_module} {
     %r = call @expf(%x) : (f32) -> f32
     return %r : f32
   }
+  // Kernels of compilers that lower to the LLVM dialect themselves, marked for one vendor.
+  gpu.module @marked {
+    llvm.func @by_attribute() attributes {rocdl.kernel} { llvm.return }
+    llvm.func ptx_kernelcc @by_convention() { llvm.return }
+    llvm.func @helper() { llvm.return }
+  }
 }

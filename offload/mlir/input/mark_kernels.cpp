@@ -1,0 +1,60 @@
+//===- mark_kernels.cpp - offload-mark-kernels ----------------------------===//
+//
+// Compilers that lower to the LLVM dialect themselves mark kernels for one vendor: with an attribute
+// `*.kernel` of its dialect, or a calling convention `*_kernelcc`. Here kernels are what the gpu dialect
+// calls so; others would be functions that nobody can launch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// Takes the marks of vendors from a function, and returns whether it had any.
+bool unmark(LLVM::LLVMFuncOp function) {
+  SmallVector<StringAttr> marks;
+  for (NamedAttribute each : function->getDiscardableAttrs())
+    if (each.getName() != gpu::GPUDialect::getKernelFuncAttrName() &&
+        each.getName().getValue().ends_with(".kernel"))
+      marks.push_back(each.getName());
+  bool marked = !marks.empty();
+  for (StringAttr mark : marks)
+    function->removeDiscardableAttr(mark);
+  if (LLVM::cconv::stringifyCConv(function.getCConv()).ends_with("_kernelcc")) {
+    function.setCConv(LLVM::CConv::C);
+    marked = true;
+  }
+  return marked;
+}
+
+struct MarkKernels : public PassWrapper<MarkKernels, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkKernels)
+
+  StringRef getArgument() const final { return "offload-mark-kernels"; }
+  StringRef getDescription() const final {
+    return "Mark kernels of the LLVM dialect as the gpu dialect does";
+  }
+
+  void runOnOperation() final {
+    StringRef mark = gpu::GPUDialect::getKernelFuncAttrName();
+    for (auto device : getOperation().getOps<gpu::GPUModuleOp>())
+      for (auto function : device.getOps<LLVM::LLVMFuncOp>())
+        if (unmark(function))
+          function->setAttr(mark, UnitAttr::get(&getContext()));
+  }
+};
+
+} // namespace
+
+void registerMarkKernelsPass() { PassRegistration<MarkKernels>(); }
+
+} // namespace offload
