@@ -1,0 +1,54 @@
+"""Random kernels on integers of odd widths, scalars and vectors: on the CPU and on emulated GPUs against Python's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from compiling import emit, on_host
+from emulator.driver import shared
+from emulator.on_device import OnDevice
+from randomized.integers import Kernel, generate, inputs
+
+import offload
+
+
+def module(kernels: Sequence[Kernel]) -> str:
+    return "gpu.module @m {\n" + "".join(kernel.text for kernel in kernels) + "}\n"
+
+
+def check(kernels: Sequence[Kernel], library: object) -> None:
+    for kernel in kernels:
+        arrays = inputs(int(kernel.name[1:]))
+        expected = kernel.expected(arrays)
+        out = np.zeros_like(expected)
+        library.kernels[kernel.name][1, len(out) // kernel.lanes](*arrays, out)
+        np.testing.assert_array_equal(out, expected, kernel.text)
+
+
+@pytest.mark.parametrize("target", ["host", "host,O=0"])
+@pytest.mark.parametrize("first", [0, 12, 24])
+def test_on_the_cpu(target: str, first: int) -> None:
+    kernels = [generate(seed) for seed in range(first, first + 12)]
+    check(kernels, on_host(module(kernels), target=target))
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100,O=0"])
+def test_on_emulated_gpus(target: str) -> None:
+    kernels = [generate(seed) for seed in range(100, 104)]
+    library = offload.compile(module(kernels), targets=[f"rocdl:{target}"])
+    with shared().chip(target.split(",")[0]):
+        library.use("hip")
+        check(kernels, OnDevice(library))
+    shared().check()
+
+
+def test_machine_code_of_nvidia_s() -> None:
+    assert emit(module([generate(seed) for seed in range(200, 206)]), "object", ["nvvm:sm_80"])
+
+
+def test_they_have_what_they_should() -> None:
+    text = module([generate(seed) for seed in range(36)])
+    for part in ("i1 ", "i7 ", "i100 ", "i128 ", "vector<8xi", "divsi", "floordivsi", "mulsi_extended", "math.ctlz"):
+        assert part in text, part

@@ -1,0 +1,54 @@
+"""Random kernels on vectors of any rank: on the CPU and on an emulated GPU against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import emit, on_host
+from emulator.driver import shared
+from emulator.on_device import OnDevice
+from randomized.vectors import Kernel, generate
+
+import offload
+
+
+def module(kernels: Sequence[Kernel]) -> str:
+    return "gpu.module @m {\n" + "".join(kernel.text for kernel in kernels) + "}\n"
+
+
+def check(kernels: Sequence[Kernel], library: Any) -> None:
+    for kernel in kernels:
+        arrays = [before.copy() for _, before, _ in kernel.memory]
+        library.kernels[kernel.name][1, 1](*arrays, 0)
+        for number, (found, (_, _, wanted)) in enumerate(zip(arrays, kernel.memory, strict=True)):
+            np.testing.assert_array_equal(found, wanted, f"%m{number} of\n{kernel.text}")
+
+
+@pytest.mark.parametrize("target", ["host", "host,O=0"])
+@pytest.mark.parametrize("first", [0, 10, 20])
+def test_on_the_cpu(target: str, first: int) -> None:
+    kernels = [generate(seed) for seed in range(first, first + 10)]
+    check(kernels, on_host(module(kernels), target=target))
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1201,O=0"])
+def test_on_an_emulated_gpu(target: str) -> None:
+    kernels = [generate(seed) for seed in range(100, 105)]
+    library = offload.compile(module(kernels), targets=[f"rocdl:{target}"])
+    with shared().chip(target.split(",")[0]):
+        library.use("hip")
+        check(kernels, OnDevice(library))
+    shared().check()
+
+
+def test_machine_code_of_nvidia_s() -> None:
+    assert emit(module([generate(seed) for seed in range(200, 205)]), "object", ["nvvm:sm_80"])
+
+
+def test_they_have_what_they_should() -> None:
+    text = module([generate(seed) for seed in range(30)])
+    for part in ("transfer_read", "transfer_write", "vector.mask ", "scan", "contract", "gather", "expandload"):
+        assert text.count(part) >= 3, part
