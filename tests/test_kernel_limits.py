@@ -275,3 +275,17 @@ def test_operations_on_fragments_that_are_none(kind: str, to: str, operation: st
         emit(source, "lowered", ["nvvm:sm_90"])
     assert message in str(caught.value)
     assert caught.value.diagnostics[0].line == 6
+
+
+@pytest.mark.parametrize(("kind", "instead"), [("i4", "i8"), ("i7", "i8"), ("i9", "i16"), ("i57", "i64")])
+def test_memory_of_odd_widths_is_refused_with_a_width_that_holds_it(kind: str, instead: str) -> None:
+    text = f"""gpu.module @m {{ gpu.func @k(%x: memref<3xi64>, %i: index) kernel {{
+  %m = memref.alloca() : memref<3x{kind}>
+  %v = memref.load %m[%i] : memref<3x{kind}>
+  %r = arith.extsi %v : {kind} to i64
+  memref.store %r, %x[%i] : memref<3xi64>
+  gpu.return
+}} }}
+"""
+    with pytest.raises(CompileError, match=rf"<string>:2:8: error: memory of '{kind}' .*: keep {instead} in memory"):
+        on_host(text)
