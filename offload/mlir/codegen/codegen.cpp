@@ -8,6 +8,7 @@
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
 #include "codegen/narrow_quotients.h"
+#include "codegen/packed_ids.h"
 #include "codegen/private_memory.h"
 #include "codegen/seldom_arrays.h"
 #include "codegen/serial_sums.h"
@@ -372,6 +373,8 @@ void LLVMModule::optimize() {
   const MCSubtargetInfo *chip = machine->getMCSubtargetInfo();
   if (machine->getTargetTriple().isAMDGPU() && level == OptimizationLevel::O0)
     widenQuotients(*module);
+  if (machine->getTargetTriple().isAMDGPU() && chip->checkFeatures("+architected-sgprs"))
+    splitBlockIds(*module);
   if (machine->getTargetTriple().isAMDGPU() && !chip->checkFeatures("+architected-flat-scratch") &&
       !chip->checkFeatures("+enable-flat-scratch"))
     addressDynamicMemory(*module, chip->checkFeatures("+wavefrontsize32") ? 5 : 6);
