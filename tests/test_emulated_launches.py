@@ -26,10 +26,10 @@ def compiled(source: str, target: str) -> OnDevice:
     return OnDevice(library)
 
 
-# Adds 1 at the block's place along one axis.
+# Adds 1 at the place of the block, or of the thread, along one axis.
 PLACES = """
 gpu.module @m {{ gpu.func @k(%out: memref<?xi32>) kernel {{
-  %place = gpu.block_id {axis}
+  %place = gpu.{what}_id {axis}
   %one = arith.constant 1 : i32
   %before = memref.atomic_rmw addi %one, %out[%place] : (i32, memref<?xi32>) -> i32
   gpu.return
@@ -38,12 +38,13 @@ gpu.module @m {{ gpu.func @k(%out: memref<?xi32>) kernel {{
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("what", ["block", "thread"])
 @pytest.mark.parametrize("chip", CHIPS)
-def test_blocks_along_an_axis_where_others_go_along_all(driver: Driver, chip: str, axis: int) -> None:
-    """Chips since gfx12 have the places along y and z in one register: a kernel that asks for one must not get both."""
-    grid = (2, 3, 4)
-    out = np.zeros(4, np.int32)
+def test_places_along_an_axis_where_others_go_along_all(driver: Driver, chip: str, what: str, axis: int) -> None:
+    """They share registers: those of threads in all of these chips, those of blocks along y and z since gfx12."""
+    sizes, out = (2, 3, 4), np.zeros(4, np.int32)
     with driver.chip(chip.split(",")[0]):
-        compiled(PLACES.format(axis="xyz"[axis]), chip).kernels.k[grid, 1](out)
-    expected = [24 // grid[axis] if place < grid[axis] else 0 for place in range(4)]
+        kernel = compiled(PLACES.format(what=what, axis="xyz"[axis]), chip).kernels.k
+        kernel[(sizes, 1) if what == "block" else (1, sizes)](out)
+    expected = [24 // sizes[axis] if place < sizes[axis] else 0 for place in range(4)]
     np.testing.assert_array_equal(out, expected)

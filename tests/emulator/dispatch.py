@@ -152,7 +152,8 @@ class Launch:
         thread = np.arange(first, first + self.lanes)
         x, rest = thread % self.block[0], thread // self.block[0]
         y, z = rest % self.block[1], rest // self.block[1]
-        wave.v[0] = x | y << 10 | z << 20
+        asked = self.rsrc2 >> 11 & 3  # what is not asked for is 0
+        wave.v[0] = x | (y << 10 if asked > 0 else 0) | (z << 20 if asked > 1 else 0)
         if self._is12:
             wave.s[_TTMP + 8] = (first // self.lanes) << 25
         return wave
