@@ -284,6 +284,15 @@ def test_soak(builds, full: bool, backend: str) -> None:
     assert said.count(f"{launches // 10} times") == 2
 
 
+def test_errors_that_nobody_asks_about_are_told(built: Built) -> None:
+    """Each once, when its thread or the process ends."""
+    lines = built.run("unasked", STANDIN_DEVICES="0").splitlines()
+    said = "offload: an error that the program did not ask about: "
+    assert lines[0] == f"{said}A fill of 4 elements has NULL as its destination."
+    assert lines[1].startswith(f'{said}mgpuBackendUse asks for the backend "metal"')
+    assert len(lines) == 2
+
+
 @pytest.mark.parametrize(("value", "code"), [("12", 0), ("18446744073709551615", 0), ("late", 1), ("3x", 1), ("-1", 1)])
 def test_schedule_by_environment(builds, value: str, code: int) -> None:
     env = {"OFFLOAD_HOST_SCHEDULE": value, "STANDIN_DEVICES": "0"}

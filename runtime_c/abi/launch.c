@@ -7,6 +7,10 @@
 
 /* The kernel behind a slot, made at its first launch; it and its module live as long as the artifact. */
 static struct mgpu_kernel *of_slot(mgpuKernelSlot *slot) {
+  if (!slot) {
+    mgpu_fail(MGPU_ERROR_INVALID, "A launch has NULL as its kernel.");
+    return NULL;
+  }
   struct mgpu_kernel *kernel = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
   if (kernel)
     return kernel;
@@ -48,6 +52,9 @@ static bool take(uint32_t to[3], intptr_t x, intptr_t y, intptr_t z, intptr_t le
   }
   return true;
 }
+
+/* Empty arrays make empty grids. The drivers refuse them; a loop over nothing is nothing. */
+static bool is_empty(const uint32_t grid[3]) { return !grid[0] || !grid[1] || !grid[2]; }
 
 static void start(struct mgpu_kernel *kernel, struct mgpu_launch *launch, int32_t smem, void *stream,
                   bool wait) {
@@ -96,8 +103,7 @@ void mgpuKernelLaunch(mgpuKernelSlot *slot, intptr_t gridX, intptr_t gridY, intp
   struct mgpu_launch launch = {.params = params};
   if (!take(launch.grid, gridX, gridY, gridZ, 0))
     bad_size(kernel, "grid", gridX, gridY, gridZ);
-  else if (gridX == 0 || gridY == 0 || gridZ == 0) {
-    /* Empty arrays make empty grids. The drivers refuse them; a loop over nothing is nothing. */
+  else if (is_empty(launch.grid)) {
     if (wait)
       mgpuStreamSynchronize(stream);
   } else if (!take(launch.block, blockX, blockY, blockZ, 1))
@@ -110,6 +116,8 @@ void mgpuKernelLaunch(mgpuKernelSlot *slot, intptr_t gridX, intptr_t gridY, intp
 
 int32_t mgpuKernelOccupancy(mgpuKernelSlot *slot, int32_t smem, int32_t *threads, int32_t *blocks) {
   struct mgpu_place place;
+  if (!threads || !blocks)
+    return mgpu_fail(MGPU_ERROR_INVALID, "mgpuKernelOccupancy needs places for its answers.");
   *blocks = 0;
   struct mgpu_kernel *kernel = mgpu_pending() ? NULL : of_slot(slot);
   if (!kernel)
@@ -140,8 +148,10 @@ static void raw_launch(void *function, const intptr_t cluster[3], const intptr_t
   else if (extra)
     mgpu_fail(MGPU_ERROR_UNSUPPORTED,
               "The kernel \"%s\" is launched with packed arguments (extra); only params work.", kernel->name);
-  else if (!take(launch.grid, grid[0], grid[1], grid[2], 1))
+  else if (!take(launch.grid, grid[0], grid[1], grid[2], 0))
     bad_size(kernel, "grid", grid[0], grid[1], grid[2]);
+  else if (is_empty(launch.grid))
+    return;
   else if (!take(launch.block, block[0], block[1], block[2], 1))
     bad_size(kernel, "block", block[0], block[1], block[2]);
   else if (!take(launch.cluster, cluster[0], cluster[1], cluster[2], 0))

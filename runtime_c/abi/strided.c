@@ -191,8 +191,8 @@ void mgpuMemsetStrided(void *to, const int64_t *strides, const int64_t *sizes, i
   char *target = to;
   if (mgpu_pending() || take(&a, &target, strides, NULL, NULL, sizes, rank, elementBytes, stream))
     return;
-  if (!to) {
-    mgpu_fail(MGPU_ERROR_INVALID, "A fill of an array has NULL as its destination.");
+  if (!to || !value) {
+    mgpu_fail(MGPU_ERROR_INVALID, "A fill of an array has NULL as its %s.", to ? "value" : "destination");
     return;
   }
   int64_t element = (int64_t)elementBytes;

@@ -3,6 +3,7 @@
 
 #include "core/thread.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,10 +24,26 @@ static bool printed(void) {
   return answer == YES;
 }
 
+void mgpu_error_tell(const struct mgpu_thread *thread) {
+  if (thread->error != MGPU_SUCCESS && !printed())
+    fprintf(stderr, "offload: an error that the program did not ask about: %s\n", thread->message);
+}
+
+static void at_exit(void *unused) {
+  (void)unused;
+  mgpu_error_tell(mgpu_thread());
+}
+
+/* As in trace/trace.c, the C library's atexit. Threads that end before the process tell at their end. */
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *library);
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void watch_exit(void) { __cxa_atexit(at_exit, NULL, &once); }
+
 int mgpu_fail(int code, const char *format, ...) {
   struct mgpu_thread *thread = mgpu_thread();
   if (thread->error != MGPU_SUCCESS)
     return code;
+  pthread_once(&once, watch_exit);
   va_list arguments;
   va_start(arguments, format);
   int length = vsnprintf(thread->message, sizeof thread->message, format, arguments);

@@ -12,6 +12,11 @@ int mgpu_fail(int code, const char *format, ...) __attribute__((format(printf, 2
 /* The kept code, or MGPU_SUCCESS. A function that would touch a device returns at once when it is not 0. */
 int mgpu_pending(void);
 
+/* Writes the thread's kept error to stderr, if there is one, when the thread or the process ends: what stock
+ * MLIR lowers to never asks for errors, and a run under mlir-runner would end as if all had gone well. */
+struct mgpu_thread;
+void mgpu_error_tell(const struct mgpu_thread *thread);
+
 /* A text that is built piece by piece into a fixed buffer; it is always terminated and is cut when full. */
 struct mgpu_text {
   char *data;

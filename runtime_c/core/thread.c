@@ -6,6 +6,8 @@
  * given back. */
 #include "core/thread.h"
 
+#include "core/error.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -17,6 +19,7 @@ static struct mgpu_thread none = {.error = MGPU_ERROR_MEMORY,
 
 static void at_end(void *pointer) {
   struct mgpu_thread *thread = pointer;
+  mgpu_error_tell(thread);
   for (int backend = 0; backend < MGPU_BACKENDS; ++backend) {
     struct mgpu_handle **own = thread->own[backend];
     for (int device = 0; own && device < MGPU_MAX_DEVICES; ++device)

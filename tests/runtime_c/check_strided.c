@@ -109,7 +109,9 @@ void check_strided(void) {
   mgpuMemcpyStrided(NULL, &two, from, &two, &two, 1, 4, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "destination");
   mgpuMemsetStrided(NULL, &two, &two, 1, from, 4, NULL);
-  CHECK_ERROR(MGPU_ERROR_INVALID, "destination");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its destination");
+  mgpuMemsetStrided(to, &two, &two, 1, NULL, 4, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its value");
   mgpuMemFree(to, NULL);
   mgpuMemFree(from, NULL);
   free(expected);

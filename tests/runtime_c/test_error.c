@@ -36,6 +36,14 @@ void test_error(void) {
   const mgpuApi *api = offload_api(MGPU_ABI_VERSION);
   CHECK(api && api->size == sizeof(mgpuApi) && api->mgpuGetLastError == mgpuGetLastError, "the table");
 
+  mgpuKernelLaunch(NULL, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its kernel");
+  int32_t threads = 0, blocks = 0;
+  CHECK(mgpuKernelOccupancy(NULL, 0, &threads, &blocks) == MGPU_ERROR_INVALID, "no kernel");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its kernel");
+  CHECK(mgpuKernelOccupancy(NULL, 0, NULL, &blocks) == MGPU_ERROR_INVALID, "no place");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "places for its answers");
+
   CHECK(mgpuBackendUse("vulkan") == MGPU_ERROR_INVALID, "an unknown backend");
   CHECK_ERROR(MGPU_ERROR_INVALID, "vulkan");
   CHECK(mgpuDeviceCount("vulkan") == 0 && mgpuDeviceCount(NULL) == 0, "never an error");

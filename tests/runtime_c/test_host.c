@@ -259,6 +259,10 @@ static void test_raw_module(void *image, size_t size) {
     mgpuLaunchKernel(function, 1, 1, 1, 4, 1, 1, 0, NULL, params, NULL, 4);
     CHECK(out[3] == 12, "%g", (double)out[3]);
     out[3] = 0;
+    mgpuLaunchKernel(function, 0, 1, 1, 4, 1, 1, 0, NULL, params, NULL, 4);
+    mgpuLaunchKernelCooperative(function, 1, 0, 1, 0, 0, 0, 4, 1, 1, 0, NULL, params, NULL);
+    CHECK_CLEAN(); /* empty grids run nothing */
+    CHECK(out[3] == 0, "%g", (double)out[3]);
     mgpuLaunchKernelCooperative(function, 1, 1, 1, 0, 0, 0, 4, 1, 1, 0, NULL, params, NULL);
     CHECK(out[3] == 12, "one block is alone: %g", (double)out[3]);
     mgpuLaunchKernelCooperative(function, 2, 1, 1, 0, 0, 0, 4, 1, 1, 0, NULL, params, NULL);
