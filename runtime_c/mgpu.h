@@ -8,11 +8,11 @@
  * Rules for every function here:
  *  - Any thread may call it. Streams, events and memory may be used from another thread than their creator's.
  *  - It never aborts. The first failure of a thread is kept (mgpuGetLastError); until it is fetched, further
- * calls of that thread that would touch a device do nothing and return 0 or NULL. Functions that release
- * things always run. Memory shared with the CPU is then the CPU's alone, because the program goes on to use
- * it.
- *  - It prints failures where OFFLOAD_PRINT_ERRORS=1 asks for that, and those that nobody has fetched when
- * the thread or the process ends.
+ *    calls of that thread that would touch a device do nothing and return 0 or NULL. Functions that release
+ *    things always run. Memory shared with the CPU is then the CPU's alone, because the program goes on to
+ *    use it.
+ *  - It prints failures on stderr where OFFLOAD_PRINT_ERRORS=1 asks for that; a program that has never
+ *    fetched an error is told those that it has when a thread or the process ends.
  *  - A NULL stream means the calling thread's own stream on its current device.
  *  - Nothing touches a driver before the first call that needs one.
  */

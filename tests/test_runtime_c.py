@@ -285,12 +285,13 @@ def test_soak(builds, full: bool, backend: str) -> None:
 
 
 def test_errors_that_nobody_asks_about_are_told(built: Built) -> None:
-    """Each once, when its thread or the process ends."""
-    lines = built.run("unasked", STANDIN_DEVICES="0").splitlines()
+    """Each once, when its thread or the process ends; but not of a program that asks."""
+    lines = built.run("unasked", "0", STANDIN_DEVICES="0").splitlines()
     said = "offload: an error that the program did not ask about: "
     assert lines[0] == f"{said}A fill of 4 elements has NULL as its destination."
     assert lines[1].startswith(f'{said}mgpuBackendUse asks for the backend "metal"')
     assert len(lines) == 2
+    assert built.run("unasked", "1", STANDIN_DEVICES="0") == lines[0] + "\n"  # told before it asked
 
 
 @pytest.mark.parametrize(("value", "code"), [("12", 0), ("18446744073709551615", 0), ("late", 1), ("3x", 1), ("-1", 1)])

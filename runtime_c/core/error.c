@@ -10,22 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the user asked for errors on stderr: programs that fetch none (under mlir-runner, say) would go on
- * without a word. Read once. */
+/* Whether the user asked for errors on stderr. Read once. */
 static bool printed(void) {
   enum { UNKNOWN, NO, YES };
-  static atomic_int asked = UNKNOWN;
-  int answer = atomic_load_explicit(&asked, memory_order_relaxed);
+  static atomic_int known = UNKNOWN;
+  int answer = atomic_load_explicit(&known, memory_order_relaxed);
   if (answer == UNKNOWN) {
     const char *text = getenv("OFFLOAD_PRINT_ERRORS");
     answer = text && *text && strcmp(text, "0") != 0 ? YES : NO;
-    atomic_store_explicit(&asked, answer, memory_order_relaxed);
+    atomic_store_explicit(&known, answer, memory_order_relaxed);
   }
   return answer == YES;
 }
 
+static atomic_bool asked; /* has the program ever asked for errors? */
+
 void mgpu_error_tell(const struct mgpu_thread *thread) {
-  if (thread->error != MGPU_SUCCESS && !printed())
+  if (thread->error != MGPU_SUCCESS && !printed() && !atomic_load_explicit(&asked, memory_order_relaxed))
     fprintf(stderr, "offload: an error that the program did not ask about: %s\n", thread->message);
 }
 
@@ -61,6 +62,8 @@ int mgpu_fail(int code, const char *format, ...) {
 int mgpu_pending(void) { return mgpu_thread()->error; }
 
 int32_t mgpuGetLastError(void) {
+  if (!__atomic_load_n(&asked, __ATOMIC_RELAXED)) /* else its cache line stays shared */
+    atomic_store_explicit(&asked, true, memory_order_relaxed);
   struct mgpu_thread *thread = mgpu_thread();
   int code = thread->error;
   thread->error = MGPU_SUCCESS;

@@ -12,8 +12,9 @@ int mgpu_fail(int code, const char *format, ...) __attribute__((format(printf, 2
 /* The kept code, or MGPU_SUCCESS. A function that would touch a device returns at once when it is not 0. */
 int mgpu_pending(void);
 
-/* Writes the thread's kept error to stderr, if there is one, when the thread or the process ends: what stock
- * MLIR lowers to never asks for errors, and a run under mlir-runner would end as if all had gone well. */
+/* When the thread or the process ends: writes its kept error to stderr, if there is one and the program has
+ * never asked for any. What stock MLIR lowers to never does, and a run under mlir-runner would end as if all
+ * had gone well. */
 struct mgpu_thread;
 void mgpu_error_tell(const struct mgpu_thread *thread);
 
