@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import gc
 import inspect
 import threading
@@ -180,6 +181,16 @@ def test_buffers_that_were_released() -> None:
     released = memoryview(array.array("f", [1, 2]))
     released.release()
     assert "given a memoryview without memory (operation forbidden on released" in refusal(real().scale, 1, released)
+
+
+def test_elements_without_a_dtype() -> None:
+    numbers = (ctypes.c_float * 2)(1, 2)
+    pointer = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_float))
+    said = "given a LP_c_float whose elements have no dtype (format '&<f'); pass an array, for instance numpy.ctypeslib"
+    assert said in refusal(real().scale, 1, pointer)
+    records = np.zeros(2, [("x", np.float32), ("y", np.float32)])
+    said = "given void64[2] of records; pass an array of float32, for instance one of the fields"
+    assert said in refusal(real().scale, 1, records)
 
 
 def test_refused_shape_and_types_without_a_counterpart() -> None:

@@ -120,6 +120,10 @@ class MemrefPacker:
         return self.pack(base % (1 << 64), base % (1 << 64), offset, *view.shape, *strides)
 
     def _check_type(self, view: View, name: str) -> None:
+        if view.dtype.startswith("void"):
+            raise Mismatch(
+                f"{view} of records", f"pass an array of {self.element.name}, for instance one of the fields"
+            )
         if view.dtype != self.element.name:
             # What differs in its sign alone needs no copy, which would lose what the function writes.
             same = view.dtype.removeprefix("u") == self.element.name.removeprefix("u")

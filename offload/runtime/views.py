@@ -69,7 +69,12 @@ def view_of(value: Any, ordered: bool = True) -> View:
         raise Mismatch(f"a {type(value).__name__}", "pass an array, for instance numpy.asarray(...) of it") from None
     except (BufferError, ValueError) as error:  # what it was over has been released or closed
         raise Mismatch(f"a {type(value).__name__} without memory ({error})", "pass an array that is in use") from None
-    return _of_numpy(numpy.asarray(buffer), value)
+    try:
+        array = numpy.asarray(buffer)
+    except ValueError:  # of pointers, for instance, a pointer of ctypes itself among them
+        said = f"a {type(value).__name__} whose elements have no dtype (format {buffer.format!r})"
+        raise Mismatch(said, "pass an array, for instance numpy.ctypeslib.as_array(pointer, shape)") from None
+    return _of_numpy(array, value)
 
 
 def _of_numpy(array: Any, owner: object) -> View:
