@@ -1,6 +1,7 @@
 //===- codegen.cpp - Translation, optimization, code ------------------------===//
 
 #include "codegen/aligned_starts.h"
+#include "codegen/amd_kernels.h"
 #include "codegen/ascending_loads.h"
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
@@ -8,7 +9,6 @@
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
 #include "codegen/narrow_quotients.h"
-#include "codegen/packed_ids.h"
 #include "codegen/private_memory.h"
 #include "codegen/seldom_arrays.h"
 #include "codegen/serial_sums.h"
@@ -366,6 +366,8 @@ void LLVMModule::optimize() {
   OptimizationLevel level = levels[options.level];
   ModulePassManager passes = level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
                                                             : builder.buildPerModuleDefaultPipeline(level);
+  if (machine->getTargetTriple().isAMDGPU())
+    denyRecursion(*module);
   reported->clear();
   runPasses(*module, builder, std::move(passes));
   if (!reported->empty())
