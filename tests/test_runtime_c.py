@@ -294,7 +294,10 @@ def test_errors_that_nobody_asks_about_are_told(built: Built) -> None:
     assert built.run("unasked", "1", STANDIN_DEVICES="0") == lines[0] + "\n"  # told before it asked
 
 
-@pytest.mark.parametrize(("value", "code"), [("12", 0), ("18446744073709551615", 0), ("late", 1), ("3x", 1), ("-1", 1)])
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [("12", 0), ("18446744073709551615", 0), ("18446744073709551616", 1), ("late", 1), ("3x", 1), ("-1", 1)],
+)
 def test_schedule_by_environment(builds, value: str, code: int) -> None:
     env = {"OFFLOAD_HOST_SCHEDULE": value, "STANDIN_DEVICES": "0"}
     assert builds("plain").run("schedule_env", str(code), **env) == ""

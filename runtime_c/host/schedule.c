@@ -9,6 +9,7 @@
 
 #include "trace/trace.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdlib.h>
@@ -257,8 +258,9 @@ static void switch_to(uint64_t seed) {
 static int read_environment(void) {
   const char *text = environment_read ? NULL : getenv("OFFLOAD_HOST_SCHEDULE");
   char *end = NULL;
+  errno = 0;
   unsigned long long seed = text ? strtoull(text, &end, 10) : 0;
-  if (text && *text && (*end || *text < '0' || *text > '9'))
+  if (text && *text && (*end || *text < '0' || *text > '9' || errno == ERANGE))
     return MGPU_ERROR_INVALID;
   if (!environment_read)
     switch_to(seed);
@@ -278,8 +280,10 @@ static int create(struct object **table, size_t size, void **out) {
   pthread_mutex_unlock(&lock);
   if (wrong) {
     free(object);
-    return mgpu_fail(wrong, "The environment variable OFFLOAD_HOST_SCHEDULE is \"%s\"; it must be a number.",
-                     getenv("OFFLOAD_HOST_SCHEDULE"));
+    return mgpu_fail(
+        wrong,
+        "The environment variable OFFLOAD_HOST_SCHEDULE is \"%s\"; it must be a number of at most 64 bits.",
+        getenv("OFFLOAD_HOST_SCHEDULE"));
   }
   *out = object;
   return 0;
