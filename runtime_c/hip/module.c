@@ -76,8 +76,25 @@ int mgpu_hip_kernel_get(int index, void *pointer, const char *name, void **out) 
   return 0;
 }
 
+/* The packet of a launch counts threads, not blocks, in 32 bits; HIP says no more than that a configuration
+ * is invalid. */
+static int check_threads(const struct mgpu_hip_kernel *kernel, const struct mgpu_launch *launch) {
+  for (int i = 0; i < 3; ++i) {
+    uint64_t threads = (uint64_t)launch->grid[i] * launch->block[i];
+    if (threads > UINT32_MAX)
+      return mgpu_fail(
+          MGPU_ERROR_INVALID,
+          "The kernel \"%s\" is launched with %llu threads along %c (%u blocks of %u); on HIP there are "
+          "fewer than 2^32 along each axis: launch it for parts of the array.",
+          kernel->common.name, (unsigned long long)threads, "xyz"[i], launch->grid[i], launch->block[i]);
+  }
+  return 0;
+}
+
 int mgpu_hip_launch(int index, void *pointer, const struct mgpu_launch *launch) {
   struct mgpu_hip_kernel *kernel = pointer;
+  if (check_threads(kernel, launch))
+    return MGPU_ERROR_INVALID;
   if (launch->cluster[0])
     return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "The kernel \"%s\" needs clusters; HIP has none.",
                      kernel->common.name);

@@ -54,6 +54,10 @@ void test_hip(void) {
   CHECK_TEXT(hip.log(), "launch kernel grid 2 1 1 block 64 1 1 smem 8 stream 1\nsync S1\n");
   mgpuKernelLaunch(&kernel, 2, 1, 1, 64, 1, 1, 2, 1, 1, 0, NULL, NULL, 0, 1);
   CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "clusters");
+  mgpuKernelLaunch(&kernel, 1 << 26, 1, 1, 64, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "4294967296 threads along x (67108864 blocks of 64)");
+  mgpuKernelLaunch(&kernel, (1 << 26) - 1, 1, 1, 64, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 1);
+  CHECK_CLEAN();
   mgpuKernelLaunch(&missing, 2, 1, 1, 64, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 1);
   CHECK_ERROR(MGPU_ERROR_DRIVER, "hipErrorNotFound");
 
