@@ -135,7 +135,7 @@ def _add_inspect(inspect: argparse.ArgumentParser) -> None:
 
 def _add_stubs(stubs: argparse.ArgumentParser) -> None:
     stubs.add_argument("file", metavar="FILE")
-    stubs.add_argument("-o", "--output", metavar="OUT.pyi", help="the file to write (default: print it)")
+    stubs.add_argument("-o", "--output", metavar="OUT.pyi", help="the file to write (default, and with '-': print it)")
     stubs.set_defaults(run=_stubs)
 
 

@@ -155,6 +155,15 @@ def test_stubs_do_not_replace_their_library(tmp_path: Path) -> None:
     assert path.read_bytes() == data
 
 
+def test_stubs_are_printed(tmp_path: Path) -> None:
+    offload.build(PROGRAMS / "described.mlir", tmp_path / "k.so", targets=["host"])
+    printed = command("stubs", "k.so", cwd=tmp_path)
+    assert printed.returncode == 0
+    assert "class Library" in printed.stdout
+    assert command("stubs", "k.so", "-o", "-", cwd=tmp_path).stdout == printed.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["k.so"]
+
+
 def test_stubs_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "no.so").write_text("no")
     assert command("stubs", "no.so", cwd=tmp_path).returncode == 1

@@ -129,3 +129,11 @@ def test_the_same_public_name_twice(tmp_path: Path) -> None:
         "func.func @a(%x: f32) -> f32 {\n^\n"
         "0.mlir:1:1: note: the other definition\nfunc.func @a(%x: f32) -> f32 {\n^\n"
     )
+
+
+@pytest.mark.parametrize("action", [("build", "-o", "other.so"), ("run",)])
+def test_compiled_files_are_no_sources(action: tuple[str, ...], tmp_path: Path) -> None:
+    path = offload.compile(DOUBLES, targets=["host"]).path
+    done = command(*action, str(path), cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"error: cannot compile {path}: it is compiled already (ELF)" in done.stderr

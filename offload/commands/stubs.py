@@ -14,7 +14,7 @@ def stubs(options: argparse.Namespace) -> int:
     """Writes the file, or prints it; returns the exit code. Raises ArtifactError, OffloadError."""
     found = artifact.read(options.file)
     text = library_stub(found.path.name, found.metadata)
-    if options.output is None:
+    if options.output in (None, "-"):
         print(text, end="")
         return 0
     path = Path(options.output)

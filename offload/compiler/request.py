@@ -28,9 +28,15 @@ class Source:
 
     @classmethod
     def read(cls, path: Path | str) -> Source:
-        """Reads a file. Raises OffloadError that names it."""
+        """Reads a file. Raises OffloadError that names it, also where it holds no program."""
         try:
-            return cls(str(path), Path(path).read_bytes())
+            data = Path(path).read_bytes()
+            if data.startswith(b"\x7fELF"):
+                raise OffloadError(
+                    f"cannot compile {path}: it is compiled already (ELF), where MLIR is needed, text or bytecode; "
+                    "offload.load() loads a library that offload has built"
+                )
+            return cls(str(path), data)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             raise OffloadError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
