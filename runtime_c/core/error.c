@@ -62,7 +62,7 @@ int mgpu_fail(int code, const char *format, ...) {
 int mgpu_pending(void) { return mgpu_thread()->error; }
 
 int32_t mgpuGetLastError(void) {
-  if (!__atomic_load_n(&asked, __ATOMIC_RELAXED)) /* else its cache line stays shared */
+  if (!atomic_load_explicit(&asked, memory_order_relaxed)) /* else its cache line stays shared */
     atomic_store_explicit(&asked, true, memory_order_relaxed);
   struct mgpu_thread *thread = mgpu_thread();
   int code = thread->error;
