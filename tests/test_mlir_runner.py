@@ -177,7 +177,9 @@ def test_example(name: str, tmp_path: Path) -> None:
 def test_failures_are_printed_once(asked: str, how: str, tmp_path: Path) -> None:
     """When they happen, or at the end: stock MLIR's host code asks for none."""
     done = run(lowered("saxpy", tmp_path), OFFLOAD_BACKEND="cuda-and-no-such", OFFLOAD_PRINT_ERRORS=asked)
-    said = f'offload: {how}: The environment variable OFFLOAD_BACKEND asks for the backend "cuda-and-no-such", which is '
+    said = (
+        f'offload: {how}: The environment variable OFFLOAD_BACKEND asks for the backend "cuda-and-no-such", which is '
+    )
     assert done.stderr == said + "unknown; known are cuda, hip and host.\n"
 
 
