@@ -319,14 +319,22 @@ func.func @f(%x: tensor<9xf32>) -> tensor<9xf32> {
 """
 
 
+WHOLE = """func.func @f(%x: tensor<2x4xi32>, %e: tensor<2x4xi32>) -> tensor<2x4xi32> {
+  %r = linalg.softmax dimension(1) ins(%x : tensor<2x4xi32>) outs(%e : tensor<2x4xi32>) -> tensor<2x4xi32>
+  return %r : tensor<2x4xi32>
+}
+"""
+
+
 @pytest.mark.parametrize(
     ("source", "place", "advice"),
     [
         (GATHER, (3, 8), "write it as linalg.generic, or on memrefs"),
         (FREED, (4, 3), "leave the deallocation out"),
+        (WHOLE, (2, 8), "exponentials, of floating-point numbers alone"),
     ],
 )
-def test_what_cannot_have_memory_is_said_in_its_place(source: str, place: tuple[int, int], advice: str) -> None:
+def test_what_is_not_compiled_is_said_in_its_place(source: str, place: tuple[int, int], advice: str) -> None:
     with pytest.raises(CompileError, match=advice) as caught:
         emit(source, "kernels")
     found = caught.value.diagnostics[0]
