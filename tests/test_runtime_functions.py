@@ -189,7 +189,7 @@ def test_elements_without_a_dtype() -> None:
     said = "given a LP_c_float whose elements have no dtype (format '&<f'); pass an array, for instance numpy.ctypeslib"
     assert said in refusal(real().scale, 1, pointer)
     records = np.zeros(2, [("x", np.float32), ("y", np.float32)])
-    said = "given void64[2] of records; pass an array of float32, for instance one of the fields"
+    said = "given void64[2] of records; pass one of the fields, or convert it to an array of float32"
     assert said in refusal(real().scale, 1, records)
 
 

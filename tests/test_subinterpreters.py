@@ -23,7 +23,7 @@ assert (y == 4 * x + 1).all()
 try:
     library.saxpy(2.0, x)
 except offload.SignatureError as error:
-    print(error)
+    print(error, flush=True)  # Python 3.11 with NumPy in such an interpreter never ends where its end has to flush
 """
 RUN = """
 import faulthandler, importlib, sys

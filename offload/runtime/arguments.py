@@ -122,7 +122,7 @@ class MemrefPacker:
     def _check_type(self, view: View, name: str) -> None:
         if view.dtype.startswith("void"):
             raise Mismatch(
-                f"{view} of records", f"pass an array of {self.element.name}, for instance one of the fields"
+                f"{view} of records", f"pass one of the fields, or convert it to an array of {self.element.name}"
             )
         if view.dtype != self.element.name:
             # What differs in its sign alone needs no copy, which would lose what the function writes.
