@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import emit, on_host
-from emulator.driver import shared
-from emulator.on_device import OnDevice
+from randomized.modules import check_emulated, module
 from randomized.vectors import Kernel, generate
-
-import offload
-
-
-def module(kernels: Sequence[Kernel]) -> str:
-    return "gpu.module @m {\n" + "".join(kernel.text for kernel in kernels) + "}\n"
 
 
 def check(kernels: Sequence[Kernel], library: Any) -> None:
@@ -37,11 +30,7 @@ def test_on_the_cpu(target: str, first: int) -> None:
 @pytest.mark.parametrize("target", ["gfx942", "gfx1201,O=0"])
 def test_on_an_emulated_gpu(target: str) -> None:
     kernels = [generate(seed) for seed in range(100, 105)]
-    library = offload.compile(module(kernels), targets=[f"rocdl:{target}"])
-    with shared().chip(target.split(",")[0]):
-        library.use("hip")
-        check(kernels, OnDevice(library))
-    shared().check()
+    check_emulated(kernels, target, check)
 
 
 def test_machine_code_of_nvidia_s() -> None:
