@@ -8,10 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from emulator.driver import Driver
 
 settings.register_profile("offload", deadline=None, derandomize=True)
 settings.load_profile("offload")
@@ -80,6 +83,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         path.stem: offload.build(path, folder / f"{path.stem}.so", targets=ALL_TARGETS)
         for path in sorted(EXAMPLES.glob("*.mlir"))
     }
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    """The emulated AMD devices of this process; what went wrong on them is an error at the test's end."""
+    from emulator.driver import shared
+
+    yield shared()
+    shared().check()
 
 
 @pytest.fixture(scope="session")

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-from emulator.driver import Driver, shared
-from emulator.on_device import OnDevice
-
-import offload
+from emulator.driver import Driver
+from emulator.on_device import OnDevice, compiled
 
 CHIPS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1201,wave64")
-
-
-@pytest.fixture
-def driver() -> Iterator[Driver]:
-    yield shared()
-    shared().check()
-
-
-def compiled(source: str, target: str) -> OnDevice:
-    library = offload.compile(source, targets=[f"rocdl:{target}"])
-    library.use("hip")
-    return OnDevice(library)
 
 
 # Adds 1 at the place of the block, or of the thread, along one axis.
@@ -44,7 +28,7 @@ def test_places_along_an_axis_where_others_go_along_all(driver: Driver, chip: st
     """They share registers: those of threads in all of these chips, those of blocks along y and z since gfx12."""
     sizes, out = (2, 3, 4), np.zeros(4, np.int32)
     with driver.chip(chip.split(",")[0]):
-        kernel = compiled(PLACES.format(what=what, axis="xyz"[axis]), chip).kernels.k
+        kernel = OnDevice(compiled(PLACES.format(what=what, axis="xyz"[axis]), chip)).kernels.k
         kernel[(sizes, 1) if what == "block" else (1, sizes)](out)
     expected = [24 // sizes[axis] if place < sizes[axis] else 0 for place in range(4)]
     np.testing.assert_array_equal(out, expected)

@@ -1,35 +1,18 @@
-"""Whole artifacts on emulated AMD devices: the examples, printf, products of matrices, against NumPy."""
+"""Whole artifacts on emulated AMD devices: the examples, printf, memory and numbers, against NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import ml_dtypes
 import numpy as np
 import pytest
 from compiling import EXAMPLES
-from emulator.driver import Driver, shared
-from emulator.on_device import OnDevice
+from emulator.driver import Driver
+from emulator.on_device import OnDevice, compiled
 from operations import device_gpu_prints as prints
 from test_repairs import LOOP
 
-import offload
 from offload.errors import DeviceError
-from offload.runtime import Library
 
 CHIPS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
-
-
-@pytest.fixture
-def driver() -> Iterator[Driver]:
-    yield shared()
-    shared().check()
-
-
-def compiled(source: object, target: str) -> Library:
-    library = offload.compile(source, targets=[f"rocdl:{target}"])
-    library.use("hip")
-    return library
 
 
 @pytest.mark.parametrize("chip", [*CHIPS, "gfx1100,wave64", "gfx1201,wave64"])
@@ -323,93 +306,3 @@ def test_quotient_and_remainder_of_few_bits_without_optimization(driver: Driver,
         library.kernels.k[1, 8](quotient.view(f"i{limits.bits // 8}"), remainder.view(f"i{limits.bits // 8}"))
     np.testing.assert_array_equal(quotient, np.trunc(x / y.astype(np.float64)).astype(dtype))
     np.testing.assert_array_equal(remainder, np.fmod(x, y))
-
-
-# One wave; each lane gives the elements that the instruction takes from it, and stores those that it gets.
-MFMA = """
-gpu.module @m {{ gpu.func @k(
-    %a: memref<?x{per}x{kind}>, %b: memref<?x{per}x{kind}>, %c: memref<?x{results}xf32>) kernel {{
-  %t = gpu.thread_id x
-  %zero = arith.constant 0 : index
-  %x = vector.load %a[%t, %zero] : memref<?x{per}x{kind}>, vector<{per}x{kind}>
-  %y = vector.load %b[%t, %zero] : memref<?x{per}x{kind}>, vector<{per}x{kind}>
-  %z = vector.load %c[%t, %zero] : memref<?x{results}xf32>, vector<{results}xf32>
-  %d = amdgpu.mfma {size}x{size}x{depth} %x * %y + %z {{ abid = 0 : i32, cbsz = 0 : i32, blocks = 1 : i32 }} blgp = none
-    : vector<{per}x{kind}>, vector<{per}x{kind}>, vector<{results}xf32>
-  vector.store %d, %c[%t, %zero] : memref<?x{results}xf32>, vector<{results}xf32>
-  gpu.return
-}} }}
-"""
-
-
-@pytest.mark.parametrize(("size", "depth", "per"), [(16, 16, 4), (32, 8, 4)])
-def test_mfma(driver: Driver, size: int, depth: int, per: int) -> None:
-    generator = np.random.default_rng(3)
-    a, b = (generator.integers(-4, 5, (size, depth)).astype(np.float16) for _ in range(2))
-    c = generator.integers(-9, 9, (size, size)).astype(np.float32)
-    lane = np.arange(64)
-    k = per * (lane // size)[:, None] + np.arange(per)
-    results = size * size // 64
-    register = np.arange(results)
-    row = 4 * (lane // size)[:, None] + 256 // size // 4 * 4 * (register // 4) * (size // 16) + register % 4
-    if size == 32:
-        row = 8 * (register // 4) + 4 * (lane // 32)[:, None] + register % 4
-    column = (lane % size)[:, None]
-    spread = c[row, column].copy()
-    source = MFMA.format(per=per, kind="f16", results=results, size=size, depth=depth)
-    with driver.chip("gfx942"):
-        kernels = OnDevice(compiled(source, "gfx942")).kernels
-        kernels.k[1, 64](a[lane[:, None] % size, k].copy(), b[lane[:, None] % size, k].copy(), spread)
-    product = a.astype(np.float32) @ b.astype(np.float32).T + c
-    np.testing.assert_array_equal(spread, product[row, column])
-
-
-@pytest.mark.parametrize("kind", ["bf16", "i8"])
-def test_mfma_of_gfx90a_alone(driver: Driver, kind: str) -> None:
-    """Its numbers of these instructions are others' for other products."""
-    generator = np.random.default_rng(3)
-    a, b = (generator.integers(-4, 5, (16, 16)) for _ in range(2))
-    lane, register = np.arange(64)[:, None], np.arange(4)
-    k, row = 4 * (lane // 16) + np.arange(4), 4 * (lane // 16) + register
-    spread = np.zeros((64, 4), np.float32 if kind == "bf16" else np.int32)
-    source = MFMA.format(per=4, kind=kind, results=4, size=16, depth=16)
-
-    def stored(values: np.ndarray) -> np.ndarray:
-        values = values[lane % 16, k]
-        return values.astype(np.int8) if kind == "i8" else values.astype(ml_dtypes.bfloat16)
-
-    if kind == "i8":
-        source = source.replace("f32", "i32")
-    with driver.chip("gfx90a"):
-        OnDevice(compiled(source, "gfx90a")).kernels.k[1, 64](stored(a), stored(b), spread)
-    np.testing.assert_array_equal(spread, (a @ b.T)[row, lane % 16])
-
-
-WMMA = """
-gpu.module @m {{ gpu.func @k(%a: memref<?x{per}xf16>, %b: memref<?x{per}xf16>, %c: memref<?x8xf32>) kernel {{
-  %t = gpu.thread_id x
-  %zero = arith.constant 0 : index
-  %x = vector.load %a[%t, %zero] : memref<?x{per}xf16>, vector<{per}xf16>
-  %y = vector.load %b[%t, %zero] : memref<?x{per}xf16>, vector<{per}xf16>
-  %z = vector.load %c[%t, %zero] : memref<?x8xf32>, vector<8xf32>
-  %d = amdgpu.wmma 16x16x16 %x * %y + %z : vector<{per}xf16>, vector<{per}xf16>, vector<8xf32>
-  vector.store %d, %c[%t, %zero] : memref<?x8xf32>, vector<8xf32>
-  gpu.return
-}} }}
-"""
-
-
-@pytest.mark.parametrize(("chip", "per"), [("gfx1100", 16), ("gfx1201", 8)])
-def test_wmma(driver: Driver, chip: str, per: int) -> None:
-    generator = np.random.default_rng(4)
-    a, b = (generator.integers(-4, 5, (16, 16)).astype(np.float16) for _ in range(2))
-    c = generator.integers(-9, 9, (16, 16)).astype(np.float32)
-    lane, register = np.arange(32)[:, None], np.arange(8)
-    row = 2 * register + lane // 16 if chip == "gfx1100" else 8 * (lane // 16) + register
-    k = np.arange(16) if chip == "gfx1100" else 8 * (lane // 16) + np.arange(8)
-    spread = c[row, lane % 16].copy()
-    with driver.chip(chip):
-        kernels = OnDevice(compiled(WMMA.format(per=per), chip)).kernels
-        kernels.k[1, 32](a[lane % 16, k].copy(), b[lane % 16, k].copy(), spread)
-    product = a.astype(np.float32) @ b.astype(np.float32).T + c
-    np.testing.assert_array_equal(spread, product[row, lane % 16])

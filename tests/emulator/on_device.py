@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import offload
 from offload.runtime import DeviceArray, Function, Library
 
 
@@ -26,6 +27,13 @@ class OnDevice:
     @property
     def kernels(self) -> _Kernels:
         return _Kernels(self._library)
+
+
+def compiled(source: object, target: str) -> Library:
+    """A program for one AMD chip, with options; inside of the driver's ``chip`` it runs there."""
+    library = offload.compile(source, targets=[f"rocdl:{target}"])
+    library.use("hip")
+    return library
 
 
 class _Kernels:

@@ -272,7 +272,8 @@ class Kernel:
         turned = self.chance(0.5)
         product = value.array @ other.array
         start = self.random(product.T.shape if turned else product.shape, value.element)
-        maps = f"affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> ({'n, m' if turned else 'm, n'})>"  # noqa: E501
+        places = ("m, k", "k, n", "n, m" if turned else "m, n")
+        maps = ", ".join(f"affine_map<(m, n, k) -> ({place})>" for place in places)
         self.made(
             f'vector.contract {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "reduction"], '
             f"kind = #vector.kind<add>}} {value.name}, {other.name}, {self.constant(start, value.element)} : "

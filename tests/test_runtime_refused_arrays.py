@@ -1,0 +1,86 @@
+"""Arrays that host functions refuse, and what each refusal says."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from test_runtime_support import real, refusal
+
+
+@pytest.mark.parametrize(
+    ("value", "given", "advice"),
+    [
+        (np.ones(3), "float64[3]", "convert it, for instance with x.astype('float32')"),
+        (np.ones(3, ">f4"), "float32[3] in foreign byte order", "x.astype('float32')"),
+        (np.ones((2, 2), np.float32), "float32[2, 2] of rank 2", "pass an array of rank 1"),
+        (np.array(1, np.float32), "float32[] of rank 0", "pass an array of rank 1"),
+        (np.ones(8, np.float32)[::2], "float32[4] that is not contiguous (strides (8,) bytes)",
+         "pass numpy.ascontiguousarray(x)"),
+        (np.frombuffer(bytes(9), np.uint8)[1:].view(np.float32), "at an address that is no multiple of 4",
+         "pass an aligned copy, x.copy()"),
+        (np.broadcast_to(np.float32(1), 1), "a read-only float32[1]", "pass a writeable array, for instance"),
+        ([1.0, 2.0], "a list", "pass an array, for instance numpy.asarray(...) of it"),
+        (np.ma.masked_array(np.ones(2, np.float32), [True, False]), "a masked array", "pass its .data, or"),
+        (np.float32(1), "a scalar of type float32", "pass an array"),
+        (None, "None", "only an argument with the attribute offload.optional"),
+        (np.array([object()]), "object[1]", "convert it"),
+    ],
+)  # fmt: skip
+def test_refused_arrays(value: Any, given: str, advice: str) -> None:
+    message = refusal(real().scale, 1, value)
+    assert message.startswith("scale(): argument 'x' (2 of 2): expected array float32[?], given ")
+    assert given in message
+    assert advice in message
+
+
+def exporter(**interfaces: Any) -> Any:
+    return type("Odd", (), interfaces)()
+
+
+def raising(*_: Any, **__: Any) -> Any:
+    raise KeyError("lost")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (exporter(__array_interface__=3), "__array_interface__ is of no use (ValueError: "),
+        (exporter(__array_interface__={"shape": (2,), "typestr": "<f4"}), "__array_interface__ is of no use ("),
+        (exporter(__array_interface__=property(raising)), "__array_interface__ is of no use (KeyError: 'lost')"),
+        (exporter(__cuda_array_interface__={"shape": (2,)}), "__cuda_array_interface__ is of no use (KeyError: "),
+        (exporter(__cuda_array_interface__=property(raising)), "__cuda_array_interface__ is of no use (KeyError: "),
+        (exporter(__dlpack__=raising, __dlpack_device__=lambda self: (1, 0)), "__dlpack__ is of no use (KeyError: "),
+    ],
+)
+def test_interfaces_that_lead_nowhere(value: Any, said: str) -> None:
+    assert f"given a Odd whose {said}" in refusal(real().scale, 1, value)
+    assert f"given a Odd whose {said}" in refusal(real().kernels.saxpy[1, 2], 1, value, value)
+
+
+def test_buffers_that_were_released() -> None:
+    released = memoryview(array.array("f", [1, 2]))
+    released.release()
+    assert "given a memoryview without memory (operation forbidden on released" in refusal(real().scale, 1, released)
+
+
+def test_elements_without_a_dtype() -> None:
+    numbers = (ctypes.c_float * 2)(1, 2)
+    pointer = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_float))
+    said = "given a LP_c_float whose elements have no dtype (format '&<f'); pass an array, for instance numpy.ctypeslib"
+    assert said in refusal(real().scale, 1, pointer)
+    records = np.zeros(2, [("x", np.float32), ("y", np.float32)])
+    said = "given void64[2] of records; pass one of the fields, or convert it to an array of float32"
+    assert said in refusal(real().scale, 1, records)
+
+
+def test_refused_shape_and_types_without_a_counterpart() -> None:
+    message = refusal(real().weigh, np.ones((2, 5), np.float32))
+    assert message == ("weigh(): argument 'x' (1 of 1): expected array float32[?, 4], given float32[2, 5]; "
+                       "dimension 1 has to be 4, it is 5")  # fmt: skip
+    assert "given uint16[2]; convert it" in refusal(real().brain, np.ones(2, np.uint16))
+    message = refusal(real().from_the_future, np.ones(2))
+    assert "given a type that this version does not know (float3); update offload" in message

@@ -1,0 +1,116 @@
+"""Programs on parts of tensors and on tiles: slices, packing, the transforms of Winograd's convolution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, emit, on_host
+
+PARTS = """
+func.func @returned(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %y = math.absf %x : tensor<?x?xf32>
+  %part = tensor.extract_slice %y[0, 0] [%m, %n] [1, 1] : tensor<?x?xf32> to tensor<?x?xf32>
+  return %part : tensor<?x?xf32>
+}
+func.func @of_argument(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %part = tensor.extract_slice %x[0, 0] [%m, %n] [1, 1] : tensor<?x?xf32> to tensor<?x?xf32>
+  return %part : tensor<?x?xf32>
+}
+func.func private @absolute(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %y = math.absf %x : tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+func.func @handed_on(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %part = tensor.extract_slice %x[0, 0] [%m, %n] [1, 1] : tensor<?x?xf32> to tensor<?x?xf32>
+  %y = func.call @absolute(%part) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("opt", [0, 3])
+@pytest.mark.parametrize("name", ["returned", "of_argument", "handed_on"])
+def test_parts_of_rows_where_functions_begin_and_end(name: str, opt: int) -> None:
+    """MLIR's bufferization takes the memory of such a part for that of a whole tensor."""
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    np.testing.assert_array_equal(on_host(PARTS, opt).functions[name](x, 3, 2).numpy(), x[:3, :2])
+
+
+TILES = """
+func.func @f(%x: tensor<?x?xf32>, %tiles: tensor<?x?x8x4xf32>, %to: tensor<?x?xf32>)
+    -> (tensor<?x?x8x4xf32>, tensor<?x?xf32>) {
+  %pad = arith.constant 0.5 : f32
+  %r = linalg.pack %x padding_value(%pad : f32) outer_dims_perm = [1, 0] inner_dims_pos = [0, 1] inner_tiles = [8, 4]
+    into %tiles : tensor<?x?xf32> -> tensor<?x?x8x4xf32>
+  %u = linalg.unpack %r outer_dims_perm = [1, 0] inner_dims_pos = [0, 1] inner_tiles = [8, 4]
+    into %to : tensor<?x?x8x4xf32> -> tensor<?x?xf32>
+  return %r, %u : tensor<?x?x8x4xf32>, tensor<?x?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("shape", [(13, 9), (16, 8), (1, 1)])
+def test_tiles(shape: tuple[int, int]) -> None:
+    rows, columns = -(-shape[0] // 8), -(-shape[1] // 4)
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    results = on_host(TILES).f(x, np.zeros((columns, rows, 8, 4), np.float32), np.zeros_like(x))
+    tiles, back = (result.numpy() for result in results)
+    rest = [(0, rows * 8 - shape[0]), (0, columns * 4 - shape[1])]
+    padded = np.pad(x, rest, constant_values=0.5).reshape(rows, 8, columns, 4)
+    np.testing.assert_array_equal(tiles, padded.transpose(2, 0, 1, 3))
+    np.testing.assert_array_equal(back, x)
+    assert len(emit(TILES, "object", ALL_TARGETS)) > len(ALL_TARGETS)
+
+
+WINOGRAD = """
+func.func @f(%x: tensor<1x6x6x2xf32>, %w: tensor<3x3x3x2xf32>) -> tensor<1x4x4x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w0 = tensor.empty() : tensor<6x6x2x3xf32>
+  %w1 = linalg.winograd_filter_transform fmr(F_4_3) ins(%w : tensor<3x3x3x2xf32>)
+    outs(%w0 : tensor<6x6x2x3xf32>) -> tensor<6x6x2x3xf32>
+  %x0 = tensor.empty() : tensor<6x6x1x1x1x2xf32>
+  %x1 = linalg.winograd_input_transform fmr(F_4_3) ins(%x : tensor<1x6x6x2xf32>)
+    outs(%x0 : tensor<6x6x1x1x1x2xf32>) -> tensor<6x6x1x1x1x2xf32>
+  %a = tensor.collapse_shape %x1 [[0, 1], [2, 3, 4], [5]] : tensor<6x6x1x1x1x2xf32> into tensor<36x1x2xf32>
+  %b = tensor.collapse_shape %w1 [[0, 1], [2], [3]] : tensor<6x6x2x3xf32> into tensor<36x2x3xf32>
+  %p0 = tensor.empty() : tensor<36x1x3xf32>
+  %p1 = linalg.fill ins(%zero : f32) outs(%p0 : tensor<36x1x3xf32>) -> tensor<36x1x3xf32>
+  %p = linalg.batch_matmul ins(%a, %b : tensor<36x1x2xf32>, tensor<36x2x3xf32>)
+    outs(%p1 : tensor<36x1x3xf32>) -> tensor<36x1x3xf32>
+  %q = tensor.expand_shape %p [[0, 1], [2, 3, 4], [5]] output_shape [6, 6, 1, 1, 1, 3]
+    : tensor<36x1x3xf32> into tensor<6x6x1x1x1x3xf32>
+  %y0 = tensor.empty() : tensor<1x4x4x3xf32>
+  %y1 = linalg.fill ins(%zero : f32) outs(%y0 : tensor<1x4x4x3xf32>) -> tensor<1x4x4x3xf32>
+  %y = linalg.winograd_output_transform fmr(F_4_3) ins(%q : tensor<6x6x1x1x1x3xf32>)
+    outs(%y1 : tensor<1x4x4x3xf32>) -> tensor<1x4x4x3xf32>
+  return %y : tensor<1x4x4x3xf32>
+}
+"""
+
+
+def test_winograds_convolution() -> None:
+    generator = np.random.default_rng(4)
+    x, w = (generator.integers(-4, 5, shape).astype(np.float32) for shape in ((1, 6, 6, 2), (3, 3, 3, 2)))
+    places = [(i, j) for i in range(3) for j in range(3)]
+    expected = sum(np.einsum("nhwc,fc->nhwf", x[:, i : i + 4, j : j + 4], w[:, i, j]) for i, j in places)
+    np.testing.assert_allclose(on_host(WINOGRAD).f(x, w).numpy(), expected, atol=1e-3)
+
+
+STEPS = """
+func.func @f(%x: tensor<?x?x?xf32>, %at: index, %rows: index) -> (tensor<?x1xf32>, tensor<?x?x?xf32>) {
+  %c1 = arith.constant 1 : index
+  %v = arith.constant 7.0 : f32
+  %part = tensor.extract_slice %x[0, %at, %at] [1, %rows, 1] [2, 1, 2] : tensor<?x?x?xf32> to tensor<?x1xf32>
+  %changed = tensor.insert %v into %x[%c1, %c1, %c1] : tensor<?x?x?xf32>
+  return %part, %changed : tensor<?x1xf32>, tensor<?x?x?xf32>
+}
+"""
+
+
+def test_parts_that_take_steps_and_drop_dimensions() -> None:
+    x = np.arange(2 * 4 * 3, dtype=np.float32).reshape(2, 4, 3)
+    part, changed = (result.numpy() for result in on_host(STEPS).f(x, 1, 2))
+    np.testing.assert_array_equal(part, x[0, 1:3, 1:2])
+    expected = x.copy()
+    expected[1, 1, 1] = 7
+    np.testing.assert_array_equal(changed, expected)
