@@ -152,19 +152,24 @@ BufferFlow::BufferFlow(ModuleOp module) {
     connect(op);
   for (Operation *op : operations)
     record(op);
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (!function.isPublic() || function.isExternal())
-      continue;
+  SmallVector<func::FuncOp> callable = llvm::filter_to_vector(
+      module.getOps<func::FuncOp>(), [](func::FuncOp op) { return op.isPublic() && !op.isExternal(); });
+  for (func::FuncOp function : callable)
     for (Value argument : function.getArguments())
       if (isBuffer(argument))
         classOf(argument).foreign = true;
+  for (func::FuncOp function : callable)
     if (function->hasAttr(kOnTensors))
-      function.walk([&](func::ReturnOp op) {
-        for (Value result : op.getOperands())
-          if (isBuffer(result))
-            classOf(result).given = true;
-      });
-  }
+      recordResults(function);
+}
+
+/// Results of functions on tensors are all of one kind, whether a kernel or host code made them.
+void BufferFlow::recordResults(func::FuncOp function) {
+  function.walk([&](func::ReturnOp op) {
+    for (Value result : op.getOperands())
+      if (isBuffer(result) && !classOf(result).foreign)
+        classOf(result).kernel = true;
+  });
 }
 
 } // namespace offload

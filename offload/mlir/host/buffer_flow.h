@@ -26,10 +26,9 @@ struct BufferClass {
   llvm::SmallVector<mlir::memref::DeallocOp> deallocations;
   bool foreign = false;    // may come from a caller or from an operation that is not known
   bool device = false;     // may come from gpu.alloc
-  bool kernel = false;     // a device uses it
+  bool kernel = false;     // a device uses it, or callers get it as a device's
   bool host = false;       // host code reads or writes it
   bool registered = false; // the author made it reachable
-  bool given = false;      // a function on tensors hands it to its callers
 
   /// May it be memory that the CPU does not reach? What host code reads or writes is never a device's.
   bool mayBeDevice() const { return kernel || device || (foreign && !host && !registered); }
@@ -49,6 +48,7 @@ private:
   void join(mlir::Value a, mlir::Value b);
   void join(mlir::ValueRange a, mlir::ValueRange b);
   void record(mlir::Operation *op);
+  void recordResults(mlir::func::FuncOp function);
 
   llvm::EquivalenceClasses<void *> same; // opaque pointers of values
   llvm::DenseMap<void *, BufferClass *> byLeader;

@@ -80,8 +80,7 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
       if (op->getParentOfType<gpu::GPUModuleOp>())
         return;
       BufferClass &source = flow.classOf(op.getSource()), &target = flow.classOf(op.getTarget());
-      if (isRanked(op) &&
-          (source.mayBeDevice() || target.mayBeDevice() || isGiven(source) || isGiven(target)))
+      if (isRanked(op) && (source.mayBeDevice() || target.mayBeDevice()))
         copies.push_back(op);
       if (!isRanked(op) && (isDevice(source) || isDevice(target))) {
         op.emitOpError(
@@ -93,7 +92,7 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
     if (unreachable)
       return signalPassFailure();
     for (BufferClass &buffer : flow.classes())
-      if ((buffer.kernel || isGiven(buffer)) && !buffer.registered && failed(place(buffer)))
+      if (buffer.kernel && !buffer.registered && failed(place(buffer)))
         return signalPassFailure();
     for (memref::CopyOp op : copies) {
       OpBuilder b(op);
@@ -101,9 +100,6 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
       op.erase();
     }
   }
-
-  /// Results of functions on tensors are all of one kind, whether a kernel or host code made them.
-  static bool isGiven(const BufferClass &buffer) { return buffer.given && !buffer.foreign; }
 
   /// Is it memory that this pass does not place, and that kernels use?
   static bool isDevice(const BufferClass &buffer) {
