@@ -22,7 +22,8 @@ class Argument(NamedTuple):
     index is "int64". For memrefs ``shape`` has None for dynamic sizes; ``strides`` is None for the identity
     layout, else counts elements, None for dynamic; ``offset`` counts elements. ``space`` says which memory is
     meant: "device", "host", or "any" where the type does not tell. Scalars have rank 0. ``optional`` says that None
-    may be passed, which the function sees as an array with 0 for each dynamic size."""
+    may be passed, which the function sees as an array with 0 for each dynamic size. A ``pointer`` is a "uint64" that is
+    an address."""
 
     name: str
     kind: str
@@ -32,6 +33,7 @@ class Argument(NamedTuple):
     offset: int | None = 0
     space: str = "any"
     optional: bool = False
+    pointer: bool = False
 
     @property
     def rank(self) -> int:
@@ -40,7 +42,7 @@ class Argument(NamedTuple):
 
     def __str__(self) -> str:
         if self.kind == "scalar":
-            return self.dtype
+            return "pointer" if self.pointer else self.dtype
         return f"{self.dtype}[{', '.join('?' if size is None else str(size) for size in self.shape)}]"
 
     def to_json(self) -> dict[str, Any]:
@@ -54,7 +56,7 @@ class Argument(NamedTuple):
             "offset": self.offset,
             "space": self.space,
         }
-        return {**value, "optional": True} if self.optional else value
+        return value | {key: True for key in ("optional", "pointer") if getattr(self, key)}
 
     @classmethod
     def from_json(cls, value: Any, where: str = "argument") -> Argument:
@@ -73,6 +75,9 @@ class Argument(NamedTuple):
         optional = record.flag("optional")
         if optional and None not in shape:
             raise ArtifactError(f"{where}: an optional argument needs a dynamic size, the shape is {list(shape)}")
+        pointer = record.flag("pointer")
+        if pointer and (kind, dtype) != ("scalar", "uint64"):
+            raise ArtifactError(f"{where}: a pointer is a scalar of uint64, not a {kind} of {dtype}")
         return cls(
             record.get("name", str),
             kind,
@@ -82,6 +87,7 @@ class Argument(NamedTuple):
             record.get("offset", int, optional=True),
             record.choice("space", SPACES),
             optional,
+            pointer,
         )
 
 

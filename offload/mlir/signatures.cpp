@@ -85,14 +85,17 @@ static std::optional<json::Object> describe(Type type, StringRef name, StringRef
       offset = dynamicAsNull(start);
     }
   }
-  return json::Object{{"name", name.str()},
-                      {"kind", memref ? "memref" : "scalar"},
-                      {"dtype", *dtype},
-                      {"rank", memref ? memref.getRank() : 0},
-                      {"shape", std::move(shape)},
-                      {"strides", std::move(strides)},
-                      {"offset", std::move(offset)},
-                      {"space", space}};
+  json::Object entry{{"name", name.str()},
+                     {"kind", memref ? "memref" : "scalar"},
+                     {"dtype", *dtype},
+                     {"rank", memref ? memref.getRank() : 0},
+                     {"shape", std::move(shape)},
+                     {"strides", std::move(strides)},
+                     {"offset", std::move(offset)},
+                     {"space", space}};
+  if (isa<LLVM::LLVMPointerType>(type))
+    entry["pointer"] = true;
+  return entry;
 }
 
 /// Who touches the memory of an argument: "device" where a kernel does, "host" where host code alone does,

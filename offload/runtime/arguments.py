@@ -97,22 +97,22 @@ class MemrefPacker:
             strides = [stride if wanted is None else wanted for stride, wanted in pairs]
         return self.pack(0, 0, self.argument.offset or 0, *shape, *strides)
 
-    def array_dtype(self) -> Any:
-        """The NumPy dtype of the elements. Raises `Mismatch` where it needs a package that is missing."""
+    def array_dtype(self, view: View) -> Any:
+        """The NumPy dtype of an array that fits. Raises `Mismatch` where it needs a package that is missing."""
         return self.dtype if self.dtype is not None else numpy_dtype(self.element)
 
     def check(self, view: View, writes: bool = True) -> None:
         """Raises `Mismatch` where an array does not fit, whatever memory it is in."""
         name = self.argument.name or "x"
         self._check_type(view, name)
-        self._check_use(view, name, writes)
+        check_use(view, name, writes)
         self._strides(view, name)
 
     def _pack_view(self, view: View) -> bytes:
         name = self.argument.name or "x"
         self._check_type(view, name)
-        self._check_place(view, name)
-        self._check_use(view, name)
+        check_place(view, name, self.space, self.native)
+        check_use(view, name)
         strides = self._strides(view, name)
         # The type of a strided memref fixes the offset; the base moves so that it lands on the first element.
         offset = self.argument.offset or 0
@@ -144,41 +144,6 @@ class MemrefPacker:
             if view.shape[index] != size:
                 raise Mismatch(str(view), f"dimension {index} has to be {size}, it is {view.shape[index]}")
 
-    @staticmethod
-    def _check_use(view: View, name: str, writes: bool = True) -> None:
-        if view.pointer % view.alignment:
-            raise Mismatch(
-                f"{view} at an address that is no multiple of {view.alignment} bytes",
-                f"pass an aligned copy, {name}.copy()",
-            )
-        if view.readonly and writes:
-            raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {name}.copy()")
-
-    def _check_place(self, view: View, name: str) -> None:
-        if view.places == ("host",) and self.space != "device":
-            return
-        backend = self.native.backend()
-        if self.space == "host":
-            if "host" not in view.places:
-                raise Mismatch(
-                    f"{view} in the memory of {view.places[0]}",
-                    f"the host reads this argument: pass {name}.numpy() or another copy in host memory",
-                )
-        elif backend not in view.places and (backend == "host" or self.space == "device" or "host" not in view.places):
-            if view.places == ("host",):
-                raise Mismatch(
-                    f"{view} in host memory, but the kernels run on {backend}",
-                    f"copy it to the device with lib.device.array({name}), or pass offload.stage({name}), which "
-                    "copies it there and back",
-                )
-            raise Mismatch(
-                f"{view} in the memory of {view.places[0]}, but the backend in use is {backend}",
-                f"make it anew with lib.device.array(...), or choose lib.use('{view.places[0]}')",
-            )
-        if view.wait_for is not None and backend != "host":
-            self.native.api.mgpuStreamSynchronize(view.wait_for)
-            self.native.check()
-
     def _strides(self, view: View, name: str) -> list[int]:
         strides = row_major(view.shape)
         steps = view.strides
@@ -207,6 +172,45 @@ class MemrefPacker:
                     f"pass an array with stride {want} elements there",
                 )
         return strides
+
+
+def check_use(view: View, name: str, writes: bool = True) -> None:
+    """Raises `Mismatch` where code cannot use the memory as it is, wherever it is; ``name`` is the argument's."""
+    if view.pointer % view.alignment:
+        raise Mismatch(
+            f"{view} at an address that is no multiple of {view.alignment} bytes",
+            f"pass an aligned copy, {name}.copy()",
+        )
+    if view.readonly and writes:
+        raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {name}.copy()")
+
+
+def check_place(view: View, name: str, space: str, native: Native) -> None:
+    """Raises `Mismatch` where code that wants memory of ``space`` does not reach it. Waits for another package that is
+    at work on it."""
+    if view.places == ("host",) and space != "device":
+        return
+    backend = native.backend()
+    if space == "host":
+        if "host" not in view.places:
+            raise Mismatch(
+                f"{view} in the memory of {view.places[0]}",
+                f"the host reads this argument: pass {name}.numpy() or another copy in host memory",
+            )
+    elif backend not in view.places and (backend == "host" or space == "device" or "host" not in view.places):
+        if view.places == ("host",):
+            raise Mismatch(
+                f"{view} in host memory, but the kernels run on {backend}",
+                f"copy it to the device with lib.device.array({name}), or pass offload.stage({name}), which "
+                "copies it there and back",
+            )
+        raise Mismatch(
+            f"{view} in the memory of {view.places[0]}, but the backend in use is {backend}",
+            f"make it anew with lib.device.array(...), or choose lib.use('{view.places[0]}')",
+        )
+    if view.wait_for is not None and backend != "host":
+        native.api.mgpuStreamSynchronize(view.wait_for)
+        native.check()
 
 
 def bounds(descriptor: bytes, itemsize: int) -> tuple[int, int]:

@@ -119,7 +119,7 @@ class Callee:
 
         def annotation(argument: Argument) -> str:
             if argument.kind == "scalar":
-                return argument.dtype
+                return str(argument)
             sizes = (next(names) if size is None else str(size) for size in argument.shape)
             return f"{argument.dtype}[{', '.join(sizes)}]{' | None' if argument.optional else ''}"
 

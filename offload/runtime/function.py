@@ -16,6 +16,7 @@ from offload.runtime.native import Native
 from offload.runtime.pending import Running
 from offload.runtime.pickled import function_of
 from offload.runtime.plans import Caller, arm_function
+from offload.runtime.pointers import PointerPacker
 from offload.runtime.results import ScalarResult, StructResult, by_value_type, half_argument, is_half
 from offload.runtime.staging import Staging, wanted
 from offload.runtime.streams import Stream
@@ -41,7 +42,7 @@ class Function(Caller):
         self._pointer = pointer
         self._native = native
         self._converters: list[_Converter] | None = None
-        self._packers: list[MemrefPacker | None] = []
+        self._packers: list[MemrefPacker | PointerPacker | None] = []
         self._result: ScalarResult | StructResult | None = None
         self._views = False  # whether a result may lie in an argument
         self.__name__ = self.__qualname__ = signature.name
@@ -160,6 +161,11 @@ class Function(Caller):
             self._packers.append(pack)
             types.append(ctypes.c_void_p)
             return lambda value, values, keep: values.append(pack(value, keep))
+        if argument.pointer:
+            address = PointerPacker(argument, self._native, argument.space)
+            self._packers.append(address)
+            types.append(ctypes.c_void_p)
+            return lambda value, values, keep: values.append(address(value, keep))
         self._packers.append(None)
         dtype = find(argument.dtype)
         check = scalar(dtype)

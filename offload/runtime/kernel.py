@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
+from numbers import Integral
 from operator import getitem
 from typing import Any
 
@@ -20,6 +21,7 @@ from offload.runtime.occupancy import Occupancy, ask, threads_of
 from offload.runtime.pending import Mark, Pending
 from offload.runtime.pickled import kernel_of
 from offload.runtime.plans import Caller, arm_launch
+from offload.runtime.pointers import PointerPacker
 from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import Stream
 from offload.runtime.views import view_of
@@ -56,7 +58,7 @@ class Kernel:
         self._native = native
         self._slot = kernel_slot(module, signature.name)
         self._packers: list[Callable[[Any, list[object]], bytes]] | None = None
-        self._memrefs: list[MemrefPacker | None] = []
+        self._memrefs: list[MemrefPacker | PointerPacker | None] = []
         self._offsets: list[int] = []
         self._launches: dict[Any, Launch] = {}
         self.__name__ = self.__qualname__ = signature.name
@@ -206,7 +208,8 @@ class Kernel:
                     )
                 if type(value) is DeviceArray:
                     value.settle()
-                seen = value if packer is None or value is None else view_of(value, ordered=False)
+                as_is = packer is None or value is None or isinstance(value, Integral)
+                seen = value if as_is else view_of(value, ordered=False)
                 pieces.append(pack(seen, keep))
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
@@ -268,6 +271,12 @@ class Kernel:
                     count = 1 if bare else 3 + 2 * argument.rank
                     offsets += range(position, position + 8 * count, 8)
                     position += 8 * count
+                elif argument.pointer:
+                    address = PointerPacker(argument, self._native, "device")
+                    self._memrefs.append(address)
+                    packers.append(_word_packer(address))
+                    offsets.append(position)
+                    position += 8
                 else:
                     pack, size = _scalar_packer(argument)
                     self._memrefs.append(None)
@@ -292,6 +301,10 @@ class Kernel:
 def _address_packer(descriptor: MemrefPacker) -> Callable[[Any, list[object]], bytes]:
     """The aligned pointer alone: the second word of a descriptor, whose offset is 0 in an identity layout."""
     return lambda value, keep: descriptor(value, keep)[8:16]
+
+
+def _word_packer(pointer: PointerPacker) -> Callable[[Any, list[object]], bytes]:
+    return lambda value, keep: struct.pack("<Q", pointer(value, keep))
 
 
 def _scalar_packer(argument: Argument) -> tuple[Callable[[Any, list[object]], bytes], int]:

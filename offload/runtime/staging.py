@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from offload.runtime.array import DeviceArray
@@ -14,6 +15,7 @@ from offload.runtime.views import view_of
 
 if TYPE_CHECKING:
     from offload.runtime.arguments import MemrefPacker
+    from offload.runtime.pointers import PointerPacker
 
 
 class Staged:
@@ -44,25 +46,25 @@ class Staging:
     def __bool__(self) -> bool:
         return bool(self._copies)
 
-    def take(self, packer: MemrefPacker, value: Any) -> Any:
+    def take(self, packer: MemrefPacker | PointerPacker, value: Any) -> Any:
         """What stands for ``value`` in the call: an array on the device, or the array itself where the function takes
         host memory or the CPU is the device. Raises `Mismatch`, `DeviceError`."""
         array, back = (value.array, value.back) if type(value) is Staged else (value, True)
         if (
             array is None
             or packer.space != "device"
-            or isinstance(array, DeviceArray)
+            or isinstance(array, (DeviceArray, Integral))  # an address
             or (back and self._native.backend() == "host")
         ):
             return array
         view = view_of(array)
         if self._native.backend() == "host":  # it may be read-only: the caller says that it is only read
             packer.check(view, writes=False)
-            return array_over(view.pointer, packer.array_dtype(), view.shape, view.strides, owner=view)
+            return array_over(view.pointer, packer.array_dtype(view), view.shape, view.strides, owner=view)
         if view.places != ("host",):
             return array
         packer.check(view, writes=back)
-        host = array_over(view.pointer, packer.array_dtype(), view.shape, view.strides, owner=view)
+        host = array_over(view.pointer, packer.array_dtype(view), view.shape, view.strides, owner=view)
         return self._copy(host, back)
 
     def _copy(self, host: Any, back: bool) -> DeviceArray:

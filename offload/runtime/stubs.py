@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from offload.runtime import DeviceArray, Function, Kernel, Launch, Pending
 from offload.runtime import Library as _Library
 from offload.runtime.library import Kernels as _AnyKernels
-from offload.runtime.typing import ArrayLike, Bool, Complex, Float, Int, Waiting
+from offload.runtime.typing import ArrayLike, Bool, Complex, Float, Int, Pointer, Waiting
 
 _Done = TypeVar("_Done")
 """
@@ -156,7 +156,7 @@ def _parameters(callee: Callee) -> list[str]:
 def _taken(argument: Argument) -> str:
     if argument.kind == "memref":
         return "ArrayLike | None" if argument.optional else "ArrayLike"
-    return _scalar(argument.dtype)
+    return "Pointer" if argument.pointer else _scalar(argument.dtype)
 
 
 def _scalar(dtype: str) -> str:

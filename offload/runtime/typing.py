@@ -39,6 +39,9 @@ Int: TypeAlias = "int | numpy.integer[Any]"
 Float: TypeAlias = "float | numpy.floating[Any] | numpy.integer[Any]"
 Complex: TypeAlias = "complex | numpy.number[Any]"
 
+Pointer: TypeAlias = "Int | ArrayLike"
+"""Whatever is taken for an address."""
+
 Size: TypeAlias = "int | tuple[int] | tuple[int, int] | tuple[int, int, int]"
 """Of a grid, a block or a cluster."""
 
