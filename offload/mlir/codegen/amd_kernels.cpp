@@ -1,6 +1,12 @@
-//===- amd_kernels.cpp - What LLVM may rely on in kernels for AMD GPUs -----===//
+//===- amd_kernels.cpp - How LLVM compiles kernels for AMD GPUs -----------===//
 
 #include "codegen/amd_kernels.h"
+#include "codegen/wide_moves.h"
+
+#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 
 using namespace llvm;
 
@@ -16,6 +22,25 @@ void splitBlockIds(Module &module) {
   for (Function &function : module)
     if (!function.hasFnAttribute("amdgpu-no-workgroup-id-y"))
       function.removeFnAttr("amdgpu-no-workgroup-id-z");
+}
+
+bool addAmdPassesToEmitFile(legacy::PassManagerBase &passes, TargetMachine &machine,
+                            raw_pwrite_stream &stream, CodeGenFileType type) {
+  auto &target = static_cast<CodeGenTargetMachineImpl &>(machine);
+  TargetPassConfig *config = target.createPassConfig(passes);
+  config->setDisableVerify(true);
+  config->insertPass(&PrologEpilogCodeInserterID, createWideMovesPass());
+  passes.add(config);
+  auto *functions = new MachineModuleInfoWrapperPass(&machine);
+  passes.add(functions);
+  if (config->addISelPasses())
+    return true;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (target.addAsmPrinter(passes, stream, nullptr, type, functions->getMMI().getContext()))
+    return true;
+  passes.add(createFreeMachineFunctionPass());
+  return false;
 }
 
 } // namespace offload

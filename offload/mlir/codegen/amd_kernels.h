@@ -1,7 +1,9 @@
-//===- amd_kernels.h - What LLVM may rely on in kernels for AMD GPUs -------===//
+//===- amd_kernels.h - How LLVM compiles kernels for AMD GPUs -------------===//
 #pragma once
 
+#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
 
 namespace offload {
 
@@ -13,5 +15,9 @@ void denyRecursion(llvm::Module &module);
 /// use y alone are said to use z, too. Otherwise LLVM takes the whole register for y, which AMDGPUUsage does
 /// not promise. Call after optimization, which finds out what they use.
 void splitBlockIds(llvm::Module &module);
+
+/// As the target machine's own addPassesToEmitFile, with ours among them. Returns true where it has no way.
+bool addAmdPassesToEmitFile(llvm::legacy::PassManagerBase &passes, llvm::TargetMachine &machine,
+                            llvm::raw_pwrite_stream &stream, llvm::CodeGenFileType type);
 
 } // namespace offload

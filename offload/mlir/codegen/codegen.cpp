@@ -412,7 +412,10 @@ std::string LLVMModule::generate(bool assembly, bool withLines) {
     showLines(*copy);
   auto passes = std::make_unique<legacy::PassManager>();
   CodeGenFileType type = assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile;
-  if (machine->addPassesToEmitFile(*passes, stream, nullptr, type))
+  bool refused = machine->getTargetTriple().isAMDGPU()
+                     ? addAmdPassesToEmitFile(*passes, *machine, stream, type)
+                     : machine->addPassesToEmitFile(*passes, stream, nullptr, type);
+  if (refused)
     throw Failure("no " + std::string(assembly ? "assembly" : "object code") + " for " + options.triple, {});
   try {
     passes->run(*copy);
