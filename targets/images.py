@@ -20,7 +20,8 @@ class ReadyImage(NamedTuple):
 
     ``format`` is one of those of `offload.targets.base`. ``chips`` are those it is for, the oldest first; empty where
     the bytes do not tell. ``kernels`` are all that it holds, None where the bytes do not tell. ``parts`` are images of
-    single chips inside of a bundle.
+    single chips inside of a bundle. ``parameters`` are the sizes in bytes of what a kernel takes, for the kernels of
+    which the bytes tell.
     """
 
     image: Image
@@ -28,6 +29,7 @@ class ReadyImage(NamedTuple):
     chips: tuple[str, ...] = ()
     kernels: tuple[str, ...] | None = None
     parts: tuple[ReadyImage, ...] = ()
+    parameters: Mapping[str, tuple[int, ...]] = {}
 
 
 def damaged(what: str, data: bytes, error: Exception) -> CompileError:

@@ -39,6 +39,9 @@ class Native(Protocol):
     def read_elf(self, data: bytes) -> ElfFile:
         """An ELF file; raises Failure for bytes that are none or are damaged."""
 
+    def amdgpu_parameters(self, elf: bytes) -> list[tuple[str, list[int]]]:
+        """The bytes of each parameter, by kernel, from the same."""
+
     def amdgpu_resources(self, elf: bytes) -> list[tuple[str, list[tuple[str, int]]]]:
         """Kernel resources from the metadata of an AMDGPU code object."""
 

@@ -27,6 +27,8 @@ _FAT_ENTRY = struct.Struct("<HHIQ12xIQQ")  # kind, version, size of the header, 
 _FAT_SPECIFIC, _FAT_FAMILY = 0x100000, 0x200000
 _PTX_TARGET = r"(?m)^\s*\.target\s+(sm_\d+[af]?)\b"
 _PTX_KERNEL = r"(?m)^[^\n/]*\.entry\s+([\w$.%]+)"
+_PTX_ENTRY = _PTX_KERNEL + r"\s*\(([^)]*)\)"
+_PTX_PARAMETER = r"\.param\b[^,]*?\.[busf](\d+)\b[^,\[]*(?:\[(\d+)\])?"
 _PTX_VERSION = r"(?m)^\s*\.version\s"
 
 
@@ -55,7 +57,14 @@ def read(native: Native, data: bytes) -> ReadyImage | None:
         raise CompileError("PTX without a .target line")
     if text.count("{") != text.count("}"):
         raise CompileError("PTX that ends inside a function, or has lost a part: make it anew")
-    return ReadyImage(Image(data), "isa", (target.group(1),), tuple(re.findall(_PTX_KERNEL, text)))
+    parameters = {kernel: _ptx_parameters(said) for kernel, said in re.findall(_PTX_ENTRY, text)}
+    kernels = tuple(re.findall(_PTX_KERNEL, text))
+    return ReadyImage(Image(data), "isa", (target.group(1),), kernels, parameters=parameters)
+
+
+def _ptx_parameters(text: str) -> tuple[int, ...]:
+    """Their sizes: ``.param .u64 .ptr .align 1 k_param_0, .param .align 8 .b8 k_param_1[40]``."""
+    return tuple(int(bits) // 8 * int(count or 1) for bits, count in re.findall(_PTX_PARAMETER, text))
 
 
 def _cubin(native: Native, data: bytes) -> ReadyImage | None:
@@ -70,7 +79,8 @@ def _cubin(native: Native, data: bytes) -> ReadyImage | None:
     if elf.type != _EXECUTABLE:
         raise CompileError("a cubin that is not linked: no driver loads it")
     kernels = tuple(symbol.name for symbol in elf.symbols if symbol.is_defined and symbol.other & _ENTRY)
-    return ReadyImage(Image(data, _resources(elf, kernels)), "bin", (_chip(elf),), kernels)
+    image = Image(data, _resources(elf, kernels))
+    return ReadyImage(image, "bin", (_chip(elf),), kernels, parameters=_parameters(elf, kernels))
 
 
 _OLD_ABI = 7  # up to CUDA 12 for chips before sm_100
@@ -119,6 +129,20 @@ def _resources(elf: ElfFile, kernels: tuple[str, ...]) -> dict[str, dict[str, in
     sizes = {section.name: section.size for section in elf.sections}
     for kernel, values in found.items():
         values["shared_bytes"] = sizes.get(f".nv.shared.{kernel}", 0)
+    return found
+
+
+def _parameters(elf: ElfFile, kernels: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """The sizes of parameters: EIATTR_KPARAM_INFO has an index, the number, the offset, and the size above 18 bits."""
+    found: dict[str, tuple[int, ...]] = {}
+    for section in elf.sections:
+        kernel = section.name.removeprefix(".nv.info.")
+        if section.name == f".nv.info.{kernel}" and kernel in kernels:
+            records = list(_records(section.data))
+            values = [struct.unpack("<IHHI", value) for tag, value in records if tag == 0x17 and len(value) == 12]
+            sizes = [bits >> 18 for _, _, _, bits in sorted(values, key=lambda value: value[1])]
+            if sizes or not any(tag == 0x19 and any(value) for tag, value in records):  # EIATTR_CBANK_PARAM_SIZE
+                found[kernel] = tuple(sizes)
     return found
 
 

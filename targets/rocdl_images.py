@@ -68,13 +68,15 @@ def _code_object(native: Native, data: bytes) -> ReadyImage | None:
     try:
         elf = native.read_elf(data)
         metadata = native.amdgpu_resources(data)
+        parameters = {kernel: tuple(sizes) for kernel, sizes in native.amdgpu_parameters(data)}
     except native.Failure as error:
         raise damaged("code object", data, error) from error
     if elf.type != _SHARED_OBJECT:
         raise CompileError("a code object that is not linked: link it with ld.lld -shared")
     resources = {kernel: dict(values) for kernel, values in metadata}
     descriptors = [symbol.name.removesuffix(".kd") for symbol in elf.symbols if symbol.name.endswith(".kd")]
-    return ReadyImage(Image(data, resources), "bin", (_chip(elf),), tuple(resources) or tuple(descriptors))
+    kernels = tuple(resources) or tuple(descriptors)
+    return ReadyImage(Image(data, resources), "bin", (_chip(elf),), kernels, parameters=parameters)
 
 
 def _chip(elf: ElfFile) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiling import command, emit, on_host, tool
-from ready import HSACO, binary, rocdl_object
+from ready import FATBIN, binary, nvvm_object
 
 import offload
 from offload.errors import CompileError
@@ -76,14 +76,16 @@ def table(parameters: str) -> str:
 @pytest.mark.parametrize("bare", [False, True])
 @pytest.mark.parametrize(("parameters", "count"), [("ptr, f32", 2), ("ptr, ptr, i64, i64, i64, f32", 6)])
 def test_the_kernel_table_of_compiled_code_says_what_it_takes(parameters: str, count: int, bare: bool) -> None:
-    program = binary(rocdl_object("gfx942", HSACO, more=table(parameters))).replace("memref<?xf32>", "memref<4xf32>")
-    (code,) = emit(program, "host-llvm", ["rocdl:gfx942"], bare_pointers=bare)
+    """Where the code itself does not."""
+    program = binary(nvvm_object("sm_90", FATBIN, "", table(parameters)))
+    program = program.replace("memref<?xf32>", "memref<4xf32>")
+    (code,) = emit(program, "host-llvm", ["nvvm:sm_90"], bare_pointers=bare)
     launch = re.search(r"call void @mgpuKernelLaunch\(.*, i64 (\d+), i32 1\)", code.data.decode())
     assert launch and int(launch[1]) == count
-    library = offload.compile(program, targets=["rocdl:gfx942"], bare_pointers=bare)
+    library = offload.compile(program, targets=["nvvm:sm_90"], bare_pointers=bare)
     assert library.metadata.kernels[0].bare_pointers is (count == 2)
     with pytest.raises(CompileError, match=r"passes 6 words .* but its kernel, which is lowered already, has 3"):
-        offload.compile(program.replace(parameters, "ptr, f32, f32"), targets=["rocdl:gfx942"])
+        offload.compile(program.replace(parameters, "ptr, f32, f32"), targets=["nvvm:sm_90"])
 
 
 FUNCTIONS = """

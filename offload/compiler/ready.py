@@ -129,7 +129,7 @@ def _agree(what: str, chip: str, ready: ReadyImage) -> tuple[str, ReadyImage]:
         found = part.chips[0]
         if found.startswith(chip) or chip.startswith(found.split(":")[0]):
             image = Image(ready.image.data, part.image.resources)
-            return max(found, chip, key=len), ReadyImage(image, ready.format, ready.chips, part.kernels)
+            return max(found, chip, key=len), part._replace(image=image, format=ready.format, chips=ready.chips)
     raise CompileError(f"{what} holds code for {', '.join(ready.chips)}, not for {chip}: correct the chip")
 
 
@@ -194,6 +194,9 @@ def _with_kernels(request: BuildRequest, module: Any, item: Any, builds: list[Re
                         f"it has: {', '.join(held) or 'none'}"
                     )
                     raise error_at(position, message, request.sources)
+        for kernel, sizes in build.ready.parameters.items():
+            with failures(request.sources, f"looking at '{kernel}'"):
+                module.note_parameters(item.module, kernel, list(sizes), build.spelling, request.bare_pointers)
         kernels = item.kernels if item.kernels is not None else held
         if kernels is None:
             kernels = dict.fromkeys([*module.kernels_of(item.module), *(kernel for kernel, _ in launches)])

@@ -112,6 +112,8 @@ PYBIND11_MODULE(_native, m) {
             return result;
           },
           py::arg("name"))
+      .def("note_parameters", &noteParameters, py::arg("name"), py::arg("kernel"), py::arg("bytes"),
+           py::arg("image"), py::arg("bare"))
       .def(
           "position_of",
           [](const IRModule &self, const std::string &name) { return toPython(positionOf(self, name)); },
@@ -216,5 +218,6 @@ PYBIND11_MODULE(_native, m) {
       .def_readonly("sections", &ElfFile::sections)
       .def_readonly("symbols", &ElfFile::symbols);
   m.def("read_elf", [](const py::bytes &data) { return readElf(data); }, py::arg("data"));
+  m.def("amdgpu_parameters", [](const py::bytes &elf) { return amdgpuParameters(elf); }, py::arg("elf"));
   m.def("amdgpu_resources", [](const py::bytes &elf) { return amdgpuResources(elf); }, py::arg("elf"));
 }

@@ -62,8 +62,9 @@ unsigned wordsOf(mlir::gpu::LaunchFuncOp launch);
 /// How many the launch's kernel has, where that came in the LLVM dialect or as code with a kernel table; else
 /// nothing.
 std::optional<unsigned> parametersOf(mlir::gpu::LaunchFuncOp launch);
-/// Whether it has a plain pointer for each memref of the launch.
-bool takesPlainPointers(mlir::gpu::LaunchFuncOp launch);
+/// Whether it has a plain pointer for each memref of the launch, or descriptors; nothing where neither is
+/// known.
+std::optional<bool> takesPlainPointers(mlir::gpu::LaunchFuncOp launch);
 
 /// Throws Failure where a device module needs an index of 64 bits.
 void checkNarrowIndex(const IRModule &module);

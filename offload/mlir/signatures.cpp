@@ -289,9 +289,8 @@ static void addKernel(json::Array &kernels, StringRef device, StringRef name, Ar
   json::Object entry{{"name", name}, {"module", device}, {"args", std::move(arguments)}};
   for (gpu::LaunchFuncOp launch :
        llvm::any_of(types, llvm::IsaPred<MemRefType>) ? launches : ArrayRef<gpu::LaunchFuncOp>())
-    if (std::optional<unsigned> parameters = parametersOf(launch))
-      if (*parameters == wordsOf(launch) || takesPlainPointers(launch))
-        entry["bare_pointers"] = takesPlainPointers(launch);
+    if (std::optional<bool> plain = takesPlainPointers(launch))
+      entry["bare_pointers"] = *plain;
   if (kernel)
     addDoc(entry, kernel);
   kernels.push_back(std::move(entry));

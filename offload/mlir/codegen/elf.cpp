@@ -87,20 +87,9 @@ static std::string nameOf(StringRef name) {
   return name.str();
 }
 
-KernelResources amdgpuResources(const std::string &elf) {
-  static constexpr std::pair<const char *, const char *> fields[] = {
-      {"vgpr", ".vgpr_count"},
-      {"agpr", ".agpr_count"},
-      {"sgpr", ".sgpr_count"},
-      {"vgpr_spills", ".vgpr_spill_count"},
-      {"sgpr_spills", ".sgpr_spill_count"},
-      {"shared_bytes", ".group_segment_fixed_size"},
-      {"private_bytes", ".private_segment_fixed_size"},
-      {"kernarg_bytes", ".kernarg_segment_size"},
-      {"wavefront_size", ".wavefront_size"},
-      {"max_threads", ".max_flat_workgroup_size"},
-  };
-  KernelResources result;
+/// Calls `take` on the name and the metadata of every kernel of an AMDGPU code object.
+static void eachKernel(const std::string &elf,
+                       function_ref<void(std::string name, msgpack::MapDocNode &metadata)> take) {
   eachNote(elf, [&](const object::ELF64LE::Note &note) {
     if (note.getName() != "AMDGPU" || note.getType() != ELF::NT_AMDGPU_METADATA)
       return false;
@@ -116,18 +105,60 @@ KernelResources amdgpuResources(const std::string &elf) {
     for (msgpack::DocNode &kernel : kernels.getArray()) {
       if (!kernel.isMap() || !kernel.getMap()[".name"].isString())
         throw Failure("its metadata have a kernel without a name", {});
-      msgpack::MapDocNode map = kernel.getMap();
-      Resources values;
-      for (auto [name, key] : fields) {
-        msgpack::DocNode value = map[key];
-        if (value.getKind() == msgpack::Type::UInt)
-          values.push_back({name, int64_t(value.getUInt())});
-        else if (value.getKind() == msgpack::Type::Int)
-          values.push_back({name, value.getInt()});
-      }
-      result.push_back({nameOf(map[".name"].getString()), std::move(values)});
+      take(nameOf(kernel.getMap()[".name"].getString()), kernel.getMap());
     }
     return true;
+  });
+}
+
+static std::optional<int64_t> numberOf(msgpack::DocNode value) {
+  if (value.getKind() == msgpack::Type::UInt)
+    return int64_t(value.getUInt());
+  return value.getKind() == msgpack::Type::Int ? std::optional(value.getInt()) : std::nullopt;
+}
+
+KernelResources amdgpuResources(const std::string &elf) {
+  static constexpr std::pair<const char *, const char *> fields[] = {
+      {"vgpr", ".vgpr_count"},
+      {"agpr", ".agpr_count"},
+      {"sgpr", ".sgpr_count"},
+      {"vgpr_spills", ".vgpr_spill_count"},
+      {"sgpr_spills", ".sgpr_spill_count"},
+      {"shared_bytes", ".group_segment_fixed_size"},
+      {"private_bytes", ".private_segment_fixed_size"},
+      {"kernarg_bytes", ".kernarg_segment_size"},
+      {"wavefront_size", ".wavefront_size"},
+      {"max_threads", ".max_flat_workgroup_size"},
+  };
+  KernelResources result;
+  eachKernel(elf, [&](std::string kernel, msgpack::MapDocNode &metadata) {
+    Resources values;
+    for (auto [name, key] : fields)
+      if (std::optional<int64_t> value = numberOf(metadata[key]))
+        values.push_back({name, *value});
+    result.push_back({std::move(kernel), std::move(values)});
+  });
+  return result;
+}
+
+KernelParameters amdgpuParameters(const std::string &elf) {
+  KernelParameters result;
+  eachKernel(elf, [&](std::string kernel, msgpack::MapDocNode &metadata) {
+    msgpack::DocNode arguments = metadata[".args"];
+    if (!arguments.isArray())
+      return;
+    std::vector<int64_t> sizes;
+    for (msgpack::DocNode &argument : arguments.getArray()) {
+      if (!argument.isMap() || !argument.getMap()[".value_kind"].isString())
+        return;
+      std::optional<int64_t> size = numberOf(argument.getMap()[".size"]);
+      if (!size)
+        return;
+      // What the runtime adds comes last.
+      if (!argument.getMap()[".value_kind"].getString().starts_with("hidden_"))
+        sizes.push_back(*size);
+    }
+    result.push_back({std::move(kernel), std::move(sizes)});
   });
   return result;
 }

@@ -143,6 +143,13 @@ void linkElf(const std::vector<std::string> &arguments);
 /// Resources of the kernels in an AMDGPU code object, from its metadata note.
 KernelResources amdgpuResources(const std::string &elf);
 
+/// The bytes of each parameter, by kernel.
+using KernelParameters = std::vector<std::pair<std::string, std::vector<int64_t>>>;
+
+/// Those of an AMDGPU code object, without what the runtime adds; kernels whose metadata do not tell are left
+/// out.
+KernelParameters amdgpuParameters(const std::string &elf);
+
 /// A 64-bit little-endian ELF file, its tables and sections checked against its end.
 struct ElfSection {
   std::string name;

@@ -33,10 +33,9 @@ struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
     Type pointer = pointerType(getContext()), i64 = rewriter.getI64Type(), i32 = rewriter.getI32Type();
 
     // A kernel that came lowered says itself what it takes, whatever the build's other kernels do.
-    bool takesWords = parametersOf(op) == wordsOf(op);
-    SmallVector<Value> arguments(getTypeConverter()->promoteOperands(
-        loc, op.getKernelOperands(), adaptor.getKernelOperands(), rewriter,
-        takesPlainPointers(op) || (barePointers && !takesWords)));
+    SmallVector<Value> arguments(
+        getTypeConverter()->promoteOperands(loc, op.getKernelOperands(), adaptor.getKernelOperands(),
+                                            rewriter, takesPlainPointers(op).value_or(barePointers)));
     SmallVector<Type> types(ValueRange(arguments).getTypes());
     auto record = LLVM::LLVMStructType::getLiteral(getContext(), types);
     size_t count = arguments.size();

@@ -8,6 +8,7 @@
 #include "input/check_described.h"
 #include "input/check_types.h"
 #include "input/library_names.h"
+#include "names.h"
 #include "passes.h"
 #include "program.h"
 
@@ -108,12 +109,12 @@ LogicalResult checkSizes(gpu::LaunchFuncOp launch) {
 /// else compares these with what a launch passes.
 LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
   std::optional<unsigned> parameters = parametersOf(launch);
-  if (!parameters)
+  if (!parameters || launch->hasAttr(kPlainPointers)) // the code itself has been asked
     return success();
   Operation *kernel = SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernelAttr());
   Operation *place =
       kernel ? kernel : SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernelModuleName());
-  if (takesPlainPointers(launch)) {
+  if (takesPlainPointers(launch).value_or(false)) {
     for (Type type : launch.getKernelOperands().getTypes())
       if (isa<BaseMemRefType>(type) && !fitsBarePointer(type)) {
         auto error = launch.emitOpError("passes ")

@@ -73,9 +73,13 @@ std::optional<unsigned> parametersOf(gpu::LaunchFuncOp launch) {
   return std::nullopt;
 }
 
-bool takesPlainPointers(gpu::LaunchFuncOp launch) {
-  unsigned operands = launch.getNumKernelOperands();
-  return parametersOf(launch) == operands && operands != wordsOf(launch);
+std::optional<bool> takesPlainPointers(gpu::LaunchFuncOp launch) {
+  if (auto known = launch->getAttrOfType<BoolAttr>(kPlainPointers))
+    return known.getValue();
+  std::optional<unsigned> parameters = parametersOf(launch);
+  if (parameters == wordsOf(launch))
+    return false;
+  return parameters == launch.getNumKernelOperands() ? std::optional(true) : std::nullopt;
 }
 
 LogicalResult checkBareTypes(FunctionOpInterface function) {

@@ -36,6 +36,12 @@ std::vector<ReadyObject> takeReadyObjects(IRModule &module, const std::vector<st
 /// The launches of the kernels of a gpu.binary or gpu.module, in order.
 std::vector<LaunchSite> launchesOf(const IRModule &module, const std::string &name);
 
+/// Tells the launches of a kernel of compiled code what to pass: `bytes` are the sizes of its parameters in
+/// the image, which errors name; `bare` whether the build has plain pointers for memrefs. Throws Failure at a
+/// launch that passes something else.
+void noteParameters(IRModule &module, const std::string &name, const std::string &kernel,
+                    const std::vector<int64_t> &bytes, const std::string &image, bool bare);
+
 /// Where a gpu.binary or gpu.module stands.
 Diagnostic positionOf(const IRModule &module, const std::string &name);
 
