@@ -191,6 +191,28 @@ def test_a_folder_of_another_name_or_kind_is_not_pruned(plugin: dict[str, str], 
     assert (tmp_path / "mine" / "file").exists()
 
 
+def test_libraries_that_no_cache_keeps(plugin: dict[str, str], tmp_path: Path) -> None:
+    """Their files go with the process that compiled them: not with its forks, and not never after a kill -9."""
+    code = (
+        "import os, sys, offload; found = [offload.compile(sys.argv[1], opt=level) for level in (1, 2)]\n"
+        "if os.fork() == 0:\n"
+        "    sys.exit()\n"
+        "os.wait(); print([os.path.exists(each.path) for each in found])\n"
+        "if len(sys.argv) > 2:\n"
+        "    sys.stdout.flush(); os.kill(os.getpid(), 9)"
+    )
+    uncached = {**plugin, "OFFLOAD_CACHE_DIR": ""}
+    assert python(code, SAXPY, cwd=tmp_path, environment=uncached) == "[True, True]\n"
+    assert list((tmp_path / "temporary").iterdir()) == []
+    killed = subprocess.run(
+        [sys.executable, "-c", code, SAXPY, "kill"], cwd=tmp_path, env=os.environ | uncached, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert [path.name[:17] for path in (tmp_path / "temporary").iterdir()] == ["offload-uncached-"]
+    assert pruned(plugin) == 1
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
 def until(condition: object, seconds: float = 20) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -11,12 +11,8 @@ from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
 
 if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
-
     from offload.cache.cache import Cache
     from offload.compiler.isolation import Progress
-
-_scratch: list[TemporaryDirectory[str]] = []
 
 
 def library(request: BuildRequest, progress: Progress = lambda text: None) -> bytes:
@@ -73,11 +69,9 @@ def library_file(request: BuildRequest) -> Iterator[Path]:
                 yield path
                 return
     # Nothing was kept: the file goes when the process ends, since loaded code stays mapped.
-    from tempfile import TemporaryDirectory
+    from offload.compiler.scratch import kept_folder
 
-    scratch = TemporaryDirectory(prefix="offload-uncached-")
-    _scratch.append(scratch)
-    path = Path(scratch.name) / "program.so"
+    path = Path(kept_folder()) / "program.so"
     write_atomically(path, data)
     yield path
 

@@ -1,7 +1,9 @@
-"""Workers' folders for temporary files: removed by whoever made them, and by `offload cache prune` after a kill -9."""
+"""Folders for temporary files, of workers and of libraries that no cache keeps: removed by whoever made them, and by
+`offload cache prune` after a kill -9."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import os
@@ -13,30 +15,63 @@ from pathlib import Path
 from offload.cache.locks import is_at, opened
 from offload.errors import OffloadError
 
-_PREFIX = "offload-worker-"
+_WORKER, _UNCACHED = "offload-worker-", "offload-uncached-"
+
+_kept: tuple[int, str, contextlib.ExitStack] | None = None
+"""The process that has a folder of `kept_folder`, the folder, and what holds its lock."""
 
 
 @contextlib.contextmanager
 def scratch() -> Iterator[str]:
     """A worker's folder, which the parent removes, since the worker may not live to do it. Raises OffloadError."""
     with contextlib.ExitStack() as stack:
-        try:
-            folder = stack.enter_context(_locked())
-        except OSError as error:
-            place = f" in {os.path.dirname(error.filename)}" if error.filename else ""  # noqa: PTH120
-            raise OffloadError(
-                f"cannot write temporary files{place}: {error.strerror}; make room there, or set TMPDIR to another "
-                "folder"
-            ) from error
+        folder = stack.enter_context(_writable(_WORKER))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         yield folder
 
 
+def kept_folder() -> str:
+    """A new folder that goes when the process ends. Raises OffloadError.
+
+    All of them are in one, whose lock takes one descriptor, however many they are."""
+    global _kept
+    if _kept is None or _kept[0] != os.getpid():  # a fork's are its own: its parent's go with the parent
+        stack = contextlib.ExitStack()
+        _kept = os.getpid(), stack.enter_context(_writable(_UNCACHED)), stack
+        atexit.register(_remove_kept, *_kept[:2])
+    with _told_where():
+        return tempfile.mkdtemp(dir=_kept[1])
+
+
+def _remove_kept(owner: int, folder: str) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextlib.contextmanager
-def _locked() -> Iterator[str]:
+def _writable(prefix: str) -> Iterator[str]:
+    with contextlib.ExitStack() as stack:
+        with _told_where():
+            folder = stack.enter_context(_locked(prefix))
+        yield folder
+
+
+@contextlib.contextmanager
+def _told_where() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = f" in {os.path.dirname(error.filename)}" if error.filename else ""  # noqa: PTH120
+        raise OffloadError(
+            f"cannot write temporary files{place}: {error.strerror}; make room there, or set TMPDIR to another folder"
+        ) from error
+
+
+@contextlib.contextmanager
+def _locked(prefix: str) -> Iterator[str]:
     """A new folder, locked as long as its owner lives: `remove_abandoned`, and systemd-tmpfiles, leave it alone."""
     while True:
-        folder = tempfile.mkdtemp(prefix=_PREFIX)
+        folder = tempfile.mkdtemp(prefix=prefix)
         with contextlib.ExitStack() as stack:
             try:
                 handle = stack.enter_context(opened(Path(folder), os.O_RDONLY))
@@ -58,7 +93,7 @@ def remove_abandoned() -> int:
     removed = 0
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as listing:
         for item in listing:
-            if item.name.startswith(_PREFIX):
+            if item.name.startswith((_WORKER, _UNCACHED)):
                 with contextlib.suppress(OSError):  # it is in use, or just removed by its owner
                     removed += _remove(Path(item.path))
     return removed
