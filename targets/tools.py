@@ -139,7 +139,7 @@ class RunningTool:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env=_of_large_pages(whole_environment()),
+                env=_in_our_folder(_of_large_pages(whole_environment())),
             )
         except OSError as error:
             raise ToolkitError(f"cannot {purpose}: {words[0]} cannot be started: {error}") from error
@@ -182,6 +182,14 @@ def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:
     Raises ToolkitError if it cannot be started and CompileError, with command, exit code and output, if it fails.
     """
     return RunningTool(command, purpose).finish()
+
+
+def _in_our_folder(environment: dict[str, str]) -> dict[str, str]:
+    """The same with a worker's folder for temporary files: what a tool that is ended leaves, as ptxas does, goes with
+    it."""
+    tempfile = sys.modules.get("tempfile")
+    folder = tempfile.tempdir if tempfile is not None else None
+    return environment if folder is None else {**environment, "TMPDIR": folder}
 
 
 def _of_large_pages(environment: dict[str, str]) -> dict[str, str]:

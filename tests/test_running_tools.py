@@ -52,6 +52,13 @@ def test_tools_take_large_pages_and_what_the_user_says(monkeypatch: pytest.Monke
     assert run_tool(asks, "ask").strip() == f"{tools.LARGE_PAGES}:glibc.malloc.hugetlb=0"
 
 
+def test_tools_have_their_temporary_files_where_ours_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A worker's are in a folder that is removed with it, however it and its tools end."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    asks = [sys.executable, "-c", "import tempfile; print(tempfile.gettempdir())"]
+    assert run_tool(asks, "ask").strip() == str(tmp_path)
+
+
 def test_a_tool_that_waits_for_its_input() -> None:
     tool = RunningTool([sys.executable, "-c", "import sys; print(sys.stdin.read().upper())"], "shout")
     assert tool.finish(b"so much " * 100_000) == "SO MUCH " * 100_000 + "\n"
