@@ -55,6 +55,10 @@ def test_what_a_table_says(tmp_path: Path) -> None:
             f'{NAMED}: key "options": unknown key "optt"; did you mean "opt"? (there are: ',
         ),
         (GOOD + "options = { opt = 4 }", f'{NAMED}: key "options": opt is 0 to 3, not 4'),
+        (
+            GOOD + 'options = { arch = "sparc" }',
+            f"{NAMED}: key \"options\": arch is one of x86_64, aarch64, not 'sparc'",
+        ),
         (GOOD + "options = { opt = true }", f'{NAMED}: key "options": opt is a number, not True'),
         (
             GOOD + 'options = { link = "a.bc" }',
@@ -122,6 +126,13 @@ def test_no_table_at_all(text: str, tmp_path: Path) -> None:
         read_tables(tmp_path / "pyproject.toml")
 
 
+def test_a_table_with_one_pair_of_brackets(tmp_path: Path) -> None:
+    path = package(tmp_path, GOOD)
+    path.write_text(path.read_text().replace("[[tool.offload.kernels]]", "[tool.offload.kernels]"))
+    with pytest.raises(OffloadError, match=r"write it with two brackets, \[\[tool\.offload\.kernels\]\]"):
+        read_tables(path)
+
+
 def test_packages_without_kernels_are_left_alone(tmp_path: Path) -> None:
     assert not declares_kernels(tmp_path / "pyproject.toml")
     (tmp_path / "pyproject.toml").write_text("this is not TOML")
@@ -154,6 +165,18 @@ def test_a_wrong_target(tmp_path: Path) -> None:
     error = refused(tmp_path, GOOD + 'targets = ["nvmm:sm_90"]')
     assert isinstance(error, TargetError)
     assert str(error).startswith(f"{NAMED}: key \"targets\": unknown target 'nvmm'; did you mean 'nvvm'? (there are: ")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ('targets = ["host", "host,O=0"]', "two targets for one chip, host:"),
+        ('targets = ["host,bare_pointers", "nvvm:sm_90"]', "host:"),
+        ('targets = ["host:aarch64", "host:x86-64"]', "host:"),
+    ],
+)
+def test_targets_that_do_not_go_together(keys: str, said: str, tmp_path: Path) -> None:
+    assert str(refused(tmp_path, GOOD + keys)).startswith(f'{NAMED}: key "targets": {said}')
 
 
 def test_two_kernels_of_one_name(tmp_path: Path) -> None:

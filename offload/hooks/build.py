@@ -205,7 +205,11 @@ def request_for(table: KernelTable, specs: Sequence[str], asked_by: str) -> Buil
     for key in ("link", "objects"):
         options[key] = [table.root / name for name in options.get(key, ())]
     sources = [Source(name, Source.read(table.root / name).data) for name in table.sources]
-    request = make_request(sources, [with_root(spec, table.root) for spec in specs or DEFAULT_TARGETS], **options)
+    try:
+        request = make_request(sources, [with_root(spec, table.root) for spec in specs or DEFAULT_TARGETS], **options)
+    except OffloadError as error:  # targets that do not go together
+        kind = TargetError if isinstance(error, TargetError) else OffloadError
+        raise kind(f"{asked_by}: {error}") from error
     # The default is nobody's wish: a program without kernels may go without it.
     return request if specs else dataclasses.replace(request, optional=request.targets)
 

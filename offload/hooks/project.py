@@ -101,6 +101,11 @@ def read_tables(pyproject: Path) -> list[KernelTable]:
     where = f"{pyproject.name}: [tool.offload]"
     check_keys(where, tool, TOP_KEYS)
     tables = tool.get("kernels")
+    if isinstance(tables, dict):
+        raise OffloadError(
+            f"{pyproject.name}: [tool.offload.kernels] is one table where a list of them belongs: write it with two "
+            "brackets, [[tool.offload.kernels]]"
+        )
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise OffloadError(f"{where}: it needs at least one table [[tool.offload.kernels]], with module and sources")
     found = [
@@ -223,10 +228,19 @@ def _checked_options(where: str, root: Path, options: Mapping[str, Any]) -> dict
             raise OffloadError(f"{where}: {key} is {_WORDS[kind]}, not {value!r}")
         if key == "opt" and value not in range(4):
             raise OffloadError(f"{where}: opt is 0 to 3, not {value}")
+        if key == "arch":
+            _check_architecture(where, value)
         if key in ("link", "objects"):
             for name in value:
                 _check_file(where, root, key, name)
     return {key.replace("-", "_"): value for key, value in options.items()}
+
+
+def _check_architecture(where: str, name: str) -> None:
+    from offload.targets.sysroot import ARCHITECTURES  # setuptools loads this file wherever offload is
+
+    if name not in ARCHITECTURES:
+        raise OffloadError(f"{where}: arch is one of {', '.join(ARCHITECTURES)}, not {name!r}")
 
 
 def is_pattern(path: str) -> bool:
