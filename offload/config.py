@@ -127,6 +127,13 @@ def shared_cache() -> tuple[str, bool, bytes | None] | None:
     url = environment("OFFLOAD_SHARED_CACHE")
     if not url:
         return None
+    scheme, separator, path = url.partition("://")
+    # fsspec takes what is none, and file://net, for a folder below the current one, of which each project has its own.
+    if not (path if separator and scheme in ("file", "local") else separator or url).startswith(("/", "://")):
+        raise OffloadError(
+            f"OFFLOAD_SHARED_CACHE is a URL, as file:///net/offload or s3://bucket/offload, not {url!r}; "
+            "that of a folder has three slashes"
+        )
     mode = environment("OFFLOAD_SHARED_CACHE_MODE") or "read"
     if mode not in ("read", "readwrite"):
         raise OffloadError(f"OFFLOAD_SHARED_CACHE_MODE is 'read' or 'readwrite', not {mode!r}")

@@ -270,6 +270,18 @@ def test_a_wrong_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         offload.compile(PROGRAM, targets=["host"])
 
 
+@pytest.mark.parametrize("url", ["store", "net/offload", "file://", "file://net/offload", "local://net"])
+def test_what_is_no_url(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fsspec takes these for folders below the current one, of which each project would have one of its own."""
+    monkeypatch.chdir(tmp_path)
+    Machines(tmp_path, url, monkeypatch).use("user", "readwrite")
+    with pytest.raises(
+        offload.OffloadError, match=rf"^OFFLOAD_SHARED_CACHE is a URL, as file:///.* not '{url}'; that of a"
+    ):
+        offload.compile(PROGRAM, targets=["host"])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_with_a_local_folder_of_no_use(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     machines.use("builder", "readwrite")
     offload.compile(PROGRAM, targets=["host"])
