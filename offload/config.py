@@ -187,8 +187,12 @@ def cache_folder() -> Path | None:
     if base:
         return Path(base) / "offload"
     try:
-        return Path.home() / ".cache" / "offload"
+        home = Path.home()
     except RuntimeError:  # a user without a name and without HOME, as containers run programs
-        import tempfile
+        home = None
+    # Users of services have a home that is not there, as /nonexistent, and which is not for us to make.
+    if home is not None and os.path.isdir(home):  # noqa: PTH112 -- is_dir() raises where it may not look
+        return home / ".cache" / "offload"
+    import tempfile
 
-        return Path(tempfile.gettempdir()) / f"offload-cache-{os.getuid()}"
+    return Path(tempfile.gettempdir()) / f"offload-cache-{os.getuid()}"

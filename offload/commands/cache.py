@@ -25,8 +25,12 @@ def cache(options: argparse.Namespace) -> int:
     try:
         if folder.exists():
             check(folder)  # or someone else's files would be counted, or removed
-    except (Unusable, OSError) as error:
+    except Unusable as error:
         raise OffloadError(f"the cache folder {folder} is not used: {error}") from error
+    except OSError as error:
+        raise OffloadError(
+            f"the cache folder {folder} is not used: {error.strerror or error}; set OFFLOAD_CACHE_DIR to another folder"
+        ) from error
     store, ledger = Store(folder), Ledger(folder)
     if options.action == "info":
         _info(store, ledger, options.json)
