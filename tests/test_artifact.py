@@ -7,6 +7,7 @@ import random
 import shutil
 import struct
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -251,6 +252,10 @@ def test_files_that_are_no_artifacts(tmp_path: Path) -> None:
     text.write_bytes(b"")
     with pytest.raises(ArtifactError, match="it starts with nothing"):
         read(text)
+    with zipfile.ZipFile(tmp_path / "made-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("made/__init__.py", "")
+    with pytest.raises(ArtifactError, match="it is a zip file, as wheels are: unpack it, and name a library"):
+        read(tmp_path / "made-1-py3-none-any.whl")
     text.write_bytes(b"\x7fELF\1\1\1" + bytes(60))
     with pytest.raises(ArtifactError, match="expected a 64-bit little-endian ELF file of version 1, found class 1"):
         read(text)

@@ -20,6 +20,8 @@ STB_LOCAL, STB_GLOBAL = 0, 1
 STV_DEFAULT, STV_HIDDEN = 0, 2
 ELFOSABI_NONE, ELFOSABI_GNU = 0, 3
 
+_ZIP, _ARCHIVE = b"PK\x03\x04", "; it is a zip file, as wheels are: unpack it, and name a library that was in it"
+
 # e_machine by the name that platform.machine() gives.
 MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183, "riscv64": 243, "ppc64le": 21}
 
@@ -61,7 +63,7 @@ class ElfFile:
         if data[:4] != b"\x7fELF"[: len(data[:4])] or not data:
             raise ArtifactError(
                 f"{name}: not an ELF file: it starts with {data[:4].hex(' ') or 'nothing'}, "
-                "a shared library starts with 7f 45 4c 46"
+                f"a shared library starts with 7f 45 4c 46{_ARCHIVE if data[:4] == _ZIP else ''}"
             )
         fields = _HEADER.unpack(self._bytes(0, _HEADER.size, "the ELF header"))
         ident: bytes = fields[0]
