@@ -131,6 +131,17 @@ def test_a_package_whose_build_crashes(plugin: dict[str, str], tmp_path: Path) -
     assert not (tmp_path / "pkg").exists()
 
 
+def test_ctrl_c_before_the_worker_has_begun(tmp_path: Path) -> None:
+    """Python would go on with it where its handlers are not the worker's yet, and print what it raises there."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os\nos.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), 2))\n"
+    )
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    done = command("build", "--no-cache", SAXPY, "-o", "x.so", cwd=tmp_path, environment={"PYTHONPATH": path})
+    assert done.returncode == 1
+    assert done.stderr.startswith("offload: error: the compiler crashed with SIGINT")
+
+
 BUILD = [sys.executable, "-m", "offload", "build", "-q", SAXPY, "-t", "faulty:x86-64,fault=tool", "-o", "x.so"]
 CODE = "import offload, sys; offload.build(sys.argv[1], 'x.so', targets=['faulty:x86-64,fault=tool'])"
 IN_PYTHON = [sys.executable, "-c", CODE, SAXPY]

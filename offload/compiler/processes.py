@@ -17,6 +17,7 @@ from offload.errors import OffloadError
 if TYPE_CHECKING:
     import subprocess
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
@@ -171,9 +172,18 @@ def _fork(worker: Worker, line: Line, lifeline: int) -> int:
         stream.flush()
     from offload.compiler.worker import serve
 
-    pid = os.fork()
+    # Until the child has handlers of its own, Ctrl-C would raise in what Python and others do after a fork.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        pid = os.fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        raise
     if pid == 0:
         try:
+            for number in _ENDING:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             os.setsid()
             worker.line.close()
             os.close(worker.lifeline)  # or it would keep itself alive
@@ -183,6 +193,7 @@ def _fork(worker: Worker, line: Line, lifeline: int) -> int:
             serve(line, lifeline)
         finally:
             os._exit(1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return pid
 
 
