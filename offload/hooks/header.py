@@ -29,6 +29,9 @@ _RESERVED = {
     "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local",
     "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void",
     "volatile", "wchar_t", "while", "xor", "xor_eq", "main", "runtime",
+    # Macros of the C library, and of GNU's compilers where no strict standard is asked for.
+    "EOF", "INFINITY", "NAN", "NULL", "alloca", "assert", "errno", "linux", "offsetof", "stderr", "stdin",
+    "stdout", "unix",
 }  # fmt: skip
 
 
