@@ -95,6 +95,8 @@ def parse_target(spec: str, arch: str = "") -> Target:
     wrong and what there is.
     """
     text = spec.strip()
+    if ";" in text:
+        _refuse_lists(text, re.split("[,;]", text))
     name = re.split("[:,]", text, maxsplit=1)[0]
     separator, rest = text[len(name) : len(name) + 1], text[len(name) + 1 :]
     cls = registry().get(name)
@@ -129,10 +131,12 @@ def parse_target(spec: str, arch: str = "") -> Target:
 
 
 def _refuse_lists(spec: str, words: Iterable[str]) -> None:
-    """Raises TargetError for ``nvvm:sm_90,host``: a comma stands before an option."""
+    """Raises TargetError for ``nvvm:sm_90,host``: a comma stands before an option; and for ``nvvm:sm_90;host``."""
     names = "|".join(map(re.escape, registry().names()))
-    if any(re.fullmatch(rf"(?:{names})(?::.*)?", word) for word in words):
-        apart = re.split(rf",\s*(?=(?:{names})(?:$|[:,]))", spec)
+    if any(re.fullmatch(rf"(?:{names})(?::.*)?", word.strip()) for word in words):
+        apart = re.split(rf"[,;]\s*(?=(?:{names})(?:$|[:,;]))", spec)
+        if len(apart) == 1:  # a semicolon and no other target
+            return
         given = " ".join(f"--target {each}" for each in apart)
         raise TargetError(
             f"{spec}: targets are given one by one: {given}, a list of them in Python, "

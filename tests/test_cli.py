@@ -82,6 +82,13 @@ def test_usage_errors(arguments: list[str], message: str, tmp_path: Path) -> Non
             "nvvm:sm_90,O=2,host: targets are given one by one: --target nvvm:sm_90,O=2 --target host, a list "
             "of them in Python, nvvm:sm_90,O=2;host in OFFLOAD_TARGETS",
         ),
+        (
+            "nvvm:sm_90,O=2; host;rocdl:gfx942",
+            "nvvm:sm_90,O=2; host;rocdl:gfx942: targets are given one by one: --target nvvm:sm_90,O=2 --target host "
+            "--target rocdl:gfx942, a list of them in Python, nvvm:sm_90,O=2;host;rocdl:gfx942 in OFFLOAD_TARGETS",
+        ),
+        ("host;nvvm", "host;nvvm: targets are given one by one: --target host --target nvvm, a list of them in"),
+        ("host;", "unknown target 'host;'; did you mean 'host'? (there are: "),
         ("host:no-such-processor", "unknown chip 'no-such-processor' for target host; there are: "),
     ],
 )
