@@ -86,6 +86,24 @@ def test_config_settings_reach_what_the_backend_behind_starts(tmp_path: Path) ->
     assert {image.split(":")[0] for image in images(wheel, tmp_path)} == {"host"}
 
 
+@pytest.mark.parametrize("name", ["hatchling", "scikit_build_core"])
+def test_a_backend_that_was_not_told_of_the_kernels(name: str, tmp_path: Path) -> None:
+    """Its wheel would be one for any system, with Python files alone."""
+    package = copy_of(name, tmp_path)
+    path, cmake = package / "pyproject.toml", package / "CMakeLists.txt"
+    text = path.read_text().replace("[tool.hatch.build.hooks.offload]", "")
+    if name == "scikit_build_core":
+        text = text.replace('"scikit_build_core.build"', '"offload.hooks.backend"')
+        text += '[tool.offload]\nbuild-backend = "scikit_build_core.build"\n'
+        cmake.write_text(cmake.read_text().replace("offload_add_modules()", ""))
+    path.write_text(text)
+    said = backend(package, "build_wheel", tmp_path / "out", HATCH, fails=True)
+    assert re.search(
+        r'^error: .* \(".*"\): .*\.build made a wheel without \w+\.offload\.so; hatchling compiles', said, re.M
+    )
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_a_package_that_is_misspelt(tmp_path: Path) -> None:
     package = copy_of("setuptools", tmp_path)
     path = package / "pyproject.toml"

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import importlib
 import sys
-from pathlib import Path
+import zipfile
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from offload.errors import OffloadError
+from offload.hooks.build import outputs_of
 from offload.hooks.overrides import from_config_settings
-from offload.hooks.project import BACKEND_KEY, read_backend
+from offload.hooks.project import BACKEND_KEY, declares_kernels, read_backend, read_tables
 
 _HOOKS = {  # the position of config_settings
     "build_sdist": 1,
@@ -49,11 +51,32 @@ def __getattr__(name: str) -> Any:
                     values[position] = settings
                 elif "config_settings" in named:
                     named["config_settings"] = settings
-                return hook(*values, **named)
+                made = hook(*values, **named)
+                if name == "build_wheel":
+                    _check_wheel(Path(values[0] if values else named["wheel_directory"]) / made)
+                return made
         except OffloadError as error:
             sys.exit(f"error: {error}")
 
     return call
+
+
+def _check_wheel(wheel: Path) -> None:
+    """Removes a wheel that lacks a declared module, and raises OffloadError: nobody told the backend to make it."""
+    pyproject = Path("pyproject.toml")
+    if not declares_kernels(pyproject):
+        return
+    with zipfile.ZipFile(wheel) as archive:
+        files = {PurePosixPath(name).name for name in archive.namelist()}
+    for table in read_tables(pyproject):
+        library = outputs_of(table.module, Path()).library.name
+        if library not in files:
+            wheel.unlink()
+            raise OffloadError(
+                f"{table.where}: {read_backend(pyproject)} made a wheel without {library}; hatchling compiles kernels "
+                "where pyproject.toml has the table [tool.hatch.build.hooks.offload], CMake where it calls "
+                "offload_add_modules()"
+            )
 
 
 def _backend() -> Any:
