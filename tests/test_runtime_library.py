@@ -159,6 +159,10 @@ def test_kernel_arguments_and_sizes() -> None:
         ((1, 2, None, 0, 0), "expected the cluster as a positive integer or a tuple of one to three, given 0"),
         ((0, 1), "expected the grid as a positive integer or a tuple of one to three, given 0"),
         (
+            (2**40, 1),
+            "a positive integer or a tuple of one to three, each at most 2,147,483,647, given 1099511627776",
+        ),
+        (
             (1, (1, 2, 3, 4)),
             "expected the block as a positive integer or a tuple of one to three, given (1, 2, 3, 4)",
         ),

@@ -131,9 +131,10 @@ class Kernel:
             or len(checked) > 3
             or not all(0 < size <= _SIZE_LIMIT for size in checked)
         ):
+            most = f", each at most {_SIZE_LIMIT:,}" if any(size > _SIZE_LIMIT for size in checked) else ""
             raise SignatureError(
                 f"{self._callee.label}: expected the {what} as a positive integer or a tuple of one "
-                f"to three, given {given!r}"
+                f"to three{most}, given {given!r}"
             )
         x, y, z = (*checked, 1, 1)[:3]
         return x, y, z
