@@ -127,6 +127,19 @@ def test_without_a_cache(tmp_path: Path) -> None:
     assert done.stderr == "offload: error: the cache is switched off: OFFLOAD_CACHE_DIR is empty\n"
 
 
+@pytest.mark.parametrize("action", ["prune", "clear"])
+def test_what_killed_builds_left_goes_without_a_cache(action: str, tmp_path: Path, given: dict[str, str]) -> None:
+    """There it is that `offload.compile` has folders among the temporary files."""
+    (tmp_path / "temporary" / "offload-uncached-12345678").mkdir()
+    done = command("cache", action, cwd=tmp_path, environment={**given, "OFFLOAD_CACHE_DIR": ""})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "the cache is switched off: OFFLOAD_CACHE_DIR is empty\n"
+        f"removed 1 folders of killed builds from {tmp_path / 'temporary'}\n"
+    )
+    assert not list((tmp_path / "temporary").iterdir())
+
+
 def test_a_folder_of_no_use_is_a_line_on_stderr(tmp_path: Path, given: dict[str, str]) -> None:
     (tmp_path / "cache").write_text("")
     done = command("build", SAXPY, "-q", "-o", "a.so", cwd=tmp_path, environment=given)

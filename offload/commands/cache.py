@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from pathlib import Path
 
 from offload.cache import upkeep
 from offload.cache.folder import Unusable, check
@@ -21,7 +22,10 @@ def cache(options: argparse.Namespace) -> int:
     """Does what ``options.action`` says; returns the exit code. Raises OffloadError."""
     folder = cache_folder()
     if folder is None:
-        raise OffloadError("the cache is switched off: OFFLOAD_CACHE_DIR is empty")
+        if options.action == "info":
+            raise OffloadError("the cache is switched off: OFFLOAD_CACHE_DIR is empty")
+        # What killed builds left among the temporary files is there all the same.
+        return _finish(options, upkeep.Removed(0, 0, 0), None)
     try:
         if folder.exists():
             check(folder)  # or someone else's files would be counted, or removed
@@ -43,14 +47,21 @@ def cache(options: argparse.Namespace) -> int:
         if options.size is None and seconds is not None:
             size = None
         removed = upkeep.prune(store, ledger, size, seconds)
+    return _finish(options, removed, folder)
+
+
+def _finish(options: argparse.Namespace, removed: upkeep.Removed, place: Path | None) -> int:
+    """Removes what is no part of the cache, too, and tells of all; returns the exit code."""
     folders = remove_abandoned()
     if options.json:
         print(json.dumps({**removed._asdict(), "folders": folders}))
     else:
-        leftovers = f" and {removed.leftovers} files of killed builds" if removed.leftovers else ""
-        print(
-            f"removed {removed.entries} entries, {removed.bytes:,} bytes,{leftovers} from {folder}".replace(",  ", " ")
-        )
+        if place is None:
+            print("the cache is switched off: OFFLOAD_CACHE_DIR is empty")
+        else:
+            leftovers = f" and {removed.leftovers} files of killed builds" if removed.leftovers else ""
+            told = f"removed {removed.entries} entries, {removed.bytes:,} bytes,{leftovers} from {place}"
+            print(told.replace(",  ", " "))
         if folders:
             print(f"removed {folders} folders of killed builds from {tempfile.gettempdir()}")
     return 0
