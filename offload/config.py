@@ -148,9 +148,18 @@ def loader_settings() -> list[str | None]:
 
 def isolated() -> bool:
     """Whether builds run in a worker. Raises OffloadError for a value that means nothing."""
-    value = environment("OFFLOAD_ISOLATE") or "1"
+    return _is_on("OFFLOAD_ISOLATE")
+
+
+def fast_calls() -> bool:
+    """Whether calls may go through the extension. Raises OffloadError for a value that means nothing."""
+    return _is_on("OFFLOAD_FAST_CALLS")
+
+
+def _is_on(name: str) -> bool:
+    value = environment(name) or "1"
     if value not in ("0", "1"):
-        raise OffloadError(f"OFFLOAD_ISOLATE is 0 or 1, not {value!r}")
+        raise OffloadError(f"{name} is 0 or 1, not {value!r}")
     return value == "1"
 
 

@@ -125,6 +125,12 @@ except offload.SignatureError as error:
     assert "float32[2] that is not contiguous" in printed[1]
 
 
+def test_a_wrong_word_for_fast_calls(tmp_path: Path) -> None:
+    code = "import offload\ntry: import offload.runtime\nexcept offload.OffloadError as error: print(error)\n"
+    printed = python(code, cwd=tmp_path, environment={"OFFLOAD_FAST_CALLS": "off"})
+    assert printed == "OFFLOAD_FAST_CALLS is 0 or 1, not 'off'\n"
+
+
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
 def test_launches_are_captured_into_graphs(drivers: Path, built: dict[str, Path], tmp_path: Path, backend: str) -> None:
     copy = tmp_path / "copy.so"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from offload.artifact.meta import Argument, Signature
-from offload.config import environment
+from offload.config import fast_calls
 from offload.errors import ArtifactError
 from offload.runtime import abi
 from offload.runtime.array import DeviceArray
@@ -33,7 +33,7 @@ def _in_subinterpreter() -> bool:
 
 
 def _extension() -> Any:
-    if environment("OFFLOAD_FAST_CALLS") == "0" or _in_subinterpreter():
+    if not fast_calls() or _in_subinterpreter():
         return None
     try:
         extension = importlib.import_module("offload.runtime._fast")
@@ -57,7 +57,7 @@ def where() -> str:
     """The extension's file, or why there is none."""
     if FAST:
         return str(_fast.__file__)
-    if environment("OFFLOAD_FAST_CALLS") == "0":
+    if not fast_calls():
         return "OFFLOAD_FAST_CALLS is 0"
     return "in a subinterpreter" if _in_subinterpreter() else "offload was installed without a C++ compiler"
 
