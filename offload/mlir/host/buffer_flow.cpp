@@ -29,44 +29,46 @@ Value shownBy(Operation *op) {
   return {};
 }
 
-void BufferFlow::join(Value a, Value b) {
-  if (isBuffer(a) && isBuffer(b))
-    same.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
+void BufferFlow::flow(Value from, Value to) {
+  if (!isBuffer(from) || !isBuffer(to))
+    return;
+  same.unionSets(from.getAsOpaquePointer(), to.getAsOpaquePointer());
+  sources[to].push_back(from);
 }
 
-void BufferFlow::join(ValueRange a, ValueRange b) {
-  for (auto [x, y] : llvm::zip(a, b))
-    join(x, y);
+void BufferFlow::flow(ValueRange from, ValueRange to) {
+  for (auto [source, target] : llvm::zip(from, to))
+    flow(source, target);
 }
 
 void BufferFlow::connectCall(func::CallOp call) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
   if (!callee || callee.isExternal())
     return;
-  join(call.getOperands(), callee.getArguments());
-  callee.walk([&](func::ReturnOp op) { join(call.getResults(), op.getOperands()); });
+  flow(call.getOperands(), callee.getArguments());
+  callee.walk([&](func::ReturnOp op) { flow(op.getOperands(), call.getResults()); });
 }
 
 void BufferFlow::connect(Operation *op) {
   if (Value source = shownBy(op))
     for (Value result : op->getResults())
-      join(result, source);
+      flow(source, result);
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    join(select.getResult(), select.getTrueValue());
-    join(select.getResult(), select.getFalseValue());
+    flow(select.getTrueValue(), select.getResult());
+    flow(select.getFalseValue(), select.getResult());
   }
   if (auto distinct = dyn_cast<memref::DistinctObjectsOp>(op))
-    join(distinct.getResults(), distinct.getOperands());
+    flow(distinct.getOperands(), distinct.getResults());
   if (auto branch = dyn_cast<BranchOpInterface>(op))
     for (unsigned i = 0; i < op->getNumSuccessors(); ++i)
-      join(branch.getSuccessorOperands(i).getForwardedOperands(),
+      flow(branch.getSuccessorOperands(i).getForwardedOperands(),
            op->getSuccessor(i)->getArguments().drop_front(
                branch.getSuccessorOperands(i).getProducedOperandCount()));
   if (auto regions = dyn_cast<RegionBranchOpInterface>(op)) {
     SmallVector<RegionSuccessor> successors;
     regions.getSuccessorRegions(RegionBranchPoint::parent(), successors);
     for (RegionSuccessor &successor : successors)
-      join(regions.getEntrySuccessorOperands(successor), successor.getSuccessorInputs());
+      flow(regions.getEntrySuccessorOperands(successor), successor.getSuccessorInputs());
   }
   if (auto end = dyn_cast<RegionBranchTerminatorOpInterface>(op))
     if (auto regions = dyn_cast_or_null<RegionBranchOpInterface>(op->getParentOp())) {
@@ -74,7 +76,7 @@ void BufferFlow::connect(Operation *op) {
       SmallVector<Attribute> unknown(op->getNumOperands());
       end.getSuccessorRegions(unknown, successors);
       for (RegionSuccessor &successor : successors)
-        join(end.getSuccessorOperands(successor), successor.getSuccessorInputs());
+        flow(end.getSuccessorOperands(successor), successor.getSuccessorInputs());
     }
   if (auto call = dyn_cast<func::CallOp>(op))
     connectCall(call);
@@ -138,6 +140,27 @@ BufferClass &BufferFlow::classOf(Value value) {
     found = &all.emplace_back();
   found->values.insert(value);
   return *found;
+}
+
+bool BufferFlow::isAllocated(Value value) const {
+  SmallVector<Value> open = {value};
+  DenseSet<Value> seen(open.begin(), open.end());
+  while (!open.empty()) {
+    Value each = open.pop_back_val();
+    auto found = sources.find(each);
+    bool begins = found == sources.end();
+    if (begins && !isa_and_nonnull<memref::AllocOp>(each.getDefiningOp()))
+      return false;
+    if (auto argument = dyn_cast<BlockArgument>(each))
+      if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+          function && function.isPublic() && argument.getOwner()->isEntryBlock())
+        return false;
+    if (!begins)
+      for (Value source : found->second)
+        if (seen.insert(source).second)
+          open.push_back(source);
+  }
+  return true;
 }
 
 BufferFlow::BufferFlow(ModuleOp module) {

@@ -40,17 +40,22 @@ public:
   explicit BufferFlow(mlir::ModuleOp module);
 
   BufferClass &classOf(mlir::Value value);
+
+  /// Is it memory of allocations of this program, and of nothing else?
+  bool isAllocated(mlir::Value value) const;
+
   std::deque<BufferClass> &classes() { return all; }
 
 private:
   void connect(mlir::Operation *op);
   void connectCall(mlir::func::CallOp call);
-  void join(mlir::Value a, mlir::Value b);
-  void join(mlir::ValueRange a, mlir::ValueRange b);
+  void flow(mlir::Value from, mlir::Value to);
+  void flow(mlir::ValueRange from, mlir::ValueRange to);
   void record(mlir::Operation *op);
   void recordResults(mlir::func::FuncOp function);
 
   llvm::EquivalenceClasses<void *> same; // opaque pointers of values
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> sources;
   llvm::DenseMap<void *, BufferClass *> byLeader;
   std::deque<BufferClass> all;
 };

@@ -51,14 +51,6 @@ LogicalResult atEndOfScope(memref::AllocaOp op, const BufferClass &buffer,
   return success();
 }
 
-/// Is what is freed memory of an allocation that can be seen, whatever else may be the same memory?
-bool freesAllocation(memref::DeallocOp op) {
-  Operation *source = op.getMemref().getDefiningOp();
-  while (Value shown = source ? shownBy(source) : Value())
-    source = shown.getDefiningOp();
-  return isa_and_nonnull<memref::AllocOp>(source);
-}
-
 gpu::AllocOp allocate(OpBuilder &b, Operation *op, MemRefType type, ValueRange sizes, bool shared) {
   return gpu::AllocOp::create(b, op->getLoc(), type, /*asyncToken=*/Type(),
                               /*asyncDependencies=*/ValueRange(), sizes, /*symbolOperands=*/ValueRange(),
@@ -92,7 +84,7 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
     if (unreachable)
       return signalPassFailure();
     for (BufferClass &buffer : flow.classes())
-      if (buffer.kernel && !buffer.registered && failed(place(buffer)))
+      if (buffer.kernel && !buffer.registered && failed(place(buffer, flow)))
         return signalPassFailure();
     for (memref::CopyOp op : copies) {
       OpBuilder b(op);
@@ -106,13 +98,13 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
     return (buffer.device || (buffer.kernel && buffer.foreign)) && !buffer.registered;
   }
 
-  LogicalResult place(BufferClass &buffer) {
+  LogicalResult place(BufferClass &buffer, const BufferFlow &flow) {
     for (memref::GetGlobalOp op : buffer.globals)
       if (auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr()))
         global->setAttr(kSharedGlobal, UnitAttr::get(&getContext()));
     bool foreign = buffer.foreign || !buffer.globals.empty();
     for (memref::DeallocOp op : buffer.deallocations) {
-      bool own = freesAllocation(op);
+      bool own = flow.isAllocated(op.getMemref());
       if (!own && foreign && (!buffer.allocations.empty() || !buffer.stack.empty()))
         return op.emitOpError("may free a temporary of a kernel or memory from elsewhere: give each a "
                               "deallocation of its own");
