@@ -34,6 +34,7 @@ BUFFERIZING = (
     "empty-tensor-to-alloc-tensor",
     "one-shot-bufferize{allow-return-allocs-from-loops bufferize-function-boundaries "
     "function-boundary-type-conversion=identity-layout-map}",
+    "offload-private-buffers",
     "offload-free-buffers",
     "offload-missing-lowerings",  # canonicalization ends the process at views that it is for
     "canonicalize",

@@ -88,7 +88,7 @@ PYBIND11_MODULE(_native, m) {
           py::arg("pipeline"), py::arg("verify_each") = false, py::arg("reproducer") = "", NoGil())
       .def("text", &IRModule::text, py::arg("locations") = false, py::arg("generic") = false, NoGil())
       .def("operation_names", &IRModule::operationNames)
-      .def("has_tensors", &hasTensors)
+      .def("has_tensors", [](const IRModule &module) { return hasTensors(module.get()); })
       .def("signatures", &signatures)
       .def("append", &append, py::arg("other"))
       .def("exported_symbols", &exportedSymbols)

@@ -22,6 +22,7 @@ void registerOffloadPasses() {
   registerMaskedReductionsPass();
   registerMissingLoweringsPass();
   registerMissingTensorsPass();
+  registerPrivateBuffersPass();
   registerSerialFunctionsPass();
   registerReduceLinalgPass();
   registerReduceParallelPass();

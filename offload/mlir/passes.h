@@ -11,6 +11,7 @@ namespace offload {
 ///   offload-missing-tensors          writes out operations on tensors that bufferization does not know
 ///   offload-constant-arguments       lets functions leave the tensors that they take as they are
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
+///   offload-private-buffers          keeps what an iteration of a parallel loop allocates for its tensors
 ///   offload-free-buffers             frees what was allocated for tensors
 ///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does
 ///   offload-private-names            renames private functions that are named like a library's
@@ -70,6 +71,7 @@ void registerMarkKernelsPass();
 void registerMaskedReductionsPass();
 void registerMissingLoweringsPass();
 void registerMissingTensorsPass();
+void registerPrivateBuffersPass();
 void registerSerialFunctionsPass();
 void registerReduceLinalgPass();
 void registerReduceParallelPass();

@@ -1,5 +1,8 @@
 // Functions on tensors with bodies of their own: they call each other, branch between blocks, and their parallel
 // loops keep tensors for themselves.
+#row = affine_map<(i) -> (i)>
+#all = affine_map<(i) -> ()>
+#rest = affine_map<(i)[n] -> (8, n - i)>
 func.func private @twice(%x: tensor<?xf32>) -> tensor<?xf32> {
   %r = arith.addf %x, %x : tensor<?xf32>
   return %r : tensor<?xf32>
@@ -15,4 +18,77 @@ func.func @from_memory(%x: memref<?xf32>, %out: memref<?xf32>) {
   %b = call @twice(%a) : (tensor<?xf32>) -> tensor<?xf32>
   bufferization.materialize_in_destination %b in restrict writable %out : (tensor<?xf32>, memref<?xf32>) -> ()
   return
+}
+func.func @shares(%x: tensor<6x32xf32>) -> tensor<6x32xf32> {
+  %none = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<6x32xf32>
+  %r = scf.forall (%i) in (6) shared_outs(%o = %e) -> tensor<6x32xf32> {
+    %s = tensor.extract_slice %x[%i, 0][1, 32][1, 1] : tensor<6x32xf32> to tensor<32xf32>
+    %d = tensor.extract_slice %o[%i, 0][1, 32][1, 1] : tensor<6x32xf32> to tensor<32xf32>
+    %one = tensor.empty() : tensor<f32>
+    %start = linalg.fill ins(%low : f32) outs(%one : tensor<f32>) -> tensor<f32>
+    %max = linalg.reduce { arith.maximumf } ins(%s : tensor<32xf32>) outs(%start : tensor<f32>) dimensions = [0]
+    %exp = linalg.generic {indexing_maps = [#row, #all, #row], iterator_types = ["parallel"]}
+        ins(%s, %max : tensor<32xf32>, tensor<f32>) outs(%d : tensor<32xf32>) {
+    ^bb0(%a: f32, %b: f32, %to: f32):
+      %p = arith.subf %a, %b : f32
+      %q = math.exp %p : f32
+      linalg.yield %q : f32
+    } -> tensor<32xf32>
+    %zero = linalg.fill ins(%none : f32) outs(%one : tensor<f32>) -> tensor<f32>
+    %sum = linalg.reduce { arith.addf } ins(%exp : tensor<32xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+    %all = tensor.extract %sum[] : tensor<f32>
+    %share = linalg.map ins(%exp : tensor<32xf32>) outs(%d : tensor<32xf32>) (%a: f32, %to: f32) {
+      %q = arith.divf %a, %all : f32
+      linalg.yield %q : f32
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %share into %o[%i, 0][1, 32][1, 1] : tensor<32xf32> into tensor<6x32xf32>
+    }
+  }
+  return %r : tensor<6x32xf32>
+}
+func.func @numbers(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xi32>) {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %f = tensor.empty(%n) : tensor<?xi32>
+  %r:2 = scf.forall (%i) in (%n) shared_outs(%a = %e, %b = %f) -> (tensor<?xf32>, tensor<?xi32>) {
+    %v = tensor.extract %x[%i] : tensor<?xf32>
+    %w = arith.mulf %v, %v : f32
+    %k = arith.index_cast %i : index to i32
+    %square = tensor.from_elements %w : tensor<1xf32>
+    %place = tensor.from_elements %k : tensor<1xi32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %square into %a[%i][1][1] : tensor<1xf32> into tensor<?xf32>
+      tensor.parallel_insert_slice %place into %b[%i][1][1] : tensor<1xi32> into tensor<?xi32>
+    }
+  }
+  return %r#0, %r#1 : tensor<?xf32>, tensor<?xi32>
+}
+func.func @tiles(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = scf.forall (%i) = (0) to (%n) step (8) shared_outs(%o = %e) -> tensor<?xf32> {
+    %w = affine.min #rest(%i)[%n]
+    %last = arith.subi %w, %c1 : index
+    %s = tensor.extract_slice %x[%i][%w][1] : tensor<?xf32> to tensor<?xf32>
+    %d = tensor.extract_slice %o[%i][%w][1] : tensor<?xf32> to tensor<?xf32>
+    %own = tensor.empty(%w) : tensor<?xf32>
+    %exp = linalg.exp ins(%s : tensor<?xf32>) outs(%own : tensor<?xf32>) -> tensor<?xf32>
+    %turned = linalg.generic {indexing_maps = [#row], iterator_types = ["parallel"]} outs(%d : tensor<?xf32>) {
+    ^bb0(%to: f32):
+      %j = linalg.index 0 : index
+      %k = arith.subi %last, %j : index
+      %v = tensor.extract %exp[%k] : tensor<?xf32>
+      linalg.yield %v : f32
+    } -> tensor<?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %turned into %o[%i][%w][1] : tensor<?xf32> into tensor<?xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return %r : tensor<?xf32>
 }

@@ -89,9 +89,6 @@ void copyForeign(OpOperand &operand) {
                                                    /*copy=*/operand.get()));
 }
 
-/// A cast that was there before bufferization.
-constexpr char kAuthors[] = "offload.authors";
-
 /// Does a cast promise that a view has no gaps between its rows, of which only the run knows how far they are
 /// apart? MLIR makes such casts where functions begin and end, of slices, too: strides that are not known
 /// are to it as good as those that follow from sizes that are not known.
@@ -133,10 +130,10 @@ struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<M
     StringRef writable = bufferization::BufferizationDialect::kWritableAttrName;
     Builder b(&getContext());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (function.isExternal() || kindWithin(function) != Tensors::dense)
+      if (function.isExternal() || !hasTensors(function))
         continue;
       function->setAttr(kOnTensors, b.getUnitAttr());
-      function.walk([&](memref::CastOp op) { op->setAttr(kAuthors, b.getUnitAttr()); });
+      function.walk([&](memref::CastOp op) { op->setAttr(kHidesNoGaps, b.getUnitAttr()); });
       for (unsigned i = 0; function.isPublic() && i < function.getNumArguments(); ++i)
         if (isa<TensorType>(function.getArgument(i).getType()) && !function.getArgAttr(i, writable))
           function.setArgAttr(i, writable, b.getBoolAttr(false));
@@ -172,7 +169,7 @@ struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
         function.removeArgAttr(i, writable);
       SmallVector<memref::CastOp> parts;
       function.walk([&](memref::CastOp op) {
-        if (!op->removeAttr(kAuthors) && hidesGaps(op))
+        if (!op->removeAttr(kHidesNoGaps) && hidesGaps(op))
           parts.push_back(op);
       });
       llvm::for_each(parts, copyPart);
@@ -184,7 +181,7 @@ struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
 
 } // namespace
 
-bool hasTensors(const IRModule &module) { return kindWithin(module.get()) == Tensors::dense; }
+bool hasTensors(Operation *root) { return kindWithin(root) == Tensors::dense; }
 
 void registerTensorPasses() {
   PassRegistration<ConstantArguments>();

@@ -1,11 +1,14 @@
 //===- tensors.h - Programs on tensors ------------------------------------===//
 #pragma once
 
-#include "session.h"
+#include "mlir/IR/Operation.h"
 
 namespace offload {
 
 /// Whether host code has tensors that can be given memory: none of them has an encoding.
-bool hasTensors(const IRModule &module);
+bool hasTensors(mlir::Operation *root);
+
+/// On a memref.cast that promises no more than is true: its author wrote it, or it is of whole memory.
+inline constexpr char kHidesNoGaps[] = "offload.hides_no_gaps";
 
 } // namespace offload

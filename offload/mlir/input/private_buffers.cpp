@@ -1,0 +1,132 @@
+//===- private_buffers.cpp - offload-private-buffers ----------------------===//
+//
+// Bufferization allocates what the body of a parallel loop keeps for itself: a row that it works on, a tensor
+// of one element. The body becomes a kernel, each of whose threads runs one iteration and has no allocator,
+// so that such memory is the thread's own. Its size must be known, or what it is at most: tiles at the edge
+// of a tensor have the smaller one of two sizes.
+//
+// What a loop within the body hands on to its next iteration stays, and is an error of the kernel's: such a
+// loop has two buffers at a time, of which private memory would be one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "input/tensors.h"
+#include "names.h"
+#include "passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/Transforms/ParallelLoopMapper.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// The largest value that a size may have, where that is known.
+std::optional<int64_t> largest(OpFoldResult size) {
+  if (std::optional<int64_t> constant = getConstantIntValue(size))
+    return constant;
+  Operation *op = cast<Value>(size).getDefiningOp();
+  if (auto dim = dyn_cast_or_null<memref::DimOp>(op))
+    if (auto view = dim.getSource().getDefiningOp<memref::SubViewOp>())
+      if (std::optional<int64_t> axis = dim.getConstantIndex();
+          axis && view.getDroppedDims().none() && *axis < view.getType().getRank())
+        return largest(view.getMixedSizes()[size_t(*axis)]);
+  if (!isa_and_nonnull<arith::MinSIOp, arith::MinUIOp>(op))
+    return std::nullopt;
+  std::optional<int64_t> a = largest(op->getOperand(0)), b = largest(op->getOperand(1));
+  return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
+/// Is the memory another iteration's, too, of a loop around the allocation?
+bool leavesIteration(Value memory) {
+  if (!isa<BaseMemRefType>(memory.getType()))
+    return false;
+  return llvm::any_of(memory.getUses(), [](OpOperand &use) {
+    // A view, a choice or a loop that begins with it hands it on; so does the last operation of a block, its
+    // terminator. (Operation::hasTrait does not know IsTerminator here.)
+    Operation *op = use.getOwner();
+    if (op != &op->getBlock()->back())
+      return llvm::any_of(op->getResults(), leavesIteration);
+    Operation *parent = op->getParentOp();
+    return !isa<scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(parent) ||
+           leavesIteration(parent->getResult(use.getOperandNumber()));
+  });
+}
+
+void makePrivate(memref::AllocOp op) {
+  OpBuilder b(op);
+  MemRefType type = op.getType();
+  SmallVector<int64_t> bounds;
+  for (OpFoldResult size : op.getMixedSizes()) {
+    std::optional<int64_t> bound = largest(size);
+    if (!bound)
+      return;
+    bounds.push_back(*bound);
+  }
+  if (!type.getLayout().isIdentity() || leavesIteration(op))
+    return;
+  auto whole =
+      MemRefType::get(bounds, type.getElementType(), MemRefLayoutAttrInterface(), type.getMemorySpace());
+  Value memory = memref::AllocaOp::create(b, op.getLoc(), whole, op.getAlignmentAttr());
+  if (!type.hasStaticShape()) {
+    // Without gaps between the rows, as those think that were written for the allocation.
+    SmallVector<OpFoldResult> sizes = op.getMixedSizes(), strides(sizes.size());
+    Value stride = arith::ConstantIndexOp::create(b, op.getLoc(), 1);
+    for (size_t i = sizes.size(); i-- > 0;) {
+      strides[i] = getAsOpFoldResult(stride);
+      Value size = getValueOrCreateConstantIndexOp(b, op.getLoc(), sizes[i]);
+      stride = arith::MulIOp::create(b, op.getLoc(), stride, size);
+    }
+    memory = memref::ReinterpretCastOp::create(b, op.getLoc(), memory, b.getIndexAttr(0), sizes, strides);
+    memory = memref::CastOp::create(b, op.getLoc(), type, memory);
+    memory.getDefiningOp()->setAttr(kHidesNoGaps, b.getUnitAttr());
+  }
+  op.replaceAllUsesWith(memory);
+  op.erase();
+}
+
+struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrivateBuffers)
+
+  StringRef getArgument() const final { return "offload-private-buffers"; }
+  StringRef getDescription() const final { return "Keep what an iteration of a parallel loop allocates"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<arith::ArithDialect, memref::MemRefDialect>();
+  }
+
+  void runOnOperation() final {
+    SmallVector<memref::AllocOp> own;
+    getOperation()->walk([&](memref::AllocOp op) {
+      auto function = op->getParentOfType<func::FuncOp>();
+      if (function && function->hasAttr(kOnTensors) && isInParallel(op))
+        own.push_back(op);
+    });
+    llvm::for_each(own, makePrivate);
+  }
+
+  /// In a loop whose iterations are threads, unless its author says which loops are blocks.
+  static bool isInParallel(Operation *op) {
+    bool found = false;
+    for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp()) {
+      if (isa<scf::ParallelOp>(loop) && loop->hasAttr(gpu::getMappingAttrName()))
+        return false;
+      found |= isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop);
+    }
+    return found;
+  }
+};
+
+} // namespace
+
+void registerPrivateBuffersPass() { PassRegistration<PrivateBuffers>(); }
+
+} // namespace offload
