@@ -17,13 +17,18 @@ from offload import CompileError
 PROGRAM = PROGRAMS / "tensor_bodies.mlir"
 
 _random = np.random.default_rng(31)
-X = _random.uniform(-2, 2, 9).astype(np.float32)
+X, Y = _random.uniform(-2, 2, (2, 9)).astype(np.float32)
 ROWS = _random.uniform(-2, 2, (6, 32)).astype(np.float32)
 LONG = _random.uniform(-2, 2, 21).astype(np.float32)
 E = np.exp(ROWS - ROWS.max(1, keepdims=True))
 
 CASES: list[tuple[str, tuple[Any, ...], tuple[Any, ...]]] = [
     ("chained", (X,), (4 * X,)),
+    ("branch", (X, Y, True), (np.exp(X),)),
+    ("branch", (X, Y, False), (Y,)),
+    ("until", (X, 4, 9), (5 * X,)),
+    ("until", (X, 4, 2), (-3 * X,)),
+    ("until", (X, 0, 2), (X,)),
     ("shares", (ROWS,), (E / E.sum(1, keepdims=True),)),
     ("numbers", (X,), (X * X, np.arange(9))),
     ("tiles", (LONG,), (np.exp(np.concatenate([LONG[:8][::-1], LONG[8:16][::-1], LONG[16:][::-1]])),)),

@@ -25,6 +25,7 @@ MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.
 """Operations that offload-missing-lowerings is for."""
 
 BUFFERIZING = (
+    "offload-structure-tensors",
     "offload-missing-tensors",
     "lower-affine",
     "offload-constant-arguments",

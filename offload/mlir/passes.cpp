@@ -23,6 +23,7 @@ void registerOffloadPasses() {
   registerMissingLoweringsPass();
   registerMissingTensorsPass();
   registerPrivateBuffersPass();
+  registerStructureTensorsPass();
   registerSerialFunctionsPass();
   registerReduceLinalgPass();
   registerReduceParallelPass();

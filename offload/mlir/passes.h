@@ -8,6 +8,7 @@ namespace offload {
 /// On the builtin.module, in the order in which they run:
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
 ///   offload-masked-reductions        writes masked reductions of single elements as choices
+///   offload-structure-tensors        writes branches of functions with tensors as regions
 ///   offload-missing-tensors          writes out operations on tensors that bufferization does not know
 ///   offload-constant-arguments       lets functions leave the tensors that they take as they are
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
@@ -72,6 +73,7 @@ void registerMaskedReductionsPass();
 void registerMissingLoweringsPass();
 void registerMissingTensorsPass();
 void registerPrivateBuffersPass();
+void registerStructureTensorsPass();
 void registerSerialFunctionsPass();
 void registerReduceLinalgPass();
 void registerReduceParallelPass();

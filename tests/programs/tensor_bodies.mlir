@@ -19,6 +19,34 @@ func.func @from_memory(%x: memref<?xf32>, %out: memref<?xf32>) {
   bufferization.materialize_in_destination %b in restrict writable %out : (tensor<?xf32>, memref<?xf32>) -> ()
   return
 }
+func.func @branch(%x: tensor<?xf32>, %y: tensor<?xf32>, %which: i1) -> tensor<?xf32> {
+  cf.cond_br %which, ^first, ^second
+^first:
+  %e = math.exp %x : tensor<?xf32>
+  cf.br ^end(%e : tensor<?xf32>)
+^second:
+  cf.br ^end(%y : tensor<?xf32>)
+^end(%r: tensor<?xf32>):
+  return %r : tensor<?xf32>
+}
+func.func @until(%x: tensor<?xf32>, %n: i32, %last: i32) -> tensor<?xf32> {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  cf.br ^head(%x, %zero : tensor<?xf32>, i32)
+^head(%a: tensor<?xf32>, %i: i32):
+  %more = arith.cmpi slt, %i, %n : i32
+  cf.cond_br %more, ^body, ^end
+^body:
+  %b = arith.addf %a, %x : tensor<?xf32>
+  %next = arith.addi %i, %one : i32
+  %stop = arith.cmpi eq, %next, %last : i32
+  cf.cond_br %stop, ^early(%b : tensor<?xf32>), ^head(%b, %next : tensor<?xf32>, i32)
+^early(%c: tensor<?xf32>):
+  %d = arith.negf %c : tensor<?xf32>
+  return %d : tensor<?xf32>
+^end:
+  return %a : tensor<?xf32>
+}
 func.func @shares(%x: tensor<6x32xf32>) -> tensor<6x32xf32> {
   %none = arith.constant 0.0 : f32
   %low = arith.constant 0xFF800000 : f32
