@@ -33,6 +33,7 @@ CASES: list[tuple[str, tuple[Any, ...], tuple[Any, ...]]] = [
     ("numbers", (X,), (X * X, np.arange(9))),
     ("tiles", (LONG,), (np.exp(np.concatenate([LONG[:8][::-1], LONG[8:16][::-1], LONG[16:][::-1]])),)),
     ("tiles", (LONG[:8].copy(),), (np.exp(LONG[:8][::-1]),)),
+    ("bits", (X,), (X.view(np.int32),)),
 ]
 
 

@@ -120,3 +120,7 @@ func.func @tiles(%x: tensor<?xf32>) -> tensor<?xf32> {
   } {mapping = [#gpu.block<x>]}
   return %r : tensor<?xf32>
 }
+func.func @bits(%x: tensor<?xf32>) -> tensor<?xi32> {
+  %r = tensor.bitcast %x : tensor<?xf32> to tensor<?xi32>
+  return %r : tensor<?xi32>
+}

@@ -3,6 +3,7 @@
 // Operations on tensors that bufferization does not know are written as those that it does:
 //
 //  * linalg.pack pads, expands and transposes; linalg.unpack does the reverse;
+//  * tensor.bitcast is arith.bitcast;
 //  * the transforms of Winograd's convolution are loops over small products of matrices.
 //
 // What MLIR has no such form for stays, and is an error of bufferization.
@@ -26,6 +27,14 @@ using namespace mlir;
 namespace offload {
 namespace {
 
+/// As the types of arithmetic are.
+bool isSignless(tensor::BitcastOp op) {
+  auto from = dyn_cast<RankedTensorType>(op.getSource().getType()),
+       to = dyn_cast<RankedTensorType>(op.getType());
+  return from && to && from.getElementType().isSignlessIntOrFloat() &&
+         to.getElementType().isSignlessIntOrFloat();
+}
+
 struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingTensors)
 
@@ -44,6 +53,8 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         (void)linalg::lowerPack(rewriter, pack);
       else if (auto unpack = dyn_cast<linalg::UnPackOp>(op))
         (void)linalg::lowerUnPack(rewriter, unpack);
+      else if (auto bits = dyn_cast<tensor::BitcastOp>(op); bits && isSignless(bits))
+        rewriter.replaceOpWithNewOp<arith::BitcastOp>(bits, bits.getType(), bits.getSource());
       else if (auto filter = dyn_cast<linalg::WinogradFilterTransformOp>(op))
         (void)linalg::decomposeWinogradFilterTransformOp(rewriter, filter);
       else if (auto input = dyn_cast<linalg::WinogradInputTransformOp>(op))
