@@ -306,3 +306,27 @@ def test_quotient_and_remainder_of_few_bits_without_optimization(driver: Driver,
         library.kernels.k[1, 8](quotient.view(f"i{limits.bits // 8}"), remainder.view(f"i{limits.bits // 8}"))
     np.testing.assert_array_equal(quotient, np.trunc(x / y.astype(np.float64)).astype(dtype))
     np.testing.assert_array_equal(remainder, np.fmod(x, y))
+
+
+HALVES = """
+gpu.module @m { gpu.func @k(%a: f16, %x: memref<?xf16>, %y: memref<?xf16>, %minus: i1) kernel {
+  %t = gpu.thread_id x
+  %v = memref.load %x[%t] : memref<?xf16>
+  %w = memref.load %y[%t] : memref<?xf16>
+  %n = arith.negf %v : f16
+  %s = arith.select %minus, %n, %v : f16
+  %f = math.fma %a, %s, %w : f16
+  memref.store %f, %y[%t] : memref<?xf16>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("minus", [False, True])
+@pytest.mark.parametrize("chip", CHIPS)
+def test_products_added_to_halves_of_registers(driver: Driver, chip: str, minus: bool) -> None:
+    """On gfx11 both numbers are in one register, and v_fmac_f16 adds to its upper half."""
+    x, y = np.arange(8, dtype=np.float16), np.arange(100, 108, dtype=np.float16)
+    with driver.chip(chip):
+        OnDevice(compiled(HALVES, chip)).kernels.k[1, 8](np.float16(2), x, y, minus)
+    np.testing.assert_array_equal(y, np.arange(100, 108) + (-2 if minus else 2) * np.arange(8))

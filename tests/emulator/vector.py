@@ -183,8 +183,9 @@ def _general(
     if kind.startswith("VOP3") and ("CNDMASK" in name or "ADDC" in name or "SUBB" in name or "_CI_" in name):
         mask_in = raw(inst, "src2")
     finish = finisher(program, inst, means, name, form, bits)
+    high = kind.startswith("VOP3") and not kind.startswith("VOP3P") and bool(raw(inst, "opsel") & 8)
     if means.narrow and program.family != "cdna" and not kind.startswith("VOP3") and destination >= 128:
-        destination -= 128
+        destination, high = destination - 128, True
     details = fields(inst)
     sources = [read or (lambda wave: None) for read in readers]
     first, second, third = sources
@@ -193,6 +194,8 @@ def _general(
     needs_mask = "MASK" in means.text
     wide = bits > 32
     old = vector_reader(max(destination, 0), bits)
+    if means.narrow and high:  # v_fmac_f16 adds to the half that it writes
+        old = half(old, high)
     scalar_result = has_sdst and not compare and "VOP3SD" not in kind
 
     def run(wave: Wave) -> None:
