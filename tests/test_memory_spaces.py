@@ -61,6 +61,12 @@ def programs(named: bool) -> dict[str, str]:
             get=f"%w = memref.get_global @tile : {tile}",
             module=f'memref.global "private" @tile : {tile}',
         ),
+        "allocation": reversing(tile, get=f"%w = memref.alloc() : {tile}").replace(
+            "gpu.return", f"memref.dealloc %w : {tile}\n    gpu.return"
+        ),
+        "allocation on the stack": reversing(
+            tile, "%w = memref.alloca() {alignment = 64 : i64} : " + tile, "private(%p: memref<2xf32>)"
+        ),
         "cast": reversing(
             unnamed,
             get=f"%w = memref.memory_space_cast %s : {tile} to {unnamed}",

@@ -126,6 +126,7 @@ def _kernels(module: Any) -> Sequence[str]:
     return [
         *passes,
         "offload-finish-kernels",
+        *(["offload-block-memory"] if {"memref.alloc", "memref.alloca"} & {*host, *device} else []),
         "offload-descriptor-arguments",
         "offload-place-buffers",
         "offload-check-memory",

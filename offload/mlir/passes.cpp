@@ -40,6 +40,7 @@ void registerOffloadPasses() {
   registerLowerNvgpuPass();
   registerCheckLoweredPass();
   registerEraseTransformsPass();
+  registerBlockMemoryPass();
   registerFinishKernelsPass();
   registerGpuToHostPass();
   registerNumberSpacesPass();

@@ -27,6 +27,7 @@ namespace offload {
 ///   offload-shape-nests              leaves nests of scf.parallel that blocks of threads can run
 ///   offload-tile-parallel            tiles outermost scf.parallel into blocks of threads
 ///   offload-finish-kernels           checks and names what became kernels
+///   offload-block-memory             makes workgroup memory that kernels allocate attributions
 ///   offload-descriptor-arguments     hands TMA descriptors to kernels as pointers
 ///   offload-nvgpu-to-nvvm            lowers the nvgpu dialect, in loops that carry fragments, too
 ///   offload-lower-descriptors        makes TMA descriptors by calls of the runtime (host code)
@@ -90,6 +91,7 @@ void registerDescriptorPasses();
 void registerLowerNvgpuPass();
 void registerCheckLoweredPass();
 void registerEraseTransformsPass();
+void registerBlockMemoryPass();
 void registerFinishKernelsPass();
 void registerGpuToHostPass();
 void registerNumberSpacesPass();

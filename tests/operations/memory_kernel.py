@@ -141,6 +141,12 @@ REFUSED = [
     _refused("memref.alloc", "kernel", "%v = memref.load %a[%z] : memref<?xf32>\n%s = memref.alloc() : memref<4xf32> // here\n"
              "memref.store %v, %s[%one] : memref<4xf32>\n%w = memref.load %s[%two] : memref<4xf32>\n"
              "memref.store %w, %a[%z] : memref<?xf32>", "in a kernel: threads have no allocator"),
+    _refused("memref.alloc", "workgroup memory, in a loop", "scf.for %i = %z to %two step %one {\n"
+             "%s = memref.alloc() : memref<4xf32, #gpu.address_space<workgroup>> // here\n"
+             "memref.dealloc %s : memref<4xf32, #gpu.address_space<workgroup>>\n}",
+             "of the block's memory stands at the beginning of a kernel"),
+    _refused("memref.alloca", "workgroup memory, dynamic", "%s = memref.alloca(%two) : memref<?xf32, 3> // here",
+             "of the block's memory stands at the beginning of a kernel"),
     _refused("memref.dealloc", "kernel", "memref.dealloc %a : memref<?xf32> // here", "in a kernel: threads have no allocator"),
 ]  # fmt: skip
 
