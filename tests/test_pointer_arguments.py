@@ -124,6 +124,38 @@ def test_a_captured_launch(on_gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_array_equal(out.numpy(), np.arange(N) + 1)
 
 
+ADDRESSES = """
+func.func @host(%a: f32, %x: memref<?xf32>, %y: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %one = arith.constant 1 : i64
+  %xi = memref.extract_aligned_pointer_as_index %x : memref<?xf32> -> index
+  %yi = memref.extract_aligned_pointer_as_index %y : memref<?xf32> -> index
+  %xn = arith.index_cast %xi : index to i64
+  %yn = arith.index_cast %yi : index to i64
+  %xp = llvm.inttoptr %xn : i64 to !llvm.ptr
+  %yp = llvm.inttoptr %yn : i64 to !llvm.ptr
+  gpu.launch_func @m::@axpy blocks in (%c1, %c1, %c1) threads in (%c8, %c1, %c1)
+    args(%a : f32, %xp : !llvm.ptr, %one : i64, %yp : !llvm.ptr)
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "rocdl:gfx942"])
+def test_arrays_whose_addresses_host_code_passes(target: str) -> None:
+    """They are the device's, which staging has to know."""
+    text = f"module attributes {{gpu.container_module}} {{ {TEXT.split('llvm.func @first')[0]} {ADDRESSES} }}"
+    library, (x, y) = offload.compile(text, targets=[target]), arrays()
+    assert [argument.space for argument in library.metadata.functions[0].args] == ["any", "device", "device"]
+    with shared().chip("gfx942"):
+        library.use("host" if target == "host" else "hip")
+        library.auto_stage = True
+        library.host(2.0, x, y)
+    shared().check()
+    np.testing.assert_array_equal(y, 2 * x + 1)
+
+
 READ_ONLY = np.ones(N, np.float32)
 READ_ONLY.flags.writeable = False
 

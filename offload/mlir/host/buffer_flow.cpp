@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -98,6 +99,15 @@ static bool touchesNoMemory(Operation *op) {
              RegionBranchOpInterface, RegionBranchTerminatorOpInterface, func::ReturnOp>(op);
 }
 
+/// Is an address of the buffer made for kernels alone? Lowered ones take plain pointers.
+static bool goesToKernels(Value address) {
+  return !address.use_empty() && llvm::all_of(address.getUsers(), [](Operation *user) {
+    return isa<gpu::LaunchFuncOp>(user) ||
+           (isa<arith::IndexCastOp, arith::IndexCastUIOp, LLVM::IntToPtrOp>(user) &&
+            goesToKernels(user->getResult(0)));
+  });
+}
+
 void BufferFlow::record(Operation *op) {
   bool onDevice = isa<gpu::GPUDialect>(op->getDialect()) || op->getName().getDialectNamespace() == "nvgpu";
   for (Value operand : op->getOperands()) {
@@ -110,7 +120,7 @@ void BufferFlow::record(Operation *op) {
       buffer.registered = true;
     else if (isa<gpu::MemcpyOp, gpu::DeallocOp>(op))
       continue;
-    else if (onDevice)
+    else if (onDevice || (isa<memref::ExtractAlignedPointerAsIndexOp>(op) && goesToKernels(op->getResult(0))))
       buffer.kernel = true;
     else if (!touchesNoMemory(op))
       buffer.host = true;
