@@ -26,7 +26,7 @@ def build(
     sources: PathLike | Sequence[PathLike],
     output: PathLike,
     *,
-    targets: Iterable[str | Target] = (),
+    targets: Iterable[str | Target] | None = (),
     opt: int = 3,
     link: PathLike | Iterable[PathLike] = (),
     objects: PathLike | Iterable[PathLike] = (),
@@ -112,7 +112,7 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | str |
 def compile(
     source: PathLike,
     *,
-    targets: Iterable[str | Target] = (),
+    targets: Iterable[str | Target] | None = (),
     opt: int = 3,
     link: PathLike | Iterable[PathLike] = (),
     objects: PathLike | Iterable[PathLike] = (),
@@ -191,7 +191,7 @@ def use(backend: str | None) -> None:
 
 def make_request(
     sources: Sequence[Source],
-    targets: Iterable[str | Target] = (),
+    targets: Iterable[str | Target] | None = (),
     *,
     opt: int = 3,
     link: PathLike | Iterable[PathLike] = (),
@@ -218,7 +218,7 @@ def make_request(
 
     if isinstance(targets, str):
         targets = [targets]
-    given = list(targets)
+    given = list(targets or ())
     for target in given:
         if not isinstance(target, (str, Target)):
             raise TargetError(f"a target is a spelling ('offload targets' lists them) or a Target, not {target!r}")

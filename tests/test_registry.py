@@ -14,6 +14,8 @@ from offload.targets import Registry, Target, registry
 from offload.targets.entry_points import entry_points
 from offload.targets.tools import Found
 
+from offload.api import make_request
+from offload.compiler.request import Source
 from offload.errors import OffloadError
 
 PLUGIN = HERE / "my_target_plugin"
@@ -178,3 +180,10 @@ def test_built_in_entry_points_are_those_of_the_project() -> None:
     declared = {line.split(" = ")[0]: line.split('"')[1] for line in text.strip().splitlines()}
     installed = {point.name: point.value for point in metadata.entry_points(group=GROUP)}
     assert {name: installed[name] for name in declared} == declared
+
+
+@pytest.mark.parametrize("targets", [None, (), [], iter(())])
+def test_no_targets_are_the_default(targets: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OFFLOAD_TARGETS", "nvvm:sm_80")
+    source = Source.read(EXAMPLES / "saxpy.mlir")
+    assert [target.chip for target in make_request([source], targets).targets] == ["sm_80"]  # type: ignore[arg-type]
