@@ -18,35 +18,39 @@ using namespace mlir;
 
 namespace offload {
 
-/// May a parameter of so many bytes be passed a value of this type? Where a target has an index of 32 bits,
-/// half of one is read.
-static bool fits(Type type, int64_t bytes) {
+/// The bytes that a parameter may have for a value; empty where that is the target's own.
+using Sizes = SmallVector<int64_t, 2>;
+
+static const Sizes kPointer = {8};
+/// Where a target has an index of 32 bits, half of one is read.
+static const Sizes kIndex = {4, 8};
+
+static Sizes sizesOf(Type type) {
   if (type.isIndex())
-    return bytes == 4 || bytes == 8;
+    return kIndex;
   if (type.isIntOrFloat())
-    return bytes == int64_t(llvm::divideCeil(type.getIntOrFloatBitWidth(), 8));
-  return isa<LLVM::LLVMPointerType>(type) ? bytes == 8 : true; // of others targets have sizes of their own
+    return {int64_t(llvm::divideCeil(type.getIntOrFloatBitWidth(), 8))};
+  return isa<LLVM::LLVMPointerType>(type) ? kPointer : Sizes();
 }
 
 static bool fits(gpu::LaunchFuncOp launch, ArrayRef<int64_t> bytes, bool plainPointers) {
-  Builder b(launch);
-  auto pointer = LLVM::LLVMPointerType::get(launch.getContext());
-  SmallVector<Type> passed;
+  SmallVector<Sizes> passed;
   for (Type type : launch.getKernelOperands().getTypes()) {
     auto memref = dyn_cast<MemRefType>(type);
     if (memref && plainPointers) {
-      passed.push_back(pointer);
+      passed.push_back(kPointer);
     } else if (memref) {
-      passed.append(2, pointer);
-      passed.append(1 + 2 * memref.getRank(), b.getIndexType());
+      passed.append(2, kPointer);
+      passed.append(1 + 2 * memref.getRank(), kIndex);
     } else if (isa<UnrankedMemRefType>(type)) {
-      passed.append({b.getIndexType(), pointer});
+      passed.append({kIndex, kPointer});
     } else {
-      passed.push_back(type);
+      passed.push_back(sizesOf(type));
     }
   }
   return passed.size() == bytes.size() && llvm::all_of(llvm::zip(passed, bytes), [](auto pair) {
-           return fits(std::get<0>(pair), std::get<1>(pair));
+           auto &[sizes, given] = pair;
+           return sizes.empty() || llvm::is_contained(sizes, given);
          });
 }
 
