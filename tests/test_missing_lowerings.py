@@ -249,3 +249,44 @@ def test_on_devices(chip: str) -> None:
         library.use("hip")
         check_expanded(OnDevice(library))
     shared().check()
+
+
+OPEN = "memref<?x?x14x?xf32, strided<[?, ?, ?, ?], offset: ?>>"
+# Of %x[n, n, n + i, 0], i below 6: which of the three dimensions of size 1 stay, the shape of the part says.
+PARTS = {
+    "front": ("memref<1x?xf32, strided<[?, ?], offset: ?>>", "%c0, %i"),
+    "back": ("memref<?x1xf32, strided<[?, ?], offset: ?>>", "%i, %c0"),
+    "both": ("memref<1x?x1xf32, strided<[?, ?, ?], offset: ?>>", "%c0, %i, %c0"),
+    "none": ("memref<?xf32, strided<[?], offset: ?>>", "%i"),
+}
+
+
+def part(name: str, steps: str) -> str:
+    kind, at = PARTS[name]
+    return f"""
+func.func @{name}(%x: {OPEN}, %n: index, %size: index, %out: memref<?xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = memref.subview %x[%n, %n, %n, 0] [1, 1, %size, 1] [{steps}] : {OPEN} to {kind}
+  scf.parallel (%i) = (%c0) to (%size) step (%c1) {{
+    %v = memref.load %part[{at}] : {kind}
+    memref.store %v, %out[%i] : memref<?xf32>
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("steps", ["1, 1, 1, 1", "3, 3, 2, 1"])
+@pytest.mark.parametrize("target", ["host", "rocdl:gfx942"])
+def test_some_of_several_dimensions_of_size_1_are_dropped(steps: str, target: str) -> None:
+    library = offload.compile("".join(part(name, steps) for name in PARTS), targets=[target])
+    x = np.arange(2 * 3 * 14 * 5, dtype=np.float32).reshape(2, 3, 14, 5)
+    with shared().chip("gfx942"):
+        library.use("host" if target == "host" else "hip")
+        library.auto_stage = True
+        for name in PARTS:
+            out = np.zeros(6, np.float32)
+            library.functions[name](x, 1, 6, out)
+            np.testing.assert_array_equal(out, x[1, 1, 1 :: int(steps[6]), 0][:6], name)
+    shared().check()

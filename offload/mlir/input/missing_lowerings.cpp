@@ -4,7 +4,8 @@
 //
 //  * linalg.softmax on memrefs is written as loops;
 //  * memref.expand_shape that makes several dynamic sizes of one is a reinterpret_cast;
-//  * memref.subview that takes steps and drops dimensions does so one after the other;
+//  * memref.subview that takes steps and drops dimensions does so one after the other; where it drops some of
+//    size 1 and keeps others, the result's shape says which;
 //  * arith.floordivsi of more than 64 bits, which is expanded with a -1 of 64, is written out;
 //  * the mapping of an scf.forall says how the transform dialect would spread its iterations over blocks and
 //    threads, not what they compute; what makes kernels of loops here takes no notice of it.
@@ -126,14 +127,54 @@ void write(memref::ExpandShapeOp op) {
   op.erase();
 }
 
-/// Which of several dimensions of size 1 is dropped, MLIR finds out by comparing the result's strides with
-/// the source's: it finds none where steps make them differ, and goes on without an answer.
+/// Are fewer dimensions dropped than there are of size 1? MLIR then chooses by comparing the result's strides
+/// with the source's. Where these are not known it takes the first ones, whatever the result's shape says.
+bool isAmbiguous(memref::SubViewOp op) {
+  int64_t dropped = op.getSourceType().getRank() - op.getType().getRank(), offset;
+  SmallVector<int64_t> strides;
+  return dropped > 0 && llvm::count(op.getStaticSizes(), 1) > dropped &&
+         (failed(op.getType().getStridesAndOffset(strides, offset)) ||
+          llvm::any_of(strides, ShapedType::isDynamic));
+}
+
+/// Steps make strides differ: MLIR finds no dimension to drop, and goes on without an answer.
 bool isLowered(memref::SubViewOp op) {
   return op.getSourceType().getRank() == op.getType().getRank() ||
-         llvm::all_of(op.getMixedStrides(), isOneInteger);
+         (llvm::all_of(op.getMixedStrides(), isOneInteger) && !isAmbiguous(op));
+}
+
+/// The same view with the dimensions that the result's shape has.
+void writeByShape(memref::SubViewOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  MemRefType type = op.getType();
+  auto times = [&](Value value, OpFoldResult factor) -> Value {
+    return arith::MulIOp::create(b, loc, value, getValueOrCreateConstantIndexOp(b, loc, factor));
+  };
+  auto whole = memref::ExtractStridedMetadataOp::create(b, loc, op.getSource());
+  SmallVector<OpFoldResult> starts = op.getMixedOffsets(), steps = op.getMixedStrides(),
+                            all = op.getMixedSizes(), sizes, strides;
+  Value offset = whole.getOffset();
+  for (auto [i, stride] : llvm::enumerate(whole.getStrides())) {
+    offset = arith::AddIOp::create(b, loc, offset, times(stride, starts[i]));
+    // Any dimension of size 1 will do: its stride is never used.
+    if (sizes.size() < type.getShape().size() && type.getDimSize(sizes.size()) == op.getStaticSizes()[i]) {
+      sizes.push_back(all[i]);
+      strides.push_back(times(stride, steps[i]));
+    }
+  }
+  SmallVector<int64_t> unknown(sizes.size(), ShapedType::kDynamic);
+  auto layout = StridedLayoutAttr::get(op.getContext(), ShapedType::kDynamic, unknown);
+  auto open = MemRefType::get(type.getShape(), type.getElementType(), layout, type.getMemorySpace());
+  Value view = memref::ReinterpretCastOp::create(b, loc, open, whole.getBaseBuffer(), OpFoldResult(offset),
+                                                 sizes, strides);
+  op.replaceAllUsesWith(memref::CastOp::create(b, loc, type, view).getResult());
+  op.erase();
 }
 
 void write(memref::SubViewOp op) {
+  if (isAmbiguous(op))
+    return writeByShape(op);
   OpBuilder b(op);
   Value stepped = memref::SubViewOp::create(b, op.getLoc(), op.getSource(), op.getMixedOffsets(),
                                             op.getMixedSizes(), op.getMixedStrides());
