@@ -7,10 +7,15 @@ func.func @two_sizes(%x: memref<?xf32>, %a: index, %b: index) -> memref<?x?x2xf3
   %e = memref.expand_shape %x [[0, 1, 2]] output_shape [%a, %b, 2] : memref<?xf32> into memref<?x?x2xf32>
   return %e : memref<?x?x2xf32>
 }
-func.func @steps(%x: memref<2x3x4xf32>, %step: index) -> memref<1x4xf32, strided<[?, 1], offset: 16>> {
+func.func @steps(%x: memref<2x3x4xf32>, %step: index) -> memref<4xf32, strided<[1], offset: 16>> {
   %v = memref.subview %x[1, 1, 0] [1, 1, 4] [1, %step, 1]
-    : memref<2x3x4xf32> to memref<1x4xf32, strided<[?, 1], offset: 16>>
-  return %v : memref<1x4xf32, strided<[?, 1], offset: 16>>
+    : memref<2x3x4xf32> to memref<4xf32, strided<[1], offset: 16>>
+  return %v : memref<4xf32, strided<[1], offset: 16>>
+}
+func.func @kept(%x: memref<?x?xf32, strided<[?, ?]>>, %n: index) -> memref<1xf32, strided<[?], offset: ?>> {
+  %v = memref.subview %x[%n, 0] [1, 1] [1, 1]
+    : memref<?x?xf32, strided<[?, ?]>> to memref<1xf32, strided<[?], offset: ?>>
+  return %v : memref<1xf32, strided<[?], offset: ?>>
 }
 func.func @mapped(%x: memref<8x64xf32>, %v: f32) {
   scf.forall (%i) in (8) {
