@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -183,7 +184,7 @@ def test_built_in_entry_points_are_those_of_the_project() -> None:
 
 
 @pytest.mark.parametrize("targets", [None, (), [], iter(())])
-def test_no_targets_are_the_default(targets: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_targets_are_the_default(targets: Iterable[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OFFLOAD_TARGETS", "nvvm:sm_80")
     source = Source.read(EXAMPLES / "saxpy.mlir")
-    assert [target.chip for target in make_request([source], targets).targets] == ["sm_80"]  # type: ignore[arg-type]
+    assert [target.chip for target in make_request([source], targets).targets] == ["sm_80"]

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/vendor_rules.h"
+#include "spaces.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -34,20 +35,10 @@ static std::optional<std::string> whyNotAttribution(Type type, StringRef whose) 
          "of it";
 }
 
-/// Numbers are those of LLVM's code generators.
-static bool isSpace(Attribute space, gpu::AddressSpace named, int64_t number) {
-  if (auto given = dyn_cast_or_null<gpu::AddressSpaceAttr>(space))
-    return given.getValue() == named;
-  auto given = dyn_cast_or_null<IntegerAttr>(space);
-  return given && given.getInt() == number;
-}
-
-static bool isWorkgroup(Attribute space) { return isSpace(space, gpu::AddressSpace::Workgroup, 3); }
-
 static std::optional<std::string> whyNotArgument(Type type, const ChipName &where) {
   if (auto memref = dyn_cast<BaseMemRefType>(type)) {
     bool ofBlock = isWorkgroup(memref.getMemorySpace());
-    if (ofBlock || isSpace(memref.getMemorySpace(), gpu::AddressSpace::Private, 5))
+    if (ofBlock || isPrivate(memref.getMemorySpace()))
       return "a kernel's argument of type " + spelled(type) + " is memory of a " +
              (ofBlock ? "block" : "thread") +
              ", which there is inside of the kernel alone: pass memory of the device, or declare it as " +

@@ -9,6 +9,7 @@
 #include "device/vendor_rules.h"
 #include "names.h"
 #include "passes.h"
+#include "spaces.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -103,11 +104,7 @@ struct NumberSpaces : public PassWrapper<NumberSpaces, OperationPass<gpu::GPUMod
   static void markWorkgroupGlobals(gpu::GPUModuleOp module) {
     SymbolTable symbols(module);
     for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>())) {
-      Attribute space = global.getType().getMemorySpace();
-      auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space);
-      auto number = dyn_cast_or_null<IntegerAttr>(space);
-      if ((named && named.getValue() == gpu::AddressSpace::Workgroup) ||
-          (number && number.getInt() == kWorkgroupNumber))
+      if (isWorkgroup(global.getType().getMemorySpace()))
         (void)symbols.rename(global, (kSharedPrefix + global.getName()).str());
     }
     for (auto global : llvm::make_early_inc_range(module.getOps<LLVM::GlobalOp>()))

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
+#include "spaces.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -57,11 +58,8 @@ LogicalResult checkSize(Operation *op, MemRefType type) {
 
 /// Memory of a block or a thread is there while its kernel runs.
 LogicalResult checkSpace(gpu::AllocOp op) {
-  auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(op.getType().getMemorySpace());
-  auto number = dyn_cast_or_null<IntegerAttr>(op.getType().getMemorySpace());
-  bool workgroup =
-      (space && space.getValue() == gpu::AddressSpace::Workgroup) || (number && number.getValue() == 3);
-  bool own = (space && space.getValue() == gpu::AddressSpace::Private) || (number && number.getValue() == 5);
+  Attribute space = op.getType().getMemorySpace();
+  bool workgroup = isWorkgroup(space), own = isPrivate(space);
   if (!workgroup && !own)
     return success();
   return op.emitError("memory of a ")

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
+#include "spaces.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -28,13 +29,8 @@ struct PlainSpaces : public PassWrapper<PlainSpaces, OperationPass<ModuleOp>> {
 
   /// Kernels have taken theirs along by now.
   static bool refused(memref::GetGlobalOp op) {
-    Attribute memorySpace = op.getType().getMemorySpace();
-    auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(memorySpace);
-    auto number = dyn_cast_or_null<IntegerAttr>(memorySpace);
-    bool workgroup =
-        (space && space.getValue() == gpu::AddressSpace::Workgroup) || (number && number.getValue() == 3);
-    bool own =
-        (space && space.getValue() == gpu::AddressSpace::Private) || (number && number.getValue() == 5);
+    Attribute space = op.getType().getMemorySpace();
+    bool workgroup = isWorkgroup(space), own = isPrivate(space);
     if (workgroup || own)
       op.emitError("'")
           << op.getName() << "' is memory of a " << (workgroup ? "block" : "thread")

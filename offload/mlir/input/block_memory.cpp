@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
+#include "spaces.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,13 +20,6 @@ using namespace mlir;
 
 namespace offload {
 namespace {
-
-bool isOfBlock(MemRefType type) {
-  Attribute space = type.getMemorySpace();
-  auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space);
-  auto number = dyn_cast_or_null<IntegerAttr>(space);
-  return (named && named.getValue() == gpu::AddressSpace::Workgroup) || (number && number.getValue() == 3);
-}
 
 /// What runs once, in a kernel, and has one size, is the same as an attribution.
 bool isAttribution(Operation *op, MemRefType type) {
@@ -47,7 +41,7 @@ struct BlockMemory : public PassWrapper<BlockMemory, OperationPass<ModuleOp>> {
     for (auto device : getOperation().getOps<gpu::GPUModuleOp>())
       device.walk([&](Operation *op) {
         if (isa<memref::AllocOp, memref::AllocaOp>(op) &&
-            isOfBlock(cast<MemRefType>(op->getResult(0).getType())))
+            isWorkgroup(cast<MemRefType>(op->getResult(0).getType()).getMemorySpace()))
           allocations.push_back(op);
       });
     for (Operation *op : allocations)

@@ -104,6 +104,19 @@ bool isLowered(memref::ExpandShapeOp op) {
   });
 }
 
+/// Of memory whose strides the run tells; `type` may promise more of them.
+void replaceByView(Operation *op, MemRefType type, memref::ExtractStridedMetadataOp whole, Value offset,
+                   ArrayRef<OpFoldResult> sizes, ArrayRef<OpFoldResult> strides) {
+  OpBuilder b(op);
+  SmallVector<int64_t> unknown(sizes.size(), ShapedType::kDynamic);
+  auto layout = StridedLayoutAttr::get(op->getContext(), ShapedType::kDynamic, unknown);
+  auto open = MemRefType::get(type.getShape(), type.getElementType(), layout, type.getMemorySpace());
+  Value view = memref::ReinterpretCastOp::create(b, op->getLoc(), open, whole.getBaseBuffer(),
+                                                 OpFoldResult(offset), sizes, strides);
+  op->replaceAllUsesWith(memref::CastOp::create(b, op->getLoc(), type, view));
+  op->erase();
+}
+
 void write(memref::ExpandShapeOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -118,13 +131,7 @@ void write(memref::ExpandShapeOp op) {
                    .getResult();
     }
   }
-  SmallVector<int64_t> unknown(sizes.size(), ShapedType::kDynamic);
-  auto layout = StridedLayoutAttr::get(op.getContext(), ShapedType::kDynamic, unknown);
-  auto open = MemRefType::get(type.getShape(), type.getElementType(), layout, type.getMemorySpace());
-  Value view = memref::ReinterpretCastOp::create(b, loc, open, whole.getBaseBuffer(),
-                                                 OpFoldResult(whole.getOffset()), sizes, strides);
-  op.replaceAllUsesWith(memref::CastOp::create(b, loc, type, view).getResult());
-  op.erase();
+  replaceByView(op, type, whole, whole.getOffset(), sizes, strides);
 }
 
 /// Are fewer dimensions dropped than there are of size 1? MLIR then chooses by comparing the result's strides
@@ -163,13 +170,7 @@ void writeByShape(memref::SubViewOp op) {
       strides.push_back(times(stride, steps[i]));
     }
   }
-  SmallVector<int64_t> unknown(sizes.size(), ShapedType::kDynamic);
-  auto layout = StridedLayoutAttr::get(op.getContext(), ShapedType::kDynamic, unknown);
-  auto open = MemRefType::get(type.getShape(), type.getElementType(), layout, type.getMemorySpace());
-  Value view = memref::ReinterpretCastOp::create(b, loc, open, whole.getBaseBuffer(), OpFoldResult(offset),
-                                                 sizes, strides);
-  op.replaceAllUsesWith(memref::CastOp::create(b, loc, type, view).getResult());
-  op.erase();
+  replaceByView(op, type, whole, offset, sizes, strides);
 }
 
 void write(memref::SubViewOp op) {
