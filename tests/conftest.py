@@ -94,6 +94,15 @@ def driver() -> Iterator[Driver]:
     shared().check()
 
 
+@pytest.fixture
+def cuda() -> Iterator[Driver]:
+    """The emulated NVIDIA devices of this process."""
+    from emulator.driver import shared
+
+    yield shared("cuda")
+    shared("cuda").check()
+
+
 @pytest.fixture(scope="session")
 def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder, for LD_LIBRARY_PATH, with stand-in drivers under the names of the vendors' libraries, and kernels.so,

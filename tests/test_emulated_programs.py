@@ -49,13 +49,13 @@ def test_the_other_examples(driver: Driver, chip: str) -> None:
 def test_printf(driver: Driver, chip: str) -> None:
     """Through AMD's device libraries: packets, a doorbell, an interrupt, the host's answer."""
     with driver.chip(chip):
-        driver.hostcalls.output = ""
+        driver.output = ""
         OnDevice(compiled(prints.THREADS, chip)).kernels.k[2, 3]()
         lines = [f"block {block} thread {thread} of 3" for block in range(2) for thread in range(3)]
-        assert sorted(driver.hostcalls.output.splitlines()) == lines
-        driver.hostcalls.output = ""
+        assert sorted(driver.output.splitlines()) == lines
+        driver.output = ""
         OnDevice(compiled(prints.KINDS, chip)).kernels.k[1, 1]()
-        assert driver.hostcalls.output.splitlines() == [
+        assert driver.output.splitlines() == [
             "1 -5 -300 -70000 -5000000000 6000000000 0.500000 1.500000 2.500000 0.001",
             "251 251 65236",
             "-70000 -5 6000000000 fed4",
@@ -78,14 +78,14 @@ gpu.module @m { gpu.func @k(%x: memref<?xi32>) kernel {
 @pytest.mark.parametrize("chip", CHIPS)
 def test_assertions(driver: Driver, chip: str) -> None:
     with driver.chip(chip):
-        driver.hostcalls.output = ""
+        driver.output = ""
         library = OnDevice(compiled(ASSERTION, chip))
         x = np.arange(5, dtype=np.int32)
         library.kernels.k[1, 5](x)
         assert not x.any()
         with pytest.raises(DeviceError):
             library.kernels.k[1, 5](np.arange(-1, 4, dtype=np.int32))
-        assert "negative" in driver.hostcalls.output
+        assert "negative" in driver.output
         assert "the program aborted" in str(driver.failures.pop())
 
 

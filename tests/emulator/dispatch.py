@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class Launch:
     """A kernel on a grid. ``params`` are the addresses of the arguments, as hipModuleLaunchKernel takes them."""
 
     def __init__(
-        self, program: Program, kernel: Kernel, grid: Size, block: Size, dynamic: int, params: Sequence[int]
+        self, program: Program, kernel: Kernel, grid: Size, block: Size, dynamic: int, params: Iterable[int]
     ) -> None:
         self.program, self.kernel = program, kernel
         self.grid, self.block = grid, block
@@ -88,7 +88,7 @@ class Launch:
             self.scratch_size, self.lds_size, 0, self.kernarg, 0, 0,
         )  # fmt: skip
 
-    def _fill(self, params: Sequence[int]) -> None:
+    def _fill(self, params: Iterable[int]) -> None:
         hidden = {
             **{f"hidden_block_count_{axis}": count for axis, count in zip("xyz", self.grid, strict=True)},
             **{f"hidden_group_size_{axis}": size for axis, size in zip("xyz", self.block, strict=True)},

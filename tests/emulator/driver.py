@@ -1,99 +1,122 @@
-"""The emulator behind the stand-in HIP library: artifacts run with ``library.use("hip")`` on emulated devices."""
+"""Emulators behind the stand-in drivers: artifacts run with ``library.use("hip")`` on emulated devices."""
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
-import struct
+import importlib
 import subprocess
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, ClassVar
 
-from emulator.code_object import CodeObject
-from emulator.dispatch import Launch
 from emulator.errors import EmulationError
-from emulator.hostcalls import Hostcalls
 from emulator.memory import Memory
-from emulator.program import Program
 
 _HERE = Path(__file__).resolve().parent
-_INVALID_IMAGE, _LAUNCH_FAILURE = 200, 719
 _Pointer, _Text, _Three = ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint)
+_CALLBACKS: dict[str, Any] = {
+    "load": ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Pointer),
+    "unload": ctypes.CFUNCTYPE(None, _Pointer),
+    "has": ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Text),
+    "shared": ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Text),
+    "launch": ctypes.CFUNCTYPE(
+        ctypes.c_int, _Pointer, _Text, _Three, _Three, _Three, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p)
+    ),
+    "memory": ctypes.CFUNCTYPE(None, _Pointer, ctypes.c_size_t),
+}
+_LAUNCH_FAILURE = 719  # of both vendors
 
 
 class _Functions(ctypes.Structure):
     """``struct emulator`` of the stand-in library."""
 
-    _fields_ = (
-        ("chip", _Text),
-        ("lanes", ctypes.c_int),
-        ("load", ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Pointer)),
-        ("unload", ctypes.CFUNCTYPE(None, _Pointer)),
-        ("has", ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Text)),
-        (
-            "launch",
-            ctypes.CFUNCTYPE(
-                ctypes.c_int, _Pointer, _Text, _Three, _Three, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p)
-            ),
-        ),
-        ("memory", ctypes.CFUNCTYPE(None, _Pointer, ctypes.c_size_t)),
-    )
+    _fields_ = (("chip", _Text), ("lanes", ctypes.c_int), *_CALLBACKS.items())
 
 
-def build(folder: Path) -> Path:
-    """Compiles the stand-in library so that the runtime's search for HIP finds it in this process."""
-    result = folder / "libamdhip64.so.6"
-    source = _HERE.parent / "standin" / "libamdhip64.c"
+def build(folder: Path, source: str, name: str) -> Path:
+    """Compiles a stand-in library so that the runtime's search for its driver finds it in this process."""
+    result = folder / name
     command = ["cc", "-shared", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", f"-Wl,-soname,{result.name}"]
-    subprocess.run([*command, "-I", _HERE.parents[1] / "runtime_c", source, "-o", result], check=True)
+    path = _HERE.parent / "standin" / source
+    subprocess.run([*command, "-I", _HERE.parents[1] / "runtime_c", path, "-o", result], check=True)
     return result
 
 
+def shared(backend: str = "hip") -> Driver:
+    """The driver of this process for one backend of the runtime: its library is loaded once."""
+    return _loaded(backend)
+
+
 @functools.cache
-def shared() -> Driver:
-    """The driver of this process: HIP is loaded once."""
-    folder = tempfile.TemporaryDirectory(prefix="emulated-hip")
-    driver = Driver(build(Path(folder.name)))
-    driver.folder = folder
+def _loaded(backend: str) -> Driver:
+    driver: Driver = importlib.import_module(f"emulator.{backend}_driver").DRIVER()
     return driver
 
 
 class Driver:
-    """Emulated devices of one chip."""
+    """Emulated devices of one chip. Subclasses say what a vendor's programs are and how they run."""
 
-    folder: tempfile.TemporaryDirectory[str]  # of the library, for as long as the driver lives
+    LIBRARY: ClassVar[tuple[str, str]]
+    """The source of the stand-in library and the name under which the runtime looks for it."""
+    INVALID_IMAGE: ClassVar[int]
+    CODES: ClassVar[dict[type[EmulationError], int]] = {}
+    """What the vendor's API calls failures of a launch, where it has more than one name for them."""
 
-    def __init__(self, library: Path) -> None:
-        self._library = ctypes.CDLL(str(library))
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="emulated-")
+        self._library = ctypes.CDLL(str(build(Path(self._folder.name), *self.LIBRARY)))
         self.memory = Memory()
-        self.hostcalls = Hostcalls(self.memory)
-        self.programs: dict[int, Program] = {}
+        self.programs: dict[int, Any] = {}
         self.failures: list[BaseException] = []
         self.launches = self.instructions = 0
-        self._functions = _Functions()
+        self._functions = _Functions(None, 0, *(kind(getattr(self, f"_{name}")) for name, kind in _CALLBACKS.items()))
+        self._library.standin_emulate(ctypes.byref(self._functions))
+        atexit.register(self._library.standin_emulate, None)
+
+    # Of a vendor
+
+    output: str
+    """What kernels have printed."""
+
+    def described(self, chip: str) -> tuple[str, int]:
+        """How the driver calls the chip, and the lanes of its waves."""
+        raise NotImplementedError
+
+    def program(self, image: int) -> Any:
+        """The program of the image at an address; it has ``kernels`` by name and ``unload``."""
+        raise NotImplementedError
+
+    def workgroup_memory(self, kernel: Any) -> int:
+        """Bytes that each block has, those of the launch aside."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        program: Any,
+        kernel: Any,
+        sizes: Sequence[Sequence[int]],
+        dynamic: int,
+        params: Params,
+    ) -> int:
+        """Runs a grid of blocks in clusters, ``sizes`` of it, and returns how many instructions that took."""
+        raise NotImplementedError
+
+    # Of all
 
     @contextmanager
     def chip(self, name: str) -> Iterator[Driver]:
         """Devices of this chip from here on, until the end of the block."""
-        lanes = 64 if name.startswith("gfx9") else 32
-        kinds = dict(_Functions._fields_)
-        self._functions = _Functions(
-            f"{name}:sramecc+:xnack-".encode() if name.startswith("gfx9") else name.encode(),
-            lanes,
-            kinds["load"](self._load),
-            kinds["unload"](self._unload),
-            kinds["has"](self._has),
-            kinds["launch"](self._launch),
-            kinds["memory"](self._memory),
-        )
-        self._library.standin_emulate(ctypes.byref(self._functions))
+        title, self._functions.lanes = self.described(name)
+        self._functions.chip = title.encode()
         try:
             yield self
         finally:
-            self._library.standin_emulate(None)
+            self._functions.chip = None
 
     def check(self) -> None:
         """Raises the first failure since the last time."""
@@ -101,36 +124,41 @@ class Driver:
         if failures:
             raise failures[0]
 
-    def _kept(self, error: BaseException, code: int) -> int:
-        if not isinstance(error, EmulationError):
-            traceback.print_exception(error)
-        self.failures.append(error)
-        return code
+    def _kept(self, action: Callable[[], object], usual: int) -> int:
+        """0, or the code of a failure, which is kept for the test to find."""
+        try:
+            action()
+        except Exception as error:
+            if not isinstance(error, EmulationError):
+                traceback.print_exception(error)
+            self.failures.append(error)
+            return next((code for kind, code in self.CODES.items() if isinstance(error, kind)), usual)
+        return 0
 
     def _load(self, module: int, image: int) -> int:
-        try:
-            sections, count = struct.unpack("<Q", ctypes.string_at(image + 40, 8))[0], ctypes.string_at(image + 60, 2)
-            size = sections + 64 * struct.unpack("<H", count)[0]
-            self.programs[module] = Program(CodeObject(ctypes.string_at(image, size), self.memory), self.hostcalls)
-        except Exception as error:
-            return self._kept(error, _INVALID_IMAGE)
-        return 0
+        def load() -> None:
+            self.programs[module] = self.program(image)
+
+        return self._kept(load, self.INVALID_IMAGE)
 
     def _unload(self, module: int) -> None:
-        self.programs.pop(module).code.unload()
+        if module in self.programs:
+            self.programs.pop(module).unload()
 
     def _has(self, module: int, name: bytes) -> int:
-        return name.decode() in self.programs[module].code.kernels
+        return name.decode() in self.programs[module].kernels
 
-    def _launch(self, module: int, name: bytes, grid: _Three, block: _Three, dynamic: int, params: object) -> int:
-        try:
+    def _shared(self, module: int, name: bytes) -> int:
+        return self.workgroup_memory(self.programs[module].kernels[name.decode()])
+
+    def _launch(self, module: int, name: bytes, grid: Any, block: Any, cluster: Any, dynamic: int, params: Any) -> int:
+        def launch() -> None:
             program = self.programs[module]
-            launch = Launch(program, program.code.kernels[name.decode()], grid[:3], block[:3], dynamic, _Params(params))
             self.launches += 1
-            self.instructions += launch.run()
-        except Exception as error:
-            return self._kept(error, _LAUNCH_FAILURE)
-        return 0
+            sizes = (grid[:3], block[:3], cluster[:3])
+            self.instructions += self.run(program, program.kernels[name.decode()], sizes, dynamic, Params(params))
+
+        return self._kept(launch, _LAUNCH_FAILURE)
 
     def _memory(self, begin: int, size: int) -> None:
         if size:  # of whole words, which atomic operations on parts of one read
@@ -139,14 +167,18 @@ class Driver:
             self.memory.remove(begin)
 
 
-class _Params:
-    """The addresses of a kernel's arguments; how many there are its metadata tells."""
+class Params:
+    """The addresses of a kernel's arguments; how many there are the kernel knows."""
 
-    def __init__(self, pointers: object) -> None:
+    def __init__(self, pointers: Any) -> None:
         self.pointers = pointers
+
+    def __getitem__(self, index: int) -> int:
+        address: int = self.pointers[index]
+        return address
 
     def __iter__(self) -> Iterator[int]:
         index = 0
         while True:
-            yield self.pointers[index]
+            yield self[index]
             index += 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from emulator.errors import EmulationError
+from emulator.errors import AccessError
 
 Array = Any
 
@@ -46,7 +46,7 @@ class Memory:
         """The range's bytes and the offset in them."""
         place = bisect.bisect_right(self._starts, address) - 1
         if place < 0 or address + size > self._ranges[place][0]:
-            raise EmulationError(
+            raise AccessError(
                 f"{access} of {size} bytes at {address:#x}, outside of all allocations{self._near(address)}"
             )
         return self._ranges[place][1], address - self._starts[place]

@@ -29,10 +29,16 @@ class OnDevice:
         return _Kernels(self._library)
 
 
-def compiled(source: object, target: str) -> Library:
-    """A program for one AMD chip, with options; inside of the driver's ``chip`` it runs there."""
-    library = offload.compile(source, targets=[f"rocdl:{target}"])
-    library.use("hip")
+def emulated(chip: str) -> tuple[str, str]:
+    """The target of what emulated devices of a chip run, with options as in "sm_90,O=0", and the runtime's backend."""
+    return (f"nvvm:{chip},format=isa", "cuda") if chip.startswith("sm_") else (f"rocdl:{chip}", "hip")
+
+
+def compiled(source: object, chip: str, **options: Any) -> Library:
+    """A program for one chip, with options; inside of the driver's ``chip`` it runs there."""
+    target, backend = emulated(chip)
+    library = offload.compile(source, targets=[target], **options)
+    library.use(backend)
     return library
 
 

@@ -92,6 +92,8 @@ class Program:
         self.hostcalls = hostcalls or Hostcalls(code.memory)
         self.private_base = PRIVATE_BASE
         self.small_floats = SmallFloats(self.chip)
+        self.kernels = code.kernels
+        self.unload = code.unload
 
     def instruction(self, address: int) -> Any:
         """The instruction there, as tinygrad's decoder gives it."""

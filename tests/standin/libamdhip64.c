@@ -4,7 +4,7 @@
 #include "hip/layout.h"
 #include "standin.h"
 
-#include "hip_emulation.h"
+#include "emulation.h"
 
 enum { NO_DEVICE = 100, INVALID_VALUE = 1, NOT_FOUND = 500, NOT_REGISTERED = 713, PLAIN = 1, POOL = 2 };
 
@@ -109,7 +109,7 @@ EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
   (void)device;
   memset(properties, 0, HIP_PROPERTIES_R0600_SIZE);
   strcpy((char *)properties + HIP_PROPERTIES_R0600_ARCH,
-         emulator ? emulator->chip : "gfx942:sramecc+:xnack-");
+         emulated_chip() ? emulated_chip() : "gfx942:sramecc+:xnack-");
   return hipSuccess;
 }
 
@@ -205,9 +205,8 @@ EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx,
   if (taken_by_graph(stream))
     return hipSuccess;
   if (emulator)
-    return kept(emulator->launch(((const struct emulated_function *)(void *)function)->module,
-                                 ((const struct object *)(void *)function)->name, (unsigned[]){gx, gy, gz},
-                                 (unsigned[]){bx, by, bz}, smem, params));
+    return kept(emulated_launch(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz},
+                                (unsigned[]){1, 1, 1}, smem, params));
   run_kernel(((const struct object *)(void *)function)->name, (unsigned[]){gx, gy, gz},
              (unsigned[]){bx, by, bz}, smem, params);
   return hipSuccess;

@@ -1,7 +1,9 @@
 /* libcuda.c: a stand-in for libcuda.so.1 over host memory: two sm_90 devices, no kernels, a log. It refuses
- * calls without the right current context, as the real one does. */
+ * calls without the right current context, as the real one does. An emulator may run kernels. */
 #include "cuda/driver.h"
 #include "standin.h"
+
+#include "emulation.h"
 
 enum {
   NO_DEVICE = 100,
@@ -13,22 +15,10 @@ enum {
   PLAIN = 1,
   POOL = 2,
   MANAGED = 3,
-  /* Bytes of workgroup memory: what blocks can have, have without asking, and what every kernel has of its
-     own. */
-  MOST_SHARED = 232448,
+  /* Bytes of workgroup memory: what blocks have without asking, and what every kernel has of its own. */
   USUAL_SHARED = 48 * 1024,
   STATIC_SHARED = 1024
 };
-
-/* What stands in the 128 bytes of a descriptor, dimensions from the innermost one. */
-struct tensor_map {
-  void *address;
-  unsigned long long strides[5];
-  unsigned sizes[5];
-  unsigned short box[5];
-  unsigned char rank, steps[5], codes[5];
-};
-_Static_assert(sizeof(struct tensor_map) <= sizeof(CUtensorMap), "room");
 
 static char contexts[64];
 static _Thread_local CUcontext current;
@@ -43,11 +33,13 @@ static int here(void) {
 #define NEED_DEVICE_OF(thing)                                                                                \
   NEED(here() >= 0 && ((const struct object *)(thing))->device == here(), INVALID_CONTEXT)
 
+#include "cuda_descriptors.h"
+
 EXPORT CUresult cuInit(unsigned int flags) {
   TURN;
   (void)flags;
   NEED(true, 0);
-  return devices() ? CUDA_SUCCESS : NO_DEVICE;
+  return devices_present() ? CUDA_SUCCESS : NO_DEVICE;
 }
 
 EXPORT CUresult cuGetErrorName(CUresult result, const char **name) {
@@ -59,6 +51,8 @@ EXPORT CUresult cuGetErrorName(CUresult result, const char **name) {
           : result == INVALID_CONTEXT            ? "CUDA_ERROR_INVALID_CONTEXT"
           : result == CUDA_ERROR_DEINITIALIZED   ? "CUDA_ERROR_DEINITIALIZED"
           : result == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : result == CUDA_ERROR_ASSERT          ? "CUDA_ERROR_ASSERT"
+          : result == CUDA_ERROR_LAUNCH_FAILED   ? "CUDA_ERROR_LAUNCH_FAILED"
                                                  : "CUDA_ERROR_INVALID_VALUE";
   return CUDA_SUCCESS;
 }
@@ -71,7 +65,7 @@ EXPORT CUresult cuGetErrorString(CUresult result, const char **string) {
 
 EXPORT CUresult cuDeviceGetCount(int *out) {
   TURN;
-  *out = devices();
+  *out = devices_present();
   return CUDA_SUCCESS;
 }
 
@@ -94,14 +88,27 @@ EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+/* Ten times what NVIDIA calls the compute capability. */
+static int capability(void) { return emulated_chip() ? atoi(emulated_chip() + strlen("sm_")) : 90; }
+
+/* Bytes of workgroup memory that blocks can have: "Technical Specifications per Compute Capability" in
+ * NVIDIA's CUDA C++ Programming Guide. */
+static int most_shared(void) {
+  int chip = capability(), kilobytes = chip == 75                                ? 64
+                                       : chip == 80 || chip == 87                ? 163
+                                       : chip == 86 || chip == 89 || chip >= 120 ? 99
+                                                                                 : 227;
+  return kilobytes * 1024;
+}
+
 EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
   TURN;
   (void)device;
-  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
-           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
+  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? capability() / 10
+           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? capability() % 10
            : attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE                ? 32
            : attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED   ? getenv("STANDIN_NO_POOLS") == NULL
-           : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? MOST_SHARED
+           : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? most_shared()
                                                                                 : 132;
   return CUDA_SUCCESS;
 }
@@ -149,12 +156,14 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
     return CUDA_ERROR_INVALID_PTX;
   }
   *module = make(MODULES, here());
-  return CUDA_SUCCESS;
+  return emulator ? emulator->load(*module, image) : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuModuleUnload(CUmodule module) {
   TURN;
   NEED_DEVICE_OF(module);
+  if (emulator)
+    emulator->unload(module);
   destroy(MODULES, module);
   return CUDA_SUCCESS;
 }
@@ -165,14 +174,22 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
   if (strcmp(name, "missing") == 0)
     return NOT_FOUND;
   note("get %s", name);
+  if (emulator)
+    return emulated_function(module, name, here(), (void **)function) ? NOT_FOUND : CUDA_SUCCESS;
   *function = (CUfunction)(void *)function_of(name, here());
   return CUDA_SUCCESS;
+}
+
+/* Bytes of workgroup memory that the kernel has of its own. */
+static int static_shared(const void *function) {
+  const struct emulated_function *kernel = function;
+  return emulator ? emulator->shared(kernel->module, kernel->object.name) : STATIC_SHARED;
 }
 
 EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
   TURN;
   NEED_DEVICE_OF(function);
-  *value = attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? STATIC_SHARED : 0;
+  *value = attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? static_shared(function) : 0;
   return CUDA_SUCCESS;
 }
 
@@ -184,7 +201,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute att
   if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
     kernel->wide = value != 0;
   } else if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-    if (value > MOST_SHARED - STATIC_SHARED)
+    if (value > most_shared() - static_shared(kernel))
       return INVALID_VALUE;
     __atomic_store_n(&kernel->dynamic, value, __ATOMIC_RELAXED);
   }
@@ -194,16 +211,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute att
 /* Whether a launch of the kernel may have so much dynamic memory: the last that was said counts. */
 static bool allowed(const struct object *kernel, unsigned smem) {
   int dynamic = __atomic_load_n(&kernel->dynamic, __ATOMIC_RELAXED);
-  return smem <= (unsigned)(dynamic ? dynamic : USUAL_SHARED - STATIC_SHARED);
-}
-
-/* Logs the descriptor that a kernel gets, dimensions from the innermost one. */
-static void note_descriptor(const struct tensor_map *map) {
-  note("descriptor at %p type %d interleave %d swizzle %d promotion %d fill %d", map->address, map->codes[0],
-       map->codes[1], map->codes[2], map->codes[3], map->codes[4]);
-  for (int i = 0; i < map->rank; ++i)
-    note("dimension size %u stride %llu box %u step %d", map->sizes[i], i ? map->strides[i - 1] : 0,
-         map->box[i], map->steps[i]);
+  return smem <= (unsigned)(dynamic ? dynamic : USUAL_SHARED - static_shared(kernel));
 }
 
 static CUresult start(CUfunction function, const unsigned *grid, const unsigned *block, unsigned smem,
@@ -222,6 +230,8 @@ static CUresult start(CUfunction function, const unsigned *grid, const unsigned 
   note_parameters(params);
   if (taken_by_graph(stream))
     return CUDA_SUCCESS;
+  if (emulator)
+    return emulated_launch(kernel, grid, block, cluster ? cluster : (unsigned[]){1, 1, 1}, smem, params);
   run_kernel(kernel->name, grid, block, smem, params);
   return CUDA_SUCCESS;
 }
@@ -263,8 +273,8 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunct
                                                             size_t smem) {
   TURN;
   NEED_DEVICE_OF(function);
-  int by_memory = (int)(MOST_SHARED / (STATIC_SHARED + smem)),
-      by_threads = threads > 1024 ? 0 : 2048 / threads;
+  int by_threads = threads > 1024 ? 0 : 2048 / threads, shared = static_shared(function) + (int)smem,
+      by_memory = shared ? most_shared() / shared : by_threads;
   *blocks = by_memory < by_threads ? by_memory : by_threads;
   return CUDA_SUCCESS;
 }
@@ -406,14 +416,14 @@ static CUresult give(CUdeviceptr *out, size_t size, size_t way) {
   NEED_CONTEXT;
   if (!size)
     return INVALID_VALUE;
-  void *memory = memory_make(size, way);
+  void *memory = emulated_memory(memory_make(size, way), size);
   *out = (CUdeviceptr)(size_t)memory;
   return memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult take(CUdeviceptr memory, size_t way, size_t other) {
   NEED_CONTEXT;
-  void *pointer = (void *)(size_t)memory;
+  void *pointer = emulated_memory((void *)(size_t)memory, 0);
   return memory_free(pointer, way) && memory_free(pointer, other) ? INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -532,6 +542,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int fla
   (void)flags;
   NEED_CONTEXT;
   register_range(memory, size, here());
+  emulated_memory(memory, size);
   note("register %zu", size);
   return CUDA_SUCCESS;
 }
@@ -549,46 +560,7 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, uns
 EXPORT CUresult cuMemHostUnregister(void *memory) {
   TURN;
   NEED_CONTEXT;
+  emulated_memory(memory, 0);
   note("unregister");
   return unregister_range(memory, here()) ? CUDA_SUCCESS : NOT_REGISTERED;
-}
-
-/* A descriptor is what was asked for, after the rules that NVIDIA documents for it. */
-EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
-                                       void *address, const cuuint64_t *sizes, const cuuint64_t *strides,
-                                       const cuuint32_t *box, const cuuint32_t *steps,
-                                       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                                       CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  TURN;
-  static const unsigned bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4}, spans[] = {0, 32, 64, 128};
-  enum { FLOAT16 = 6, SWIZZLE_32B = 1, INTERLEAVE_32B = 2 };
-  struct tensor_map *out = (struct tensor_map *)(void *)map;
-  NEED_CONTEXT;
-  size_t unit = interleave == INTERLEAVE_32B ? 32 : 16;
-  if ((size_t)map % 64 || type < 0 || (size_t)type >= sizeof bytes / sizeof *bytes || rank < 1 || rank > 5 ||
-      (interleave && rank < 3) || (size_t)address % unit || interleave < 0 || interleave > INTERLEAVE_32B ||
-      swizzle < 0 || swizzle > 3 || promotion < 0 || promotion > 3 || fill < 0 || fill > 1)
-    return INVALID_VALUE;
-  for (unsigned i = 0; i < rank; ++i)
-    if (sizes[i] < 1 || sizes[i] > 1ull << 32 || box[i] < 1 || box[i] > 256 || steps[i] < 1 || steps[i] > 8 ||
-        (i + 1 < rank && (strides[i] % unit || strides[i] >= 1ull << 40)))
-      return INVALID_VALUE;
-  size_t row = box[0] * bytes[type];
-  if ((!interleave && (row % 16 || (swizzle && row > spans[swizzle]))) || (fill && type < FLOAT16) ||
-      (interleave == INTERLEAVE_32B && swizzle != SWIZZLE_32B))
-    return INVALID_VALUE;
-  memset(map, 0, sizeof *map);
-  out->address = address;
-  out->rank = (unsigned char)rank;
-  memcpy(out->codes,
-         (unsigned char[]){(unsigned char)type, (unsigned char)interleave, (unsigned char)swizzle,
-                           (unsigned char)promotion, (unsigned char)fill},
-         sizeof out->codes);
-  for (unsigned i = 0; i < rank; ++i) {
-    out->sizes[i] = (unsigned)sizes[i];
-    out->strides[i] = i + 1 < rank ? strides[i] : 0;
-    out->box[i] = (unsigned short)box[i];
-    out->steps[i] = (unsigned char)steps[i];
-  }
-  return CUDA_SUCCESS;
 }

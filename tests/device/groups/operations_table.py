@@ -25,6 +25,11 @@ ACCURACY = {
 tables on mathematical functions in NVIDIA's CUDA C++ Programming Guide."""
 
 
+def accuracy(case: Case) -> Callable[[float], float]:
+    """By how many units of the last place the case's function may be off, where the CPU's may be off by so many."""
+    return lambda ulps: max(ulps, ACCURACY[case.op] + 0.5) if case.op in ACCURACY else ulps
+
+
 def _lacking(message: str) -> str:
     """What a library of sparse operations lacks, by an error's text; empty for other errors. docs/sparse.md says what
     is not to be expected of them."""
@@ -41,7 +46,7 @@ def running(case: Case) -> Callable[[Library], None]:
         if library.backend == HOST:
             case.run(library)
             return
-        with expecting(case, lambda ulps: max(ulps, ACCURACY[case.op] + 0.5) if case.op in ACCURACY else ulps):
+        with expecting(case, accuracy(case)):
             try:
                 case.run(OnDevice(library))
             except DeviceError as error:
