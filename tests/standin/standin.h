@@ -214,14 +214,16 @@ static struct object *function_of(const char *name, int device) {
   return found;
 }
 
-/* Memory keeps a header so that the wrong way of freeing is noticed. */
+/* Memory keeps a header so that the wrong way of freeing is noticed. As the drivers' it begins at multiples
+ * of 256 bytes. */
 struct header {
   size_t way;
-  char padding[56];
+  char padding[248];
 };
 
 static void *memory_make(size_t size, size_t way) {
-  struct header *header = size > (1ull << 40) ? NULL : malloc(sizeof *header + size);
+  struct header *header =
+      size > (1ull << 40) ? NULL : aligned_alloc(sizeof *header, sizeof *header + (size + 255) / 256 * 256);
   if (!header)
     return NULL;
   header->way = way;

@@ -13,6 +13,7 @@
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 
@@ -90,6 +91,26 @@ void addressDynamicMemory(Module &module, unsigned lanes) {
       Value *ofWave = builder.CreatePtrToInt(memory, builder.getInt32Ty());
       Value *ofLane = builder.CreateIntToPtr(builder.CreateLShr(ofWave, lanes), memory->getType());
       memory->replaceUsesWithIf(ofLane, [&](Use &use) { return use.getUser() != ofWave; });
+    }
+}
+
+void hideMemorySizes(Module &module) {
+  const DataLayout &layout = module.getDataLayout();
+  Type *number = Type::getInt64Ty(module.getContext());
+  InlineAsm *move =
+      InlineAsm::get(FunctionType::get(number, {number}, false), "mov.b64 $0, $1;", "=l,n", false);
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *memory = dyn_cast<AllocaInst>(&instruction);
+      if (!memory || memory->isStaticAlloca() || !isa<ConstantInt>(memory->getArraySize()))
+        continue;
+      IRBuilder<> builder(memory);
+      uint64_t bytes = memory->getAllocationSize(layout)->getFixedValue();
+      Value *size = builder.CreateCall(move, builder.getInt64(bytes));
+      AllocaInst *hidden = builder.CreateAlloca(builder.getInt8Ty(), memory->getAddressSpace(), size);
+      hidden->setAlignment(memory->getAlign());
+      memory->replaceAllUsesWith(hidden);
+      memory->eraseFromParent();
     }
 }
 
