@@ -27,6 +27,12 @@ def test_on_the_cpu(target: str, first: int) -> None:
     check(kernels, on_host(module(kernels), target=target))
 
 
+def test_masks_of_three_dimensions_that_one_reduction_takes() -> None:
+    """Written out dimension by dimension, in more rounds than MLIR goes by itself."""
+    kernels = [generate(171)]
+    check(kernels, on_host(module(kernels)))
+
+
 @pytest.mark.parametrize("target", ["gfx942", "gfx1201,O=0"])
 def test_on_an_emulated_gpu(target: str) -> None:
     kernels = [generate(seed) for seed in range(100, 105)]

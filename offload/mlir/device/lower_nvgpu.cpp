@@ -40,6 +40,57 @@ Type registersOf(nvgpu::WarpgroupAccumulatorType type) {
   return LLVM::LLVMStructType::getLiteral(context, all);
 }
 
+/// The number of a thread in its block, x fastest.
+Value threadOfBlock(OpBuilder &b, Location loc) {
+  Type word = b.getI32Type();
+  Value y = NVVM::ThreadIdYOp::create(b, loc, word), z = NVVM::ThreadIdZOp::create(b, loc, word);
+  Value rows = LLVM::MulOp::create(b, loc, z, NVVM::BlockDimYOp::create(b, loc, word));
+  Value row = LLVM::AddOp::create(b, loc, rows, y);
+  Value before = LLVM::MulOp::create(b, loc, row, NVVM::BlockDimXOp::create(b, loc, word));
+  return LLVM::AddOp::create(b, loc, before, NVVM::ThreadIdXOp::create(b, loc, word));
+}
+
+/// Which thread of a warpgroup has which sums is the same in all warpgroups of a block: MLIR 22 counts warps
+/// from the block's first one, and the second warpgroup would store below its rows.
+struct StoreSums : public OpConversionPattern<nvgpu::WarpgroupMmaStoreOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult matchAndRewrite(nvgpu::WarpgroupMmaStoreOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    VectorType type = op.getMatrixD().getType().getFragmented();
+    if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
+      return failure();
+    constexpr int lanes = 32, warps = 4, columns = 8, pair = 2;
+    Location loc = op.getLoc();
+    auto number = [&](int value) {
+      return LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(value)).getResult();
+    };
+    auto index = [&](Value value) {
+      return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), value).getResult();
+    };
+    auto moved = [&](Value value, int64_t by) {
+      return arith::AddIOp::create(b, loc, value, arith::ConstantIndexOp::create(b, loc, by)).getResult();
+    };
+    Value thread = threadOfBlock(b, loc), lane = LLVM::URemOp::create(b, loc, thread, number(lanes));
+    Value warp =
+        LLVM::URemOp::create(b, loc, LLVM::UDivOp::create(b, loc, thread, number(lanes)), number(warps));
+    Value rowOfLane = LLVM::UDivOp::create(b, loc, lane, number(columns / pair));
+    Value rowOfWarp = LLVM::MulOp::create(b, loc, warp, number(kWgmmaSizeM / warps));
+    Value row = index(LLVM::AddOp::create(b, loc, rowOfWarp, rowOfLane));
+    Value place = LLVM::URemOp::create(b, loc, lane, number(columns / pair));
+    Value column = index(LLVM::MulOp::create(b, loc, place, number(pair)));
+    for (int64_t part = 0; part < type.getDimSize(0) / kWgmmaSizeM; ++part)
+      for (int64_t each = 0; each < type.getDimSize(1) / pair; ++each) {
+        Value sum = LLVM::ExtractValueOp::create(b, loc, adaptor.getMatrixD(), ArrayRef<int64_t>{part, each});
+        // Two neighbours, two in the row that is eight further down, then the next eight columns.
+        Value at = moved(row, part * kWgmmaSizeM + each / pair % 2 * columns);
+        memref::StoreOp::create(b, loc, sum, op.getDstMemref(),
+                                ValueRange{at, moved(column, each / 4 * columns + each % pair)});
+      }
+    b.eraseOp(op);
+    return success();
+  }
+};
+
 struct LowerNvgpu : public PassWrapper<LowerNvgpu, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerNvgpu)
 
@@ -71,6 +122,7 @@ struct LowerNvgpu : public PassWrapper<LowerNvgpu, OperationPass<ModuleOp>> {
     });
     RewritePatternSet patterns(context);
     populateNVGPUToNVVMConversionPatterns(converter, patterns);
+    patterns.add<StoreSums>(converter, context, /*benefit=*/2);
     ConversionTarget target(*context);
     target
         .addLegalDialect<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, NVVM::NVVMDialect>();

@@ -345,7 +345,10 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     vector::populateVectorInterleaveLoweringPatterns(patterns);
     vector::populateVectorBitCastLoweringPatterns(patterns);
     vector::populateVectorTransposeLoweringPatterns(patterns, vector::VectorTransposeLowering::EltWise);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    // Rows of several dimensions are written out one dimension after the other.
+    GreedyRewriteConfig config;
+    config.setMaxIterations(100);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       signalPassFailure();
   }
 };
