@@ -193,6 +193,14 @@ def test_emit_lists_and_refuses_stages(tmp_path: Path) -> None:
     assert done.stderr == "offload: error: this program has nothing at stage fat for these targets\n"
 
 
+def test_a_library_is_not_printed(tmp_path: Path) -> None:
+    for arguments in ([], ["--dump", "stages"]):
+        done = command("build", SAXPY, "-q", *arguments, "-o", "-", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "-o names its file" in done.stderr and "--emit prints a stage" in done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     script = f"'{sys.executable}' -m offload build -q '{EXAMPLES / 'linear.mlir'}' --emit llvm; echo $? >&2"
     done = subprocess.run(

@@ -62,6 +62,10 @@ def build(options: argparse.Namespace) -> int:
         return 2
     if (options.emit is not None) + (options.dump is not None) + options.print_pipeline > 1:
         options.usage_error("one of --emit, --dump and --print-pipeline at a time")
+    if options.output == "-" and options.emit is None and not options.print_pipeline:
+        options.usage_error(
+            "a library is not printed: -o names its file ('-o ./-' one called '-'); --emit prints a stage"
+        )
     output = _output(options)
     request = request_from(options)
     if only:
