@@ -70,7 +70,9 @@ class Native:
         if not isinstance(backend, str | None):
             raise TypeError(f"the name of a backend is a str, not {type(backend).__name__}")
         self.api.mgpuBackendUse(None if backend is None else backend.encode())
-        self.check()
+        if code := self.api.mgpuGetLastError():
+            # Who calls Python does not know the function of C that asks.
+            raise DeviceError(str(self.error(code)).replace("mgpuBackendUse", "use()", 1), code)
 
     def backend(self) -> str:
         """The name of the backend in use, chosen now if none was. Raises `DeviceError` where there is
