@@ -48,6 +48,16 @@ def test_less_than_no_threads(attribute: str) -> None:
     assert caught.value.diagnostics[0].line == 2
 
 
+@pytest.mark.parametrize(("sizes", "threads"), [("2048, 1, 1", "2048"), ("33, 32, 1", "1056"), ("99999, 99999, 9", "")])
+def test_more_threads_than_a_block_has(sizes: str, threads: str) -> None:
+    sized = kernel("").replace("kernel {", f"kernel attributes {{known_block_size = array<i32: {sizes}>}} {{")
+    with pytest.raises(CompileError, match=f"known_block_size has {threads}.* threads, and .* at most 1024") as caught:
+        emit(sized, "kernels")
+    assert caught.value.diagnostics[0].line == 2
+    emit(sized.replace(sizes, "32, 32, 1"), "kernels")
+    emit(sized.replace(sizes, "4096, 0, 1"), "kernels")  # a launch of nothing
+
+
 @pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
 @pytest.mark.parametrize("function", ["func.func @k(%x: f32) -> f32", "llvm.func @k(%x: f32) -> f32"])
 def test_a_kernel_that_returns_a_value(function: str, target: str) -> None:

@@ -77,6 +77,15 @@ std::optional<std::string> whyNotSized(Operation *op) {
     if (auto known = op->getAttrOfType<DenseI32ArrayAttr>(attribute))
       if (llvm::any_of(known.asArrayRef(), [](int32_t size) { return size < 0; }))
         return (attribute + " has a negative number: it says how many there are along x, y and z").str();
+  constexpr int64_t kMostThreads = 1024; // of a block, on every target
+  auto known = op->getAttrOfType<DenseI32ArrayAttr>("known_block_size");
+  // The product of three may have 93 bits.
+  int64_t threads = known ? 1 : 0;
+  for (int32_t size : known ? known.asArrayRef() : ArrayRef<int32_t>())
+    threads = std::min<int64_t>(threads * size, std::numeric_limits<int32_t>::max());
+  if (threads > kMostThreads)
+    return "known_block_size has " + std::to_string(threads) + " threads, and a block has at most " +
+           std::to_string(kMostThreads) + ": make it smaller, and start more blocks";
   return std::nullopt;
 }
 
