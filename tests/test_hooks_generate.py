@@ -6,13 +6,15 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from compiling import ROOT
 
+import offload
 from offload.artifact.meta import Argument, KernelSignature, Metadata, Signature
-from offload.errors import OffloadError
-from offload.hooks.generate import Editable, Origin, module_text, names_in, origin_of, stub_text
+from offload.errors import CompileError, OffloadError
+from offload.hooks.generate import Editable, Origin, check_names, module_text, names_in, origin_of, stub_text
 from offload.hooks.header import header_text, namespace_of
 
 ARRAY = Argument("x", "memref", "float32", (None, 4))
@@ -40,7 +42,7 @@ METADATA = Metadata(
 
 
 def test_the_stub(tmp_path: Path) -> None:
-    text = stub_text("pkg.kernels", METADATA, "host:x86-64")
+    text = stub_text(METADATA, "host:x86-64")
     assert text.startswith('"""Kernels, compiled for: host:x86-64."""\n# Made by offload; changes are lost.\n')
     assert text.rstrip().splitlines()[-8:] == [
         "library: Library",
@@ -78,7 +80,7 @@ def test_the_stub_of_functions_with_its_own_words(tmp_path: Path) -> None:
     functions = [function(word, number, truth, ARRAY, results=(number, HALF, truth)) for word in words]
     kernels = (KernelSignature("k", "m", (Argument("Launch", "memref", "float32", (None,)),)),)
     metadata = Metadata((*functions, function("made", results=(ARRAY,))), kernels)
-    (tmp_path / "kernels.pyi").write_text(stub_text("pkg.kernels", metadata, "host"))
+    (tmp_path / "kernels.pyi").write_text(stub_text(metadata, "host"))
     (tmp_path / "use.py").write_text(
         "import numpy\nimport kernels\nfrom numpy.typing import NDArray\n"
         "x: NDArray[numpy.float32] = numpy.zeros((2, 4), numpy.float32)\n"
@@ -96,27 +98,45 @@ def test_the_stub_of_functions_with_its_own_words(tmp_path: Path) -> None:
 
 def test_the_module() -> None:
     origin = Origin("f00", "host:x86-64", "ba5e")
-    text = module_text("pkg.kernels", METADATA, "kernels.offload.so", origin, None)
+    text = module_text(METADATA, "kernels.offload.so", origin, None)
     assert origin_of(text) == origin
     module: dict[str, object] = {"__name__": "pkg.kernels", "__file__": "/nowhere/kernels.py"}
     exec(compile(text, "kernels.py", "exec"), module)
     names = ["library", "plain", "sum", "of_bits", "odd", "makes", "tiny", "wave"]
     assert module["__all__"] == names
-    editable = module_text(
-        "pkg.kernels", METADATA, "kernels.offload.so", origin, Editable(Path("/p/pyproject.toml"), ["host"])
-    )
+    editable = module_text(METADATA, "kernels.offload.so", origin, Editable(Path("/p/pyproject.toml"), ["host"]))
     assert names_in(editable) == names
     assert "/p/pyproject.toml" in editable
     assert "/p/pyproject.toml" not in text
 
 
-@pytest.mark.parametrize("name", ["library", "threading", "__getattr__"])
+@pytest.mark.parametrize("name", ["library", "__getattr__"])
 def test_a_function_with_a_name_of_the_module(name: str) -> None:
-    with pytest.raises(OffloadError) as caught:
-        module_text("pkg.kernels", Metadata((function(name),)), "k.so", Origin("f00", "host", "ba5e"), None)
-    assert str(caught.value) == (
-        f"pkg.kernels: a function cannot be called {name!r}, which the module uses itself; rename it in its source"
-    )
+    said = f"pkg.kernels: a function cannot be called {name!r}, which the module uses itself; rename it in its source"
+    metadata = Metadata((function("plain"), function(name)))
+    text = f'// A {name}(of words):\nfunc.func private @{name}s()\n  func.func @"{name}"() {{\n'.encode()
+    with pytest.raises(CompileError) as caught:
+        check_names("pkg.kernels", metadata, [("a.mlir", b"module {}"), ("b.mlir", text)])
+    shown = f'  func.func @"{name}"() {{'
+    assert str(caught.value) == f"b.mlir:3:13: error: {said}\n{shown}\n            ^"
+    with pytest.raises(CompileError) as caught:
+        check_names("pkg.kernels", metadata, [("a.mlir", b"ML\xefR")])  # bytecode
+    assert str(caught.value) == said
+
+
+def test_functions_may_have_names_that_loaders_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["globals", "threading", "_lock", "refresh", "load", "sum"]
+    metadata = Metadata(tuple(function(name) for name in names))
+    check_names("pkg.kernels", metadata, [])
+    library = SimpleNamespace(functions={name: f"the function {name}" for name in names})
+    monkeypatch.setattr(offload, "load", lambda path: library)
+    monkeypatch.setattr("offload.hooks.editable.refresh", lambda *arguments: arguments[-1])
+    for editable in (None, Editable(Path("/p/pyproject.toml"), None)):
+        module = ModuleType("kernels")
+        module.__file__ = "/nowhere/kernels.py"
+        exec(module_text(metadata, "k.so", Origin(), editable), module.__dict__)
+        assert [getattr(module, name) for name in names] == list(library.functions.values())
+        assert module.library is library
 
 
 def test_origins_of_other_files() -> None:

@@ -15,7 +15,7 @@ from offload.api import make_request
 from offload.config import DEFAULT_TARGETS
 from offload.errors import ArtifactError, OffloadError, TargetError, ToolkitError
 from offload.hooks.freshness import digest_of_table
-from offload.hooks.generate import Editable, Origin, is_ours, module_text, origin_of, stub_text
+from offload.hooks.generate import Editable, Origin, check_names, is_ours, module_text, origin_of, stub_text
 from offload.hooks.project import KernelTable, with_root
 from offload.hooks.report import check_images, size_table
 from offload.targets import parse_targets
@@ -82,9 +82,10 @@ def build_module(
         return outputs
     data, built = compiled(request, table.where, asked_by)
     again = Editable(table.root / "pyproject.toml", targets) if editable else None
-    stub = stub_text(table.module, built.metadata, named)
+    check_names(table.module, built.metadata, [(source.name, source.data) for source in request.sources])
+    stub = stub_text(built.metadata, named)
     origin = Origin(digest, named, hashlib.sha256(data).hexdigest())
-    loader = module_text(table.module, built.metadata, outputs.library.name, origin, again)
+    loader = module_text(built.metadata, outputs.library.name, origin, again)
     # The loader is last: it says that all is there.
     write(outputs.library, data)
     write(outputs.stub, stub.encode())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from offload.artifact.meta import Metadata, is_name
-from offload.errors import OffloadError
+from offload.errors import CompileError, Diagnostic
 
 MARK = "# Made by offload; changes are lost."
 _DIGEST = "# digest: "
@@ -21,22 +22,23 @@ _MODULE = '''\
 {digest}
 {targets}
 {contents}
-import threading
+from threading import Lock as __Lock
 {check}
 __all__ = {names}
-_lock = threading.Lock()
+__lock = __Lock()
+__globals = globals()
 
 
 def __getattr__(name):
     if name not in __all__:
         raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}; it has: {{', '.join(__all__)}}")
-    with _lock:
-        if "library" not in globals():
+    with __lock:
+        if "library" not in __globals:
             from offload import load
 
-            globals()["library"] = load(__file__.rpartition("/")[0] + "/{library}")
+            __globals["library"] = load(__file__.rpartition("/")[0] + "/{library}")
     value = library if name == "library" else library.functions[name]  # noqa: F821 - a global, set above
-    globals()[name] = value
+    __globals[name] = value
     return value
 
 
@@ -45,7 +47,7 @@ def __dir__():
 '''
 
 _CHECK = """
-from offload.hooks.editable import refresh
+from offload.hooks.editable import refresh as __refresh
 """
 
 
@@ -69,13 +71,13 @@ class Origin:
     contents: str = ""
 
 
-def module_text(table_module: str, metadata: Metadata, library: str, origin: Origin, editable: Editable | None) -> str:
-    """The loader. Raises OffloadError for a function whose name the module needs for itself."""
-    names = exported_names(table_module, metadata)
+def module_text(metadata: Metadata, library: str, origin: Origin, editable: Editable | None) -> str:
+    """The loader, of functions whose names :func:`check_names` has seen."""
+    names = exported_names(metadata)
     listed = repr(names)
     if editable is not None:
         chosen = None if editable.targets is None else list(editable.targets)
-        listed = f"refresh(__name__, __file__, {str(editable.pyproject)!r}, {chosen!r}, {origin.digest!r}, {names!r})"
+        listed = f"__refresh(__name__, __file__, {str(editable.pyproject)!r}, {chosen!r}, {origin.digest!r}, {names!r})"
     return _MODULE.format(
         mark=MARK,
         digest=_DIGEST + origin.digest,
@@ -87,15 +89,28 @@ def module_text(table_module: str, metadata: Metadata, library: str, origin: Ori
     )
 
 
-def exported_names(module: str, metadata: Metadata) -> list[str]:
-    """``library`` and the functions that Python can name. Raises OffloadError for a name that is taken."""
-    names = [function.name for function in metadata.functions if is_name(function.name)]
-    taken = [name for name in names if name in ("library", "threading", "_lock", "refresh") or name.startswith("__")]
-    if taken:
-        raise OffloadError(
-            f"{module}: a function cannot be called {taken[0]!r}, which the module uses itself; rename it in its source"
-        )
-    return ["library", *names]
+def exported_names(metadata: Metadata) -> list[str]:
+    """``library`` and the functions that Python can name."""
+    return ["library", *(function.name for function in metadata.functions if is_name(function.name))]
+
+
+def check_names(module: str, metadata: Metadata, sources: Sequence[tuple[str, bytes]]) -> None:
+    """Raises CompileError for a function whose name the module needs for itself: at its line, if one of ``sources``
+    (names and contents) has it as text."""
+    for name in exported_names(metadata)[1:]:
+        if name == "library" or name.startswith("__"):
+            said = (
+                f"{module}: a function cannot be called {name!r}, which the module uses itself; rename it in its source"
+            )
+            found = [place for file, data in sources for place in _defined(name, said, file, data)][:1]
+            raise CompileError("" if found else said, found)
+
+
+def _defined(name: str, said: str, file: str, data: bytes) -> Iterator[Diagnostic]:
+    definition = re.compile(rf'[^/]*\bfunc\s[^@/]*@"?{re.escape(name)}"?\s*\(')
+    for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
+        if definition.match(line):
+            yield Diagnostic(file, number, line.index("@") + 1, "error", said, source_line=line.rstrip())
 
 
 def origin_of(text: str) -> Origin:
@@ -123,10 +138,10 @@ def is_ours(text: str) -> bool:
     return text.split("\n", 2)[1:2] == [MARK]
 
 
-def stub_text(module: str, metadata: Metadata, targets: str) -> str:
+def stub_text(metadata: Metadata, targets: str) -> str:
     """The stub: types of the library and of the functions that the module exports."""
     # Loaded where a stub is made: setuptools loads this file for every package that is built where offload is.
     from offload.runtime.stubs import module_stub
 
     head = f'"""Kernels, compiled for: {targets}."""\n{MARK}'
-    return module_stub(head, exported_names(module, metadata), metadata)
+    return module_stub(head, exported_names(metadata), metadata)
