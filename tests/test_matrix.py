@@ -218,6 +218,12 @@ def test_every_example_has_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
             1,
         ),
         (
+            KERNELS + 'targets = ["nvvm:sm_90", "host"]\n[tool.offload.matrix]\nrunners = { "nvvm:sm_100" = "a" }',
+            'pyproject.toml: [tool.offload.matrix]: key "runners": nothing is built for "nvvm:sm_100"; name a target '
+            "(nvvm) or one of host:x86-64, nvvm:sm_90",
+            1,
+        ),
+        (
             KERNELS + "[tool.offload.matrix]\nrunners = { nvvm = [] }",
             '[tool.offload.matrix]: key "runners": key "nvvm": a label, a list of labels, or false where no machine is',
             1,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,7 @@ def jobs_of(pyproject: Path, pythons: Sequence[str] | None = None) -> tuple[str,
     targets: dict[str, str] = {}
     for spec, where in settings.targets.items():
         targets.setdefault(_canonical(spec.strip(), where), spec.strip())
+    _check_runners(pyproject, settings, targets.values())
     found = [
         job
         for spec in targets.values()
@@ -78,6 +79,17 @@ def _canonical(spec: str, where: str) -> str:
         return str(parse_target(spec))
     except TargetError as error:
         raise TargetError(f"{where}: {error}") from error
+
+
+def _check_runners(pyproject: Path, settings: MatrixSettings, specs: Iterable[str]) -> None:
+    """Raises OffloadError for machines of a chip that nothing is built for: jobs of others would go without them."""
+    built = {f"{target.name}:{target.chip}" for target in (parse_target(spec) for spec in specs if spec != NATIVE)}
+    for name in settings.runners:
+        if ":" in name and name not in built:
+            raise OffloadError(
+                f'{pyproject.name}: [tool.offload.matrix]: key "runners": nothing is built for "{name}"; name a target '
+                f"({name.partition(':')[0]}) or one of {', '.join(sorted(built))}"
+            )
 
 
 _NOWHERE: tuple[str, ...] = ()
