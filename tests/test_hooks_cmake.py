@@ -105,6 +105,10 @@ def test_what_cmake_refuses(project: Path) -> None:
     for call, message in {
         "offload_add_library(one TARGETS host)": "offload_add_library(one): SOURCES is missing: MLIR files",
         "offload_add_library(one stray SOURCES a)": "offload_add_library(one): unknown arguments: stray",
+        "offload_add_library(one SOURCES a TARGET host)": (
+            "offload_add_library(one): SOURCES: TARGET is no file, and no keyword; there are SOURCES, TARGETS, OPTIONAL_"
+        ),
+        "offload_add_library(one SOURCES a TARGETS host LINKS a.bc)": "(one): TARGETS: LINKS is no",
         "offload_add_modules(stray)": "offload_add_modules: unknown arguments: stray",
         "offload_embed(one two)": "offload_embed(one two DESTINATION <the folder where one is installed>)",
         "find_package(Offload 99 REQUIRED)": 'compatible with requested version "99"',

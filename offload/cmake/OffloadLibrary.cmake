@@ -10,11 +10,24 @@
 # aarch64), by default that of its host targets, else this machine's. With DESTINATION the library is installed there,
 # with INCLUDE_DESTINATION its header and what that includes; COMPONENT is that of the installation.
 function(offload_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "DEBUG" "OPT;ARCH;DESTINATION;INCLUDE_DESTINATION;COMPONENT"
-    "SOURCES;TARGETS;OPTIONAL_TARGETS;LINK;OBJECTS")
+  set(single OPT ARCH DESTINATION INCLUDE_DESTINATION COMPONENT)
+  set(multiple SOURCES TARGETS OPTIONAL_TARGETS LINK OBJECTS)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DEBUG" "${single}" "${multiple}")
+  set(known ${multiple} ${single} DEBUG)
+  list(JOIN known ", " known)
   if(arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "offload_add_library(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+    message(FATAL_ERROR
+      "offload_add_library(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}; there are ${known}")
   endif()
+  # A keyword that is misspelt belongs to the list before it.
+  foreach(kind IN LISTS multiple)
+    foreach(word IN LISTS arg_${kind})
+      if(word MATCHES "^[A-Z][A-Z_]+$" AND NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${word}")
+        message(FATAL_ERROR
+          "offload_add_library(${name}): ${kind}: ${word} is no file, and no keyword; there are ${known}")
+      endif()
+    endforeach()
+  endforeach()
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "offload_add_library(${name}): SOURCES is missing: MLIR files")
   endif()
