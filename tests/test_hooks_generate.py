@@ -146,7 +146,7 @@ def test_origins_of_other_files() -> None:
 
 
 def test_the_header(tmp_path: Path) -> None:
-    text = header_text("my-kernels", METADATA)
+    text = header_text("my-kernels", "libmy-kernels.so", METADATA)
     (tmp_path / "my-kernels.h").write_text(text)
     (tmp_path / "use.cpp").write_text(
         """#include "my-kernels.h"
@@ -175,7 +175,7 @@ double f(float *data, std::uint16_t *bits) {
 
 
 def test_a_header_of_nothing(tmp_path: Path) -> None:
-    (tmp_path / "none.h").write_text(header_text("none", Metadata()))
+    (tmp_path / "none.h").write_text(header_text("none", "libnone.so", Metadata()))
     includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
     subprocess.run(["g++", "-fsyntax-only", "-x", "c++", *includes, "none.h"], cwd=tmp_path, check=True)
 
@@ -187,7 +187,7 @@ def test_words_of_c(tmp_path: Path) -> None:
     """What is a word of C++ alone, or of a later C++, is no name of an argument, a function or a namespace."""
     words = ("requires", "static_assert", "thread_local", "bitand", "char8_t", "co_await", *MACROS)
     taken = [function(f"f{number}", Argument(word, "scalar", "int64")) for number, word in enumerate(words)]
-    text = header_text("runtime", Metadata((*taken, function("concept"), *map(function, MACROS))))
+    text = header_text("runtime", "libruntime.so", Metadata((*taken, function("concept"), *map(function, MACROS))))
     assert "// concept is not here: its name is none in C++, or taken." in text
     (tmp_path / "words.h").write_text(text)
     includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]

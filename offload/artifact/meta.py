@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import keyword
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -294,6 +295,12 @@ class _Record:
 
     def all(self, key: str, read: Any) -> tuple[Any, ...]:
         return tuple(read(value, f"{self.where}: {key}[{index}]") for index, value in enumerate(self.get(key, list)))
+
+
+def own_symbol(soname: str, symbol: str) -> str:
+    """A second name of a function in a library that programs are linked with: another such library may have a function
+    of the first one, and the linker would take that."""
+    return f"{re.sub(r'[^0-9A-Za-z_]', '_', soname)}.{symbol}"
 
 
 def is_name(name: str) -> bool:

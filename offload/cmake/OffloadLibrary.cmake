@@ -85,8 +85,7 @@ function(offload_add_library name)
   set_target_properties(${name} PROPERTIES
     IMPORTED_LOCATION "${library}"
     IMPORTED_SONAME "lib${name}.so"
-    INTERFACE_INCLUDE_DIRECTORIES "${headers};${OFFLOAD_INCLUDE_DIRS}"
-    INTERFACE_LINK_LIBRARIES "${CMAKE_DL_LIBS}")
+    INTERFACE_INCLUDE_DIRECTORIES "${headers};${OFFLOAD_INCLUDE_DIRS}")
   add_dependencies(${name} ${name}_kernels)
 
   if(arg_DESTINATION)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from offload.artifact.meta import is_name, own_symbol
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
 from offload.errors import LinkError
@@ -30,7 +31,10 @@ def link(
     sysroot, static = Sysroot(request.architecture), request.runtime == "static"
     # offload_api is in libmgpu.so already where the runtime is shared.
     symbols = [*exported, "offload_modules", *(["offload_api"] if static else [])]
-    names = "".join(f'    "{symbol}";\n' for symbol in symbols)
+    # For programs in C++, of which two libraries may have functions of one name.
+    aliased = [symbol for symbol in symbols if request.soname and is_name(symbol)]
+    own = {own_symbol(request.soname, symbol): symbol for symbol in aliased}
+    names = "".join(f'    "{symbol}";\n' for symbol in (*symbols, *own))
     script.write_text("{\n  global:\n" + names + "  local: *;\n};\n", encoding="utf-8")
     if static:
         mgpu = ["-u", "offload_api", str(sysroot.runtime("libmgpu.a"))]
@@ -44,6 +48,7 @@ def link(
         *("-Bsymbolic", "--no-undefined", "--build-id=none", "--hash-style=gnu"),
         "--threads=1",  # libraries are small: to start and to wake threads takes a third of the linker's time
         *(["-soname", request.soname] if request.soname else []),
+        *(f'--defsym="{name}"="{symbol}"' for name, symbol in own.items()),
         *(f"--version-script={script}", str(host), str(container)),
         *map(str, request.objects),
         *mgpu,

@@ -153,7 +153,7 @@ def _library(options: argparse.Namespace) -> None:
     )
     check_output(options.output, request.sources, makes_folder=True)
     data, built = compiled(request, where, f"{where}: TARGETS", "name it in OPTIONAL_TARGETS")
-    header = header_text(name, built.metadata)
+    header = header_text(name, options.output.name, built.metadata)
     write(options.output, data)
     write(options.header, header.encode())
     _say(size_table(built, options.output, name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from offload.artifact.meta import Argument, Metadata, Signature
+from offload.artifact.meta import Argument, Metadata, Signature, own_symbol
 from offload.errors import OffloadError
 
 _BITS = (8, 16, 32, 64)
@@ -19,6 +19,8 @@ _TYPES = {
 }
 _STORED = {**_TYPES, "float16": "std::uint16_t", "bfloat16": "std::uint16_t"}
 """Elements of arrays: floats that C++ has no type for are their bits."""
+_SYMBOLS = "offload_symbols"
+"""The namespace, inside of the library's, of what the library exports."""
 _RESERVED = {
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
     "char8_t", "char16_t", "char32_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const",
@@ -29,6 +31,7 @@ _RESERVED = {
     "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local",
     "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void",
     "volatile", "wchar_t", "while", "xor", "xor_eq", "main", "runtime",
+    "offload_symbols",
     # Macros of the C library, and of GNU's compilers where no strict standard is asked for.
     "EOF", "INFINITY", "NAN", "NULL", "alloca", "assert", "errno", "linux", "offsetof", "stderr", "stdin",
     "stdout", "unix",
@@ -44,8 +47,9 @@ def namespace_of(name: str) -> str:
     return space
 
 
-def header_text(name: str, metadata: Metadata) -> str:
-    """The header. A function that C++ cannot call with these types is named in a comment, with the reason.
+def header_text(name: str, soname: str, metadata: Metadata) -> str:
+    """The header of the library that programs look for under ``soname``. A function that C++ cannot call with these
+    types is named in a comment, with the reason.
 
     Raises OffloadError for a name that makes no namespace."""
     space = namespace_of(name)
@@ -56,16 +60,17 @@ def header_text(name: str, metadata: Metadata) -> str:
     parts.append("#include <offload/memref.h>\n")
     parts += [f"// {function.name} is not here: {obstacle}.\n" for function, obstacle in functions if obstacle]
     if callable_:
-        parts.append('extern "C" {\n' + "".join(_declaration(function) for function in callable_) + "}\n")
         parts.append(f"namespace {space} {{\n")
+        declared = f'const mgpuApi *offload_api(std::uint32_t) __asm__("{own_symbol(soname, "offload_api")}");\n'
+        declared += "".join(_declaration(function, soname) for function in callable_)
+        parts.append(f"namespace {_SYMBOLS} {{\n{declared}}} // namespace {_SYMBOLS}\n")
         parts.append(
             "/// The runtime inside the library: devices, memory, streams (mgpu.h).\n"
             "inline const mgpuApi &runtime() {\n"
-            "  static const mgpuApi &api =\n"
-            f"      offload::runtime_of(reinterpret_cast<const void *>(&{callable_[0].symbol}));\n"
+            f"  static const mgpuApi &api = offload::checked({_SYMBOLS}::offload_api(MGPU_ABI_VERSION));\n"
             "  return api;\n}\n"
         )
-        parts += [_wrapper(function, f"lib{name}.so") for function in callable_]
+        parts += [_wrapper(function) for function in callable_]
         parts.append(f"}} // namespace {space}\n")
     parts.append("#endif\n")
     return "\n".join(parts)
@@ -103,28 +108,26 @@ def _names(function: Signature) -> list[str]:
     return names if plain and len(set(names)) == len(names) else [f"arg{number}" for number in range(len(names))]
 
 
-def _declaration(function: Signature) -> str:
+def _declaration(function: Signature, soname: str) -> str:
     types = [f"{_type(argument)}{' *' if argument.kind == 'memref' else ''}" for argument in function.args]
-    return f"{_returned(function)} {function.symbol}({', '.join(types)});\n"
+    symbol = own_symbol(soname, function.symbol)
+    return f'{_returned(function)} {function.name}({", ".join(types)}) __asm__("{symbol}");\n'
 
 
 def _returned(function: Signature) -> str:
     return _TYPES[function.results[0].dtype] if function.results else "void"
 
 
-def _wrapper(function: Signature, library: str) -> str:
+def _wrapper(function: Signature) -> str:
     names = _names(function)
     parameters = ", ".join(f"{_type(value)} {name}" for name, value in zip(names, function.args, strict=True))
     passed = ", ".join(
         f"&{name}" if value.kind == "memref" else name for name, value in zip(names, function.args, strict=True)
     )
-    call = f"{function.symbol}({passed});\n  offload::check(runtime());\n"
-    address = f"reinterpret_cast<const void *>(&{function.symbol})"
-    own = f'  static const bool offload_own = offload::check_library({address}, "{function.name}", "{library}");\n'
-    own += "  (void)offload_own;\n"
+    call = f"{_SYMBOLS}::{function.name}({passed});\n  offload::check(runtime());\n"
     body = f"  auto offload_result = {call}  return offload_result;\n" if function.results else f"  {call}"
     types = ", ".join(f"{name}: {value}" for name, value in zip(names, function.args, strict=True))
     return (
         f"/// {types or 'no arguments'}. Throws offload::Error.\n"
-        f"inline {_returned(function)} {function.name}({parameters}) {{\n{own}{body}}}\n"
+        f"inline {_returned(function)} {function.name}({parameters}) {{\n{body}}}\n"
     )

@@ -10,8 +10,6 @@
 #include <stdexcept>
 #include <string>
 
-#include <dlfcn.h>
-
 #include "mgpu.h"
 
 namespace offload {
@@ -48,38 +46,12 @@ public:
   int code;
 };
 
-/// The runtime inside the library that `function` lies in: devices, memory, streams. Each library has its
-/// own, so a plain call of offload_api would find that of the library linked first. Throws Error; lives as
-/// long as the process.
-inline const mgpuApi &runtime_of(const void *function) {
-  Dl_info library{};
-  if (dladdr(function, &library) != 0) {
-    if (void *handle = dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) {
-      using Entry = const mgpuApi *(*)(std::uint32_t);
-      auto entry = reinterpret_cast<Entry>(dlsym(handle, "offload_api"));
-      dlclose(handle); // it stays loaded: offload's libraries are never unloaded
-      if (const mgpuApi *api = entry ? entry(MGPU_ABI_VERSION) : nullptr)
-        return *api;
-    }
-  }
-  throw Error("this library has no runtime of offload that speaks this header's ABI; build both again", -1);
-}
-
-/// True; throws Error where `function` is not that of `library` ("libkernels.so"), but of another one that
-/// has a function of the same name: of two, the linker takes the first.
-inline bool check_library(const void *function, const char *name, const char *library) {
-  Dl_info found{};
-  if (dladdr(function, &found) == 0)
-    return true;
-  std::string path = found.dli_fname, file = path.substr(path.rfind('/') + 1);
-  // An executable may stand for the functions that it calls.
-  bool other =
-      file.rfind("lib", 0) == 0 && file.find(".so") != std::string::npos && file.rfind(library, 0) != 0;
-  if (other)
-    throw Error("the function " + std::string(name) + " of " + library + " is that of " + path +
-                    " in this program: both have one of this name; rename one of them in its source",
-                -1);
-  return true;
+/// The runtime inside a library: devices, memory, streams. Each library has its own. Throws Error where it
+/// does not speak this header's ABI; lives as long as the process.
+inline const mgpuApi &checked(const mgpuApi *api) {
+  if (!api)
+    throw Error("this library has no runtime of offload that speaks this header's ABI; build both again", -1);
+  return *api;
 }
 
 /// Throws the calling thread's kept error, if there is one, and clears it.
