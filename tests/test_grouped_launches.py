@@ -281,5 +281,6 @@ func.func @f(%x: memref<?xf32>) {
   return
 }
 """
-    with pytest.raises(CompileError, match="the kernel calls 'g', which launches a kernel: a kernel cannot"):
+    told = "the kernel calls 'g', which launches a kernel: a kernel cannot. Call it where the kernel is launched, or "
+    with pytest.raises(CompileError, match=told):
         emit(helper + caller, "kernels")

@@ -36,7 +36,9 @@ LogicalResult check(Operation *op) {
     return op->emitError("'")
            << op->getName()
            << "' in a kernel: threads have no allocator; use memref.alloca, a workgroup or "
-              "private attribution, or an argument that the host allocates";
+              "private attribution, or an argument that the host allocates. A tensor that is made in a "
+              "kernel "
+              "is such memory, too: make it where the kernel is launched, or keep its elements in values";
   if (isa<memref::CopyOp>(op) && llvm::any_of(op->getOperandTypes(), llvm::IsaPred<UnrankedMemRefType>))
     return op->emitError("a copy of a memref without a rank: cast it to one with a rank first");
   if (!isa<memref::LoadOp, memref::StoreOp, memref::AtomicRMWOp, memref::GenericAtomicRMWOp, memref::CopyOp,

@@ -129,8 +129,11 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
         return isa<gpu::LaunchOp, gpu::LaunchFuncOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
       });
       if (isa<FunctionOpInterface>(symbol) && walked.wasInterrupted()) {
-        auto error = launch.emitError("the kernel calls '")
-                     << name << "', which launches a kernel: a kernel cannot";
+        auto error =
+            launch.emitError("the kernel calls '")
+            << name
+            << "', which launches a kernel: a kernel cannot. Call it where the kernel is launched, or "
+            << "write its work for one thread, with scf.for in place of linalg and parallel loops";
         error.attachNote(symbol->getLoc()) << "it is here";
         return error;
       }
