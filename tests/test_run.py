@@ -204,6 +204,16 @@ def test_no_image_for_the_backend(tmp_path: Path) -> None:
     assert "No image" in done.stderr
 
 
+def test_nothing_is_printed_of_a_launch_that_failed(tmp_path: Path) -> None:
+    prints = "func.func private @printI64(i64)\nfunc.func private @printNewline()\n" + KERNEL.replace(
+        "return", "call @printI64(%seven) : (i64) -> ()\n  call @printNewline() : () -> ()\n  return"
+    ).replace("func.func @main() {", "func.func @main() {\n  %seven = arith.constant 7 : i64")
+    assert output(tmp_path, prints, "--backend", "host").endswith("3]]\n7\n")
+    done = run(tmp_path, prints, "--target", "nvvm:sm_90,format=isa", "--backend", "host")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "No image" in done.stderr
+
+
 def test_undefined_function_is_named(tmp_path: Path) -> None:
     calls = "func.func private @elsewhere()\nfunc.func @main() { call @elsewhere() : () -> () return }\n"
     done = run(tmp_path, calls)

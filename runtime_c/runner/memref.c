@@ -6,6 +6,7 @@
  * llvm.emit_c_interface (_mlir_ciface_printMemrefF32). Nothing is kept or freed. Any thread may call any of
  * these: a memref is printed in one piece.
  */
+#include "failed.h"
 #include "half.h"
 
 #include <inttypes.h>
@@ -132,6 +133,8 @@ static void print_elements(FILE *file, struct memref memref, int64_t level, int6
 }
 
 static void print_memref(const char *kind, struct memref memref, const struct element *element) {
+  if (has_failed())
+    return;
   flockfile(stdout);
   fputs(kind, stdout);
   print_shape(stdout, memref);
@@ -146,6 +149,8 @@ static void print_memref(const char *kind, struct memref memref, const struct el
 }
 
 static void print_unranked_shape(int64_t rank, const struct descriptor *descriptor) {
+  if (has_failed())
+    return;
   flockfile(stdout);
   fputs("Unranked Memref ", stdout);
   print_shape(stdout, memref_of(rank, descriptor));

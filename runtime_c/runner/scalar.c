@@ -1,5 +1,6 @@
 /* scalar.c: what the lowering of vector.print calls, and clocks; names and output are those of MLIR's
  * c-runner-utils. Any thread may call any of these. */
+#include "failed.h"
 #include "half.h"
 
 #include <inttypes.h>
@@ -7,16 +8,28 @@
 #include <time.h>
 
 void printI64(int64_t value);
-void printI64(int64_t value) { printf("%" PRId64, value); }
+void printI64(int64_t value) {
+  if (!has_failed())
+    printf("%" PRId64, value);
+}
 
 void printU64(uint64_t value);
-void printU64(uint64_t value) { printf("%" PRIu64, value); }
+void printU64(uint64_t value) {
+  if (!has_failed())
+    printf("%" PRIu64, value);
+}
 
 void printF32(float value);
-void printF32(float value) { printf("%g", (double)value); }
+void printF32(float value) {
+  if (!has_failed())
+    printf("%g", (double)value);
+}
 
 void printF64(double value);
-void printF64(double value) { printf("%g", value); }
+void printF64(double value) {
+  if (!has_failed())
+    printf("%g", value);
+}
 
 /* Both take the bits as an integer. */
 void printF16(uint16_t bits);
@@ -26,20 +39,34 @@ void printBF16(uint16_t bits);
 void printBF16(uint16_t bits) { printF32(bf16_to_float(bits)); }
 
 void printString(const char *text);
-void printString(const char *text) { fputs(text, stdout); }
+void printString(const char *text) {
+  if (!has_failed())
+    fputs(text, stdout);
+}
 
 void printOpen(void);
-void printOpen(void) { fputs("( ", stdout); }
+void printOpen(void) {
+  if (!has_failed())
+    fputs("( ", stdout);
+}
 
 void printClose(void);
-void printClose(void) { fputs(" )", stdout); }
+void printClose(void) {
+  if (!has_failed())
+    fputs(" )", stdout);
+}
 
 void printComma(void);
-void printComma(void) { fputs(", ", stdout); }
+void printComma(void) {
+  if (!has_failed())
+    fputs(", ", stdout);
+}
 
 /* Ends a line and writes it out, so that it stays in order with what others write. */
 void printNewline(void);
 void printNewline(void) {
+  if (has_failed())
+    return;
   fputc('\n', stdout);
   fflush(stdout);
 }
