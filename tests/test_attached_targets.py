@@ -68,6 +68,26 @@ def test_an_image_that_is_there_needs_no_word(tmp_path: Path) -> None:
     assert "gets no image for #nvvm.target<chip = \"sm_80\">" in text  # fmt: skip
 
 
+@pytest.mark.parametrize("isolated", ["0", "1"])
+def test_what_comes_from_the_cache_is_said_again(
+    isolated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("OFFLOAD_ISOLATE", isolated)
+    (tmp_path / "program.mlir").write_text(PROGRAM)
+    built = tmp_path / "program.so"
+    said = []
+    for make in (offload.compile, offload.compile, lambda path: offload.build(path, built)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            make(tmp_path / "program.mlir")
+        said.append([str(item.message) for item in caught])
+    assert len(said[0]) == 2 and said == [said[0]] * 3
+    from_cache = built.read_bytes()  # without the warnings, which are kept behind it
+    made = offload.build(tmp_path / "program.mlir", built, targets=["host"], cache=False)
+    assert made.read_bytes() == from_cache
+
+
 def test_the_command_line_shows_the_line_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "program.mlir").write_text(PROGRAM)
     done = command("build", "program.mlir", "-o", "program.so", cwd=tmp_path)

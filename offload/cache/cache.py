@@ -54,15 +54,15 @@ class Cache:
         return claim
 
     @contextlib.contextmanager
-    def file(self, stage: str, key: str) -> Iterator[Path | None]:
-        """The file that begins with the payload; inside of the ``with`` it is there. None where there is none."""
+    def file(self, stage: str, key: str) -> Iterator[tuple[Path, bytes] | None]:
+        """The file that begins with the payload, there inside of the ``with``, and the payload; None without one."""
         if self.local is None:
             yield None
             return
         with self.local.held(stage, key) as payload:
             if payload is not None:
                 self._count("hit", stage)
-            yield None if payload is None else self.local.path(stage, key)
+            yield None if payload is None else (self.local.path(stage, key), payload)
 
     def write(self, stage: str, key: str, payload: bytes) -> None:
         """Keeps a payload here and, where that is asked for, in the shared store."""

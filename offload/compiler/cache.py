@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
+from offload.compiler.warned import heard, say
 
 if TYPE_CHECKING:
     from offload.cache.cache import Cache
@@ -38,14 +40,37 @@ def _key(request: BuildRequest) -> str:
     return Keys(request).library()
 
 
+_LENGTH = struct.Struct("<I")
+
+
+def _packed(data: bytes, texts: list[str]) -> bytes:
+    """A library, which the system's loader takes with what is behind it, and what its build warned of."""
+    import json  # builds without a cache do without
+
+    text = json.dumps(texts).encode()
+    return data + text + _LENGTH.pack(len(text))
+
+
+def _unpacked(payload: bytes) -> bytes:
+    """The library; what its build warned of is said again."""
+    import json
+
+    (length,) = _LENGTH.unpack_from(payload, len(payload) - _LENGTH.size)
+    end = len(payload) - _LENGTH.size - length
+    for text in json.loads(payload[end : end + length]):
+        say(text)
+    return payload[:end]
+
+
 def _claimed(cache: Cache, key: str, request: BuildRequest, progress: Progress) -> bytes:
     claim = cache.claim("library", key)
     if claim.found is not None:
         progress("taking the library from the cache")
-        return claim.found
+        return _unpacked(claim.found)
     try:
-        data = _build(request, progress)
-        claim.keep(data)
+        with heard() as texts:
+            data = _build(request, progress)
+        claim.keep(_packed(data, texts))
     finally:
         claim.release()
     return data
@@ -59,14 +84,16 @@ def library_file(request: BuildRequest) -> Iterator[Path]:
         data = _build(request, lambda text: None)
     else:
         key = _key(request)
-        with cache.file("library", key) as path:
-            if path is not None:
+        with cache.file("library", key) as found:
+            if found is not None:
+                path, payload = found
+                _unpacked(payload)
                 yield path
                 return
         data = _claimed(cache, key, request, lambda text: None)
-        with cache.file("library", key) as path:
-            if path is not None:
-                yield path
+        with cache.file("library", key) as found:
+            if found is not None:
+                yield found[0]
                 return
     # Nothing was kept: the file goes when the process ends, since loaded code stays mapped.
     from offload.compiler.scratch import kept_folder

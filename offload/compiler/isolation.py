@@ -9,7 +9,6 @@ import pickle
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from offload.compiler import places, processes, steps, worker
 from offload.compiler.processes import Worker
 from offload.compiler.request import BuildRequest
 from offload.compiler.scratch import scratch
+from offload.compiler.warned import say
 from offload.compiler.wire import Closed
 from offload.errors import CacheWarning, CompilerCrash, OffloadError
 
@@ -128,7 +128,7 @@ def warn(category: type[Warning], text: str) -> None:
 
         warn_once(text)
     else:
-        warnings.warn(text, category, stacklevel=2)
+        say(text)
 
 
 def run(job: Job, progress: Progress, warned: Warned = warn) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from offload.paths import folder_of_build
 from offload.targets import Target, registry
 from offload.targets.sysroot import Sysroot
 
-_SCHEMA = 2
+_SCHEMA = 3
 
 
 class Keys:

@@ -8,7 +8,6 @@ import importlib.util
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Any
 
 from offload._version import __version__
 from offload.compiler.request import Source
-from offload.errors import BuildWarning, CompileError, Diagnostic, ToolkitError
+from offload.compiler.warned import say
+from offload.errors import CompileError, Diagnostic, ToolkitError
 
 _INSIDE, _BESIDE = "offload.mlir._native", "offload_llvm._native"
 
@@ -110,7 +110,7 @@ def error_at(position: Sequence[Any], message: str, sources: Sequence[Source]) -
 
 def warn_at(position: Sequence[Any], message: str, sources: Sequence[Source]) -> None:
     """Gives a BuildWarning that stands at a position of the extension's."""
-    warnings.warn(_at(position, "warning", message, sources).render(), BuildWarning, stacklevel=2)
+    say(_at(position, "warning", message, sources).render())
 
 
 def _at(position: Sequence[Any], severity: str, message: str, sources: Sequence[Source]) -> Diagnostic:
