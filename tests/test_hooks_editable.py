@@ -55,6 +55,19 @@ def test_hatchling_in_another_folder(tmp_path: Path) -> None:
     assert not {"kernels.py", "kernels.pyi", "kernels.offload.so"} & set(held)
 
 
+def test_hatchling_with_the_hook_for_wheels_alone(tmp_path: Path) -> None:
+    """Whose sdists would have what the editable installation built."""
+    package = copy_of("hatchling", tmp_path)
+    path = package / "pyproject.toml"
+    path.write_text(path.read_text().replace(".build.hooks.offload", ".build.targets.wheel.hooks.offload"))
+    for_host = {"OFFLOAD_TARGETS": "host"}
+    said = backend(package, "build_editable", tmp_path / "out", "hatchling.build", environment=for_host, fails=True)
+    assert "name the table [tool.hatch.build.hooks.offload]" in said
+    backend(package, "build_wheel", tmp_path / "out", "hatchling.build", environment=for_host)
+    path.write_text(path.read_text() + "[tool.hatch.build.targets.sdist.hooks.offload]\n")
+    backend(package, "build_editable", tmp_path / "out", "hatchling.build", environment=for_host)
+
+
 @pytest.mark.parametrize("named", ["", '[tool.hatch.build.targets.wheel]\npackages = ["lib/pkg"]\n'])
 def test_hatchling_with_kernels_beside_the_package(named: str, tmp_path: Path) -> None:
     """Where the package is importable the module without one is, too."""

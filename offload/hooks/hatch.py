@@ -39,6 +39,7 @@ class OffloadBuildHook(BuildHookInterface):
             if not build_data["infer_tag"]:  # another hook's code is for one Python
                 build_data["tag"] = f"py3-none-{platform}"
             if version == "editable":
+                self._check_sdist()
                 self._build(tables, [source_package(table, self._packages()) for table in tables], editable=True)
                 return
             for table in tables:
@@ -66,6 +67,16 @@ class OffloadBuildHook(BuildHookInterface):
             editable=editable,
             say=lambda text: self.app.display_info(text),
         )
+
+    def _check_sdist(self) -> None:
+        """Raises OffloadError where sdists are made without this hook: they would hold what is built in place."""
+        config = self.build_config.build_config
+        sdist = config.get("targets", {}).get("sdist", {})
+        if self.PLUGIN_NAME not in {**config.get("hooks", {}), **sdist.get("hooks", {})}:
+            raise OffloadError(
+                "pyproject.toml: the hook is in [tool.hatch.build.targets.wheel.hooks.offload], and sdists would hold "
+                "what an editable installation compiles: name the table [tool.hatch.build.hooks.offload]"
+            )
 
     def _packages(self) -> list[Path]:
         """The folders of packages that the project names for its wheels; else what hatchling takes, its namesake."""
