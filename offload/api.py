@@ -110,7 +110,7 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | str |
 
 
 def compile(
-    source: PathLike,
+    source: PathLike | bytes,
     *,
     targets: Iterable[str | Target] | None = (),
     opt: int = 3,
@@ -126,9 +126,9 @@ def compile(
 ) -> Library:
     """Builds a program, or finds it in the cache, and loads it.
 
-    ``source`` is the path of an MLIR file or the text of a program (a string with a line break or an operation in
-    it). The arguments and errors are those of :func:`build` and :func:`load`; ``name`` is what diagnostics call the
-    program.
+    ``source`` is the path of an MLIR file or a program: its text (a string with a line break or an operation in it), or
+    its bytes, text or bytecode. The arguments and errors are those of :func:`build` and :func:`load`; ``name`` is what
+    diagnostics call the program.
     """
     from offload.compiler.cache import library_file
     from offload.compiler.places import through
@@ -272,16 +272,18 @@ def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
     return [Source.read(Path(source)) for source in sources]
 
 
-def _source(source: PathLike, name: str | None) -> Source:
+def _source(source: PathLike | bytes, name: str | None) -> Source:
     from offload.compiler.request import Source
 
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, bytes, os.PathLike)):
         raise TypeError(
             f"source is the path of one MLIR file or the text of a program, not {type(source).__name__}; offload.build "
-            "takes several files"
+            "takes several files, and str() of a module of MLIR's Python bindings is its text"
         )
-    if source == "":
+    if source in ("", b""):
         raise OffloadError("source is empty: it is the path of one MLIR file or the text of a program")
+    if isinstance(source, bytes):
+        return Source(name or "<bytes>", source)
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return Source(name or "<string>", source.encode())
     read = Source.read(Path(source))

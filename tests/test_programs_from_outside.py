@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, EXAMPLES, emit, emit_text, on_host
+from compiling import ALL_TARGETS, EXAMPLES, emit, emit_text, on_host, tool
 
 import offload
 from offload.errors import DeviceError
@@ -212,15 +212,27 @@ def test_arguments_called_as_methods_call_theirs() -> None:
     compile(stub, "k.pyi", "exec")
 
 
-@pytest.mark.parametrize("source", [["a.mlir", "b.mlir"], b"func.func @f() { return }", None])
+@pytest.mark.parametrize("source", [["a.mlir", "b.mlir"], bytearray(b"func.func @f() { return }"), None])
 def test_what_is_no_program(source: Any) -> None:
     with pytest.raises(TypeError, match="source is the path of one MLIR file or the text of a program, not "):
         offload.compile(source)
 
 
-def test_an_empty_text_is_no_program() -> None:
+@pytest.mark.parametrize("source", ["", b""])
+def test_an_empty_text_is_no_program(source: Any) -> None:
     with pytest.raises(offload.OffloadError, match="source is empty: it is the path of one MLIR file or the text"):
-        offload.compile("")
+        offload.compile(source)
+
+
+def test_a_program_of_bytes(tmp_path: Path) -> None:
+    text = "func.func @f(%x: i32) -> i32 { return %x : i32 }"
+    (tmp_path / "f.mlir").write_text(text)
+    bytecode = tmp_path / "f.mlirbc"
+    tool("mlir-opt", "--emit-bytecode", tmp_path / "f.mlir", "-o", bytecode)
+    for source in (text.encode(), bytecode.read_bytes()):
+        assert offload.compile(source).f(7) == 7
+    with pytest.raises(offload.CompileError, match=r"^<bytes>:1:1: error: "):
+        offload.compile(b"x")
 
 
 DOTS = """module attributes {gpu.container_module} {
