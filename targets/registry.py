@@ -11,6 +11,7 @@ from typing import cast
 from offload.targets.base import Target
 from offload.targets.entry_points import EntryPoint, entry_points
 
+from offload.config import BACKEND_ALIASES
 from offload.errors import TargetError
 
 GROUP = "offload.targets"
@@ -42,7 +43,7 @@ class Registry:
         """The class of a target. Raises TargetError for an unknown name or one that cannot be loaded."""
         point = self._points.get(name)
         if point is None:
-            hint = _hint(name, self._points)
+            hint = self._meant(name) or _hint(name, self._points)
             raise TargetError(f"unknown target {name!r}{hint} (there are: {', '.join(self.names())}, native)")
         try:
             cls = point.load()
@@ -53,6 +54,15 @@ class Registry:
         if cls.name != name:
             raise TargetError(f"target {name!r} ({point.value}) calls itself {cls.name!r}")
         return cls
+
+    def _meant(self, word: str) -> str:
+        """Chips and backends are taken for targets."""
+        for name, cls in self.all().items():
+            if word in cls.chips():
+                return f"; did you mean '{name}:{word}'?"
+            if BACKEND_ALIASES.get(word, word) == cls.backend:
+                return f"; did you mean {name!r}?"
+        return ""
 
     def all(self) -> Mapping[str, type[Target]]:
         """Every target class by name, without those that cannot be loaded."""

@@ -75,6 +75,10 @@ class RocdlTarget(Target):
         return CHIPS
 
     def check_chip(self) -> None:
+        chip, _, features = self.chip.partition(":")
+        if features and chip in CHIPS:  # as AMD's tools and images spell it
+            words = ",".join(word[-1] + word[:-1] for word in features.split(":") if word)
+            raise TargetError(f"{self.name}:{self.chip}: features are an option: {self.name}:{chip},features={words}")
         if self.chip not in CHIPS:
             raise TargetError(f"unknown chip {self.chip!r} for target rocdl; there are: {', '.join(CHIPS)}")
         if self.wave32 and (self.wave64 or self.chip.startswith("gfx9")):

@@ -73,6 +73,15 @@ def test_usage_errors(arguments: list[str], message: str, tmp_path: Path) -> Non
     [
         ("nvvm:sm_42", "unknown chip 'sm_42' for target nvvm; there are: sm_50, "),
         ("nvmm:sm_90", "unknown target 'nvmm'; did you mean 'nvvm'? (there are: "),
+        ("sm_90,fast", "unknown target 'sm_90'; did you mean 'nvvm:sm_90'? (there are: "),
+        ("x86-64-v3", "unknown target 'x86-64-v3'; did you mean 'host:x86-64-v3'? (there are: "),
+        ("cuda:sm_90", "unknown target 'cuda'; did you mean 'nvvm'? (there are: "),
+        ("rocm", "unknown target 'rocm'; did you mean 'rocdl'? (there are: "),
+        ("rocdl:gfx942:xnack+", "rocdl:gfx942:xnack+: features are an option: rocdl:gfx942,features=+xnack"),
+        (
+            "rocdl:gfx90a:sramecc-:xnack+",
+            "rocdl:gfx90a:sramecc-:xnack+: features are an option: rocdl:gfx90a,features=-sramecc,+xnack",
+        ),
         (
             "rocdl:gfx942,wave23",
             "rocdl:gfx942,wave23: target 'rocdl' has no option 'wave23'; did you mean 'wave32'? (it has: ",

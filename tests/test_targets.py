@@ -81,7 +81,7 @@ NVVM_FIELDS = ", ".join(field.name for field in dataclasses.fields(NvvmTarget))
         ),
         ("rocdl:gfx1100,features=+xnack", "rocdl:gfx1100,features=+xnack: gfx1100 has no setting xnack"),
         ("nvmm:sm_90", "unknown target 'nvmm'; did you mean 'nvvm'? (there are: host, nvvm, rocdl, native)"),
-        ("cuda", "unknown target 'cuda' (there are: host, nvvm, rocdl, native)"),
+        ("cuda", "unknown target 'cuda'; did you mean 'nvvm'? (there are: host, nvvm, rocdl, native)"),
         ("", "unknown target '' (there are: host, nvvm, rocdl, native)"),
         ("nvvm:fsat", f"unknown chip 'fsat' for target nvvm; there are: {chips_of('nvvm')}"),
         ("nvvm:sm_90,fats", f"nvvm:sm_90,fats: target 'nvvm' has no option 'fats'{MEANT} (it has: {NVVM_FIELDS})"),
