@@ -98,7 +98,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
 
 def _add_build(build: argparse.ArgumentParser) -> None:
-    build.add_argument("sources", nargs="*", metavar="SRC", help="MLIR text or bytecode")
+    build.add_argument("sources", nargs="*", metavar="SRC", help="MLIR text or bytecode; - is standard input")
     build.add_argument("-o", "--output", metavar="OUT.so", help="the library; with --emit, a folder or -")
     _add_build_options(build)
     build.add_argument(
@@ -117,7 +117,7 @@ def _add_build(build: argparse.ArgumentParser) -> None:
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
-    run.add_argument("sources", nargs="+", metavar="FILE.mlir")
+    run.add_argument("sources", nargs="+", metavar="FILE.mlir", help="- is standard input")
     run.add_argument("--entry", default="main", help="the function to run; it takes no arguments (default: main)")
     run.add_argument("--backend", choices=("cuda", "hip", "host"), help="where to run (default: the best there is)")
     _add_build_options(run)

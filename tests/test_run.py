@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from compiling import HERE, PROGRAMS, command, python, tool
@@ -168,6 +169,19 @@ def test_prints_what_a_kernel_wrote(tmp_path: Path) -> None:
 
 def test_result_of_main_comes_after_its_prints(tmp_path: Path) -> None:
     assert output(tmp_path, SCALARS) == "7\n42\n"
+
+
+def test_the_program_of_standard_input(tmp_path: Path) -> None:
+    piped = f"'{sys.executable}' -m offload run - --entry unfinished_line"
+    given = {"args": ["sh", "-c", piped], "cwd": tmp_path, "capture_output": True, "text": True, "check": False}
+    done = subprocess.run(input=SCALARS, **given)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "742\n", "")
+    done = subprocess.run(input="func.func @main() { wrong }", **given)
+    assert done.returncode == 1
+    assert done.stderr.startswith("<stdin>:1:21: error: ")
+    given["args"][2] = f"'{sys.executable}' -m offload build -q -"
+    assert subprocess.run(input=SCALARS, **given).returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["stdin.so"]
 
 
 def test_result_comes_after_an_unfinished_line(tmp_path: Path) -> None:

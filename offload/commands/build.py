@@ -19,15 +19,13 @@ from offload.files import plain_name
 if TYPE_CHECKING:
     from offload.compiler.driver import Emitted
     from offload.compiler.isolation import Progress
-    from offload.compiler.request import BuildRequest
+    from offload.compiler.request import BuildRequest, Source
 
 
 def request_from(options: argparse.Namespace) -> BuildRequest:
     """A BuildRequest from command-line options."""
-    from offload.compiler.request import Source
-
     return make_request(
-        [Source.read(Path(path)) for path in options.sources],
+        [_source(path) for path in options.sources],
         options.target,
         opt=options.opt,
         link=options.link,
@@ -42,6 +40,12 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
         arch=options.arch,
         cache=options.cache,
     )
+
+
+def _source(path: str) -> Source:
+    from offload.compiler.request import Source
+
+    return Source("<stdin>", sys.stdin.buffer.read()) if path == "-" else Source.read(Path(path))
 
 
 def build(options: argparse.Namespace) -> int:
@@ -131,7 +135,10 @@ def _output(options: argparse.Namespace) -> Path | None:
         return None  # printed, as without -o
     if options.output is not None:
         return Path(options.output)
-    return None if options.emit is not None or options.print_pipeline else Path(Path(options.sources[0]).stem + ".so")
+    if options.emit is not None or options.print_pipeline:
+        return None
+    first = options.sources[0]
+    return Path("stdin.so" if first == "-" else Path(first).stem + ".so")
 
 
 def _print_pipelines(parts: Iterable[tuple[str, list[str]]]) -> None:
