@@ -150,6 +150,40 @@ def test_every_diagnostic_is_an_object_too() -> None:
     assert diagnostic.file == str(WRONG / "types.mlir")
 
 
+ALLOCATES = """func.func @f(%x: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c1) to (%c1) step (%c1) {
+    %m = memref.alloc() : memref<9xf32> LOCATION
+    %v = memref.load %x[%i] : memref<?xf32>
+    memref.store %v, %m[%i] : memref<9xf32>
+    %w = memref.load %m[%c1] : memref<9xf32>
+    memref.store %w, %x[%i] : memref<?xf32>
+  }
+  return
+}
+"""
+
+
+def test_lines_of_another_language_are_shown(tmp_path: Path) -> None:
+    """A program that a compiler made has the locations of what that was given."""
+    model = tmp_path / "model.py"
+    model.write_text("def f(x):\n    m = empty(9)\n")
+    for line, shown in ((2, "\n    m = empty(9)\n        ^"), (7, "")):
+        with pytest.raises(offload.CompileError) as caught:
+            offload.compile(ALLOCATES.replace("LOCATION", f'loc("{model}":{line}:9)'))
+        first, *rest = str(caught.value).split("\n")
+        assert first.startswith(f"{model}:{line}:9: error: 'memref.alloc' in a kernel")
+        assert "".join(f"\n{line}" for line in rest) == shown
+
+
+def test_what_has_no_location_is_in_the_program() -> None:
+    with pytest.raises(offload.CompileError) as caught:
+        offload.compile(ALLOCATES.replace("LOCATION", "loc(unknown)"), name="made here")
+    assert str(caught.value).startswith("made here: error: 'memref.alloc' in a kernel")
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.file, diagnostic.line, diagnostic.source_line) == ("made here", 0, None)
+
+
 def test_the_second_source_is_named(tmp_path: Path) -> None:
     (tmp_path / "good.mlir").write_text("func.func @f() {\n  return\n}\n")
     (tmp_path / "bad.mlir").write_text("func.func @f() {\n  return\n}\n")

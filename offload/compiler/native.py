@@ -157,6 +157,8 @@ def _plainer(message: str) -> str:
 
 def _diagnostic(item: Sequence[Any], sources: Sequence[Source]) -> Diagnostic:
     severity, message, file, line, column, notes = item
+    if not file and severity == "error" and len(sources) == 1:
+        file = sources[0].name  # of an operation without a location, as those of bytecode may be
     return Diagnostic(
         file=file,
         line=line,
@@ -172,11 +174,17 @@ _LONGEST_LINE = 200
 
 
 def _source_line(file: str, line: int, column: int, sources: Sequence[Source]) -> str | None:
-    for source in sources:
-        if source.name == file and line > 0:
-            lines = source.data.split(b"\n")
-            if line <= len(lines):
-                text = lines[line - 1].decode(errors="replace")
-                shown = max(_LONGEST_LINE, column + _LONGEST_LINE // 4)  # a line may hold a whole binary
-                return text if len(text) <= shown else f"{text[:shown]} …"
-    return None
+    if line <= 0:
+        return None
+    data = next((source.data for source in sources if source.name == file), None)
+    if data is None:  # what a compiler of another language has read: loc("model.py":3:5)
+        try:
+            data = Path(file).read_bytes() if Path(file).is_file() else b""
+        except (OSError, ValueError):
+            return None
+    lines = data.split(b"\n")
+    if not data or line > len(lines):
+        return None
+    text = lines[line - 1].decode(errors="replace")
+    shown = max(_LONGEST_LINE, column + _LONGEST_LINE // 4)  # a line may hold a whole binary
+    return text if len(text) <= shown else f"{text[:shown]} …"
