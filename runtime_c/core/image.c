@@ -75,6 +75,15 @@ static void take_string(struct mgpu_image *image, const char *key, const char *v
     image->jit = value;
 }
 
+/* Targets of other packages make images, too, and no backend has their names: their bytes say whose they are.
+ */
+static bool is_target_of_ours(const char *target) {
+  for (int blob = MGPU_BLOB_TEXT; blob <= MGPU_BLOB_HOST_ELF; ++blob)
+    if (strcmp(target, mgpu_blob_target((enum mgpu_blob)blob)) == 0)
+      return true;
+  return false;
+}
+
 int mgpu_image_next(struct mgpu_image_reader *reader, struct mgpu_image *image, const char **problem) {
   *problem = "";
   const unsigned char *entry = reader->next;
@@ -110,6 +119,9 @@ int mgpu_image_next(struct mgpu_image_reader *reader, struct mgpu_image *image, 
       return damaged(reader, problem, "an entry's string is outside of it");
     take_string(image, key, value);
   }
+  enum mgpu_blob blob = mgpu_image_blob(image->data, image->size);
+  if (blob > MGPU_BLOB_TEXT && !is_target_of_ours(image->target)) /* text may be anyone's */
+    image->target = mgpu_blob_target(blob);
   uint64_t step = size + (8 - size % 8) % 8;
   reader->next = step >= left ? reader->end : entry + step;
   return 1;
