@@ -256,6 +256,11 @@ def test_files_that_are_no_artifacts(tmp_path: Path) -> None:
         wheel.writestr("made/__init__.py", "")
     with pytest.raises(ArtifactError, match="it is a zip file, as wheels are: unpack it, and name a library"):
         read(tmp_path / "made-1-py3-none-any.whl")
+    (tmp_path / "saxpy.mlir").write_text("func.func @f() { return }")
+    (tmp_path / "bytecode").write_bytes(b"ML\xefR\r")
+    for program in ("saxpy.mlir", "bytecode"):
+        with pytest.raises(ArtifactError, match="it is a program of MLIR: offload build makes a library of it"):
+            read(tmp_path / program)
     text.write_bytes(b"\x7fELF\1\1\1" + bytes(60))
     with pytest.raises(ArtifactError, match="expected a 64-bit little-endian ELF file of version 1, found class 1"):
         read(text)

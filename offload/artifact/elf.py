@@ -21,6 +21,8 @@ STV_DEFAULT, STV_HIDDEN = 0, 2
 ELFOSABI_NONE, ELFOSABI_GNU = 0, 3
 
 _ZIP, _ARCHIVE = b"PK\x03\x04", "; it is a zip file, as wheels are: unpack it, and name a library that was in it"
+_BYTECODE = b"ML\xefR"
+_PROGRAM = "; it is a program of MLIR: offload build makes a library of it, offload.compile in Python"
 
 # e_machine by the name that platform.machine() gives.
 MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183, "riscv64": 243, "ppc64le": 21}
@@ -61,9 +63,11 @@ class ElfFile:
         self.data = data
         self.name = name
         if data[:4] != b"\x7fELF"[: len(data[:4])] or not data:
+            program = data[:4] == _BYTECODE or name.endswith(".mlir")
+            hint = _ARCHIVE if data[:4] == _ZIP else _PROGRAM if program else ""
             raise ArtifactError(
                 f"{name}: not an ELF file: it starts with {data[:4].hex(' ') or 'nothing'}, "
-                f"a shared library starts with 7f 45 4c 46{_ARCHIVE if data[:4] == _ZIP else ''}"
+                f"a shared library starts with 7f 45 4c 46{hint}"
             )
         fields = _HEADER.unpack(self._bytes(0, _HEADER.size, "the ELF header"))
         ident: bytes = fields[0]
