@@ -86,9 +86,10 @@ def _check_runners(pyproject: Path, settings: MatrixSettings, specs: Iterable[st
     built = {f"{target.name}:{target.chip}" for target in (parse_target(spec) for spec in specs if spec != NATIVE)}
     for name in settings.runners:
         if ":" in name and name not in built:
+            known = ", ".join(sorted(built)) or NATIVE
             raise OffloadError(
-                f'{pyproject.name}: [tool.offload.matrix]: key "runners": nothing is built for "{name}"; name a target '
-                f"({name.partition(':')[0]}) or one of {', '.join(sorted(built))}"
+                f'{pyproject.name}: [tool.offload.matrix]: key "runners": nothing is built for "{name}" (there are: '
+                f"{known})"
             )
 
 
