@@ -6,6 +6,7 @@ import ctypes
 import difflib
 import os
 import platform
+import re
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -94,6 +95,11 @@ def _unknown(owner: str, kind: str, name: str, names: Mapping[str, object]) -> A
     return AttributeError(f"{owner} has no {kind} {name!r}{hint} It has: {', '.join(sorted(names)) or 'none'}")
 
 
+def _called(path: Path) -> str:
+    """What messages call a library: the name of one in the cache is a hash, which tells nobody anything."""
+    return "the program" if re.fullmatch(r"[0-9a-f]{64}\.so", path.name) else path.name
+
+
 class Kernels(Mapping[str, Kernel]):
     """``lib.kernels``: kernels as attributes, or by name as items. A kernel whose name occurs in several
     modules is found as ``lib.kernels["module.kernel"]``, which works for every kernel."""
@@ -169,7 +175,7 @@ class Library:
         self.functions: Mapping[str, Function] = MappingProxyType(functions)
         self.signatures: Mapping[str, Signature] = MappingProxyType({s.name: s for s in self.metadata.functions})
         carried = [(image.module, kernel) for image in self.metadata.images for kernel in image.kernels]
-        self.kernels = Kernels(self.path.name, self._load_kernels(library), carried)
+        self.kernels = Kernels(_called(self.path), self._load_kernels(library), carried)
         self.device = Device(self._native)
         _libraries.add(self)
         if _chosen is not None:
@@ -231,10 +237,10 @@ class Library:
             raise AttributeError(name)
         if hasattr(self._loaded, f"_mlir_ciface_{name}"):
             raise AttributeError(
-                f"{self.path.name} has a function {name!r} with a type that has no counterpart in Python: it is there "
-                f"for C (_mlir_ciface_{name}); give Python one that takes and returns scalars and ranked memrefs"
+                f"{_called(self.path)} has a function {name!r} with a type that has no counterpart in Python: it is "
+                f"there for C (_mlir_ciface_{name}); give Python one that takes and returns scalars and ranked memrefs"
             )
-        raise _unknown(self.path.name, "function", name, self.functions)
+        raise _unknown(_called(self.path), "function", name, self.functions)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.functions})
