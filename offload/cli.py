@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.print_help(sys.stderr)
             return USAGE_ERROR
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = show_warning
             code = int(options.run(options))
         sys.stdout.flush()  # here, where a reader that went away is noticed in time
         return code
@@ -70,7 +70,7 @@ def _let_output_go() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show_warning(
+def show_warning(
     message: Warning | str,
     category: type[Warning],
     filename: str,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -93,6 +95,17 @@ def test_the_command_line_shows_the_line_and_goes_on(tmp_path: Path) -> None:
     done = command("build", "program.mlir", "-o", "program.so", cwd=tmp_path)
     assert done.returncode == 0 and (tmp_path / "program.so").exists()
     assert "\nprogram.mlir:3:3: warning: gpu.module @first gets no image" in "\n" + done.stderr
+
+
+def test_build_tools_show_the_line(tmp_path: Path) -> None:
+    (tmp_path / "program.mlir").write_text(PROGRAM)
+    (tmp_path / "pyproject.toml").write_text(
+        '[[tool.offload.kernels]]\nmodule = "kernels"\nsources = ["program.mlir"]\n'
+    )
+    words = [sys.executable, "-m", "offload.hooks", "build", "pyproject.toml", "--output", "out"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr.startswith("program.mlir:3:3: warning: gpu.module @first gets no image")
+    assert "BuildWarning" not in done.stderr
 
 
 def test_a_process_of_an_executor_s_is_not_where_it_is_said(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from pathlib import Path
 
+from offload.cli import show_warning
 from offload.compiler import places
 from offload.errors import OffloadError
 
@@ -55,6 +57,7 @@ def main() -> int:
     library.set_defaults(run=_library)
 
     options = parser.parse_args()
+    warnings.showwarning = show_warning
     try:
         with places.short_lived():
             options.run(options)
