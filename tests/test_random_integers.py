@@ -27,7 +27,7 @@ def test_on_the_cpu(target: str, first: int) -> None:
     check(kernels, on_host(module(kernels), target=target))
 
 
-@pytest.mark.parametrize("target", ["gfx942", "gfx1100,O=0"])
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100,O=0", "sm_90", "sm_75,O=0"])
 def test_on_emulated_gpus(target: str) -> None:
     kernels = [generate(seed) for seed in range(100, 104)]
     check_emulated(kernels, target, check)

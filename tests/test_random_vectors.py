@@ -33,7 +33,7 @@ def test_masks_of_three_dimensions_that_one_reduction_takes() -> None:
     check(kernels, on_host(module(kernels)))
 
 
-@pytest.mark.parametrize("target", ["gfx942", "gfx1201,O=0"])
+@pytest.mark.parametrize("target", ["gfx942", "gfx1201,O=0", "sm_100", "sm_80,O=0"])
 def test_on_an_emulated_gpu(target: str) -> None:
     kernels = [generate(seed) for seed in range(100, 105)]
     check_emulated(kernels, target, check)

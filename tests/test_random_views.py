@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from compiling import emit, on_host
 from emulator.driver import shared
-from emulator.on_device import OnDevice
+from emulator.on_device import OnDevice, compiled, emulated
 from randomized.views import Program, generate
-
-import offload
 
 WAYS = ("kernel", "function", "copies")
 
@@ -37,18 +35,19 @@ def test_on_the_cpu(way: str, target: str) -> None:
         check(program, library.kernels[program.name][1, 1] if way == "kernel" else library.functions[program.name])
 
 
+@pytest.mark.parametrize("chip", ["gfx1100", "sm_86"])
 @pytest.mark.parametrize("way", WAYS)
-def test_on_an_emulated_gpu(way: str) -> None:
+def test_on_an_emulated_gpu(way: str, chip: str) -> None:
     """Arrays are staged: that a view of one goes to a kernel has to be seen."""
     programs = [generate(seed) for seed in range(100, 125)]
-    library = offload.compile(module(programs, way), targets=["rocdl:gfx1100"])
-    with shared().chip("gfx1100"):
-        library.use("hip")
+    driver = shared(emulated(chip)[1])
+    with driver.chip(chip):
+        library = compiled(module(programs, way), chip)
         library.auto_stage = True
         for program in programs:
             name = program.name
             check(program, OnDevice(library).kernels[name][1, 1] if way == "kernel" else library.functions[name])
-    shared().check()
+    driver.check()
 
 
 @pytest.mark.parametrize("way", ["kernel", "function"])

@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from emulator.driver import shared
-from emulator.on_device import OnDevice
-
-import offload
+from emulator.on_device import OnDevice, compiled, emulated
 
 
 class Written(Protocol):
@@ -27,9 +25,8 @@ def module(kernels: Sequence[Written]) -> str:
 
 
 def check_emulated(kernels: Sequence[Kernel], target: str, check: Callable[[Sequence[Kernel], Any], None]) -> None:
-    """Hands `check` a library that runs on an emulated AMD GPU; ``target`` is its chip, with options."""
-    library = offload.compile(module(kernels), targets=[f"rocdl:{target}"])
-    with shared().chip(target.split(",")[0]):
-        library.use("hip")
-        check(kernels, OnDevice(library))
-    shared().check()
+    """Hands `check` a library that runs on an emulated GPU; ``target`` is its chip, with options."""
+    driver = shared(emulated(target)[1])
+    with driver.chip(target.split(",")[0]):
+        check(kernels, OnDevice(compiled(module(kernels), target)))
+    driver.check()

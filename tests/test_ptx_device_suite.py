@@ -1,0 +1,87 @@
+"""What the device suite and the benchmarks run on NVIDIA's GPUs, run as PTX on the CPU first (tests/ptx)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from compiling import ROOT
+from device.checks import CUDA, Check, Program, checks_of
+from device.store import Store
+from emulator.driver import Driver, shared
+
+import offload
+from offload.runtime import Library
+
+sys.path.append(str(ROOT / "bench"))
+from hardware import ours, problems
+
+GROUPS = {"tensor_cores": 1, "hopper": 1, "host_programs": 8, "async_programs": 4}
+"""Of so many checks one runs."""
+CHECKS = [
+    check
+    for group, each in GROUPS.items()
+    for check in list(checks_of(f"device.groups.{group}").values())[::each]
+    if CUDA in check.backends
+]
+
+
+def loaded(program: Program) -> Library:
+    """The program with PTX in place of machine code."""
+    targets = [f"{target},format=isa" if target.startswith("nvvm") else target for target in program.targets]
+    library = offload.compile(program.text, targets=targets, **program.options)
+    library.use("cuda")
+    return library
+
+
+@pytest.fixture
+def driver() -> Any:
+    with shared("cuda").chip("sm_90") as driver:
+        driver.failures.clear()
+        yield driver
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_check(driver: Driver, check: Check) -> None:
+    before = driver.launches
+    check.run(*map(loaded, check.programs))
+    driver.check()
+    assert driver.launches > before or check.group == "host programs"  # some of which launch nothing
+
+
+class Programs(Store):
+    """Compiles what is asked for, where the device suite has it compiled beforehand."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+
+    def load(self, program: Program, backend: str) -> Library:
+        return loaded(program)
+
+
+@pytest.mark.parametrize("kernel", ours.KERNELS)
+def test_kernels_that_are_measured(driver: Driver, kernel: str) -> None:
+    problem = getattr(problems, kernel)("small")
+    run, outputs = ours.Ours(Programs(), "cuda").prepare(problem)
+    run(1)
+    driver.check()
+    found, tolerance = outputs(), problem.tolerance
+    for name, wanted in problem.expected().items():
+        np.testing.assert_allclose(found[name], wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("element", "shape"), [("f16", (256, 512, 64)), ("bf16", (128, 256, 576))])
+def test_the_product_that_is_measured(driver: Driver, element: str, shape: tuple[int, int, int]) -> None:
+    """Two warpgroups that multiply and one that brings tiles; a ring of four stages, once around and more."""
+    rows, columns, depth = shape
+    dtype = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
+    random = np.random.default_rng(3)
+    a, b = (random.integers(-3, 4, size).astype(dtype) for size in ((rows, depth), (depth, columns)))
+    run, out = ours.Ours(Programs(), "cuda").product(element, a, b)
+    run(1)
+    driver.check()
+    np.testing.assert_array_equal(out(), a.astype(np.float32) @ b.astype(np.float32))
