@@ -33,6 +33,17 @@ def test_on_emulated_gpus(target: str) -> None:
     check_emulated(kernels, target, check)
 
 
+@pytest.mark.parametrize("target", ["host,O=0", "gfx942,O=0", "sm_80,O=0"])
+@pytest.mark.parametrize("seed", [7074, 7321])
+def test_products_of_bits(target: str, seed: int) -> None:
+    """Without optimization LLVM takes -1 for the upper bit."""
+    kernels = [generate(seed)]
+    if target.startswith("host"):
+        check(kernels, on_host(module(kernels), target=target))
+    else:
+        check_emulated(kernels, target, check)
+
+
 def test_machine_code_of_nvidia_s() -> None:
     assert emit(module([generate(seed) for seed in range(200, 206)]), "object", ["nvvm:sm_80"])
 

@@ -49,4 +49,14 @@ gpu.module @rules {
     memref.store %r, %y[%c0] : memref<4xbf16>
     gpu.return
   }
+  gpu.func @bits(%x: memref<2xi1>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %v = memref.load %x[%c0] : memref<2xi1>
+    %w = memref.load %x[%c1] : memref<2xi1>
+    %low, %high = arith.mulsi_extended %v, %w : i1
+    memref.store %low, %x[%c0] : memref<2xi1>
+    memref.store %high, %x[%c1] : memref<2xi1>
+    gpu.return
+  }
 }

@@ -26,6 +26,9 @@ IGNORED = {
     "L1::evict_unchanged", "L2::64B", "L2::128B", "L2::256B", "L2::cache_hint", "noftz", "unified",
 }  # fmt: skip
 
+ORDERED = {"volatile", "relaxed", "acquire", "release", "mmio"}
+"""Of these, accesses of other threads at the same time are meant."""
+
 
 def split(maker: Maker) -> tuple[str, int, list[str], str]:
     """The space ("": generic), how many elements, what else the operation says, the type."""
@@ -85,7 +88,7 @@ def _load(maker: Maker) -> Step:
     size = SIZES[kind]
     param = lane_param(maker, place, space)
     at = None if param else address(maker, place, space)
-    dtype = UNSIGNED[size]
+    dtype, ordered = UNSIGNED[size], bool(ORDERED.intersection(maker.op))
 
     def step(block: Block) -> None:
         if param:
@@ -97,7 +100,7 @@ def _load(maker: Maker) -> Step:
             addresses = at(block)[lanes]
             check_aligned(addresses, size * count, "a read")
             data = np.zeros((block.size, size * count), np.uint8)
-            data[lanes] = read(block, space, lanes, addresses, size * count)
+            data[lanes] = read(block, space, lanes, addresses, size * count, ordered=ordered)
         for index, put in enumerate(puts):
             part = np.ascontiguousarray(data[:, index * size : (index + 1) * size])
             put(block, part.reshape(-1).view(dtype))
@@ -115,6 +118,7 @@ def _store(maker: Maker) -> Step:
     size = SIZES[kind]
     param = lane_param(maker, place, space)
     at = None if param else address(maker, place, space)
+    ordered = bool(ORDERED.intersection(maker.op))
 
     def step(block: Block) -> None:
         lanes = block.indices
@@ -126,7 +130,7 @@ def _store(maker: Maker) -> Step:
         assert at
         addresses = at(block)[lanes]
         check_aligned(addresses, size * count, "a write")
-        write(block, space, lanes, addresses, data)
+        write(block, space, lanes, addresses, data, ordered=ordered)
 
     return step
 
@@ -190,14 +194,19 @@ def _atomic(maker: Maker) -> Step:
         columns = [[part(block) for part in parts] for parts in values]
         before = np.zeros((block.size, count), dtype)
         for one in _turns(lanes, addresses[lanes]):
-            old = read(block, space, one, addresses[one], size * count).reshape(-1).view(dtype).reshape(-1, count)
+            old = (
+                read(block, space, one, addresses[one], size * count, ordered=True)
+                .reshape(-1)
+                .view(dtype)
+                .reshape(-1, count)
+            )
             before[one] = old
             new = []
             for part in range(count):
                 numbers = [read_number(column[part][one]) for column in columns]
                 result = function(read_number(old[:, part].copy()), *numbers)
                 new.append(np.ascontiguousarray(write_number(result)).view(np.uint8).reshape(-1, size))
-            write(block, space, one, addresses[one], np.concatenate(new, axis=1))
+            write(block, space, one, addresses[one], np.concatenate(new, axis=1), ordered=True)
         for part, each in enumerate(put or ()):
             each(block, before[:, part].copy())
 

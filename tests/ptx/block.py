@@ -13,6 +13,8 @@ import numpy as np
 from emulator.errors import EmulationError
 from emulator.wave import garbage
 
+from ptx.races import Watch
+
 if TYPE_CHECKING:
     from ptx.program import Launch
 
@@ -67,6 +69,7 @@ class Block:
         self.params = LaneParams(launch.program.lane_params, self.size)
         self.carry = np.zeros(self.size, bool)
         self.shared = garbage((launch.shared_size,), np.uint8)
+        self.watch = Watch(launch.shared_size)
         self.local = garbage((self.size, launch.local_size), np.uint8)
         self.allocated = np.full(self.size, launch.program.local_size, np.uint64)  # where alloca goes on
         self.returns = np.zeros((8, self.size), np.int32)
@@ -221,6 +224,7 @@ class Barrier:
             raise EmulationError("a thread arrives twice at one barrier")
         self.arrived = self.arrived | block.active
         self.wanted = wanted
+        block.watch.on &= wait
         if wait:
             self.waiting[block.pc] = block.active | self.waiting.get(block.pc, False)
             block.go(np.zeros(block.size, bool))
@@ -233,6 +237,8 @@ class Barrier:
         missing = block.alive & ~self.arrived
         complete = np.count_nonzero(self.arrived) >= self.wanted if self.wanted else not missing.any()
         if complete:
+            block.watch.on &= not self.wanted or self.wanted >= block.living
+            block.watch.barrier()
             waiting, self.waiting, self.arrived = self.waiting, {}, None
             for pc, lanes in waiting.items():
                 block.send(lanes, pc)

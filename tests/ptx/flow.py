@@ -189,6 +189,7 @@ def _reducing(maker: Maker, words: list[str]) -> Step:
         values = given(block)[block.active]
         result = {"popc": values.sum(), "and": values.all(), "or": values.any()}[words[1]]
         block.completed += 1
+        block.watch.barrier()
         put(block, np.full(block.size, result, bool if kind == "pred" else np.uint32))
 
     return step

@@ -49,6 +49,7 @@ class MemoryBarrier:
 def barrier_at(block: Block, place: int) -> MemoryBarrier:
     """The barrier at an address of shared memory."""
     owner, offset = owner_of(block, place)
+    owner.watch.on = False
     if offset not in owner.memory_barriers:
         raise EmulationError(f"no barrier at {offset:#x} of shared memory: it was not initialised")
     found: MemoryBarrier = owner.memory_barriers[offset]

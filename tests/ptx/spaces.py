@@ -8,7 +8,7 @@ import numpy as np
 from emulator.errors import EmulationError
 from emulator.memory import PRIVATE_BASE, SHARED_BASE, WINDOW
 
-from ptx.block import Block
+from ptx.block import WARP, Block
 
 Array = Any
 
@@ -23,21 +23,28 @@ def check_aligned(addresses: Array, size: int, what: str) -> None:
         raise EmulationError(f"{what} of {size} bytes at {int(wrong[0]):#x}, which is not a multiple of {size}")
 
 
-def read(block: Block, space: str, lanes: Array, addresses: Array, size: int) -> Array:
-    """``size`` bytes at an address for each of the lanes: bytes [lane, byte]."""
+def read(block: Block, space: str, lanes: Array, addresses: Array, size: int, *, ordered: bool = False) -> Array:
+    """``size`` bytes at an address for each of the lanes: bytes [lane, byte].
+
+    ``ordered``: other threads may access the same bytes meanwhile.
+    """
     result = np.empty((len(lanes), size), np.uint8)
     for chosen, where, places in _parts(block, space, lanes, addresses, size, "a read"):
+        if where is block.shared and block.watch.on and not ordered:
+            block.watch.read(lanes[chosen] // WARP, places)
         result[chosen] = block.launch.memory.gather(places, size) if where is None else where[places]
     return result
 
 
-def write(block: Block, space: str, lanes: Array, addresses: Array, data: Array) -> None:
+def write(block: Block, space: str, lanes: Array, addresses: Array, data: Array, *, ordered: bool = False) -> None:
     """Bytes [lane, byte] to an address for each of the lanes; of several writes to one place the last stays."""
     for chosen, where, places in _parts(block, space, lanes, addresses, data.shape[1], "a write"):
         if where is None:
             block.launch.memory.scatter(places, data[chosen])
-        else:
-            where[places] = data[chosen]
+            continue
+        if where is block.shared and block.watch.on and not ordered:
+            block.watch.write(lanes[chosen] // WARP, places, where[places] != data[chosen])
+        where[places] = data[chosen]
 
 
 def owner_of(block: Block, address: int) -> tuple[Block, int]:

@@ -230,6 +230,20 @@ template <typename Op> struct ExtendedIndex : public OpRewritePattern<Op> {
   }
 };
 
+/// The upper bit of a product of bits is 0, also where the lower one is a sign; what LLVM 22 makes of
+/// products of i2 without optimization is wrong for AMD's and NVIDIA's chips.
+template <typename Op> struct ProductOfBits : public OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
+    Type type = op.getLow().getType();
+    if (!getElementTypeOrSelf(type).isInteger(1))
+      return failure();
+    Value both = arith::AndIOp::create(b, op.getLoc(), op.getLhs(), op.getRhs());
+    b.replaceOp(op, {both, arith::ConstantOp::create(b, op.getLoc(), b.getZeroAttr(type))});
+    return success();
+  }
+};
+
 struct SinCos : public OpRewritePattern<math::SincosOp> {
   SinCos(MLIRContext *context, bool libraryHasIt) : OpRewritePattern(context), libraryHasIt(libraryHasIt) {}
   LogicalResult matchAndRewrite(math::SincosOp op, PatternRewriter &b) const override {
@@ -531,7 +545,8 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
     patterns.add<IntegerToBfloat<arith::SIToFPOp>, IntegerToBfloat<arith::UIToFPOp>>(
         context, integersToBfloat ? 64 : 0);
     patterns.add<ExtendedIndex<arith::AddUIExtendedOp>, ExtendedIndex<arith::MulSIExtendedOp>,
-                 ExtendedIndex<arith::MulUIExtendedOp>>(context);
+                 ExtendedIndex<arith::MulUIExtendedOp>, ProductOfBits<arith::MulSIExtendedOp>,
+                 ProductOfBits<arith::MulUIExtendedOp>>(context);
     if (amd)
       patterns.add<DropNoNaN<arith::MaximumFOp>, DropNoNaN<arith::MinimumFOp>>(context);
     if (nvidia)
