@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def _return(maker: Maker) -> Step:
             block.depth = block.depth - inner.astype(np.int8)
             back = block.returns[block.depth, np.arange(block.size)]
             block.running[name] = block.running[name] & ~inner
+            block.callee = np.where(inner, block.launch.program.numbers[name], block.callee)
             for pc in np.unique(back[inner]).tolist():
                 block.send(inner & (back == pc), pc)
         block.go(outer)
@@ -81,9 +83,8 @@ def _call(maker: Maker) -> Step:
     given = (
         [part.key for part in rest[0].parts if isinstance(part, Symbol)] if rest and isinstance(rest[0], Vector) else []
     )
-    if isinstance(callee, Symbol) and callee.key in BUILTINS and not maker.program.has_body(callee.key):
+    if builtin := _builtin(maker, callee):
         results = _results(maker.operands)
-        builtin = BUILTINS[callee.key]
         return lambda block: builtin(block, given, results)
     if isinstance(callee, Symbol):
         name = callee.key
@@ -116,7 +117,6 @@ def _enter(block: Block, name: str, given: list[str], lanes: Array) -> None:
         block.returns = np.concatenate([block.returns, np.zeros_like(block.returns)])
     block.returns[block.depth[lanes], np.flatnonzero(lanes)] = block.pc
     block.depth = block.depth + lanes.astype(np.int8)
-    block.callee = np.where(lanes, program.numbers[name], block.callee)
     block.send(lanes, program.entries[name])
     block.go(np.zeros(block.size, bool))
 
@@ -127,10 +127,17 @@ def _results(operands: tuple[Operand, ...]) -> list[str]:
     return []
 
 
+def _builtin(maker: Maker, callee: Operand) -> Callable[[Block, list[str], list[str]], None] | None:
+    """The driver's own function of that name."""
+    if isinstance(callee, Symbol) and not maker.program.has_body(callee.key):
+        return BUILTINS.get(callee.key)
+    return None
+
+
 def after_call(maker: Maker) -> Step | None:
     """What the caller does when it goes on: results become its own."""
     results = _results(maker.operands)
-    if not results:
+    if not results or _builtin(maker, maker.operands[1]):
         return None
 
     def step(block: Block) -> None:
