@@ -32,9 +32,11 @@ code from `sass.json` beside it; there is no time or speed on it that was not me
   gfx950, gfx1100, gfx1201, and generic targets on these); the runtime's HIP side runs against a stand-in driver and
   AMD's own library without a device.
 """
-NOT_RUN = """not yet run on hardware. Kernels are compiled to machine code, and the runtime's CUDA side runs against a
-  stand-in driver. These wait for a GPU: every check of `tests/device` on the backend `cuda`, what launches cost, the
-  kernels of `bench/hardware` beside CUDA C++, torch, CuPy and Triton, and products of matrices beside cuBLAS."""
+NOT_RUN = """not yet run on hardware. Kernels are compiled to machine code, their PTX is executed on an
+  instruction-level emulator (`tests/ptx`: sm_75, sm_80, sm_90, sm_100), with most of the checks of `tests/device`, and
+  the runtime's CUDA side runs against a stand-in driver. These wait for a GPU: every check of `tests/device` on the
+  backend `cuda`, what launches cost, the kernels of `bench/hardware` beside CUDA C++, torch, CuPy and Triton, and
+  products of matrices beside cuBLAS."""
 
 
 def taken(folder: Path) -> dict[str, Any]:

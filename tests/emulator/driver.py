@@ -106,6 +106,10 @@ class Driver:
         """Runs a grid of blocks in clusters, ``sizes`` of it, and returns how many instructions that took."""
         raise NotImplementedError
 
+    def failed(self, code: int) -> int:
+        """What a launch answers whose kernel has failed."""
+        return code
+
     # Of all
 
     @contextmanager
@@ -117,6 +121,7 @@ class Driver:
             yield self
         finally:
             self._functions.chip = None
+            self._library.standin_fail(0)
 
     def check(self) -> None:
         """Raises the first failure since the last time."""
@@ -158,7 +163,8 @@ class Driver:
             sizes = (grid[:3], block[:3], cluster[:3])
             self.instructions += self.run(program, program.kernels[name.decode()], sizes, dynamic, Params(params))
 
-        return self._kept(launch, _LAUNCH_FAILURE)
+        code = self._kept(launch, _LAUNCH_FAILURE)
+        return self.failed(code) if code else 0
 
     def _memory(self, begin: int, size: int) -> None:
         if size:  # of whole words, which atomic operations on parts of one read

@@ -15,6 +15,7 @@ enum {
   PLAIN = 1,
   POOL = 2,
   MANAGED = 3,
+  TOTAL_MEMORY = 1 << 30,
   /* Bytes of workgroup memory: what blocks have without asking, and what every kernel has of its own. */
   USUAL_SHARED = 48 * 1024,
   STATIC_SHARED = 1024
@@ -84,7 +85,7 @@ EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
   TURN;
   (void)device;
-  *bytes = 1 << 30;
+  *bytes = TOTAL_MEMORY;
   return CUDA_SUCCESS;
 }
 
@@ -224,7 +225,8 @@ static CUresult start(CUfunction function, const unsigned *grid, const unsigned 
     return INVALID_VALUE;
   note("launch %s grid %u %u %u block %u %u %u cluster %u smem %u stream %d arg %d", kernel->name, grid[0],
        grid[1], grid[2], block[0], block[1], block[2], cluster ? cluster[0] : 0, smem,
-       (size_t)stream > 2 ? number(stream) : -(int)(size_t)stream, params ? *(int *)params[0] : -1);
+       (size_t)stream > 2 ? number(stream) : -(int)(size_t)stream,
+       params && !emulator ? *(int *)params[0] : -1);
   if (getenv("STANDIN_DESCRIPTOR"))
     note_descriptor(*(const struct tensor_map **)params[atoi(getenv("STANDIN_DESCRIPTOR"))]);
   note_parameters(params);
@@ -416,6 +418,8 @@ static CUresult give(CUdeviceptr *out, size_t size, size_t way) {
   NEED_CONTEXT;
   if (!size)
     return INVALID_VALUE;
+  if (emulator && size > TOTAL_MEMORY)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   void *memory = emulated_memory(memory_make(size, way), size);
   *out = (CUdeviceptr)(size_t)memory;
   return memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,0 +1,24 @@
+"""The operations' table executed as PTX, instruction by instruction, on the CPU (tests/ptx).
+
+Every run takes a part of the cases for each generation of chips; ``--full`` takes all of them for all.
+"""
+
+from __future__ import annotations
+
+import pytest
+from emulator.cases import Table
+from operations import Case
+
+TABLE = Table(
+    "nvvm",
+    dict.fromkeys(("sm_75", "sm_80", "sm_90", "sm_100"), 32),
+    {"gpu.binary": "machine code", "gpu.module": "machine code"},
+)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    TABLE.parametrize(metafunc)
+
+
+def test_operation(chip: str, case: Case) -> None:
+    TABLE.run(case, chip)

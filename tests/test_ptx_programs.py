@@ -1,0 +1,58 @@
+"""The suite for devices (tests/device) on emulated ones: its programs as PTX, its calls and comparisons."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+from device.checks import CUDA, Check
+from device.groups import all_checks, printing
+from emulator.driver import Driver
+from emulator.on_device import compiled
+
+LEFT_OUT = {
+    "/operations_table": "test_ptx_operations.py",
+    "/conformance_kernels": "test_ptx_conformance.py",
+    "/other_packages": "they find CUDA's driver themselves, and the stand-in has not all of it",
+    "fatbin": "machine code",
+    "compiled code/a cubin": "machine code",
+    "compiled code/a module's cubin": "machine code",
+    "two libraries/sm_90 and PTX": "what is PTX alone beside it is another's test",
+    "faults/one element past the end": "planted: only a tool notices it, and the emulator is one",
+}
+"""Parts of modules' and checks' names, and why these checks do not run here."""
+
+
+def described(check: Check) -> str:
+    return f"/{check.module.split('.')[-1]}/{check.id}"
+
+
+CHECKS = [
+    check for check in all_checks() if CUDA in check.backends and not any(part in described(check) for part in LEFT_OUT)
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id.replace(" ", "_"))
+def test_check(cuda: Driver, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def output() -> Iterator[list[str]]:
+        lines: list[str] = []
+        cuda.output = ""
+        yield lines
+        lines += cuda.output.splitlines()
+
+    monkeypatch.setattr(printing, "output", output)
+    with cuda.chip("sm_90"):
+        libraries = []
+        for program in check.programs:
+            (target,) = [target for target in program.targets if target.startswith("nvvm:")]
+            chip = target.removeprefix("nvvm:").removesuffix(",format=isa")
+            libraries.append(compiled(program.text, chip, **program.options))
+        try:
+            check.run(*libraries)
+        except Exception:
+            cuda.check()
+            raise
+    if check.group == "faults":
+        cuda.failures.clear()
