@@ -1,4 +1,7 @@
-"""The suite for devices (tests/device) on emulated ones: its programs as PTX, its calls and comparisons."""
+"""The suite for devices (tests/device) on emulated ones: its programs as PTX, its calls and comparisons.
+
+Of the many programs of one kind every run takes a part; ``--full`` takes all.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,16 @@ CHECKS = [
 ]
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id.replace(" ", "_"))
+PART = {"host programs": 6, "async": 4}
+"""Of so many checks of a group one runs."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    everything = metafunc.config.getoption("--full")
+    chosen = [check for place, check in enumerate(CHECKS) if everything or place % PART.get(check.group, 1) == 0]
+    metafunc.parametrize("check", chosen, ids=[check.id.replace(" ", "_") for check in chosen])
+
+
 def test_check(cuda: Driver, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextlib.contextmanager
     def output() -> Iterator[list[str]]:

@@ -153,7 +153,6 @@ ATOMIC: dict[str, Callable[..., Array]] = {
     "inc": _wrapped_add,
     "dec": _wrapped_sub,
     "exch": lambda old, value: value,
-    "cas": lambda old, compare, value: np.where(old == compare, value, old),
 }
 
 
@@ -172,6 +171,8 @@ def _turns(lanes: Array, addresses: Array) -> Iterator[Array]:
 def _atomic(maker: Maker) -> Step:
     """Lanes with one address one after the other, in their order."""
     space, count, rest, kind = split(maker)
+    if rest == ["cas"] and count == 1:
+        return _exchange(maker, space, kind)
     if len(rest) != 1 or rest[0] not in ATOMIC:
         raise EmulationError(f"no instruction {'.'.join(maker.op)}")
     function, size = ATOMIC[rest[0]], SIZES[kind]
@@ -182,7 +183,7 @@ def _atomic(maker: Maker) -> Step:
         targets = target.parts if isinstance(target, Vector) else (target,)
         put = [maker.put_bits(each, kind) for each in targets]
     at = address(maker, operands[0], space)
-    given = [each.parts if isinstance(each, Vector) else (each,) for each in operands[1 : 3 if rest[0] == "cas" else 2]]
+    given = [each.parts if isinstance(each, Vector) else (each,) for each in operands[1:2]]
     values = [[maker.bits(part, kind) for part in parts] for parts in given]
     read_number, write_number = reader(kind), writer(kind)
     dtype = UNSIGNED[size]
@@ -209,6 +210,35 @@ def _atomic(maker: Maker) -> Step:
             write(block, space, one, addresses[one], np.concatenate(new, axis=1), ordered=True)
         for part, each in enumerate(put or ()):
             each(block, before[:, part].copy())
+
+    return step
+
+
+def _exchange(maker: Maker, space: str, kind: str) -> Step:
+    """``cas``: of lanes with one address the first whose comparison holds, then those behind it see its value."""
+    size = SIZES[kind]
+    put, at = maker.put_bits(maker.operands[0], kind), address(maker, maker.operands[1], space)
+    compare, value = (maker.bits(operand, kind) for operand in maker.operands[2:4])
+    dtype = UNSIGNED[size]
+
+    def step(block: Block) -> None:
+        addresses, wanted, new = at(block), compare(block), value(block)
+        before = np.zeros(block.size, dtype)
+        left = block.indices
+        check_aligned(addresses[left], size, "an atomic operation")
+        while len(left):
+            old = read(block, space, left, addresses[left], size, ordered=True).reshape(-1).view(dtype)
+            _, place = np.unique(addresses[left], return_inverse=True)
+            holds, order = old == wanted[left], np.arange(len(left))
+            first = np.full(len(left), len(left))
+            np.minimum.at(first, place[holds], order[holds])
+            done = order <= first[place]
+            before[left[done]] = old[done]
+            lucky = left[order == first[place]]
+            data = new[lucky].reshape(-1, 1).view(np.uint8)
+            write(block, space, lucky, addresses[lucky], data, ordered=True)
+            left = left[~done]
+        put(block, before)
 
     return step
 

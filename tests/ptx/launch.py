@@ -30,7 +30,8 @@ class Launch:
         self.grid, self.block, self.cluster, self.dynamic = grid, block, cluster, dynamic
         self.memory, self.print = program.memory, program.print
         self.local_size = program.stack
-        self.shared_size = max([kernel.shared_size, *(kernel.shared[key] for key in kernel.dynamic)]) + dynamic
+        size = max([kernel.shared_size, *(kernel.shared[key] for key in kernel.dynamic)]) + dynamic
+        self.shared_size = -(-size // 4) * 4  # of whole words, which atomic operations on parts of one read
         self._params = ctypes.create_string_buffer(params, max(len(params), 1) + 64)
         self.params = -(-ctypes.addressof(self._params) // 64) * 64
         ctypes.memmove(self.params, params, len(params))

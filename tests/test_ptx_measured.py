@@ -1,4 +1,4 @@
-"""What the device suite and the benchmarks run on NVIDIA's GPUs, run as PTX on the CPU first (tests/ptx)."""
+"""The kernels that are measured on NVIDIA's GPUs, run as PTX on the CPU first (tests/ptx)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from compiling import ROOT
-from device.checks import CUDA, Check, Program, checks_of
+from device.checks import Program
 from device.store import Store
 from emulator.driver import Driver, shared
 
@@ -19,15 +19,6 @@ from offload.runtime import Library
 
 sys.path.append(str(ROOT / "bench"))
 from hardware import ours, problems
-
-GROUPS = {"tensor_cores": 1, "hopper": 1, "host_programs": 8, "async_programs": 4}
-"""Of so many checks one runs."""
-CHECKS = [
-    check
-    for group, each in GROUPS.items()
-    for check in list(checks_of(f"device.groups.{group}").values())[::each]
-    if CUDA in check.backends
-]
 
 
 def loaded(program: Program) -> Library:
@@ -43,14 +34,6 @@ def driver() -> Any:
     with shared("cuda").chip("sm_90") as driver:
         driver.failures.clear()
         yield driver
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
-def test_check(driver: Driver, check: Check) -> None:
-    before = driver.launches
-    check.run(*map(loaded, check.programs))
-    driver.check()
-    assert driver.launches > before or check.group == "host programs"  # some of which launch nothing
 
 
 class Programs(Store):
