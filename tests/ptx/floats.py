@@ -14,7 +14,7 @@ from emulator.manual_math import fma, fma_to_odd
 
 from ptx.integers import apply, integer_product, integer_step
 from ptx.kinds import is_float
-from ptx.maker import Maker, Step
+from ptx.maker import Maker, Source, Step
 from ptx.table import instruction
 
 Array = Any
@@ -147,12 +147,18 @@ def function_of(name: str, modes: list[str], kind: str) -> Callable[..., Array]:
              "sin", "cos", "tanh", "neg", "abs")  # fmt: skip
 def _arithmetic(maker: Maker) -> Step:
     name, *modes, kind = maker.op
+    mixed = "f32" in modes  # sums and products of f16 or bf16, but for the last operand, in f32
+    if mixed and name in ("add", "sub", "fma"):
+        modes.remove("f32")
     if not is_float(kind):
         return integer_product(maker) if name in ("mul", "mad") else integer_step(maker)
     if not set(modes) <= MODES:
         raise EmulationError(f"no instruction {'.'.join(maker.op)}")
     if name in ("neg", "abs"):
         return _sign(maker, modes, kind)
+    kinds = [kind] * len(maker.operands)
+    if mixed:
+        kind = kinds[0] = kinds[-1] = "f32"
     function = function_of(name, modes, kind)
     if kind.startswith("bf16") and name == "fma":
         function = fma_to_odd  # which is rounded when it is written; all others are exact enough in f32
@@ -162,8 +168,14 @@ def _arithmetic(maker: Maker) -> Step:
         function = _with_flush(function)
     if "sat" in modes:
         function = _with_limit(function)
-    sources = [maker.source(operand, kind) for operand in maker.operands[1:]]
+    sources = [maker.source(*pair) for pair in zip(maker.operands[1:], kinds[1:], strict=True)]
+    if mixed:
+        sources = [_in_f32(source) for source in sources]
     return apply(maker.target(maker.operands[0], kind), function, *sources)
+
+
+def _in_f32(source: Source) -> Source:
+    return lambda block: source(block).astype(np.float32)
 
 
 def _sign(maker: Maker, modes: list[str], kind: str) -> Step:
