@@ -380,8 +380,10 @@ void LLVMModule::optimize() {
   if (machine->getTargetTriple().isAMDGPU() && !chip->checkFeatures("+architected-flat-scratch") &&
       !chip->checkFeatures("+enable-flat-scratch"))
     addressDynamicMemory(*module, chip->checkFeatures("+wavefrontsize32") ? 5 : 6);
-  if (machine->getTargetTriple().isNVPTX())
+  if (machine->getTargetTriple().isNVPTX()) {
     hideMemorySizes(*module);
+    chooseTruth(*module);
+  }
 }
 
 /// Makes debug locations that are there for messages alone line directives.

@@ -140,4 +140,20 @@ void widenSmallFloats(Module &module, bool half, bool bfloat) {
       }
 }
 
+void chooseTruth(Module &module) {
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *conversion = dyn_cast<SIToFPInst>(&instruction);
+      if (!conversion || !conversion->getSrcTy()->isIntOrIntVectorTy(1) ||
+          !conversion->getType()->getScalarType()->isBFloatTy())
+        continue;
+      Value *number =
+          Builder(conversion)
+              .CreateSelect(conversion->getOperand(0), ConstantFP::get(conversion->getType(), -1.0),
+                            ConstantFP::get(conversion->getType(), 0.0));
+      conversion->replaceAllUsesWith(number);
+      conversion->eraseFromParent();
+    }
+}
+
 } // namespace offload

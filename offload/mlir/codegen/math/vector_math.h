@@ -21,6 +21,10 @@ void useVectorMath(llvm::Module &module, bool rounds, bool fuses);
 /// for the kinds that the processor has no instructions for: LLVM's way are calls for each lane.
 void widenSmallFloats(llvm::Module &module, bool half, bool bfloat);
 
+/// For NVIDIA's chips that convert integers to bf16: LLVM 22 has 1 for a signed integer of one bit that is
+/// -1.
+void chooseTruth(llvm::Module &module);
+
 /// Defines what useVectorMath left to libm (angles beyond 1e6), once nothing is inlined by force any more.
 void defineFarMath(llvm::Module &module);
 
