@@ -13,6 +13,8 @@ TABLE = Table(
     "nvvm",
     dict.fromkeys(("sm_75", "sm_80", "sm_90", "sm_100"), 32),
     {"gpu.binary": "machine code", "gpu.module": "machine code"},
+    # Where LLVM, NVIDIA's library or the emulator were once wrong.
+    {("arith.sitofp", "i1 to bf16"), ("math.fpowi", "f32, i16")},
 )
 
 

@@ -134,8 +134,31 @@ def _fpowi(kind: str, exponent: str) -> Case:
 
     def run(library: Library) -> None:
         info = np.iinfo(DTYPES[exponent])
-        x = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 1.5, -0.75, np.inf, -np.inf, np.nan, 3.0], DTYPES[kind])
-        powers = [0, 1, -1, 2, 3, -3, 7, 20, info.max, info.max - 1, info.min]
+        # The last are near 1: products of many of them, each rounded, are far from right.
+        x = np.array(
+            [
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                2.0,
+                -2.0,
+                0.5,
+                1.5,
+                -0.75,
+                3.0,
+                -3.0,
+                np.inf,
+                -np.inf,
+                np.nan,
+                1 + 2**-7,
+                1 - 2**-7,
+            ],
+            DTYPES[kind],
+        )
+        powers = [0, 1, -1, 2, 3, -3, 7, 20, 99, -101, info.max, info.max - 1, info.min]
+        if info.bits > 8:
+            powers += [-140, -1060, 7001]
         if info.bits == 64:
             powers += [2**53 + 1, -(2**53) - 1]
         base, power = (part.ravel() for part in np.meshgrid(x, np.array(powers, DTYPES[exponent])))

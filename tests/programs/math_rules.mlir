@@ -75,7 +75,7 @@ gpu.module @math {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %v = memref.load %x[%c0] : memref<4xf32>
-    %p = math.fpowi %v, %n : f32, i8
+    %p = math.fpowi %v, %n fastmath<afn> : f32, i8
     memref.store %p, %x[%c0] : memref<4xf32>
     %q = math.fpowi %v, %m : f32, i64
     memref.store %q, %x[%c1] : memref<4xf32>

@@ -12,6 +12,8 @@ gpu.module @rules {
     %v = memref.load %x[%c0] : memref<4xf32>
     %r = math.fpowi %v, %n : f32, i32
     memref.store %r, %x[%c0] : memref<4xf32>
+    %a = math.fpowi %v, %n fastmath<afn> : f32, i32
+    memref.store %a, %x[%c0] : memref<4xf32>
     gpu.return
   }
   gpu.func @fused(%x: memref<4xbf16>, %y: memref<4xf32>) kernel {

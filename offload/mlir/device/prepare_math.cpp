@@ -309,11 +309,13 @@ struct IntegerPower : public OpRewritePattern<math::IPowIOp> {
   }
 };
 
-/// Libraries of GPUs have fpowi for exponents of 32 bits, libm has none. The rest is powf of doubles: exact
-/// for exponents below 2^53, and with the sign taken from the exponent's last bit, right beyond.
+/// Libraries of GPUs have fpowi for exponents of 32 bits, libm has none. NVIDIA's multiplies again and again,
+/// rounding each time, and has 1 over infinity for what is below normal numbers: that is an approximation.
+/// The rest is powf of doubles: exact for exponents below 2^53, and with the sign taken from the exponent's
+/// last bit, right beyond.
 struct FloatPower : public OpRewritePattern<math::FPowIOp> {
-  FloatPower(MLIRContext *context, bool libraryHasIt)
-      : OpRewritePattern(context), libraryHasIt(libraryHasIt) {}
+  enum Library { None, Approximate, Accurate };
+  FloatPower(MLIRContext *context, Library library) : OpRewritePattern(context), library(library) {}
   LogicalResult matchAndRewrite(math::FPowIOp op, PatternRewriter &b) const override {
     Location loc = op.getLoc();
     Type type = op.getType(), exponents = op.getRhs().getType();
@@ -323,7 +325,8 @@ struct FloatPower : public OpRewritePattern<math::FPowIOp> {
       return failure();
     unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
     Value exponent = op.getRhs();
-    if (width <= 32 && libraryHasIt) {
+    bool approximate = bitEnumContainsAny(op.getFastmath(), arith::FastMathFlags::afn);
+    if (width <= 32 && (library == Accurate || (library == Approximate && approximate))) {
       if (width == 32)
         return failure();
       exponent = arith::ExtSIOp::create(b, loc, withElement(exponents, b.getI32Type()), exponent);
@@ -355,7 +358,7 @@ struct FloatPower : public OpRewritePattern<math::FPowIOp> {
     b.replaceOp(op, result);
     return success();
   }
-  bool libraryHasIt;
+  Library library;
 };
 
 /// fma of 16-bit floats, rounded once. The product of two is exact in f64. For f16 the sum is exact where it
@@ -539,7 +542,9 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
                  ToIntrinsic<math::CountLeadingZerosOp>, ToIntrinsic<math::CountTrailingZerosOp>,
                  ToIntrinsic<math::CtPopOp>, ToIntrinsic<math::TruncOp>>(context);
     patterns.add<SinCos>(context, nvidia);
-    patterns.add<FloatPower>(context, nvidia || amd);
+    patterns.add<FloatPower>(context, amd      ? FloatPower::Accurate
+                                      : nvidia ? FloatPower::Approximate
+                                               : FloatPower::None);
     if (nvidia || amd)
       patterns.add<PerElement>(context);
     patterns.add<IntegerToBfloat<arith::SIToFPOp>, IntegerToBfloat<arith::UIToFPOp>>(
