@@ -162,11 +162,17 @@ def _negated(value: Any) -> bool:
     return callable(is_neg) and is_neg() is True
 
 
+def _on_cpu(value: Any) -> bool:
+    device = getattr(value, "__dlpack_device__", None)
+    return device is None or "host" in _DEVICES.get(device()[0], ())
+
+
 def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
-    options = {} if ordered or "host" in _DEVICES.get(value.__dlpack_device__()[0], ()) else {"stream": -1}
     try:
         if _negated(value):
             raise BufferError("its numbers are stored with the opposite sign")
+        # torch takes a stream that is not named for -1, and orders nothing.
+        options = {} if _on_cpu(value) else {"stream": None if ordered else -1}
         try:
             capsule = value.__dlpack__(max_version=(1, 1), **options)
         except TypeError:  # Written before DLPack 1.0.

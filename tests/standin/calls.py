@@ -216,10 +216,11 @@ def dlpack() -> None:
     assert there.__dlpack_device__() == (kind, 0)
 
     class Other:
-        """Another package's array on the device."""
+        """Another package's array on the device. Like torch, it orders nothing for a stream that is not named."""
 
-        def __dlpack__(self, **options: Any) -> Any:
-            return there.__dlpack__(**options)
+        def __dlpack__(self, *, stream: Any = -1, **options: Any) -> Any:
+            assert stream is None, stream
+            return there.__dlpack__(stream=stream, **options)
 
         def __dlpack_device__(self) -> tuple[int, int]:
             return there.__dlpack_device__()
