@@ -2,7 +2,8 @@
 
 ``python bench/hardware.py STAGE --artifacts FOLDER --backend cuda --json FILE`` with the programs that
 scripts/device_bundle.py compiled; run.sh of a bundle calls it. Stages: launch, first, kernels, matmul. Answers are
-checked; a wrong one is an exit code of 1 and has no figure. ``--backend host`` runs small problems without a GPU.
+checked; a wrong one is an exit code of 1 and has no figure. The file is written after each problem, and says that it is
+unfinished until the last. ``--backend host`` runs small problems without a GPU.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
@@ -35,9 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     small = given.short or given.backend == HOST
     store = Store(given.artifacts)
-    found = STAGES[given.stage](store, given.backend, "small" if small else "large", 1 if small else given.turns)
-    heading = {"question": (__doc__ or "").splitlines()[0], "stage": given.stage}
-    given.json.write_text(json.dumps({**heading, **where(store, given.backend), **found}, indent=1) + "\n")
+    heading = {"question": (__doc__ or "").splitlines()[0], "stage": given.stage, **where(store, given.backend)}
+
+    def write(found: dict[str, Any], **more: bool) -> None:
+        part = given.json.with_suffix(".part")
+        part.write_text(json.dumps({**heading, **found, **more}, indent=1) + "\n")
+        part.replace(given.json)
+
+    found: dict[str, Any] = {}
+    for found in STAGES[given.stage](store, given.backend, "small" if small else "large", 1 if small else given.turns):
+        write(found, unfinished=True)
+    write(found)
     for name, why in found["missing"].items():
         print(f"not run: {name}: {why}")
     for wrong in found["wrong"]:

@@ -67,7 +67,8 @@ def where(result: Mapping[str, Any]) -> str:
 
 def missing(result: Mapping[str, Any]) -> str:
     told = ", ".join(f"{name} ({why})" for name, why in result["missing"].items())
-    return f"\nNot measured: {told}.\n" if told else ""
+    ended = "\nThe stage was ended before its last problem.\n" if result.get("unfinished") else ""
+    return ended + (f"\nNot measured: {told}.\n" if told else "")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -3,6 +3,7 @@ becomes tables and a picture, and nothing where nothing was measured."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -20,7 +21,8 @@ from offload.errors import ToolkitError
 
 sys.path.append(str(ROOT / "bench"))
 import sass as sass_script
-from hardware import launches, memory, ours, problems, products, sass
+from hardware import first, launches, memory, ours, problems, products, sass
+from host.engine import Missing
 
 WIDE = {"triad": 8, "reduction": 5, "softmax": 8, "layer_norm": 16, "histogram": 1, "stencil": 4, "scan": 8}
 """Loads and stores of 16 bytes in the PTX of kernels that have some."""
@@ -176,9 +178,105 @@ def test_an_engine_with_wrong_answers_has_no_figure(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(memory, "engines", lambda names: ([Wrong()], {}))
     monkeypatch.setattr(memory, "MEMORY", {"copy": problems.copy})
-    found = memory.report(None, "host", "small", 1)  # type: ignore[arg-type]
+    (found,) = memory.report(None, "host", "small", 1)  # type: ignore[arg-type]
     assert "median" not in found["problems"][0]["engines"]["wrong"]
     assert found["wrong"][0].startswith("copy: wrong: out[")
+
+
+class CompileError(Exception):
+    """Of another package: no RuntimeError."""
+
+
+class Failing:
+    name = "failing"
+
+    def prepare(self, problem: Any) -> Any:
+        raise CompileError("no such instruction")
+
+    def product(self, *arguments: Any) -> Any:
+        raise CompileError("no such instruction")
+
+
+def test_an_engine_that_fails_costs_its_own_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever another package raises; a failure of ours is one of the stage."""
+
+    class Ours:
+        name = "offload"
+
+        def __init__(self, *arguments: Any) -> None: ...
+
+        def prepare(self, problem: Any) -> Any:
+            raise offload.DeviceError("the context is lost", 1)
+
+        def product(self, *arguments: Any) -> Any:
+            raise offload.DeviceError("the context is lost", 1)
+
+    for module in (memory, products):
+        monkeypatch.setattr(module, "engines", lambda names: ([Failing()], {}))
+        monkeypatch.setattr(module, "Ours", Ours)
+    monkeypatch.setattr(memory, "MEMORY", {"copy": problems.copy, "triad": problems.triad})
+    monkeypatch.setattr(products, "SIDES", {"small": (8,)})
+    why = "CompileError: no such instruction"
+    found = list(memory.report(None, "cuda", "small", 1))  # type: ignore[arg-type]
+    assert len(found) == 2  # one for each problem, so that what is there can be kept
+    assert found[-1]["missing"] == {"failing, copy": why, "failing, triad": why}
+    assert found[-1]["wrong"] == ["triad: offload: the context is lost"]
+    assert found[-1]["problems"][1]["engines"]["failing"] == {"failed": why}
+    *_, last = products.report(None, "cuda", "small", 1)  # type: ignore[arg-type]
+    assert last["missing"] == {"failing, f16, 8": why, "failing, bf16, 8": why}
+    assert last["wrong"] == [f"{element}, 8: offload: the context is lost" for element in ours.ELEMENTS]
+
+
+def test_an_engine_that_cannot_start_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "broken_engine.py").write_text(
+        "class Solver:\n    name = 'broken'\n    def __init__(self): raise RuntimeError('nvcc fails')\n"
+    )
+    monkeypatch.setattr(sys.modules["hardware"], "__path__", [*sys.modules["hardware"].__path__, str(tmp_path)])
+    assert memory.engines(["broken_engine"]) == ([], {"broken": "RuntimeError: nvcc fails"})
+
+
+def test_a_program_that_never_ends_costs_its_own_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first, "SECONDS", 1)
+    assert first.problem("import time; time.sleep(60)") == ({}, "it took longer than 1 s")
+    assert first.problem("import no_such_package") == ({}, "No module named 'no_such_package'")
+    assert first.problem("print('{\"first\": 2.5}')") == ({"first": 2.5}, "")
+    fresh = "import json, os; print(json.dumps({'first': float(len(os.listdir(os.environ['CUPY_CACHE_DIR'])))}))"
+    assert first.problem(fresh) == ({"first": 0.0}, "")
+
+
+def test_without_a_c_compiler_c_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Store:
+        def path(self, program: Any) -> Path:
+            return tmp_path / "k.so"
+
+    (tmp_path / "k.mlir").write_text(launches.program().text)
+    offload.build(tmp_path / "k.mlir", tmp_path / "k.so", targets=["nvvm:sm_90"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Missing, match="no C compiler"):
+        launches.with_c(Store(), 0, 1)  # type: ignore[arg-type]
+    (tmp_path / "cc").write_text("#!/bin/sh\necho no headers >&2\nexit 1\n")
+    (tmp_path / "cc").chmod(0o755)
+    with pytest.raises(Missing, match="cc fails: no headers"):
+        launches.with_c(Store(), 0, 1)  # type: ignore[arg-type]
+
+
+def test_a_stage_that_is_ended_leaves_what_it_has_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def ended(*arguments: Any) -> Any:
+        yield {"problems": ["first"], "missing": {}, "wrong": []}
+        raise KeyboardInterrupt
+
+    spec = importlib.util.spec_from_file_location("hardware_script", ROOT / "bench" / "hardware.py")
+    assert spec
+    assert spec.loader
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "where", lambda *arguments: {"driver": "1"})
+    monkeypatch.setitem(script.STAGES, "kernels", ended)
+    out = tmp_path / "kernels.json"
+    with pytest.raises(KeyboardInterrupt):
+        script.main(["kernels", "--artifacts", str(tmp_path), "--backend", "cuda", "--json", str(out)])
+    found = json.loads(out.read_text())
+    assert (found["problems"], found["unfinished"], found["driver"]) == (["first"], True, "1")
 
 
 RESULT = {
@@ -223,7 +321,8 @@ def docs(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_documentation_has_what_was_measured(tmp_path: Path) -> None:
     for stage, found in STAGES.items():
-        (tmp_path / f"{stage}.json").write_text(json.dumps({**RESULT, "stage": stage, **found}))
+        ended = {"unfinished": True} if stage == "matmul" else {}
+        (tmp_path / f"{stage}.json").write_text(json.dumps({**RESULT, "stage": stage, **found, **ended}))
     results, page = tmp_path / "results.json", tmp_path / "hardware.md"
     done = docs(tmp_path, "--take", str(tmp_path), "--results", str(results), "--page", str(page))
     assert done.returncode == 0, done.stderr
@@ -234,6 +333,7 @@ def test_the_documentation_has_what_was_measured(tmp_path: Path) -> None:
     assert "| 4 | 2.00 | 1.50 |" in text
     assert "| offload | 250.0 | 2.0 |" in text
     assert "Not measured: Triton (no triton)." in text
+    assert text.count("The stage was ended before its last problem.") == 1
     assert "**NVIDIA**: measured on NVIDIA Imaginary, 2030-01-01." in text
 
 

@@ -4,8 +4,11 @@ ours, loading the library; then the first launch of a kernel: its module is load
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ from hardware import ours
 
 HERE = Path(__file__).resolve().parent
 N = 4096
+SECONDS = 45
+"""That a program may take."""
 COMMON = f"""
 import json, sys, time
 import numpy as np
@@ -52,8 +57,6 @@ cupy.RawKernel(source, "triad")((n // 256,), (256,), (*there, out))
 result = out.get()
 """,
     "Triton": """
-import os, tempfile
-os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
 import torch
 from hardware import triton_kernels
 there = [torch.from_numpy(x).cuda() for x in (b, c)]
@@ -77,8 +80,25 @@ result = out.copy_to_host()
 }
 
 
-def report(store: Store, backend: str, size: str, turns: int) -> dict[str, Any]:
-    """Seconds per engine: the least of several processes, since caches of files warm up."""
+def problem(code: str, *arguments: str) -> tuple[dict[str, float], str]:
+    """Runs a program, without what it or the driver has compiled before: its figures, or why there are none."""
+    command = [sys.executable, "-c", code, *arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        caches = {"TRITON_CACHE_DIR": folder, "CUPY_CACHE_DIR": folder, "CUDA_CACHE_DISABLE": "1"}
+        try:
+            done = subprocess.run(
+                command, env=os.environ | caches, capture_output=True, text=True, check=False, timeout=SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            return {}, f"it took longer than {SECONDS} s"
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return {}, said[-1].removeprefix("ModuleNotFoundError: ")[-400:]
+    return dict(json.loads(done.stdout.splitlines()[-1])), ""
+
+
+def report(store: Store, backend: str, size: str, turns: int) -> Iterator[dict[str, Any]]:
+    """What is known after each package. Seconds: the least of several processes, since caches of files warm up."""
     row: dict[str, Any] = {}
     missing: dict[str, str] = {}
     wrong: list[str] = []
@@ -89,18 +109,15 @@ def report(store: Store, backend: str, size: str, turns: int) -> dict[str, Any]:
             continue
         found: list[dict[str, float]] = []
         for _ in range(min(turns, 3)):
-            code = COMMON + program + END
-            done = subprocess.run(
-                [sys.executable, "-c", code, path, backend], capture_output=True, text=True, check=False, timeout=60
-            )
-            if "ModuleNotFoundError" in done.stderr:
-                missing[name] = done.stderr.strip().splitlines()[-1].split(": ", 1)[-1]
+            taken, why = problem(COMMON + program + END, str(path), backend)
+            if why and (name == "offload" or why.startswith("AssertionError")):
+                wrong.append(f"{name}: {why}")
+            elif why:  # another package's failure is not ours, and is told
+                missing[name] = why
+            if why:
                 break
-            if done.returncode:
-                wrong.append(f"{name}: {done.stderr.strip()[-400:]}")
-                break
-            found.append(json.loads(done.stdout.splitlines()[-1]))
+            found.append(taken)
         if found:
             row[name] = {key: min(each[key] for each in found) for key in found[0]}
+        yield {"size": size, "problems": [{"kernel": "triad", "engines": row}], "missing": missing, "wrong": wrong}
     print("first result, ms:", *(f"{name} {1e3 * each['first']:.1f}" for name, each in row.items()), flush=True)
-    return {"size": size, "problems": [{"kernel": "triad", "engines": row}], "missing": missing, "wrong": wrong}

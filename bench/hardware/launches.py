@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,13 @@ def with_c(store: Store, count: int, batches: int) -> list[float]:
     (image,) = [image for image in artifact.read(store.path(program())).images if image.target == "nvvm"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "launch.so"
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", SOURCE, "-o", path, "-ldl"], check=True)
+        command = ["cc", "-O2", "-shared", "-fPIC", SOURCE, "-o", path, "-ldl"]
+        try:
+            subprocess.run(command, capture_output=True, text=True, check=True)
+        except FileNotFoundError:
+            raise Missing("no C compiler") from None
+        except subprocess.CalledProcessError as error:
+            raise Missing(f"cc fails: {error.stderr.strip()[-300:]}") from None
         library = ctypes.CDLL(str(path))
         found = (ctypes.c_double * batches)()
         status = library.launch_costs(image.data, f"k{count}".encode(), 5 * count, batches, found)
@@ -144,9 +150,11 @@ def with_c(store: Store, count: int, batches: int) -> list[float]:
     return [cost / 1e9 for cost in found]
 
 
-def report(store: Store, backend: str, size: str, turns: int) -> dict[str, Any]:
+def report(store: Store, backend: str, size: str, turns: int) -> Iterator[dict[str, Any]]:
+    """What is known after each number of arrays."""
     batches = 3 * turns if size == "small" else 20 * turns
-    rows, missing = [], {}
+    missing: dict[str, str] = {}
+    rows: list[dict[str, Any]] = []
     for count in COUNTS:
         row: dict[str, Any] = {}
 
@@ -169,4 +177,4 @@ def report(store: Store, backend: str, size: str, turns: int) -> dict[str, Any]:
             missing["C"] = str(why)
         rows.append({"arrays": count, "engines": row})
         print(count, *(f"{name} {1e6 * each.get('median', 0):.2f}" for name, each in row.items()), flush=True)
-    return {"size": size, "problems": rows, "missing": missing, "wrong": []}
+        yield {"size": size, "problems": rows, "missing": missing, "wrong": []}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from device.store import Store
 from host.engine import LeftOut, Missing
 from host.problem import Problem
@@ -28,7 +29,13 @@ def engines(names: Sequence[str]) -> tuple[list[Any], dict[str, str]]:
             found.append(module.Solver())
         except Missing as why:
             missing[module.Solver.name] = str(why)
+        except Exception as error:  # another package's failure is not ours, and is told
+            missing[module.Solver.name] = failure(error)
     return found, missing
+
+
+def failure(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
 
 
 def measured(engine: Any, problem: Problem, turns: int) -> dict[str, Any]:
@@ -45,26 +52,28 @@ def measured(engine: Any, problem: Problem, turns: int) -> dict[str, Any]:
     return {**taken, "gigabytes_per_second": problem.traffic / taken["median"] / 1e9}
 
 
-def report(store: Store, backend: str, size: str, turns: int) -> dict[str, Any]:
-    """All problems; ``wrong`` names engines whose answers are, which have no figures."""
+def report(store: Store, backend: str, size: str, turns: int) -> Iterator[dict[str, Any]]:
+    """What is known after each problem; ``wrong`` names engines whose answers are, which have no figures."""
     peers, missing = engines(PEERS)
-    problems, wrong = [], []
-    bandwidth = 0.0
+    found: dict[str, Any] = {"size": size, "copy": 0.0, "problems": [], "missing": missing, "wrong": []}
     for kernel, make in MEMORY.items():
         problem = make(size)
-        right = problem.expected()
+        right = {name: np.ascontiguousarray(values) for name, values in problem.expected().items()}
         problem = dataclasses.replace(problem, expected=lambda right=right: right)
         row: dict[str, Any] = {}
         for engine in [*([] if kernel == YARDSTICK else [Ours(store, backend)]), *peers]:
             try:
                 row[engine.name] = measured(engine, problem, turns)
-            except (ValueError, RuntimeError) as error:
-                row[engine.name] = {"failed": str(error)[:500]}
-                wrong.append(f"{kernel}: {engine.name}: {error}")
+            except Exception as error:
+                row[engine.name] = {"failed": failure(error)}
+                if isinstance(error, ValueError) or isinstance(engine, Ours):
+                    found["wrong"].append(f"{kernel}: {engine.name}: {error}")
+                else:
+                    missing[f"{engine.name}, {kernel}"] = failure(error)
         speeds = [each["gigabytes_per_second"] for each in row.values() if "median" in each]
         if kernel == YARDSTICK:
-            bandwidth = max(speeds, default=0.0)
+            found["copy"] = max(speeds, default=0.0)
         told = {"kernel": kernel, "traffic": problem.traffic, "operations": problem.operations, "engines": row}
-        problems.append(told)
+        found["problems"].append(told)
         print(kernel, *(f"{name} {each.get('gigabytes_per_second', 0):.0f}" for name, each in row.items()), flush=True)
-    return {"size": size, "copy": bandwidth, "problems": problems, "missing": missing, "wrong": wrong}
+        yield found

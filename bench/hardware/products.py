@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -9,7 +10,7 @@ import numpy as np
 from device.checks import HOST
 from device.store import Store
 
-from hardware.memory import engines
+from hardware.memory import engines, failure
 from hardware.ours import ELEMENTS, Ours
 from hardware.timing import figures, seconds
 
@@ -31,9 +32,10 @@ def check(found: Any, a: Any, b: Any, element: str) -> None:
         raise ValueError(f"off by {worst}, allowed are {allowed}")
 
 
-def report(store: Store, backend: str, size: str, turns: int) -> dict[str, Any]:
+def report(store: Store, backend: str, size: str, turns: int) -> Iterator[dict[str, Any]]:
+    """As `hardware.memory.report`."""
     peers, missing = engines(("with_torch",))
-    problems, wrong = [], []
+    found: dict[str, Any] = {"size": size, "problems": [], "missing": missing, "wrong": []}
     if backend == HOST:
         missing["offload"] = "the kernel is made of a vendor's instructions"
         peers = []
@@ -45,16 +47,18 @@ def report(store: Store, backend: str, size: str, turns: int) -> dict[str, Any]:
             a, b = (random.standard_normal((side, side), np.float32).astype(KINDS[element]) for _ in range(2))
             row: dict[str, Any] = {}
             for engine in peers:
-                run, outputs = engine.product(element, a, b)
-                run(1)
                 try:
+                    run, outputs = engine.product(element, a, b)
+                    run(1)
                     check(outputs(), a, b, element)
-                except ValueError as error:
-                    row[engine.name] = {"failed": str(error)}
-                    wrong.append(f"{element}, {side}: {engine.name}: {error}")
-                    continue
-                taken = figures(seconds(run, turns))
-                row[engine.name] = {**taken, "teraflops": 2 * side**3 / taken["median"] / 1e12}
-            problems.append({"kernel": f"matmul {element}", "side": side, "engines": row})
+                    taken = figures(seconds(run, turns))
+                    row[engine.name] = {**taken, "teraflops": 2 * side**3 / taken["median"] / 1e12}
+                except Exception as error:
+                    row[engine.name] = {"failed": failure(error)}
+                    if isinstance(error, ValueError) or isinstance(engine, Ours):
+                        found["wrong"].append(f"{element}, {side}: {engine.name}: {error}")
+                    else:
+                        missing[f"{engine.name}, {element}, {side}"] = failure(error)
+            found["problems"].append({"kernel": f"matmul {element}", "side": side, "engines": row})
             print(element, side, *(f"{name} {each.get('teraflops', 0):.0f}" for name, each in row.items()), flush=True)
-    return {"size": size, "problems": problems, "missing": missing, "wrong": wrong}
+            yield found
