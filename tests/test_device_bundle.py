@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from compiling import HERE, ROOT
-from device import suite
+from device import sanitizer, suite
 from device.checks import checks_of
 
 sys.path.append(str(ROOT / "bench"))
@@ -93,9 +93,86 @@ def test_a_bundle_runs_without_this_repository(bundle: Path) -> None:
 
 
 def test_a_stage_that_is_none(bundle: Path) -> None:
-    code, _, said = stages(bundle, "dance")
+    code, _, said = stages(bundle, "sanitizer", "dance")
     assert code == 2
     assert "there is no stage dance; there are: suite calls" in said
+    assert "== sanitizer" not in said
+
+
+def test_without_a_device_nothing_begins(bundle: Path, tmp_path: Path) -> None:
+    """Which it is that there is none of, and why; not a failure of each check."""
+    folders = {"OUT": str(tmp_path / "out"), "WORK": str(tmp_path / "work")}
+    code, _, said = stages(bundle, "suite", OFFLOAD_BACKEND="cuda", **folders)
+    assert code == 2
+    assert 'asks for the backend "cuda", which has no device here' in said
+    assert "there is nothing to run on; OFFLOAD_BACKEND=host is the CPU" in said
+    assert "Traceback" not in said
+    assert "== suite" not in said
+
+
+def tree(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+def test_folders_elsewhere_leave_the_bundle_as_it_is(bundle: Path, tmp_path: Path) -> None:
+    """It may be on a disk that cannot be written. The runtime half is installed from source; there is no home."""
+    before = tree(bundle)
+    variables = {"OUT": str(tmp_path / "out"), "WORK": str(tmp_path / "work"), "HOME": "/nowhere", "INSTALLED": ""}
+    code, _, said = stages(bundle, "calls", "kernels", **variables)
+    assert code == 0, said
+    assert tree(bundle) == before
+    assert (tmp_path / "work" / "site" / "offload" / "__init__.py").exists()
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert [stage["exit_code"] for stage in told["stages"]] == [0, 0]
+
+    # What was made for another bundle is made anew.
+    (tmp_path / "work" / "artifacts" / "checks.json").unlink()
+    (tmp_path / "work" / "ready").write_text("another bundle's")
+    code, _, said = stages(bundle, "calls", **{**variables, "INSTALLED": "offload"})
+    assert code == 0, said
+    assert not (tmp_path / "work" / "site").exists()
+    assert (tmp_path / "work" / "artifacts" / "checks.json").exists()
+
+
+def test_a_stage_that_is_ended_has_no_results_of_before(bundle: Path, tmp_path: Path) -> None:
+    folders = {"OUT": str(tmp_path / "out"), "WORK": str(tmp_path / "work")}
+    assert stages(bundle, "launch", **folders)[0] == 0
+    assert (tmp_path / "out" / "launch.json").exists()
+    # The time is over at once: all stages are given none.
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "timeout").write_text('#!/bin/sh\n[ "$3" = 120 ] || exit 124\nshift 3\nexec "$@"\n')
+    (tmp_path / "bin" / "timeout").chmod(0o755)
+    code, _, said = stages(bundle, "launch", PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}", **folders)
+    assert code == 1
+    assert "ended: it took longer than 180 s" in said
+    assert not (tmp_path / "out" / "launch.json").exists()
+    (stage,) = json.loads((tmp_path / "out" / "summary.json").read_text())["stages"]
+    assert (stage["exit_code"], "missing" in stage) == (124, False)
+
+
+def test_a_part_of_everything_stays_a_part(bundle: Path, tmp_path: Path) -> None:
+    """With SHORT, whatever stage came before."""
+    folders = {"OUT": str(tmp_path / "out"), "WORK": str(tmp_path / "work")}
+    stages(bundle, "calls", "suite", SHORT="1", **folders)
+    assert len(json.loads((tmp_path / "out" / "suite.json").read_text())["results"]) == 1
+
+
+TOOL = """#!/bin/sh
+echo "========= COMPUTE-SANITIZER"
+grep -q "one element" && { echo "========= Invalid __global__ write of size 4 bytes"; exit 9; }
+exec sleep 60
+"""
+
+
+def test_a_tool_that_never_ends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "compute-sanitizer").write_text(TOOL)
+    (tmp_path / "compute-sanitizer").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(sanitizer, "SECONDS", 1)
+    planted, clean = sanitizer.results(tmp_path, every=400)
+    assert planted["outcome"] == "passed"
+    assert clean["outcome"] == "failed"
+    assert clean["why"].endswith("it took longer than 1 s")
 
 
 def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path) -> None:
@@ -118,7 +195,7 @@ def test_the_suite_tells_what_goes_wrong(tmp_path: Path, monkeypatch: pytest.Mon
         "first": "passed", "raises": "failed", "after it": "passed", "crashes": "failed",
         "before what hangs": "passed", "hangs": "failed",
         "leaves": "failed", "alone": "passed", "after what was alone": "passed", "not run": "not run",
-        "needs": "not run",
+        "needs": "not run", "needs a part": "not run", "pytest's failure": "failed",
     }  # fmt: skip
     assert "wrong on purpose" in found["raises"]["why"]
     assert "said before it failed" in found["raises"]["printed"]
@@ -127,8 +204,10 @@ def test_the_suite_tells_what_goes_wrong(tmp_path: Path, monkeypatch: pytest.Mon
     assert found["leaves"]["why"] == "the process ended: with 3"
     assert found["not run"]["why"] == "no such thing"
     assert found["needs"]["why"] == "no no_package_of_this_name"
+    assert found["needs a part"]["why"] == "no no_package_of_this_name.part"
+    assert "it did not raise" in found["pytest's failure"]["why"]
     told = suite.summary(list(found.values()))
-    assert told["groups"] == {"planted": {"passed": 5, "failed": 4, "not run": 2}}
+    assert told["groups"] == {"planted": {"passed": 5, "failed": 5, "not run": 3}}
 
 
 def test_time_that_is_over_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,9 +72,16 @@ class Check:
     def missing(self) -> str:
         """Why it cannot run here; empty where it can."""
         for name in self.needs:
-            if importlib.util.find_spec(name) is None:
+            if not _is_there(name):
                 return f"no {name}"
         return ""
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the package that it is in
+        return False
 
 
 @functools.cache

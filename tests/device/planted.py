@@ -6,6 +6,8 @@ import os
 import sys
 import time
 
+import pytest
+
 from device.checks import Check, NotRun
 
 
@@ -31,4 +33,6 @@ def checks() -> tuple[Check, ...]:
         Check("planted", "after what was alone", [], lambda: None if "marked" not in sys.modules else _raises()),
         Check("planted", "not run", [], _not_run),
         Check("planted", "needs", [], _raises, needs=["no_package_of_this_name"]),
+        Check("planted", "needs a part", [], _raises, needs=["no_package_of_this_name.part"]),
+        Check("planted", "pytest's failure", [], lambda: pytest.fail("it did not raise")),
     )

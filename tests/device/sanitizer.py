@@ -15,14 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from device.checks import CUDA
-from device.groups import all_checks
 from device.groups.faults import PLANTED
+from device.suite import chosen
 from device.worker import FAILED, NOT_RUN, PASSED
 
 GROUPS = ("examples", "operations", "conformance", "async", "tensor cores", "hopper")
+SECONDS = 90
+"""That either run may take."""
 RUN = """
 import sys
 from pathlib import Path
+from device.checks import NotRun
 from device.groups import all_checks
 from device.store import Store
 checks = {check.id: check for check in all_checks()}
@@ -30,17 +33,27 @@ store = Store(Path(sys.argv[1]))
 for line in sys.stdin:
     check = checks[line.strip()]
     print("running", check.id, flush=True)
-    check.run(*(store.load(program, "cuda") for program in check.programs))
+    try:
+        check.run(*(store.load(program, "cuda") for program in check.programs))
+    except NotRun as reason:
+        print("not run:", reason, flush=True)
 """
 
 
-def sanitized(tool: str, folder: Path, names: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Runs checks in one process under memcheck: exit code 9 where it found something."""
+def sanitized(tool: str, folder: Path, names: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Runs checks in one process under memcheck: exit code 9 where it found something, 124 where it took too long."""
     command = [tool, "--tool", "memcheck", "--error-exitcode", "9", sys.executable, "-c", RUN, str(folder)]
+    # What the tool starts ends with it.
     return subprocess.run(
-        command, input="".join(f"{name}\n" for name in names), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, check=False, timeout=seconds,
+        ["timeout", "-k", "5", str(SECONDS), *command], input="".join(f"{name}\n" for name in names), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", check=False,
     )  # fmt: skip
+
+
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    """Why a run was no success."""
+    late = f"\nit took longer than {SECONDS} s" if done.returncode in (124, 137) else ""
+    return done.stdout[-5000:] + late
 
 
 def results(folder: Path, every: int) -> list[dict[str, Any]]:
@@ -48,19 +61,19 @@ def results(folder: Path, every: int) -> list[dict[str, Any]]:
     if tool is None:
         return [{"id": "sanitizer", "outcome": NOT_RUN, "why": "no compute-sanitizer"}]
     found: list[dict[str, Any]] = []
-    planted = sanitized(tool, folder, [PLANTED], 90)
+    planted = sanitized(tool, folder, [PLANTED])
     if "Device not supported" in planted.stdout:
         return [{"id": "sanitizer", "outcome": NOT_RUN, "why": "compute-sanitizer does not support this device"}]
     seen = "Invalid __global__ write" in planted.stdout
-    found.append({"id": PLANTED, "outcome": PASSED if seen else FAILED, "why": "" if seen else planted.stdout[-3000:]})
+    found.append({"id": PLANTED, "outcome": PASSED if seen else FAILED, "why": "" if seen else told(planted)})
     checks = [
-        check for check in all_checks()
+        check for check in chosen(folder, "", 1)
         if check.group in GROUPS and CUDA in check.backends and not check.alone and not check.missing()
     ][::every]  # fmt: skip
-    clean = sanitized(tool, folder, [check.id for check in checks], 100)
+    clean = sanitized(tool, folder, [check.id for check in checks])
     right = clean.returncode == 0 and "ERROR SUMMARY: 0 errors" in clean.stdout
     what = f"{len(checks)} checks without a finding"
-    found.append({"id": what, "outcome": PASSED if right else FAILED, "why": "" if right else clean.stdout[-6000:]})
+    found.append({"id": what, "outcome": PASSED if right else FAILED, "why": "" if right else told(clean)})
     return found
 
 

@@ -1,4 +1,7 @@
-"""What ran where: puts the results of run.sh's stages into one ``summary.json``, with device, driver and versions."""
+"""What ran where: puts the results of run.sh's stages into one ``summary.json``, with device, driver and versions.
+
+Without stages it says whether there is a device, and which.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,12 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import offload
+from device.checks import CUDA, HOST
 from device.groups.examples import program
 from device.store import Store
 
@@ -63,28 +68,43 @@ def where(store: Store, backend: str) -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def results(path: Path) -> dict[str, Any]:
+    """What is told of a stage, by its file; of one that was ended nothing, if it was about to write that."""
+    try:
+        found = json.loads(path.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return {name: found[name] for name in ("groups", "reasons", "missing", "wrong") if name in found}
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name in ("stages", "artifacts", "out", "bundle"):
-        parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--backend", required=True)
+    parser.add_argument("--artifacts", type=Path, required=True)
+    parser.add_argument("--backend", choices=(CUDA, HOST), required=True)
+    for name in ("stages", "out", "bundle"):
+        parser.add_argument(f"--{name}", type=Path)
     given = parser.parse_args()
+    try:
+        store = Store(given.artifacts)
+        here = where(store, given.backend)
+        if not given.stages:
+            store.load(program("saxpy"), given.backend).device.zeros(1, "uint8")  # what opens the device
+    except offload.OffloadError as error:
+        print(error, file=sys.stderr)
+        if not given.stages:
+            return 1
+        here = {"device": {"backend": given.backend, "name": f"no device: {error}"}, "versions": versions()}
+    name = here["device"]["name"]
+    if not given.stages:
+        print(f"{name}, driver {here['driver']}" if here["driver"] else name)
+        return 0
     stages = [json.loads(line) for line in given.stages.read_text().splitlines()]
-    for stage in stages:
-        results = given.out / f"{stage['stage']}.json"
-        if results.exists():
-            found = json.loads(results.read_text())
-            stage |= {name: found[name] for name in ("groups", "reasons", "missing") if name in found}
-    report = {
-        "bundle": json.loads(given.bundle.read_text()),
-        **where(Store(given.artifacts), given.backend),
-        "stages": stages,
-    }
+    stages = [stage | results(given.out / f"{stage['stage']}.json") for stage in stages]
+    report = {"bundle": json.loads(given.bundle.read_text()), **here, "stages": stages}
     (given.out / "summary.json").write_text(json.dumps(report, indent=1) + "\n")
-    print(
-        report["device"]["name"], *(f"{stage['stage']}: exit code {stage['exit_code']}" for stage in stages), sep="\n"
-    )
+    print(name, *(f"{stage['stage']}: exit code {stage['exit_code']}" for stage in stages), sep="\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

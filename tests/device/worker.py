@@ -26,7 +26,7 @@ def outcome(check: Check, store: Store, backend: str) -> dict[str, Any]:
         check.run(*(store.load(program, backend) for program in check.programs))
     except NotRun as reason:
         result, why = NOT_RUN, str(reason)
-    except Exception:  # whatever a check raises is its failure; what comes next runs in another process
+    except BaseException:  # pytest.fail's is no Exception; what comes next runs in another process
         result, why = FAILED, traceback.format_exc()[-4000:]
     return {"id": check.id, "outcome": result, "seconds": round(time.monotonic() - start, 3), "why": why}
 

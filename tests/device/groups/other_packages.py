@@ -63,6 +63,7 @@ def torch_streams(library: Library) -> None:
         pending = library.kernels.saxpy_kernel[4, 256, stream](there, out, 2.0)
         more = out + 1  # torch's own work behind ours
     pending.wait()
+    stream.synchronize()  # for torch's work behind ours
     near(more.cpu().numpy(), expected + 1)
     library.saxpy(2.0, there, out, stream=stream)
     near(out.cpu().numpy(), expected + 2 * x)
@@ -205,8 +206,8 @@ CHECKS: tuple[tuple[str, Callable[[Library], None], tuple[str, ...], tuple[str, 
     ("cupy: arrays", cupy_arrays, ("cupy",), (CUDA,)),
     ("cupy: streams and graphs", cupy_streams_and_graphs, ("cupy",), (CUDA,)),
     ("jax: arrays", jax_arrays, ("jax",), (HOST, CUDA)),
-    ("numba: arrays and streams", numba_arrays, ("numba",), (CUDA,)),
-    ("cuda.core: streams and devices", cuda_core_streams, ("cuda",), (CUDA,)),
+    ("numba: arrays and streams", numba_arrays, ("numba.cuda",), (CUDA,)),
+    ("cuda.core: streams and devices", cuda_core_streams, ("cuda.core",), (CUDA,)),
     ("streams of ours", own_streams, (), (HOST, CUDA)),
     ("staging, pinned and shared memory", staging, (), (HOST, CUDA)),
     ("occupancy", occupancy, (), (HOST, CUDA)),
