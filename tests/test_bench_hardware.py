@@ -178,7 +178,7 @@ def test_an_engine_with_wrong_answers_has_no_figure(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(memory, "engines", lambda names: ([Wrong()], {}))
     monkeypatch.setattr(memory, "MEMORY", {"copy": problems.copy})
-    (found,) = memory.report(None, "host", "small", 1)  # type: ignore[arg-type]
+    (found,) = memory.report(None, "host", "small", 1)
     assert "median" not in found["problems"][0]["engines"]["wrong"]
     assert found["wrong"][0].startswith("copy: wrong: out[")
 
@@ -217,12 +217,12 @@ def test_an_engine_that_fails_costs_its_own_figures(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(memory, "MEMORY", {"copy": problems.copy, "triad": problems.triad})
     monkeypatch.setattr(products, "SIDES", {"small": (8,)})
     why = "CompileError: no such instruction"
-    found = list(memory.report(None, "cuda", "small", 1))  # type: ignore[arg-type]
+    found = list(memory.report(None, "cuda", "small", 1))
     assert len(found) == 2  # one for each problem, so that what is there can be kept
     assert found[-1]["missing"] == {"failing, copy": why, "failing, triad": why}
     assert found[-1]["wrong"] == ["triad: offload: the context is lost"]
     assert found[-1]["problems"][1]["engines"]["failing"] == {"failed": why}
-    *_, last = products.report(None, "cuda", "small", 1)  # type: ignore[arg-type]
+    *_, last = products.report(None, "cuda", "small", 1)
     assert last["missing"] == {"failing, f16, 8": why, "failing, bf16, 8": why}
     assert last["wrong"] == [f"{element}, 8: offload: the context is lost" for element in ours.ELEMENTS]
 
@@ -253,11 +253,11 @@ def test_without_a_c_compiler_c_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_
     offload.build(tmp_path / "k.mlir", tmp_path / "k.so", targets=["nvvm:sm_90"])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Missing, match="no C compiler"):
-        launches.with_c(Store(), 0, 1)  # type: ignore[arg-type]
+        launches.with_c(Store(), 0, 1)
     (tmp_path / "cc").write_text("#!/bin/sh\necho no headers >&2\nexit 1\n")
     (tmp_path / "cc").chmod(0o755)
     with pytest.raises(Missing, match="cc fails: no headers"):
-        launches.with_c(Store(), 0, 1)  # type: ignore[arg-type]
+        launches.with_c(Store(), 0, 1)
 
 
 def test_a_stage_that_is_ended_leaves_what_it_has_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,11 +8,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from device.checks import CUDA, Check
 from device.groups import all_checks, printing
 from emulator.driver import Driver
-from emulator.on_device import compiled
+from emulator.on_device import OnDevice, compiled
+from operations.device_gpu_launch import CLUSTERS
+
+from offload.errors import DeviceError
 
 LEFT_OUT = {
     "/operations_table": "test_ptx_operations.py",
@@ -41,6 +45,8 @@ PART = {"host programs": 6, "async": 4}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "check" not in metafunc.fixturenames:
+        return
     everything = metafunc.config.getoption("--full")
     chosen = [check for place, check in enumerate(CHECKS) if everything or place % PART.get(check.group, 1) == 0]
     metafunc.parametrize("check", chosen, ids=[check.id.replace(" ", "_") for check in chosen])
@@ -68,3 +74,10 @@ def test_check(cuda: Driver, check: Check, monkeypatch: pytest.MonkeyPatch) -> N
             raise
     if check.group == "faults":
         cuda.failures.clear()
+
+
+def test_clusters_on_a_chip_without_them(cuda: Driver) -> None:
+    with cuda.chip("sm_80"):
+        library = OnDevice(compiled(CLUSTERS, "sm_80"))
+        with pytest.raises(DeviceError, match='The kernel "run_kernel" needs clusters; sm_80 has none'):
+            library.run(np.zeros(1, np.int32), np.zeros((12, 4), np.int32))

@@ -67,7 +67,11 @@ static CUresult launch_specially(struct mgpu_cuda_kernel *kernel, const struct m
 }
 
 int mgpu_cuda_launch(int index, void *pointer, const struct mgpu_launch *launch) {
+  enum { WITH_CLUSTERS = 9 };
   struct mgpu_cuda_kernel *kernel = pointer;
+  if (launch->cluster[0] && mgpu_cuda_devices[index].major < WITH_CLUSTERS)
+    return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "The kernel \"%s\" needs clusters; %s has none.",
+                     kernel->common.name, mgpu_cuda_vendor.devices[index].chip);
   bool special = launch->cluster[0] != 0 || launch->cooperative;
   if (special && !mgpu_cuda.cuLaunchKernelEx)
     return mgpu_fail(MGPU_ERROR_UNSUPPORTED, "The kernel \"%s\" needs %s; this CUDA driver has none.",

@@ -25,7 +25,7 @@ class DRIVER(Driver):
         self._hostcalls = Hostcalls(self.memory)
 
     @property
-    def output(self) -> str:  # type: ignore[override]
+    def output(self) -> str:
         return self._hostcalls.output
 
     @output.setter

@@ -149,7 +149,7 @@ CASES = [
         ),
         _gives(_turned),
     ),
-    Case("gpu.launch", "clusters", CLUSTERS, _clusters),
+    Case("gpu.launch", "clusters", CLUSTERS, _clusters, chips={"nvvm": "sm_90"}),
     Case("gpu.launch", "async", ASYNC, _gives(lambda x: 2 * x)),
     Case(
         "gpu.launch",

@@ -7,6 +7,7 @@ in the order of rows.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -138,14 +139,39 @@ def whole_warps(block: Block) -> bool:
     return block.together(np.full(block.size, 0xFFFFFFFF, np.uint32))
 
 
+def _loading(put: Target, words: Callable[[Block, slice], Array]) -> Step:
+    """Registers [lane, register] of each warp."""
+
+    def step(block: Block) -> None:
+        if whole_warps(block):
+            found = {warp.start: words(block, warp) for warp in warps_of(block)}
+            some = next(iter(found.values()))
+            result = np.zeros((block.size, some.shape[1]), some.dtype)
+            for start, each in found.items():
+                result[start : start + WARP] = each
+            put(block, result)
+
+    return step
+
+
+def _storing(given: Source, send: Callable[[Block, slice, Array], None]) -> Step:
+    """The counterpart of :func:`_loading`."""
+
+    def step(block: Block) -> None:
+        if whole_warps(block):
+            words = given(block)
+            for warp in warps_of(block):
+                send(block, warp, np.ascontiguousarray(words[warp]))
+
+    return step
+
+
 @instruction("mma")
 def _product(maker: Maker) -> Step:
     m, n, k = shape_of(maker)
     kinds = [word for word in maker.op if word in BITS]
-    if maker.op[1] == "sp::ordered_metadata" or maker.op[1] == "sp":
-        from ptx.sparse import sparse_product
-
-        return sparse_product(maker, (m, n, k), kinds)
+    if maker.op[1].startswith("sp") or len(kinds) != 4:
+        raise EmulationError(f"no instruction {'.'.join(maker.op)}")
     kind_d, kind_a, kind_b, kind_c = kinds
     if "row" not in maker.op or "col" not in maker.op or (m, n, k, kind_a) == (8, 8, 4, "f16"):
         raise EmulationError(f"no instruction {'.'.join(maker.op)}")
@@ -206,8 +232,6 @@ def _fragments(maker: Maker) -> Step:
     usual = shape[1] if rows_first else shape[0]
     stride = maker.source(operands[2], "u32") if len(operands) > 2 else lambda block: np.full(block.size, usual)
     size, count = BITS[kind] // 8, _count(fragment, kind)
-    put = results(maker, fragment, kind) if loads else None
-    given = None if loads else registers(maker, fragment, kind)
     row, column = np.indices(shape)
 
     def addresses(block: Block, warp: slice) -> Array:
@@ -221,30 +245,21 @@ def _fragments(maker: Maker) -> Step:
         places = row * step + column if rows_first else column * step + row
         return where[0] + (places * size).reshape(-1).astype(np.uint64)
 
-    def load(block: Block) -> None:
-        if not whole_warps(block):
-            return
-        words = np.zeros((block.size, len(parts(fragment))), np.uint64 if size == 8 else np.uint32)
-        for warp in warps_of(block):
-            where = addresses(block, warp)
-            data = read(block, space, np.full(len(where), warp.start), where, size)
-            matrix = np.ascontiguousarray(data).view(UNSIGNED[size]).reshape(shape)
-            words[warp] = _spread(matrix, count).view(words.dtype)
-        assert put
-        put(block, words)
+    def words(block: Block, warp: slice) -> Array:
+        where = addresses(block, warp)
+        data = read(block, space, np.full(len(where), warp.start), where, size)
+        matrix = np.ascontiguousarray(data).view(UNSIGNED[size]).reshape(shape)
+        return _spread(matrix, count).view(np.uint64 if size == 8 else np.uint32)
 
-    def store(block: Block) -> None:
-        if not whole_warps(block):
-            return
-        assert given
-        words = given(block)
-        for warp in warps_of(block):
-            where = addresses(block, warp)
-            matrix = _gathered(np.ascontiguousarray(words[warp]).view(UNSIGNED[size]), shape)
-            data = np.ascontiguousarray(matrix).reshape(-1, 1).view(np.uint8)
-            write(block, space, np.full(len(where), warp.start), where, data)
+    def send(block: Block, warp: slice, words: Array) -> None:
+        where = addresses(block, warp)
+        matrix = _gathered(words.view(UNSIGNED[size]), shape)
+        data = np.ascontiguousarray(matrix).reshape(-1, 1).view(np.uint8)
+        write(block, space, np.full(len(where), warp.start), where, data)
 
-    return load if loads else store
+    if loads:
+        return _loading(results(maker, fragment, kind), words)
+    return _storing(registers(maker, fragment, kind), send)
 
 
 def _wmma(maker: Maker) -> Step:
@@ -288,36 +303,24 @@ def _rows(maker: Maker) -> Step:
     matrices = next(int(word[1]) for word in maker.op if re.fullmatch(r"x[124]", word))
     operands = maker.operands if loads else maker.operands[::-1]
     at = address(maker, operands[1], space or "shared")
-    put = results(maker, operands[0], "f16") if loads else None
-    given = None if loads else registers(maker, operands[0], "f16")
 
     def rows(block: Block, warp: slice) -> tuple[Array, Array]:
         addresses = at(block)[warp][: 8 * matrices]
         check_aligned(addresses, 16, "a row")
         return np.arange(warp.start, warp.start + 8 * matrices), addresses
 
-    def load(block: Block) -> None:
-        if not whole_warps(block):
-            return
-        words = np.zeros((block.size, matrices), np.uint32)
-        for warp in warps_of(block):
-            data = read(block, space, *rows(block, warp), 16).view(np.uint16).reshape(matrices, 8, 8)
-            words[warp] = lane_words(data.transpose(0, 2, 1) if turned else data)
-        assert put
-        put(block, words)
+    def words(block: Block, warp: slice) -> Array:
+        data = read(block, space, *rows(block, warp), 16).view(np.uint16).reshape(matrices, 8, 8)
+        return lane_words(data.transpose(0, 2, 1) if turned else data)
 
-    def store(block: Block) -> None:
-        if not whole_warps(block):
-            return
-        assert given
-        words = given(block)
-        for warp in warps_of(block):
-            data = np.ascontiguousarray(words[warp]).view(np.uint16).reshape(WARP, matrices, 2)
-            data = data.transpose(1, 0, 2).reshape(matrices, 8, 8)
-            data = np.ascontiguousarray(data.transpose(0, 2, 1) if turned else data)
-            write(block, space, *rows(block, warp), data.reshape(-1, 8).view(np.uint8))
+    def send(block: Block, warp: slice, words: Array) -> None:
+        data = words.view(np.uint16).reshape(WARP, matrices, 2).transpose(1, 0, 2).reshape(matrices, 8, 8)
+        data = np.ascontiguousarray(data.transpose(0, 2, 1) if turned else data)
+        write(block, space, *rows(block, warp), data.reshape(-1, 8).view(np.uint8))
 
-    return load if loads else store
+    if loads:
+        return _loading(results(maker, operands[0], "f16"), words)
+    return _storing(registers(maker, operands[0], "f16"), send)
 
 
 def lane_words(matrices: Array) -> Array:
