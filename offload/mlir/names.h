@@ -4,8 +4,6 @@
 namespace offload {
 
 // Discardable attributes in the IR.
-inline constexpr char kAdded[] =
-    "offload.added"; // on an operation that goes with an author's: where there is none such, that is refused
 inline constexpr char kArgumentName[] =
     "offload.name";                           // argument attribute: the author's name of an argument
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python

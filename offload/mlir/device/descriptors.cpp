@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "names.h"
 #include "passes.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -51,8 +50,7 @@ struct DescriptorArguments : public PassWrapper<DescriptorArguments, OperationPa
         // Host code has copied it into the device's memory, past the cache that TMA reads it through: CUDA's
         // programming guide wants a fence in each block before the first use.
         if (isRead)
-          nvgpu::TmaFenceOp::create(b, function.getLoc(), cast.getResult(0))
-              ->setAttr(kAdded, b.getUnitAttr());
+          nvgpu::TmaFenceOp::create(b, function.getLoc(), cast.getResult(0));
         argument.replaceAllUsesExcept(cast.getResult(0), cast);
         argument.setType(types[i] = pointer);
       }

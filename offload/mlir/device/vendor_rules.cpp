@@ -8,8 +8,6 @@
 
 #include "device/vendor_rules.h"
 
-#include "names.h"
-
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -367,7 +365,7 @@ StringRef targetOf(StringRef dialect) {
 }
 
 std::optional<std::string> whyNotFor(Operation *op, const ChipName &where) {
-  if (where.target.empty() || op->hasAttr(kAdded))
+  if (where.target.empty())
     return std::nullopt;
   const Owner *owner = find(op->getName().getDialectNamespace());
   if (owner && owner->target != where.target)
