@@ -28,9 +28,9 @@ int mgpu_cuda_enter(int device, CUcontext *previous);
 /* Puts the caller's context back. A failure is kept; what was done in the device's context is done. */
 void mgpu_cuda_leave(int device, CUcontext previous);
 
-/* While some thread captures a graph, drivers refuse calls that might wait or allocate, from any thread.
- * Those of ours that have nothing to do with what is captured (loading a module, waiting for an event from
- * before) stand between these two. */
+/* While some thread captures a graph, drivers refuse calls that might wait or allocate, from any thread, and
+ * the capture is lost. Those of ours have nothing to do with what is captured, and stand between these two: a
+ * wait for a stream that is captured is refused all the same. */
 CUstreamCaptureMode mgpu_cuda_outside_capture(void);
 void mgpu_cuda_back_to_capture(CUstreamCaptureMode mode);
 
@@ -40,18 +40,23 @@ static inline int mgpu_cuda_check(int device, CUresult result, const char *call,
 }
 
 /* The body of a slot that is one driver call in the device's context. */
-#define MGPU_CUDA_CALL_(device, call, arguments, waited)                                                     \
+#define MGPU_CUDA_CALL_(device, call, arguments, waited, unsafe)                                             \
   do {                                                                                                       \
     CUcontext previous_;                                                                                     \
     int failure_ = mgpu_cuda_enter(device, &previous_);                                                      \
     if (failure_)                                                                                            \
       return failure_;                                                                                       \
+    CUstreamCaptureMode mode_ = (unsafe) ? mgpu_cuda_outside_capture() : 0;                                  \
     CUresult result_ = mgpu_cuda.call arguments;                                                             \
+    if (unsafe)                                                                                              \
+      mgpu_cuda_back_to_capture(mode_);                                                                      \
     mgpu_cuda_leave(device, previous_);                                                                      \
     return mgpu_cuda_check(device, result_, #call, waited);                                                  \
   } while (0)
-#define MGPU_CUDA_CALL(device, call, arguments) MGPU_CUDA_CALL_(device, call, arguments, false)
-#define MGPU_CUDA_WAIT(device, call, arguments) MGPU_CUDA_CALL_(device, call, arguments, true)
+#define MGPU_CUDA_CALL(device, call, arguments) MGPU_CUDA_CALL_(device, call, arguments, false, false)
+/* One that drivers may refuse while some thread captures a graph. */
+#define MGPU_CUDA_UNSAFE(device, call, arguments) MGPU_CUDA_CALL_(device, call, arguments, false, true)
+#define MGPU_CUDA_WAIT(device, call, arguments) MGPU_CUDA_CALL_(device, call, arguments, true, true)
 
 /* The same for a call that releases something: no error when the driver is gone. */
 #define MGPU_CUDA_RELEASE(device, call, arguments)                                                           \
@@ -61,7 +66,9 @@ static inline int mgpu_cuda_check(int device, CUresult result, const char *call,
     int code_ = mgpu_cuda_try_enter(device, &previous_, &name_);                                             \
     if (!code_) {                                                                                            \
       name_ = #call;                                                                                         \
+      CUstreamCaptureMode mode_ = mgpu_cuda_outside_capture();                                               \
       code_ = mgpu_cuda.call arguments;                                                                      \
+      mgpu_cuda_back_to_capture(mode_);                                                                      \
       mgpu_cuda_leave(device, previous_);                                                                    \
     }                                                                                                        \
     return mgpu_vendor_released(&mgpu_cuda_vendor, device, code_, name_);                                    \

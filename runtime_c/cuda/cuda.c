@@ -183,7 +183,7 @@ static void after_fork(void) { mgpu_vendor_after_fork(&mgpu_cuda_vendor); }
 static bool forked(void) { return mgpu_vendor_forked(&mgpu_cuda_vendor); }
 
 static int stream_create(int device, void **stream) {
-  MGPU_CUDA_CALL(device, cuStreamCreate, ((CUstream *)stream, CU_STREAM_NON_BLOCKING));
+  MGPU_CUDA_UNSAFE(device, cuStreamCreate, ((CUstream *)stream, CU_STREAM_NON_BLOCKING));
 }
 
 static int stream_destroy(int device, void *stream) {
@@ -231,14 +231,7 @@ static int event_record(int device, void *event, void *stream) {
   MGPU_CUDA_CALL(device, cuEventRecord, (event, stream));
 }
 
-static int wait_for(int device, void *event) { MGPU_CUDA_WAIT(device, cuEventSynchronize, (event)); }
-
-static int event_sync(int device, void *event) {
-  CUstreamCaptureMode mode = mgpu_cuda_outside_capture();
-  int failure = wait_for(device, event);
-  mgpu_cuda_back_to_capture(mode);
-  return failure;
-}
+static int event_sync(int device, void *event) { MGPU_CUDA_WAIT(device, cuEventSynchronize, (event)); }
 
 static int capture_status(int device, void *stream, CUstreamCaptureStatus *status) {
   MGPU_CUDA_CALL(device, cuStreamIsCapturing, (stream, status));

@@ -11,9 +11,11 @@ int mgpu_cuda_alloc(int index, size_t size, void *stream, bool shared, void **ou
   if (failure)
     return failure;
   CUdeviceptr memory = 0;
+  CUstreamCaptureMode mode = mgpu_cuda_outside_capture();
   CUresult result = shared ? mgpu_cuda.cuMemAllocManaged(&memory, size, CU_MEM_ATTACH_GLOBAL)
                     : mgpu_cuda_devices[index].pools ? mgpu_cuda.cuMemAllocAsync(&memory, size, stream)
                                                      : mgpu_cuda.cuMemAlloc_v2(&memory, size);
+  mgpu_cuda_back_to_capture(mode);
   mgpu_cuda_leave(index, previous);
   *out = (void *)(uintptr_t)memory;
   if (!result)
@@ -30,7 +32,7 @@ int mgpu_cuda_free(int device, void *memory, void *stream, bool shared) {
 }
 
 int mgpu_cuda_memcpy(int device, void *to, const void *from, size_t size, void *stream) {
-  MGPU_CUDA_CALL(device, cuMemcpyAsync, (address(to), address(from), size, stream));
+  MGPU_CUDA_UNSAFE(device, cuMemcpyAsync, (address(to), address(from), size, stream));
 }
 
 int mgpu_cuda_memcpy2d(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch,
@@ -45,7 +47,7 @@ int mgpu_cuda_memcpy2d(int device, void *to, size_t to_pitch, const void *from, 
       .WidthInBytes = width,
       .Height = height,
   };
-  MGPU_CUDA_CALL(device, cuMemcpy2DAsync_v2, (&rows, stream));
+  MGPU_CUDA_UNSAFE(device, cuMemcpy2DAsync_v2, (&rows, stream));
 }
 
 int mgpu_cuda_memset(int device, void *to, uint64_t value, unsigned width, size_t elements, void *stream) {
@@ -70,7 +72,7 @@ int mgpu_cuda_memset(int device, void *to, uint64_t value, unsigned width, size_
 }
 
 int mgpu_cuda_host_register(int device, void *memory, size_t size) {
-  MGPU_CUDA_CALL(device, cuMemHostRegister_v2, (memory, size, 0));
+  MGPU_CUDA_UNSAFE(device, cuMemHostRegister_v2, (memory, size, 0));
 }
 
 int mgpu_cuda_host_unregister(int device, void *memory) {

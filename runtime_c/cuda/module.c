@@ -71,12 +71,14 @@ int mgpu_cuda_kernel_get(int index, void *pointer, const char *name, void **out)
   int failure = mgpu_cuda_enter(index, &previous);
   if (!failure) {
     const char *call = "cuModuleGetFunction";
+    CUstreamCaptureMode mode = mgpu_cuda_outside_capture(); /* the driver may load the kernel only now */
     CUresult result = mgpu_cuda.cuModuleGetFunction(&kernel->function, module->handle, name);
     if (result == CUDA_SUCCESS) {
       call = "cuFuncGetAttribute";
       result = mgpu_cuda.cuFuncGetAttribute(&kernel->static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
                                             kernel->function);
     }
+    mgpu_cuda_back_to_capture(mode);
     mgpu_cuda_leave(index, previous);
     char what[192];
     snprintf(what, sizeof what, "%s for the kernel \"%.128s\"", call, name);

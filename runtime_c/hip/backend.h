@@ -32,18 +32,23 @@ static inline int mgpu_hip_check(int device, hipError_t result, const char *call
 }
 
 /* The body of a slot that is one call of the library on the device. */
-#define MGPU_HIP_CALL_(device, call, arguments, waited)                                                      \
+#define MGPU_HIP_CALL_(device, call, arguments, waited, unsafe)                                              \
   do {                                                                                                       \
     int previous_;                                                                                           \
     int failure_ = mgpu_hip_enter(device, &previous_);                                                       \
     if (failure_)                                                                                            \
       return failure_;                                                                                       \
+    int mode_ = (unsafe) ? mgpu_hip_outside_capture() : 0;                                                   \
     hipError_t result_ = mgpu_hip.call arguments;                                                            \
+    if (unsafe)                                                                                              \
+      mgpu_hip_back_to_capture(mode_);                                                                       \
     mgpu_hip_leave(device, previous_);                                                                       \
     return mgpu_hip_check(device, result_, #call, waited);                                                   \
   } while (0)
-#define MGPU_HIP_CALL(device, call, arguments) MGPU_HIP_CALL_(device, call, arguments, false)
-#define MGPU_HIP_WAIT(device, call, arguments) MGPU_HIP_CALL_(device, call, arguments, true)
+#define MGPU_HIP_CALL(device, call, arguments) MGPU_HIP_CALL_(device, call, arguments, false, false)
+/* One that drivers may refuse while some thread captures a graph. */
+#define MGPU_HIP_UNSAFE(device, call, arguments) MGPU_HIP_CALL_(device, call, arguments, false, true)
+#define MGPU_HIP_WAIT(device, call, arguments) MGPU_HIP_CALL_(device, call, arguments, true, true)
 
 /* The same for a call that releases something: no error when the library is gone. */
 #define MGPU_HIP_RELEASE(device, call, arguments)                                                            \
@@ -53,7 +58,9 @@ static inline int mgpu_hip_check(int device, hipError_t result, const char *call
     int code_ = mgpu_hip_try_enter(device, &previous_, &name_);                                              \
     if (!code_) {                                                                                            \
       name_ = #call;                                                                                         \
+      int mode_ = mgpu_hip_outside_capture();                                                                \
       code_ = mgpu_hip.call arguments;                                                                       \
+      mgpu_hip_back_to_capture(mode_);                                                                       \
       mgpu_hip_leave(device, previous_);                                                                     \
     }                                                                                                        \
     return mgpu_vendor_released(&mgpu_hip_vendor, device, code_, name_);                                     \

@@ -187,7 +187,7 @@ static void after_fork(void) { mgpu_vendor_after_fork(&mgpu_hip_vendor); }
 static bool forked(void) { return mgpu_vendor_forked(&mgpu_hip_vendor); }
 
 static int stream_create(int device, void **stream) {
-  MGPU_HIP_CALL(device, hipStreamCreateWithFlags, ((hipStream_t *)stream, hipStreamNonBlocking));
+  MGPU_HIP_UNSAFE(device, hipStreamCreateWithFlags, ((hipStream_t *)stream, hipStreamNonBlocking));
 }
 
 static int stream_destroy(int device, void *stream) { MGPU_HIP_RELEASE(device, hipStreamDestroy, (stream)); }
@@ -219,14 +219,7 @@ static int event_record(int device, void *event, void *stream) {
   MGPU_HIP_CALL(device, hipEventRecord, (event, stream));
 }
 
-static int wait_for(int device, void *event) { MGPU_HIP_WAIT(device, hipEventSynchronize, (event)); }
-
-static int event_sync(int device, void *event) {
-  int mode = mgpu_hip_outside_capture();
-  int failure = wait_for(device, event);
-  mgpu_hip_back_to_capture(mode);
-  return failure;
-}
+static int event_sync(int device, void *event) { MGPU_HIP_WAIT(device, hipEventSynchronize, (event)); }
 
 static int capture_status(int device, void *stream, int *status) {
   MGPU_HIP_CALL(device, hipStreamIsCapturing, (stream, status));

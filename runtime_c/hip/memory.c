@@ -8,9 +8,11 @@ int mgpu_hip_alloc(int index, size_t size, void *stream, bool shared, void **out
   int failure = mgpu_hip_enter(index, &previous);
   if (failure)
     return failure;
+  int mode = mgpu_hip_outside_capture();
   hipError_t result = shared                      ? mgpu_hip.hipMallocManaged(out, size, hipMemAttachGlobal)
                       : mgpu_hip_has_pools(index) ? mgpu_hip.hipMallocAsync(out, size, stream)
                                                   : mgpu_hip.hipMalloc(out, size);
+  mgpu_hip_back_to_capture(mode);
   mgpu_hip_leave(index, previous);
   if (!result)
     return 0;
@@ -26,13 +28,13 @@ int mgpu_hip_free(int device, void *memory, void *stream, bool shared) {
 }
 
 int mgpu_hip_memcpy(int device, void *to, const void *from, size_t size, void *stream) {
-  MGPU_HIP_CALL(device, hipMemcpyAsync, (to, from, size, hipMemcpyDefault, stream));
+  MGPU_HIP_UNSAFE(device, hipMemcpyAsync, (to, from, size, hipMemcpyDefault, stream));
 }
 
 int mgpu_hip_memcpy2d(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch,
                       size_t width, size_t height, void *stream) {
-  MGPU_HIP_CALL(device, hipMemcpy2DAsync,
-                (to, to_pitch, from, from_pitch, width, height, hipMemcpyDefault, stream));
+  MGPU_HIP_UNSAFE(device, hipMemcpy2DAsync,
+                  (to, to_pitch, from, from_pitch, width, height, hipMemcpyDefault, stream));
 }
 
 /* No 64-bit fill: writes the first element as two words and doubles what is there. */
@@ -68,7 +70,7 @@ int mgpu_hip_memset(int device, void *to, uint64_t value, unsigned width, size_t
 }
 
 int mgpu_hip_host_register(int device, void *memory, size_t size) {
-  MGPU_HIP_CALL(device, hipHostRegister, (memory, size, 0));
+  MGPU_HIP_UNSAFE(device, hipHostRegister, (memory, size, 0));
 }
 
 int mgpu_hip_host_unregister(int device, void *memory) {

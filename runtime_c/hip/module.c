@@ -61,7 +61,9 @@ int mgpu_hip_kernel_get(int index, void *pointer, const char *name, void **out) 
   int previous;
   int failure = mgpu_hip_enter(index, &previous);
   if (!failure) {
+    int mode = mgpu_hip_outside_capture(); /* the driver may load the kernel only now */
     hipError_t result = mgpu_hip.hipModuleGetFunction(&kernel->function, module->handle, name);
+    mgpu_hip_back_to_capture(mode);
     mgpu_hip_leave(index, previous);
     char what[192];
     snprintf(what, sizeof what, "hipModuleGetFunction for the kernel \"%.128s\"", name);

@@ -14,6 +14,25 @@ static void launch(void *stream) {
   CHECK_CLEAN();
 }
 
+/* What has nothing to do with the graph goes on: an array that a thread makes and drops, say. */
+static void apart(void *stream) {
+  int64_t in[8] = {1, 2, 3}, out[8] = {0};
+  void *own = mgpuStreamCreate();
+  for (int shared = 0; shared < 2; ++shared) {
+    void *memory = mgpuMemAlloc(sizeof in, NULL, shared);
+    mgpuMemcpy(memory, in, sizeof in, own);
+    mgpuStreamSynchronize(own);
+    mgpuMemcpy(out, memory, sizeof in, stream);
+    mgpuStreamSynchronize(stream);
+    CHECK(out[2] == 3, "the copy is there");
+    mgpuMemFree(memory, own);
+  }
+  mgpuMemHostRegister(in, sizeof in);
+  mgpuMemHostUnregister(in);
+  mgpuStreamDestroy(own);
+  CHECK_CLEAN();
+}
+
 void test_capture(const char *backend) {
   bool hip = strcmp(backend, "hip") == 0;
   struct standin driver = standin_open(hip ? "libamdhip64.so.6" : "libcuda.so.1");
@@ -35,7 +54,10 @@ void test_capture(const char *backend) {
   launch(other);
   mgpuEventRecord(event, other);
   mgpuEventSynchronize(event); /* what has run by then is told to a trace */
+  apart(other);
   launch(stream);
+  mgpuStreamSynchronize(stream); /* which is refused */
+  CHECK(mgpuGetLastError() != 0, "a captured stream is not waited for");
   CHECK(capture(NULL) == 3, "the graph has them");
   launch(stream);
   mgpuStreamSynchronize(stream);

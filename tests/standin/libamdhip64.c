@@ -135,6 +135,7 @@ EXPORT hipError_t hipModuleUnload(hipModule_t module) {
 
 EXPORT hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *name) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_DEVICE_OF(module);
   if (strcmp(name, "missing") == 0)
     return NOT_FOUND;
@@ -237,6 +238,8 @@ EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device) {
 EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
   TURN;
   NOT_IN_CAPTURE;
+  if (capturing(stream))
+    return CAPTURE_UNSUPPORTED;
   NEED_DEVICE_OF(stream);
   note("sync S%d", number(stream));
   waited();
@@ -402,6 +405,7 @@ EXPORT hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count_,
 
 EXPORT hipError_t hipHostRegister(void *memory, size_t size, unsigned int flags) {
   TURN;
+  NOT_IN_CAPTURE;
   (void)flags;
   register_range(memory, size, 0);
   emulated_memory(memory, size);
@@ -420,6 +424,7 @@ EXPORT hipError_t hipHostGetDevicePointer(void **out, void *memory, unsigned int
 
 EXPORT hipError_t hipHostUnregister(void *memory) {
   TURN;
+  NOT_IN_CAPTURE;
   emulated_memory(memory, 0);
   note("unregister");
   return unregister_range(memory, 0) ? hipSuccess : kept(NOT_REGISTERED);

@@ -171,6 +171,7 @@ EXPORT CUresult cuModuleUnload(CUmodule module) {
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_DEVICE_OF(module);
   if (strcmp(name, "missing") == 0)
     return NOT_FOUND;
@@ -189,6 +190,7 @@ static int static_shared(const void *function) {
 
 EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_DEVICE_OF(function);
   *value = attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? static_shared(function) : 0;
   return CUDA_SUCCESS;
@@ -352,6 +354,8 @@ EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
 EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   TURN;
   NOT_IN_CAPTURE;
+  if (capturing(stream))
+    return CAPTURE_UNSUPPORTED;
   NEED_CONTEXT;
   if ((size_t)stream > 2)
     note("sync S%d", number(stream));
@@ -544,6 +548,7 @@ EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t coun
 EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags) {
   TURN;
   (void)flags;
+  NOT_IN_CAPTURE;
   NEED_CONTEXT;
   register_range(memory, size, here());
   emulated_memory(memory, size);
@@ -563,6 +568,7 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, uns
 
 EXPORT CUresult cuMemHostUnregister(void *memory) {
   TURN;
+  NOT_IN_CAPTURE;
   NEED_CONTEXT;
   emulated_memory(memory, 0);
   note("unregister");
