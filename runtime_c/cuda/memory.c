@@ -72,7 +72,9 @@ int mgpu_cuda_memset(int device, void *to, uint64_t value, unsigned width, size_
 }
 
 int mgpu_cuda_host_register(int device, void *memory, size_t size) {
-  MGPU_CUDA_UNSAFE(device, cuMemHostRegister_v2, (memory, size, 0));
+  /* For kernels of all devices. */
+  const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+  MGPU_CUDA_UNSAFE(device, cuMemHostRegister_v2, (memory, size, flags));
 }
 
 int mgpu_cuda_host_unregister(int device, void *memory) {

@@ -547,9 +547,11 @@ EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t coun
 
 EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags) {
   TURN;
-  (void)flags;
   NOT_IN_CAPTURE;
   NEED_CONTEXT;
+  /* Without these no other device may use it, and nobody may ask for its address. */
+  if (flags != (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP))
+    return INVALID_VALUE;
   register_range(memory, size, here());
   emulated_memory(memory, size);
   note("register %zu", size);
