@@ -45,12 +45,7 @@ struct DescriptorArguments : public PassWrapper<DescriptorArguments, OperationPa
         if (!isDescriptor(types[i]))
           continue;
         BlockArgument argument = entry.getArgument(i);
-        bool isRead = function.isKernel() && !argument.use_empty();
         auto cast = UnrealizedConversionCastOp::create(b, function.getLoc(), types[i], ValueRange{argument});
-        // Host code has copied it into the device's memory, past the cache that TMA reads it through: CUDA's
-        // programming guide wants a fence in each block before the first use.
-        if (isRead)
-          nvgpu::TmaFenceOp::create(b, function.getLoc(), cast.getResult(0));
         argument.replaceAllUsesExcept(cast.getResult(0), cast);
         argument.setType(types[i] = pointer);
       }

@@ -91,6 +91,20 @@ struct StoreSums : public OpConversionPattern<nvgpu::WarpgroupMmaStoreOp> {
   }
 };
 
+/// Host code has copied a kernel's TMA descriptors into the device's memory, past the cache that TMA reads
+/// them through: CUDA's programming guide wants a fence in each block before the first use.
+void fenceDescriptors(gpu::GPUFuncOp kernel) {
+  for (BlockArgument argument : kernel.getArguments())
+    for (Operation *user : argument.getUsers()) {
+      auto cast = dyn_cast<UnrealizedConversionCastOp>(user);
+      if (!cast || cast->use_empty() || !isa<nvgpu::TensorMapDescriptorType>(cast.getType(0)))
+        continue;
+      OpBuilder b(kernel.getContext());
+      b.setInsertionPointAfter(cast);
+      nvgpu::TmaFenceOp::create(b, kernel.getLoc(), cast.getResult(0));
+    }
+}
+
 struct LowerNvgpu : public PassWrapper<LowerNvgpu, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerNvgpu)
 
@@ -104,6 +118,10 @@ struct LowerNvgpu : public PassWrapper<LowerNvgpu, OperationPass<ModuleOp>> {
 
   void runOnOperation() final {
     MLIRContext *context = &getContext();
+    getOperation()->walk([](gpu::GPUFuncOp function) {
+      if (function.isKernel())
+        fenceDescriptors(function);
+    });
     LLVMTypeConverter converter(context);
     nvgpu::populateCommonGPUTypeAndAttributeConversions(converter);
     Type word = IntegerType::get(context, 64);
