@@ -58,6 +58,7 @@ def test_printf(driver: Driver, chip: str) -> None:
         assert driver.output.splitlines() == [
             "1 -5 -300 -70000 -5000000000 6000000000 0.500000 1.500000 2.500000 0.001",
             "251 251 65236",
+            "-112 ee90 65236",
             "-70000 -5 6000000000 fed4",
         ]
 

@@ -105,10 +105,12 @@ private:
       values.push_back(*value);
     } else {
       unsigned passed = kind == 'c' ? 32 : kind == 'p' || bits > 32 ? 64 : 32;
+      // CUDA's printf knows no hh: what is to be narrower becomes it here.
+      unsigned narrow = length == "hh" ? 8 : length == "h" ? 16 : 32;
       if (passed == 64 && kind != 'p')
         format += "ll";
-      else if (passed == 32 && kind != 'c' && length.starts_with("h"))
-        format += length;
+      else if (passed == 32 && kind != 'c' && bits > narrow)
+        value = arith::TruncIOp::create(b, op.getLoc(), b.getIntegerType(narrow), *value).getResult();
       if (failed(integer(*value, (kind == 'd' || kind == 'i') && bits > 1, passed)))
         return failure();
     }
