@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,28 +12,19 @@ import pytest
 from compiling import ROOT
 from device.checks import Program
 from device.store import Store
-from emulator.driver import Driver, shared
+from emulator.driver import Driver
+from emulator.on_device import compiled_program
 
-import offload
 from offload.runtime import Library
 
 sys.path.append(str(ROOT / "bench"))
 from hardware import ours, problems
 
 
-def loaded(program: Program) -> Library:
-    """The program with PTX in place of machine code."""
-    targets = [f"{target},format=isa" if target.startswith("nvvm") else target for target in program.targets]
-    library = offload.compile(program.text, targets=targets, **program.options)
-    library.use("cuda")
-    return library
-
-
-@pytest.fixture
-def driver() -> Any:
-    with shared("cuda").chip("sm_90") as driver:
-        driver.failures.clear()
-        yield driver
+@pytest.fixture(autouse=True)
+def chip(cuda: Driver) -> Iterator[None]:
+    with cuda.chip("sm_90"):
+        yield
 
 
 class Programs(Store):
@@ -43,22 +34,21 @@ class Programs(Store):
         super().__init__(Path())
 
     def load(self, program: Program, backend: str) -> Library:
-        return loaded(program)
+        return compiled_program(program)
 
 
 @pytest.mark.parametrize("kernel", ours.KERNELS)
-def test_kernels_that_are_measured(driver: Driver, kernel: str) -> None:
+def test_kernels_that_are_measured(kernel: str) -> None:
     problem = getattr(problems, kernel)("small")
     run, outputs = ours.Ours(Programs(), "cuda").prepare(problem)
     run(1)
-    driver.check()
     found, tolerance = outputs(), problem.tolerance
     for name, wanted in problem.expected().items():
         np.testing.assert_allclose(found[name], wanted, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(("element", "shape"), [("f16", (256, 512, 64)), ("bf16", (128, 256, 576))])
-def test_the_product_that_is_measured(driver: Driver, element: str, shape: tuple[int, int, int]) -> None:
+def test_the_product_that_is_measured(element: str, shape: tuple[int, int, int]) -> None:
     """Two warpgroups that multiply and one that brings tiles; a ring of four stages, once around and more."""
     rows, columns, depth = shape
     dtype = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
@@ -66,5 +56,4 @@ def test_the_product_that_is_measured(driver: Driver, element: str, shape: tuple
     a, b = (random.integers(-3, 4, size).astype(dtype) for size in ((rows, depth), (depth, columns)))
     run, out = ours.Ours(Programs(), "cuda").product(element, a, b)
     run(1)
-    driver.check()
     np.testing.assert_array_equal(out(), a.astype(np.float32) @ b.astype(np.float32))

@@ -13,7 +13,7 @@ import pytest
 from device.checks import CUDA, Check
 from device.groups import all_checks, printing
 from emulator.driver import Driver
-from emulator.on_device import OnDevice, compiled
+from emulator.on_device import OnDevice, compiled, compiled_program
 from operations.device_gpu_launch import CLUSTERS
 
 from offload.errors import DeviceError
@@ -62,11 +62,7 @@ def test_check(cuda: Driver, check: Check, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(printing, "output", output)
     with cuda.chip("sm_90"):
-        libraries = []
-        for program in check.programs:
-            (target,) = [target for target in program.targets if target.startswith("nvvm:")]
-            chip = target.removeprefix("nvvm:").removesuffix(",format=isa")
-            libraries.append(compiled(program.text, chip, **program.options))
+        libraries = [compiled_program(program) for program in check.programs]
         try:
             check.run(*libraries)
         except Exception:

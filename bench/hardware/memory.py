@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 from collections.abc import Iterator, Sequence
@@ -52,6 +53,19 @@ def measured(engine: Any, problem: Problem, turns: int) -> dict[str, Any]:
     return {**taken, "gigabytes_per_second": problem.traffic / taken["median"] / 1e9}
 
 
+@contextlib.contextmanager
+def recorded(found: dict[str, Any], row: dict[str, Any], engine: Any, problem: str) -> Iterator[None]:
+    """What fails inside of the ``with`` is ``wrong`` where it is an answer, or ours; else it is ``missing``."""
+    try:
+        yield
+    except Exception as error:
+        row[engine.name] = {"failed": failure(error)}
+        if isinstance(error, ValueError) or isinstance(engine, Ours):
+            found["wrong"].append(f"{problem}: {engine.name}: {error}")
+        else:
+            found["missing"][f"{engine.name}, {problem}"] = failure(error)
+
+
 def report(store: Store, backend: str, size: str, turns: int) -> Iterator[dict[str, Any]]:
     """What is known after each problem; ``wrong`` names engines whose answers are, which have no figures."""
     peers, missing = engines(PEERS)
@@ -62,14 +76,8 @@ def report(store: Store, backend: str, size: str, turns: int) -> Iterator[dict[s
         problem = dataclasses.replace(problem, expected=lambda right=right: right)
         row: dict[str, Any] = {}
         for engine in [*([] if kernel == YARDSTICK else [Ours(store, backend)]), *peers]:
-            try:
+            with recorded(found, row, engine, kernel):
                 row[engine.name] = measured(engine, problem, turns)
-            except Exception as error:
-                row[engine.name] = {"failed": failure(error)}
-                if isinstance(error, ValueError) or isinstance(engine, Ours):
-                    found["wrong"].append(f"{kernel}: {engine.name}: {error}")
-                else:
-                    missing[f"{engine.name}, {kernel}"] = failure(error)
         speeds = [each["gigabytes_per_second"] for each in row.values() if "median" in each]
         if kernel == YARDSTICK:
             found["copy"] = max(speeds, default=0.0)

@@ -10,7 +10,7 @@ import numpy as np
 from device.checks import HOST
 from device.store import Store
 
-from hardware.memory import engines, failure
+from hardware.memory import engines, recorded
 from hardware.ours import ELEMENTS, Ours
 from hardware.timing import figures, seconds
 
@@ -47,18 +47,12 @@ def report(store: Store, backend: str, size: str, turns: int) -> Iterator[dict[s
             a, b = (random.standard_normal((side, side), np.float32).astype(KINDS[element]) for _ in range(2))
             row: dict[str, Any] = {}
             for engine in peers:
-                try:
+                with recorded(found, row, engine, f"{element}, {side}"):
                     run, outputs = engine.product(element, a, b)
                     run(1)
                     check(outputs(), a, b, element)
                     taken = figures(seconds(run, turns))
                     row[engine.name] = {**taken, "teraflops": 2 * side**3 / taken["median"] / 1e12}
-                except Exception as error:
-                    row[engine.name] = {"failed": failure(error)}
-                    if isinstance(error, ValueError) or isinstance(engine, Ours):
-                        found["wrong"].append(f"{element}, {side}: {engine.name}: {error}")
-                    else:
-                        missing[f"{engine.name}, {element}, {side}"] = failure(error)
             found["problems"].append({"kernel": f"matmul {element}", "side": side, "engines": row})
             print(element, side, *(f"{name} {each.get('teraflops', 0):.0f}" for name, each in row.items()), flush=True)
             yield found

@@ -75,8 +75,7 @@ static void take_string(struct mgpu_image *image, const char *key, const char *v
     image->jit = value;
 }
 
-/* Targets of other packages make images, too, and no backend has their names: their bytes say whose they are.
- */
+/* Targets of other packages make images, too, and no backend has their names: the bytes say whose. */
 static bool is_target_of_ours(const char *target) {
   for (int blob = MGPU_BLOB_TEXT; blob <= MGPU_BLOB_HOST_ELF; ++blob)
     if (strcmp(target, mgpu_blob_target((enum mgpu_blob)blob)) == 0)

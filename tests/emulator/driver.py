@@ -9,6 +9,7 @@ import importlib
 import subprocess
 import tempfile
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +59,7 @@ def _loaded(backend: str) -> Driver:
     return driver
 
 
-class Driver:
+class Driver(ABC):
     """Emulated devices of one chip. Subclasses say what a vendor's programs are and how they run."""
 
     LIBRARY: ClassVar[tuple[str, str]]
@@ -83,18 +84,19 @@ class Driver:
     output: str
     """What kernels have printed."""
 
+    @abstractmethod
     def described(self, chip: str) -> tuple[str, int]:
         """How the driver calls the chip, and the lanes of its waves."""
-        raise NotImplementedError
 
+    @abstractmethod
     def program(self, image: int) -> Any:
         """The program of the image at an address; it has ``kernels`` by name and ``unload``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def workgroup_memory(self, kernel: Any) -> int:
         """Bytes that each block has, those of the launch aside."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(
         self,
         program: Any,
@@ -104,7 +106,6 @@ class Driver:
         params: Params,
     ) -> int:
         """Runs a grid of blocks in clusters, ``sizes`` of it, and returns how many instructions that took."""
-        raise NotImplementedError
 
     def failed(self, code: int) -> int:
         """What a launch answers whose kernel has failed."""

@@ -6,6 +6,7 @@ import ctypes
 from typing import Any
 
 import numpy as np
+from device.checks import Program
 
 import offload
 from offload.runtime import DeviceArray, Function, Library
@@ -40,6 +41,13 @@ def compiled(source: object, chip: str, **options: Any) -> Library:
     library = offload.compile(source, targets=[target], **options)
     library.use(backend)
     return library
+
+
+def compiled_program(program: Program) -> Library:
+    """A program of the device suite, for its NVIDIA chip, as PTX."""
+    (target,) = [target for target in program.targets if target.startswith("nvvm:")]
+    chip = target.removeprefix("nvvm:").removesuffix(",format=isa")
+    return compiled(program.text, chip, **program.options)
 
 
 class _Kernels:

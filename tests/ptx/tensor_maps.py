@@ -9,7 +9,7 @@ import itertools
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from emulator.errors import EmulationError
@@ -85,7 +85,10 @@ class TensorMap:
         outside = b"\xff\x7f" * (self.element // 2) if self.nan else bytes(self.element)
         for offset, addresses in self.rows(at):
             data = [outside if x is None else block.launch.memory.read(x, self.element) for x in addresses]
-            self.move(block, lane, to + offset, b"".join(data), write_to_block)
+            row = b"".join(data)
+            for begin in range(0, len(row), 16):  # which stay together
+                part = np.frombuffer(row[begin : begin + 16], np.uint8).reshape(1, -1)
+                write(block, "shared", lane, np.array([self.mixed(to + offset + begin)], np.uint64), part)
 
     def drain(self, block: Block, lane: Array, given: int, at: tuple[int, ...]) -> None:
         """Its counterpart."""
@@ -96,14 +99,14 @@ class TensorMap:
                     data = read(block, "shared", lane, np.array([place], np.uint64), self.element)
                     block.launch.memory.write(x, data.tobytes())
 
-    def move(self, block: Block, lane: Array, to: int, data: bytes, put: Callable[..., None]) -> None:
-        """16 bytes at a time, which stay together."""
-        for begin in range(0, len(data), 16):
-            put(block, lane, self.mixed(to + begin), data[begin : begin + 16])
 
+class Tile(NamedTuple):
+    """What a lane copies: a tile's place in shared memory, and its coordinates from the innermost."""
 
-def write_to_block(block: Block, lane: Array, to: int, data: bytes) -> None:
-    write(block, "shared", lane, np.array([to], np.uint64), np.frombuffer(data, np.uint8).reshape(1, -1))
+    tensor: TensorMap
+    lane: int
+    place: int
+    at: tuple[int, ...]
 
 
 def _operands(maker: Maker, place: Operand) -> tuple[Source, list[Source]]:
@@ -130,50 +133,55 @@ def bulk(maker: Maker) -> Step:
     return _tensor_store(maker)
 
 
-def _tensor_load(maker: Maker) -> Step:
-    to = address(maker, maker.operands[0], "shared")
-    map_, where = _operands(maker, maker.operands[1])
-    barrier = address(maker, maker.operands[2], "shared")
-    blocks = maker.source(maker.operands[3], "u16") if "multicast::cluster" in maker.op else None
+def _tiles(maker: Maker, shared: Operand, place: Operand) -> Callable[[Block], Iterator[Tile]]:
+    """The tiles that the lanes copy."""
+    at = address(maker, shared, "shared")
+    map_, where = _operands(maker, place)
 
-    def step(block: Block) -> None:
-        at = [axis(block) for axis in where]
+    def tiles(block: Block) -> Iterator[Tile]:
+        axes = [axis(block) for axis in where]
         for lane in block.indices.tolist():
             tensor = _map_at(block, lane, int(map_(block)[lane]))
-            place, coordinates = int(to(block)[lane]), tuple(int(axis[lane]) for axis in at)
-            check_aligned(np.array([place], np.uint64), 128, "a tile")
-            if len(coordinates) != len(tensor.sizes):
-                raise EmulationError(f"{len(coordinates)} coordinates of a tensor of {len(tensor.sizes)} dimensions")
-            ranks = range(16) if blocks else (None,)
-            for rank in ranks:
-                if blocks and rank is not None and not int(blocks(block)[lane]) >> rank & 1:
-                    continue
-                target = block if rank is None else block.launch.in_cluster(block, rank)
-                found = barrier_at(target, int(barrier(block)[lane]))
-                _begin(target, found, tensor, lane, place, coordinates)
+            check_aligned(at(block)[[lane]], 128, "a tile")
+            if len(axes) != len(tensor.sizes):
+                raise EmulationError(f"{len(axes)} coordinates of a tensor of {len(tensor.sizes)} dimensions")
+            yield Tile(tensor, lane, int(at(block)[lane]), tuple(int(axis[lane]) for axis in axes))
+
+    return tiles
+
+
+def _tensor_load(maker: Maker) -> Step:
+    to, place, barrier_place, *rest = maker.operands
+    tiles, barrier = _tiles(maker, to, place), address(maker, barrier_place, "shared")
+    blocks = maker.source(rest[0], "u16") if "multicast::cluster" in maker.op else None
+
+    def step(block: Block) -> None:
+        for tile in tiles(block):
+            targets = [block]
+            if blocks:
+                mask = int(blocks(block)[tile.lane])
+                targets = [block.launch.in_cluster(block, rank) for rank in range(16) if mask >> rank & 1]
+            for target in targets:
+                _begin(target, barrier_at(target, int(barrier(block)[tile.lane])), tile)
 
     return step
 
 
-def _begin(block: Block, barrier: MemoryBarrier, tensor: TensorMap, lane: int, to: int, at: tuple[int, ...]) -> None:
+def _begin(block: Block, barrier: MemoryBarrier, tile: Tile) -> None:
     def finish() -> None:
-        tensor.fill(block, np.array([lane]), to, at)
-        barrier.bring(tensor.size)
+        tile.tensor.fill(block, np.array([tile.lane]), tile.place, tile.at)
+        barrier.bring(tile.tensor.size)
 
     block.begin_copy(barrier, finish)
 
 
 def _tensor_store(maker: Maker) -> Step:
-    map_, where = _operands(maker, maker.operands[0])
-    given = address(maker, maker.operands[1], "shared")
+    place, given = maker.operands[:2]
+    tiles = _tiles(maker, given, place)
 
     def step(block: Block) -> None:
-        at = [axis(block) for axis in where]
-        for lane in block.indices.tolist():
-            tensor = _map_at(block, lane, int(map_(block)[lane]))
-            place, coordinates = int(given(block)[lane]), tuple(int(axis[lane]) for axis in at)
-            check_aligned(np.array([place], np.uint64), 128, "a tile")
-            tensor.drain(block, np.array([lane]), place, coordinates)
+        for tile in tiles(block):
+            tile.tensor.drain(block, np.array([tile.lane]), tile.place, tile.at)
 
     return step
 

@@ -1,19 +1,11 @@
 /* test_tensor.c: descriptors of tiled tensors over the stand-in CUDA driver, which holds them to NVIDIA's
  * rules. */
+#include "../standin/tensor_map.h"
 #include "standins.h"
 
 #include <pthread.h>
 
 enum { U8, F16 = 6, F32 };
-
-/* What the stand-in makes of a descriptor. */
-struct map {
-  void *address;
-  unsigned long long strides[5];
-  unsigned sizes[5];
-  unsigned short box[5];
-  unsigned char rank, steps[5], codes[5];
-};
 
 /* A memref descriptor of up to 5 dimensions. */
 struct memref {
@@ -35,7 +27,7 @@ static struct memref make(void *memory, int64_t rank, const int64_t *sizes, cons
 /* An f32 tensor of 4 x 8 x 64, of which each row is followed by 64 others, in boxes of 1 x 4 x 32. */
 static const int64_t sizes[] = {4, 8, 64}, strides[] = {1024, 128, 1};
 
-static const struct map *describe(struct memref *memref) {
+static const struct tensor_map *describe(struct memref *memref) {
   int64_t box[] = {1, 4, 32};
   return mgpuTensorMapEncodeTiledMemref(3, memref, F32, 0, 3, 2, 1, box);
 }
@@ -43,7 +35,7 @@ static const struct map *describe(struct memref *memref) {
 static void test_values(char *memory) {
   struct memref memref = make(memory, 3, sizes, strides);
   memref.offset = 16;
-  const struct map *map = describe(&memref);
+  const struct tensor_map *map = describe(&memref);
   CHECK_CLEAN();
   CHECK(map->address == memory + 64 && map->rank == 3, "the offset counts elements");
   CHECK(map->sizes[0] == 64 && map->sizes[1] == 8 && map->sizes[2] == 4, "sizes from the innermost one");
@@ -52,7 +44,7 @@ static void test_values(char *memory) {
   CHECK(map->steps[0] == 1 && map->steps[1] == 1 && map->steps[2] == 1, "every element");
   CHECK(memcmp(map->codes, (unsigned char[]){F32, 0, 3, 2, 1}, 5) == 0, "codes");
 
-  struct map direct[2]; /* with room for 128 bytes */
+  struct tensor_map direct[2]; /* with room for 128 bytes */
   _Static_assert(sizeof direct >= 128, "room");
   uint64_t dims[] = {64, 8}, distances[] = {256};
   uint32_t box[] = {16, 8}, steps[] = {1, 2};
@@ -107,7 +99,7 @@ static void test_lives(char *memory) {
   int64_t before = mgpuCount(MGPU_COUNT_DESCRIPTORS);
   int live = cuda.live(MEMORY);
   struct memref memref = make(memory, 3, sizes, strides);
-  const struct map *first = describe(&memref);
+  const struct tensor_map *first = describe(&memref);
   CHECK(describe(&memref) == first && cuda.live(MEMORY) == live + 1, "one for equal contents");
   memref.offset = 4;
   CHECK(describe(&memref) != first && cuda.live(MEMORY) == live + 2, "another for others");
@@ -120,7 +112,7 @@ static void test_lives(char *memory) {
   for (int i = 0; i < 1000; ++i) {
     char *tensor = mgpuMemAlloc(65536, NULL, false), *other = mgpuMemAlloc(64, NULL, false);
     struct memref inside = make(tensor, 3, sizes, strides);
-    const struct map *map = describe(&inside);
+    const struct tensor_map *map = describe(&inside);
     CHECK(map && map->address == tensor, "a descriptor of its own");
     inside.offset = 32;
     CHECK(describe(&inside) != map, "and one of a part");
@@ -138,7 +130,7 @@ static void *many(void *unused) {
     void *stream = mgpuStreamCreate();
     char *tensor = mgpuMemAlloc(65536, stream, false);
     struct memref memref = make(tensor, 3, sizes, strides);
-    const struct map *map = describe(&memref);
+    const struct tensor_map *map = describe(&memref);
     CHECK(map && map->address == tensor, "its own");
     mgpuMemFree(tensor, stream);
     mgpuStreamDestroy(stream);

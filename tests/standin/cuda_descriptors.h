@@ -1,13 +1,7 @@
 /* cuda_descriptors.h: tensors' descriptors of the stand-in CUDA driver. What stands in them is its own. */
 
-/* What stands in the 128 bytes of a descriptor, dimensions from the innermost one. */
-struct tensor_map {
-  void *address;
-  unsigned long long strides[5];
-  unsigned sizes[5];
-  unsigned short box[5];
-  unsigned char rank, steps[5], codes[5];
-};
+#include "tensor_map.h"
+
 _Static_assert(sizeof(struct tensor_map) <= sizeof(CUtensorMap), "room");
 
 /* Logs the descriptor that a kernel gets, dimensions from the innermost one. */

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/prepare_device.h"
 #include "passes.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -40,16 +41,6 @@ Type registersOf(nvgpu::WarpgroupAccumulatorType type) {
   return LLVM::LLVMStructType::getLiteral(context, all);
 }
 
-/// The number of a thread in its block, x fastest.
-Value threadOfBlock(OpBuilder &b, Location loc) {
-  Type word = b.getI32Type();
-  Value y = NVVM::ThreadIdYOp::create(b, loc, word), z = NVVM::ThreadIdZOp::create(b, loc, word);
-  Value rows = LLVM::MulOp::create(b, loc, z, NVVM::BlockDimYOp::create(b, loc, word));
-  Value row = LLVM::AddOp::create(b, loc, rows, y);
-  Value before = LLVM::MulOp::create(b, loc, row, NVVM::BlockDimXOp::create(b, loc, word));
-  return LLVM::AddOp::create(b, loc, before, NVVM::ThreadIdXOp::create(b, loc, word));
-}
-
 /// Which thread of a warpgroup has which sums is the same in all warpgroups of a block: MLIR 22 counts warps
 /// from the block's first one, and the second warpgroup would store below its rows.
 struct StoreSums : public OpConversionPattern<nvgpu::WarpgroupMmaStoreOp> {
@@ -59,32 +50,32 @@ struct StoreSums : public OpConversionPattern<nvgpu::WarpgroupMmaStoreOp> {
     VectorType type = op.getMatrixD().getType().getFragmented();
     if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
       return failure();
-    constexpr int lanes = 32, warps = 4, columns = 8, pair = 2;
+    constexpr int warps = 4, columns = 8, pair = 2, lanesOfRow = columns / pair;
     Location loc = op.getLoc();
-    auto number = [&](int value) {
-      return LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(value)).getResult();
+    auto over = [&](Value value, int by) {
+      return arith::DivUIOp::create(b, loc, value, constant32(b, loc, by)).getResult();
     };
-    auto index = [&](Value value) {
-      return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), value).getResult();
+    auto rest = [&](Value value, int by) {
+      return arith::RemUIOp::create(b, loc, value, constant32(b, loc, by)).getResult();
     };
-    auto moved = [&](Value value, int64_t by) {
-      return arith::AddIOp::create(b, loc, value, arith::ConstantIndexOp::create(b, loc, by)).getResult();
+    auto times = [&](Value value, int by) {
+      return arith::MulIOp::create(b, loc, value, constant32(b, loc, by)).getResult();
     };
-    Value thread = threadOfBlock(b, loc), lane = LLVM::URemOp::create(b, loc, thread, number(lanes));
-    Value warp =
-        LLVM::URemOp::create(b, loc, LLVM::UDivOp::create(b, loc, thread, number(lanes)), number(warps));
-    Value rowOfLane = LLVM::UDivOp::create(b, loc, lane, number(columns / pair));
-    Value rowOfWarp = LLVM::MulOp::create(b, loc, warp, number(kWgmmaSizeM / warps));
-    Value row = index(LLVM::AddOp::create(b, loc, rowOfWarp, rowOfLane));
-    Value place = LLVM::URemOp::create(b, loc, lane, number(columns / pair));
-    Value column = index(LLVM::MulOp::create(b, loc, place, number(pair)));
+    auto at = [&](Value begin, int64_t by) {
+      Value index = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), begin);
+      return arith::AddIOp::create(b, loc, index, arith::ConstantIndexOp::create(b, loc, by)).getResult();
+    };
+    Value thread = linearThread(b, op), lane = rest(thread, kWarpSize);
+    Value row = times(rest(over(thread, kWarpSize), warps), kWgmmaSizeM / warps);
+    row = arith::AddIOp::create(b, loc, row, over(lane, lanesOfRow));
+    Value column = times(rest(lane, lanesOfRow), pair);
     for (int64_t part = 0; part < type.getDimSize(0) / kWgmmaSizeM; ++part)
       for (int64_t each = 0; each < type.getDimSize(1) / pair; ++each) {
         Value sum = LLVM::ExtractValueOp::create(b, loc, adaptor.getMatrixD(), ArrayRef<int64_t>{part, each});
         // Two neighbours, two in the row that is eight further down, then the next eight columns.
-        Value at = moved(row, part * kWgmmaSizeM + each / pair % 2 * columns);
         memref::StoreOp::create(b, loc, sum, op.getDstMemref(),
-                                ValueRange{at, moved(column, each / 4 * columns + each % pair)});
+                                ValueRange{at(row, part * kWgmmaSizeM + each / pair % 2 * columns),
+                                           at(column, each / 4 * columns + each % pair)});
       }
     b.eraseOp(op);
     return success();
@@ -144,6 +135,7 @@ struct LowerNvgpu : public PassWrapper<LowerNvgpu, OperationPass<ModuleOp>> {
     ConversionTarget target(*context);
     target
         .addLegalDialect<arith::ArithDialect, LLVM::LLVMDialect, memref::MemRefDialect, NVVM::NVVMDialect>();
+    target.addLegalOp<gpu::ThreadIdOp, gpu::BlockDimOp>();
     // Loops carry other values as they are: here an index would get 64 bits, whatever it is to have.
     TypeConverter carried;
     carried.addConversion([&](Type type) {

@@ -31,14 +31,14 @@ bool isPartOfAByte(Type type) {
   return element.isIntOrFloat() && element.getIntOrFloatBitWidth() % 8 != 0 && !element.isInteger(1);
 }
 
+constexpr char kNoAllocator[] =
+    "' in a kernel: threads have no allocator; use memref.alloca, a workgroup or private attribution, or an "
+    "argument that the host allocates. A tensor that is made in a kernel is such memory, too: make it where "
+    "the kernel is launched, or keep its elements in values";
+
 LogicalResult check(Operation *op) {
   if (isa<memref::AllocOp, memref::DeallocOp, memref::ReallocOp>(op))
-    return op->emitError("'")
-           << op->getName()
-           << "' in a kernel: threads have no allocator; use memref.alloca, a workgroup or "
-              "private attribution, or an argument that the host allocates. A tensor that is made in a "
-              "kernel "
-              "is such memory, too: make it where the kernel is launched, or keep its elements in values";
+    return op->emitError("'") << op->getName() << kNoAllocator;
   if (isa<memref::CopyOp>(op) && llvm::any_of(op->getOperandTypes(), llvm::IsaPred<UnrankedMemRefType>))
     return op->emitError("a copy of a memref without a rank: cast it to one with a rank first");
   if (!isa<memref::LoadOp, memref::StoreOp, memref::AtomicRMWOp, memref::GenericAtomicRMWOp, memref::CopyOp,
