@@ -28,6 +28,9 @@ inline constexpr char kLibm[] =
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
     "floor fma fmax fmin fmod ldexp log log10 log1p log2 pow remainder rint round roundeven sin sincos sinh "
     "sqrt tan tanh tgamma trunc";
+// Marks a gpu.module: the bytes that its dynamic workgroup memory is aligned to, if more than usual.
+inline constexpr char kDynamicAlignment[] = "offload.dynamic_alignment"; // i64
+
 // In device modules of the host target: the ending of a function that has such a name for as long as calls of
 // libm are made, and the prefix of the one of libm where the name is a kernel's.
 inline constexpr char kOwnFunction[] = ".offload.own";

@@ -37,6 +37,7 @@ void registerOffloadPasses() {
   registerCheckMemoryPass();
   registerCheckDevicePass();
   registerDescriptorPasses();
+  registerAlignTilesPass();
   registerLowerNvgpuPass();
   registerCheckLoweredPass();
   registerEraseTransformsPass();

@@ -88,6 +88,7 @@ void registerCheckInputPass();
 void registerCheckMemoryPass();
 void registerCheckDevicePass();
 void registerDescriptorPasses();
+void registerAlignTilesPass();
 void registerLowerNvgpuPass();
 void registerCheckLoweredPass();
 void registerEraseTransformsPass();

@@ -40,7 +40,7 @@ namespace {
 constexpr unsigned kWorkgroupSpace = 3;
 
 /// As NVIDIA's lowering has it: what any access to this memory may ask for.
-constexpr uint64_t kDynamicAlignment = 16;
+constexpr uint64_t kUsualAlignment = 16;
 
 void exchangeBits(LLVM::AtomicCmpXchgOp op) {
   OpBuilder b(op);
@@ -80,13 +80,24 @@ void readAtomically(LLVM::AtomicCmpXchgOp op) {
   }
 }
 
-void takeFromOutside(LLVM::GlobalOp global) {
-  auto array = dyn_cast<LLVM::LLVMArrayType>(global.getType());
-  if (!array || array.getNumElements() != 0 || global.getAddrSpace() != kWorkgroupSpace)
-    return;
-  global.setLinkage(LLVM::Linkage::External);
-  if (!global.getAlignment())
-    global.setAlignment(kDynamicAlignment);
+/// All dynamic memory of a block is one piece. NVIDIA's assembler begins it for each of its names at that
+/// one's alignment: with different ones they would not be the same memory.
+void takeFromOutside(Operation *module) {
+  SmallVector<LLVM::GlobalOp> all;
+  uint64_t alignment = kUsualAlignment;
+  if (auto wanted = dyn_cast_or_null<IntegerAttr>(module->removeAttr(kDynamicAlignment)))
+    alignment = std::max(alignment, wanted.getValue().getZExtValue());
+  module->walk([&](LLVM::GlobalOp global) {
+    auto array = dyn_cast<LLVM::LLVMArrayType>(global.getType());
+    if (!array || array.getNumElements() != 0 || global.getAddrSpace() != kWorkgroupSpace)
+      return;
+    all.push_back(global);
+    alignment = std::max(alignment, global.getAlignment().value_or(1));
+  });
+  for (LLVM::GlobalOp global : all) {
+    global.setLinkage(LLVM::Linkage::External);
+    global.setAlignment(alignment);
+  }
 }
 
 /// AMD's block and grid sizes.
@@ -185,7 +196,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
       if (isa<FloatType>(op.getVal().getType()))
         exchangeBits(op);
     });
-    getOperation()->walk(takeFromOutside);
+    takeFromOutside(getOperation());
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
     settleFragmentLoads(getOperation());

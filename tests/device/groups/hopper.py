@@ -20,7 +20,7 @@ TMA = """
                                    interleave = none>
 module attributes {gpu.container_module} {
   gpu.module @m {
-    gpu.func @tile(%map: !map, %out: memref<256x192xf16>) workgroup(%s: !tile {llvm.align = 1024 : i64}) kernel {
+    gpu.func @tile(%map: !map, %out: memref<256x192xf16>) workgroup(%s: !tile) kernel {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c64 = arith.constant 64 : index
@@ -63,20 +63,26 @@ module attributes {gpu.container_module} {
 }
 """
 
-# One warpgroup: two tiles through TMA with the swizzle that the instruction wants, one product.
+# One warpgroup: two tiles through TMA with the swizzle that the instruction wants, one product. They are dynamic memory,
+# which begins behind the barrier.
 WARPGROUP = """
-!barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
-!tile = memref<64x64x{kind}, 3>
+#shared = #gpu.address_space<workgroup>
+!barrier = !nvgpu.mbarrier.group<memorySpace = #shared>
+!bytes = memref<?xi8, #shared>
+!tile = memref<64x64x{kind}, #shared>
 !map = !nvgpu.tensormap.descriptor<tensor = !tile, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero,
                                    interleave = none>
 !operand = !nvgpu.warpgroup.descriptor<tensor = !tile>
 !sum = !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
 module attributes {{gpu.container_module}} {{
   gpu.module @m {{
-    gpu.func @product(%ma: !map, %mb: !map, %out: memref<64x64xf32>)
-        workgroup(%sa: !tile {{llvm.align = 1024 : i64}}, %sb: !tile {{llvm.align = 1024 : i64}}) kernel {{
+    gpu.func @product(%ma: !map, %mb: !map, %out: memref<64x64xf32>) kernel {{
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
+      %c8192 = arith.constant 8192 : index
+      %all = gpu.dynamic_shared_memory : !bytes
+      %sa = memref.view %all[%c0][] : !bytes to !tile
+      %sb = memref.view %all[%c8192][] : !bytes to !tile
       %bytes = arith.constant 16384 : index
       %ticks = arith.constant 10000000 : index
       %phase = arith.constant false
@@ -102,12 +108,13 @@ module attributes {{gpu.container_module}} {{
     %c1 = arith.constant 1 : index
     %c64 = arith.constant 64 : index
     %c128 = arith.constant 128 : index
+    %size = arith.constant 16384 : i32
     %any_a = memref.cast %a : memref<64x64x{kind}> to memref<*x{kind}>
     %any_b = memref.cast %b : memref<64x64x{kind}> to memref<*x{kind}>
     %ma = nvgpu.tma.create.descriptor %any_a box[%c64, %c64] : memref<*x{kind}> -> !map
     %mb = nvgpu.tma.create.descriptor %any_b box[%c64, %c64] : memref<*x{kind}> -> !map
     gpu.launch_func @m::@product blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1)
-        args(%ma : !map, %mb : !map, %out : memref<64x64xf32>)
+        dynamic_shared_memory_size %size args(%ma : !map, %mb : !map, %out : memref<64x64xf32>)
     return
   }}
 }}
