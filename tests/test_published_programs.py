@@ -205,3 +205,42 @@ def test_memory_is_freed_behind_the_kernel_that_uses_it(source: str) -> None:
             np.testing.assert_array_equal(y, x + seed)
     finally:
         schedule(0)
+
+
+BEHIND_COPIES = """
+gpu.module @kernels {
+  gpu.func @twice(%x: memref<64xi32>) kernel {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<64xi32>
+    %r = arith.addi %v, %v : i32
+    memref.store %r, %x[%t] : memref<64xi32>
+    gpu.return
+  }
+}
+func.func @f(%x: memref<64xi32>, %y: memref<64xi32>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = gpu.wait async
+  %p, %b = gpu.alloc async [%a] () : memref<64xi32>
+  %q, %c = gpu.alloc async [%a] () : memref<64xi32>
+  %d = gpu.memcpy async [%a] %p, %x : memref<64xi32>, memref<64xi32>
+  gpu.launch_func @kernels::@twice blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1) args(%p : memref<64xi32>)
+  %e = gpu.memcpy async [%a] %q, %p : memref<64xi32>, memref<64xi32>
+  gpu.memcpy %y, %q : memref<64xi32>, memref<64xi32>
+  return
+}
+"""
+
+
+def test_what_has_no_token_runs_behind_the_copies_to_its_operands() -> None:
+    """tma_load and gemm of the tests for sm_90 launch while copies with a token are not waited for."""
+    library = on_host(BEHIND_COPIES)
+    schedule = library._native.api.mgpuHostSchedule
+    try:
+        for seed in range(1, 30):
+            schedule(seed)
+            x, y = np.arange(64, dtype=np.int32) + seed, np.zeros(64, np.int32)
+            library.f(x, y)
+            np.testing.assert_array_equal(y, 2 * x)
+    finally:
+        schedule(0)

@@ -49,16 +49,17 @@ Value scopeOf(Operation *op) {
 
 Stream streamFor(OpBuilder &b, Operation *op, bool hasToken, ValueRange dependencies) {
   Type pointer = pointerType(b.getContext());
-  if (dependencies.empty()) {
-    if (!hasToken)
-      return {null(b, op->getLoc()), true};
+  Stream stream = {null(b, op->getLoc()), true};
+  if (hasToken && dependencies.empty())
     return {callRuntime(b, op, "mgpuScopeStream", pointer, {scopeOf(op)}), false};
+  if (hasToken) {
+    stream = {dependencies.front(), false};
+    dependencies = dependencies.drop_front();
   }
-  Value stream = dependencies.front();
-  for (Value other : dependencies.drop_front())
-    if (other != stream)
-      callRuntime(b, op, "mgpuStreamWaitStream", {}, {stream, other});
-  return {stream, !hasToken};
+  for (Value other : dependencies)
+    if (other != stream.value)
+      callRuntime(b, op, "mgpuStreamWaitStream", {}, {stream.value, other});
+  return stream;
 }
 
 void waitFor(OpBuilder &b, Operation *op, Stream stream) {

@@ -40,8 +40,8 @@ mlir::Value entryAlloca(mlir::OpBuilder &b, mlir::Operation *op, mlir::Type type
 /// The mgpuScope of the function around an operation.
 mlir::Value scopeOf(mlir::Operation *op);
 
-/// Where an operation runs. With a token or dependencies: their stream, after all of them; otherwise the
-/// thread's stream (NULL).
+/// Where an operation runs, after its dependencies. With a token: on the first one's stream, or a new one;
+/// otherwise on the thread's (NULL).
 struct Stream {
   mlir::Value value;
   bool wait; // the host waits for it: the operation has no token
@@ -93,8 +93,8 @@ void guardEntryPoints(mlir::ModuleOp module);
 /// Puts a check in front of each allocation with dynamic sizes, and after those of malloc.
 void addSizeChecks(mlir::ModuleOp module, const mlir::LLVMTypeConverter &converter);
 
-/// Makes each gpu.dealloc depend on what uses its memory before it.
-void orderFrees(mlir::ModuleOp module);
+/// Makes each gpu.dealloc, and what has no token, depend on what uses its memory before it.
+void orderUses(mlir::ModuleOp module);
 
 /// Marks copies whose two shapes are the same by construction; the others are compared where they run.
 void markEqualShapes(mlir::ModuleOp module);

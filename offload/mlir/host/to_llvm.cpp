@@ -179,7 +179,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     for (auto global : module.getOps<memref::GlobalOp>())
       if (global->hasAttr(kSharedGlobal))
         shared.insert(global.getSymName());
-    orderFrees(module);
+    orderUses(module);
     addScopes(module);
     markEqualShapes(module);
     BareFunctions bareFunctions;
