@@ -38,7 +38,7 @@ from offload.errors import ToolkitError  # noqa: E402
 
 THREADS = {"matmul_kernel": 384}
 """Threads of a block, where they are not 256."""
-DYNAMIC_BYTES = {"matmul_kernel": 197632}
+DYNAMIC_BYTES = {"matmul_kernel": 196608}
 """Workgroup memory that a launch adds; as in programs/matmul.mlir."""
 _MANGLED = re.compile(r"^_ZN\d+_GLOBAL__N__.*?\d([a-z]+(?:[A-Z][a-z]+)*)KernelE")
 

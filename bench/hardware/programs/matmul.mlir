@@ -33,8 +33,6 @@ module attributes {gpu.container_module} {
       %c128 = arith.constant 128 : index
       %c192 = arith.constant 192 : index
       %c256 = arith.constant 256 : index
-      %c1023 = arith.constant 1023 : index
-      %c1024 = arith.constant 1024 : index
       %half_bytes = arith.constant 8192 : index
       %a_bytes = arith.constant 16384 : index
       %b_at_2 = arith.constant 24576 : index
@@ -73,12 +71,7 @@ module attributes {gpu.container_module} {
       %col = arith.muli %tile_col, %c256 : index
       %steps = arith.divui %depth, %c64 : index
 
-      // The swizzle needs tiles at multiples of 1024 bytes.
       %all = gpu.dynamic_shared_memory : !bytes
-      %address = memref.extract_aligned_pointer_as_index %all : !bytes -> index
-      %over = arith.andi %address, %c1023 : index
-      %to = arith.subi %c1024, %over : index
-      %start = arith.andi %to, %c1023 : index
 
       nvgpu.tma.prefetch.descriptor %ma, predicate = %lead : !a_map
       nvgpu.tma.prefetch.descriptor %mb, predicate = %lead : !b_map
@@ -107,12 +100,11 @@ module attributes {gpu.container_module} {
             nvgpu.mbarrier.try_wait.parity %empty[%s], %free, %ticks : !ring
             nvgpu.mbarrier.arrive.expect_tx %full[%s], %stage_bytes : !ring
             %stage = arith.muli %s, %stage_bytes : index
-            %at = arith.addi %start, %stage : index
-            %b1 = arith.addi %at, %a_bytes : index
-            %b2 = arith.addi %at, %b_at_2 : index
-            %b3 = arith.addi %at, %b_at_3 : index
-            %b4 = arith.addi %at, %b_at_4 : index
-            %ta = memref.view %all[%at][] : !bytes to !a_tile
+            %b1 = arith.addi %stage, %a_bytes : index
+            %b2 = arith.addi %stage, %b_at_2 : index
+            %b3 = arith.addi %stage, %b_at_3 : index
+            %b4 = arith.addi %stage, %b_at_4 : index
+            %ta = memref.view %all[%stage][] : !bytes to !a_tile
             %tb1 = memref.view %all[%b1][] : !bytes to !b_part
             %tb2 = memref.view %all[%b2][] : !bytes to !b_part
             %tb3 = memref.view %all[%b3][] : !bytes to !b_part
@@ -142,9 +134,8 @@ module attributes {gpu.container_module} {
           %phase = arith.cmpi eq, %odd, %c1 : index
           nvgpu.mbarrier.try_wait.parity %full[%s], %phase, %ticks : !ring
           %stage = arith.muli %s, %stage_bytes : index
-          %at = arith.addi %start, %stage : index
-          %a_at = arith.addi %at, %a_shift : index
-          %b_at = arith.addi %at, %a_bytes : index
+          %a_at = arith.addi %stage, %a_shift : index
+          %b_at = arith.addi %stage, %a_bytes : index
           %ta = memref.view %all[%a_at][] : !bytes to !a_half
           %tb = memref.view %all[%b_at][] : !bytes to !b_tile
           %a = nvgpu.warpgroup.generate.descriptor %ta, %ma : !a_half, !a_map -> !a_operand
@@ -184,7 +175,7 @@ module attributes {gpu.container_module} {
     %c128 = arith.constant 128 : index
     %c256 = arith.constant 256 : index
     %c384 = arith.constant 384 : index
-    %bytes = arith.constant 197632 : i32
+    %bytes = arith.constant 196608 : i32
     %rows = memref.dim %c, %c0 : !out
     %cols = memref.dim %c, %c1 : !out
     %depth = memref.dim %a, %c1 : memref<?x?xELEMENT>
