@@ -170,14 +170,13 @@ def _storing(given: Source, send: Callable[[Block, slice, Array], None]) -> Step
 def _product(maker: Maker) -> Step:
     m, n, k = shape_of(maker)
     kinds = [word for word in maker.op if word in BITS]
-    if maker.op[1].startswith("sp") or len(kinds) != 4:
+    if len(kinds) != 4 or "row" not in maker.op or "col" not in maker.op or (m, n, k, kinds[1]) == (8, 8, 4, "f16"):
         raise EmulationError(f"no instruction {'.'.join(maker.op)}")
     kind_d, kind_a, kind_b, kind_c = kinds
-    if "row" not in maker.op or "col" not in maker.op or (m, n, k, kind_a) == (8, 8, 4, "f16"):
-        raise EmulationError(f"no instruction {'.'.join(maker.op)}")
-    a, b, c = (registers(maker, op, kind) for op, kind in zip(maker.operands[1:], kinds[1:], strict=True))
+    a, b, c = (registers(maker, op, kind) for op, kind in zip(maker.operands[1:4], kinds[1:], strict=True))
     put = results(maker, maker.operands[0], kind_d)
     limited = "satfinite" in maker.op
+    spread = _spreading(maker, k, kind_a) if maker.op[1].startswith("sp") else None
 
     def step(block: Block) -> None:
         if not whole_warps(block):
@@ -185,13 +184,38 @@ def _product(maker: Maker) -> Step:
         left, right, sums = (unpacked(source(block), kind) for source, kind in ((a, kind_a), (b, kind_b), (c, kind_c)))
         result = np.zeros_like(sums, dtype=DTYPES[kind_d])
         at_a, at_b, at_c = places_a(kind_a, left.shape[1]), places_b(kind_b, right.shape[1]), places_c(sums.shape[1])
+        depth = k // 2 if spread else k
         for warp in warps_of(block):
-            x, y, z = np.zeros((m, k), left.dtype), np.zeros((k, n), right.dtype), np.zeros((m, n), sums.dtype)
+            x, y, z = np.zeros((m, depth), left.dtype), np.zeros((k, n), right.dtype), np.zeros((m, n), sums.dtype)
             x[at_a], y[at_b], z[at_c] = left[warp], right[warp], sums[warp]
+            x = spread(block, warp, x) if spread else x
             result[warp] = multiplied(x, y, z, kind_d, limited=limited)[at_c]
         put(block, packed(result, kind_d))
 
     return step
+
+
+def _spreading(maker: Maker, k: int, kind: str) -> Callable[[Block, slice, Array], Array]:
+    """Makes of the left matrix of ``mma.sp``, two of each four numbers of a row, the whole one.
+
+    Where the two are, two bits each tell, of lanes that the last operand chooses: for 16 columns a word, the lower half
+    of which is for a row of the upper eight."""
+    if kind not in ("f16", "bf16"):
+        raise EmulationError(f"no instruction {'.'.join(maker.op)}")
+    where, chosen = maker.bits(maker.operands[4], "b32"), maker.bits(maker.operands[5], "b32")
+
+    def spread(block: Block, warp: slice, values: Array) -> Array:
+        rows, quarters = np.arange(16)[:, None], np.arange(k // 4)
+        lanes = 4 * (rows % 8) + k // 16 * int(chosen(block)[warp][0]) + quarters // 4
+        bits = where(block)[warp][lanes] >> (16 * (rows // 8) + 4 * (quarters % 4)).astype(np.uint32)
+        first, second = bits & 3, bits >> 2 & 3
+        if (first >= second).any():
+            raise EmulationError("numbers of a sparse matrix that are not in the order of their columns")
+        whole = np.zeros((16, k), values.dtype)
+        whole[rows, 4 * quarters + first], whole[rows, 4 * quarters + second] = values[:, ::2], values[:, 1::2]
+        return whole
+
+    return spread
 
 
 # wmma

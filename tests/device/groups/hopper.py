@@ -63,8 +63,8 @@ module attributes {gpu.container_module} {
 }
 """
 
-# One warpgroup: two tiles through TMA with the swizzle that the instruction wants, one product. They are dynamic memory,
-# which begins behind the barrier.
+# One warpgroup: two tiles through TMA with the swizzle that the instruction wants, one product. They are dynamic
+# memory, which begins behind the barrier.
 WARPGROUP = """
 #shared = #gpu.address_space<workgroup>
 !barrier = !nvgpu.mbarrier.group<memorySpace = #shared>

@@ -111,6 +111,62 @@ def mma(form: str) -> tuple[Program, Callable[[Library], None]]:
     return Program(source, ("nvvm:sm_90",)), run
 
 
+# One warp, as above; the left factor has two of each four numbers of a row, and words that say which.
+SPARSE = """
+gpu.module @m {{ gpu.func @k(%a: memref<32x{rows}x2xf16>, %b: memref<32x{rows}x2xf16>, %c: memref<32x2x2x{result}>,
+                            %which: memref<32x2xi16>) kernel {{
+  %t = gpu.thread_id x
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f16
+  %none = arith.constant 0.0 : {result}
+  %nowhere = arith.constant 0 : i16
+  %x = vector.transfer_read %a[%t, %c0, %c0], %zero {{in_bounds = [true, true]}}
+    : memref<32x{rows}x2xf16>, vector<{rows}x2xf16>
+  %y = vector.transfer_read %b[%t, %c0, %c0], %zero {{in_bounds = [true, true]}}
+    : memref<32x{rows}x2xf16>, vector<{rows}x2xf16>
+  %z = vector.transfer_read %c[%t, %c0, %c0], %none {{in_bounds = [true, true]}}
+    : memref<32x2x2x{result}>, vector<2x2x{result}>
+  %w = vector.transfer_read %which[%t, %c0], %nowhere {{in_bounds = [true]}} : memref<32x2xi16>, vector<2xi16>
+  %d = nvgpu.mma.sp.sync (%x, %y, %z) metadata (%w) {{mmaShape = [16, 8, {k}], sparsitySelector = {chosen} : i32}}
+    : (vector<{rows}x2xf16>, vector<{rows}x2xf16>, vector<2x2x{result}>) -> vector<2x2x{result}>
+  vector.transfer_write %d, %c[%t, %c0, %c0] {{in_bounds = [true, true]}}
+    : vector<2x2x{result}>, memref<32x2x2x{result}>
+  gpu.return
+}} }}
+"""
+
+
+def sparse(result: str, k: int, chosen: int) -> tuple[Program, Callable[[Library], None]]:
+    """c = a b + c of one warp, where every row of a has two numbers in each four columns."""
+    rows = k // 8
+    source = SPARSE.format(result=result, rows=rows, k=k, chosen=chosen)
+
+    def run(library: Library) -> None:
+        random = np.random.default_rng(k + chosen)
+        kept, b, c = whole((16, k // 2), "f16", 7), whole((k, 8), "f16", 8), whole((16, 8), result, 9)
+        pairs = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])[random.integers(0, 6, (16, k // 4))]
+        a = np.zeros((16, k), np.float16)
+        a[np.arange(16)[:, None, None], 4 * np.arange(k // 4)[:, None] + pairs] = kept.reshape(16, -1, 2)
+        codes = (pairs[:, :, 0] | pairs[:, :, 1] << 2).reshape(16, -1, 4)
+        halves = (codes << 4 * np.arange(4)).sum(axis=2).astype(np.uint16)  # of a row: 16 columns each
+        which = random.integers(0, 1 << 16, (32, 2)).astype(np.uint16)  # of lanes that are not asked
+        for piece in range(k // 16):
+            lanes = 4 * np.arange(8) + k // 16 * chosen + piece
+            which[lanes] = np.stack([halves[:8, piece], halves[8:, piece]], axis=1)
+        lane, pair = np.arange(32)[:, None, None], np.arange(2)
+        group, place = lane // 4, lane % 4
+        register = np.arange(rows)[:, None]
+        left = kept[group + 8 * (register % 2), 8 * (register // 2) + 2 * place + pair].copy()
+        right = b[8 * register + 2 * place + pair, group + np.zeros_like(pair)].copy()
+        at = np.broadcast_arrays(group + 8 * np.arange(2)[:, None], 2 * place + pair)
+        spread = c[at[0], at[1]].copy()
+        OnDevice(library).kernels.k[1, 32](left, right, spread, which.view(np.int16))
+        product = a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)
+        np.testing.assert_array_equal(spread.astype(np.float64), product[at[0], at[1]])
+
+    return Program(source, ("nvvm:sm_90",)), run
+
+
 def checks() -> Iterator[Check]:
     for kind in KINDS:
         program, run = wmma(kind)
@@ -126,3 +182,6 @@ def checks() -> Iterator[Check]:
     for form in MMA_KINDS:
         program, run = mma(form)
         yield Check("tensor cores", f"mma.sync, {form}", [program], run, [CUDA])
+    for result, k, chosen in (("f32", 16, 1), ("f16", 32, 0), ("f32", 32, 1)):
+        program, run = sparse(result, k, chosen)
+        yield Check("tensor cores", f"mma.sp.sync, m16n8k{k} f16 to {result}", [program], run, [CUDA])
