@@ -156,6 +156,8 @@ def _plainer(message: str) -> str:
 
 
 def _diagnostic(item: Sequence[Any], sources: Sequence[Source]) -> Diagnostic:
+    from offload.compiler import older  # for programs that are wrong alone
+
     severity, message, file, line, column, notes = item
     if not file and severity == "error" and len(sources) == 1:
         file = sources[0].name  # of an operation without a location, as those of bytecode may be
@@ -164,10 +166,17 @@ def _diagnostic(item: Sequence[Any], sources: Sequence[Source]) -> Diagnostic:
         line=line,
         column=column,
         severity=severity,
-        message=_plainer(message),
+        message=_plainer(older.said(message, lambda: _before(file, line, column, sources))),
         notes=tuple(_diagnostic(note, sources) for note in notes),
         source_line=_source_line(file, line, column, sources),
     )
+
+
+def _before(file: str, line: int, column: int, sources: Sequence[Source]) -> str:
+    """The program up to a place."""
+    data = next((source.data for source in sources if source.name == file), b"")
+    lines = data.split(b"\n")[: max(line, 0)]
+    return b"\n".join([*lines[:-1], lines[-1][: column - 1]]).decode(errors="replace") if lines else ""
 
 
 _LONGEST_LINE = 200

@@ -1,0 +1,77 @@
+"""What MLIR 22 calls otherwise than its predecessors did: programs outlive the LLVM that they were written for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+RENAMED = {
+    "arith.addui_carry": "arith.addui_extended",
+    "arith.maxf": "arith.maximumf",
+    "arith.minf": "arith.minimumf",
+    "bufferization.to_memref": "bufferization.to_buffer",
+    "linalg.batch_matmul_transpose_a": "linalg.batch_matmul",
+    "linalg.batch_matmul_transpose_b": "linalg.batch_matmul",
+    "linalg.elemwise_binary": "linalg.elementwise",
+    "linalg.elemwise_unary": "linalg.elementwise",
+    "linalg.indexed_generic": "linalg.generic",
+    "linalg.init_tensor": "tensor.empty",
+    "linalg.matmul_transpose_a": "linalg.matmul",
+    "linalg.matmul_transpose_b": "linalg.matmul",
+    "linalg.matmul_unsigned": "linalg.matmul",
+    "llvm.mlir.null": "llvm.mlir.zero",
+    "math.abs": "math.absf",
+    "memref.buffer_cast": "bufferization.to_buffer",
+    "memref.tensor_load": "bufferization.to_tensor",
+    "scf.foreach_thread": "scf.forall",
+    "scf.foreach_thread.perform_concurrently": "scf.forall.in_parallel",
+    "sparse_tensor.init": "bufferization.alloc_tensor",
+    "sparse_tensor.pack": "sparse_tensor.assemble",
+    "sparse_tensor.unpack": "sparse_tensor.disassemble",
+    "tensor.pack": "linalg.pack",
+    "tensor.unpack": "linalg.unpack",
+    "vector.extractelement": "vector.extract",
+    "vector.flat_transpose": "llvm.intr.matrix.transpose",
+    "vector.insertelement": "vector.insert",
+    "vector.matrix_multiply": "llvm.intr.matrix.multiply",
+    "vector.splat": "vector.broadcast",
+    "vector.warp_execute_on_lane_0": "gpu.warp_execute_on_lane_0",
+}
+"""Operations by their former names; some have other operands or attributes now, too."""
+STANDARD = {
+    "arith": "addf addi andi ceildivsi cmpf cmpi constant divf divi_signed divi_unsigned floordivsi fpext fptosi "
+    "fptoui fptrunc index_cast maxf minf mulf muli negf or remf remi_signed remi_unsigned select shift_left "
+    "shift_right_signed shift_right_unsigned sitofp subf subi trunci uitofp xor sexti zexti",
+    "cf": "assert br cond_br switch",
+    "func": "call call_indirect func return",
+    "math": "absf ceilf cos exp exp2 floorf log log10 log2 powf rsqrt sin sqrt tanh",
+    "memref": "alloc alloca dealloc dim load store subview view",
+    "tensor": "extract_element tensor_from_elements",
+}
+"""Where operations of the dialect went that needed no name (`std`)."""
+
+
+def said(message: str, before: Callable[[], str]) -> str:
+    """An error of MLIR's parser with what the author has to write now; ``before`` gives the program up to its place."""
+    unknown = re.match(r"(?:custom op|unregistered operation) '([\w.]+)'", message) or re.match(
+        r"Dialect `\w+' not found for custom op '([\w.]+)'", message
+    )
+    if unknown:
+        name = unknown[1]
+        if name in RENAMED:
+            return f"unknown operation '{name}': MLIR 22 has '{RENAMED[name]}' in its place"
+        short = name.removeprefix("std.")
+        for dialect, names in STANDARD.items():
+            if short in names.split():
+                return f"unknown operation '{name}': what was in the standard dialect is in '{dialect}' in MLIR 22"
+    if message == "expected integer number of results" and _PRINTF.search(before()):
+        return "a comma stands between the format of 'gpu.printf' and its first argument in MLIR 22"
+    if message == "expected integer value" and before().endswith("!llvm.ptr<"):
+        return "a pointer has no element type in MLIR 22: write '!llvm.ptr', or '!llvm.ptr<3>' for an address space"
+    return message.replace(
+        "unknown  type `mbarrier.barrier` in dialect `nvgpu`",
+        "unknown type '!nvgpu.mbarrier.barrier': MLIR 22 has '!nvgpu.mbarrier.group' in its place",
+    )
+
+
+_PRINTF = re.compile(r'gpu\.printf\s+"(?:[^"\\]|\\.)*"\s+%[\w.$-]+(?:#\d+)?\s*:?\s*$')

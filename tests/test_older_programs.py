@@ -1,0 +1,48 @@
+"""Programs of earlier MLIR: an operation that has another name now is an error that tells it."""
+
+from __future__ import annotations
+
+import pytest
+
+import offload
+from offload.compiler import older
+
+
+def refusal(text: str) -> str:
+    """The error of a function with an operation in it; empty where there is none."""
+    try:
+        offload.compile(f"func.func @f() {{\n  {text}\n  return\n}}\n")
+    except offload.CompileError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(("former", "present"), older.RENAMED.items(), ids=lambda name: name)
+def test_names(former: str, present: str) -> None:
+    generic = [] if former.startswith("llvm.") else [f'"{former}"() : () -> ()']  # that dialect may have unknown ones
+    for text in (former, *generic):
+        error = refusal(text)
+        assert error.startswith(f"<string>:2:3: error: unknown operation '{former}': "), error
+        assert f"'{present}' in its place" in error
+    error = refusal(f'"{present}"() : () -> ()')
+    assert "unregistered" not in error
+    assert "unknown operation" not in error
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("%b = addf %a, %a : f32", "2:6: error: unknown operation 'addf': .* is in 'arith' in MLIR 22"),
+        ("%b = std.mulf %a, %a : f32", "2:6: error: unknown operation 'std.mulf': .* is in 'arith' in MLIR 22"),
+        ('gpu.printf "%f, \\22" %a : f32', "2:26: error: a comma stands between the format"),
+        ('gpu.printf "%f"\n\n%a : f32', "4:5: error: a comma stands between the format"),
+        ("%p = llvm.mlir.undef : !llvm.ptr<f32>", "2:34: error: a pointer has no element type in MLIR 22"),
+        ("%b = nvgpu.mbarrier.create -> !nvgpu.mbarrier.barrier<memorySpace = 3>", "'!nvgpu.mbarrier.group' in its"),
+        # What is wrong otherwise keeps MLIR's words.
+        ("%b = arith.maxx %a, %a : f32", "custom op 'arith.maxx' is unknown"),
+        ("%a : f32", "expected integer number of results"),
+    ],
+)
+def test_syntax(text: str, message: str) -> None:
+    with pytest.raises(offload.CompileError, match=message):
+        offload.compile(f"func.func @f(%a: f32) {{\n{text}\n  return\n}}\n")
