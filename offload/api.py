@@ -216,7 +216,14 @@ def make_request(
     from offload.config import target_specs, targets_instead
     from offload.targets import Target, parse_targets
 
-    if isinstance(targets, str):
+    _check_flags(
+        debug=debug,
+        bare_pointers=bare_pointers,
+        bare_pointers_for_host=bare_pointers_for_host,
+        verify_each=verify_each,
+        cache=cache,
+    )
+    if isinstance(targets, (str, Target)):
         targets = [targets]
     given = list(targets or ())
     for target in given:
@@ -242,8 +249,8 @@ def make_request(
         sources=tuple(sources),
         targets=(*ready, *parsed),
         opt=opt,
-        link=_paths(link),
-        objects=_paths(objects),
+        link=_paths("link", link),
+        objects=_paths("objects", objects),
         runtime=runtime,
         verify_each=verify_each,
         optional=tuple(target for target in parsed if target not in named),
@@ -259,9 +266,18 @@ def make_request(
     )
 
 
-def _paths(paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
+def _check_flags(**flags: object) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise OffloadError(f"{name} is True or False, not {value!r}")
+
+
+def _paths(what: str, paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
     """One path is a list of one: text is not a list of its letters."""
-    return tuple(map(Path, [paths] if isinstance(paths, (str, os.PathLike)) else paths))
+    try:
+        return tuple(map(Path, [paths] if isinstance(paths, (str, os.PathLike)) else paths))
+    except TypeError:
+        raise OffloadError(f"{what} is a path or a list of paths, not {paths!r}") from None
 
 
 def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +47,16 @@ def values(field: dataclasses.Field[Any]) -> str:
         return ", ".join(map(str, choices))
     if least is not None:
         return f"{least} to {most}" if most is not None else f"{least} and more"
-    return {"bool": "a flag", "str": "text", "int": "a number"}.get(str(field.type), "text, may be repeated")
+    return {"bool": "a flag", "str": "text", "int": "a number"}.get(kind(field), "text, may be repeated")
+
+
+def kind(field: dataclasses.Field[Any]) -> str:
+    """The type of an option's values: ``bool``, ``int``, ``str`` or ``tuple``, whether it is given as text or not."""
+    name = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
+    return name.partition("[")[0]
+
+
+_IN_PYTHON = {"bool": "True or False", "tuple": "a tuple of texts"}
 
 
 def check(target: Any) -> None:
@@ -54,12 +64,22 @@ def check(target: Any) -> None:
     for field in dataclasses.fields(target):
         value, least, most = getattr(target, field.name), field.metadata.get("least"), field.metadata.get("most")
         choices = field.metadata.get("choices")
-        if value == field.default:
+        fits = _is_of(kind(field), value)
+        if fits and value == field.default:
             continue
-        if choices and value not in choices:
+        if choices and not (fits and value in choices):
             raise TargetError(f"{target}: unknown {field.name} {value!r}; it is one of {', '.join(map(str, choices))}")
-        if least is not None and (type(value) is not int or value < least or (most is not None and value > most)):
-            raise TargetError(f"{target}: {field.name} is {values(field)}, not {value}")
+        if not fits or (least is not None and (value < least or (most is not None and value > most))):
+            taken = _IN_PYTHON.get(kind(field)) or values(field)
+            raise TargetError(f"{target}: {field.name} is {taken}, not {value!r}")
+
+
+def _is_of(kind: str, value: Any) -> bool:
+    """Python's True and 1.0 are equal to 1, and no numbers of an option."""
+    if kind == "tuple":
+        return isinstance(value, tuple) and all(isinstance(item, (str, os.PathLike)) for item in value)
+    known = {"bool": bool, "int": int, "str": str}.get(kind)
+    return known is None or (isinstance(value, known) and (known is bool or not isinstance(value, bool)))
 
 
 def spelled(field: dataclasses.Field[Any], value: Any) -> list[str]:

@@ -10,6 +10,7 @@ from typing import cast
 
 from offload.targets.base import Target
 from offload.targets.entry_points import EntryPoint, entry_points
+from offload.targets.options import kind
 
 from offload.config import BACKEND_ALIASES
 from offload.errors import TargetError
@@ -162,8 +163,8 @@ def _hint(word: str, known: Iterable[str]) -> str:
 
 
 def _convert(spec: str, option: dataclasses.Field[object], equals: str, value: str) -> object:
-    kind = option.type if isinstance(option.type, str) else getattr(option.type, "__name__", "str")
-    if kind == "bool":
+    type_ = kind(option)
+    if type_ == "bool":
         if not equals:
             return True
         if value in ("0", "1", "true", "false"):
@@ -171,12 +172,12 @@ def _convert(spec: str, option: dataclasses.Field[object], equals: str, value: s
         raise TargetError(f"{spec}: option {option.name!r} is a flag: write {option.name} or {option.name}=false")
     if not equals:
         raise TargetError(f"{spec}: option {option.name!r} needs a value: {option.name}=…")
-    if kind == "int":
+    if type_ == "int":
         try:
             return int(value)
         except ValueError:
             raise TargetError(f"{spec}: option {option.name!r} is a number, not {value!r}") from None
-    return (value,) if kind.startswith("tuple") else value
+    return (value,) if type_ == "tuple" else value
 
 
 def _native_targets() -> list[Target]:

@@ -109,7 +109,7 @@ class BuildRequest:
             raise OffloadError("nothing to build for: no target was given")
         if self.runtime not in ("static", "shared"):
             raise OffloadError(f"runtime is 'static' or 'shared', not {self.runtime!r}")
-        if not hasattr(self.opt, "__index__") or self.opt not in range(4):
+        if isinstance(self.opt, bool) or not hasattr(self.opt, "__index__") or self.opt not in range(4):
             raise OffloadError(f"opt is 0 to 3, not {self.opt!r}")
         self._check_architecture()
         for target in self.targets:
