@@ -31,6 +31,11 @@ Options of a build as a whole, on the command line and in Python:
 | `--arch ARCH` | `arch=ARCH` | the library's CPU architecture: `x86_64` or `aarch64` ([the CPU](host.md)) |
 | `--link FILE` | `link=[FILE]` | bitcode or LLVM IR text for the kernels of every target |
 | `--object FILE` | `objects=[FILE]` | object file or archive for the host code |
+| `--runtime shared` | `runtime="shared"` | the library needs `libmgpu.so`; not for `offload.compile` |
+| `--gpu-binary-annotation NAME` | `gpu_binary_annotation=NAME` | it holds compiled code ([programs](index.md)) |
+| `--reproducer DIR` | `reproducer=DIR` | where a pass fails, the IR before it; not for `offload.compile` |
+| `--no-cache` | `cache=False` | everything is compiled, nothing kept ([the cache](caching.md)) |
+| `--executor URL` | `executor=URL` | it is compiled elsewhere ([builds](building.md)) |
 
 ## Notes
 
