@@ -181,7 +181,8 @@ def backend() -> Backend:
 
 
 def use(backend: str | None) -> None:
-    """Fixes the backend ("cuda", "hip" or "host") of all libraries, loaded and to come; None lets each choose again.
+    """Fixes the backend ("cuda", "hip", also called "rocm", or "host") of all libraries, loaded and to come; None lets
+    each choose again.
 
     Raises DeviceError where the backend is unknown or has no device here."""
     from offload.runtime import use as use_backend

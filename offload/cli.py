@@ -117,9 +117,12 @@ def _add_build(build: argparse.ArgumentParser) -> None:
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
+    from offload.config import BACKEND_ALIASES, BACKENDS
+
     run.add_argument("sources", nargs="+", metavar="FILE.mlir", help="- is standard input")
     run.add_argument("--entry", default="main", help="the function to run; it takes no arguments (default: main)")
-    run.add_argument("--backend", choices=("cuda", "hip", "host"), help="where to run (default: the best there is)")
+    names = (*BACKENDS, *BACKEND_ALIASES)
+    run.add_argument("--backend", choices=names, help="where to run (default: the best there is)")
     _add_build_options(run)
     run.set_defaults(run=_run)
 

@@ -15,7 +15,7 @@ from offload.errors import OffloadError
 VARIABLES = {
     "OFFLOAD_TARGETS": "targets to build for, separated by ';' (overrides pyproject.toml, not the command line); "
     "empty is as not set",
-    "OFFLOAD_BACKEND": "the backend to run on: cuda, hip or host (read by the C runtime)",
+    "OFFLOAD_BACKEND": "the backend to run on: cuda, hip (also called rocm) or host (read by the C runtime)",
     "OFFLOAD_HOST_SCHEDULE": "a seed: work on the CPU's streams runs as late as a driver may run it, in an order drawn "
     "from the seed, so that a missing wait or dependency shows as a wrong result (read by the C runtime)",
     "OFFLOAD_TRACE": "a file to write what ran to, for Perfetto or chrome://tracing: launches, copies, allocations and "
@@ -48,7 +48,7 @@ DEFAULT_TARGETS = ("host",)
 BACKENDS = ("cuda", "hip", "host")
 """The runtime's backends, in the order in which it tries them."""
 BACKEND_ALIASES = {"rocm": "hip"}
-"""What people call a backend besides."""
+"""What users may call a backend besides; the C runtime has the same names."""
 
 
 def environment(variable: str) -> str | None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiling import python
+import pytest
+from compiling import EXAMPLES, PROGRAMS, command, python
+
+import offload
+from offload.config import BACKEND_ALIASES
 
 SAY = "import offload; found = offload.backend(); print(found, len(found.devices), found.why, sep='|')"
 
@@ -53,3 +57,17 @@ print(repr(offload.backend()))
     assert absent.startswith('use() asks for the backend "cuda", which has no device here: ')
     assert wrong == "the name of a backend is a str, not int"
     assert found == """<Backend 'host': OFFLOAD_BACKEND is "host">"""
+
+
+@pytest.mark.parametrize(("alias", "name"), BACKEND_ALIASES.items())
+def test_other_names_of_backends(alias: str, name: str, drivers: Path, tmp_path: Path) -> None:
+    """Wherever a backend is named: in the environment, in Python, on the command line."""
+    there = {"LD_LIBRARY_PATH": str(drivers), "STANDIN_DEVICES": "1"}
+    assert said(tmp_path, OFFLOAD_BACKEND=alias, **there) == [name, "1", f'OFFLOAD_BACKEND is "{alias}"']
+    assert said(tmp_path, f"import offload; offload.use({alias!r}); {SAY}", **there)[0] == name
+    path = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", targets=["host"])
+    code = f"import offload; lib = offload.load({str(path)!r}); lib.use({alias!r}); print(lib.backend)"
+    assert python(code, cwd=tmp_path, environment=there).strip() == name
+    done = command("run", PROGRAMS / "prints.mlir", "--backend", alias, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f'use() asks for the backend "{alias}", which has no device here: ' in done.stderr

@@ -31,8 +31,8 @@ _chosen: str | None = None
 
 
 def use(backend: str | None) -> None:
-    """Fixes the backend ("cuda", "hip" or "host") of every loaded library and of those loaded from now on; None lets
-    each choose again at its next use. OFFLOAD_BACKEND does the same for a process.
+    """Fixes the backend ("cuda", "hip", which may be called "rocm", or "host") of every loaded library and of those
+    loaded from now on; None lets each choose again at its next use. OFFLOAD_BACKEND does the same for a process.
 
     Raises `DeviceError` where the backend is unknown or has no device here; nothing is chosen then."""
     global _chosen
@@ -219,8 +219,8 @@ class Library:
         return load, (self._native.file,)
 
     def use(self, backend: str | None) -> None:
-        """Fixes the backend by name; None chooses again at the next use. Raises `DeviceError` where the
-        backend is unknown or has no device here."""
+        """Fixes the backend, by a name that `offload.use` takes; None chooses again at the next use. Raises
+        `DeviceError` where the backend is unknown or has no device here."""
         self._native.use(backend)
 
     def devices(self) -> list[DeviceInfo]:

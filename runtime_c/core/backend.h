@@ -41,6 +41,7 @@ struct mgpu_descriptor {
 
 struct mgpu_backend {
   const char *name;   /* "cuda" */
+  const char *also;   /* what users may call it besides, or NULL */
   const char *target; /* the images it runs: "nvvm" */
   bool is_cpu;        /* its memory is the program's own */
 
@@ -127,7 +128,7 @@ enum mgpu_backend_id {
  * mgpu_first_use, which may replace them. */
 extern const struct mgpu_backend *mgpu_backends[MGPU_BACKENDS];
 
-/* The id of the backend of that name, or -1. */
+/* The id of the backend that users call so, or -1. */
 int mgpu_backend_find(const char *name);
 
 /* min(device_count(), MGPU_MAX_DEVICES). */

@@ -20,7 +20,8 @@ static int active = -1; /* atomic; written under mgpu_lock */
 
 int mgpu_backend_find(const char *name) {
   for (int i = 0; i < MGPU_BACKENDS; ++i)
-    if (strcmp(mgpu_backends[i]->name, name) == 0)
+    if (strcmp(mgpu_backends[i]->name, name) == 0 ||
+        (mgpu_backends[i]->also && strcmp(mgpu_backends[i]->also, name) == 0))
       return i;
   return -1;
 }

@@ -234,6 +234,7 @@ static int stream_capturing(int device, void *stream, bool *capturing) {
 
 const struct mgpu_backend mgpu_backend_hip = {
     .name = "hip",
+    .also = "rocm",
     .target = "rocdl",
     .device_count = device_count,
     .why_absent = why_absent,
