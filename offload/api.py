@@ -241,9 +241,14 @@ def make_request(
             for each in targets
         ]
 
-    parsed = chosen(parse_targets(specs, arch))
-    ready = chosen(ready)
-    named = [] if by_default else chosen(parse_targets((spec for spec in specs if spec.strip() != "native"), arch))
+    try:
+        parsed = chosen(parse_targets(specs, arch))
+        ready = chosen(ready)
+        named = [] if by_default else chosen(parse_targets((spec for spec in specs if spec.strip() != "native"), arch))
+    except TargetError as error:
+        if given or by_default:
+            raise
+        raise TargetError(f"OFFLOAD_TARGETS: {error}") from error
     if isinstance(gpu_binary_annotation, str):
         gpu_binary_annotation = [gpu_binary_annotation]
     return BuildRequest(

@@ -126,6 +126,14 @@ def test_build_says_what_it_does(tmp_path: Path) -> None:
     assert f"saxpy.so: {size:,} bytes in " in done.stderr.splitlines()[-1]
 
 
+def test_a_wrong_target_of_the_environment_is_looked_for_there(tmp_path: Path) -> None:
+    done = command("build", SAXPY, "-q", cwd=tmp_path, environment={"OFFLOAD_TARGETS": "host;sm_90"})
+    assert done.returncode == 2
+    assert done.stderr.startswith("offload: error: OFFLOAD_TARGETS: unknown target 'sm_90'; did you mean 'nvvm:sm_90'?")
+    given = command("build", SAXPY, "-q", "-t", "sm_90", cwd=tmp_path, environment={"OFFLOAD_TARGETS": "host"})
+    assert given.stderr.startswith("offload: error: unknown target 'sm_90'")
+
+
 def test_targets_come_from_the_environment(tmp_path: Path) -> None:
     def chips(*arguments: str, **environment: str) -> list[str]:
         done = command("build", SAXPY, "-q", "-o", "out.so", *arguments, cwd=tmp_path, environment=environment)
