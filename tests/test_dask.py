@@ -133,7 +133,7 @@ def test_the_command(
     (tmp_path / "wrong.mlir").write_text("func.func @f() { foo.bar }\n")
     done = command("build", "-q", "wrong.mlir", "--executor", url, cwd=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.startswith("wrong.mlir:1:18: error: Dialect `foo' not found")
+    assert done.stderr.startswith("wrong.mlir:1:18: error: unknown operation 'foo.bar': ")
 
 
 @pytest.mark.parametrize("url", ["dask://", "tcp://127.0.0.1:1", "dask://127.0.0.1", "dask://127.0.0.1:x", "here"])

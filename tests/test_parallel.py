@@ -87,7 +87,7 @@ def test_executors(expected: dict[str, bytes], executor: Executor, tmp_path: Pat
 def test_errors_of_executors(executor: Executor, tmp_path: Path) -> None:
     """A crash costs no process of the pool."""
     (tmp_path / "wrong.mlir").write_text("func.func @f() { foo.bar }\n")
-    with pytest.raises(offload.CompileError, match=r"wrong.mlir:1:18: error: Dialect `foo' not found"):
+    with pytest.raises(offload.CompileError, match=r"wrong.mlir:1:18: error: unknown operation 'foo.bar': "):
         offload.build(tmp_path / "wrong.mlir", tmp_path / "x.so", executor=executor)
     with pytest.raises(offload.CompilerCrash, match="crashed with SIGABRT"):
         offload.build(

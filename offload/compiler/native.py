@@ -126,6 +126,11 @@ _PLAINER = (
         "unknown operation: its dialect is not one that MLIR 22 has; lower it to one that is, before offload sees it",
     ),
     (
+        r"Dialect `(\S+)' not found for custom op '(\S+?)' ?",
+        r"unknown operation '\2': MLIR 22 has no dialect '\1'; lower it to one that it has, before offload sees it",
+    ),
+    (r" ; for more info on dialect registration see .*", ""),
+    (
         r"unsupported memory space Attribute",
         "a memory space cannot be of this kind: write #gpu.address_space<global>, <workgroup> or <private>, or their "
         "numbers 1, 3 and 5, or none",
