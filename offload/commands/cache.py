@@ -60,8 +60,7 @@ def _finish(options: argparse.Namespace, removed: upkeep.Removed, place: Path | 
             print("the cache is switched off: OFFLOAD_CACHE_DIR is empty")
         else:
             leftovers = f" and {removed.leftovers} files of killed builds" if removed.leftovers else ""
-            told = f"removed {removed.entries} entries, {removed.bytes:,} bytes,{leftovers} from {place}"
-            print(told.replace(",  ", " "))
+            print(f"removed {removed.entries} entries, {removed.bytes:,} bytes,{leftovers} from {place}")
         if folders:
             print(f"removed {folders} folders of killed builds from {tempfile.gettempdir()}")
     return 0
