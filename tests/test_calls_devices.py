@@ -45,6 +45,15 @@ def test_nothing_is_staged_on_the_cpu() -> None:
     assert repr(offload.stage(1, back=False)) == "stage(1, back=False)"
 
 
+def test_flags_of_staging_are_flags() -> None:  # "no" meant yes
+    library = real()
+    with pytest.raises(TypeError, match=r"^auto_stage is True or False, not 'no'$"):
+        library.auto_stage = "no"  # type: ignore[assignment]
+    assert library.auto_stage is False
+    with pytest.raises(TypeError, match=r"^back is True or False, not 'no'$"):
+        offload.stage(np.ones(3), back="no")  # type: ignore[arg-type]
+
+
 def test_launches_on_streams_are_awaited() -> None:
     x, y = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
     stream = real().stream()

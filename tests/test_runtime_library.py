@@ -308,6 +308,7 @@ def test_refused_device_arrays() -> None:
     assert message.startswith("DeviceArray.copy_from(): expected float32[3], given float64[3]; convert it")
     refusal(x.copy_from, np.zeros(4, np.float32))
     assert "cannot be in device memory" in refusal(device.empty, 3, object)
+    assert refusal(device.array, "abc").startswith("an array of <U3 cannot be in device memory; use a native numeric")
     with pytest.raises(ValueError, match="no negative sizes"):
         device.empty((-1,), np.float32)
     with pytest.raises(DeviceError):

@@ -180,7 +180,7 @@ def _described(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> tu
     if any(size < 0 for size in sizes):
         raise ValueError(f"a shape has no negative sizes: {sizes}")
     element = numpy.dtype(dtype)
-    if element.hasobject or not element.isnative:
+    if element.hasobject or not element.isnative or element.kind in "SU":
         raise SignatureError(f"an array of {element} cannot be in device memory; use a native numeric dtype")
     if (size := math.prod(sizes) * element.itemsize) >= 1 << 63:  # ctypes would pass what is left of it in 64 bits
         raise DeviceError(f"An allocation of {size} bytes is too large.", abi.ERROR_MEMORY)

@@ -213,7 +213,9 @@ class Library:
 
     @auto_stage.setter
     def auto_stage(self, value: bool) -> None:
-        self._native.auto_stage = bool(value)
+        if not isinstance(value, bool):
+            raise TypeError(f"auto_stage is True or False, not {value!r}")
+        self._native.auto_stage = value
 
     def __reduce__(self) -> tuple[Any, ...]:
         return load, (self._native.file,)

@@ -24,6 +24,8 @@ class Staged:
     __slots__ = ("array", "back")
 
     def __init__(self, array: Any, back: bool = True) -> None:
+        if not isinstance(back, bool):
+            raise TypeError(f"back is True or False, not {back!r}")
         self.array = array
         self.back = back
 
