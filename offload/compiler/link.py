@@ -9,7 +9,7 @@ from pathlib import Path
 from offload.artifact.meta import is_name, own_symbol
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
-from offload.errors import LinkError
+from offload.errors import CompileError, LinkError
 from offload.targets.sysroot import Sysroot
 
 
@@ -59,10 +59,8 @@ def link(
     try:
         with failures((), "linking"):
             native().link_elf(arguments)
-    except Exception as error:
-        if type(error).__name__ == "CompileError":
-            raise LinkError(_explain(str(error), said_of)) from error
-        raise
+    except CompileError as error:
+        raise LinkError(_explain(str(error), said_of)) from error
     return result.read_bytes()
 
 
