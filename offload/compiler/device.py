@@ -216,6 +216,7 @@ class DeviceBuild:
 
 
 Build = DeviceBuild | ReadyBuild
+"""An image on its way: compiled, or carried by the program."""
 
 
 def device_builds(

@@ -200,5 +200,5 @@ def _with_kernels(request: BuildRequest, module: Any, item: Any, builds: list[Re
         kernels = item.kernels if item.kernels is not None else held
         if kernels is None:
             kernels = dict.fromkeys([*module.kernels_of(item.module), *(kernel for kernel, _ in launches)])
-        named.append(ReadyBuild(build.name, build.vendor, build.chip, build.ready, tuple(kernels), build.jit_level))
+        named.append(build._replace(kernels=tuple(kernels)))
     return named

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from offload.compiler.cache import cache_for
-from offload.compiler.device import DeviceBuild
+from offload.compiler.device import Build, DeviceBuild
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
 from offload.compiler.threads import Pool, Promised
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from offload.cache.cache import Claim
     from offload.compiler.keys import Keys
 
-Build = DeviceBuild | ReadyBuild
 _LENGTH = struct.Struct("<I")
 
 
