@@ -96,10 +96,7 @@ def _build(options: argparse.Namespace) -> None:
     from offload.hooks.build import build_modules
     from offload.hooks.project import read_tables
 
-    modules = [
-        (table, options.output / table.module.rpartition(".")[0].replace(".", "/"))
-        for table in read_tables(options.pyproject)
-    ]
+    modules = [(table, options.output / table.folder) for table in read_tables(options.pyproject)]
     with opened(options.executor) as executor, through(executor):
         build_modules(modules, targets=options.target or targets_instead(), say=_say)
 

@@ -67,8 +67,7 @@ def build_module(
     ``targets`` replace the declared ones. An ``editable`` module looks at its sources when it is imported and builds
     itself again. ``say`` is called with what a user wants to know. Raises OffloadError, and what a build raises."""
     outputs = outputs_of(table.module, package_folder)
-    package = Path(*table.module.split(".")[:-1])
-    for folder in (package_folder, table.root / "src" / package, table.root / package):
+    for folder in (package_folder, table.root / "src" / table.folder, table.root / table.folder):
         check_ours(table, folder)
     specs, left_out = chosen_targets(table, targets)
     for line in left_out:

@@ -44,11 +44,11 @@ class OffloadBuildHook(BuildHookInterface):
                 return
             for table in tables:
                 check_ours(table, self._source_package(table))
-            packages = [table.module.rpartition(".")[0].replace(".", "/") for table in tables]
-            made = self._build(tables, [self._scratch() / package for package in packages], editable=False)
-            for table, package, built in zip(tables, packages, made, strict=True):
+            made = self._build(tables, [self._scratch() / table.folder for table in tables], editable=False)
+            for table, built in zip(tables, made, strict=True):
                 check_platform(table.where, built.library, platform)
-                build_data["force_include"].update({str(path): f"{package}/{path.name}".lstrip("/") for path in built})
+                places = {str(path): f"{table.folder}/{path.name}".lstrip("/") for path in built}
+                build_data["force_include"].update(places)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """The wheel has its copy: what was built for it goes."""
@@ -91,7 +91,7 @@ class OffloadBuildHook(BuildHookInterface):
         """Its folder, or where it would be."""
         with contextlib.suppress(OffloadError):
             return source_package(table, self._packages())
-        return table.root / table.module.rpartition(".")[0].replace(".", "/")
+        return table.root / table.folder
 
     def _made_in_place(self, tables: Sequence[KernelTable]) -> Iterator[Path]:
         """What an editable installation left among the sources, of these tables and of those they were before; it is
@@ -128,7 +128,7 @@ def source_package(table: KernelTable, packages: Sequence[Path] = ()) -> Path:
     """The folder of a module's package among the sources: in one of ``packages``, or where most projects have it.
 
     Raises OffloadError where there is none."""
-    package = table.module.rpartition(".")[0].replace(".", "/")
+    package = table.folder
     if not package:  # what is importable beside the project's packages
         return next((folder.parent for folder in packages), table.root)
     places = [folder.parent / package for folder in packages if folder.name == package.partition("/")[0]]

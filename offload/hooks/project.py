@@ -56,6 +56,16 @@ class KernelTable:
     patterns: tuple[str, ...] = ()
 
     @property
+    def package(self) -> str:
+        """The import name of the module's package; empty for a module outside of any."""
+        return self.module.rpartition(".")[0]
+
+    @property
+    def folder(self) -> str:
+        """The folder of that package, below the one with all packages."""
+        return self.package.replace(".", "/")
+
+    @property
     def files(self) -> tuple[str, ...]:
         """Every file that the module is made from, relative to ``root``."""
         linked = [name for spec in (*self.targets, *self.optional_targets) for name in linked_by(spec)]

@@ -166,9 +166,9 @@ class BuildOffload(Command):
     def _list_modules(self) -> None:
         """An editable installation makes importable what setuptools lists: kernels may be all that a package has."""
         project = self.distribution
-        packages = [table.module.rpartition(".")[0] for table in self.tables]
-        alone = [table.module for table, package in zip(self.tables, packages, strict=True) if not package]
-        project.packages = list(dict.fromkeys([*(project.packages or ()), *filter(None, packages)]))
+        packages = [table.package for table in self.tables if table.package]
+        alone = [table.module for table in self.tables if not table.package]
+        project.packages = list(dict.fromkeys([*(project.packages or ()), *packages]))
         project.py_modules = list(dict.fromkeys([*(project.py_modules or ()), *alone]))
 
     def _leave_out_old(self) -> None:
@@ -203,13 +203,12 @@ class BuildOffload(Command):
         return [path for table in self.tables for path in outputs_of(table.module, self._package_folder(table))]
 
     def _built(self, table: KernelTable) -> Outputs:
-        package = table.module.rpartition(".")[0].replace(".", "/")
-        return outputs_of(table.module, Path(str(self.build_lib), package))
+        return outputs_of(table.module, Path(str(self.build_lib), table.folder))
 
     def _check_package(self, table: KernelTable) -> None:
         """Raises OffloadError for a module of a package that the project has not; its name is misspelt."""
         packages = self.distribution.packages or []
-        package = table.module.rpartition(".")[0]
+        package = table.package
         known = {name.partition(".")[0] for name in packages}
         if not packages or not package or package.partition(".")[0] in known or self._package_folder(table).is_dir():
             return
@@ -221,7 +220,7 @@ class BuildOffload(Command):
         )
 
     def _package_folder(self, table: KernelTable) -> Path:
-        return Path(self.get_finalized_command("build_py").get_package_dir(table.module.rpartition(".")[0]))
+        return Path(self.get_finalized_command("build_py").get_package_dir(table.package))
 
 
 def tables_of(distribution: Distribution) -> list[KernelTable]:
