@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from offload.artifact.meta import Argument, Signature
-from offload.errors import SignatureError
 from offload.runtime.arguments import MemrefPacker, bounds
 from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
@@ -19,7 +18,7 @@ from offload.runtime.plans import Caller, arm_function
 from offload.runtime.pointers import PointerPacker
 from offload.runtime.results import ScalarResult, StructResult, by_value_type, half_argument, is_half
 from offload.runtime.staging import Staging, wanted
-from offload.runtime.streams import Stream
+from offload.runtime.streams import as_stream
 
 # Appends the C values of one argument; the second list is for what has to stay alive during the call.
 _Converter = Callable[[Any, list[Any], list[object]], None]
@@ -51,7 +50,7 @@ class Function(Caller):
     def _call(self, /, *args: Any, **kwargs: Any) -> Any:
         if "stream" in kwargs and "stream" not in self._callee.names:
             stream = kwargs.pop("stream")
-            with self._on_stream(stream):
+            with as_stream(self._native, stream, self._callee.label):
                 return self._call(*args, **kwargs)
         converters = self._converters if self._converters is not None else self._prepare()
         if kwargs or len(args) != len(converters):
@@ -59,8 +58,7 @@ class Function(Caller):
         if not wanted(self._native, args):
             return self._run(converters, args)
         staging = Staging(self._native)
-        args = self._stage(staging, args)
-        returned = self._run(converters, args)
+        returned = self._run(converters, staging.take_all(self._callee, self._packers, args))
         staging.finish()
         return returned
 
@@ -96,23 +94,6 @@ class Function(Caller):
         """Calls in a thread of its own, on the calling thread's device and stream, and returns at once. The result, or
         what it raises, comes from ``wait()`` or from ``await``."""
         return Running(self._native, lambda: self(*args, **kwargs))
-
-    def _on_stream(self, stream: Any) -> Stream:
-        if isinstance(stream, Stream):
-            return stream
-        try:
-            return Stream(self._native, stream)
-        except TypeError as error:
-            raise SignatureError(f"{self._callee.label}: {error}") from None
-
-    def _stage(self, staging: Staging, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        staged: list[Any] = []
-        try:
-            for value, packer in zip(args, self._packers, strict=True):
-                staged.append(value if packer is None else staging.take(packer, value))
-        except Mismatch as mismatch:
-            raise self._callee.refuse(len(staged), mismatch) from None
-        return tuple(staged)
 
     def _inputs(self, values: list[Any], args: tuple[Any, ...]) -> list[tuple[int, int, object]]:
         """The address range of each argument array, with the array."""

@@ -23,7 +23,7 @@ from offload.runtime.pickled import kernel_of
 from offload.runtime.plans import Caller, arm_launch
 from offload.runtime.pointers import PointerPacker
 from offload.runtime.staging import Staged, Staging, wanted
-from offload.runtime.streams import Stream
+from offload.runtime.streams import as_stream
 from offload.runtime.views import view_of
 
 _SIZE_LIMIT = 2**31 - 1
@@ -58,7 +58,7 @@ class Kernel:
         self._native = native
         self._slot = kernel_slot(module, signature.name)
         self._packers: list[Callable[[Any, list[object]], bytes]] | None = None
-        self._memrefs: list[MemrefPacker | PointerPacker | None] = []
+        self._array_packers: list[MemrefPacker | PointerPacker | None] = []
         self._offsets: list[int] = []
         self._launches: dict[Any, Launch] = {}
         self.__name__ = self.__qualname__ = signature.name
@@ -87,10 +87,7 @@ class Kernel:
         self._check_shared(shared)
         handle = None
         if stream is not None:
-            try:
-                stream = stream if isinstance(stream, Stream) else Stream(self._native, stream)
-            except TypeError as error:
-                raise SignatureError(f"{self._callee.label}: {error}") from None
+            stream = as_stream(self._native, stream, self._callee.label)
             handle = stream.handle
         sizes = (*self._sizes("grid", grid), *self._sizes("block", block))
         cluster = (0, 0, 0) if len(launch) < 5 or launch[4] is None else self._sizes("cluster", launch[4])
@@ -154,13 +151,8 @@ class Kernel:
             return self._capture(launch, packers, args)
         if not wanted(self._native, args):
             return self._run(launch, packers, args)
-        staging, staged = Staging(self._native), list[Any]()
-        try:
-            for value, packer in zip(args, self._memrefs, strict=True):
-                staged.append(value if packer is None else staging.take(packer, value))
-        except Mismatch as mismatch:
-            raise self._callee.refuse(len(staged), mismatch) from None
-        pending = self._run(launch, packers, tuple(staged))
+        staging = Staging(self._native)
+        pending = self._run(launch, packers, staging.take_all(self._callee, self._array_packers, args))
         if pending is not None and staging:  # What is copied back has to be done.
             pending.wait()
         staging.finish()
@@ -201,7 +193,7 @@ class Kernel:
         keep: list[object] = []
         pieces: list[bytes] = []
         try:
-            for pack, packer, value in zip(packers, self._memrefs, args, strict=True):
+            for pack, packer, value in zip(packers, self._array_packers, args, strict=True):
                 if type(value) is Staged:
                     raise Mismatch(
                         "an array to be copied for a launch that goes into a graph",
@@ -258,7 +250,7 @@ class Kernel:
         """Does once what all launches share: a packer per argument, and where each parameter lies behind
         it."""
         packers: list[Callable[[Any, list[object]], bytes]] = []
-        self._memrefs = []
+        self._array_packers = []
         offsets: list[int] = []
         position = 0
         for index, argument in enumerate(self.signature.args):
@@ -266,7 +258,7 @@ class Kernel:
                 if argument.kind == "memref":
                     space = "host" if argument.space == "host" else "device"
                     packer = MemrefPacker(argument, self._native, space)
-                    self._memrefs.append(packer)
+                    self._array_packers.append(packer)
                     bare = self.signature.bare_pointers
                     packers.append(_address_packer(packer) if bare else packer)
                     count = 1 if bare else 3 + 2 * argument.rank
@@ -274,13 +266,13 @@ class Kernel:
                     position += 8 * count
                 elif argument.pointer:
                     address = PointerPacker(argument, self._native, "device")
-                    self._memrefs.append(address)
+                    self._array_packers.append(address)
                     packers.append(_word_packer(address))
                     offsets.append(position)
                     position += 8
                 else:
                     pack, size = _scalar_packer(argument)
-                    self._memrefs.append(None)
+                    self._array_packers.append(None)
                     packers.append(pack)
                     offsets.append(position)
                     position += size

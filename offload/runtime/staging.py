@@ -15,6 +15,7 @@ from offload.runtime.views import view_of
 
 if TYPE_CHECKING:
     from offload.runtime.arguments import MemrefPacker
+    from offload.runtime.calls import Callee
     from offload.runtime.pointers import PointerPacker
 
 
@@ -47,6 +48,19 @@ class Staging:
 
     def __bool__(self) -> bool:
         return bool(self._copies)
+
+    def take_all(
+        self, callee: Callee, packers: Iterable[MemrefPacker | PointerPacker | None], args: Iterable[Any]
+    ) -> tuple[Any, ...]:
+        """The arguments of a call, each as `take` has it; those without a packer are scalars. Raises `SignatureError`,
+        `DeviceError`."""
+        taken: list[Any] = []
+        try:
+            for value, packer in zip(args, packers, strict=True):
+                taken.append(value if packer is None else self.take(packer, value))
+        except Mismatch as mismatch:
+            raise callee.refuse(len(taken), mismatch) from None
+        return tuple(taken)
 
     def take(self, packer: MemrefPacker | PointerPacker, value: Any) -> Any:
         """What stands for ``value`` in the call: an array on the device, or the array itself where the function takes

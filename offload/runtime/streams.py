@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, NoReturn
 
+from offload.errors import SignatureError
 from offload.runtime import interchange
 from offload.runtime.native import Native
 from offload.runtime.pickled import refusal
@@ -63,3 +64,14 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"<offload stream {self.handle or 0:#x}>"
+
+
+def as_stream(native: Native, given: Any, label: str) -> Stream:
+    """One of ours as it is, another package's wrapped. Raises `SignatureError` for what is no stream: ``label`` is what
+    messages call the function or kernel."""
+    if isinstance(given, Stream):
+        return given
+    try:
+        return Stream(native, given)
+    except TypeError as error:
+        raise SignatureError(f"{label}: {error}") from None
