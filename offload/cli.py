@@ -33,10 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # here, where a reader that went away is noticed in time
         return code
     except OffloadError as error:
-        text = str(error)
-        # Diagnostics come with their own position and severity.
-        located = getattr(error, "diagnostics", None)
-        print(text if located else f"offload: error: {text}", file=sys.stderr)
+        show_error(error)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -68,6 +65,11 @@ def _open_streams() -> None:
 def _let_output_go() -> None:
     """What is still buffered would be tried again at the end of the process."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show_error(error: OffloadError) -> None:
+    """Diagnostics come with their own position and severity, as tools that read them want."""
+    print(error if getattr(error, "diagnostics", None) else f"offload: error: {error}", file=sys.stderr)
 
 
 def show_warning(

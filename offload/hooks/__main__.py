@@ -9,7 +9,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from offload.cli import show_warning
+from offload.cli import show_error, show_warning
 from offload.compiler import places
 from offload.errors import OffloadError
 
@@ -62,9 +62,7 @@ def main() -> int:
         with places.short_lived():
             options.run(options)
     except OffloadError as error:
-        # Diagnostics come with their own position and severity, as tools that read them want.
-        located = getattr(error, "diagnostics", None)
-        print(error if located else f"offload: error: {error}", file=sys.stderr)
+        show_error(error)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
