@@ -52,7 +52,7 @@ def build(options: argparse.Namespace) -> int:
     """Builds, or emits a stage; returns the exit code. Raises OffloadError."""
     from offload.commands.timing import Timing
     from offload.compiler import places, steps
-    from offload.compiler.output import check_no_source, check_output, check_output_folder, write_atomically
+    from offload.compiler.output import write_atomically
 
     if options.emit == "help":
         print("\n".join(_stages()))
@@ -64,28 +64,12 @@ def build(options: argparse.Namespace) -> int:
         known = ", ".join(_stages())
         print(f"offload build: unknown stage {stage!r}; stages are: {known}", file=sys.stderr)
         return 2
-    if (options.emit is not None) + (options.dump is not None) + options.print_pipeline > 1:
-        options.usage_error("one of --emit, --dump and --print-pipeline at a time")
-    if options.output == "-" and options.emit is None and not options.print_pipeline:
-        options.usage_error(
-            "a library is not printed: -o names its file ('-o ./-' one called '-'); --emit prints a stage"
-        )
+    _check_usage(options)
     output = _output(options)
     request = request_from(options)
     if only:
         request = _for_one_target(request, stage, only)
-    if output is not None and options.emit is not None:
-        check_no_source(output, request.sources)
-        check_output_folder(output)
-    elif output is not None:
-        check_output(output, request.sources)
-    if options.dump is not None:
-        check_output_folder(Path(options.dump))
-    if options.executor is not None:
-        for name in ("timing", "emit", "dump", "print_pipeline"):
-            if getattr(options, name) not in (None, False):
-                word = name.replace("_", "-")
-                options.usage_error(f"--{word} is for builds on this machine: not with --executor")
+    _check_outputs(options, output, request)
     if options.timing:  # of what is compiled; what is taken from the cache takes none
         request = dataclasses.replace(request, cache=False)
     timing = Timing() if options.timing else None
@@ -101,6 +85,34 @@ def build(options: argparse.Namespace) -> int:
     if data is not None and not options.quiet:
         print(f"{output}: {len(data):,} bytes in {taken:.2f} s", file=sys.stderr)
     return 0
+
+
+def _check_usage(options: argparse.Namespace) -> None:
+    """Ends the command, with exit code 2, where options do not go together."""
+    if (options.emit is not None) + (options.dump is not None) + options.print_pipeline > 1:
+        options.usage_error("one of --emit, --dump and --print-pipeline at a time")
+    if options.output == "-" and options.emit is None and not options.print_pipeline:
+        options.usage_error(
+            "a library is not printed: -o names its file ('-o ./-' one called '-'); --emit prints a stage"
+        )
+    if options.executor is not None:
+        for name in ("timing", "emit", "dump", "print_pipeline"):
+            if getattr(options, name) not in (None, False):
+                word = name.replace("_", "-")
+                options.usage_error(f"--{word} is for builds on this machine: not with --executor")
+
+
+def _check_outputs(options: argparse.Namespace, output: Path | None, request: BuildRequest) -> None:
+    """Raises OffloadError for what cannot be written, before anything is compiled."""
+    from offload.compiler.output import check_no_source, check_output, check_output_folder
+
+    if output is not None and options.emit is not None:
+        check_no_source(output, request.sources)
+        check_output_folder(output)
+    elif output is not None:
+        check_output(output, request.sources)
+    if options.dump is not None:
+        check_output_folder(Path(options.dump))
 
 
 def _stages() -> tuple[str, ...]:
