@@ -91,7 +91,8 @@ def test_names_that_generated_code_calls_are_refused(name: str) -> None:
 
 
 def test_functions_of_the_llvm_dialect_are_exported() -> None:
-    offload.compile("llvm.func @f(%x: i32) -> i32 {\n  llvm.return %x : i32\n}\n", targets=["host"])
+    library = offload.compile("llvm.func @f(%x: i32) -> i32 {\n  llvm.return %x : i32\n}\n", targets=["host"])
+    assert library.f(5) == 5
 
 
 def test_outputs_that_are_no_files_or_sources_stay_as_they_are(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MEMREF(name, type, rank)                                                                             \
   typedef struct {                                                                                           \
@@ -117,8 +118,10 @@ void _mlir_ciface_fails(i32_1 *result, int64_t n) {
 }
 
 /* Returns once another thread has written to the flag. */
+/* Gives up after half a minute: who sets the flag may be waiting for this to return. */
 void _mlir_ciface_wait_for(i64_1 *flag) {
-  while (__atomic_load_n(flag->aligned, __ATOMIC_ACQUIRE) == 0)
+  time_t end = time(NULL) + 30;
+  while (__atomic_load_n(flag->aligned, __ATOMIC_ACQUIRE) == 0 && time(NULL) < end)
     ;
 }
 
