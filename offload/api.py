@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from offload.targets import Target
 
     PathLike = str | os.PathLike[str]
+    Targets = str | Target | Iterable[str | Target] | None
 
 
 def build(
     sources: PathLike | Sequence[PathLike],
     output: PathLike,
     *,
-    targets: Iterable[str | Target] | None = (),
+    targets: Targets = (),
     opt: int = 3,
     link: PathLike | Iterable[PathLike] = (),
     objects: PathLike | Iterable[PathLike] = (),
@@ -112,7 +113,7 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | str |
 def compile(
     source: PathLike | bytes,
     *,
-    targets: Iterable[str | Target] | None = (),
+    targets: Targets = (),
     opt: int = 3,
     link: PathLike | Iterable[PathLike] = (),
     objects: PathLike | Iterable[PathLike] = (),
@@ -192,7 +193,7 @@ def use(backend: str | None) -> None:
 
 def make_request(
     sources: Sequence[Source],
-    targets: Iterable[str | Target] | None = (),
+    targets: Targets = (),
     *,
     opt: int = 3,
     link: PathLike | Iterable[PathLike] = (),
@@ -214,8 +215,6 @@ def make_request(
     build's.
     """
     from offload.compiler.request import BuildRequest
-    from offload.config import target_specs, targets_instead
-    from offload.targets import Target, parse_targets
 
     _check_flags(
         debug=debug,
@@ -224,6 +223,36 @@ def make_request(
         verify_each=verify_each,
         cache=cache,
     )
+    chosen, optional = _chosen_targets(targets, arch, debug, bare_pointers)
+    if isinstance(gpu_binary_annotation, str):
+        gpu_binary_annotation = [gpu_binary_annotation]
+    return BuildRequest(
+        sources=tuple(sources),
+        targets=chosen,
+        opt=opt,
+        link=_paths("link", link),
+        objects=_paths("objects", objects),
+        runtime=runtime,
+        verify_each=verify_each,
+        optional=optional,
+        gpu_binary_annotation=tuple(gpu_binary_annotation),
+        debug=debug,
+        bare_pointers=bare_pointers or (bool(chosen) and all(target.bare_pointers for target in chosen)),
+        bare_pointers_for_host=bare_pointers_for_host,
+        reproducer=Path(reproducer) if reproducer is not None else None,
+        arch=arch,
+        soname=soname,
+        cache=cache,
+    )
+
+
+def _chosen_targets(
+    targets: Targets, arch: str, debug: bool, bare_pointers: bool
+) -> tuple[tuple[Target, ...], tuple[Target, ...]]:
+    """The targets of a build, and those of them that nobody named. Raises TargetError."""
+    from offload.config import target_specs, targets_instead
+    from offload.targets import Target, parse_targets
+
     if isinstance(targets, (str, Target)):
         targets = [targets]
     given = list(targets or ())
@@ -234,42 +263,23 @@ def make_request(
     specs = [target for target in given if isinstance(target, str)]
     by_default = not given and targets_instead() is None
     specs = specs if ready else target_specs(specs)
+    by_name = [] if by_default else [spec for spec in specs if spec.strip() != "native"]
 
-    def chosen(targets: Iterable[Target]) -> list[Target]:
+    def with_flags(targets: Iterable[Target]) -> list[Target]:
         return [
             dataclasses.replace(each, debug=each.debug or debug, bare_pointers=each.bare_pointers or bare_pointers)
             for each in targets
         ]
 
     try:
-        parsed = chosen(parse_targets(specs, arch))
-        ready = chosen(ready)
-        named = [] if by_default else chosen(parse_targets((spec for spec in specs if spec.strip() != "native"), arch))
+        parsed = with_flags(parse_targets(specs, arch))
+        ready = with_flags(ready)
+        named = with_flags(parse_targets(by_name, arch))
     except TargetError as error:
         if given or by_default:
             raise
         raise TargetError(f"OFFLOAD_TARGETS: {error}") from error
-    if isinstance(gpu_binary_annotation, str):
-        gpu_binary_annotation = [gpu_binary_annotation]
-    return BuildRequest(
-        sources=tuple(sources),
-        targets=(*ready, *parsed),
-        opt=opt,
-        link=_paths("link", link),
-        objects=_paths("objects", objects),
-        runtime=runtime,
-        verify_each=verify_each,
-        optional=tuple(target for target in parsed if target not in named),
-        gpu_binary_annotation=tuple(gpu_binary_annotation),
-        debug=debug,
-        bare_pointers=bare_pointers
-        or (bool(parsed or ready) and all(target.bare_pointers for target in (*ready, *parsed))),
-        bare_pointers_for_host=bare_pointers_for_host,
-        reproducer=Path(reproducer) if reproducer is not None else None,
-        arch=arch,
-        soname=soname,
-        cache=cache,
-    )
+    return (*ready, *parsed), tuple(target for target in parsed if target not in named)
 
 
 def _check_flags(**flags: object) -> None:
