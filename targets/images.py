@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -30,6 +31,14 @@ class ReadyImage(NamedTuple):
     kernels: tuple[str, ...] | None = None
     parts: tuple[ReadyImage, ...] = ()
     parameters: Mapping[str, tuple[int, ...]] = {}
+
+
+def chip_in_attribute(attribute: str, dialect: str, default: str) -> str | None:
+    """The chip of ``#DIALECT.target<…>``, or MLIR's default, which it does not print; None for another attribute."""
+    if not re.match(rf"#{dialect}\.target\b", attribute):
+        return None
+    chip = re.search(r'\bchip = "([^"]*)"', attribute)
+    return chip.group(1) if chip else default
 
 
 def damaged(what: str, data: bytes, error: Exception) -> CompileError:

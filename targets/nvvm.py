@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import nvjitlink, nvvm_images
 from offload.targets.base import STRUCTURE_PIPELINE, Target, Work, numeric_pipeline
-from offload.targets.images import Image, ReadyImage
+from offload.targets.images import Image, ReadyImage, chip_in_attribute
 from offload.targets.options import option
 from offload.targets.tools import (
     Found,
@@ -132,7 +132,7 @@ class NvvmTarget(Target):
 
     @classmethod
     def chip_of(cls, attribute: str) -> str | None:
-        return nvvm_images.chip_of(attribute)
+        return chip_in_attribute(attribute, "nvvm", "sm_50")
 
     @classmethod
     def ready_image(cls, native: Native, data: bytes) -> ReadyImage | None:

@@ -14,10 +14,6 @@ from offload.errors import CompileError
 if TYPE_CHECKING:
     from offload.targets.native import ElfFile, Native
 
-_ATTRIBUTE = r"#nvvm\.target\b"
-_CHIP = r'\bchip = "([^"]*)"'
-_DEFAULT_CHIP = "sm_50"  # MLIR's, which it does not print
-
 _MACHINE = 190  # EM_CUDA
 _EXECUTABLE = 2
 _ENTRY = 0x10  # st_other of kernels: STO_CUDA_ENTRY
@@ -30,14 +26,6 @@ _PTX_KERNEL = r"(?m)^[^\n/]*\.entry\s+([\w$.%]+)"
 _PTX_ENTRY = _PTX_KERNEL + r"\s*\(([^)]*)\)"
 _PTX_PARAMETER = r"\.param\b[^,]*?\.[busf](\d+)\b[^,\[]*(?:\[(\d+)\])?"
 _PTX_VERSION = r"(?m)^\s*\.version\s"
-
-
-def chip_of(attribute: str) -> str | None:
-    """The chip of ``#nvvm.target<…>``; None for another attribute."""
-    if not re.match(_ATTRIBUTE, attribute):
-        return None
-    chip = re.search(_CHIP, attribute)
-    return chip.group(1) if chip else _DEFAULT_CHIP
 
 
 def read(native: Native, data: bytes) -> ReadyImage | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets import rocdl_images
 from offload.targets.base import STRUCTURE_PIPELINE, Target, Work, numeric_pipeline
-from offload.targets.images import Image, ReadyImage
+from offload.targets.images import Image, ReadyImage, chip_in_attribute
 from offload.targets.options import option
 from offload.targets.tools import Found, SearchStep, from_environment, from_folder, from_site_packages, search
 
@@ -120,7 +120,7 @@ class RocdlTarget(Target):
 
     @classmethod
     def chip_of(cls, attribute: str) -> str | None:
-        return rocdl_images.chip_of(attribute)
+        return chip_in_attribute(attribute, "rocdl", "gfx900")
 
     @classmethod
     def ready_image(cls, native: Native, data: bytes) -> ReadyImage | None:

@@ -13,10 +13,6 @@ from offload.errors import CompileError
 if TYPE_CHECKING:
     from offload.targets.native import ElfFile, Native
 
-_ATTRIBUTE = r"#rocdl\.target\b"
-_CHIP = r'\bchip = "([^"]*)"'
-_DEFAULT_CHIP = "gfx900"  # MLIR's, which it does not print
-
 _MACHINE = 224  # EM_AMDGPU
 _SHARED_OBJECT = 3
 _BUNDLE, _PACKED_BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
@@ -32,14 +28,6 @@ _CHIPS = (
     *("", "1201", "950", "", "9-generic", "10-1-generic", "10-3-generic", "11-generic", "1152", "", "", "1153"),
     *("12-generic", "1251", "", "", "", "", "9-4-generic"),
 )
-
-
-def chip_of(attribute: str) -> str | None:
-    """The chip of ``#rocdl.target<…>``; None for another attribute."""
-    if not re.match(_ATTRIBUTE, attribute):
-        return None
-    chip = re.search(_CHIP, attribute)
-    return chip.group(1) if chip else _DEFAULT_CHIP
 
 
 def read(native: Native, data: bytes) -> ReadyImage | None:
