@@ -167,31 +167,39 @@ def _on_cpu(value: Any) -> bool:
     return device is None or "host" in _DEVICES.get(device()[0], ())
 
 
-def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
+def _exported(value: Any, ordered: bool) -> object:
+    """The DLPack capsule of an object. Raises `Mismatch` where it refuses."""
     try:
         if _negated(value):
             raise BufferError("its numbers are stored with the opposite sign")
         # torch takes a stream that is not named for -1, and orders nothing.
         options = {} if _on_cpu(value) else {"stream": None if ordered else -1}
         try:
-            capsule = value.__dlpack__(max_version=(1, 1), **options)
+            return value.__dlpack__(max_version=(1, 1), **options)
         except TypeError:  # Written before DLPack 1.0.
-            capsule = value.__dlpack__(**options)
+            return value.__dlpack__(**options)
     except (BufferError, RuntimeError, TypeError) as error:
         raise Mismatch(
             f"a {type(value).__name__} that refuses DLPack ({error})", "pass it detached, resolved, or a copy"
         ) from None
-    # Borrowed, not consumed: the capsule keeps its name, so its own destructor releases the tensor.
-    readonly = False
+
+
+def _borrowed(value: object, capsule: object) -> tuple[Tensor, bool]:
+    """The tensor in a capsule, and whether it is only to be read. It is not consumed: the capsule keeps its name, so
+    its own destructor releases the tensor."""
     pointer = _capsule_pointer(capsule, b"dltensor")
     if pointer is not None:
-        tensor = Tensor.from_address(pointer)
-    else:
-        pointer = _capsule_pointer(capsule, b"dltensor_versioned")
-        managed = Versioned.from_address(pointer) if pointer is not None else None
-        if managed is None or managed.major != 1:
-            raise Mismatch(f"a {type(value).__name__} with DLPack of an unknown version", "pass a NumPy array")
-        tensor, readonly = managed.tensor, bool(managed.flags & _READ_ONLY)
+        return Tensor.from_address(pointer), False
+    pointer = _capsule_pointer(capsule, b"dltensor_versioned")
+    managed = Versioned.from_address(pointer) if pointer is not None else None
+    if managed is None or managed.major != 1:
+        raise Mismatch(f"a {type(value).__name__} with DLPack of an unknown version", "pass a NumPy array")
+    return managed.tensor, bool(managed.flags & _READ_ONLY)
+
+
+def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
+    capsule = _exported(value, ordered)
+    tensor, readonly = _borrowed(value, capsule)
     name = CODES.get(tensor.code, "").format(tensor.bits)
     places = _DEVICES.get(tensor.device_type)
     if tensor.lanes != 1 or name not in DTYPES:
