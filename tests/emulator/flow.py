@@ -101,7 +101,7 @@ def _trap(number: int) -> Run:
 
 def _message(inst: Any, name: str) -> Run:
     number = raw(inst, "simm16") & 0xFF
-    if name == "S_SENDMSG_RTN_B64" or name == "S_SENDMSG_RTN_B32":
+    if name in ("S_SENDMSG_RTN_B64", "S_SENDMSG_RTN_B32"):
         raise EmulationError(f"an unknown message {raw(inst, 'ssrc0')} with an answer")
     if number not in (1, 3):  # interrupt: a hostcall, which the host looks for by itself; dealloc_vgprs
 

@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from emulator.wave import Wave
 
 
-def finisher(
-    program: Program, inst: Any, means: Meaning, name: str, form: str, bits: int
-) -> Callable[[Wave, Array], Array]:
+def place(program: Program, inst: Any, means: Meaning) -> tuple[int, bool]:
+    """The register that is written, and whether 16 bits go into its upper half."""
+    kind, register = type(inst).__name__, raw(inst, "vdst")
+    if means.narrow and program.family != "cdna" and not kind.startswith("VOP3") and register >= 128:
+        return register - 128, True
+    return register, kind.startswith("VOP3") and not kind.startswith("VOP3P") and bool(raw(inst, "opsel") & 8)
+
+
+def finisher(program: Program, inst: Any, means: Meaning, form: str, bits: int) -> Callable[[Wave, Array], Array]:
     """Clamp, output modifiers and which part of the register is written."""
     kind = type(inst).__name__
     clamp, omod = raw(inst, "clmp"), raw(inst, "omod")
-    destination = raw(inst, "vdst")
-    high = bool(raw(inst, "opsel") & 8) and kind.startswith("VOP3") and not kind.startswith("VOP3P")
+    destination, high = place(program, inst, means)
     narrow = means.narrow and bits <= 32
-    if narrow and program.family != "cdna" and not kind.startswith("VOP3") and destination >= 128:
-        destination, high = destination - 128, True
     packed = kind.startswith("VOP3P")
     floats = {16: np.float16, 32: np.float32, 64: np.float64}
     is_float = form.lstrip("PK2_").startswith("F") or form.startswith("F")

@@ -13,7 +13,7 @@ from emulator.errors import EmulationError
 from emulator.manual_compile import Meaning, meaning
 from emulator.operands import Array, Reader, dpp, format_of, half, raw, reader, sdwa_source, signed, vector_reader
 from emulator.program import plain_name
-from emulator.results import finisher
+from emulator.results import finisher, place
 from emulator.special import SPECIAL
 from emulator.wave import VCC
 
@@ -142,7 +142,6 @@ def step(program: Program, inst: Any) -> Callable[[Wave], None]:
     op = getattr(inst, "instead", inst.op)
     operands = program.tables.operands.get(inst.op, {})
     kind = type(inst).__name__
-    lanes = 64
     readers = [_source(program, inst, index, operands) for index in range(3)]
     written: list[Callable[[Wave], Array]] = []
     if "DPP16" in kind:
@@ -163,18 +162,18 @@ def step(program: Program, inst: Any) -> Callable[[Wave], None]:
             run = build(program, inst, name, readers)
             if run is not None:
                 return run
-    return _general(program, inst, op, operands, readers, written, lanes)
+    return _general(program, inst, op, operands, readers, written)
 
 
 def _general(
     program: Program, inst: Any, op: Any, operands: dict[str, Any], readers: list[Reader | None],
-    written: list[Callable[[Wave], Array]], lanes: int,
+    written: list[Callable[[Wave], Array]],
 ) -> Callable[[Wave], None]:  # fmt: skip
     kind, name = type(inst).__name__, plain_name(inst)
     means = described(program, op)
     has_sdst = "SD" in kind.split("_")[0] or "SDST" in kind
     compare = kind.startswith("VOPC") or name.startswith("V_CMP")
-    destination = raw(inst, "vdst") if not compare else -1
+    destination, high = (-1, False) if compare else place(program, inst, means)
     form, bits = format_of(operands, "vdst")
     mask_out = raw(inst, "sdst") if "VOP3SD" in kind or ("SDWA_SDST" in kind and raw(inst, "sd")) else VCC
     if compare and kind.startswith("VOP3"):
@@ -182,10 +181,7 @@ def _general(
     mask_in = VCC
     if kind.startswith("VOP3") and ("CNDMASK" in name or "ADDC" in name or "SUBB" in name or "_CI_" in name):
         mask_in = raw(inst, "src2")
-    finish = finisher(program, inst, means, name, form, bits)
-    high = kind.startswith("VOP3") and not kind.startswith("VOP3P") and bool(raw(inst, "opsel") & 8)
-    if means.narrow and program.family != "cdna" and not kind.startswith("VOP3") and destination >= 128:
-        destination, high = destination - 128, True
+    finish = finisher(program, inst, means, form, bits)
     details = fields(inst)
     sources = [read or (lambda wave: None) for read in readers]
     first, second, third = sources

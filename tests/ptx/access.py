@@ -43,7 +43,7 @@ def split(maker: Maker) -> tuple[str, int, list[str], str]:
     return space, count, rest, maker.op[-1]
 
 
-def address(maker: Maker, operand: Operand, space: str) -> Source:
+def address(maker: Maker, operand: Operand) -> Source:
     """Addresses, an element per lane. Those of parameters of the kernel are in the process's memory."""
     if not isinstance(operand, Address):
         if isinstance(operand, Symbol):
@@ -87,7 +87,7 @@ def _load(maker: Maker) -> Step:
     puts = [maker.put_bits(each, kind) for each in targets]
     size = SIZES[kind]
     param = lane_param(maker, place, space)
-    at = None if param else address(maker, place, space)
+    at = None if param else address(maker, place)
     dtype, ordered = UNSIGNED[size], bool(ORDERED.intersection(maker.op))
 
     def step(block: Block) -> None:
@@ -117,7 +117,7 @@ def _store(maker: Maker) -> Step:
     values = [maker.bits(each, kind) for each in (value.parts if isinstance(value, Vector) else (value,))]
     size = SIZES[kind]
     param = lane_param(maker, place, space)
-    at = None if param else address(maker, place, space)
+    at = None if param else address(maker, place)
     ordered = bool(ORDERED.intersection(maker.op))
 
     def step(block: Block) -> None:
@@ -182,7 +182,7 @@ def _atomic(maker: Maker) -> Step:
         target = operands.pop(0)
         targets = target.parts if isinstance(target, Vector) else (target,)
         put = [maker.put_bits(each, kind) for each in targets]
-    at = address(maker, operands[0], space)
+    at = address(maker, operands[0])
     given = [each.parts if isinstance(each, Vector) else (each,) for each in operands[1:2]]
     values = [[maker.bits(part, kind) for part in parts] for parts in given]
     read_number, write_number = reader(kind), writer(kind)
@@ -217,7 +217,7 @@ def _atomic(maker: Maker) -> Step:
 def _exchange(maker: Maker, space: str, kind: str) -> Step:
     """``cas``: of lanes with one address the first whose comparison holds, then those behind it see its value."""
     size = SIZES[kind]
-    put, at = maker.put_bits(maker.operands[0], kind), address(maker, maker.operands[1], space)
+    put, at = maker.put_bits(maker.operands[0], kind), address(maker, maker.operands[1])
     compare, value = (maker.bits(operand, kind) for operand in maker.operands[2:4])
     dtype = UNSIGNED[size]
 

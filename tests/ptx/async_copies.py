@@ -55,7 +55,7 @@ def _copy(maker: Maker) -> Step:
         return lambda block: _wait(block, int(left(block)[block.indices[0]]) if left else -1)
     if words[0] == "mbarrier":
         return _arrive_after(maker)
-    to, given = (address(maker, operand, "") for operand in maker.operands[:2])
+    to, given = (address(maker, operand) for operand in maker.operands[:2])
     size = maker.source(maker.operands[2], "u32")
     taken = maker.source(maker.operands[3], "u32") if len(maker.operands) > 3 else size
 
@@ -94,7 +94,7 @@ def _wait(block: Block, left: int) -> None:
 def _arrive_after(maker: Maker) -> Step:
     """``cp.async.mbarrier.arrive``: here at once, after the lanes' copies."""
     assert isinstance(maker.operands[0], Address)
-    at = address(maker, maker.operands[0], "shared")
+    at = address(maker, maker.operands[0])
     more = "noinc" not in maker.op
 
     def step(block: Block) -> None:

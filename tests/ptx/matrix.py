@@ -252,7 +252,7 @@ def _fragments(maker: Maker) -> Step:
     loads = maker.op[1] == "load"
     operands = maker.operands if loads else (maker.operands[1], maker.operands[0], *maker.operands[2:])
     fragment, place = operands[:2]
-    at = address(maker, place, space)
+    at = address(maker, place)
     usual = shape[1] if rows_first else shape[0]
     stride = maker.source(operands[2], "u32") if len(operands) > 2 else lambda block: np.full(block.size, usual)
     size, count = BITS[kind] // 8, _count(fragment, kind)
@@ -326,7 +326,7 @@ def _rows(maker: Maker) -> Step:
     turned = "trans" in maker.op
     matrices = next(int(word[1]) for word in maker.op if re.fullmatch(r"x[124]", word))
     operands = maker.operands if loads else maker.operands[::-1]
-    at = address(maker, operands[1], space or "shared")
+    at = address(maker, operands[1])
 
     def rows(block: Block, warp: slice) -> tuple[Array, Array]:
         addresses = at(block)[warp][: 8 * matrices]

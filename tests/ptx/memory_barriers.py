@@ -64,7 +64,7 @@ def _memory_barrier(maker: Maker) -> Step:
     target = operands.pop(0) if gives else None
     if name not in ("init", "inval", "arrive", "expect_tx", "test_wait", "try_wait"):
         raise EmulationError(f"no instruction {'.'.join(maker.op)}")
-    at = address(maker, operands[0], "shared")
+    at = address(maker, operands[0])
     generic = split(maker)[0] == ""
     waits = name.endswith("wait")
     number = maker.source(operands[1], "u64" if waits and "parity" not in maker.op else "u32") if operands[1:] else None

@@ -114,7 +114,7 @@ def _operands(maker: Maker, place: Operand) -> tuple[Source, list[Source]]:
     assert isinstance(place, Address)
     (where,) = place.rest
     assert isinstance(where, Vector)
-    return address(maker, Address(place.base, place.offset), ""), [maker.source(part, "s32") for part in where.parts]
+    return address(maker, Address(place.base, place.offset)), [maker.source(part, "s32") for part in where.parts]
 
 
 def bulk(maker: Maker) -> Step:
@@ -135,7 +135,7 @@ def bulk(maker: Maker) -> Step:
 
 def _tiles(maker: Maker, shared: Operand, place: Operand) -> Callable[[Block], Iterator[Tile]]:
     """The tiles that the lanes copy."""
-    at = address(maker, shared, "shared")
+    at = address(maker, shared)
     map_, where = _operands(maker, place)
 
     def tiles(block: Block) -> Iterator[Tile]:
@@ -152,7 +152,7 @@ def _tiles(maker: Maker, shared: Operand, place: Operand) -> Callable[[Block], I
 
 def _tensor_load(maker: Maker) -> Step:
     to, place, barrier_place, *rest = maker.operands
-    tiles, barrier = _tiles(maker, to, place), address(maker, barrier_place, "shared")
+    tiles, barrier = _tiles(maker, to, place), address(maker, barrier_place)
     blocks = maker.source(rest[0], "u16") if "multicast::cluster" in maker.op else None
 
     def step(block: Block) -> None:
@@ -194,9 +194,9 @@ def _map_at(block: Block, lane: int, place: int) -> TensorMap:
 def _plain(maker: Maker) -> Step:
     """Bytes without a descriptor: into shared memory with a barrier, or out of it."""
     into = maker.op[3].startswith("shared")
-    to, given = (address(maker, operand, "") for operand in maker.operands[:2])
+    to, given = (address(maker, operand) for operand in maker.operands[:2])
     size = maker.source(maker.operands[2], "u32")
-    barrier = address(maker, maker.operands[3], "shared") if into else None
+    barrier = address(maker, maker.operands[3]) if into else None
     if into and not maker.op[4].startswith("global"):
         raise EmulationError(f"no instruction {'.'.join(maker.op)}")
 

@@ -101,7 +101,7 @@ def _from_memory(
     size = BITS[kind] // 8
     row, column = np.indices(shape)
     if turned:
-        row, column = row * size, column
+        row = row * size
         if width == 16:
             places = row % 16 + row // 16 * stride + column % 8 * 16 + column // 8 * lead
         else:
