@@ -134,6 +134,22 @@ def read(data: bytes, name: str = "image container") -> list[Image]:
     return images
 
 
+def _strings(entry: bytes, offset: int, count: int, what: str) -> dict[str, str]:
+    """The string table of an entry, which is known to end inside of it."""
+
+    def text(at: int) -> str:
+        end = entry.find(b"\0", at) if at < len(entry) else -1
+        if end < 0:
+            raise ArtifactError(f"{what}: a string at byte {at} of it does not end inside its {len(entry)} bytes")
+        try:
+            return entry[at:end].decode()
+        except UnicodeDecodeError:
+            raise ArtifactError(f"{what}: the string at byte {at} of it is not UTF-8") from None
+
+    pairs = (_PAIR.unpack_from(entry, offset + index * _PAIR.size) for index in range(count))
+    return {text(key): text(value) for key, value in pairs}
+
+
 def _read_one(data: bytes, start: int, what: str) -> tuple[Image, int]:
     rest = len(data) - start
     if rest < _HEADER.size + _ENTRY.size:
@@ -160,19 +176,7 @@ def _read_one(data: bytes, start: int, what: str) -> tuple[Image, int]:
     check(string_offset, string_count * _PAIR.size, "its string table")
     check(image_offset, image_size, "its image")
 
-    def text(offset: int) -> str:
-        end = data.find(b"\0", start + offset, start + size) if offset < size else -1
-        if end < 0:
-            raise ArtifactError(f"{what}: a string at byte {offset} of it does not end inside its {size} bytes")
-        try:
-            return data[start + offset : end].decode()
-        except UnicodeDecodeError:
-            raise ArtifactError(f"{what}: the string at byte {offset} of it is not UTF-8") from None
-
-    strings: dict[str, str] = {}
-    for index in range(string_count):
-        key, value = _PAIR.unpack_from(data, start + string_offset + index * _PAIR.size)
-        strings[text(key)] = text(value)
+    strings = _strings(data[start : start + size], string_offset, string_count, what)
     missing = [key for key in _KEYS if key not in strings]
     if missing:
         raise ArtifactError(f"{what}: it has no {', '.join(missing)}; it was not written by offload")
