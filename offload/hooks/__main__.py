@@ -16,6 +16,20 @@ from offload.errors import OffloadError
 
 def main() -> int:
     """Runs one of the commands and returns the exit code."""
+    options = _parser().parse_args()
+    warnings.showwarning = show_warning
+    try:
+        with places.short_lived():
+            options.run(options)
+    except OffloadError as error:
+        show_error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m offload.hooks", description=__doc__)
     commands = parser.add_subparsers(required=True)
 
@@ -55,18 +69,7 @@ def main() -> int:
     library.add_argument("--link", action="append", default=[])
     library.add_argument("--objects", action="append", default=[])
     library.set_defaults(run=_library)
-
-    options = parser.parse_args()
-    warnings.showwarning = show_warning
-    try:
-        with places.short_lived():
-            options.run(options)
-    except OffloadError as error:
-        show_error(error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return parser
 
 
 def _say(text: str) -> None:
