@@ -59,6 +59,7 @@ class DeviceArray:
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
     @property

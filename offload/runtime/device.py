@@ -123,7 +123,11 @@ class Device:
         return array
 
     def array(self, source: Any, dtype: Any = None) -> DeviceArray:
-        """A copy of a NumPy array, of anything that NumPy takes, or of another DeviceArray."""
+        """A row-major copy of a NumPy array, of anything that NumPy takes, or of another DeviceArray, of its shape.
+
+        The elements are converted to ``dtype``; by default they stay as they are, in this machine's byte order.
+
+        Raises `DeviceError` where memory runs out, `SignatureError` for a dtype that is no plain number."""
         import numpy
 
         values = source.numpy() if isinstance(source, DeviceArray) else source

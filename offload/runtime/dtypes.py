@@ -35,6 +35,7 @@ class DType:
 
     @property
     def alignment(self) -> int:
+        """What addresses of such elements are multiples of, in bytes."""
         return struct.calcsize(f"@{self.code[0]}")
 
 
