@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from offload.errors import OffloadError, TargetError
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     PathLike = str | os.PathLike[str]
     Targets = str | Target | Iterable[str | Target] | None
+
+Item = TypeVar("Item")
 
 
 def build(
@@ -235,7 +237,9 @@ def make_request(
         runtime=runtime,
         verify_each=verify_each,
         optional=optional,
-        gpu_binary_annotation=tuple(gpu_binary_annotation),
+        gpu_binary_annotation=tuple(
+            _listed("gpu_binary_annotation is a text or a list of texts", gpu_binary_annotation)
+        ),
         debug=debug,
         bare_pointers=bare_pointers or (bool(chosen) and all(target.bare_pointers for target in chosen)),
         bare_pointers_for_host=bare_pointers_for_host,
@@ -255,7 +259,7 @@ def _chosen_targets(
 
     if isinstance(targets, (str, Target)):
         targets = [targets]
-    given = list(targets or ())
+    given = _listed("targets is a spelling, a Target or a list of them", targets or ())
     for target in given:
         if not isinstance(target, (str, Target)):
             raise TargetError(f"a target is a spelling ('offload targets' lists them) or a Target, not {target!r}")
@@ -288,6 +292,13 @@ def _check_flags(**flags: object) -> None:
             raise OffloadError(f"{name} is True or False, not {value!r}")
 
 
+def _listed(what: str, items: Iterable[Item]) -> list[Item]:
+    try:
+        return list(items)
+    except TypeError:
+        raise OffloadError(f"{what}, not {items!r}") from None
+
+
 def _paths(what: str, paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
     """One path is a list of one: text is not a list of its letters."""
     try:
@@ -299,9 +310,7 @@ def _paths(what: str, paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
 def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
     from offload.compiler.request import Source
 
-    if isinstance(sources, (str, os.PathLike)):
-        sources = [sources]
-    return [Source.read(Path(source)) for source in sources]
+    return [Source.read(source) for source in _paths("sources", sources)]
 
 
 def _source(source: PathLike | bytes, name: str | None) -> Source:

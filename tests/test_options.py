@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, EXAMPLES, PROGRAMS, command, emit, emit_text, on_host, tool
 
 import offload
-from offload.errors import CompileError, DeviceError, OffloadError, TargetError
+from offload.errors import CompileError, DeviceError, TargetError
 
 OPTIONS = PROGRAMS / "options.mlir"
 INSIDE, STORE, LAUNCH = (
@@ -375,68 +374,3 @@ def test_wrong_values(target: str, message: str, tmp_path: Path) -> None:
     done = command("build", OPTIONS, "-t", target, "-q", cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_threads": "many"}, "max_threads=many: max_threads is 1 to 1024, not 'many'"),
-        ({"O": "2"}, "O=2: O is 0 to 3, not '2'"),
-        ({"O": 3.0}, "O is 0 to 3, not 3.0"),
-        ({"maxregs": True}, "maxregs: maxregs is 16 to 255, not True"),
-        ({"fast": "yes"}, "fast=yes: fast is True or False, not 'yes'"),
-        ({"debug": 0}, "debug is True or False, not 0"),
-        ({"index": "32"}, "index=32: unknown index '32'; it is one of 32, 64"),
-        ({"format": None}, "format=None: unknown format None; it is one of bin, isa, fatbin, offload"),
-        ({"features": ["+ptx80"]}, "features is text, not ['+ptx80']"),
-        ({"link": "a.bc"}, "link=a.bc: link is a tuple of texts, not 'a.bc'"),
-        ({"chip": 90}, "chip is text, not 90"),
-    ],
-)
-def test_an_option_of_a_wrong_type_from_python(options: dict[str, Any], message: str) -> None:
-    from offload.targets.nvvm import NvvmTarget
-
-    with pytest.raises(TargetError, match=re.escape(message) + "$"):
-        NvvmTarget(**{"chip": "sm_90", **options})
-
-
-def test_a_target_is_a_list_of_one() -> None:
-    from offload.targets.host import HostTarget
-
-    library = offload.compile(OPTIONS, targets=HostTarget())
-    assert [image.target for image in library.metadata.images] == ["host"]
-
-
-FLAGS = ("debug", "bare_pointers", "bare_pointers_for_host", "cache")
-
-
-@pytest.mark.parametrize("name", FLAGS)
-@pytest.mark.parametrize("value", ["no", 1, None])
-def test_flags_of_a_build(name: str, value: object) -> None:  # pybind had its say, or the text "no" meant yes
-    with pytest.raises(OffloadError, match=rf"^{name} is True or False, not {value!r}$"):
-        offload.compile(OPTIONS, **{name: value})  # type: ignore[arg-type]
-
-
-def test_a_file_to_link_that_is_not_there() -> None:
-    with pytest.raises(OffloadError, match=r"cannot read .*gone\.bc"):
-        offload.compile(OPTIONS, targets=["host,link=gone.bc"])
-
-
-@pytest.mark.parametrize("name", ["link", "objects"])
-def test_one_file_needs_no_list(name: str) -> None:  # its letters were taken for files
-    with pytest.raises(OffloadError, match=r"^cannot read gone: No such file or directory$"):
-        offload.compile(OPTIONS, **{name: "gone"})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", ["link", "objects"])
-@pytest.mark.parametrize("value", [None, 5, [5]])
-def test_files_that_are_none(name: str, value: object) -> None:
-    message = f"{name} is a path or a list of paths, not {value!r}"
-    with pytest.raises(OffloadError, match=f"^{re.escape(message)}$"):
-        offload.compile(OPTIONS, **{name: value})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("level", [2.0, "2", None, 4, True])
-def test_levels_that_are_none(level: object) -> None:
-    with pytest.raises(OffloadError, match=rf"^opt is 0 to 3, not {level!r}$"):
-        offload.compile(OPTIONS, opt=level, cache=False)  # type: ignore[arg-type]
