@@ -507,5 +507,5 @@ void mgpu_host_schedule_in_child(void) {
 void mgpuHostSchedule(uint64_t seed) {
   pthread_mutex_lock(&lock);
   switch_to(seed);
-  pthread_mutex_unlock(&lock);
+  unlock_after_wait(); /* with 0, nobody waits here any more for what has failed */
 }

@@ -200,7 +200,14 @@ static void test_memory(void) {
   CHECK_CLEAN();
 }
 
-/* A kernel's failure comes with the wait. */
+static int failed_in_between(void) {
+  mgpuKernelLaunch(&lost, 3, 1, 1, 64, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 0);
+  CHECK_CLEAN();
+  mgpuHostSchedule(0);
+  return mgpuGetLastError();
+}
+
+/* A kernel's failure comes with the wait, or with the end of waiting. */
 static void test_failure(void) {
   mgpuHostSchedule(6);
   void *stream = mgpuStreamCreate();
@@ -210,6 +217,10 @@ static void test_failure(void) {
   CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "lost");
   mgpuStreamSynchronize(stream);
   mgpuStreamDestroy(stream);
+  CHECK_CLEAN();
+  CHECK(failed_in_between() == MGPU_ERROR_BAD_IMAGE, "switching it off runs what is left");
+  mgpuHostSchedule(6);
+  mgpuStreamSynchronize(NULL); /* told once */
   mgpuHostSchedule(0);
   CHECK_CLEAN();
 }
