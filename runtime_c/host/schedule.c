@@ -72,6 +72,15 @@ void mgpu_host_schedule_lock(void) { pthread_mutex_lock(&lock); }
 
 void mgpu_host_schedule_unlock(void) { pthread_mutex_unlock(&lock); }
 
+/* 0, or the code of a failure, and why. Called without the lock. */
+static int run(struct operation *operation, struct mgpu_text *why) {
+  uint64_t begin = operation->traced ? mgpu_trace_now() : 0;
+  int code = operation->action(operation->data, why);
+  if (operation->traced)
+    mgpu_trace_host_ran(operation->traced, begin);
+  return code;
+}
+
 /* The functions from here on are called with the lock held. */
 
 /* splitmix64 */
@@ -211,10 +220,7 @@ static bool step(void) {
     struct mgpu_text why = {buffer, sizeof buffer, 0};
     chosen->running = true;
     pthread_mutex_unlock(&lock);
-    uint64_t begin = operation->traced ? mgpu_trace_now() : 0;
-    int code = operation->action(operation->data, &why);
-    if (operation->traced)
-      mgpu_trace_host_ran(operation->traced, begin);
+    int code = run(operation, &why);
     pthread_mutex_lock(&lock);
     chosen->running = false;
     if (code && !failure) {
@@ -420,14 +426,21 @@ int mgpu_host_schedule_put(void *pointer, mgpu_host_action *action, void *data) 
   operation->action = action;
   operation->traced = mgpu_trace_on ? mgpu_trace_host_take() : NULL;
   pthread_mutex_lock(&lock);
-  struct stream *stream = stream_of(pointer);
+  /* Another thread may have switched it off since the caller looked. */
+  bool put_off = mgpu_host_schedule_on();
+  struct stream *stream = put_off ? stream_of(pointer) : NULL;
   if (stream)
     append(stream, operation);
   pthread_mutex_unlock(&lock);
   if (stream)
     return 0;
+  int code = MGPU_ERROR_MEMORY;
+  char buffer[sizeof failure_text] = "Out of memory for a stream.";
+  struct mgpu_text why = {buffer, sizeof buffer, 0};
+  if (!put_off)
+    code = run(operation, &why);
   free(operation);
-  return mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for a stream.");
+  return code ? mgpu_fail(code, "%s", buffer) : 0;
 }
 
 void mgpu_host_schedule_drain(void) {

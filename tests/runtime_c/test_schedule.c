@@ -291,6 +291,34 @@ static void test_many_threads(void) {
   CHECK(mgpuCount(MGPU_COUNT_QUEUED) == 0 && mgpuCount(MGPU_COUNT_ALLOCATIONS) == 0, "left behind");
 }
 
+static void *copies(void *stop) {
+  void *stream = mgpuStreamCreate();
+  for (int i = 0; i < 50000; ++i) {
+    int from = i, to = -1;
+    copy(&to, &from, stream);
+    mgpuStreamSynchronize(stream);
+    CHECK(to == i, "the copy %d has not run", i);
+  }
+  mgpuStreamDestroy(stream);
+  CHECK_CLEAN();
+  __atomic_store_n((int *)stop, 1, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+/* Whenever a thread switches it, what another puts on a stream then has run once that one has waited. */
+static void test_switching(void) {
+  pthread_t thread;
+  int stop = 0;
+  pthread_create(&thread, NULL, copies, &stop);
+  for (uint64_t seed = 1; !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); ++seed) {
+    mgpuHostSchedule(seed);
+    mgpuHostSchedule(0);
+  }
+  pthread_join(thread, NULL);
+  CHECK(mgpuCount(MGPU_COUNT_QUEUED) == 0, "left behind");
+  CHECK_CLEAN();
+}
+
 /* Modules, streams and events are counted. */
 static void test_counters(void) {
   int64_t streams = mgpuCount(MGPU_COUNT_STREAMS), events = mgpuCount(MGPU_COUNT_EVENTS);
@@ -319,6 +347,7 @@ void test_schedule(const char *image_path) {
   test_counters();
   test_fork();
   test_many_threads();
+  test_switching();
 }
 
 void test_schedule_environment(int code) {
