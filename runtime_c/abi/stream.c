@@ -154,7 +154,7 @@ bool mgpuStreamCapturing(void *stream) {
   struct mgpu_place place;
   bool capturing = false;
   if (mgpu_pending() || mgpu_stream_place(stream, &place))
-    return false; /* which the work on the stream then reports */
+    return false;
   if (backend_of(place.backend)->stream_capturing)
     backend_of(place.backend)->stream_capturing(place.device, place.driver, &capturing);
   return capturing;

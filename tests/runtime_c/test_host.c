@@ -223,6 +223,9 @@ static void test_handles(void) {
   CHECK_ERROR(MGPU_ERROR_INVALID, "destroyed already");
   mgpuStreamSynchronize(stream);
   CHECK_ERROR(MGPU_ERROR_INVALID, "destroyed already");
+  CHECK(!mgpuStreamCapturing(stream), "no stream any more");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "destroyed already");
+  CHECK(!mgpuStreamCapturing(NULL), "the host has no graphs");
   int foreign;
   mgpuStreamDestroy(&foreign);
   CHECK_ERROR(MGPU_ERROR_INVALID, "its creator");
