@@ -115,7 +115,7 @@ static int kernel_get(int device, void *pointer, const char *name, void **out) {
   return 0;
 }
 
-static int check_sizes(const struct kernel *kernel, const struct mgpu_launch *launch) {
+static int check_launch(const struct kernel *kernel, const struct mgpu_launch *launch) {
   const uint32_t *grid = launch->grid, *block = launch->block, *cluster = launch->cluster;
   if (block[0] > MOST_THREADS || block[1] > MOST_THREADS || block[2] > MOST_THREADS_Z ||
       block[0] * block[1] * block[2] > MOST_THREADS)
@@ -153,6 +153,10 @@ static int check_sizes(const struct kernel *kernel, const struct mgpu_launch *la
                      "The kernel \"%s\" is launched with clusters of (%u, %u, %u), which do not divide the "
                      "grid of (%u, %u, %u).",
                      kernel->name, cluster[0], cluster[1], cluster[2], grid[0], grid[1], grid[2]);
+  if (kernel->info->params && !launch->params)
+    return mgpu_fail(MGPU_ERROR_INVALID,
+                     "The kernel \"%s\" has %u parameters and is launched with NULL in their place.",
+                     kernel->name, kernel->info->params);
   return 0;
 }
 
@@ -228,7 +232,7 @@ static int put_launch(void *stream, const struct launch_work *launch, void **par
 static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   (void)device;
   struct kernel *kernel = pointer;
-  int failure = check_sizes(kernel, launch);
+  int failure = check_launch(kernel, launch);
   if (failure)
     return failure;
   struct launch_work work = {.kernel = kernel, .work = {.kernel = kernel->info, .blocks = 1}};

@@ -123,6 +123,8 @@ static void test_launch_errors(void) {
   CHECK_ERROR(MGPU_ERROR_INVALID, "-1 bytes");
   mgpuKernelLaunch(&saxpy, 3, 1, 1, 1, 1, 1, 2, 1, 1, 0, NULL, params, 0, 1);
   CHECK_ERROR(MGPU_ERROR_INVALID, "clusters of (2, 1, 1), which do not divide");
+  launch(&saxpy, 1, 1, 0, NULL, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "\"saxpy\" has 4 parameters and is launched with NULL");
   launch(&missing, 1, 1, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
   launch(&future, 1, 1, 0, NULL, params);
