@@ -189,8 +189,9 @@ static struct mgpu_module *module_load(const void *data, size_t size, int jit_le
 void *mgpuModuleLoad(void *data, size_t size) {
   if (mgpu_pending())
     return NULL;
-  if (!data || size == 0) {
-    mgpu_fail(MGPU_ERROR_INVALID, "mgpuModuleLoad needs an image and its size in bytes.");
+  if (!data || size == 0 || size > SIZE_MAX / 2) {
+    mgpu_fail(MGPU_ERROR_INVALID, "mgpuModuleLoad needs an image and its size in bytes; it has %zu at %p.",
+              size, data);
     return NULL;
   }
   if (mgpu_image_is_container(data, size))
@@ -207,7 +208,7 @@ void *mgpuModuleLoad(void *data, size_t size) {
 void *mgpuModuleLoadJIT(void *data, int level) {
   if (mgpu_pending())
     return NULL;
-  if (!data) {
+  if (!data || !*(const char *)data) {
     mgpu_fail(MGPU_ERROR_INVALID, "mgpuModuleLoadJIT needs the text of a module.");
     return NULL;
   }
