@@ -50,7 +50,14 @@ void mgpuTensorMapEncodeTiled(void *tensorMap, int32_t dataType, uint32_t tensor
   struct mgpu_descriptor descriptor;
   struct mgpu_tensor tensor = {dataType,       tensorRank, globalAddress, globalDim,   globalStrides, boxDim,
                                elementStrides, interleave, swizzle,       l2Promotion, oobFill};
-  if (mgpu_pending() || mgpu_stream_place(NULL, &place) || encode(&place, &descriptor, &tensor))
+  if (mgpu_pending())
+    return;
+  if (!tensorMap || !globalDim || (!globalStrides && tensorRank > 1) || !boxDim || !elementStrides) {
+    mgpu_fail(MGPU_ERROR_INVALID,
+              "mgpuTensorMapEncodeTiled needs a place for its answer and all four lists.");
+    return;
+  }
+  if (mgpu_stream_place(NULL, &place) || encode(&place, &descriptor, &tensor))
     return;
   memcpy(tensorMap, &descriptor, sizeof descriptor);
 }
@@ -103,8 +110,12 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t tensorRank, void *rankedDescriptor,
   struct mgpu_descriptor descriptor;
   if (mgpu_pending())
     return NULL;
+  if (!rankedDescriptor || !inputBoxDims) {
+    mgpu_fail(MGPU_ERROR_INVALID, "mgpuTensorMapEncodeTiledMemref needs a memref and the sizes of a box.");
+    return NULL;
+  }
   if (tensorRank < 1 || tensorRank > MOST_DIMENSIONS || dataType < 0 ||
-      dataType >= (int64_t)sizeof element_bytes || !rankedDescriptor) {
+      dataType >= (int64_t)sizeof element_bytes) {
     mgpu_fail(MGPU_ERROR_INVALID,
               "A tensor descriptor has 1 to 5 dimensions and a known type, not %lld and type %lld.",
               (long long)tensorRank, (long long)dataType);
@@ -112,7 +123,7 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t tensorRank, void *rankedDescriptor,
   }
   const struct head *head = rankedDescriptor;
   const int64_t *sizes = head->sizes_and_strides, *strides = sizes + tensorRank;
-  int64_t bytes = element_bytes[dataType];
+  int64_t bytes = element_bytes[dataType], start, distance;
   if (strides[tensorRank - 1] != 1 && sizes[tensorRank - 1] != 1) {
     mgpu_fail(
         MGPU_ERROR_INVALID,
@@ -133,12 +144,21 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t tensorRank, void *rankedDescriptor,
     dims[i] = (uint64_t)sizes[from];
     box[i] = (uint32_t)inputBoxDims[from];
     ones[i] = 1;
+    if (__builtin_mul_overflow(strides[from], bytes, &distance)) {
+      mgpu_fail(MGPU_ERROR_INVALID, "A tensor descriptor's stride is %lld in dimension %lld.",
+                (long long)strides[from], (long long)from);
+      return NULL;
+    }
     if (i > 0)
-      distances[i - 1] = (uint64_t)(strides[from] * bytes);
+      distances[i - 1] = (uint64_t)distance;
+  }
+  if (__builtin_mul_overflow(head->offset, bytes, &start)) {
+    mgpu_fail(MGPU_ERROR_INVALID, "A tensor descriptor's offset is %lld.", (long long)head->offset);
+    return NULL;
   }
   struct mgpu_tensor tensor = {(int32_t)dataType,
                                (uint32_t)tensorRank,
-                               head->aligned + head->offset * bytes,
+                               (char *)((uintptr_t)head->aligned + (uintptr_t)start),
                                dims,
                                distances,
                                box,

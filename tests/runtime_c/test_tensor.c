@@ -91,6 +91,24 @@ static void test_refusals(char *memory) {
          "is no multiple of 16");
   refuse(make(memory + 16, 3, sizes, strides), 3, F32, 2, 1, 0, box, MGPU_ERROR_INVALID,
          "is no multiple of 32");
+  const int64_t far[] = {INT64_MAX, 128, 1};
+  refuse(make(memory, 3, sizes, far), 3, F32, 0, 0, 0, box, MGPU_ERROR_INVALID,
+         "stride is 9223372036854775807 in dimension 0");
+  struct memref beyond = good;
+  beyond.offset = INT64_MAX / 2;
+  refuse(beyond, 3, F32, 0, 0, 0, box, MGPU_ERROR_INVALID, "offset is 4611686018427387903");
+  refuse(good, 3, F32, 0, 0, 0, NULL, MGPU_ERROR_INVALID, "needs a memref and the sizes of a box");
+  CHECK(mgpuTensorMapEncodeTiledMemref(3, NULL, F32, 0, 0, 0, 0, box) == NULL, "no memref");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "needs a memref and the sizes of a box");
+  const uint64_t dims[] = {64, 8}, distances[] = {256};
+  const uint32_t part[] = {16, 8}, ones[] = {1, 1};
+  mgpuTensorMapEncodeTiled(NULL, F32, 2, memory, dims, distances, part, ones, 0, 0, 0, 0);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "needs a place for its answer");
+  struct tensor_map map[2];
+  mgpuTensorMapEncodeTiled(map, F32, 2, memory, dims, NULL, part, ones, 0, 0, 0, 0);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "all four lists");
+  mgpuTensorMapEncodeTiled(map, F32, 1, memory, dims, NULL, part, ones, 0, 0, 0, 0);
+  CHECK_CLEAN(); /* which has no distances */
   refuse(make(memory, 2, sizes + 1, strides + 1), 2, F32, 1, 0, 0, box + 1, MGPU_ERROR_INVALID,
          "it has 2 dimensions, and an interleaved one has 3 to 5");
 }
