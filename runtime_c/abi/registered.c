@@ -121,12 +121,13 @@ void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor, int64_t element
     mgpuMemHostUnregister(begin);
 }
 
-/* What kernels on the calling thread's device know registered memory by. NULL after mgpu_fail. */
+/* What kernels on the calling thread's device know registered memory by. NULL while an error is kept. */
 static void *device_address(void *memory) {
   struct mgpu_place place;
   void *address = memory;
-  if (memory && mgpu_stream_place(NULL, &place) == 0 && mgpu_backends[place.backend]->device_address &&
-      mgpu_backends[place.backend]->device_address(place.device, memory, &address))
+  if (mgpu_pending() || !memory || mgpu_stream_place(NULL, &place) ||
+      (mgpu_backends[place.backend]->device_address &&
+       mgpu_backends[place.backend]->device_address(place.device, memory, &address)))
     return NULL;
   return address;
 }

@@ -337,6 +337,19 @@ static void test_memory(void) {
   CHECK_ERROR(MGPU_ERROR_DRIVER, "cuMemHostGetDevicePointer");
   CHECK_TEXT(cuda.log(), "register 800\nunregister\n");
   CHECK_CLEAN();
+  mgpuMemHostRegister(back, sizeof back);
+  mgpuMemset32(NULL, 0, 1, NULL);
+  seen = mgpuMemGetDeviceMemRef1dFloat(NULL, (float *)back, 0, 3, 1);
+  CHECK(!seen.aligned, "nothing after an error");
+  mgpuMemHostUnregister(back);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its destination");
+  void *event = mgpuEventCreate();
+  mgpuSetThreadStream(event);
+  seen = mgpuMemGetDeviceMemRef1dFloat(NULL, (float *)back, 0, 3, 1);
+  CHECK(!seen.aligned, "nor where the thread has no stream");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "a stream is needed here");
+  mgpuSetThreadStream(NULL);
+  mgpuEventDestroy(event);
 }
 
 /* Memory is taken back where it was registered, whatever the thread uses by then. */
