@@ -108,6 +108,9 @@ static int take(struct array *a, char **to, const int64_t *to_strides, const cha
     return mgpu_fail(MGPU_ERROR_INVALID, "An array of rank %lld with elements of %zu bytes is not possible.",
                      (long long)rank, element);
   a->rank = 0;
+  if (rank && (!sizes || !to_strides || (from && !from_strides)))
+    return mgpu_fail(MGPU_ERROR_INVALID, "An array of rank %lld has NULL as its sizes or strides.",
+                     (long long)rank);
   for (int64_t i = 0; i < rank; ++i)
     if (sizes[i] <= 0)
       return 1;

@@ -106,6 +106,12 @@ void check_strided(void) {
   const int64_t back[] = {1, INT64_MIN / 4};
   mgpuMemsetStrided(to, back, (const int64_t[]){3, 2}, 2, from, 4, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "Dimension 1");
+  mgpuMemcpyStrided(to, NULL, from, &two, &two, 1, 4, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its sizes or strides");
+  mgpuMemcpyStrided(to, &two, from, NULL, &two, 1, 4, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its sizes or strides");
+  mgpuMemsetStrided(to, &two, NULL, 1, from, 4, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its sizes or strides");
   mgpuMemcpyStrided(NULL, &two, from, &two, &two, 1, 4, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "destination");
   mgpuMemsetStrided(NULL, &two, &two, 1, from, 4, NULL);
