@@ -183,9 +183,25 @@ def test_a_header_of_nothing(tmp_path: Path) -> None:
 MACROS = ("EOF", "INFINITY", "NAN", "NULL", "alloca", "assert", "errno", "linux", "offsetof", "stdout", "unix")
 
 
+def test_names_that_the_header_uses(tmp_path: Path) -> None:
+    """Its own variable as an argument; characters that are digits elsewhere; names of other things."""
+    results = (Argument("", "scalar", "int64"),)
+    names = ("offload_result", "x²", "offload", "std", "check", "int64_t", "odd")
+    taken = [function(f"f{i}", Argument(name, "scalar", "int64"), results=results) for i, name in enumerate(names)]
+    taken += [function(name, results=results) for name in names]
+    text = header_text("odd", "libodd.so", Metadata(tuple(taken)))
+    assert [line for line in text.splitlines() if " is not here: " in line] == [
+        f"// {name} is not here: its name is none in C++, or taken." for name in names[:2]
+    ]
+    (tmp_path / "odd.h").write_text(text)
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
+    flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++", *includes]
+    subprocess.run(["g++", *flags, "odd.h"], cwd=tmp_path, check=True)
+
+
 def test_words_of_c(tmp_path: Path) -> None:
     """What is a word of C++ alone, or of a later C++, is no name of an argument, a function or a namespace."""
-    words = ("requires", "static_assert", "thread_local", "bitand", "char8_t", "co_await", *MACROS)
+    words = ("requires", "static_assert", "thread_local", "bitand", "char8_t", "co_await", "typeof", *MACROS)
     taken = [function(f"f{number}", Argument(word, "scalar", "int64")) for number, word in enumerate(words)]
     text = header_text("runtime", "libruntime.so", Metadata((*taken, function("concept"), *map(function, MACROS))))
     assert "// concept is not here: its name is none in C++, or taken." in text

@@ -29,9 +29,9 @@ _RESERVED = {
     "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
     "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return", "short", "signed",
     "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local",
-    "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void",
+    "throw", "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void",
     "volatile", "wchar_t", "while", "xor", "xor_eq", "main", "runtime",
-    "offload_symbols",
+    "offload_result", "offload_symbols",
     # Macros of the C library, and of GNU's compilers where no strict standard is asked for.
     "EOF", "INFINITY", "NAN", "NULL", "alloca", "assert", "errno", "linux", "offsetof", "stderr", "stdin",
     "stdout", "unix",
@@ -77,7 +77,7 @@ def header_text(name: str, soname: str, metadata: Metadata) -> str:
 
 
 def _is_name(text: str) -> bool:
-    return re.fullmatch(r"[A-Za-z_]\w*", text) is not None and text not in _RESERVED
+    return text.isidentifier() and text not in _RESERVED  # Python's letters and digits are C++'s
 
 
 def _obstacle(function: Signature) -> str:
