@@ -100,12 +100,16 @@ int mgpu_host_image_load(const void *data, size_t size, void **library) {
   const char *problem = problem_of(data, size);
   if (problem)
     return mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The host image cannot be loaded: %s.", problem);
+  dlerror(); /* what it has to say of other libraries, of a driver that is not there, say */
   *library = load_from_memory(data, size);
   if (!*library)
     *library = load_from_file(data, size);
   if (*library)
     return 0;
-  const char *reason = dlerror();
-  return mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The host image cannot be loaded: %s.",
-                   reason ? reason : "neither memory nor a temporary folder can hold it");
+  const char *why = strerror(errno), *reason = dlerror();
+  if (reason)
+    return mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The host image cannot be loaded: %s.", reason);
+  return mgpu_fail(MGPU_ERROR_BAD_IMAGE,
+                   "The host image cannot be loaded: neither memory nor a temporary folder can hold it: %s.",
+                   why);
 }

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -286,6 +287,15 @@ static void test_raw_module(void *image, size_t size) {
     CHECK(mgpuModuleLoad(image, cut) == NULL, "the first %zu bytes of an image", cut);
     CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "outside");
   }
+  struct rlimit files, none;
+  getrlimit(RLIMIT_NOFILE, &files);
+  none = (struct rlimit){0, files.rlim_max};
+  CHECK(dlopen("libnowhere.so", RTLD_NOW) == NULL, "another library, which is not meant below");
+  setrlimit(RLIMIT_NOFILE, &none);
+  CHECK(mgpuModuleLoad(image, size) == NULL, "no file can be opened");
+  setrlimit(RLIMIT_NOFILE, &files);
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE,
+              "neither memory nor a temporary folder can hold it: Too many open files.");
   CHECK(mgpuModuleLoadJIT((void *)".version 8.0", 2) == NULL, "PTX on the host");
   CHECK_ERROR(MGPU_ERROR_NO_IMAGE, "nvvm");
   mgpuModuleUnload(NULL);
