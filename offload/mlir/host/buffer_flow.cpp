@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -42,12 +43,32 @@ void BufferFlow::flow(ValueRange from, ValueRange to) {
     flow(source, target);
 }
 
-void BufferFlow::connectCall(func::CallOp call) {
-  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-  if (!callee || callee.isExternal())
-    return;
-  flow(call.getOperands(), callee.getArguments());
-  callee.walk([&](func::ReturnOp op) { flow(op.getOperands(), call.getResults()); });
+/// The functions that a call may enter: through a pointer, all of its type whose address is taken.
+static SmallVector<func::FuncOp> calleesOf(Operation *op) {
+  SmallVector<func::FuncOp> found;
+  auto find = [&](FlatSymbolRefAttr name) {
+    found.push_back(SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, name));
+  };
+  if (auto call = dyn_cast<func::CallOp>(op))
+    find(call.getCalleeAttr());
+  else if (auto call = dyn_cast<func::CallIndirectOp>(op))
+    op->getParentOfType<ModuleOp>()->walk([&](func::ConstantOp pointer) {
+      if (pointer.getType() == call.getCallee().getType())
+        find(pointer.getValueAttr());
+    });
+  return found;
+}
+
+static bool isElsewhere(func::FuncOp callee) { return !callee || callee.isExternal(); }
+
+void BufferFlow::connectCall(Operation *call) {
+  OperandRange given = cast<CallOpInterface>(call).getArgOperands();
+  for (func::FuncOp callee : calleesOf(call)) {
+    if (isElsewhere(callee))
+      continue;
+    flow(given, callee.getArguments());
+    callee.walk([&](func::ReturnOp op) { flow(op.getOperands(), call->getResults()); });
+  }
 }
 
 void BufferFlow::connect(Operation *op) {
@@ -79,15 +100,15 @@ void BufferFlow::connect(Operation *op) {
       for (RegionSuccessor &successor : successors)
         flow(end.getSuccessorOperands(successor), successor.getSuccessorInputs());
     }
-  if (auto call = dyn_cast<func::CallOp>(op))
-    connectCall(call);
+  if (isa<func::CallOp, func::CallIndirectOp>(op))
+    connectCall(op);
 }
 
 /// Operations that look at a buffer's shape, or move it on as `connect` knows.
 static bool touchesNoMemory(Operation *op) {
-  if (auto call = dyn_cast<func::CallOp>(op)) {
-    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr());
-    return callee && !callee.isExternal();
+  if (isa<func::CallOp, func::CallIndirectOp>(op)) {
+    SmallVector<func::FuncOp> callees = calleesOf(op);
+    return !callees.empty() && llvm::none_of(callees, isElsewhere);
   }
   // Where bufferization frees one of several buffers, it compares their addresses.
   if (isa<memref::ExtractAlignedPointerAsIndexOp>(op))

@@ -48,7 +48,7 @@ public:
 
 private:
   void connect(mlir::Operation *op);
-  void connectCall(mlir::func::CallOp call);
+  void connectCall(mlir::Operation *call);
   void flow(mlir::Value from, mlir::Value to);
   void flow(mlir::ValueRange from, mlir::ValueRange to);
   void record(mlir::Operation *op);
