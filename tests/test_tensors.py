@@ -350,6 +350,22 @@ def test_other_tensors_are_refused(encoding: str, reason: str) -> None:
         emit(f"func.func @f(%x: tensor<?xf32, {encoding}>) {{ return }}", "kernels")
 
 
+SPARSE = """#csr = #sparse_tensor.encoding<{map = (i, j) -> (i : dense, j : compressed)}>
+func.func @f(%x: tensor<?x?xf64>) -> tensor<?x?xf64> {
+  %a = sparse_tensor.convert %x : tensor<?x?xf64> to tensor<?x?xf64, #csr>
+  %r = sparse_tensor.convert %a : tensor<?x?xf64, #csr> to tensor<?x?xf64>
+  return %r : tensor<?x?xf64>
+}"""
+
+
+def test_a_sparse_tensor_of_a_function_s_own_is_told_where_it_is() -> None:
+    """Not where the first tensor is, which is dense."""
+    with pytest.raises(CompileError, match=r"mlir-opt --sparsification-and-bufferization=parallel") as caught:
+        emit(SPARSE, "kernels")
+    found = caught.value.diagnostics[0]
+    assert (found.line, found.column) == (3, 8)
+
+
 PRINTED = """
 func.func private @printMemrefF32(%x: tensor<*xf32>)
 func.func @main() {

@@ -61,9 +61,14 @@ std::optional<std::string> whyNot(Type type, Operation *op) {
     auto ranked = dyn_cast<RankedTensorType>(type);
     bool sparse =
         ranked && ranked.getEncoding() && ranked.getEncoding().getDialect().getNamespace() == "sparse_tensor";
+    // Others of host code have memory by now, unless there is one with an encoding, which is the one to name.
+    if (ranked && !ranked.getEncoding() && !op->getParentOfType<gpu::GPUModuleOp>())
+      return std::nullopt;
     return sparse
                ? "sparse tensors are not given memory here: bufferize the program first, for instance with "
-                 "mlir-opt --sparsification-and-bufferization --sparse-storage-specifier-to-llvm"
+                 "mlir-opt "
+                 "--sparsification-and-bufferization=parallelization-strategy=any-storage-outer-loop "
+                 "--sparse-storage-specifier-to-llvm"
                : "tensors of kernels, and those with an encoding, are not given memory here: use memrefs";
   }
   if (isa<TupleType, NoneType>(type))
