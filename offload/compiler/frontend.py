@@ -47,6 +47,15 @@ BUFFERIZING = (
 )
 """From tensors to memrefs."""
 
+TOSA = (
+    "tosa-to-mlprogram",
+    "tosa-to-scf",  # first: the lowering to linalg knows no regions
+    "func.func(tosa-optional-decompositions,tosa-infer-shapes,tosa-make-broadcastable,tosa-to-linalg-named,"
+    "tosa-layerwise-constant-fold,tosa-make-broadcastable,tosa-to-linalg,tosa-to-arith{include-apply-rescale},"
+    "tosa-to-tensor,cse)",
+)
+"""From TOSA to linalg on tensors, as MLIR's own pipeline for it does; what is left of shapes goes with ``cse``."""
+
 OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "offload-group-launches", "gpu-kernel-outlining")
 
 
@@ -58,7 +67,7 @@ def lower_to_kernels(
     Returns them as textual pipelines, in order: each step is chosen by what the one before it left.
     """
     ran = []
-    for step in (_transforms, _buffers, _launch_bodies, _kernels):
+    for step in (_transforms, _tosa, _buffers, _launch_bodies, _kernels):
         passes = ",".join(step(module))
         if passes:
             with failures(sources, "making kernels"):
@@ -73,11 +82,20 @@ def _transforms(module: Any) -> Sequence[str]:
     return ("transform-interpreter", "offload-erase-transforms") if "transform.named_sequence" in host else ()
 
 
+def _tosa(module: Any) -> Sequence[str]:
+    host, _ = module.operation_names()
+    return TOSA if any(name.startswith("tosa.") for name in host) else ()
+
+
 def _buffers(module: Any) -> Sequence[str]:
     """Tensors get memory. Nothing before this canonicalizes, which the reductions must come before."""
     host, device = module.operation_names()
     masked = {"vector.mask", "vector.multi_reduction"} <= {*host, *device}
-    return [*(["offload-masked-reductions"] if masked else []), *(BUFFERIZING if module.has_tensors() else ())]
+    return [
+        *(["offload-program-globals"] if "ml_program.global" in host else []),
+        *(["offload-masked-reductions"] if masked else []),
+        *(BUFFERIZING if module.has_tensors() else ()),
+    ]
 
 
 def _launch_bodies(module: Any) -> Sequence[str]:

@@ -148,7 +148,7 @@ _PLAINER = (
         "'gpu.all_reduce' can be lowered where it is marked 'uniform': all threads of the block must reach it",
     ),
     (
-        r"failed to legalize operation '([^']+)' that was explicitly marked illegal",
+        r"failed to legalize operation '([^']+)'(?: that was explicitly marked illegal)?$",
         r"'\1' has no lowering here; use operations that have one, or lower it before offload sees it",
     ),
 )

@@ -23,6 +23,7 @@ void registerOffloadPasses() {
   registerMissingLoweringsPass();
   registerMissingTensorsPass();
   registerPrivateBuffersPass();
+  registerProgramGlobalsPass();
   registerStructureTensorsPass();
   registerSerialFunctionsPass();
   registerReduceLinalgPass();
