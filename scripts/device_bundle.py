@@ -46,7 +46,7 @@ TESTS = (
     "device_values.py", "expectations.py", "sparse_programs.py", "programs/levels", "compiling.py", "blocks.py",
     *(f"{name}.py" for name in host_programs.TESTS), *(f"programs/{name}.mlir" for name in host_programs.FILES),
 )  # fmt: skip
-COMPILING = ("operations/ready_images.py", "conformance/replay.py")
+COMPILING = ("operations/ready_images.py", "conformance/replay.py", "randomized/modules.py")
 """Files of these folders that need a compiler."""
 BENCHMARKS = (
     "common.py", "hardware.py", "hardware", "peers/hardware", "host/__init__.py", "host/engine.py", "host/problem.py",

@@ -73,6 +73,7 @@ def test_printed_pipelines_run_in_mlir_opt(tmp_path: Path) -> None:
     text = device.data.decode()
     for pipeline in filter(None, parts[1][1:]):
         pipeline = re.sub(r"offload-[\w-]+(\{[^}]*\})?", "", pipeline)
+        pipeline = re.sub(r"gpu\.module\(,*\)", "", pipeline)  # where nothing but passes of offload ran
         pipeline = re.sub(r"(?<=\(),+|,+(?=\))", "", re.sub(r",+", ",", pipeline))
         text = tool("mlir-opt", f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo", given=text)
     assert "nvvm.kernel" in text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from compiling import HERE, ROOT
 from device import sanitizer, suite
 from device.checks import checks_of
 
-sys.path.append(str(ROOT / "bench"))
+sys.path += [str(ROOT / "bench"), str(ROOT / "scripts")]
+import device_bundle
 from hardware import ours
 
 SMALL = (
@@ -50,6 +53,30 @@ def stages(bundle: Path, *names: str, **variables: str) -> tuple[int, dict[str, 
     summary = bundle / "out" / "summary.json"
     found = json.loads(summary.read_text()) if summary.exists() else {}
     return done.returncode, found, done.stdout + done.stderr
+
+
+def imported(path: Path) -> Iterator[str]:
+    """What a file imports when it is imported, and not only when one of its functions is called."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names))
+
+
+def test_what_is_packed_imports_what_is_packed(tmp_path: Path) -> None:
+    """A file of tests that comes to import one that is left out would be found when the bundle runs, if at all."""
+    device_bundle.copy(device_bundle.TESTS, HERE, tmp_path)
+    for name in device_bundle.COMPILING:
+        (tmp_path / name).unlink()
+    missing = {
+        f"{path.relative_to(tmp_path)} imports {name}"
+        for path in tmp_path.rglob("*.py")
+        for name in imported(path)
+        for file in (f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__init__.py")
+        if (HERE / file).exists() and not (tmp_path / file).exists()
+    }
+    assert missing == set()
 
 
 def test_a_bundle_runs_without_this_repository(bundle: Path) -> None:
