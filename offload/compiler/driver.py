@@ -72,7 +72,7 @@ class Program:
         attached.warn_of_unread(self.request, self.module, self._ready)
         reproducer = self.request.reproducer_file("kernels")
         self._to_kernels = frontend.lower_to_kernels(
-            self.module, self.request.sources, self.request.verify_each, reproducer
+            self.module, self.request.sources, self.request.verify_each, reproducer, self.request.debug
         )
         if self.request.bare_pointers:
             with failures(self.request.sources, "bare pointers"):

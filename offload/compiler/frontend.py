@@ -60,14 +60,14 @@ OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "offload-group-lau
 
 
 def lower_to_kernels(
-    module: Any, sources: Sequence[Source], verify_each: bool = False, reproducer: str = ""
+    module: Any, sources: Sequence[Source], verify_each: bool = False, reproducer: str = "", debug: bool = False
 ) -> list[str]:
     """Runs, in place, the passes that this program's level needs and no others. Raises CompileError.
 
     Returns them as textual pipelines, in order: each step is chosen by what the one before it left.
     """
     ran = []
-    for step in (_transforms, _tosa, _buffers, _launch_bodies, _kernels):
+    for step in (_transforms, _tosa, _buffers, _launch_bodies, lambda made: _kernels(made, debug)):
         passes = ",".join(step(module))
         if passes:
             with failures(sources, "making kernels"):
@@ -112,10 +112,11 @@ def _launch_bodies(module: Any) -> Sequence[str]:
     return passes
 
 
-def _kernels(module: Any) -> Sequence[str]:
+def _kernels(module: Any, debug: bool) -> Sequence[str]:
     host, device = module.operation_names()
     dialects = {name.split(".")[0] for name in host}
-    passes = []
+    loops = "linalg" in dialects or bool(PARALLEL & set(host))
+    passes = ["offload-mark-written-kernels"] if loops else []
     if MISSING & {*host, *device}:
         passes.append("offload-missing-lowerings")
     if "memref.realloc" in host:
@@ -128,7 +129,7 @@ def _kernels(module: Any) -> Sequence[str]:
         passes.append("lower-affine")
     if "scf.forall" in host:
         passes.append("func.func(scf-forall-to-parallel)")
-    if "linalg" in dialects or PARALLEL & set(host):
+    if loops:
         passes += [
             *(["offload-serial-functions"] if "func.call" in host else []),
             "offload-reduce-parallel",
@@ -150,6 +151,7 @@ def _kernels(module: Any) -> Sequence[str]:
         "offload-check-memory",
         "canonicalize",
         "cse",
+        *([f"offload-join-equal-kernels{{same-lines={str(debug).lower()}}}"] if loops else []),
     ]
 
 

@@ -44,6 +44,7 @@ void registerOffloadPasses() {
   registerEraseTransformsPass();
   registerBlockMemoryPass();
   registerFinishKernelsPass();
+  registerEqualKernelsPasses();
   registerGpuToHostPass();
   registerNumberSpacesPass();
   registerHostToLLVMPass();

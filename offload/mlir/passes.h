@@ -21,6 +21,7 @@ namespace offload {
 ///   offload-missing-lowerings        writes out what MLIR has no lowering for
 ///   offload-inline-async             puts regions of the async dialect into the code around them
 ///   offload-group-launches           puts the kernels of many launches into one gpu.module
+///   offload-mark-written-kernels     marks kernels that are there before loops become some
 ///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
 ///   offload-serial-functions         lets parallel loops call functions with parallel loops
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
@@ -35,6 +36,7 @@ namespace offload {
 ///   offload-plain-spaces             takes the memory spaces of kernels out of host code
 ///   offload-place-buffers            puts temporaries of kernels into device memory
 ///   offload-check-memory             refuses allocations that no machine can make
+///   offload-join-equal-kernels       keeps one of the equal kernels that were made of loops
 ///   offload-repair-math              makes expm1 and log1p calls of libm, rsqrt approximate
 ///   offload-host-to-llvm             host code -> LLVM dialect with calls to the mgpu runtime
 /// At the two ends of a target's pipeline:
@@ -96,6 +98,7 @@ void registerCheckLoweredPass();
 void registerEraseTransformsPass();
 void registerBlockMemoryPass();
 void registerFinishKernelsPass();
+void registerEqualKernelsPasses();
 void registerGpuToHostPass();
 void registerNumberSpacesPass();
 void registerHostToLLVMPass();
