@@ -1,6 +1,7 @@
 //===- amd_kernels.cpp - How LLVM compiles kernels for AMD GPUs -----------===//
 
 #include "codegen/amd_kernels.h"
+#include "codegen/short_regions.h"
 #include "codegen/wide_moves.h"
 
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
@@ -30,6 +31,8 @@ bool addAmdPassesToEmitFile(legacy::PassManagerBase &passes, TargetMachine &mach
   TargetPassConfig *config = target.createPassConfig(passes);
   config->setDisableVerify(true);
   config->insertPass(&PrologEpilogCodeInserterID, createWideMovesPass());
+  if (machine.getOptLevel() != CodeGenOptLevel::None) // else nothing is scheduled
+    config->insertPass(&ExpandPostRAPseudosID, createShortRegionsPass());
   passes.add(config);
   auto *functions = new MachineModuleInfoWrapperPass(&machine);
   passes.add(functions);

@@ -1,23 +1,15 @@
 //===- wide_moves.cpp - Constants of 64 bits in AMD's scalar registers ----===//
 
 #include "codegen/wide_moves.h"
+#include "codegen/amd_opcodes.h"
 
 #include "llvm/CodeGen/MachineFunctionPass.h"
-#include "llvm/CodeGen/TargetInstrInfo.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 
 using namespace llvm;
 
 namespace offload {
 namespace {
-
-/// The number of an instruction; LLVM's headers do not have those of single targets.
-unsigned opcodeOf(const TargetInstrInfo &instructions, StringRef name) {
-  for (unsigned opcode = 0; opcode < instructions.getNumOpcodes(); ++opcode)
-    if (instructions.getName(opcode) == name)
-      return opcode;
-  report_fatal_error("LLVM's AMDGPU target has no " + name);
-}
 
 struct WideMoves : public MachineFunctionPass {
   static char ID;
