@@ -26,7 +26,7 @@ from offload.targets.tools import (
     search,
 )
 
-from offload.errors import CompileError, TargetError
+from offload.errors import CompileError, TargetError, ToolkitError
 
 if TYPE_CHECKING:
     from offload.targets.devices import Device, Discovery
@@ -251,6 +251,8 @@ class NvvmTarget(Target):
         try:
             report = run_tool(command, purpose)
         except CompileError as error:
+            if re.search(_UNKNOWN_CHIP, str(error)):
+                raise self._without_assembler() from error
             code: LLVMModule = work.stage("llvm")
             # Once more with line directives, which say where in the program the refused instructions come from.
             text = code.emit_with_lines()
@@ -262,6 +264,15 @@ class NvvmTarget(Target):
                     raise work.native.Failure(purpose, found) from error
             raise
         return Image(result.read_bytes(), _resources(report))
+
+    def _without_assembler(self) -> ToolkitError:
+        """What to say where the assembler that is here is too old or too new for the chip."""
+        found, instead = self._assembler(), dataclasses.replace(self, format="isa")
+        return ToolkitError(
+            f"{found.what} makes no machine code for {self.chip}: {found.need()} (via {found.via})\n"
+            f"  to get it: set CUDA_HOME to a CUDA toolkit that has {self.chip} (CUDA 13 begins at sm_75, and calls "
+            f"sm_110 what was sm_101), or build PTX, which the driver compiles: {instead}"
+        )
 
     def bundle(self, work: Work) -> Image:
         """The machine code and its PTX in one: newer chips compile the PTX when it is loaded."""
@@ -306,6 +317,7 @@ def _resources(report: str) -> dict[str, dict[str, int]]:
     return found
 
 
+_UNKNOWN_CHIP = r"is not defined for option 'gpu-name'|NVJITLINK_ERROR_UNSUPPORTED_ARCH"
 _ASSEMBLER_ERROR = r"(?m)^ptxas \S+, line (\d+); (?:error|fatal)\s*: (.*)$"
 _UNREADABLE = r"(?m)^ptxas fatal\s*: (.*) on line (\d+)$"
 _KERNEL_ERROR = r"(?m)^ptxas error\s*: (Entry function '([^']+)'.*)$"

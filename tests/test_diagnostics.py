@@ -284,6 +284,23 @@ def test_no_assembler_is_exit_code_three(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_assembler_without_the_chip_is_exit_code_three(tmp_path: Path) -> None:
+    """Newer toolkits have left older chips out; what they say is nothing that the program could change."""
+    program = tmp_path / "cuda" / "bin" / "ptxas"
+    program.parent.mkdir(parents=True)
+    said = "ptxas fatal   : Value 'sm_60' is not defined for option 'gpu-name'"
+    program.write_text(f'#!/bin/sh\necho "{said}"\nexit 255\n')
+    program.chmod(0o755)
+    arguments = ["build", EXAMPLES / "saxpy.mlir", "-q", "-o", "out.so", "-t", "nvvm:sm_60,O=2"]
+    done = command(*arguments, cwd=tmp_path, environment={"CUDA_HOME": str(tmp_path / "cuda")})
+    assert done.returncode == 3
+    assert done.stderr == (
+        f"offload: error: ptxas (CUDA) makes no machine code for sm_60: {program} (via CUDA_HOME)\n"
+        "  to get it: set CUDA_HOME to a CUDA toolkit that has sm_60 (CUDA 13 begins at sm_75, and calls sm_110 what "
+        "was sm_101), or build PTX, which the driver compiles: nvvm:sm_60,O=2,format=isa\n"
+    )
+
+
 def test_what_needs_no_toolkit_builds_without(tmp_path: Path) -> None:
     arguments = ["build", EXAMPLES / "saxpy.mlir", "-q", "-o", "out.so"]
     for target in ("host", "nvvm:sm_90,format=isa", "nvvm:sm_90,format=offload"):

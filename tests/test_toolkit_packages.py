@@ -87,6 +87,12 @@ def test_what_it_refuses(without_ptxas: Path, tmp_path: Path) -> None:
         assemble(damaged, "", tmp_path)
 
 
+def test_a_chip_that_it_lacks_is_a_matter_of_the_toolkit(without_ptxas: Path, tmp_path: Path) -> None:
+    with pytest.raises(offload.ToolkitError, match=r"^nvJitLink \(CUDA\) makes no machine code for sm_50: ") as error:
+        offload.build([EXAMPLES / "saxpy.mlir"], tmp_path / "x.so", targets=["nvvm:sm_50"])
+    assert str(error.value).endswith("PTX, which the driver compiles: nvvm:sm_50,format=isa")
+
+
 def test_rocm_bootstrap_is_asked_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package's own interface (0.3.0) in a stand-in; the real one gives the same with forced targets."""
     package = ModuleType("rocm_bootstrap")

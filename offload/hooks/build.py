@@ -136,7 +136,10 @@ def compiled(request: BuildRequest, where: str, asked_by: str, advice: str = _IN
         raise TargetError(f"{asked_by}: {error}") from error
     except ToolkitError as error:
         native()  # without a compiler it is not some target whose toolkit is missing
-        raise ToolkitError(f"{asked_by}: {error}\n  or leave the target out, or {advice}") from error
+        # A target whose toolkit is there, and of no use for its chip, is missed as an optional one, too.
+        absent = any(found.path is None for target in request.targets for found in target.toolkit())
+        instead = f", or {advice}" if absent else ""
+        raise ToolkitError(f"{asked_by}: {error}\n  or leave the target out{instead}") from error
     with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
         path = Path(scratch) / "library.so"
         path.write_bytes(data)
