@@ -179,8 +179,9 @@ class Target:
         return self.toolkit()
 
     @classmethod
-    def disassembler(cls) -> tuple[Found, Sequence[str]] | None:
-        """The program that shows the machine code of an image, and its options; None where LLVM's does."""
+    def disassembler(cls, form: str) -> tuple[Found, Sequence[str]] | None:
+        """The program that shows the machine code of an image of a format, and its options; None where LLVM's
+        does."""
         return None
 
     @classmethod

@@ -115,10 +115,17 @@ class NvvmTarget(Target):
         return search("libdevice (CUDA)", ["nvvm/libdevice/libdevice.10.bc"], _TOOLKIT, _WHEELS)
 
     @classmethod
-    def disassembler(cls) -> tuple[Found, Sequence[str]]:
+    def disassembler(cls, form: str) -> tuple[Found, Sequence[str]]:
         places = [*_TOOLKIT, from_site_packages("nvidia/cuda_cuobjdump"), from_path("cuobjdump")]
         remedy = "pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm, or set CUDA_HOME to a CUDA toolkit"
-        return search("cuobjdump (CUDA)", ["bin/cuobjdump"], places, remedy), ["-sass"]
+        found = search("cuobjdump (CUDA)", ["bin/cuobjdump"], places, remedy)
+        if found.path is None and form == "bin":
+            # What cuobjdump runs itself; a wheel of its own, which reads no fat binaries.
+            inner = [*_TOOLKIT, from_site_packages("nvidia/cuda_nvdisasm"), from_path("nvdisasm")]
+            alone = search("nvdisasm (CUDA)", ["bin/nvdisasm"], inner, remedy)
+            if alone.path is not None:
+                return alone, ["--print-code"]
+        return found, ["-sass"]
 
     @classmethod
     def devices(cls) -> list[Device]:

@@ -110,6 +110,21 @@ def test_inspect_finds_the_vendors_disassembler_in_its_toolkit(built: dict[str, 
     assert "v_fma" in done.stdout or "v_mul_f32" in done.stdout or "v_pk" in done.stdout
 
 
+def test_inspect_takes_the_disassembler_alone_for_plain_images(built: dict[str, Path], tmp_path: Path) -> None:
+    """nvdisasm is a wheel of its own, and many have it without cuobjdump; it reads no fat binaries."""
+    program = tmp_path / "bin" / "nvdisasm"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "alone: $1 ${2##*/}"\n')
+    program.chmod(0o755)
+    done = command("inspect", built["saxpy"], "--disassemble", cwd=tmp_path, environment={"CUDA_HOME": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "alone: --print-code saxpy_kernel.nvvm.sm_90.cubin" in done.stdout
+    path = offload.build(SAXPY, tmp_path / "fat.so", targets=["nvvm:sm_90,format=fatbin"])
+    done = command("inspect", path, "--disassemble", cwd=tmp_path, environment={"CUDA_HOME": str(tmp_path)})
+    assert done.returncode == 3
+    assert done.stderr.startswith("offload: error: cuobjdump (CUDA) was not found\n")
+
+
 @pytest.mark.parametrize("where", ["/proc/images", "file"])
 def test_inspect_extracts_into_no_folder(where: str, built: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")

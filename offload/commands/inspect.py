@@ -61,7 +61,7 @@ def _disassemble(image: Image) -> str:
     if image.format == "isa":
         return image.data.decode(errors="replace")
     target = registry().all().get(image.target)
-    theirs = None if target is None or image.format == "offload" else target.disassembler()
+    theirs = None if target is None or image.format == "offload" else target.disassembler(image.format)
     command: list[str | Path]
     if theirs is not None:
         command = [theirs[0].need(), *theirs[1]]
