@@ -130,6 +130,8 @@ class HostTarget(Target):
         if not native.is_known_processor(self.triple(), chip):
             known = ", ".join(self.chips())
             raise TargetError(f"unknown chip {chip!r} for target host; there are: {known}, native, LLVM's processors")
+        if self.architecture() == "x86_64" and "64bit" not in native.features_of(self.triple(), chip, ""):
+            raise TargetError(f"{self}: {chip} runs 32-bit code alone, and libraries are of 64-bit code")
         return native.MachineOptions(self.triple(), chip, self.features, self.O, self.fast)
 
     def prepare(self, work: Work, code: LLVMModule) -> None:

@@ -30,6 +30,9 @@ class Native(Protocol):
     def known_features(self, triple: str) -> list[str]:
         """LLVM's names of a triple's features."""
 
+    def features_of(self, triple: str, cpu: str, features: str) -> list[str]:
+        """Those that a processor has, and what is asked for besides."""
+
     def host_processor(self) -> str:
         """LLVM's name of this machine's processor."""
 

@@ -16,7 +16,7 @@ from offload.targets.nvvm import NvvmTarget
 from offload.targets.rocdl import RocdlTarget
 
 from offload.compiler.native import native
-from offload.errors import CompileError, OffloadError, TargetError, ToolkitError
+from offload.errors import CompileError, TargetError, ToolkitError
 
 HOST_CHIP = HostTarget.default_chip()
 
@@ -153,7 +153,7 @@ def test_a_target_given_twice_counts_once() -> None:
 def test_two_targets_for_one_chip_are_refused() -> None:
     import offload
 
-    with pytest.raises(OffloadError) as caught:
+    with pytest.raises(TargetError) as caught:
         offload.compile(EXAMPLES / "saxpy.mlir", targets=["nvvm:sm_90", "nvvm:sm_90,O=1"])
     assert str(caught.value) == (
         "two targets for one chip, nvvm:sm_90 and nvvm:sm_90,O=1: a library holds one image of each"
@@ -227,6 +227,12 @@ def test_host_levels_are_known_to_llvm() -> None:
         target = HostTarget(chip)
         target.machine(native())  # raises for a processor that LLVM does not know
     assert {"v8.1a", "v9a"} <= set(native().known_features("aarch64-unknown-linux-gnu"))  # the levels of AArch64
+
+
+@pytest.mark.parametrize("chip", ["i386", "pentium4", "athlon-xp"])
+def test_processors_without_64_bit_code(chip: str) -> None:
+    with pytest.raises(TargetError, match=f"^host:{chip}: {chip} runs 32-bit code alone, and libraries are of 64-bit"):
+        HostTarget(chip).machine(native())
 
 
 def test_code_is_generated_for_every_chip(tmp_path: Path) -> None:

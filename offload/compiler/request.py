@@ -122,7 +122,7 @@ class BuildRequest:
         for target in self.targets:
             other = seen.setdefault((target.name, target.settled_chip()), target)
             if other is not target:
-                raise OffloadError(f"two targets for one chip, {other} and {target}: a library holds one image of each")
+                raise TargetError(f"two targets for one chip, {other} and {target}: a library holds one image of each")
 
     def _check_architecture(self) -> None:
         if self.arch and self.arch not in ARCHITECTURES:
