@@ -209,6 +209,18 @@ def test_entry_with_arguments_is_refused(tmp_path: Path) -> None:
     assert "with_arguments() takes arguments" in done.stderr
 
 
+def test_entry_that_is_for_c_alone_is_told_from_a_missing_one(tmp_path: Path) -> None:
+    vector = """
+func.func @lanes() -> vector<4xf32> {
+  %r = arith.constant dense<1.0> : vector<4xf32>
+  return %r : vector<4xf32>
+}
+"""
+    done = run(tmp_path, vector, "--entry", "lanes")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "has a function 'lanes' with a type that has no counterpart in Python" in done.stderr
+
+
 # Errors.
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from offload.api import load
 from offload.commands.build import request_from
 from offload.errors import OffloadError
+from offload.runtime.library import for_c_alone
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,6 +26,8 @@ def run(options: argparse.Namespace) -> int:
     if options.backend:
         library.use(options.backend)
     if options.entry not in library.functions:
+        if reason := for_c_alone(library, options.entry):
+            raise OffloadError(reason)
         names = ", ".join(library.functions) or "none"
         raise OffloadError(f"the program has no function {options.entry!r} to run; it has: {names}")
     function = library.functions[options.entry]

@@ -100,6 +100,16 @@ def _called(path: Path) -> str:
     return "the program" if re.fullmatch(r"[0-9a-f]{64}\.so", path.name) else path.name
 
 
+def for_c_alone(library: Library, name: str) -> str | None:
+    """Why Python cannot call a function that the library has for C; None where there is none of that name."""
+    if not hasattr(library._loaded, f"_mlir_ciface_{name}"):
+        return None
+    return (
+        f"{_called(library.path)} has a function {name!r} with a type that has no counterpart in Python: it is "
+        f"there for C (_mlir_ciface_{name}); give Python one that takes and returns scalars and ranked memrefs"
+    )
+
+
 class Kernels(Mapping[str, Kernel]):
     """``lib.kernels``: kernels as attributes, or by name as items. A kernel whose name occurs in several
     modules is found as ``lib.kernels["module.kernel"]``, which works for every kernel."""
@@ -237,11 +247,8 @@ class Library:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "functions" not in self.__dict__:
             raise AttributeError(name)
-        if hasattr(self._loaded, f"_mlir_ciface_{name}"):
-            raise AttributeError(
-                f"{_called(self.path)} has a function {name!r} with a type that has no counterpart in Python: it is "
-                f"there for C (_mlir_ciface_{name}); give Python one that takes and returns scalars and ranked memrefs"
-            )
+        if reason := for_c_alone(self, name):
+            raise AttributeError(reason)
         raise _unknown(_called(self.path), "function", name, self.functions)
 
     def __dir__(self) -> list[str]:
