@@ -38,6 +38,12 @@ def test_names(former: str, present: str) -> None:
         ('gpu.printf "%f"\n\n%a : f32', "4:5: error: a comma stands between the format"),
         ("%p = llvm.mlir.undef : !llvm.ptr<f32>", "2:34: error: a pointer has no element type in MLIR 22"),
         ("%b = nvgpu.mbarrier.create -> !nvgpu.mbarrier.barrier<memorySpace = 3>", "'!nvgpu.mbarrier.group' in its"),
+        (
+            "%b = gpu.all_reduce min %a {} : (f32) -> (f32)",
+            "2:25: error: 'gpu.all_reduce' has no such kind in MLIR 22, which has add, mul, minui, minsi, minnumf, ",
+        ),
+        ("%b = gpu.subgroup_reduce max %a : (f32) -> f32", "'gpu.subgroup_reduce' has no such kind in MLIR 22"),
+        ("nvvm.mbarrier.init.shared %p, %a : !llvm.ptr<3>, i32", "MLIR 22 has 'nvvm.mbarrier.init' in its place"),
         # What is wrong otherwise keeps MLIR's words.
         ("%b = arith.maxx %a, %a : f32", "custom op 'arith.maxx' is unknown"),
         ("%a : f32", "expected integer number of results"),

@@ -10,6 +10,13 @@ RENAMED = {
     "arith.maxf": "arith.maximumf",
     "arith.minf": "arith.minimumf",
     "bufferization.to_memref": "bufferization.to_buffer",
+    "gpu.create_dn_mat": "gpu.create_dn_tensor",
+    "gpu.create_dn_vec": "gpu.create_dn_tensor",
+    "gpu.destroy_dn_mat": "gpu.destroy_dn_tensor",
+    "gpu.destroy_dn_vec": "gpu.destroy_dn_tensor",
+    "gpu.spgemm_compute": "gpu.spgemm_work_estimation_or_compute",
+    "gpu.spgemm_get_size": "gpu.spmat_get_size",
+    "gpu.spgemm_work_estimation": "gpu.spgemm_work_estimation_or_compute",
     "linalg.batch_matmul_transpose_a": "linalg.batch_matmul",
     "linalg.batch_matmul_transpose_b": "linalg.batch_matmul",
     "linalg.elemwise_binary": "linalg.elementwise",
@@ -50,6 +57,12 @@ STANDARD = {
 }
 """Where operations of the dialect went that needed no name (`std`)."""
 
+REDUCTIONS = (
+    *("add", "mul", "minui", "minsi", "minnumf", "maxui", "maxsi", "maxnumf", "and", "or", "xor"),
+    *("minimumf", "maximumf"),
+)
+"""What `gpu.all_reduce` and `gpu.subgroup_reduce` know; `min` and `max` were others, of integers and floats alike."""
+
 
 def said(message: str, before: Callable[[], str]) -> str:
     """An error of MLIR's parser with what the author has to write now; ``before`` gives the program up to its place."""
@@ -60,10 +73,14 @@ def said(message: str, before: Callable[[], str]) -> str:
         name = unknown[1]
         if name in RENAMED:
             return f"unknown operation '{name}': MLIR 22 has '{RENAMED[name]}' in its place"
+        if found := _SHARED.fullmatch(name):
+            return f"unknown operation '{name}': MLIR 22 has '{found[1]}' in its place"
         short = name.removeprefix("std.")
         for dialect, names in STANDARD.items():
             if short in names.split():
                 return f"unknown operation '{name}': what was in the standard dialect is in '{dialect}' in MLIR 22"
+    if found := re.fullmatch(r"custom op '(gpu\.(?:all|subgroup)_reduce)' invalid op kind", message):
+        return f"'{found[1]}' has no such kind in MLIR 22, which has {', '.join(REDUCTIONS)}"
     if message == "expected integer number of results" and _PRINTF.search(before()):
         return "a comma stands between the format of 'gpu.printf' and its first argument in MLIR 22"
     if message == "expected integer value" and before().endswith("!llvm.ptr<"):
@@ -74,4 +91,6 @@ def said(message: str, before: Callable[[], str]) -> str:
     )
 
 
+_SHARED = re.compile(r"([\w.]+\.mbarrier\.[\w.]+)\.shared")
+"""Barriers in workgroup memory had operations of their own; now the pointer says where one is."""
 _PRINTF = re.compile(r'gpu\.printf\s+"(?:[^"\\]|\\.)*"\s+%[\w.$-]+(?:#\d+)?\s*:?\s*$')
