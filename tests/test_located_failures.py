@@ -69,6 +69,24 @@ def test_intrinsics_that_a_chip_lacks(target: str, chip: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "call", "text"),
+    [
+        (
+            "nvvm:sm_90",
+            "nvvm.fence.proxy.acquire #nvvm.mem_scope<cta> %p, %v",
+            "argument 2 of llvm.nvvm.fence.proxy.tensormap_generic.acquire.cta",
+        ),
+        ("rocdl:gfx942", "%s = rocdl.ds_swizzle %v, %v : (i32, i32) -> i32", "argument 2 of llvm.amdgcn.ds.swizzle"),
+    ],
+)
+def test_operands_of_instructions_that_must_be_constants(target: str, call: str, text: str) -> None:
+    """LLVM's verifier shows the instruction and says no place."""
+    pointer = "  %a = arith.extui %v : i32 to i64\n  %p = llvm.inttoptr %a : i64 to !llvm.ptr"
+    found = refused(one(f"  %r = arith.addi %v, %v : i32\n{pointer}\n{call}"), target)
+    assert (found.line, found.message) == (8, f"{text} is part of the instruction: it must be a constant")
+
+
+@pytest.mark.parametrize(
     ("target", "text"),
     [
         ("nvvm:sm_90", "ptxas refuses this for sm_90: Entry function 'k' uses too much shared data"),

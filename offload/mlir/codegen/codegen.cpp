@@ -137,7 +137,8 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   std::string wrong;
   raw_string_ostream stream(wrong);
   if (verifyModule(*result->module, &stream))
-    throw Failure("the translation is not valid LLVM IR", {result->positions.explainFunction(wrong)});
+    throw Failure("the translation is not valid LLVM IR",
+                  {result->positions.explainInvalid(wrong, *result->module)});
   return result;
 }
 

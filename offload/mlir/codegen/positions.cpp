@@ -12,6 +12,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/ModuleSlotTracker.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -190,6 +191,40 @@ Diagnostic Positions::explainFunction(const std::string &message) const {
     if (Diagnostic position = ofFunction((*it)[1].str()); position.line)
       return error(position, message);
   return error({}, message);
+}
+
+/// What is wrong with a call whose instruction has an operand inside of itself that is no constant.
+static std::string variableOperand(const Instruction &instruction) {
+  auto *call = dyn_cast<CallInst>(&instruction);
+  const Function *callee = call ? call->getCalledFunction() : nullptr;
+  if (!callee)
+    return "";
+  for (unsigned i = 0; i < call->arg_size(); ++i)
+    if (call->paramHasAttr(i, Attribute::ImmArg) && !isa<ConstantInt, ConstantFP>(call->getArgOperand(i)))
+      return ("argument " + Twine(i + 1) + " of " + callee->getName() +
+              " is part of the instruction: it must be a constant")
+          .str();
+  return "";
+}
+
+Diagnostic Positions::explainInvalid(const std::string &message, const llvm::Module &module) const {
+  for (const Function &function : module) {
+    // A function's values and metadata have the numbers that they have in the message only as the first one.
+    ModuleSlotTracker slots(&module, /*ShouldInitializeAllMetadata=*/false);
+    for (const Instruction &instruction : instructions(function)) {
+      Diagnostic position = positionOf(instruction.getDebugLoc());
+      if (!position.line)
+        continue;
+      if (std::string wrong = variableOperand(instruction); !wrong.empty())
+        return error(position, wrong);
+      std::string shown;
+      raw_string_ostream stream(shown);
+      instruction.print(stream, slots);
+      if (StringRef(message).contains(shown))
+        return error(position, message);
+    }
+  }
+  return explainFunction(message);
 }
 
 } // namespace offload

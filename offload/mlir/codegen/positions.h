@@ -37,6 +37,8 @@ public:
                           const std::string &chip) const;
   /// An error about a function that is named in a message ('name').
   Diagnostic explainFunction(const std::string &message) const;
+  /// An error of LLVM's verifier, which shows the instructions that it is about.
+  Diagnostic explainInvalid(const std::string &message, const llvm::Module &module) const;
   /// Where a function is defined or, without a body, first called; without a line where that is not known.
   Diagnostic of(const std::string &function) const;
 
