@@ -321,7 +321,8 @@ def _resources(report: str) -> dict[str, dict[str, int]]:
         if registers := re.search(_REGISTERS, line):
             shared = re.search(_SHARED, line)
             current.update(registers=int(registers.group(1)), shared_bytes=int(shared.group(1)) if shared else 0)
-    return found
+    # A function that kernels call, such as libdevice's of powers, has its stack told and no registers.
+    return {name: values for name, values in found.items() if "registers" in values}
 
 
 _UNKNOWN_CHIP = r"is not defined for option 'gpu-name'|NVJITLINK_ERROR_UNSUPPORTED_ARCH"

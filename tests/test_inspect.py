@@ -65,6 +65,24 @@ def test_inspect_as_text(built: dict[str, Path], tmp_path: Path) -> None:
     assert any(line.startswith("      saxpy_kernel: ") and "registers " in line for line in lines)
 
 
+def test_resources_are_those_of_kernels_alone(tmp_path: Path) -> None:
+    """ptxas reports on functions of libdevice that it leaves as calls, too."""
+    (tmp_path / "power.mlir").write_text("""
+gpu.module @m {
+  gpu.func @power(%x: memref<?xf64>, %e: f64) kernel {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xf64>
+    %r = math.powf %v, %e : f64
+    memref.store %r, %x[%t] : memref<?xf64>
+    gpu.return
+  }
+}
+""")
+    path = offload.build(tmp_path / "power.mlir", tmp_path / "power.so", targets=["nvvm:sm_90", "rocdl:gfx942", "host"])
+    for image in inspected(path, tmp_path)["images"]:
+        assert list(image["resources"]) == image["kernels"] == ["power"]
+
+
 def test_inspect_extracts_images(built: dict[str, Path], tmp_path: Path) -> None:
     done = command("inspect", built["linear"], "--extract", "images", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
