@@ -15,6 +15,10 @@ static struct mgpu_kernel *of_slot(mgpuKernelSlot *slot) {
   if (kernel)
     return kernel;
   mgpuModuleSlot *owner = slot->module;
+  if (!owner) {
+    mgpu_fail(MGPU_ERROR_INVALID, "A launch has a kernel without a module.");
+    return NULL;
+  }
   mgpu_lock();
   struct mgpu_module *module = owner->state;
   if (!module) {

@@ -140,6 +140,10 @@ static void *make_shared(const mgpuGlobalSlot *global, const struct mgpu_place *
 }
 
 void *mgpuSharedGlobal(mgpuGlobalSlot *global) {
+  if (!global) {
+    mgpu_fail(MGPU_ERROR_INVALID, "mgpuSharedGlobal needs a global.");
+    return NULL;
+  }
   void *memory = __atomic_load_n(&global->state, __ATOMIC_ACQUIRE);
   struct mgpu_place place;
   if (memory)

@@ -226,6 +226,10 @@ void mgpuStreamWaitStream(void *waiter, void *waited) {
 void *mgpuScopeStream(mgpuScope *scope) {
   if (mgpu_pending())
     return NULL;
+  if (!scope) {
+    mgpu_fail(MGPU_ERROR_INVALID, "mgpuScopeStream needs a scope.");
+    return NULL;
+  }
   if (scope->count == MGPU_SCOPE_STREAMS) {
     uint32_t turn = scope->next;
     scope->next = (turn + 1) % MGPU_SCOPE_STREAMS;
@@ -244,6 +248,8 @@ void *mgpuScopeStream(mgpuScope *scope) {
 }
 
 void mgpuScopeEnd(mgpuScope *scope) {
+  if (!scope)
+    return;
   if (scope->count)
     mgpu_thread()->scopes = scope->outer;
   for (uint32_t i = 0; i < scope->count; ++i)
