@@ -51,6 +51,14 @@ def test_inline_assembly_that_is_no_assembly(assembly: str, text: str) -> None:
     assert found.message == f"ptxas refuses this for sm_90: {text}"
 
 
+@pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
+def test_inline_assembly_that_names_an_operand_it_has_not(target: str) -> None:
+    """LLVM gives up there, and shows the text alone."""
+    found = refused(one('  %r = llvm.inline_asm "nop $9;", "=r,r" %v : (i32) -> i32'), target)
+    assert (found.line, found.column) == (5, 8)
+    assert "Invalid $ operand number in inline asm string: 'nop $9;'" in found.message
+
+
 def test_inline_assembly_with_letters_that_ptx_lacks() -> None:
     """ptxas ends with the number of the line alone."""
     found = refused(one('  %r = llvm.inline_asm "mov.u32 $0, \\C3\\A9;", "=r,r" %v : (i32) -> i32'), "nvvm:sm_90")

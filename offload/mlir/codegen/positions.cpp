@@ -157,6 +157,21 @@ Diagnostic Positions::firstCall(const llvm::Module &module, const std::string &i
   return {};
 }
 
+/// The inline assembly whose text a message quotes.
+Diagnostic Positions::ofAssembly(const llvm::Module &module, StringRef message) const {
+  for (const Function &function : module)
+    for (const Instruction &instruction : instructions(function)) {
+      auto *call = dyn_cast<CallInst>(&instruction);
+      const MDNode *number = call && call->isInlineAsm() ? call->getMetadata("srcloc") : nullptr;
+      if (!number)
+        continue;
+      std::string text(cast<InlineAsm>(call->getCalledOperand())->getAsmString());
+      if (message.contains("'" + text + "'"))
+        return assembly[mdconst::extract<ConstantInt>(number->getOperand(0))->getZExtValue() - 1];
+    }
+  return {};
+}
+
 Diagnostic Positions::explainFatal(const std::string &reason, const llvm::Module &module,
                                    const std::string &chip) const {
   static const std::regex intrinsic("Cannot select: intrinsic %([A-Za-z0-9_.]+)"),
@@ -178,6 +193,8 @@ Diagnostic Positions::explainFatal(const std::string &reason, const llvm::Module
     position.column = static_cast<unsigned>(std::stoul(found[3]));
     first = first.substr(0, static_cast<size_t>(found.position(0)));
   }
+  if (position.line == 0 && StringRef(reason).contains("inline asm"))
+    position = ofAssembly(module, reason);
   if (position.line == 0 && defined.size() == 1)
     position = defined.begin()->second;
   if (StringRef(first).starts_with("Cannot select"))

@@ -45,6 +45,7 @@ public:
 private:
   Diagnostic ofFunction(llvm::StringRef name) const;
   Diagnostic firstCall(const llvm::Module &module, const std::string &intrinsic) const;
+  Diagnostic ofAssembly(const llvm::Module &module, llvm::StringRef message) const;
 
   std::map<std::string, Diagnostic> defined, used, intrinsics;
   std::vector<Diagnostic> assembly; // by srcloc - 1
