@@ -192,6 +192,25 @@ def test_entry_is_chosen(tmp_path: Path) -> None:
     assert output(tmp_path, SCALARS, "--entry", "pair") == "(1.5, 3)\n"
 
 
+def test_arrays_are_printed_as_their_values(tmp_path: Path) -> None:
+    arrays = """
+func.func @one() -> memref<2x2xi32> {
+  %r = memref.alloc() : memref<2x2xi32>
+  %v = arith.constant 7 : i32
+  linalg.fill ins(%v : i32) outs(%r : memref<2x2xi32>)
+  return %r : memref<2x2xi32>
+}
+func.func @two() -> (i64, tensor<3xf32>) {
+  %n = arith.constant 3 : i64
+  %r = arith.constant dense<[0.5, 1.5, 2.5]> : tensor<3xf32>
+  return %n, %r : i64, tensor<3xf32>
+}
+"""
+    assert output(tmp_path, arrays, "--entry", "one", "--backend", "host") == "[[7 7]\n [7 7]]\n"
+    printed = "(3, array([0.5, 1.5, 2.5], dtype=float32))\n"
+    assert output(tmp_path, arrays, "--entry", "two", "--backend", "host") == printed
+
+
 def test_clocks_go_forward(tmp_path: Path) -> None:
     assert output(tmp_path, SCALARS, "--entry", "clocks") == "(True, True)\n"
 

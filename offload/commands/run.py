@@ -9,10 +9,12 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 from offload.api import load
 from offload.commands.build import request_from
 from offload.errors import OffloadError
+from offload.runtime import DeviceArray
 from offload.runtime.library import for_c_alone
 
 
@@ -41,8 +43,13 @@ def run(options: argparse.Namespace) -> int:
         # The program prints through C's buffer, which would otherwise come out last.
         ctypes.CDLL(None).fflush(None)
     if result is not None:
-        print(result)
+        print(tuple(map(_shown, result)) if isinstance(result, tuple) else _shown(result))
     return 0
+
+
+def _shown(result: Any) -> Any:
+    """A result as it is printed: an array as its values, wherever they are."""
+    return result.numpy() if isinstance(result, DeviceArray) else result
 
 
 @contextlib.contextmanager
