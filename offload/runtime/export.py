@@ -26,6 +26,7 @@ _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, cty
 )
 # A capsule that is going away must not be counted as an object again: its address is passed.
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _python))
+_clear = ctypes.PYFUNCTYPE(None)(("PyErr_Clear", _python))
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _python))
 
 
@@ -35,7 +36,11 @@ def _delete(address: int) -> None:
 
 
 def _unused(capsule: int) -> None:
-    """The capsule goes; one that was consumed has another name."""
+    """The capsule goes; one that was consumed has another name.
+
+    A consumer that refuses it lets it go while its error is set. No function of Python can bring that back, which is
+    why the extension has one of C; here it is lost, and what the capsule holds is not."""
+    _clear()
     for name in (_NAME, _VERSIONED):
         if _is_valid(capsule, name):
             _exported.pop(_pointer(capsule, name), None)
@@ -43,7 +48,13 @@ def _unused(capsule: int) -> None:
 
 # Kept, since consumers have their addresses.
 _callbacks = _Deleter(_delete), _Deleter(_unused)
-_delete_address, _unused_address = (ctypes.cast(callback, ctypes.c_void_p) for callback in _callbacks)
+_delete_address, _destructor = (ctypes.cast(callback, ctypes.c_void_p) for callback in _callbacks)
+
+
+def destroy_with(function: int) -> None:
+    """Capsules are let go of through that C function, of the extension, from now on."""
+    global _destructor
+    _destructor = ctypes.c_void_p(function)
 
 
 def capsule(
@@ -80,7 +91,7 @@ def capsule(
     managed = Versioned(1, 1, None, deleter, 0, tensor) if versioned else _Managed(tensor, None, deleter)
     key = ctypes.addressof(managed)
     _exported[key] = (managed, sizes, owner)
-    return _new(key, _VERSIONED if versioned else _NAME, _unused_address)
+    return _new(key, _VERSIONED if versioned else _NAME, _destructor)
 
 
 _BY_NAME = {

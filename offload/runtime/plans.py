@@ -17,7 +17,7 @@ from offload.errors import ArtifactError
 from offload.runtime import abi
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
-from offload.runtime.export import dlpack_code
+from offload.runtime.export import destroy_with, dlpack_code
 from offload.runtime.native import DeviceMemory, Native
 from offload.runtime.pending import Mark
 from offload.runtime.streams import Stream
@@ -51,6 +51,8 @@ _fast: Any = _extension()
 
 FAST = _fast is not None
 """Whether calls go through the extension."""
+if FAST:
+    destroy_with(_fast.dlpack_destructor())
 
 
 def where() -> str:

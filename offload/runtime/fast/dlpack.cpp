@@ -22,6 +22,12 @@ struct Versioned { // an unversioned one is its tensor, as far as it is read
   Tensor tensor;
 };
 
+struct Managed {
+  Tensor tensor;
+  void *context;
+  void (*deleter)(Managed *);
+};
+
 constexpr int32_t cpu = 1;
 constexpr uint64_t readOnly = 1;
 
@@ -70,7 +76,22 @@ bool fill(const Argument &argument, const Tensor &tensor, int64_t *words) {
   return takesStrides(argument, tensor.shape, tensor.strides, 1, words + 3 + argument.rank);
 }
 
+// Ends what a capsule holds; one that was consumed has another name.
+template <typename Kind> void release(PyObject *capsule, const char *name) {
+  if (!PyCapsule_IsValid(capsule, name))
+    return;
+  auto *managed = static_cast<Kind *>(PyCapsule_GetPointer(capsule, name));
+  managed->deleter(managed);
+}
+
 } // namespace
+
+void releaseUnused(PyObject *capsule) {
+  // A consumer that refuses the tensor lets go of the capsule while its error is set.
+  const pybind11::error_scope kept;
+  release<Managed>(capsule, "dltensor");
+  release<Versioned>(capsule, "dltensor_versioned");
+}
 
 bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64_t *words) {
   const Names &known = names();

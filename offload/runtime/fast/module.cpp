@@ -104,6 +104,7 @@ PYBIND11_MODULE(_fast, m) {
   m.attr("Caller") = py::reinterpret_steal<py::object>(caller);
   m.attr("ABI_VERSION") = MGPU_ABI_VERSION;
   m.def("inherit_call", &inheritCall);
+  m.def("dlpack_destructor", [] { return reinterpret_cast<uintptr_t>(&releaseUnused); });
   m.def("set_numpy", &setNumpy);
   m.def("set_device_array", &setDeviceArray);
   m.def("set_stream", &setStream);

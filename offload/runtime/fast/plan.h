@@ -121,6 +121,9 @@ bool fillDescriptor(const Argument &argument, PyObject *value, const Place &plac
 // The same for an array of another package in the CPU's memory.
 bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64_t *words);
 
+// The destructor of the capsules that export.py makes.
+void releaseUnused(PyObject *capsule);
+
 // The bits of a number as a register or a kernel's parameter holds them, one word, of complex numbers two.
 // False as above.
 bool fillScalar(const Argument &argument, PyObject *value, int64_t *words);
