@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from compiling import EXAMPLES, PROGRAMS, command, python
+from offload.targets.host import HostTarget
 
 import offload
 from offload.config import BACKEND_ALIASES
@@ -57,6 +58,24 @@ print(repr(offload.backend()))
     assert absent.startswith('use() asks for the backend "cuda", which has no device here: ')
     assert wrong == "the name of a backend is a str, not int"
     assert found == """<Backend 'host': OFFLOAD_BACKEND is "host">"""
+
+
+def test_what_is_not_there_is_told_with_what_is(built: dict[str, Path], tmp_path: Path) -> None:
+    """A library of several modules says its images once."""
+    code = """
+import sys, numpy, offload
+library = offload.load(sys.argv[1])
+try:
+    library.device
+    library.device.array(numpy.zeros(1))
+except offload.DeviceError as error:
+    print(error)
+"""
+    said = python(code, built["linear"], cwd=tmp_path, environment={"OFFLOAD_BACKEND": "cuda"})
+    assert 'OFFLOAD_BACKEND asks for the backend "cuda", which has no device here: ' in said
+    chips = ["nvvm sm_90", "rocdl gfx942", f"host {HostTarget.default_chip()}"]
+    assert f" Images: {', '.join(f'{chip} bin' for chip in chips)}. Devices: cuda none (" in said
+    assert "; host:0 " in said
 
 
 @pytest.mark.parametrize(("alias", "name"), BACKEND_ALIASES.items())

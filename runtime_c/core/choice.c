@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "trace/trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,37 @@ void mgpu_backend_list(struct mgpu_text *text) {
   }
 }
 
+static bool has_images(void) {
+  return &offload_images_begin[0] != &offload_images_end[0]; /* both NULL when absent */
+}
+
+/* What images a container has, which may be in it for many modules, and the devices that there are. False
+ * after mgpu_fail, for a damaged one. */
+static bool add_choices(struct mgpu_text *text, const void *begin, const void *end) {
+  struct mgpu_image_reader reader;
+  struct mgpu_image image;
+  const char *problem, *separator = " ";
+  int more;
+  mgpu_text_add(text, " Images:");
+  mgpu_image_reader_init(&reader, begin, end);
+  while ((more = mgpu_image_next(&reader, &image, &problem)) == 1) {
+    char one[160];
+    snprintf(one, sizeof one, "%s%s %s %s", separator, image.target, image.arch, image.format);
+    if (strstr(text->data, one + strlen(separator)))
+      continue;
+    mgpu_text_add(text, "%s%s", one,
+                  mgpu_image_loadable(&image) ? "" : " (no driver loads this format: build with format=bin)");
+    separator = ", ";
+  }
+  if (more < 0) {
+    mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The image container is damaged: %s.", problem);
+    return false;
+  }
+  mgpu_text_add(text, ". Devices: ");
+  mgpu_backend_list(text);
+  return true;
+}
+
 /* Fixes a backend by name; called with the lock held. Returns its id, or -1 after mgpu_fail. */
 static int by_name(const char *name, const char *asked_by) {
   int backend = mgpu_backend_find(name);
@@ -62,8 +94,11 @@ static int by_name(const char *name, const char *asked_by) {
     return -1;
   }
   if (mgpu_backend_devices(backend) == 0) {
-    mgpu_fail(MGPU_ERROR_NO_DEVICE, "%s asks for the backend \"%s\", which has no device here: %s.", asked_by,
-              name, mgpu_backends[backend]->why_absent());
+    char buffer[1024] = "";
+    struct mgpu_text text = {buffer, sizeof buffer, 0};
+    if (!has_images() || add_choices(&text, offload_images_begin, offload_images_end))
+      mgpu_fail(MGPU_ERROR_NO_DEVICE, "%s asks for the backend \"%s\", which has no device here: %s.%s%s",
+                asked_by, name, mgpu_backends[backend]->why_absent(), buffer, *buffer ? "." : "");
     return -1;
   }
   return backend;
@@ -85,7 +120,7 @@ static int choose(const void *begin, const void *end, const char *target) {
   const char *named = getenv("OFFLOAD_BACKEND");
   if (named && *named)
     return by_name(named, "The environment variable OFFLOAD_BACKEND");
-  if (&offload_images_begin[0] != &offload_images_end[0]) { /* both NULL when absent */
+  if (has_images()) {
     begin = offload_images_begin;
     end = offload_images_end;
     target = NULL;
@@ -101,25 +136,12 @@ static int choose(const void *begin, const void *end, const char *target) {
   char buffer[1024] = "";
   struct mgpu_text text = {buffer, sizeof buffer, 0};
   if (target) {
-    mgpu_text_add(&text, " %s", target);
-  } else {
-    struct mgpu_image_reader reader;
-    struct mgpu_image image;
-    const char *problem, *separator = " ";
-    mgpu_image_reader_init(&reader, begin, end);
-    int more;
-    for (; (more = mgpu_image_next(&reader, &image, &problem)) == 1; separator = ", ")
-      mgpu_text_add(&text, "%s%s %s %s%s", separator, image.target, image.arch, image.format,
-                    mgpu_image_loadable(&image) ? ""
-                                                : " (no driver loads this format: build with format=bin)");
-    if (more < 0) {
-      mgpu_fail(MGPU_ERROR_BAD_IMAGE, "The image container is damaged: %s.", problem);
-      return -1;
-    }
+    mgpu_text_add(&text, " Images: %s. Devices: ", target);
+    mgpu_backend_list(&text);
+  } else if (!add_choices(&text, begin, end)) {
+    return -1;
   }
-  mgpu_text_add(&text, ". Devices: ");
-  mgpu_backend_list(&text);
-  mgpu_fail(MGPU_ERROR_NO_IMAGE, "No image is for a device of this machine. Images:%s.", buffer);
+  mgpu_fail(MGPU_ERROR_NO_IMAGE, "No image is for a device of this machine.%s.", buffer);
   return -1;
 }
 
