@@ -117,7 +117,8 @@ VENDOR_FILES = {
     "offload/mlir/device/prepare_fragments.cpp",  # the registers of fragments, which no other vendor has
     "offload/mlir/device/prepare_products.cpp",
     "offload/mlir/codegen/amd_kernels.cpp",  # how LLVM's code generator is used
-    "offload/mlir/codegen/wide_moves.cpp",  # mends an instruction of its
+    "offload/mlir/codegen/amd_opcodes.h", "offload/mlir/codegen/wide_moves.cpp",  # mends an instruction of its
+    "offload/mlir/codegen/short_regions.cpp",  # what its scheduler sees at a time
     "offload/mlir/codegen/codegen.cpp", "offload/mlir/codegen/elf.cpp", "offload/mlir/codegen/llvm_module.h",
     "offload/mlir/bindings.cpp",
     "offload/mlir/device/prepare_math.cpp",  # the names of each vendor's library of functions
