@@ -25,6 +25,7 @@ def opened(url: str | Executor | None) -> Iterator[Executor | None]:
             )
         yield url
         return
+    from concurrent.futures import CancelledError
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)
@@ -35,7 +36,7 @@ def opened(url: str | Executor | None) -> Iterator[Executor | None]:
     if parts.scheme != "dask" or not parts.hostname or port is None or parts.path:
         raise OffloadError(f"no executor {url!r}: write dask://HOST:PORT, the address of a Dask cluster's scheduler")
     try:
-        from distributed import Client
+        from distributed import Client, KilledWorker
     except ImportError as error:
         raise ToolkitError(
             f"cannot use {url}: Python's package distributed cannot be imported: {error}\n  to get it: "
@@ -47,5 +48,10 @@ def opened(url: str | Executor | None) -> Iterator[Executor | None]:
         raise OffloadError(f"cannot use {url}: no scheduler answers there: {error}") from error
     # Not pure: Dask would remember what became of a build, errors of a missing toolkit too. No retries: these are for
     # errors, which would come again; a build whose process was lost is done again without them.
-    with client, client.get_executor(pure=False) as executor:
-        yield executor
+    try:
+        with client, client.get_executor(pure=False) as executor:
+            yield executor
+    except CancelledError as error:
+        raise OffloadError(f"the cluster {url} was lost: its scheduler does not answer any more") from error
+    except KilledWorker as error:
+        raise OffloadError(f"the cluster {url} has given a build up: {error}") from error

@@ -89,16 +89,39 @@ def test_a_process_that_is_lost(
     with executors.opened(url) as executor:
         assert executor is not None
         # Both have compiled once, and know that the next builds take a moment.
-        names = [name for _ in range(6) for name in NAMES]
-        for number, _ in enumerate(names):
-            (tmp_path / str(number)).mkdir()
-        requests = [
-            {"sources": EXAMPLES / f"{name}.mlir", "output": tmp_path / str(number) / f"{name}.so", "progress": lost}
-            for number, (name, lost) in enumerate(zip(names, _kill_midway(processes[1], len(names)), strict=True))
-        ]
-        paths = offload.build_all(requests, executor=executor)
+        paths = offload.build_all(_many(tmp_path, processes[1]), executor=executor)
     assert processes[1].poll() == -signal.SIGKILL
-    assert [path.read_bytes() for path in paths] == [expected[name] for name in names]
+    assert [path.read_bytes() for path in paths] == [expected[path.stem] for path in paths]
+
+
+def test_a_scheduler_that_is_lost(cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path) -> None:
+    url, processes = cluster
+    with pytest.raises(offload.OffloadError, match=f"^the cluster {url} was lost: its scheduler does not answer"):
+        offload.build_all(_many(tmp_path, processes[0]), executor=url)
+
+
+def test_a_build_that_ends_its_processes(tmp_path: Path) -> None:
+    """As one does that takes more memory than there is."""
+    with LocalCluster(
+        n_workers=1, processes=True, dashboard_address=None, local_directory=str(tmp_path),
+        scheduler_kwargs={"allowed_failures": 0},
+    ) as cluster:  # fmt: skip
+        url = cluster.scheduler_address.replace("tcp:", "dask:")
+        message = f"^the cluster {url} has given a build up: "
+        with pytest.raises(offload.OffloadError, match=message), executors.opened(url) as executor:
+            assert executor is not None
+            executor.submit(os._exit, 1).result()
+
+
+def _many(folder: Path, process: subprocess.Popen[bytes]) -> list[dict[str, object]]:
+    """Builds of which one ends a process midway."""
+    names = [name for _ in range(6) for name in NAMES]
+    for number, _ in enumerate(names):
+        (folder / str(number)).mkdir()
+    return [
+        {"sources": EXAMPLES / f"{name}.mlir", "output": folder / str(number) / f"{name}.so", "progress": lost}
+        for number, (name, lost) in enumerate(zip(names, _kill_midway(process, len(names)), strict=True))
+    ]
 
 
 def _kill_midway(process: subprocess.Popen[bytes], count: int) -> list[object]:
