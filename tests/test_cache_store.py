@@ -130,18 +130,34 @@ def test_locks_and_temporary_files_of_the_dead_are_removed(store: Store) -> None
     abandoned.write_bytes(b"half")
     busy = store.folder / "tmp" / f".{KEY}.ba9876543210.offload-tmp"
     busy.write_bytes(b"half")
-    (store.folder / "locks" / "image-1").touch()
-    (store.folder / "locks" / "image-2").touch()
-    with busy.open("rb") as writing, (store.folder / "locks" / "image-2").open("rb") as making:
+    dead, held = (store.lock("image", key(number)) for number in (1, 2))
+    dead.touch()
+    held.touch()
+    with busy.open("rb") as writing, held.open("rb") as making:
         fcntl.flock(writing, fcntl.LOCK_EX)
         fcntl.flock(making, fcntl.LOCK_EX)
         store.write("image", KEY, b"whole")
-        assert not abandoned.exists()
-        assert busy.exists()
-        assert store.remove_leftovers() == 1
-        assert leftovers(store.folder) == [store.folder / "locks" / "image-2", busy]
+        assert leftovers(store.folder) == [held, busy]
+        dead.touch()
+        abandoned.write_bytes(b"half")
+        assert store.remove_leftovers() == 2
+        assert leftovers(store.folder) == [held, busy]
     assert store.remove_leftovers() == 2
     assert leftovers(store.folder) == []
+
+
+def test_files_of_others_are_not_removed(store: Store) -> None:
+    """OFFLOAD_CACHE_DIR may name a folder that was there before, with folders of these names."""
+    theirs = ["library/libz.so", "library/" + "a" * 64, "image/photo.png", "host/notes.txt", "locks/door.key"]
+    theirs += ["tmp/draft", f"image/{KEY}.so", f"locks/{KEY}"]
+    for name in theirs:
+        (store.folder / name).write_bytes(b"precious")
+    cache = Cache(store, None, 100)
+    for number in range(3):
+        cache.write("image", key(number), bytes(100))
+    upkeep.prune(store, Ledger(store.folder), size=0, seconds=0)
+    assert sorted(str(path.relative_to(store.folder)) for path in store.folder.glob("*/*")) == sorted(theirs)
+    assert [stage.entries for stage in upkeep.usage(store, Ledger(store.folder)).values()] == [0, 0, 0]
 
 
 def test_what_a_killed_build_left_beside_its_output_is_removed(tmp_path: Path) -> None:

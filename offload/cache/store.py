@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ from offload.cache import locks
 from offload.cache.entry import BadEntry, seal, unseal
 from offload.cache.folder import LOCKS, STAGES, TEMPORARIES, owned
 from offload.files import remove_stale, replace
+
+_KEY = "[0-9a-f]{64}"
+_ENTRIES = {stage: re.compile(_KEY + (r"\.so" if stage == "library" else "")) for stage in STAGES}
+_LOCK = re.compile(f"(?:{'|'.join(STAGES)})-{_KEY}")
 
 
 class Store:
@@ -53,16 +58,19 @@ class Store:
     def write(self, stage: str, key: str, payload: bytes) -> int:
         """Adds an entry, or replaces it, and returns its size in bytes. Raises OSError; what was there stays then."""
         trailer = seal(key, payload)
+        self._remove_locks()
         # Nothing is flushed to the disk: what a crash of the machine cuts or empties is found by its hash.
         replace(self.path(stage, key), (payload, trailer), 0o600, self.folder / TEMPORARIES)
         return len(payload) + len(trailer)
 
     def entries(self) -> list[Entry]:
-        """What there is, in no order."""
+        """What there is, in no order.
+
+        Files of other names are not ours to count and remove: OFFLOAD_CACHE_DIR may name any folder."""
         found = []
         for stage in STAGES:
             with contextlib.suppress(OSError), os.scandir(self.folder / stage) as listing:
-                for item in listing:
+                for item in filter(lambda item: _ENTRIES[stage].fullmatch(item.name), listing):
                     with contextlib.suppress(OSError):  # another process may just have removed it
                         status = item.stat(follow_symlinks=False)
                         found.append(Entry(stage, Path(item.path), status.st_size, status.st_mtime))
@@ -70,10 +78,15 @@ class Store:
 
     def remove_leftovers(self) -> int:
         """Removes what killed processes left besides entries, and returns how many files that were."""
-        removed = remove_stale(self.folder / TEMPORARIES)
+        return remove_stale(self.folder / TEMPORARIES) + self._remove_locks()
+
+    def _remove_locks(self) -> int:
+        """Removes the locks of processes that are gone, and returns how many."""
+        removed = 0
         with contextlib.suppress(OSError):
-            for path in (self.folder / LOCKS).iterdir():
+            for name in filter(_LOCK.fullmatch, os.listdir(self.folder / LOCKS)):  # noqa: PTH208 - names alone
                 with contextlib.suppress(OSError):
+                    path = self.folder / LOCKS / name
                     handle = locks.acquire(path, patience=0)
                     if handle is not None:
                         locks.release(path, handle)
