@@ -17,7 +17,7 @@ from offload import config
 from offload.compiler import places, processes, steps, worker
 from offload.compiler.processes import Worker
 from offload.compiler.request import BuildRequest
-from offload.compiler.scratch import scratch
+from offload.compiler.scratch import remove_abandoned, scratch
 from offload.compiler.warned import say
 from offload.compiler.wire import Closed
 from offload.errors import CacheWarning, CompilerCrash, OffloadError
@@ -97,6 +97,7 @@ class _Pool:
 
 class _State:
     pool = _Pool()
+    tidied = False
 
 
 _state = _State()
@@ -143,11 +144,19 @@ def run(job: Job, progress: Progress, warned: Warned = warn) -> Iterator[Any]:
             used.line.send(message)
         except OSError:
             pass  # it is gone; the attempt to read says so
+        _tidy()
         talk = _Talk(job, used, progress, warned, limit)
         yield from talk.items()
         failure = talk.failure
     if failure is not None:
         raise failure
+
+
+def _tidy() -> None:
+    """Removes what killed builds left among the temporary files: once, and while there is nothing to do but wait."""
+    if not _state.tidied:
+        _state.tidied = True
+        remove_abandoned()
 
 
 def _pickled(job: Job) -> bytes:
