@@ -96,6 +96,31 @@ def test_a_pattern_without_a_match_is_answered_with_files_that_are_there(tmp_pat
         read_tables(package(tmp_path, 'module = "pkg.kernels"\nsources = ["k/*.mlr"]'))
 
 
+def test_copies_that_a_build_made_are_no_suggestions(tmp_path: Path) -> None:
+    (tmp_path / "build" / "lib").mkdir(parents=True)
+    (tmp_path / "build" / "lib" / "saxpy.mlir").touch()
+    with pytest.raises(OffloadError, match=r"; there are: saxpy\.mlir, scale\.mlir$"):
+        read_tables(package(tmp_path, 'module = "pkg.kernels"\nsources = ["k/*.mlir"]'))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (f'module = "pkg.kernels"\nsources = ["{"x" * 300}"]', '("pkg.kernels"): key "sources": there is no file "xxx'),
+        (
+            GOOD + f'options = {{ link = ["{"x" * 300}"] }}',
+            '("pkg.kernels"): key "options": link: there is no file xxx',
+        ),
+        (f'module = "pkg.{"k" * 300}"\nsources = ["*.mlir"]', "is too long for the names of its files"),
+    ],
+)
+def test_names_that_no_file_can_have(table: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(OffloadError) as caught:
+        read_tables(package(tmp_path, table))
+    assert str(caught.value).startswith(FIRST)
+    assert message in str(caught.value)
+
+
 def test_two_tables_for_one_module(tmp_path: Path) -> None:
     path = package(tmp_path, f"{GOOD}\n[[tool.offload.kernels]]\n{GOOD}")
     with pytest.raises(OffloadError) as caught:

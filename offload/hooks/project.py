@@ -35,6 +35,7 @@ _OPTIONS: Mapping[str, type] = {
 _WORDS = {int: "a number", str: "a string", bool: "true or false", list: "a list of strings"}
 
 _MOST_NAMED = 10  # files in a message
+_LONGEST_NAME = 200  # bytes, of the 255 of a file's: suffixes follow
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,8 @@ def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
     for word in module.split("."):
         if not word.isidentifier() or keyword.iskeyword(word):
             raise OffloadError(f'{where}: key "module": {word!r} cannot be imported; write "mypackage.kernels"')
+        if len(word.encode()) > _LONGEST_NAME:
+            raise OffloadError(f'{where}: key "module": {word!r} is too long for the names of its files')
     patterns = strings(where, "sources", given.get("sources", []))
     if not patterns:
         raise OffloadError(f'{where}: key "sources" is missing: MLIR files, as ["src/mypackage/*.mlir"]')
@@ -271,10 +274,17 @@ def _matches(where: str, root: Path, pattern: str) -> list[str]:
             hint = _hint(root, root.rglob("*.mlir"))
             raise OffloadError(f'{where}: key "sources": no file matches "{pattern}" in {root}{hint}')
         return found
-    if not (root / pattern).is_file():
+    if not _is_file(root / pattern):
         hint = _hint(root, (root / pattern).parent.glob("*.mlir"))
         raise OffloadError(f'{where}: key "sources": there is no file "{pattern}" in {root}{hint}')
     return [Path(pattern).as_posix()]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # its name is longer than any file's, or it is in a folder that may not be entered
+        return False
 
 
 def _is_made(path: Path) -> bool:
@@ -284,7 +294,8 @@ def _is_made(path: Path) -> bool:
 
 def _hint(root: Path, files: Iterable[Path]) -> str:
     """What could have been meant."""
-    near = sorted(path.relative_to(root).as_posix() for path in files)
+    found = [path.relative_to(root) for path in files]
+    near = sorted(path.as_posix() for path in found if not _is_made(path))
     more = f" and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else ""
     named = ", ".join(near[:_MOST_NAMED])
     return f"; there are: {named}{more}" if near else "; paths are relative to pyproject.toml"
@@ -292,7 +303,7 @@ def _hint(root: Path, files: Iterable[Path]) -> str:
 
 def _check_file(where: str, root: Path, key: str, name: str) -> None:
     _check_inside(where, key, name)
-    if not (root / name).is_file():
+    if not _is_file(root / name):
         raise OffloadError(f"{where}: {key}: there is no file {name} in {root}")
 
 
