@@ -133,6 +133,41 @@ def test_what_is_not_what_it_should_be_is_not_used(
     assert mine.read_bytes() == (machines.folder / "builder" / "library" / mine.name).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("stage", "payload"),
+    [
+        *(
+            (stage, payload)
+            for stage in ("library", "image", "host")
+            for payload in (b"", b"\1", bytes(4), b"\xff" * 4)
+        ),
+        *(("library", payload) for payload in (b"\x7fELF", b"\x7fELF{{{{\4\0\0\0", b"\x7fELF[1]\3\0\0\0")),
+        ("library", b"evil[]\2\0\0\0"),
+        *(("image", payload) for payload in (b"\4\0\0\0{{{{", b"\2\0\0\0[]", b"\1\0\0\0\xff", b'\7\0\0\0{"k":1}')),
+    ],
+)
+def test_what_no_build_has_kept_is_built_again(
+    stage: str, payload: bytes, machines: Machines, caught: Callable[[], list[str]]
+) -> None:
+    """Under its own hash, and unsigned, anything may come."""
+    machines.use("builder", "readwrite")
+    offload.compile(PROGRAM, targets=["host"])
+    store, _ = fsspec.core.url_to_fs(machines.url)
+    for name in stored(machines):
+        if f"/{stage}/" in name:
+            store.pipe_file(name, payload + seal(name.rpartition("/")[2], payload))
+        elif "/library/" in name:
+            store.rm_file(name)
+    user = machines.use("user", "read")
+    for _ in range(2):  # the second time its own is there
+        assert works(offload.compile(PROGRAM, targets=["host"]))
+    said = caught()
+    assert all(line.startswith(f"an entry of the cache is not used ({stage}/") for line in said)
+    assert len(said) == 1 or stage != "library"  # of stages a worker says it once
+    (mine,) = entries(user)["library"]
+    assert mine.read_bytes() == (machines.folder / "builder" / "library" / mine.name).read_bytes()
+
+
 def test_entries_are_signed_where_there_is_a_key(machines: Machines, caught: Callable[[], list[str]]) -> None:
     machines.use("stranger", "readwrite")
     offload.compile(PROGRAM, targets=["host"])

@@ -13,6 +13,7 @@ import pytest
 from caching import PROGRAM, entries, leftovers, numbers, works
 
 import offload
+from offload.cache import cache as layers
 from offload.cache import upkeep
 from offload.cache.cache import Cache
 from offload.cache.contents import Contents
@@ -192,6 +193,20 @@ def test_one_makes_it_the_others_wait(store: Store) -> None:
     assert numbers(store.folder)["image hit"] == 7
     assert numbers(store.folder)["image miss"] == 1
     assert leftovers(store.folder) == []
+
+
+def test_whoever_waits_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process may have been stopped, with Ctrl-Z."""
+    monkeypatch.setattr(layers, "_MOMENT", 0.01)
+    first = Cache(store, None, 0).claim("image", KEY)
+    told, found = threading.Event(), []
+    cache = Cache(store, None, 0)
+    thread = threading.Thread(target=lambda: found.append(cache.claim("image", KEY, told.set).found))
+    thread.start()
+    assert told.wait(10)
+    first.keep(b"payload")
+    thread.join()
+    assert found == [b"payload"]
 
 
 def test_who_gives_up_lets_the_next_one(store: Store) -> None:

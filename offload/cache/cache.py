@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 300.0
 """Seconds to wait for another process that makes the same. Then it is made twice: locks save work, no more."""
+_MOMENT = 1.0
+"""Seconds after which it is told that there is such a process: it may be one that was stopped with Ctrl-Z."""
 
 _said: set[str] = set()
 _given_up: set[str] = set()
@@ -33,12 +35,14 @@ class Cache:
         self.local, self._shared, self._limit = local, shared, limit
         self._ledger = Ledger(local.folder) if local else None
 
-    def claim(self, stage: str, key: str) -> Claim:
-        """The payload, or else the right to make it: one process does while the others wait for it."""
+    def claim(self, stage: str, key: str, waiting: Callable[[], None] = lambda: None) -> Claim:
+        """The payload, or else the right to make it: one process does while the others wait for it.
+
+        ``waiting`` is called where that takes more than a moment."""
         if (payload := self._read_local(stage, key)) is not None:
             self._count("hit", stage)
             return Claim(self, stage, key, payload)
-        handle, waited = self._lock(stage, key)
+        handle, waited = self._lock(stage, key, waiting)
         claim = Claim(self, stage, key, None, handle)
         try:
             if waited:
@@ -113,7 +117,7 @@ class Cache:
         _given_up.add(shared.url)
         warn_once(f"the shared cache {shared.url} is not used: {error}")
 
-    def _lock(self, stage: str, key: str) -> tuple[int | None, bool]:
+    def _lock(self, stage: str, key: str, waiting: Callable[[], None]) -> tuple[int | None, bool]:
         """The lock, if there can be one, and whether another process had it."""
         if self.local is None:
             return None, False
@@ -122,7 +126,11 @@ class Cache:
             handle = locks.acquire(path, 0)
             if handle is not None:
                 return handle, False
-            return locks.acquire(path, _PATIENCE), True
+            handle = locks.acquire(path, _MOMENT)
+            if handle is None:
+                waiting()
+                handle = locks.acquire(path, _PATIENCE)
+            return handle, True
         except OSError:  # a read-only folder; writing the entry will tell
             return None, False
 
@@ -144,6 +152,10 @@ class Claim:
             self._cache.write(self._stage, self._key, payload)
         finally:
             self.release()
+
+    def refuse(self, what: str) -> None:
+        """What was found is not used, and made anew; ``what`` says what it is."""
+        warn_once(f"an entry of the cache is not used ({self._stage}/{self._key}): it is {what}")
 
     def __del__(self) -> None:
         # A build that was interrupted, in a process that lives on, would keep others waiting.

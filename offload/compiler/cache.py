@@ -41,6 +41,8 @@ def _key(request: BuildRequest) -> str:
 
 
 _LENGTH = struct.Struct("<I")
+ELF = b"\x7fELF"
+"""How libraries and object files begin."""
 
 
 def _packed(data: bytes, texts: list[str]) -> bytes:
@@ -51,22 +53,32 @@ def _packed(data: bytes, texts: list[str]) -> bytes:
     return data + text + _LENGTH.pack(len(text))
 
 
-def _unpacked(payload: bytes) -> bytes:
-    """The library; what its build warned of is said again."""
+def _unpacked(payload: bytes) -> bytes | None:
+    """The library; what its build warned of is said again. None for what no build has kept, which a shared store may
+    hold under its own hash."""
     import json
 
-    (length,) = _LENGTH.unpack_from(payload, len(payload) - _LENGTH.size)
-    end = len(payload) - _LENGTH.size - length
-    for text in json.loads(payload[end : end + length]):
+    end = len(payload) - _LENGTH.size
+    if end >= 0:
+        end -= _LENGTH.unpack_from(payload, end)[0]
+    try:
+        texts = json.loads(payload[end : -_LENGTH.size]) if end >= 0 and payload.startswith(ELF) else None
+    except (ValueError, RecursionError):
+        texts = None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return None
+    for text in texts:
         say(text)
     return payload[:end]
 
 
 def _claimed(cache: Cache, key: str, request: BuildRequest, progress: Progress) -> bytes:
-    claim = cache.claim("library", key)
+    claim = cache.claim("library", key, lambda: progress("waiting for another process, which builds this library"))
     if claim.found is not None:
-        progress("taking the library from the cache")
-        return _unpacked(claim.found)
+        if (kept := _unpacked(claim.found)) is not None:
+            progress("taking the library from the cache")
+            return kept
+        claim.refuse("no library")
     try:
         with heard() as texts:
             data = _build(request, progress)
@@ -85,14 +97,12 @@ def library_file(request: BuildRequest) -> Iterator[Path]:
     else:
         key = _key(request)
         with cache.file("library", key) as found:
-            if found is not None:
-                path, payload = found
-                _unpacked(payload)
-                yield path
+            if found is not None and _unpacked(found[1]) is not None:
+                yield found[0]
                 return
         data = _claimed(cache, key, request, lambda text: None)
         with cache.file("library", key) as found:
-            if found is not None:
+            if found is not None and found[1].startswith(data):  # where it cannot be written, it is what it was
                 yield found[0]
                 return
     # Nothing was kept: the file goes when the process ends, since loaded code stays mapped.

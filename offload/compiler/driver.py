@@ -157,7 +157,7 @@ class Program:
 
     def _compile(self, builds: list[Build]) -> tuple[list[Image], bytes]:
         """Every image, in order, and the host's object file. The first error in that order is raised."""
-        stages, processors = StageCache(self.request), os.cpu_count() or 1
+        stages, processors = StageCache(self.request, self._progress), os.cpu_count() or 1
         waiting: list[Promised[Image]] = []
         with contextlib.ExitStack() as after, Pool(processors) as pool:
             try:
@@ -190,7 +190,7 @@ class Program:
         def make() -> bytes:
             return host.object_file(self.request, host.translate(self.request, lowered, exported))
 
-        return stages.host_object(lowered, exported, make, self._progress)
+        return stages.host_object(lowered, exported, make)
 
 
 def _device_output(build: Build, stage: str) -> Iterator[Emitted]:

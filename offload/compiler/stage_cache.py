@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from offload.compiler.cache import cache_for
+from offload.compiler.cache import ELF, cache_for
 from offload.compiler.device import Build, DeviceBuild
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
@@ -19,7 +19,7 @@ from offload.compiler.threads import Pool, Promised
 from offload.targets import Image
 
 if TYPE_CHECKING:
-    from offload.cache.cache import Claim
+    from offload.cache.cache import Cache, Claim
     from offload.compiler.keys import Keys
 
 _LENGTH = struct.Struct("<I")
@@ -28,9 +28,9 @@ _LENGTH = struct.Struct("<I")
 class StageCache:
     """The cache of one build's stages; of a build that uses none, nothing is found and nothing kept."""
 
-    def __init__(self, request: BuildRequest) -> None:
+    def __init__(self, request: BuildRequest, say: Callable[[str], None]) -> None:
         self._cache = cache_for(request)
-        self._request = request
+        self._request, self._say = request, say
 
     @cached_property
     def _keys(self) -> Keys:
@@ -43,18 +43,21 @@ class StageCache:
         if self._cache is None or isinstance(build, ReadyBuild):
             return KeptImage(build, None)
         key = self._keys.image(build.target, build.name, build.kernels, dict(build.limits), build.module)
-        return KeptImage(build, self._cache.claim("image", key))
+        return KeptImage(build, self._claim(self._cache, "image", key))
 
-    def host_object(
-        self, module: Any, exported: list[str], make: Callable[[], bytes], say: Callable[[str], None]
-    ) -> bytes:
+    def _claim(self, cache: Cache, stage: str, key: str) -> Claim:
+        return cache.claim(stage, key, lambda: self._say("waiting for another process, which compiles the same"))
+
+    def host_object(self, module: Any, exported: list[str], make: Callable[[], bytes]) -> bytes:
         """The object file of lowered host code; ``make`` compiles it."""
-        claim = self._cache.claim("host", self._keys.host(module, exported)) if self._cache else None
+        claim = self._claim(self._cache, "host", self._keys.host(module, exported)) if self._cache else None
         if claim is not None and claim.found is not None:
-            say("taking host code from the cache")
-            return claim.found
+            if claim.found.startswith(ELF):
+                self._say("taking host code from the cache")
+                return claim.found
+            claim.refuse("no object file")
         try:
-            say("compiling host code")
+            self._say("compiling host code")
             made = make()
             if claim is not None:
                 claim.keep(made)
@@ -70,6 +73,8 @@ class KeptImage:
     def __init__(self, build: Build, claim: Claim | None) -> None:
         self._build, self._claim = build, claim
         self._found = None if claim is None or claim.found is None else _unpacked(claim.found)
+        if claim is not None and claim.found is not None and self._found is None:
+            claim.refuse("no image")
         self._ahead: Promised[None] | None = None
 
     @property
@@ -130,9 +135,18 @@ def _packed(image: Image) -> bytes:
     return _LENGTH.pack(len(resources)) + resources + image.data
 
 
-def _unpacked(payload: bytes) -> Image:
+def _unpacked(payload: bytes) -> Image | None:
+    """The image; None for what no build has kept, which a shared store may hold under its own hash."""
     import json
 
+    if len(payload) < _LENGTH.size:
+        return None
     (length,) = _LENGTH.unpack_from(payload)
     start = _LENGTH.size + length
-    return Image(payload[start:], json.loads(payload[_LENGTH.size : start]))
+    try:
+        resources = json.loads(payload[_LENGTH.size : start])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(resources, dict) or not all(isinstance(values, dict) for values in resources.values()):
+        return None
+    return Image(payload[start:], resources)
