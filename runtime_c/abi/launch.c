@@ -15,8 +15,8 @@ static struct mgpu_kernel *of_slot(mgpuKernelSlot *slot) {
   if (kernel)
     return kernel;
   mgpuModuleSlot *owner = slot->module;
-  if (!owner) {
-    mgpu_fail(MGPU_ERROR_INVALID, "A launch has a kernel without a module.");
+  if (!owner || !slot->name) {
+    mgpu_fail(MGPU_ERROR_INVALID, "The slot of a kernel has NULL as its %s.", owner ? "name" : "module");
     return NULL;
   }
   mgpu_lock();

@@ -141,7 +141,7 @@ static void *make_shared(const mgpuGlobalSlot *global, const struct mgpu_place *
 
 void *mgpuSharedGlobal(mgpuGlobalSlot *global) {
   if (!global) {
-    mgpu_fail(MGPU_ERROR_INVALID, "mgpuSharedGlobal needs a global.");
+    mgpu_fail(MGPU_ERROR_INVALID, "mgpuSharedGlobal needs the slot of a global.");
     return NULL;
   }
   void *memory = __atomic_load_n(&global->state, __ATOMIC_ACQUIRE);

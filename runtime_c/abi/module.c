@@ -126,8 +126,8 @@ static struct mgpu_module *new_module(void) {
 }
 
 static void put_module(struct mgpu_module *module) {
-  *module = (struct mgpu_module){0};
   mgpu_lock();
+  *module = (struct mgpu_module){0};
   module->spare = spare_modules;
   spare_modules = module;
   mgpu_unlock();
@@ -217,9 +217,15 @@ void *mgpuModuleLoadJIT(void *data, int level) {
 
 void mgpuModuleUnload(void *pointer) {
   struct mgpu_module *module = pointer;
-  if (!module || !is_loaded(module))
+  if (!module)
     return;
   mgpu_lock();
+  if (!is_loaded(module)) { /* two threads may do it at once */
+    mgpu_unlock();
+    return;
+  }
+  void *copy = module->copy;
+  module->copy = NULL;
   for (int backend = 0; backend < MGPU_BACKENDS; ++backend)
     for (int device = 0; device < MGPU_MAX_DEVICES; ++device)
       if (module->loaded[backend][device]) {
@@ -233,7 +239,7 @@ void mgpuModuleUnload(void *pointer) {
     spare_kernels = kernel;
   }
   mgpu_unlock();
-  free(module->copy);
+  free(copy);
   put_module(module);
 }
 

@@ -38,6 +38,14 @@ void test_error(void) {
 
   mgpuKernelLaunch(NULL, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 1);
   CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its kernel");
+  mgpuModuleSlot module = {NULL, NULL, "module", NULL};
+  mgpuKernelSlot of_no_module = {NULL, "kernel", NULL}, nameless = {&module, NULL, NULL};
+  mgpuKernelLaunch(&of_no_module, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its module");
+  mgpuKernelLaunch(&nameless, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 1);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its name");
+  CHECK(mgpuSharedGlobal(NULL) == NULL, "no global");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "the slot of a global");
   int32_t threads = 0, blocks = 0;
   CHECK(mgpuKernelOccupancy(NULL, 0, &threads, &blocks) == MGPU_ERROR_INVALID, "no kernel");
   CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its kernel");

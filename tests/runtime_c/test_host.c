@@ -254,6 +254,22 @@ static void test_handles(void) {
   CHECK_CLEAN();
 }
 
+static void *unload(void *raw) {
+  mgpuModuleUnload(raw);
+  return (void *)(uintptr_t)mgpuGetLastError();
+}
+
+/* Two threads at once: one does it, the other is told. */
+static void unload_twice(void *raw) {
+  pthread_t threads[2];
+  void *codes[2];
+  for (int i = 0; i < 2; ++i)
+    pthread_create(&threads[i], NULL, unload, raw);
+  for (int i = 0; i < 2; ++i)
+    pthread_join(threads[i], &codes[i]);
+  CHECK((uintptr_t)codes[0] + (uintptr_t)codes[1] == MGPU_ERROR_INVALID, "%p and %p", codes[0], codes[1]);
+}
+
 static void test_raw_module(void *image, size_t size) {
   for (int i = 0; i < 3; ++i) { /* the same bytes again must not meet the unloaded library */
     void *raw = mgpuModuleLoad(image, size);
@@ -283,6 +299,8 @@ static void test_raw_module(void *image, size_t size) {
     mgpuLaunchKernel(function, 1, 1, 1, 4, 1, 1, 0, NULL, params, NULL, 4);
     CHECK_ERROR(MGPU_ERROR_INVALID, "a module that has been unloaded");
   }
+  for (int i = 0; i < 50; ++i)
+    unload_twice(mgpuModuleLoad(image, size));
   for (size_t cut = 64; cut < 3000; cut += 97) { /* the loader would die of these */
     CHECK(mgpuModuleLoad(image, cut) == NULL, "the first %zu bytes of an image", cut);
     CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "outside");
