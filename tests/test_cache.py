@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pwd
 import shutil
@@ -16,7 +17,7 @@ from compiling import EXAMPLES, PROGRAMS, command, python
 
 import offload
 from offload.cache import cache as layers
-from offload.compiler import parallel
+from offload.compiler import parallel, toolchain
 from offload.compiler.keys import Keys
 from offload.compiler.request import Source
 
@@ -172,6 +173,39 @@ print(Keys(make_request([Source("p", b"")], [module.Mine(chip="x86-64")])).libra
     (tmp_path / "module.py").write_text(text + "# Changed.\n")
     (tmp_path / "package" / "helper.py").write_text("# New.\n")
     assert [name for name in keys if key(name) == keys[name]] == []
+
+
+def test_what_was_changed_under_a_process_is_not_kept_for_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The process has loaded what was there before, of the installation and, where it compiles itself, of targets."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(toolchain, "_first", {})
+    (tmp_path / "changed_target.py").write_text(
+        "from offload.targets.host import HostTarget as Base\nclass Mine(Base): pass\n"
+    )
+    mine = importlib.import_module("changed_target").Mine(chip="x86-64")
+
+    def key(target: object) -> str:
+        return Keys(offload.api.make_request([Source("<string>", PROGRAM.encode())], [target])).library()
+
+    def of_another_process(target: object) -> str:
+        with monkeypatch.context() as patch:
+            patch.setattr(toolchain, "_first", {})
+            return key(target)
+
+    monkeypatch.setenv("OFFLOAD_ISOLATE", "0")
+    before = key(mine)
+    with (tmp_path / "changed_target.py").open("a") as file:
+        file.write("# Changed.\n")
+    assert len({before, key(mine), of_another_process(mine)}) == 3
+    monkeypatch.setenv("OFFLOAD_ISOLATE", "1")
+    assert key(mine) == of_another_process(mine)  # a worker loads it again
+    usual = key("host")
+    (tmp_path / "changed.py").touch()
+    ours = [*toolchain._our_python(), tmp_path / "changed.py"]
+    monkeypatch.setattr(toolchain, "_our_python", lambda: ours)
+    assert len({usual, key("host"), of_another_process("host")}) == 3
 
 
 def test_a_hit_loads_no_llvm(folder: Path, tmp_path: Path) -> None:

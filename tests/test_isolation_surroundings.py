@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import sys
@@ -67,6 +68,36 @@ def test_errors_of_a_target_that_are_bugs(tmp_path: Path) -> None:
     assert "in _bug" in str(caught.value.__cause__)  # the worker's traceback
     with pytest.raises(RuntimeError, match="Odd: 12"):
         offload.build(SAXPY, tmp_path / "x.so", targets=[FaultyTarget(fault="odd")])
+
+
+EDITED = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from offload.targets.host import HostTarget
+
+from offload.errors import ToolkitError
+
+
+@dataclass(frozen=True)
+class Edited(HostTarget):
+    name: ClassVar[str] = "edited"
+
+    def stages(self):
+        raise ToolkitError("as it was in VERSION")
+"""
+
+
+def test_the_code_of_a_target_that_was_edited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a notebook, whose worker has loaded what it was before."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for version in ("first", "second"):
+        (tmp_path / "edited_target.py").write_text(EDITED.replace("VERSION", version))
+        module = importlib.import_module("edited_target")
+        with pytest.raises(offload.ToolkitError, match=f"as it was in {version}"):
+            offload.build(SAXPY, tmp_path / "x.so", targets=[module.Edited()])
+    monkeypatch.delitem(sys.modules, "edited_target")
 
 
 def test_a_target_that_cannot_be_sent(tmp_path: Path) -> None:

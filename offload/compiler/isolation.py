@@ -9,7 +9,8 @@ import pickle
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -54,15 +55,19 @@ class _Pool:
         self._places = threading.Semaphore(max(len(os.sched_getaffinity(0)), 1))
 
     @contextlib.contextmanager
-    def worker(self, short_lived: bool) -> Iterator[Worker]:
-        """A worker of the caller's own; there are as many at a time as processors. Without a crash it comes back."""
+    def worker(self, short_lived: bool, code: Mapping[Path, str]) -> Iterator[Worker]:
+        """A worker of the caller's own; there are as many at a time as processors. Without a crash it comes back.
+
+        ``code`` are the files of targets that it will load, with their stamps."""
         with self._places:
             with self._lock:
                 left, self._leaving = self._leaving, []
                 found = self._idle.pop() if self._idle else None
             for each in left:  # of a command that this process ran and outlives
                 each.end()
-            if found is not None and not (found.path == tuple(sys.path) and found.is_there()):
+            if found is not None and not (
+                found.path == tuple(sys.path) and found.is_there() and found.is_current(code)
+            ):
                 found.end()  # with another path, its modules may be other ones
                 found = None
             if found is None:
@@ -72,6 +77,7 @@ class _Pool:
                     found = processes.forked() if fork else processes.spawned()
                 except OSError as error:  # the limits of processes or open files are reached
                     raise OffloadError(f"cannot start a worker: {error.strerror or error}") from error
+            found.code.update(code)
             try:
                 yield found
             except BaseException:  # Ctrl-C among them: what it was at may go on for minutes
@@ -138,7 +144,7 @@ def run(job: Job, progress: Progress, warned: Warned = warn) -> Iterator[Any]:
     message = _pickled(job)
     failure: BaseException | None = None
     # The folder goes after the worker, which might write there to the last.
-    with scratch() as folder, _state.pool.worker(places.is_short_lived()) as used:
+    with scratch() as folder, _state.pool.worker(places.is_short_lived(), _code(job.request)) as used:
         try:
             used.line.send(_surroundings(folder))
             used.line.send(message)
@@ -150,6 +156,16 @@ def run(job: Job, progress: Progress, warned: Warned = warn) -> Iterator[Any]:
         failure = talk.failure
     if failure is not None:
         raise failure
+
+
+def _code(request: BuildRequest) -> dict[Path, str]:
+    """The files of the targets that other packages bring, with their stamps."""
+    others = [type(target) for target in request.targets if not type(target).__module__.startswith("offload.")]
+    if not others:
+        return {}
+    from offload.compiler.code import stamps  # it has much to import, and few packages have targets
+
+    return stamps(others)
 
 
 def _tidy() -> None:

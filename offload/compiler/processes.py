@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offload.compiler.wire import Line, lines
@@ -27,6 +28,8 @@ class Worker:
     def __init__(self, start: Callable[[Worker, Line, int], int]) -> None:
         self.path = tuple(sys.path)
         """The modules that it has loaded come from there; with another path it is of no use."""
+        self.code: dict[Path, str] = {}
+        """The files of other packages' targets that it has built for, each with its stamp when it first did."""
         self.process: subprocess.Popen[bytes] | None = None
         self.cancelled = False
         self._status: int | None = None
@@ -54,6 +57,10 @@ class Worker:
     def is_there(self) -> bool:
         """Whether a worker without a job is still there: the system may have ended it for its memory."""
         return not self.line.has_news()  # it says nothing unasked: what is there is its end
+
+    def is_current(self, code: Mapping[Path, str]) -> bool:
+        """Whether none of these files has changed since it loaded it: modules are not loaded twice."""
+        return all(self.code.get(path, stamp) == stamp for path, stamp in code.items())
 
     def memory(self) -> int:
         """The bytes that it has in memory; 0 where the system does not tell."""

@@ -8,23 +8,25 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import offload
 from offload.cache.contents import Contents, stamp
+from offload.compiler.code import files_of, python_files
 from offload.compiler.native import find_native, native
-from offload.config import loader_settings
+from offload.config import isolated, loader_settings
 from offload.targets import Target
 from offload.targets.sysroot import Sysroot
 
 _OF_LLVM = re.compile(r"/lib(?:LLVM|MLIR|lld)[^/]*\.so[^/]*$")
 _ROOMS = ("compiler", "artifact", "targets")
 _UNKNOWN = os.urandom(32).hex()
-"""In place of code that nobody can read, such as a notebook's: what it makes is this process's alone."""
+"""In place of code that nobody can read, such as a notebook's, and of code that is not what was loaded: what that makes
+is this process's alone."""
+_first: dict[object, list[Any]] = {}
+"""What this process found first. It may have loaded that since."""
 _LOADER_CACHE = Path("/etc/ld.so.cache")
 
 
@@ -37,12 +39,14 @@ class Toolchain:
     @cached_property
     def identity(self) -> list[object]:
         """Everything but sources, options and the targets' own tools. Raises ToolkitError without a compiler."""
-        return [
+        found: list[object] = [
             offload.__version__,
             os.uname().machine,
             [self._contents.digest(path) for path in (find_native(), *self._libraries)],
             [self._contents.digest(path) for path in _our_python()],
         ]
+        # Where offload was installed anew in the meantime, this process and its workers run what was there before.
+        return found if found == _first.setdefault("identity", found) else [*found, _UNKNOWN]
 
     def sysroot(self, architecture: str, shared: bool = False) -> list[str]:
         """What code for a CPU architecture is linked with: our own libraries and the system's. Raises ToolkitError."""
@@ -77,13 +81,9 @@ class Toolchain:
 
     def code_of(self, target: type[Target]) -> list[str]:
         """The Python of a target of another package; ours is part of the identity."""
-        found = []
-        for cls in target.__mro__:
-            module = cls.__module__
-            if issubclass(cls, Target) and not module.startswith("offload."):
-                place = _place_of(module)
-                found += [self._contents.digest(path) for path in _python_files(place)] if place else [_UNKNOWN]
-        return found
+        found = [self._contents.digest(path) if path else _UNKNOWN for path in files_of(target)]
+        # A worker is replaced where its files have changed; what is compiled here is by the code that was loaded.
+        return found if isolated() or found == _first.setdefault(target, found) else [_UNKNOWN]
 
 
 def _loaded_libraries() -> list[str]:
@@ -96,20 +96,4 @@ def _loaded_libraries() -> list[str]:
 @functools.cache
 def _our_python() -> list[Path]:
     rooms = [Path(root) / room for root in offload.__path__ for room in _ROOMS]
-    return list(_python_files(*filter(Path.is_dir, rooms)))
-
-
-def _place_of(module: str) -> Path | None:
-    """The file of a module that is imported, or the folder of the package that it is part of; None without a file."""
-    file = getattr(sys.modules.get(module), "__file__", None)
-    if file is None or not Path(file).is_file():
-        return None
-    return Path(file).parent if getattr(sys.modules[module], "__package__", None) else Path(file)
-
-
-def _python_files(*places: Path) -> Iterator[Path]:
-    for place in places:
-        if not place.is_dir():
-            yield place
-        for folder, _, names in os.walk(place):  # of a file there is none; Path.rglob() takes three times as long
-            yield from (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
+    return list(python_files(*filter(Path.is_dir, rooms)))
