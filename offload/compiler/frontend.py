@@ -31,6 +31,7 @@ BUFFERIZING = (
     "offload-constant-arguments",
     "convert-elementwise-to-linalg",
     "offload-fuse-elementwise",
+    "offload-separate-tensors",
     "eliminate-empty-tensors",
     "empty-tensor-to-alloc-tensor",
     "one-shot-bufferize{allow-return-allocs-from-loops bufferize-function-boundaries "

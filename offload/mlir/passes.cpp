@@ -24,6 +24,7 @@ void registerOffloadPasses() {
   registerMissingTensorsPass();
   registerPrivateBuffersPass();
   registerProgramGlobalsPass();
+  registerSeparateTensorsPass();
   registerStructureTensorsPass();
   registerSerialFunctionsPass();
   registerReduceLinalgPass();

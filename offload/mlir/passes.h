@@ -13,6 +13,7 @@ namespace offload {
 ///   offload-missing-tensors          writes out operations on tensors that bufferization does not know
 ///   offload-constant-arguments       lets functions leave the tensors that they take as they are
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
+///   offload-separate-tensors         copies tensors that bufferization takes for two
 ///   offload-private-buffers          keeps what an iteration of a parallel loop allocates for its tensors
 ///   offload-free-buffers             frees what was allocated for tensors
 ///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does
@@ -78,6 +79,7 @@ void registerMissingLoweringsPass();
 void registerMissingTensorsPass();
 void registerPrivateBuffersPass();
 void registerProgramGlobalsPass();
+void registerSeparateTensorsPass();
 void registerStructureTensorsPass();
 void registerSerialFunctionsPass();
 void registerReduceLinalgPass();

@@ -82,13 +82,6 @@ bool isJunction(Operation *op) {
              scf::ConditionOp, arith::SelectOp>(op);
 }
 
-void copyForeign(OpOperand &operand) {
-  OpBuilder b(operand.getOwner());
-  auto type = cast<RankedTensorType>(operand.get().getType());
-  operand.set(bufferization::AllocTensorOp::create(b, operand.getOwner()->getLoc(), type, ValueRange(),
-                                                   /*copy=*/operand.get()));
-}
-
 /// Does a cast promise that a view has no gaps between its rows, of which only the run knows how far they are
 /// apart? MLIR makes such casts where functions begin and end, of slices, too: strides that are not known
 /// are to it as good as those that follow from sizes that are not known.
@@ -143,7 +136,7 @@ struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<M
           if (isJunction(op) && isa<RankedTensorType>(operand.get().getType()) && isForeign(operand.get()))
             copied.push_back(&operand);
       });
-      llvm::for_each(copied, [](OpOperand *operand) { copyForeign(*operand); });
+      llvm::for_each(copied, [](OpOperand *operand) { copyTensor(*operand); });
     }
   }
 };
@@ -182,6 +175,16 @@ struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
 } // namespace
 
 bool hasTensors(Operation *root) { return kindWithin(root) == Tensors::dense; }
+
+void copyTensor(OpOperand &operand) {
+  Operation *before = operand.getOwner();
+  if (isa<scf::InParallelOp>(before->getParentOp()))
+    before = before->getParentOp(); // it holds nothing but insertions
+  OpBuilder b(before);
+  auto type = cast<RankedTensorType>(operand.get().getType());
+  operand.set(bufferization::AllocTensorOp::create(b, operand.getOwner()->getLoc(), type, ValueRange(),
+                                                   /*copy=*/operand.get()));
+}
 
 void registerTensorPasses() {
   PassRegistration<ConstantArguments>();

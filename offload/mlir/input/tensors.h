@@ -8,6 +8,9 @@ namespace offload {
 /// Whether host code has tensors that can be given memory: none of them has an encoding.
 bool hasTensors(mlir::Operation *root);
 
+/// Puts a copy of a ranked tensor, in memory of its own, in its place.
+void copyTensor(mlir::OpOperand &operand);
+
 /// On a memref.cast that promises no more than is true: its author wrote it, or it is of whole memory.
 inline constexpr char kHidesNoGaps[] = "offload.hides_no_gaps";
 
