@@ -28,9 +28,9 @@ BUFFERIZING = (
     "offload-structure-tensors",
     "offload-missing-tensors",
     "lower-affine",
-    "offload-constant-arguments",
     "convert-elementwise-to-linalg",
     "offload-fuse-elementwise",
+    "offload-constant-arguments",  # after what folds: %x - %x becomes a constant
     "offload-separate-tensors",
     "eliminate-empty-tensors",
     "empty-tensor-to-alloc-tensor",
