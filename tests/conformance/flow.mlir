@@ -118,6 +118,53 @@
     gpu.return
   }
 
+  // So many ways that NVIDIA's code has a table of labels.
+  gpu.func @wide_switch(%x: memref<?xi32>, %out: memref<?xi32>) kernel {
+    %c9 = arith.constant 9 : i32
+    %at = func.call @at() : () -> index
+    %v = memref.load %x[%at] : memref<?xi32>
+    %m = arith.remui %v, %c9 : i32
+    %way = arith.index_cast %m : i32 to index
+    %r = scf.index_switch %way -> i32
+    case 0 {
+      %w = arith.addi %v, %c9 : i32
+      scf.yield %w : i32
+    }
+    case 1 {
+      %w = arith.muli %v, %v : i32
+      scf.yield %w : i32
+    }
+    case 2 {
+      %w = arith.xori %v, %c9 : i32
+      scf.yield %w : i32
+    }
+    case 3 {
+      %w = arith.subi %v, %c9 : i32
+      scf.yield %w : i32
+    }
+    case 4 {
+      %w = arith.shrui %v, %c9 : i32
+      scf.yield %w : i32
+    }
+    case 5 {
+      %w = arith.ori %v, %c9 : i32
+      scf.yield %w : i32
+    }
+    case 6 {
+      %w = arith.divui %v, %c9 : i32
+      scf.yield %w : i32
+    }
+    case 7 {
+      %w = arith.andi %v, %c9 : i32
+      scf.yield %w : i32
+    }
+    default {
+      scf.yield %v : i32
+    }
+    memref.store %r, %out[%at] : memref<?xi32>
+    gpu.return
+  }
+
   gpu.func @early_return(%x: memref<?xi32>, %limit: index) kernel {
     %one = arith.constant 1 : i32
     %at = func.call @at() : () -> index

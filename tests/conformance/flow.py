@@ -53,6 +53,13 @@ def plain_switch(launch: Launch) -> Answer:
 
 
 @THEME.kernel()
+def wide_switch(launch: Launch) -> Answer:
+    x = launch.integers(0, 1000)
+    ways = [x + 9, x * x, x ^ 9, x - 9, x >> 9, x | 9, x // 9, x & 9, x]
+    return mapped(launch, x, np.choose(x % 9, ways))
+
+
+@THEME.kernel()
 def early_return(launch: Launch) -> Answer:
     x, limit = launch.integers(-100, 100), int(launch.random.integers(0, launch.total + 1))
     goes_on = (np.arange(launch.total) < limit) & (x >= 0)

@@ -31,7 +31,21 @@ def _branch(maker: Maker) -> Step:
 
 @instruction("brx")
 def _branch_by_number(maker: Maker) -> Step:
-    raise EmulationError("no instruction brx")
+    """``brx.idx``: to one of the labels of ``.branchtargets``."""
+    number, table = maker.operands
+    assert isinstance(table, Symbol)
+    places = [maker.program.labels[label] for label in maker.program.targets[table.key]]
+    which = maker.bits(number, "b32")
+
+    def step(block: Block) -> None:
+        active, numbers = block.active, which(block)
+        for chosen in np.unique(numbers[active]).tolist():
+            if chosen >= len(places):
+                raise EmulationError(f"branch number {chosen} of {len(places)}")
+            block.send(active & (numbers == chosen), places[chosen])
+        block.go(np.zeros(block.size, bool))
+
+    return step
 
 
 @instruction("exit")

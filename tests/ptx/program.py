@@ -56,6 +56,7 @@ class Program:
         self.steps: list[Step] = []
         self._places: list[tuple[Function, Instruction]] = []
         self.labels: dict[str, int] = {}
+        self.targets: dict[str, list[str]] = {}
         self.entries: dict[str, int] = {}
         self._heap: dict[int, Any] = {}
         self.lane_params: dict[str, int] = {}
@@ -91,6 +92,7 @@ class Program:
         self._places.append((function, end))
         self.steps.append(self._decoder(len(self.steps), function, end, False))
         self.labels |= {key: places[index] for key, index in function.labels.items()}
+        self.targets |= function.targets
         for variable in function.variables:
             if variable.space == "param":
                 self.lane_params[variable.key] = variable.size

@@ -235,10 +235,13 @@ class _Reader:
             elif kind == "directive":
                 self.directive(function, self.take())
             elif kind == "name" and self.tokens[self.at + 1][1] == ":":
-                function.labels[self.scope.names[word]] = len(function.body)
+                label = self.scope.names[word]
+                function.labels[label] = len(function.body)
                 self.at += 2
                 if self.next == ".callprototype":
                     self.until(";")
+                elif self.skip(".branchtargets"):
+                    function.targets[label] = [each.key for each in self.list(";") if isinstance(each, Symbol)]
             else:
                 self.instruction(function, line)
         assert self.scope.above is not None
@@ -276,7 +279,7 @@ class _Reader:
             while self.tokens[self.at][0] == "number" or self.next in (",", "function_name", "inlined_at"):
                 if self.take() == "function_name":
                     self.take()
-        elif word in (".pragma", ".branchtargets"):
+        elif word == ".pragma":
             self.until(";")
             self.take(";")
         else:

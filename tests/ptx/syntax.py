@@ -88,5 +88,6 @@ class Function:
     variables: list[Variable] = field(default_factory=list)
     body: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, list[str]] = field(default_factory=dict)
     limits: dict[str, list[int]] = field(default_factory=dict)
     has_body: bool = False
