@@ -34,6 +34,8 @@ CASES: list[tuple[str, tuple[Any, ...], tuple[Any, ...]]] = [
     ("tiles", (LONG,), (np.exp(np.concatenate([LONG[:8][::-1], LONG[8:16][::-1], LONG[16:][::-1]])),)),
     ("tiles", (LONG[:8].copy(),), (np.exp(LONG[:8][::-1]),)),
     ("bits", (X,), (X.view(np.int32),)),
+    ("single", (ROWS[:1, :4].copy(), True), (np.full((1, 4), 49),)),
+    ("single", (ROWS[:1, :4].copy(), False), (ROWS[:1, :4] ** 2,)),
 ]
 
 

@@ -124,3 +124,22 @@ func.func @bits(%x: tensor<?xf32>) -> tensor<?xi32> {
   %r = tensor.bitcast %x : tensor<?xf32> to tensor<?xi32>
   return %r : tensor<?xi32>
 }
+// One iteration is no kernel: what it makes is the host's to allocate and to free.
+func.func @single(%x: tensor<1x4xf32>, %all: i1) -> tensor<1x4xf32> {
+  %seven = arith.constant 7.0 : f32
+  %r = scf.forall (%i) in (1) shared_outs(%o = %x) -> tensor<1x4xf32> {
+    %row = tensor.extract_slice %o[%i, 0] [1, 4] [1, 1] : tensor<1x4xf32> to tensor<4xf32>
+    %chosen = scf.if %all -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %f = linalg.fill ins(%seven : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %f : tensor<4xf32>
+    } else {
+      scf.yield %row : tensor<4xf32>
+    }
+    %p = linalg.mul ins(%chosen, %chosen : tensor<4xf32>, tensor<4xf32>) outs(%row : tensor<4xf32>) -> tensor<4xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %o[%i, 0] [1, 4] [1, 1] : tensor<4xf32> into tensor<1x4xf32>
+    }
+  }
+  return %r : tensor<1x4xf32>
+}

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -94,6 +95,26 @@ void makePrivate(memref::AllocOp op) {
   op.erase();
 }
 
+/// A loop of one iteration becomes host code, which has an allocator, when the program is canonicalized; one
+/// that its author maps to something does not.
+bool becomesHostCode(Operation *op) {
+  auto loop = dyn_cast<LoopLikeOpInterface>(op);
+  if (!loop || !isa<scf::ParallelOp, scf::ForallOp>(op))
+    return false;
+  if (auto forall = dyn_cast<scf::ForallOp>(op))
+    if (forall.getMapping() && !forall.getMapping()->empty())
+      return false;
+  auto lower = loop.getLoopLowerBounds(), upper = loop.getLoopUpperBounds(), steps = loop.getLoopSteps();
+  if (!lower || !upper || !steps)
+    return false;
+  return llvm::all_of(llvm::zip_equal(*lower, *upper, *steps), [](auto bounds) {
+    auto [from, to, step] = bounds;
+    std::optional<int64_t> first = getConstantIntValue(from), end = getConstantIntValue(to),
+                           by = getConstantIntValue(step);
+    return first && end && by && *first < *end && *end - *first <= *by;
+  });
+}
+
 struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrivateBuffers)
 
@@ -119,7 +140,7 @@ struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleO
     for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp()) {
       if (isa<scf::ParallelOp>(loop) && loop->hasAttr(gpu::getMappingAttrName()))
         return false;
-      found |= isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop);
+      found |= isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop) && !becomesHostCode(loop);
     }
     return found;
   }

@@ -102,7 +102,8 @@ bool isMadeIn(Value tensor, const Operations &makers, Values &seen) {
     return goesOn(computed.getTiedOpOperand(result)->get());
   if (op->getNumRegions())
     return llvm::any_of(yieldedFor(result), goesOn);
-  return !isa<tensor::ExtractSliceOp>(op) && llvm::any_of(op->getOperands(), goesOn);
+  return !isa<tensor::ExtractSliceOp, bufferization::AllocTensorOp>(op) &&
+         llvm::any_of(op->getOperands(), goesOn);
 }
 
 void separate(SubsetInsertionOpInterface insertion) {
