@@ -147,6 +147,27 @@ def test_memory_of_a_kernel_that_is_too_large() -> None:
         emit(source, "kernels")
 
 
+def test_stack_of_a_kernel_that_is_too_large() -> None:
+    """Kernels have no memref.alloc, which host code is told to use."""
+    source = """
+    func.func @f(%x: memref<4xf32>, %n: index) {
+      %c1 = arith.constant 1 : index
+      gpu.launch blocks(%a, %b, %c) in (%g = %c1, %h = %c1, %i = %c1)
+          threads(%d, %e, %t) in (%j = %c1, %k = %c1, %l = %c1) {
+        %w = memref.alloca() : memref<1073741824xf32>
+        %one = arith.constant 1.0 : f32
+        memref.store %one, %w[%n] : memref<1073741824xf32>
+        %v = memref.load %w[%a] : memref<1073741824xf32>
+        memref.store %v, %x[%a] : memref<4xf32>
+        gpu.terminator
+      }
+      return
+    }"""
+    with pytest.raises(CompileError, match="a thread's stack holds: use an argument that the host allocates") as caught:
+        emit(source, "kernels")
+    assert caught.value.diagnostics[0].line == 6
+
+
 def test_numbers_of_spaces_are_the_hosts_own_memory_in_host_code() -> None:
     library = offload.compile("""
     func.func @f(%x: memref<4xf32, 1>, %i: index) -> f32 {

@@ -174,6 +174,16 @@ def test_what_one_operation_of_a_dialect_lacks() -> None:
     )
 
 
+def test_types_that_have_no_form() -> None:
+    """What is wrong with a function is its type, not where it is defined."""
+    found = refused("func.func @f(%x: !shape.shape) -> !shape.shape {\n  return %x : !shape.shape\n}\n", "host")
+    assert (found.line, found.column) == (2, 3)
+    assert found.message == (
+        "'func.return' cannot be lowered for the host's code: it has a value of type !shape.shape; use a type that has "
+        "a form there"
+    )
+
+
 @pytest.mark.parametrize(
     ("target", "text"),
     [

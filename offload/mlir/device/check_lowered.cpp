@@ -12,8 +12,10 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
@@ -43,6 +45,21 @@ constexpr Advice kAdvice[] = {
     {"func", "functions must be called or defined in the module that they are used in"},
 };
 
+/// The type of a value of a function, a return or a call that has no form in LLVM IR: it alone keeps these
+/// from being lowered.
+Type unknownType(Operation *op) {
+  SmallVector<Type> types(op->getOperandTypes());
+  llvm::append_range(types, op->getResultTypes());
+  if (auto function = dyn_cast<FunctionOpInterface>(op)) {
+    llvm::append_range(types, function.getArgumentTypes());
+    llvm::append_range(types, function.getResultTypes());
+  }
+  for (Type type : types)
+    if (StringRef owner = type.getDialect().getNamespace(); owner != "builtin" && owner != "llvm")
+      return type;
+  return {};
+}
+
 std::string reason(Operation *op, StringRef target) {
   StringRef dialect = op->getName().getDialectNamespace(), name = op->getName().getStringRef();
   std::string text = "'" + name.str() + "' cannot be lowered for ";
@@ -55,6 +72,11 @@ std::string reason(Operation *op, StringRef target) {
   if (StringRef owner = ownerOf(dialect); !owner.empty())
     return text + ": it is an operation of " + owner.str() +
            "; use it in a kernel that is built for those alone";
+  if (Type type = dialect == "func" ? unknownType(op) : Type()) {
+    llvm::raw_string_ostream(text) << ": it has a value of type " << type
+                                   << "; use a type that has a form there";
+    return text;
+  }
   for (const Advice &advice : kAdvice)
     if (advice.of == name || advice.of == dialect)
       return text + ": " + advice.text.str();

@@ -50,9 +50,12 @@ LogicalResult checkSize(Operation *op, MemRefType type) {
   if (bytes < 0)
     return op->emitError("memory of type ")
            << type << " takes more bytes than 63 bits count: make it smaller";
-  if (isa<memref::AllocaOp>(op) && bytes > kMostOnStack)
+  if (isa<memref::AllocaOp>(op) && bytes > kMostOnStack) {
+    bool inKernel = op->getParentOfType<gpu::GPUModuleOp>() != nullptr;
     return op->emitError("'memref.alloca' of ") << bytes << " bytes is more than a thread's stack holds: use "
-                                                << "memref.alloc";
+                                                << (inKernel ? "an argument that the host allocates"
+                                                             : "memref.alloc");
+  }
   return success();
 }
 
