@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -94,6 +95,28 @@ def test_errors_of_executors(executor: Executor, tmp_path: Path) -> None:
             EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=[FaultyTarget(fault="abort")], executor=executor
         )
     assert offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", executor=executor).exists()
+
+
+def test_words_of_executors(
+    executor: Executor,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """They are for who asked, once, whether the build goes well or not."""
+    with caplog.at_level(logging.DEBUG, logger="offload.tools"):
+        offload.build(
+            EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=[FaultyTarget(fault="talk")], executor=executor
+        )
+    assert caplog.messages.count("a logged command") == 1
+    assert sorted(capfd.readouterr().err.splitlines()) == ["a word on stderr", "a word on stdout"]
+    lines: list[str] = []
+    (tmp_path / "wrong.mlir").write_text(
+        "func.func private @nowhere()\nfunc.func @f() { call @nowhere() : () -> ()\n return }\n"
+    )
+    with pytest.raises(offload.LinkError):
+        offload.build(tmp_path / "wrong.mlir", tmp_path / "x.so", executor=executor, progress=lines.append)
+    assert lines[-1] == "linking"
 
 
 def test_the_first_error_is_raised(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from offload.compiler.isolation import Job, Progress, Warned, run, warn
+from offload.compiler.isolation import HERE, Ears, Job, Progress, run
 from offload.compiler.request import BuildRequest
 from offload.config import isolated
 from offload.errors import OffloadError
@@ -21,9 +21,9 @@ def _silent(text: str) -> None:
     pass
 
 
-def build(request: BuildRequest, progress: Progress = _silent, warned: Warned = warn) -> bytes:
-    """The shared library. Raises CompileError, ToolkitError, LinkError. ``warned`` takes a worker's warnings."""
-    (data,) = _done(Job(_build, request), progress, warned)
+def build(request: BuildRequest, progress: Progress = _silent, ears: Ears = HERE) -> bytes:
+    """The shared library. Raises CompileError, ToolkitError, LinkError. ``ears`` take a worker's words."""
+    (data,) = _done(Job(_build, request), progress, ears)
     return bytes(data)
 
 
@@ -42,8 +42,8 @@ def pipelines(request: BuildRequest, progress: Progress = _silent) -> Iterator[t
     return _done(Job(_pipelines, request, (), ("--print-pipeline",)), progress)
 
 
-def _done(job: Job, progress: Progress, warned: Warned = warn) -> Iterator[Any]:
-    return run(job, progress, warned) if isolated() else job.here(progress)
+def _done(job: Job, progress: Progress, ears: Ears = HERE) -> Iterator[Any]:
+    return run(job, progress, ears) if isolated() else job.here(progress)
 
 
 # What a worker does; it finds these by their names. Its parent has no use for what is imported here.

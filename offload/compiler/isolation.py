@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from offload import config
@@ -24,7 +23,6 @@ from offload.compiler.wire import Closed
 from offload.errors import CacheWarning, CompilerCrash, OffloadError
 
 Progress = Callable[[str], None]
-Warned = Callable[[type[Warning], str], None]
 
 MOST_MEMORY = 1 << 30
 """Bytes that a worker may keep between jobs: lld 22 loses half a megabyte with each library that it links."""
@@ -138,7 +136,41 @@ def warn(category: type[Warning], text: str) -> None:
         say(text)
 
 
-def run(job: Job, progress: Progress, warned: Warned = warn) -> Iterator[Any]:
+def log(record: Mapping[str, Any]) -> None:
+    """What a worker logged, logged here."""
+    from offload.compiler.worker_logs import handle
+
+    handle(record)
+
+
+def write(text: str) -> None:
+    """What a worker printed, as if it had been printed here."""
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+
+
+def log_levels() -> dict[str, int]:
+    """The levels that somebody set here; none where nothing has imported logging, which takes its time."""
+    if "logging" not in sys.modules:
+        return {}
+    from offload.compiler import worker_logs
+
+    return worker_logs.levels()
+
+
+class Ears(NamedTuple):
+    """What becomes of a worker's words, and of what level the logged ones are to be."""
+
+    warned: Callable[[type[Warning], str], None] = warn
+    logged: Callable[[Mapping[str, Any]], None] = log
+    printed: Callable[[str], None] = write
+    levels: Callable[[], dict[str, int]] = log_levels
+
+
+HERE = Ears()
+
+
+def run(job: Job, progress: Progress, ears: Ears = HERE) -> Iterator[Any]:
     """The results of a job, done in a worker. Raises what the job raises, and CompilerCrash where it came to no end."""
     limit = config.time_limit()
     message = _pickled(job)
@@ -146,12 +178,12 @@ def run(job: Job, progress: Progress, warned: Warned = warn) -> Iterator[Any]:
     # The folder goes after the worker, which might write there to the last.
     with scratch() as folder, _state.pool.worker(places.is_short_lived(), _code(job.request)) as used:
         try:
-            used.line.send(_surroundings(folder))
+            used.line.send(_surroundings(folder, ears.levels()))
             used.line.send(message)
         except OSError:
             pass  # it is gone; the attempt to read says so
         _tidy()
-        talk = _Talk(job, used, progress, warned, limit)
+        talk = _Talk(job, used, progress, ears, limit)
         yield from talk.items()
         failure = talk.failure
     if failure is not None:
@@ -192,7 +224,7 @@ def _pickled(job: Job) -> bytes:
         ) from error
 
 
-def _surroundings(temporaries: str) -> worker.Surroundings:
+def _surroundings(temporaries: str, levels: dict[str, int]) -> worker.Surroundings:
     try:
         folder = os.getcwd()  # noqa: PTH109
     except OSError:
@@ -202,7 +234,7 @@ def _surroundings(temporaries: str) -> worker.Surroundings:
         environment=_environment(),
         scratch=temporaries,
         is_last=places.is_for_one_build(),
-        log_levels=worker_logs.levels() if (worker_logs := _logs()) else {},
+        log_levels=levels,
     )
 
 
@@ -217,21 +249,11 @@ def _environment() -> dict[str, str]:
     return variables
 
 
-def _logs() -> ModuleType | None:
-    """The handling of what workers log; None where nothing has imported logging, which takes its time: nobody set a
-    level or a handler then."""
-    if "logging" not in sys.modules:
-        return None
-    from offload.compiler import worker_logs
-
-    return worker_logs
-
-
 class _Talk:
     """What comes from a worker about one job."""
 
-    def __init__(self, job: Job, used: Worker, progress: Progress, warned: Warned, limit: float | None) -> None:
-        self._job, self._used, self._progress, self._warned, self._limit = job, used, progress, warned, limit
+    def __init__(self, job: Job, used: Worker, progress: Progress, ears: Ears, limit: float | None) -> None:
+        self._job, self._used, self._progress, self._ears, self._limit = job, used, progress, ears, limit
         self._deadline = time.monotonic() + limit if limit else None
         self._listener = steps.listener()
         self._busy: dict[int, steps.Begun] = {}
@@ -260,17 +282,15 @@ class _Talk:
             elif kind == worker.EVENT:
                 self._note(value)
             elif kind == worker.WARNED:
-                self._warned(*value)
+                self._ears.warned(*value)
             elif kind == worker.LOGGED:
-                from offload.compiler.worker_logs import handle
-
-                handle(value)
+                self._ears.logged(value)
             elif kind == worker.OUT_OF_MEMORY:
                 raise self._crash("ran out of memory")
             else:
                 break
-        if (printed := self._used.printed()) and sys.stderr is not None:
-            sys.stderr.write(printed)  # as if it had been printed here
+        if printed := self._used.printed():
+            self._ears.printed(printed)
         if kind == worker.FAILED:
             self.failure = _revived(*value)
 

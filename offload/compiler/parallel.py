@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from offload.compiler import builds, isolation
 from offload.compiler.isolation import Progress
 from offload.compiler.places import in_use
 from offload.compiler.request import BuildRequest
+from offload.errors import OffloadError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -27,27 +28,41 @@ def build(request: BuildRequest, progress: Progress) -> bytes:
     executor = in_use()
     if executor is None:
         return builds.build(request, progress)
-    future = executor.submit(_elsewhere, request)
+    future = executor.submit(_elsewhere, request, isolation.HERE.levels())
     try:
-        data, lines, warnings = future.result()
+        outcome = future.result()
     except BaseException:
         future.cancel()
         raise
-    for line in lines:
-        progress(line)
-    for category, text in warnings:
-        isolation.warn(category, text)
-    return data
+    hear = {"progress": progress, **isolation.HERE._asdict()}
+    for kind, words in outcome.said:
+        hear[kind](*words)
+    if outcome.error is not None:
+        raise outcome.error
+    return bytes(outcome.data)
 
 
-def _elsewhere(request: BuildRequest) -> tuple[bytes, list[str], list[tuple[type[Warning], str]]]:
-    """What an executor's process does. It has a worker of its own: LLVM's crash must not cost a process of a pool.
+class _Outcome(NamedTuple):
+    """What became of a build elsewhere, and its words, which are for the process that asked: where each is to go, and
+    what it goes there with."""
 
-    What it would print and warn of is for the process that asked."""
-    lines: list[str] = []
-    warnings: list[tuple[type[Warning], str]] = []
-    data = builds.build(request, lines.append, lambda category, text: warnings.append((category, text)))
-    return data, lines, warnings
+    data: bytes
+    error: OffloadError | None
+    said: list[tuple[str, tuple[Any, ...]]]
+
+
+def _elsewhere(request: BuildRequest, levels: dict[str, int]) -> _Outcome:
+    """What an executor's process does. It has a worker of its own: LLVM's crash must not cost a process of a pool."""
+    said: list[tuple[str, tuple[Any, ...]]] = []
+
+    def note(kind: str) -> Callable[..., None]:
+        return lambda *words: said.append((kind, words))
+
+    ears = isolation.Ears(note("warned"), note("logged"), note("printed"), lambda: levels)
+    try:
+        return _Outcome(builds.build(request, note("progress"), ears), None, said)
+    except OffloadError as error:
+        return _Outcome(b"", error, said)
 
 
 def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
