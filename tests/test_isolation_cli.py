@@ -89,6 +89,21 @@ offload.build(sys.argv[1], "saxpy.so")
     assert (tmp_path / "saxpy.so").exists()
 
 
+def test_a_compiler_that_memory_has_no_room_for(tmp_path: Path) -> None:
+    code = """
+import resource, sys
+from offload.cli import main
+resource.setrlimit(resource.RLIMIT_AS, (120 << 20, 120 << 20))
+sys.exit(main(["build", sys.argv[1], "-o", "x.so", "-q", "-t", "host", "--no-cache"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, SAXPY], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 3
+    assert done.stderr.startswith("offload: error: offload's compiler cannot be loaded: ")
+    assert "the limits of memory (ulimit -v, a container's) leave no room for it" in done.stderr
+
+
 def test_what_needs_no_machine_code_works(plugin: dict[str, str], tmp_path: Path) -> None:
     target = ["-t", "faulty:x86-64,fault=abort"]
     done = command("build", SAXPY, *target, "--print-pipeline", cwd=tmp_path, environment=plugin)

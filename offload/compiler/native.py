@@ -66,6 +66,12 @@ _FROM_SOURCE = "pip install --force-reinstall . (in the sources of offload)"
 
 
 def _not_loaded(error: ImportError, inside: bool) -> str:
+    if "failed to map segment" in str(error):  # no other LLVM would help
+        return (
+            f"offload's compiler cannot be loaded: {error}\n"
+            "  the limits of memory (ulimit -v, a container's) leave no room for it, or nothing may be run from the "
+            "file system that it is on (noexec)"
+        )
     if inside:
         return (
             f"offload's compiler cannot be loaded: {error}\n"
