@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.server
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 import fsspec
 import pytest
 from caching import OTHER, PROGRAM, entries, told, works
+from fsspec.implementations.local import LocalFileSystem
 
 import offload
 from offload.cache import cache as layers
@@ -190,6 +192,28 @@ def test_entries_are_signed_where_there_is_a_key(machines: Machines, caught: Cal
     before = len(caught())
     offload.compile(PROGRAM, targets=["host"])
     assert len(caught()) == before
+
+
+def test_a_file_that_is_being_written_is_no_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
+) -> None:
+    """Another machine reads it at that moment, or the disk becomes full."""
+    machines = Machines(tmp_path, f"file://{tmp_path}/store", monkeypatch)
+    written = LocalFileSystem.pipe_file
+
+    def half(self: LocalFileSystem, path: str, value: bytes, **options: object) -> None:
+        written(self, path, value[: len(value) // 2], **options)
+        assert list(stored(machines)) == [path]
+        assert path.rpartition("/")[2].startswith(".")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(LocalFileSystem, "pipe_file", half)
+    machines.use("builder", "readwrite")
+    monkeypatch.setenv("OFFLOAD_ISOLATE", "0")
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    (said,) = caught()
+    assert said.endswith("No space left on device")
+    assert stored(machines) == {}
 
 
 @pytest.fixture

@@ -53,9 +53,22 @@ class SharedStore:
         data = payload + seal(key, payload, self._secret)
 
         def put(store: Any, root: str) -> None:
+            from fsspec.implementations.local import LocalFileSystem
+
             folder = f"{root}/{_SCHEMA}/{stage}"
             store.makedirs(folder, exist_ok=True)
-            store.pipe_file(f"{folder}/{key}", data)
+            if not isinstance(store, LocalFileSystem):
+                store.pipe_file(f"{folder}/{key}", data)
+                return
+            # Other stores have an object whole or not at all; of a file, others would read the part that is there.
+            part = f"{folder}/.{key}.{os.urandom(6).hex()}"
+            try:
+                store.pipe_file(part, data)
+                os.replace(part, f"{folder}/{key}")  # noqa: PTH105
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(part)  # noqa: PTH108
+                raise
 
         self._try(put)
 
