@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import struct
 from pathlib import Path
@@ -14,6 +15,7 @@ from compiling import ALL_TARGETS, EXAMPLES, command, emit, on_host, program, py
 import offload
 from offload import artifact
 from offload.artifact import Image
+from offload.compiler.output import write_atomically
 
 EM_X86_64, EM_CUDA, EM_AMDGPU = 62, 190, 224
 EF_AMDGPU_MACH_GFX942 = 0x04C
@@ -340,13 +342,23 @@ def test_bitcode_is_linked_into_device_code(tmp_path: Path) -> None:
 
 
 def test_a_built_library_is_readable_by_all_that_may_read(tmp_path: Path) -> None:
-    import os
-
     path = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so")
     umask = os.umask(0)
     os.umask(umask)
     assert path.stat().st_mode & 0o777 == 0o777 & ~umask
     assert [entry.name for entry in tmp_path.iterdir()] == ["saxpy.so"]
+
+
+def test_other_threads_keep_their_umask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is the process's: to ask for it by setting it gives away what another thread makes at that moment."""
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "umask", None)
+            write_atomically(tmp_path / "x.so", b"library")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x.so").stat().st_mode & 0o777 == 0o750
 
 
 def test_command_and_function_build_the_same(tmp_path: Path) -> None:

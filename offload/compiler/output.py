@@ -75,10 +75,20 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Replaces a file in one step; on failure the old one stays. Raises OffloadError that names the file."""
     place = _resolved(path)  # a link stays a link: the file behind it is replaced
     _check_kind(path, place)
+    try:
+        replace(place, (data,), 0o777 & ~_umask())
+    except OSError as error:
+        raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _umask() -> int:
+    """The bits that new files do not get. To ask the system for them is to set them: what other threads make at that
+    moment would be everybody's to write."""
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:  # noqa: PTH123 -- pathlib is no shorter
+        for line in file:
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
     with _umask_lock:  # or a thread would read the 0 of another, and leave it
         umask = os.umask(0)
         os.umask(umask)
-    try:
-        replace(place, (data,), 0o777 & ~umask)
-    except OSError as error:
-        raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
+    return umask
