@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 256, FRESH = 0xA7 };
+enum { BUCKETS = 256 };
 
 /* What drivers' handles point to, found by address: a handle of another's making must not be read. */
 struct object {
@@ -447,47 +447,6 @@ void mgpu_host_schedule_drain(void) {
   pthread_mutex_lock(&lock);
   run_all();
   pthread_mutex_unlock(&lock);
-}
-
-struct memory_work {
-  void *memory;
-  size_t size;
-};
-
-static int run_alloc(void *data, struct mgpu_text *why) {
-  const struct memory_work *work = data;
-  (void)why;
-  memset(work->memory, FRESH, work->size);
-  return 0;
-}
-
-int mgpu_host_schedule_alloc(void *stream, void *memory, size_t size, bool shared) {
-  struct memory_work *work = shared ? NULL : mgpu_host_schedule_data(sizeof *work);
-  if (shared)
-    memset(memory, FRESH, size);
-  else if (!work)
-    return MGPU_ERROR_MEMORY;
-  if (!work)
-    return 0;
-  *work = (struct memory_work){memory, size};
-  return mgpu_host_schedule_put(stream, run_alloc, work);
-}
-
-static int run_free(void *data, struct mgpu_text *why) {
-  const struct memory_work *work = data;
-  (void)why;
-  pthread_mutex_lock(&lock);
-  mgpu_host_quarantine_add(work->memory);
-  pthread_mutex_unlock(&lock);
-  return 0;
-}
-
-int mgpu_host_schedule_free(void *stream, void *memory) {
-  struct memory_work *work = mgpu_host_schedule_data(sizeof *work);
-  if (!work)
-    return MGPU_ERROR_MEMORY;
-  *work = (struct memory_work){memory, 0};
-  return mgpu_host_schedule_put(stream, run_free, work);
 }
 
 uint64_t mgpu_host_schedule_queued(void) {

@@ -32,17 +32,16 @@ int mgpu_host_schedule_put(void *stream, mgpu_host_action *action, void *data);
 /* Runs all work that there is, of all streams. */
 void mgpu_host_schedule_drain(void);
 
-/* Memory while work is put off. Fresh memory gets a pattern when the stream comes to its allocation (at once
- * where the CPU may use it), freed memory another when the stream comes to the free; it is kept for a while,
- * so that late reads find that and late writes are noticed. */
+/* Memory while work is put off (host/quarantine.c). Fresh memory gets a pattern when the stream comes to its
+ * allocation (at once where the CPU may use it), freed memory another when the stream comes to the free; it
+ * is kept for a while, so that late reads find that and late writes are noticed. A free before the stream of
+ * the allocation has come there is a failure of that work. */
 int mgpu_host_schedule_alloc(void *stream, void *memory, size_t size, bool shared);
 int mgpu_host_schedule_free(void *stream, void *memory);
 
-/* host/quarantine.c; calls come one at a time. */
+/* With the lock held. */
 
-/* Takes over freed memory of host/memory.h. */
-void mgpu_host_quarantine_add(void *memory);
-/* Gives it all back to the system. */
+/* Gives what was freed back to the system. */
 void mgpu_host_quarantine_end(void);
 /* How many blocks had been written to after they were freed, of those that went back to the system. */
 uint64_t mgpu_host_quarantine_damaged(void);

@@ -191,6 +191,13 @@ static void test_memory(void) {
   mgpuMemset8(memory, 7, 3, b); /* too late */
   mgpuStreamSynchronize(b);
   CHECK(mgpuCount(MGPU_COUNT_LATE_WRITES) == damaged + 1, "a write to freed memory is noticed");
+  memory = mgpuMemAlloc(10, a, false);
+  mgpuMemFree(memory, b); /* too early */
+  mgpuStreamSynchronize(b);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "does not wait for the one that allocates it");
+  mgpuStreamSynchronize(a);
+  CHECK(memory[0] == 0xD5 && memory[9] == 0xD5, "%d: it may be somebody else's by now", memory[0]);
+  CHECK_CLEAN();
   void *own = mgpuMemAlloc(8, NULL, false); /* no stream named: ready for all */
   CHECK(*(unsigned char *)own == 0xA7, "%d", *(unsigned char *)own);
   mgpuMemFree(own, NULL);
