@@ -44,8 +44,11 @@ def test_names(former: str, present: str) -> None:
         ),
         ("%b = gpu.subgroup_reduce max %a : (f32) -> f32", "'gpu.subgroup_reduce' has no such kind in MLIR 22"),
         ("nvvm.mbarrier.init.shared %p, %a : !llvm.ptr<3>, i32", "MLIR 22 has 'nvvm.mbarrier.init' in its place"),
+        ("%b = math.tahn %a : f32", r"2:6: error: unknown operation 'math.tahn'; did you mean .*'math.tanh'.*\?"),
+        ('%b = "math.tahn"(%a) : (f32) -> f32', r"unknown operation 'math.tahn'; did you mean .*'math.tanh'.*\?"),
+        ("%b = arith.addff %a, %a : f32", r"did you mean 'arith.addf'"),
         # What is wrong otherwise keeps MLIR's words.
-        ("%b = arith.maxx %a, %a : f32", "custom op 'arith.maxx' is unknown"),
+        ("%b = arith.frob %a, %a : f32", "custom op 'arith.frob' is unknown"),
         ("%a : f32", "expected integer number of results"),
     ],
 )

@@ -177,10 +177,14 @@ def _diagnostic(item: Sequence[Any], sources: Sequence[Source]) -> Diagnostic:
         line=line,
         column=column,
         severity=severity,
-        message=_plainer(older.said(message, lambda: _before(file, line, column, sources))),
+        message=_plainer(older.said(message, lambda: _before(file, line, column, sources), _operations_of)),
         notes=tuple(_diagnostic(note, sources) for note in notes),
         source_line=_source_line(file, line, column, sources),
     )
+
+
+def _operations_of(dialect: str) -> list[str]:
+    return list(native().Session().operations_of(dialect))
 
 
 def _before(file: str, line: int, column: int, sources: Sequence[Source]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 
@@ -64,8 +65,9 @@ REDUCTIONS = (
 """What `gpu.all_reduce` and `gpu.subgroup_reduce` know; `min` and `max` were others, of integers and floats alike."""
 
 
-def said(message: str, before: Callable[[], str]) -> str:
-    """An error of MLIR's parser with what the author has to write now; ``before`` gives the program up to its place."""
+def said(message: str, before: Callable[[], str], operations: Callable[[str], list[str]]) -> str:
+    """An error of MLIR's parser with what the author has to write now; ``before`` gives the program up to its place,
+    ``operations`` those that a dialect has."""
     unknown = re.match(r"(?:custom op|unregistered operation) '([\w.]+)'", message) or re.match(
         r"Dialect `\w+' not found for custom op '([\w.]+)'", message
     )
@@ -79,6 +81,10 @@ def said(message: str, before: Callable[[], str]) -> str:
         for dialect, names in STANDARD.items():
             if short in names.split():
                 return f"unknown operation '{name}': what was in the standard dialect is in '{dialect}' in MLIR 22"
+        known = operations(name.partition(".")[0])
+        if name not in known and (close := difflib.get_close_matches(name, known, 3, _ALIKE)):
+            meant = " or ".join(f"'{other}'" for other in close)
+            return f"unknown operation '{name}'; did you mean {meant}?"
     if found := re.fullmatch(r"custom op '(gpu\.(?:all|subgroup)_reduce)' invalid op kind", message):
         return f"'{found[1]}' has no such kind in MLIR 22, which has {', '.join(REDUCTIONS)}"
     if message == "expected integer number of results" and _PRINTF.search(before()):
@@ -91,6 +97,8 @@ def said(message: str, before: Callable[[], str]) -> str:
     )
 
 
+_ALIKE = 0.8
+"""How much of a name must stand in another one too for it to be meant: `math.tahn` has 0.89 of `math.tanh`."""
 _SHARED = re.compile(r"([\w.]+\.mbarrier\.[\w.]+)\.shared")
 """Barriers in workgroup memory had operations of their own; now the pointer says where one is."""
 _PRINTF = re.compile(r'gpu\.printf\s+"(?:[^"\\]|\\.)*"\s+%[\w.$-]+(?:#\d+)?\s*:?\s*$')

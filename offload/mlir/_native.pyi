@@ -26,6 +26,7 @@ class Session:
     """An MLIR context; belongs to one thread at a time."""
 
     def parse(self, data: bytes, filename: str) -> Module: ...
+    def operations_of(self, dialect: str) -> list[str]: ...
 
 class Module:
     """One builtin.module; keeps its session alive."""

@@ -70,6 +70,7 @@ PYBIND11_MODULE(_native, m) {
 
   py::class_<Session, std::shared_ptr<Session>>(m, "Session")
       .def(py::init<>(), NoGil())
+      .def("operations_of", &Session::operationsOf, py::arg("dialect"))
       .def(
           "parse",
           [](std::shared_ptr<Session> self, const py::bytes &data, const std::string &filename) {

@@ -102,6 +102,16 @@ Session::Session() {
 
 Session::~Session() { ctx->getDiagEngine().eraseHandler(handler); }
 
+std::vector<std::string> Session::operationsOf(const std::string &dialect) {
+  std::vector<std::string> names;
+  ctx->getOrLoadDialect(dialect);
+  // MLIR 22 can be asked for those of one dialect, and does not find them all.
+  for (RegisteredOperationName name : ctx->getRegisteredOperations())
+    if (name.getDialectNamespace() == dialect)
+      names.push_back(name.getStringRef().str());
+  return names;
+}
+
 std::vector<Diagnostic> Session::takeDiagnostics() {
   std::vector<Diagnostic> taken;
   taken.swap(diagnostics);

@@ -45,6 +45,9 @@ public:
 
   mlir::MLIRContext &context() { return *ctx; }
 
+  /// The operations of a dialect, by name; none where there is no such dialect.
+  std::vector<std::string> operationsOf(const std::string &dialect);
+
   /// The diagnostics since the last call.
   std::vector<Diagnostic> takeDiagnostics();
 
