@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -94,6 +94,25 @@ def test_a_process_that_is_lost(
     assert [path.read_bytes() for path in paths] == [expected[path.stem] for path in paths]
 
 
+def test_a_process_that_is_lost_within_a_build(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    url, processes = cluster
+    targets = ["nvvm:sm_80", "nvvm:sm_90", "rocdl:gfx90a", "rocdl:gfx942", "rocdl:gfx1100", "host"]
+    source, lines = EXAMPLES / "linear.mlir", []
+    (kill,) = _kill_midway(processes[1], 1, at=0)
+
+    def progress(text: str) -> None:
+        kill(text)
+        lines.append(text)
+
+    alone = offload.build(source, tmp_path / "alone.so", targets=targets)
+    spread = offload.build(source, tmp_path / "spread.so", targets=targets, executor=url, progress=progress)
+    assert processes[1].poll() == -signal.SIGKILL
+    assert spread.read_bytes() == alone.read_bytes()
+    assert len(lines) == 4 + 3 * len(targets), lines
+
+
 def test_a_scheduler_that_is_lost(cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path) -> None:
     url, processes = cluster
     with pytest.raises(offload.OffloadError, match=f"^the cluster {url} was lost: its scheduler does not answer"):
@@ -124,15 +143,15 @@ def _many(folder: Path, process: subprocess.Popen[bytes]) -> list[dict[str, obje
     ]
 
 
-def _kill_midway(process: subprocess.Popen[bytes], count: int) -> list[object]:
-    """Progress of as many builds; that of the third ends a process."""
+def _kill_midway(process: subprocess.Popen[bytes], count: int, at: int = 2) -> list[Callable[[str], None]]:
+    """Progress of as many builds; that of one of them, the third, ends a process."""
 
     def kill(text: str) -> None:
         if process.poll() is None:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
 
-    return [kill if number == 2 else (lambda text: None) for number in range(count)]
+    return [kill if number == at else (lambda text: None) for number in range(count)]
 
 
 def test_the_command(

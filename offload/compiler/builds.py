@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import tempfile
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from offload.compiler.isolation import HERE, Ears, Job, Progress, run
 from offload.compiler.request import BuildRequest
@@ -15,6 +15,7 @@ from offload.errors import OffloadError
 
 if TYPE_CHECKING:
     from offload.compiler.driver import Emitted, Program
+    from offload.compiler.made import Made, Share
 
 
 def _silent(text: str) -> None:
@@ -24,6 +25,18 @@ def _silent(text: str) -> None:
 def build(request: BuildRequest, progress: Progress = _silent, ears: Ears = HERE) -> bytes:
     """The shared library. Raises CompileError, ToolkitError, LinkError. ``ears`` take a worker's words."""
     (data,) = _done(Job(_build, request), progress, ears)
+    return bytes(data)
+
+
+def part(request: BuildRequest, share: Share, progress: Progress = _silent, ears: Ears = HERE) -> Made:
+    """A share of a build. Raises CompileError, ToolkitError."""
+    (made,) = _done(Job(_part, request, (share,)), progress, ears)
+    return cast("Made", made)
+
+
+def assemble(request: BuildRequest, parts: Sequence[Made], progress: Progress = _silent, ears: Ears = HERE) -> bytes:
+    """The shared library of all its parts. Raises CompileError, LinkError, OffloadError."""
+    (data,) = _done(Job(_assemble, request, (parts,)), progress, ears)
     return bytes(data)
 
 
@@ -76,6 +89,16 @@ def _program(request: BuildRequest, progress: Progress) -> Iterator[Program]:
 def _build(request: BuildRequest, progress: Progress) -> Iterator[bytes]:
     with _program(request, progress) as program:
         yield program.build()
+
+
+def _part(request: BuildRequest, share: Share, progress: Progress) -> Iterator[Made]:
+    with _program(request, progress) as program:
+        yield program.part(share)
+
+
+def _assemble(request: BuildRequest, parts: Sequence[Made], progress: Progress) -> Iterator[bytes]:
+    with _program(request, progress) as program:
+        yield program.assemble(parts)
 
 
 def _emit(request: BuildRequest, stage: str, progress: Progress) -> Iterator[Emitted]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from offload.compiler.made import MadeImage, Share
 from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
@@ -215,8 +216,8 @@ class DeviceBuild:
         return result.data, suffixes["bin" if stage == "object" else "fatbin"]
 
 
-Build = DeviceBuild | ReadyBuild
-"""An image on its way: compiled, or carried by the program."""
+Build = DeviceBuild | ReadyBuild | MadeImage
+"""An image on its way: compiled, carried by the program, or compiled by another process."""
 
 
 def device_builds(
@@ -224,13 +225,17 @@ def device_builds(
     module: Any,
     ready: Mapping[str, list[ReadyBuild]],
     scratch: tempfile.TemporaryDirectory[str],
+    share: Share | None = None,
+    made: Sequence[MadeImage] = (),
 ) -> list[Build]:
     """The ready images of each module, and one build for each target that has none; nothing is compiled yet.
 
+    Only those of the ``share`` are there, by default all; ``made`` are images that another process has made.
     Raises CompileError at a module that has neither an image nor source for a target that was named.
     """
     builds: list[Build] = []
-    for name in module.device_modules():
+    there_already = {(image.name, image.number): image for image in made}
+    for place, name in enumerate(module.device_modules()):
         carried = ready.get(name, [])
         builds += carried
         kernels, alike = tuple(module.kernels_of(name)), Alike(request.targets, module, name)
@@ -247,6 +252,11 @@ def device_builds(
                     f"it carries: {there}",
                     request.sources,
                 )
+            if image := there_already.get((name, number)):
+                builds.append(image)
+                continue
+            if share is not None and not share.has(place, number):
+                continue
             folder = Path(scratch.name) / f"{len(builds)}-{number}"
             folder.mkdir()
             with failures(request.sources, f"attaching {target}"):

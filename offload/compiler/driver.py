@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from offload.compiler import attached, frontend, host, steps
 from offload.compiler.device import Build, DeviceBuild, device_builds
 from offload.compiler.link import link
+from offload.compiler.made import Made, MadeImage, Share, digest, joined
 from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild, take_ready_builds
 from offload.compiler.request import BuildRequest
@@ -25,6 +26,7 @@ STAGES = ("input", "kernels", "split", *DEVICE_STAGES, "host-llvm", "so")
 """Every stage that ``--emit`` prints, in order."""
 
 Progress = Callable[[str], None]
+HostCode = TypeVar("HostCode")
 
 
 class Emitted(NamedTuple):
@@ -134,7 +136,31 @@ class Program:
     def finish(self) -> bytes:
         """The shared library of a program whose kernels are made."""
         builds = self._device_builds()
-        return self._link(builds, *self._compile(builds))
+        return self._link(builds, *self._compile(builds, self._host_object))
+
+    def part(self, share: Share) -> Made:
+        """Some of the images, maybe host code. Raises CompileError, ToolkitError."""
+        self.make_kernels()
+        program = digest(self.module)
+        # What the program carries is there where it is linked.
+        builds = [build for build in self._device_builds(share) if isinstance(build, DeviceBuild)]
+        has_code = len(self.request.targets) in share.numbers
+        images, code = self._compile(builds, self._host_object if has_code else lambda stages: None)
+        return Made(program, tuple(map(self._made, builds, images)), code)
+
+    def _made(self, build: DeviceBuild, image: Image) -> MadeImage:
+        number = self.request.targets.index(build.target)
+        return MadeImage(
+            build.name, number, build.target_name, build.chip, build.format, build.triple, build.kernels, image
+        )
+
+    def assemble(self, parts: Sequence[Made]) -> bytes:
+        """The shared library, of all its parts. Raises CompileError, LinkError, OffloadError."""
+        self.make_kernels()
+        made = joined(parts, self.module)
+        builds = self._device_builds(made=made.images)
+        assert made.code is not None
+        return self._link(builds, [build.image() for build in builds], made.code)
 
     def _link(self, builds: list[Build], images: list[Image], code: bytes) -> bytes:
         from offload.compiler.carried import container
@@ -155,8 +181,10 @@ class Program:
         position = self.module.position_of(function)
         return str(error_at(position, message, self.request.sources)) if position[3] else None
 
-    def _compile(self, builds: list[Build]) -> tuple[list[Image], bytes]:
-        """Every image, in order, and the host's object file. The first error in that order is raised."""
+    def _compile(
+        self, builds: Sequence[Build], host_code: Callable[[StageCache], HostCode]
+    ) -> tuple[list[Image], HostCode]:
+        """Every image, in order, and what ``host_code`` returns. The first error in that order is raised."""
         stages, processors = StageCache(self.request, self._progress), os.cpu_count() or 1
         waiting: list[Promised[Image]] = []
         with contextlib.ExitStack() as after, Pool(processors) as pool:
@@ -170,15 +198,15 @@ class Program:
                     kept.translate()
                     # From here on a build has an LLVM context of its own; the session's stays on this thread.
                     waiting.append(pool.begin(kept.image))
-                code = self._host_object(stages)
+                code = host_code(stages)
                 # This thread would now wait for the others; what it needs next takes a while to import.
                 import offload.compiler.carried  # noqa: F401
             finally:
                 images = [image.result() for image in waiting]
         return images, code
 
-    def _device_builds(self) -> list[Build]:
-        return device_builds(self.request, self.module, self._ready, self._scratch)
+    def _device_builds(self, share: Share | None = None, made: Sequence[MadeImage] = ()) -> list[Build]:
+        return device_builds(self.request, self.module, self._ready, self._scratch, share, made)
 
     def _host_code(self) -> Any:
         lowered = host.lower(self.request, host.split(self.module))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from offload.compiler import builds, isolation
@@ -12,9 +12,10 @@ from offload.compiler.isolation import Progress
 from offload.compiler.places import in_use
 from offload.compiler.request import BuildRequest
 from offload.errors import OffloadError
+from offload.executors import room
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Executor, Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -23,35 +24,74 @@ _MOST_WAITING = 256
 """Threads that do nothing but wait for an executor."""
 
 
+_jobs_each: ContextVar[int | None] = ContextVar("jobs_each", default=None)
+"""The jobs of an executor that are for each of several builds; None for one that has all of it."""
+
+
 def build(request: BuildRequest, progress: Progress) -> bytes:
     """The shared library, from wherever builds go to at the moment. Raises what a build raises."""
     executor = in_use()
     if executor is None:
         return builds.build(request, progress)
-    future = executor.submit(_elsewhere, request, isolation.HERE.levels())
-    try:
-        outcome = future.result()
-    except BaseException:
-        future.cancel()
-        raise
-    hear = {"progress": progress, **isolation.HERE._asdict()}
-    for kind, words in outcome.said:
-        hear[kind](*words)
-    if outcome.error is not None:
-        raise outcome.error
-    return bytes(outcome.data)
+    from offload.compiler.made import shares  # for executors alone
+
+    # Where there is room for more jobs than there are builds, parts of builds are jobs. Each of them parses the program
+    # anew, which would be work lost where others wait for their turn.
+    most = _jobs_each.get()
+    parts = shares(request, _room(executor) if most is None else most)
+    jobs = _Jobs(executor, progress)
+    if len(parts) == 1:
+        return bytes(jobs.done([(builds.build, request)])[0])
+    made = jobs.done([(builds.part, request, share) for share in parts])
+    return bytes(jobs.done([(builds.assemble, request, made)])[0])
+
+
+def _room(executor: Executor) -> int:
+    return room(executor) or 1
+
+
+class _Jobs:
+    """What an executor does for one build, whose words are said here, each once."""
+
+    def __init__(self, executor: Executor, progress: Progress) -> None:
+        self._executor = executor
+        self._hear = {"progress": progress, **isolation.HERE._asdict()}
+        self._said: set[str] = set()
+
+    def done(self, jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The results of functions of `builds` with their arguments, done side by side. Raises the first error."""
+        levels = isolation.HERE.levels()
+        futures = [self._executor.submit(_elsewhere, levels, *job) for job in jobs]
+        try:
+            return [self._result(future.result()) for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+    def _result(self, outcome: _Outcome) -> Any:
+        for kind, words in outcome.said:
+            # Every part of a build parses the program, and warns of it.
+            if kind in ("progress", "warned"):
+                if repr(words) in self._said:
+                    continue
+                self._said.add(repr(words))
+            self._hear[kind](*words)
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.result
 
 
 class _Outcome(NamedTuple):
-    """What became of a build elsewhere, and its words, which are for the process that asked: where each is to go, and
-    what it goes there with."""
+    """What became of a job, and its words, which are for the process that asked: where each is to go, and what it goes
+    there with."""
 
-    data: bytes
+    result: Any
     error: OffloadError | None
     said: list[tuple[str, tuple[Any, ...]]]
 
 
-def _elsewhere(request: BuildRequest, levels: dict[str, int]) -> _Outcome:
+def _elsewhere(levels: dict[str, int], function: Callable[..., Any], *arguments: Any) -> _Outcome:
     """What an executor's process does. It has a worker of its own: LLVM's crash must not cost a process of a pool."""
     said: list[tuple[str, tuple[Any, ...]]] = []
 
@@ -60,22 +100,26 @@ def _elsewhere(request: BuildRequest, levels: dict[str, int]) -> _Outcome:
 
     ears = isolation.Ears(note("warned"), note("logged"), note("printed"), lambda: levels)
     try:
-        return _Outcome(builds.build(request, note("progress"), ears), None, said)
+        return _Outcome(function(*arguments, note("progress"), ears), None, said)
     except OffloadError as error:
-        return _Outcome(b"", error, said)
+        return _Outcome(None, error, said)
 
 
 def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``function`` of every item, side by side. Raises the first error in the order of the items; the rest is left.
 
     There are as many threads as processors, each with a worker, or many that wait where builds go to an executor."""
-    threads = len(os.sched_getaffinity(0)) if in_use() is None else _MOST_WAITING
+    executor = in_use()
+    threads = len(os.sched_getaffinity(0)) if executor is None else _MOST_WAITING
     if len(items) == 1 or threads == 1:
         return [function(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # which imports much
 
+    context = copy_context()
+    if executor is not None:
+        context.run(_jobs_each.set, _room(executor) // max(len(items), 1))
     with ThreadPoolExecutor(min(threads, max(len(items), 1))) as pool:
-        futures: list[Future[Any]] = [pool.submit(copy_context().run, function, item) for item in items]
+        futures: list[Future[Any]] = [pool.submit(context.copy().run, function, item) for item in items]
         try:
             return [future.result() for future in futures]
         except BaseException as error:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from offload.compiler.cache import ELF, cache_for
 from offload.compiler.device import Build, DeviceBuild
-from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
 from offload.compiler.threads import Pool, Promised
 from offload.targets import Image
@@ -40,7 +39,7 @@ class StageCache:
 
     def image(self, build: Build) -> KeptImage:
         """A module's image for a target."""
-        if self._cache is None or isinstance(build, ReadyBuild):
+        if self._cache is None or not isinstance(build, DeviceBuild):
             return KeptImage(build, None)
         key = self._keys.image(build.target, build.name, build.kernels, dict(build.limits), build.module)
         return KeptImage(build, self._claim(self._cache, "image", key))
