@@ -28,8 +28,8 @@ VARIABLES = {
     "temporary files where there is no home folder); empty switches the cache off",
     "OFFLOAD_CACHE_SIZE": "most bytes that folder holds, as 500M or 2G (default: 2G; 0: no limit); what was not used "
     "for longest is removed",
-    "OFFLOAD_SHARED_CACHE": "URL of a cache that several machines use: file://, https://, s3:// and whatever fsspec "
-    "knows (docs/caching.md)",
+    "OFFLOAD_SHARED_CACHE": "URL of a cache that several machines use: file://, https://, s3://, redis:// and whatever "
+    "fsspec knows (docs/caching.md)",
     "OFFLOAD_SHARED_CACHE_MODE": "read (the default) or readwrite: whether what is compiled here goes there",
     "OFFLOAD_SHARED_CACHE_KEY": "a secret: entries of the shared cache are signed with it, and others not used",
     "OFFLOAD_ISOLATE": "0: builds run in this process and not in a worker, for debuggers; where LLVM crashes, so does "

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from compiling import EXAMPLES
 
 import offload
+from offload.cache import cache as layers
 from offload.cache.folder import STAGES
 from offload.cache.store import Store
 from offload.runtime import Library
@@ -63,3 +65,23 @@ def numbers(folder: Path) -> dict[str, int]:
 def told(caught: Sequence[warnings.WarningMessage]) -> list[str]:
     """The texts of the cache's warnings among those that were caught."""
     return [str(warning.message) for warning in caught if issubclass(warning.category, offload.CacheWarning)]
+
+
+class Machines:
+    """Machines of a team: each has a local cache of its own, all have the shared one."""
+
+    def __init__(self, folder: Path, url: str, patch: pytest.MonkeyPatch) -> None:
+        self.folder, self.url, self._patch = folder, url, patch
+        patch.setattr(layers, "_said", set())
+
+    def use(self, name: str, mode: str | None = None, secret: str | None = None) -> Path:
+        """From here on this process is that machine, with these settings; its cache folder is returned."""
+        layers._shared_store.cache_clear()
+        settings = {"DIR": str(self.folder / name)}
+        for key, value in (("OFFLOAD_SHARED_CACHE_MODE", mode), ("OFFLOAD_SHARED_CACHE_KEY", secret)):
+            self._patch.delenv(key, raising=False)
+            if value is not None:
+                self._patch.setenv(key, value)
+        self._patch.setenv("OFFLOAD_CACHE_DIR", settings["DIR"])
+        self._patch.setenv("OFFLOAD_SHARED_CACHE", self.url)
+        return self.folder / name

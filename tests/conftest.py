@@ -6,7 +6,8 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,27 @@ def no_cache() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OFFLOAD_CACHE_DIR", "")
         yield
+
+
+@pytest.fixture
+def caught() -> Iterator[Callable[[], list[str]]]:
+    """The cache's warnings so far."""
+    from caching import told
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield lambda: told(found)
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From when it is called on, builds here compile nothing."""
+    from offload.compiler import parallel
+
+    def forbid() -> None:
+        monkeypatch.setattr(parallel, "build", None)
+
+    return forbid
 
 
 @pytest.fixture(scope="module")

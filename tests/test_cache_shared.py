@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 import errno
-import http.server
-import sys
-import threading
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import fsspec
 import pytest
-from caching import OTHER, PROGRAM, entries, told, works
+from caching import OTHER, PROGRAM, Machines, entries, works
 from fsspec.implementations.local import LocalFileSystem
 
 import offload
-from offload.cache import cache as layers
-from offload.cache import shared
 from offload.cache.entry import seal
 from offload.compiler import parallel
-
-
-class Machines:
-    """Machines of a team: each has a local cache of its own, all have the shared one."""
-
-    def __init__(self, folder: Path, url: str, patch: pytest.MonkeyPatch) -> None:
-        self.folder, self.url, self._patch = folder, url, patch
-        patch.setattr(layers, "_said", set())
-
-    def use(self, name: str, mode: str | None = None, secret: str | None = None) -> Path:
-        """From here on this process is that machine, with these settings; its cache folder is returned."""
-        layers._shared_store.cache_clear()
-        settings = {"DIR": str(self.folder / name)}
-        for key, value in (("OFFLOAD_SHARED_CACHE_MODE", mode), ("OFFLOAD_SHARED_CACHE_KEY", secret)):
-            self._patch.delenv(key, raising=False)
-            if value is not None:
-                self._patch.setenv(key, value)
-        self._patch.setenv("OFFLOAD_CACHE_DIR", settings["DIR"])
-        self._patch.setenv("OFFLOAD_SHARED_CACHE", self.url)
-        return self.folder / name
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -48,22 +22,6 @@ def machines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     if request.param == "memory":  # which is a process's own
         monkeypatch.setenv("OFFLOAD_ISOLATE", "0")
     return Machines(tmp_path, url, monkeypatch)
-
-
-@pytest.fixture
-def caught() -> Iterator[Callable[[], list[str]]]:
-    """The cache's warnings so far."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        yield lambda: told(found)
-
-
-@pytest.fixture
-def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    def forbid() -> None:
-        monkeypatch.setattr(parallel, "build", None)
-
-    return forbid
 
 
 def stored(machines: Machines) -> dict[str, bytes]:
@@ -214,111 +172,6 @@ def test_a_file_that_is_being_written_is_no_entry(
     (said,) = caught()
     assert said.endswith("No space left on device")
     assert stored(machines) == {}
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, Path, list[str]]]:
-    """An HTTP server of a folder: its URL, the folder, and what was asked of it."""
-    asked: list[str] = []
-    folder = tmp_path / "www"
-    folder.mkdir()
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
-
-        def log_message(self, form: str, *words: object) -> None:
-            asked.append(str(words[0]))
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
-        thread = threading.Thread(target=http_server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{http_server.server_port}/cache", folder, asked
-        http_server.shutdown()
-        thread.join()
-
-
-def test_a_web_server_is_a_cache_to_read(
-    server: tuple[str, Path, list[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caught: Callable[[], list[str]],
-    no_compiler: Callable[[], None],
-) -> None:
-    url, folder, asked = server
-    builder = Machines(tmp_path, f"file://{folder}/cache", monkeypatch)
-    builder.use("builder", "readwrite")
-    offload.compile(PROGRAM, targets=["host"])
-    users = Machines(tmp_path, url, monkeypatch)
-    users.use("other")
-    assert works(offload.compile(OTHER, targets=["host"]), "other")
-    assert any("GET /cache/1/library/" in line for line in asked)
-    users.use("user")
-    no_compiler()
-    assert works(offload.compile(PROGRAM, targets=["host"]))
-    assert caught() == []
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9/cache", "nosuch://store", "file:///proc/self/nothing/here"])
-def test_a_store_that_cannot_be_reached_is_a_warning(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
-) -> None:
-    machines = Machines(tmp_path, url, monkeypatch)
-    machines.use("user", "readwrite")
-    assert works(offload.compile(PROGRAM, targets=["host"]))
-    assert works(offload.compile(OTHER, targets=["host"]), "other")
-    (said,) = caught()
-    assert said.startswith(f"the shared cache {url} is not used: ")
-
-
-def test_without_fsspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]) -> None:
-    Machines(tmp_path, f"file://{tmp_path}/store", monkeypatch).use("user", "readwrite")
-    monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    assert works(offload.compile(PROGRAM, targets=["host"]))
-    (said,) = caught()
-    assert "pip install 'offload[shared-cache]'" in said
-
-
-def test_a_store_that_does_not_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
-) -> None:
-    """A server that takes connections and then says nothing."""
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/cache"
-        Machines(tmp_path, url, monkeypatch).use("user", "readwrite")
-        monkeypatch.setattr(shared, "_PATIENCE", 0.5)
-        monkeypatch.setenv("OFFLOAD_ISOLATE", "0")  # a worker has its own patience
-        assert works(offload.compile(PROGRAM, targets=["host"]))
-    (said,) = caught()
-    assert said == f"the shared cache {url} is not used: TimeoutError: no answer within 0.5 seconds"
-
-
-def test_a_worker_does_not_ask_a_store_that_gave_no_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
-) -> None:
-    """It would wait as long as its parent has waited."""
-    asked = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_error(500)
-
-        def log_message(self, form: str, *words: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
-        thread = threading.Thread(target=http_server.serve_forever)
-        thread.start()
-        Machines(tmp_path, f"http://127.0.0.1:{http_server.server_port}/cache", monkeypatch).use("user")
-        assert works(offload.compile(PROGRAM, targets=["host"]))
-        assert works(offload.compile(OTHER, targets=["host"]), "other")
-        http_server.shutdown()
-        thread.join()
-    assert [path.rpartition("/")[0] for path in asked] == ["/cache/1/library"]
-    assert len(caught()) == 1
 
 
 def test_a_wrong_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,12 @@
-"""A store that several machines use, behind a URL that fsspec understands. docs/caching.md says what it promises."""
+"""A store that several machines use, behind a URL: of a Redis server, or one that fsspec understands.
+
+docs/caching.md says what it promises."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
@@ -87,11 +90,25 @@ class SharedStore:
     def _open(self) -> tuple[Any, str]:
         # A file system's threads and connections are not for a process that was forked from its own.
         if self._opened is None or self._opened[0] != os.getpid():
-            from fsspec.core import url_to_fs
-
-            store, root = url_to_fs(self.url)
-            self._opened = (os.getpid(), store, root.rstrip("/"))
+            self._opened = (os.getpid(), *_file_system(self.url))
         return self._opened[1:]
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    """What has a store's entries, as fsspec's file systems have files, and the folder that they are in."""
+    if url.startswith(("redis://", "rediss://")):
+        from offload.cache.redis_store import RedisStore
+
+        return RedisStore(url), "offload"
+    from fsspec.core import url_to_fs
+
+    store, root = url_to_fs(url)
+    return store, root.rstrip("/")
+
+
+def without_password(url: str) -> str:
+    """The URL of a store as it may be shown: logs of builds are read by many."""
+    return re.sub(r"(?<=://)([^/?#@]*):[^/?#]*@", r"\1:…@", url)
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:

@@ -10,6 +10,7 @@ from pathlib import Path
 from offload.cache import upkeep
 from offload.cache.folder import Unusable, check
 from offload.cache.ledger import Ledger
+from offload.cache.shared import without_password
 from offload.cache.store import Store
 from offload.compiler.scratch import remove_abandoned
 from offload.config import cache_folder, cache_limit, shared_cache
@@ -68,6 +69,7 @@ def _finish(options: argparse.Namespace, removed: upkeep.Removed, place: Path | 
 
 def _info(store: Store, ledger: Ledger, as_json: bool) -> None:
     usage, limit, shared = upkeep.usage(store, ledger), cache_limit(), shared_cache()
+    url = without_password(shared[0]) if shared else ""
     total = sum(stage.bytes for stage in usage.values())
     if as_json:
         described = {
@@ -75,7 +77,7 @@ def _info(store: Store, ledger: Ledger, as_json: bool) -> None:
             "bytes": total,
             "limit": limit,
             "stages": {name: stage._asdict() for name, stage in usage.items()},
-            "shared": None if shared is None else {"url": shared[0], "writes": shared[1], "signed": bool(shared[2])},
+            "shared": None if shared is None else {"url": url, "writes": shared[1], "signed": bool(shared[2])},
         }
         print(json.dumps(described, indent=2))
         return
@@ -85,4 +87,4 @@ def _info(store: Store, ledger: Ledger, as_json: bool) -> None:
         print(f"  {name:<8} {stage.entries:>6,} entries {stage.bytes:>14,} bytes {use}")
     if shared is not None:
         signed = "signed entries alone" if shared[2] else "entries that nobody signed, too"
-        print(f"shared: {shared[0]}, {'read and written' if shared[1] else 'read'}, {signed}")
+        print(f"shared: {url}, {'read and written' if shared[1] else 'read'}, {signed}")
