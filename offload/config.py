@@ -191,7 +191,8 @@ def cache_folder() -> Path | None:
     """The folder for compiled programs; None where the cache is switched off."""
     value = environment("OFFLOAD_CACHE_DIR")
     if value is not None:
-        return Path(value) if value else None
+        # Files of CI systems and containers leave ~ as it is. Path.expanduser() raises for users that there are not.
+        return Path(os.path.expanduser(value)) if value else None  # noqa: PTH111
     base = os.environ.get("XDG_CACHE_HOME")
     if base:
         return Path(base) / "offload"

@@ -53,8 +53,10 @@ def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> 
     errors: list[tuple[Any, ...]] = []
     for name in names:
         _, _, file, line, column, _ = code.position_of(name)
+        plain = name.removeprefix("_mlir_ciface_")
+        called = f"{plain!r}" if plain == name else f"{plain!r}, which takes memrefs and so is to link as {name!r},"
         said = (
-            f"{name!r} is called here, and nothing defines it for {target}: define it in this gpu.module, "
+            f"{called} is called here, and nothing defines it for {target}: define it in this gpu.module, "
             "or link bitcode that has it (--link)"
         )
         errors.append(("error", said, file, line, column, []))

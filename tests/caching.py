@@ -21,6 +21,10 @@ PROGRAM = (EXAMPLES / "saxpy.mlir").read_text()
 OTHER = PROGRAM.replace("@saxpy", "@other")
 
 
+class Refused(Exception):
+    """A build that should not have been."""
+
+
 def works(library: Library, name: str = "saxpy") -> bool:
     """Whether a library of PROGRAM computes what it should."""
     library.use("host")

@@ -60,10 +60,13 @@ def no_cache() -> Iterator[None]:
 
 
 @pytest.fixture
-def caught() -> Iterator[Callable[[], list[str]]]:
+def caught(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[str]]]:
     """The cache's warnings so far."""
     from caching import told
 
+    from offload.cache import cache
+
+    monkeypatch.setattr(cache, "_said", set())
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         yield lambda: told(found)
@@ -71,11 +74,16 @@ def caught() -> Iterator[Callable[[], list[str]]]:
 
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From when it is called on, builds here compile nothing."""
+    """Once called, every build fails."""
+    from caching import Refused
+
     from offload.compiler import parallel
 
+    def refuse(*_: object, **__: object) -> None:
+        raise Refused
+
     def forbid() -> None:
-        monkeypatch.setattr(parallel, "build", None)
+        monkeypatch.setattr(parallel, "build", refuse)
 
     return forbid
 

@@ -194,3 +194,38 @@ def test_modules_whose_names_are_no_names_of_files(module: str, stem: str | None
         assert {path.name for path in tmp_path.iterdir()} == here
         assert {path.name for path in (tmp_path / "deep").iterdir()} == {"er"}
     assert command("inspect", "a.so", "--disassemble", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("content", [b"int f(void) { return 1; }\n", b"", b"func.func @f() { return }\n"])
+def test_what_is_nothing_to_link(content: bytes, tmp_path: Path) -> None:
+    """lld takes any text for a script of its own."""
+    (tmp_path / "f.o").write_bytes(content)
+    done = command("build", EXAMPLES / "saxpy.mlir", "-q", "-o", "a.so", "--object", "f.o", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "offload: error: cannot link f.o: it is no object file, archive or shared library of "
+    )
+    (tmp_path / "script.so").write_text("/* a script of GNU ld */\n")
+    done = command("build", EXAMPLES / "saxpy.mlir", "-q", "-o", "a.so", "--object", "script.so", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_device_function_of_memrefs_that_nothing_defines(tmp_path: Path) -> None:
+    (tmp_path / "p.mlir").write_text(
+        """
+gpu.module @m {
+  func.func private @gone(memref<?xf32>)
+  gpu.func @k(%x: memref<?xf32>) kernel {
+    func.call @gone(%x) : (memref<?xf32>) -> ()
+    gpu.return
+  }
+}
+"""
+    )
+    for target in ALL_TARGETS:
+        done = command("build", "p.mlir", "-q", "-t", target, cwd=tmp_path)
+        assert done.returncode == 1
+        said = (
+            "error: 'gone', which takes memrefs and so is to link as '_mlir_ciface_gone', is called here, and nothing "
+        )
+        assert said in done.stderr

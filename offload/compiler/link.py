@@ -9,7 +9,7 @@ from pathlib import Path
 from offload.artifact.meta import is_name, own_symbol
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
-from offload.errors import CompileError, LinkError
+from offload.errors import CompileError, LinkError, OffloadError
 from offload.targets.sysroot import Sysroot
 
 
@@ -25,6 +25,7 @@ def link(
 
     ``said_of`` puts a message about a function to where the program declares it; None where it does not.
     """
+    _check_objects(request.objects)
     host, container, script, result = (folder / file for file in ("host.o", "images.o", "exports.map", "result.so"))
     host.write_bytes(host_object)
     container.write_bytes(container_object)
@@ -62,6 +63,26 @@ def link(
     except CompileError as error:
         raise LinkError(_explain(str(error), said_of)) from error
     return result.read_bytes()
+
+
+_LINKED = (b"\x7fELF", b"!<arch>\n", b"!<thin>\n")
+_SCRIPT = re.compile(rb"\s*(?:/\*|[A-Z_]+\s*\()")
+"""How linker scripts begin, as libc.so is one; lld takes any text, an empty one too, for such."""
+
+
+def _check_objects(paths: Sequence[Path]) -> None:
+    """Raises LinkError for a file that is nothing to link, and OffloadError for one that cannot be read."""
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                head = file.read(256)
+        except OSError as error:
+            raise OffloadError(f"cannot read {path}: {error.strerror or error}") from error
+        if not head.startswith(_LINKED) and not _SCRIPT.match(head):
+            raise LinkError(
+                f"cannot link {path}: it is no object file, archive or shared library of ELF; sources in C are "
+                "compiled before (cc -c -fPIC), sources in MLIR are given as such"
+            )
 
 
 def _explain(message: str, said_of: Callable[[str, str], str | None]) -> str:

@@ -30,7 +30,9 @@ static std::unique_ptr<llvm::Module> readLibrary(const std::string &path, LLVMCo
   SMDiagnostic message;
   std::unique_ptr<llvm::Module> library = getLazyIRFileModule(path, message, context);
   if (!library)
-    throw Failure("cannot read the bitcode library " + path + ": " + message.getMessage().str(), {});
+    throw Failure("cannot read the bitcode library " + path + ": " + message.getMessage().str() +
+                      "; it should be LLVM bitcode or LLVM IR as text (clang -emit-llvm makes it of C)",
+                  {});
   return library;
 }
 
