@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,7 @@ from compiling import EXAMPLES
 from faulty_target import FaultyTarget
 
 import offload
-from offload.compiler import driver
+from offload.compiler import driver, parallel
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -140,3 +141,20 @@ def test_machines_with_different_versions(monkeypatch: pytest.MonkeyPatch, tmp_p
     message = "^the parts of this build do not fit together: the machines of the executor have different versions of "
     with ThreadPoolExecutor(4) as executor, pytest.raises(offload.OffloadError, match=message):
         offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=TARGETS, executor=executor)
+
+
+def test_other_machines_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where a tool is missing, or what repeats a crash was left, is of interest, and where an image was made."""
+    here, lines = threading.get_ident(), []
+    monkeypatch.setattr(parallel, "_machine", lambda: "here" if threading.get_ident() == here else "node7")
+    with ThreadPoolExecutor(4) as executor:
+        path, wrong = tmp_path / "a.so", tmp_path / "wrong.mlir"
+        offload.build(EXAMPLES / "saxpy.mlir", path, targets=["host"], executor=executor, progress=lines.append)
+        assert lines[-1] == "linking on node7"
+        with pytest.raises(offload.CompilerCrash, match=r"\n  this was on node7$") as crash:
+            offload.build(EXAMPLES / "saxpy.mlir", path, targets=[FaultyTarget(fault="abort")], executor=executor)
+        assert crash.value.reproducer is not None
+        wrong.write_text("func.func @f() { foo.bar }\n")
+        with pytest.raises(offload.CompileError) as error:
+            offload.build(wrong, path, executor=executor)
+        assert "node7" not in str(error.value)

@@ -70,22 +70,32 @@ class _Jobs:
             raise
 
     def _result(self, outcome: _Outcome) -> Any:
+        elsewhere = "" if outcome.machine == _machine() else f"on {outcome.machine}"
         for kind, words in outcome.said:
             # Every part of a build parses the program, and warns of it.
             if kind in ("progress", "warned"):
                 if repr(words) in self._said:
                     continue
                 self._said.add(repr(words))
-            self._hear[kind](*words)
-        if outcome.error is not None:
-            raise outcome.error
+            self._hear[kind](*((f"{words[0]} {elsewhere}".rstrip(),) if kind == "progress" else words))
+        error = outcome.error
+        if error is not None:
+            # What is wrong with a program is so everywhere; tools, files and folders of crashes are a machine's own.
+            if elsewhere and not getattr(error, "diagnostics", None):
+                error.args = (f"{error}\n  this was {elsewhere}", *error.args[1:])
+            raise error
         return outcome.result
 
 
-class _Outcome(NamedTuple):
-    """What became of a job, and its words, which are for the process that asked: where each is to go, and what it goes
-    there with."""
+def _machine() -> str:
+    return os.uname().nodename
 
+
+class _Outcome(NamedTuple):
+    """What became of a job, on which machine, and its words, which are for the process that asked: where each is to go,
+    and what it goes there with."""
+
+    machine: str
     result: Any
     error: OffloadError | None
     said: list[tuple[str, tuple[Any, ...]]]
@@ -100,9 +110,9 @@ def _elsewhere(levels: dict[str, int], function: Callable[..., Any], *arguments:
 
     ears = isolation.Ears(note("warned"), note("logged"), note("printed"), lambda: levels)
     try:
-        return _Outcome(function(*arguments, note("progress"), ears), None, said)
+        return _Outcome(_machine(), function(*arguments, note("progress"), ears), None, said)
     except OffloadError as error:
-        return _Outcome(None, error, said)
+        return _Outcome(_machine(), None, error, said)
 
 
 def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
