@@ -105,15 +105,17 @@ def _saturated(program: Program, inst: Any, name: str, sources: Readers) -> Run 
     limits = np.iinfo(f"{'u' if kind == 'U' else ''}int{bits}")
     destination = raw(inst, "vdst")
     first, second = sources[0], sources[1]
-    if bits == "16" or not first or not second:
-        raise EmulationError("clamp of 16-bit integers")
+    assert first and second
+    word = np.dtype(f"uint{bits}")
 
-    def run(wave: Wave) -> None:
-        x, y = (read(wave).view(limits.dtype).astype(np.int64) for read in (first, second))
+    def total(wave: Wave) -> Array:
+        x, y = (read(wave).astype(word).view(limits.dtype).astype(np.int64) for read in (first, second))
         total = x + y if operation == "ADD" else x - y if operation == "SUB" else y - x
-        wave.set_vector(destination, np.clip(total, limits.min, limits.max).astype(limits.dtype).view(np.uint32))
+        return np.clip(total, limits.min, limits.max).astype(limits.dtype).view(word).astype(np.uint32)
 
-    return run
+    if bits == "16":
+        return _half_result(program, inst, total)
+    return lambda wave: wave.set_vector(destination, total(wave))
 
 
 def _to_even(program: Program, inst: Any, name: str, sources: Readers) -> Run | None:

@@ -18,6 +18,9 @@ from offload.runtime import Library
 CHIPS = {"nvvm": "sm_90", "rocdl": "gfx942", "host": ""}
 """The targets of the table and the chip a case is compiled for unless it says otherwise."""
 
+_KERNELS = ("gpu.module", "gpu.launch", "gpu.binary", "scf.parallel", "tosa.", "linalg.")
+"""Of what there is code for a device."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -53,7 +56,7 @@ class Case:
     @property
     def has_kernels(self) -> bool:
         """Is there code for a device? Otherwise the form is one of host code alone, the same for all targets."""
-        return any(word in self.source for word in ("gpu.module", "gpu.launch", "gpu.binary", "scf.parallel"))
+        return any(word in self.source for word in _KERNELS)
 
 
 def kernel(body: str, arguments: str, *, attributions: str = "", outside: str = "", name: str = "k") -> str:
