@@ -38,7 +38,7 @@ def computed(
     form: str,
     inputs: Sequence[Array],
     body: str,
-    wanted: Array | Sequence[Array],
+    wanted: Array | list[Array],
     *,
     results: str = "%r",
     static: bool = True,
@@ -47,7 +47,7 @@ def computed(
 ) -> Case:
     """``body`` makes ``results`` of the tensors %a0, %a1 …, which should be ``wanted``, give or take a
     factor of ``off``. In it, $A0, $A1 … are the arguments' types, $R (or $R0, $R1 …) those of the results."""
-    wanted = [wanted] if isinstance(wanted, np.ndarray) else list(wanted)
+    wanted = [np.asarray(each) for each in (wanted if isinstance(wanted, list) else [wanted])]
     types = {f"A{i}": kind(each, static) for i, each in enumerate(inputs)}
     types |= {f"R{i}": kind(each, static) for i, each in enumerate(wanted)}
     types["R"] = types["R0"]
@@ -77,3 +77,26 @@ def windows(x: Array, sizes: Sequence[int], strides: Sequence[int], dilations: S
     seen = sliding_window_view(x, extents, tuple(range(len(sizes))))
     seen = seen[tuple(slice(None, None, stride) for stride in strides)]
     return seen[(..., *(slice(None, None, dilation) for dilation in dilations))]
+
+
+def named(
+    op: str,
+    form: str,
+    inputs: Sequence[Array],
+    wanted: Array,
+    attributes: str = "",
+    *,
+    before: Sequence[str] = (),
+    off: float = 0.0,
+) -> list[Case]:
+    """An operation of linalg whose last input is what its result begins with; lines ``before`` it may make scalars of
+    32 bits, which are its further inputs: %q0, %q1 … Once for known and once for unknown sizes."""
+    count, scalars = len(inputs) - 1, [line.split()[0] for line in before]
+    ins = ", ".join([*(f"%a{i}" for i in range(count)), *scalars])
+    types = ", ".join([*(f"$A{i}" for i in range(count)), *["i32"] * len(scalars)])
+    line = f"%r = linalg.{op} {attributes}ins({ins} : {types}) outs(%a{count} : $A{count}) -> $R"
+    body = "\n".join([*before, line])
+    return [
+        computed(f"linalg.{op}", f"{form}{sizes}", inputs, body, wanted, static=not sizes, off=off)
+        for sizes in ("", ", unknown sizes")
+    ]
