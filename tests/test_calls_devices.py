@@ -10,16 +10,19 @@ import pickle
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from compiling import HERE, python
-from test_runtime_support import real
+from test_runtime_support import real, real_path
 
 import offload
 from offload.errors import DeviceError
-from offload.runtime import FAST, Pending, export
+from offload.runtime import FAST, Pending, export, function, kernel
 
 
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
@@ -52,6 +55,32 @@ def test_flags_of_staging_are_flags() -> None:  # "no" meant yes
     assert library.auto_stage is False
     with pytest.raises(TypeError, match=r"^back is True or False, not 'no'$"):
         offload.stage(np.ones(3), back="no")  # type: ignore[arg-type]
+
+
+def test_two_threads_call_for_the_first_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One does so while the other prepares its call; what both share is that of one of them."""
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+    library = offload.runtime.load(real_path())
+    library.use("host")
+
+    def interrupt(module: Any, call: Callable[[], Any]) -> None:
+        made = module.MemrefPacker
+
+        def slowly(*args: Any) -> Any:
+            monkeypatch.setattr(module, "MemrefPacker", made)
+            other = threading.Thread(target=call)
+            other.start()
+            other.join()
+            return made(*args)
+
+        monkeypatch.setattr(module, "MemrefPacker", slowly)
+        call()
+        call()
+
+    interrupt(function, lambda: library.scale(2, offload.stage(x)))
+    assert x.tolist() == [8] * 4
+    interrupt(kernel, lambda: library.kernels.saxpy[1, 4](2, offload.stage(x), offload.stage(y)))
+    assert y.tolist() == [48] * 4
 
 
 def test_launches_on_streams_are_awaited() -> None:

@@ -105,10 +105,10 @@ class Function(Caller):
         ]
 
     def _prepare(self) -> list[_Converter]:
-        """Does once what all calls share."""
+        """Does once what all calls share; where several threads are at it, each does it by itself."""
         types: list[Any] = []
         converters: list[_Converter] = []
-        self._packers = []
+        packers: list[MemrefPacker | PointerPacker | None] = []
         results = self.signature.results
         result: ScalarResult | StructResult | None = None
         try:
@@ -121,14 +121,15 @@ class Function(Caller):
             raise self._callee.refuse_results(mismatch) from None
         for index, argument in enumerate(self.signature.args):
             try:
-                converters.append(self._converter(argument, types))
+                converters.append(self._converter(argument, types, packers))
             except Mismatch as mismatch:
                 raise self._callee.refuse(index, mismatch) from None
         self._pointer.argtypes = types
         self._pointer.restype = result.restype if isinstance(result, ScalarResult) else None
         self._views = any(entry.kind == "memref" for entry in results)
         self._result = result
-        self._converters = converters
+        self._packers = packers
+        self._converters = converters  # the last: with it, others take the rest
         address = ctypes.cast(self._pointer, ctypes.c_void_p).value
         arm_function(self, self._native, address or 0, self.signature, self._callee.names)
         return converters
@@ -136,18 +137,20 @@ class Function(Caller):
     def _failed(self, code: int) -> None:
         raise self._native.error(code)
 
-    def _converter(self, argument: Argument, types: list[Any]) -> _Converter:
+    def _converter(
+        self, argument: Argument, types: list[Any], packers: list[MemrefPacker | PointerPacker | None]
+    ) -> _Converter:
         if argument.kind == "memref":
             pack = MemrefPacker(argument, self._native, argument.space)
-            self._packers.append(pack)
+            packers.append(pack)
             types.append(ctypes.c_void_p)
             return lambda value, values, keep: values.append(pack(value, keep))
         if argument.pointer:
             address = PointerPacker(argument, self._native, argument.space)
-            self._packers.append(address)
+            packers.append(address)
             types.append(ctypes.c_void_p)
             return lambda value, values, keep: values.append(address(value, keep))
-        self._packers.append(None)
+        packers.append(None)
         dtype = find(argument.dtype)
         check = scalar(dtype)
         if dtype.family == "complex":  # LLVM splits the struct of two floats into two registers.

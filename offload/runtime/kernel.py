@@ -248,9 +248,9 @@ class Kernel:
 
     def _prepare(self) -> list[Callable[[Any, list[object]], bytes]]:
         """Does once what all launches share: a packer per argument, and where each parameter lies behind
-        it."""
+        it. Where several threads are at it, each does it by itself."""
         packers: list[Callable[[Any, list[object]], bytes]] = []
-        self._array_packers = []
+        array_packers: list[MemrefPacker | PointerPacker | None] = []
         offsets: list[int] = []
         position = 0
         for index, argument in enumerate(self.signature.args):
@@ -258,7 +258,7 @@ class Kernel:
                 if argument.kind == "memref":
                     space = "host" if argument.space == "host" else "device"
                     packer = MemrefPacker(argument, self._native, space)
-                    self._array_packers.append(packer)
+                    array_packers.append(packer)
                     bare = self.signature.bare_pointers
                     packers.append(_address_packer(packer) if bare else packer)
                     count = 1 if bare else 3 + 2 * argument.rank
@@ -266,20 +266,21 @@ class Kernel:
                     position += 8 * count
                 elif argument.pointer:
                     address = PointerPacker(argument, self._native, "device")
-                    self._array_packers.append(address)
+                    array_packers.append(address)
                     packers.append(_word_packer(address))
                     offsets.append(position)
                     position += 8
                 else:
                     pack, size = _scalar_packer(argument)
-                    self._array_packers.append(None)
+                    array_packers.append(None)
                     packers.append(pack)
                     offsets.append(position)
                     position += size
             except Mismatch as mismatch:
                 raise self._callee.refuse(index, mismatch) from None
         self._offsets = offsets
-        self._packers = packers
+        self._array_packers = array_packers
+        self._packers = packers  # the last: with it, others take the rest
         return packers
 
     __signature__ = InstanceSignature()
