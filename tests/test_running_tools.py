@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from compiling import EXAMPLES, emit
+from compiling import EXAMPLES, emit, python
 from offload.targets import run_tool, tools
 from offload.targets.tools import RunningTool
 
@@ -111,3 +111,26 @@ def test_an_assembler_that_is_not_needed_after_all(started: list[subprocess.Pope
     with pytest.raises(offload.CompileError, match=r"gpu\.subgroup_mma_load_matrix"):
         offload.build(tmp_path / "p.mlir", tmp_path / "x.so", targets="nvvm:sm_90", cache=False)
     assert [process.returncode for process in started] == [-signal.SIGKILL]
+
+
+def test_an_assembler_that_cannot_be_started(tmp_path: Path) -> None:
+    """Chips whose assembly is alike wait for the one that has it written, which has none: they waited for ever."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ptxas").write_text("no program")
+    code = """if True:
+        import os
+        import sys
+
+        import offload
+        from offload.errors import ToolkitError
+
+        os.cpu_count = lambda: 1  # for the first target alone the assembler is started ahead
+        targets = ["nvvm:sm_80", "nvvm:sm_86"]
+        try:
+            offload.build(sys.argv[1], "x.so", targets=targets, cache=False)
+        except ToolkitError as error:
+            print(error)
+    """
+    where = {"CUDA_HOME": str(tmp_path), "OFFLOAD_ISOLATE": "0"}
+    said = python(code, EXAMPLES / "saxpy.mlir", cwd=tmp_path, environment=where)
+    assert said.startswith(f"cannot assemble for sm_80: {tmp_path}/bin/ptxas cannot be started: ")

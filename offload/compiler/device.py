@@ -149,9 +149,16 @@ class DeviceBuild:
         return undefined_errors(code, named, self.target)
 
     def start_ahead(self) -> None:
-        """Starts what takes long to start; in any thread, before :meth:`image`. Raises ToolkitError."""
-        if FINAL_STAGE[self.target.format] in ("object", "fat"):
-            self._ahead = self.target.ahead(self.folder)
+        """Starts what takes long to start; in any thread, before :meth:`image`. Raises ToolkitError: then there is no
+        image, for those neither that wait for this one's assembly."""
+        try:
+            if FINAL_STAGE[self.target.format] in ("object", "fat"):
+                self._ahead = self.target.ahead(self.folder)
+        except BaseException as error:
+            self._error = error
+            self._written.set()
+            self._ended.set()
+            raise
 
     def stop(self) -> None:
         """Ends what was started and is not needed after all."""
