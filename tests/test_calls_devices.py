@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,32 @@ def test_calls_in_the_background() -> None:
     with pytest.raises(DeviceError, match="has NULL as its destination"):
         real().fails.start(3).wait()
     assert real().echo_int8(1) == 1
+
+
+def test_a_call_in_the_background_keeps_its_stream() -> None:
+    flag, stream = np.zeros(1, np.int64), real().stream()
+    kept = weakref.ref(stream)
+    with stream:
+        running = real().wait_for.start(flag)
+    del stream
+    assert kept() is not None
+    flag[0] = 1
+    running.wait()
+    assert kept() is None
+
+
+def test_the_stream_of_another_package_is_kept() -> None:
+    class Foreign:
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return 0, 16
+
+    foreign = Foreign()
+    kept = weakref.ref(foreign)
+    stream = real().stream(foreign)
+    del foreign
+    assert kept() is not None
+    del stream
+    assert kept() is None
 
 
 def test_cpu_arrays_through_dlpack() -> None:

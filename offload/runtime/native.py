@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +50,7 @@ class Native:
         # Reading a member of the table makes a new function object each time, so they are read once.
         self.api: Any = SimpleNamespace(**{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS})
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
+        self.entered = _Entered()
         self.auto_stage = False
 
     def __reduce__(self) -> NoReturn:
@@ -105,6 +107,13 @@ class Native:
         if key not in self._memories:
             self._memories.setdefault(key, DeviceMemory(self, backend, key[1]))
         return self._memories[key]
+
+
+class _Entered(threading.local):
+    """The streams in whose ``with`` a thread is, the innermost last: the runtime knows their handles alone."""
+
+    def __init__(self) -> None:
+        self.streams: list[object] = []
 
 
 class DeviceMemory:

@@ -85,6 +85,7 @@ class Running:
         self._result: Any = None
         self._error: BaseException | None = None
         device = native.device_of_thread()
+        self._streams: object = tuple(native.entered.streams)  # they may be dropped here before the call has ended
         stream = native.api.mgpuSetThreadStream(None)
         native.api.mgpuSetThreadStream(stream)
         self._thread = threading.Thread(target=self._run, args=(call, device, stream), name="offload call")
@@ -97,6 +98,8 @@ class Running:
                 self._result = call()
         except BaseException as error:
             self._error = error
+        finally:
+            self._streams = ()
 
     @property
     def done(self) -> bool:

@@ -16,14 +16,15 @@ class Stream:
 
     As a context manager it replaces the calling thread's own stream, so that functions and copies inside use
     it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
-    back to the runtime when the object is dropped; a foreign one stays its creator's."""
+    back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
-    __slots__ = ("__weakref__", "_native", "_owned", "_pending", "_previous", "handle", "token")
+    __slots__ = ("__weakref__", "_foreign", "_native", "_owned", "_pending", "_previous", "handle", "token")
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
         self._native = native
         self._owned = foreign is None
+        self._foreign = foreign  # cupy, for one, destroys a stream with its object
         self._pending: dict[int, object] = {}
         self._previous = threading.local()
         self.token = object()  # a handle may come again when its stream is gone; this does not
@@ -48,9 +49,11 @@ class Stream:
     def __enter__(self) -> Stream:
         stack = self._previous.__dict__.setdefault("stack", [])
         stack.append(self._native.api.mgpuSetThreadStream(self.handle))
+        self._native.entered.streams.append(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._native.entered.streams.pop()
         self._native.api.mgpuSetThreadStream(self._previous.stack.pop())
 
     def __del__(self) -> None:
