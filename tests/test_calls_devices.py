@@ -252,7 +252,7 @@ def test_devices_of_other_packages() -> None:
         type, index = "cuda", 0
 
     device = real().device
-    for given in (0, CudaCore(), Cupy(), Torch()):
+    for given in (0, np.int64(0), CudaCore(), Cupy(), Torch()):
         assert device(given).index == 0
     with pytest.raises(DeviceError, match="There is no device 3"):
         device(3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 from offload.runtime.dtypes import DTYPES, Mismatch
@@ -268,6 +269,6 @@ def device_index(device: Any) -> int:
     anything else."""
     for attribute in ("device_id", "id", "index"):  # cuda.core; cupy; torch
         number = getattr(device, attribute, device)
-        if isinstance(number, int) and not isinstance(number, bool):
-            return number
+        if isinstance(number, Integral) and not isinstance(number, bool):  # NumPy's integers are no int
+            return int(number)
     raise TypeError(f"expected the number of a device, or an object with one, given a {type(device).__name__}")
