@@ -84,6 +84,16 @@ def test_the_kept_command_repeats_the_crash(tmp_path: Path) -> None:
     assert f"offload: error: the compiler crashed with SIGABRT, while it was at {AT}abort" in done.stderr
 
 
+def test_the_kept_command_finds_what_a_target_is_linked_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.ll").write_text("define void @own() { ret void }\n")
+    with pytest.raises(offload.CompilerCrash) as caught:
+        offload.build(SAXPY, "saxpy.so", targets=[FaultyTarget(fault="abort", link=("own.ll",))])
+    assert caught.value.reproducer is not None
+    script = Path(caught.value.reproducer) / "repeat.sh"
+    assert f",link={tmp_path / 'own.ll'}," in script.read_text()
+
+
 def test_a_worker_that_has_grown_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """LLVM and lld lose some memory with each build."""
     monkeypatch.setenv("OFFLOAD_CACHE_DIR", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shlex
@@ -96,17 +97,23 @@ def _keep(request: BuildRequest, words: Sequence[str], said: str, what: str) -> 
     return folder
 
 
+def _absolute(path: str | Path) -> str:
+    """A file wherever the command is run; links stay links."""
+    return os.path.abspath(path)  # noqa: PTH100
+
+
 def _options(request: BuildRequest) -> list[str]:
     """The request in the words of ``offload build``."""
     options = [f"-O{request.opt}", "--runtime", request.runtime]
     if request.arch:
         options += ["--arch", request.arch]
     for target in request.targets:
-        options += ["--target", str(target)]
+        links = tuple(map(_absolute, target.link))
+        options += ["--target", str(dataclasses.replace(target, link=links))]
     for path in request.link:
-        options += ["--link", os.path.abspath(path)]  # noqa: PTH100 -- links stay links
+        options += ["--link", _absolute(path)]
     for path in request.objects:
-        options += ["--object", os.path.abspath(path)]  # noqa: PTH100
+        options += ["--object", _absolute(path)]
     for name in request.gpu_binary_annotation:
         options += ["--gpu-binary-annotation", name]
     flags = {
