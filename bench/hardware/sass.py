@@ -20,7 +20,6 @@ _LABEL = re.compile(r"^(\.L_x_\d+):$")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][A-Z0-9_]*)((?:\.[A-Z0-9_]+)*)(.*);")
 _TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 _GLOBAL = ("LDG", "STG", "LD", "ST")
-_BRANCHES = ("BRA", "EXIT", "RET", "CALL")
 
 
 @dataclass(frozen=True)
