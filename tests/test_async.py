@@ -66,6 +66,22 @@ def test_no_dependencies() -> None:
     np.testing.assert_array_equal(out, numbers(10))
 
 
+def test_tokens_that_nothing_uses() -> None:
+    """Whatever a driver puts off, the work is done where nobody can ask for it any more."""
+    library = program("async")
+    schedule = library._native.api.mgpuHostSchedule
+    try:
+        for seed in range(1, 20):
+            schedule(seed)
+            x, out = numbers(10), np.zeros(10, np.int32)
+            library.unused(x, out)
+            np.testing.assert_array_equal(out, numbers(10))
+            library.unused_inside(x, out, 3, seed % 2 == 0)
+            np.testing.assert_array_equal(out, numbers(10) + (13 if seed % 2 == 0 else 3))
+    finally:
+        schedule(0)
+
+
 @pytest.mark.parametrize("n", SIZES)
 def test_the_same_without_tokens(n: int) -> None:
     out = np.zeros(n, np.int32)

@@ -157,10 +157,33 @@ module attributes {gpu.container_module} {
     return
   }
 
-  // Without dependencies, and nobody waits at the end: the function's return does.
+  // Without dependencies.
   func.func @no_dependency(%x: memref<?xi32>, %out: memref<?xi32>) {
     %t = gpu.memcpy async %out, %x : memref<?xi32>, memref<?xi32>
     gpu.wait [%t]
+    return
+  }
+
+  // Nothing uses the tokens: the function's return waits, and so does the end of an iteration or a branch.
+  func.func @unused(%x: memref<?xi32>, %out: memref<?xi32>) {
+    %t = gpu.memcpy async %out, %x : memref<?xi32>, memref<?xi32>
+    return
+  }
+  func.func @unused_inside(%x: memref<?xi32>, %out: memref<?xi32>, %times: index, %more: i1) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %one = arith.constant 1 : i32
+    %ten = arith.constant 10 : i32
+    %n = memref.dim %x, %c0 : memref<?xi32>
+    scf.for %i = %c0 to %times step %c1 {
+      %t = gpu.launch_func async @work::@add blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
+          args(%x : memref<?xi32>, %one : i32)
+    }
+    scf.if %more {
+      %t = gpu.launch_func async @work::@add blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
+          args(%x : memref<?xi32>, %ten : i32)
+    }
+    gpu.memcpy %out, %x : memref<?xi32>, memref<?xi32>
     return
   }
 
