@@ -47,7 +47,8 @@ def build(
     """Builds MLIR files (text or bytecode) into one shared library and returns its path.
 
     ``targets`` are spellings such as ``"nvvm:sm_90"`` (default: OFFLOAD_TARGETS, else the CPU); ``opt`` is the level
-    of the host code; ``link`` are bitcode files for the device, ``objects`` object files for the host. Compiled
+    of the host code, 0 to 3; ``link`` are bitcode files for the device, ``objects`` object files for the host.
+    ``runtime`` is "static", the mgpu runtime inside of the library, or "shared": it needs libmgpu.so. Compiled
     code that a program carries (gpu.binary, nvvm.cubin, rocdl.hsaco) is taken as it is; ``gpu_binary_annotation`` names
     further attributes of gpu.modules that hold such. ``debug`` adds line information to host code and kernels. With
     ``bare_pointers`` kernels take a plain pointer for each memref; they need static shapes and identity layouts then.

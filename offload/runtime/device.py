@@ -101,12 +101,14 @@ class Device:
     def empty(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> DeviceArray:
         """A new row-major array with undefined contents; ``dtype`` is anything that numpy.dtype takes.
 
-        Raises `DeviceError` where memory runs out, ValueError for a negative size.
+        Raises `DeviceError` where memory runs out, `SignatureError` for a dtype of texts or objects or of foreign byte
+        order, ValueError for a negative size.
         """
         return self._allocate(shape, dtype, shared=False)
 
     def managed(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> DeviceArray:
-        """Like `empty`, in memory that the CPU and the device share; `DeviceArray.host_view` is the CPU's view."""
+        """Like `empty`, in memory that the CPU and the device share; `DeviceArray.host_view` is the CPU's view. Raises
+        as `empty` does."""
         return self._allocate(shape, dtype, shared=True)
 
     def _allocate(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any, *, shared: bool) -> DeviceArray:
@@ -117,7 +119,7 @@ class Device:
         return DeviceArray(memory, pointer, element, sizes, shared=shared, owner=Allocation(pointer, memory.free))
 
     def zeros(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> DeviceArray:
-        """Like `empty`, with every byte zero."""
+        """Like `empty`, with every byte zero. Raises as `empty` does."""
         array = self.empty(shape, dtype)
         array.clear()
         return array
@@ -127,7 +129,7 @@ class Device:
 
         The elements are converted to ``dtype``; by default they stay as they are, in this machine's byte order.
 
-        Raises `DeviceError` where memory runs out, `SignatureError` for a dtype that is no plain number."""
+        Raises `DeviceError` where memory runs out, `SignatureError` for a dtype of texts or objects."""
         import numpy
 
         values = source.numpy() if isinstance(source, DeviceArray) else source
@@ -140,7 +142,7 @@ class Device:
     def pinned(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> Any:
         """A NumPy array in pinned memory of the host, between which and the device copies are fastest.
 
-        Raises `DeviceError` where the driver refuses, ValueError for a negative size."""
+        Raises `DeviceError` where the driver refuses, `SignatureError` and ValueError as `empty` does."""
         import numpy
 
         sizes, element = _described(shape, dtype)

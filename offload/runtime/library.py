@@ -241,7 +241,7 @@ class Library:
 
     def stream(self, foreign: Any = None) -> Stream:
         """A new stream on the device in use, or a wrapper of another package's stream or of a driver's
-        handle."""
+        handle. Raises `DeviceError` where the driver refuses, TypeError for what is no stream."""
         return Stream(self._native, foreign)
 
     def __getattr__(self, name: str) -> Any:
