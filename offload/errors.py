@@ -15,9 +15,9 @@ class OffloadError(Exception):
 class Diagnostic(NamedTuple):
     """One message about a source position.
 
-    ``line`` and ``column`` count from 1 and are 0 where there is none. ``severity`` is "error", "warning",
-    "remark" or "note". ``source_line`` is the text of that line, without its newline, or None where it is not
-    known."""
+    ``line`` and ``column`` count from 1 and are 0 where there is none; ``column`` counts bytes of UTF-8, as MLIR and
+    clang do. ``severity`` is "error", "warning", "remark" or "note". ``source_line`` is the text of that line, without
+    its newline, or None where it is not known."""
 
     file: str
     line: int
@@ -38,11 +38,22 @@ class Diagnostic(NamedTuple):
         if self.source_line is not None:
             lines.append(self.source_line)
             if self.column > 0:
-                # Tabs stay tabs, so that the caret stands under its column whatever the tab width.
-                before = self.source_line[: self.column - 1].ljust(self.column - 1)
-                lines.append("".join("\t" if character == "\t" else " " for character in before) + "^")
+                lines.append(_blank(self.source_line, self.column - 1) + "^")
         lines.extend(note.render() for note in self.notes)
         return "\n".join(lines)
+
+
+def _blank(line: str, size: int) -> str:
+    """What is as wide on a terminal as the first ``size`` bytes of a line."""
+    from unicodedata import combining, east_asian_width  # for errors alone
+
+    start = line.encode(errors="replace")[:size]
+    # Tabs stay tabs, so that the caret stands under its column whatever the tab width.
+    widths = (
+        "\t" if letter == "\t" else "  " if east_asian_width(letter) in "WF" else " " * (not combining(letter))
+        for letter in start.decode(errors="ignore")
+    )
+    return "".join(widths) + " " * (size - len(start))
 
 
 class CompileError(OffloadError):

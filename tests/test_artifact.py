@@ -347,6 +347,16 @@ def test_diagnostics_render_with_a_caret() -> None:
     assert Diagnostic("a", 1, 9, "error", "past", source_line="ab").render().splitlines()[-1] == " " * 8 + "^"
 
 
+@pytest.mark.parametrize(
+    ("before", "width"),
+    [("@ünï() { ", 9), ("日本 = ", 7), ("e\u0301 ", 2), ("\tß\t", None), ("🂡 ", 2)],
+)
+def test_the_caret_stands_under_its_column_behind_letters_of_several_bytes(before: str, width: int | None) -> None:
+    """MLIR counts columns in bytes; a terminal shows letters, some of them two cells wide and some none."""
+    diagnostic = Diagnostic("a.mlir", 1, len(before.encode()) + 1, "error", "no", source_line=f"{before}bad.op")
+    assert diagnostic.render().splitlines()[-1] == ("\t \t^" if width is None else " " * width + "^")
+
+
 def test_exit_codes() -> None:
     assert (OffloadError.exit_code, CompileError.exit_code, ToolkitError.exit_code) == (1, 1, 3)
     assert DeviceError("x", 7).code == 7

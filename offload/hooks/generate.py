@@ -110,7 +110,8 @@ def _defined(name: str, said: str, file: str, data: bytes) -> Iterator[Diagnosti
     definition = re.compile(rf'[^/]*\bfunc\s[^@/]*@"?{re.escape(name)}"?\s*\(')
     for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
         if definition.match(line):
-            yield Diagnostic(file, number, line.index("@") + 1, "error", said, source_line=line.rstrip())
+            column = len(line[: line.index("@")].encode()) + 1
+            yield Diagnostic(file, number, column, "error", said, source_line=line.rstrip())
 
 
 def origin_of(text: str) -> Origin:
