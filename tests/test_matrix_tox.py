@@ -129,12 +129,13 @@ def test_what_a_tox_ini_lacks(package: Path, capsys: pytest.CaptureFixture[str])
     [
         (None, "cannot read tox.ini: No such file or directory"),
         ("env_list", "tox.ini: File contains no section headers"),
+        ("# gr\udcfcn", "tox.ini: 'utf-8' codec can't decode byte 0xfc in position 4: invalid start byte"),
     ],
 )
 def test_no_tox_ini(text: str | None, message: str, package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (package / "tox.ini").unlink()
     if text is not None:
-        (package / "tox.ini").write_text(text)
+        (package / "tox.ini").write_bytes(text.encode(errors="surrogateescape"))
     assert message in check(capsys, code=1)
 
 

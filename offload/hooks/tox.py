@@ -77,6 +77,8 @@ def check_tox(path: Path, package: str, jobs: Sequence[Job]) -> None:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise OffloadError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise OffloadError(f"{path}: {error}; tox wants UTF-8, too") from error
     here, wanted = _Ini(text, str(path)), _Ini(as_tox(package, jobs), "")
     problems = [f"env_list: {name} is missing" for name in wanted.environments if name not in here.environments]
     sections = dict.fromkeys(f"testenv:{_PACKAGE}{job.factor}" for job in jobs)
