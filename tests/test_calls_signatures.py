@@ -140,7 +140,9 @@ def test_stubs_of_any_dtype_and_name_are_python() -> None:
     function = Signature(
         "f", "_f", args, tuple(Argument("", a.kind, a.dtype, a.shape) for a in args), 'Ends with "quotes"'
     )
-    text = library_stub("any.so", Metadata((function, Signature("not a name", "_g"), Signature("def", "_h"))))
+    bytes_of_c = Signature("g", "_g", (), (), "Its text ends with \0, or \\0")
+    others = (bytes_of_c, Signature("not a name", "_g"), Signature("def", "_h"))
+    text = library_stub("any.so", Metadata((function, *others)))
     compile(text, "any.pyi", "exec")
     assert "lambda_: ArrayLike, lambda__: Bool" in text
     assert "class _function_def" not in text

@@ -181,7 +181,8 @@ def _result(result: Argument, may_be_argument: bool) -> str:
 
 
 def _docstring(callee: Callee) -> list[str]:
-    lines = callee.help().replace("\\", "\\\\").replace('"""', '\\"\\"\\"').splitlines()
+    text = callee.help().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    lines = text.replace("\0", "\\x00").splitlines()  # Python reads no file with such a byte
     if lines[-1].endswith('"'):
         lines.append("")
     body = [f"        {line}".rstrip() for line in lines]
