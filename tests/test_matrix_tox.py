@@ -95,6 +95,12 @@ def test_what_is_printed_holds(package: Path, capsys: pytest.CaptureFixture[str]
     assert check(capsys) == ""
 
 
+def test_a_byte_order_mark_is_none_of_the_text(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Editors of Windows write one, and tox reads past it."""
+    (package / "tox.ini").write_text((package / "tox.ini").read_text(), encoding="utf-8-sig")
+    check(capsys)
+
+
 def test_what_authors_may_change(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Other environments, commands, spellings of lists, blanks."""
     path = package / "tox.ini"

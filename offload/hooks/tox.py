@@ -74,7 +74,7 @@ def check_tox(path: Path, package: str, jobs: Sequence[Job]) -> None:
     """Raises OffloadError where a tox.ini lacks an environment of a job, has one that builds or runs something else,
     or one for a target that is gone. What its environments do besides is the author's."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # as tox reads it
     except OSError as error:
         raise OffloadError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
