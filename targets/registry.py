@@ -109,6 +109,10 @@ def parse_target(spec: str, arch: str = "") -> Target:
     if ";" in text:
         _refuse_lists(text, re.split("[,;]", text))
     name = re.split("[:,]", text, maxsplit=1)[0]
+    if name == "native" and name != text:
+        names = ", ".join(registry().names())
+        alone = f"{name!r} is all that is in this machine, alone: name a target to choose its options ({names})"
+        raise TargetError(f"{spec}: {alone}")
     separator, rest = text[len(name) : len(name) + 1], text[len(name) + 1 :]
     cls = registry().get(name)
     fields = {option.name: option for option in dataclasses.fields(cls)}

@@ -63,6 +63,7 @@ def chips_of(name: str) -> str:
 
 
 MEANT = "; did you mean 'fast'?"
+NATIVE = "'native' is all that is in this machine, alone: name a target to choose its options (host, nvvm, rocdl)"
 NVVM_FIELDS = ", ".join(field.name for field in dataclasses.fields(NvvmTarget))
 
 
@@ -83,6 +84,8 @@ NVVM_FIELDS = ", ".join(field.name for field in dataclasses.fields(NvvmTarget))
         ("nvmm:sm_90", "unknown target 'nvmm'; did you mean 'nvvm'? (there are: host, nvvm, rocdl, native)"),
         ("cuda", "unknown target 'cuda'; did you mean 'nvvm'? (there are: host, nvvm, rocdl, native)"),
         ("", "unknown target '' (there are: host, nvvm, rocdl, native)"),
+        ("native,O=2", f"native,O=2: {NATIVE}"),
+        ("native:sm_90", f"native:sm_90: {NATIVE}"),
         ("nvvm:fsat", f"unknown chip 'fsat' for target nvvm; there are: {chips_of('nvvm')}"),
         ("nvvm:sm_90,fats", f"nvvm:sm_90,fats: target 'nvvm' has no option 'fats'{MEANT} (it has: {NVVM_FIELDS})"),
         ("nvvm:sm_90,sm_80", f"nvvm:sm_90,sm_80: target 'nvvm' has no option 'sm_80' (it has: {NVVM_FIELDS})"),
