@@ -225,7 +225,7 @@ def test_functions_that_nothing_defines(tmp_path: Path) -> None:
     )
     done = command("build", "p.mlir", "-o", "out.so", "-q", cwd=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.startswith("offload: error: p.mlir:1:1: error: undefined symbol: gone")
+    assert done.stderr.startswith("p.mlir:1:1: error: undefined symbol: gone")
     assert "the program calls functions that nothing defines; define them in one of the sources" in done.stderr
     assert "--object" in done.stderr
 
