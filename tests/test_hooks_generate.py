@@ -174,6 +174,42 @@ double f(float *data, std::uint16_t *bits) {
     ]
 
 
+FIXED = """#include "fixed.h"
+#include <cstdio>
+int called;
+const mgpuApi *api(std::uint32_t) __asm__("libfixed_so.offload_api");
+const mgpuApi *api(std::uint32_t) {
+  static mgpuApi table{};
+  table.mgpuGetLastError = [] { return 0; };
+  return &table;
+}
+void f(offload::Memref<float, 2> *, offload::Memref<float, 2> *) __asm__("libfixed_so._mlir_ciface_f");
+void f(offload::Memref<float, 2> *, offload::Memref<float, 2> *) { ++called; }
+int main() {
+  float data[8];
+  fixed::f({data, {2, 4}}, {data, {1, 3}});
+  try {
+    fixed::f({data, {7, 4}}, {data, {2, 3}});
+  } catch (const offload::Error &error) {
+    std::printf("%d: %s, called %d time", error.code, error.what(), called);
+  }
+}
+"""
+
+
+def test_sizes_that_functions_have_fixed_are_checked(tmp_path: Path) -> None:
+    """As Python's calls do: code for 3 columns reads past the end of what has fewer."""
+    square = Argument("y", "memref", "float32", (1, 3))
+    text = header_text("fixed", "libfixed.so", Metadata((function("f", ARRAY, square),)))
+    (tmp_path / "fixed.h").write_text(text)
+    (tmp_path / "use.cpp").write_text(FIXED)
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-o", "use"]
+    subprocess.run(["g++", *flags, *includes, "use.cpp"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "use"], check=True, capture_output=True, text=True)
+    assert done.stdout == "1: f(): y is float32[1, 3]; dimension 0 has to be 1, it is 2, called 1 time"
+
+
 def test_a_header_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "none.h").write_text(header_text("none", "libnone.so", Metadata()))
     includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]

@@ -124,10 +124,19 @@ def _wrapper(function: Signature) -> str:
     passed = ", ".join(
         f"&{name}" if value.kind == "memref" else name for name, value in zip(names, function.args, strict=True)
     )
+    sized = "".join(_size_check(function.name, name, value) for name, value in zip(names, function.args, strict=True))
     call = f"{_SYMBOLS}::{function.name}({passed});\n  offload::check(runtime());\n"
     body = f"  auto offload_result = {call}  return offload_result;\n" if function.results else f"  {call}"
     types = ", ".join(f"{name}: {value}" for name, value in zip(names, function.args, strict=True))
     return (
         f"/// {types or 'no arguments'}. Throws offload::Error.\n"
-        f"inline {_returned(function)} {function.name}({parameters}) {{\n{body}}}\n"
+        f"inline {_returned(function)} {function.name}({parameters}) {{\n{sized}{body}}}\n"
     )
+
+
+def _size_check(function: str, name: str, argument: Argument) -> str:
+    """A statement that refuses arrays of other sizes than those that the function has fixed."""
+    if argument.kind == "scalar" or all(size is None for size in argument.shape):
+        return ""
+    sizes = ", ".join("-1" if size is None else str(size) for size in argument.shape)
+    return f'  offload::check_sizes({name}, {{{sizes}}}, "{function}(): {name} is {argument}");\n'

@@ -7,6 +7,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 
@@ -58,6 +59,20 @@ inline const mgpuApi &checked(const mgpuApi *api) {
 inline void check(const mgpuApi &api) {
   if (int code = api.mgpuGetLastError())
     throw Error(api.mgpuGetLastErrorMessage(), code);
+}
+
+/// Throws where an array has another size than `wanted`, in which -1 stands for any; `what` says whose it is.
+template <typename T, int Rank>
+void check_sizes(const Memref<T, Rank> &array, std::initializer_list<std::int64_t> wanted, const char *what) {
+  std::size_t axis = 0;
+  for (std::int64_t size : wanted) {
+    std::int64_t given = array.sizes[axis];
+    if (size >= 0 && given != size) {
+      std::string wrong = std::to_string(size) + ", it is " + std::to_string(given);
+      throw Error(what + ("; dimension " + std::to_string(axis)) + " has to be " + wrong, MGPU_ERROR_INVALID);
+    }
+    ++axis;
+  }
 }
 
 } // namespace offload
