@@ -44,6 +44,7 @@ def test_a_stage_of_one_target(tmp_path: Path) -> None:
         assert re.findall(r"^; ----- llvm: m\.(.*)$", done.stdout, re.MULTILINE) == labels
     for wrong, message in (
         ("llvm:rocdl", "--emit llvm:rocdl: this build's targets are nvvm:sm_90, nvvm:sm_80, host:x86-64"),
+        ("llvm:", "--emit llvm:: this build's targets are nvvm:sm_90, nvvm:sm_80, host:x86-64"),
         ("so:host", "--emit so:host: that stage is not one target's; these are: lowered, llvm, isa, object, fat"),
     ):
         done = command("build", OPTIONS, *targets, "--emit", wrong, "-q", cwd=tmp_path)

@@ -59,7 +59,7 @@ def build(options: argparse.Namespace) -> int:
         return 0
     if not options.sources:
         options.usage_error("the following arguments are required: SRC")
-    stage, _, only = (options.emit or "").partition(":")
+    stage, named, only = (options.emit or "").partition(":")
     if options.emit is not None and stage not in _stages():
         known = ", ".join(_stages())
         print(f"offload build: unknown stage {stage!r}; stages are: {known}", file=sys.stderr)
@@ -67,7 +67,7 @@ def build(options: argparse.Namespace) -> int:
     _check_usage(options)
     output = _output(options)
     request = request_from(options)
-    if only:
+    if named:  # isa:$TARGET of a shell's empty variable is none, and not all of them
         request = _for_one_target(request, stage, only)
     _check_outputs(options, output, request)
     if options.timing:  # of what is compiled; what is taken from the cache takes none
