@@ -187,6 +187,11 @@ class Target:
         return None
 
     @classmethod
+    def machine_code(cls, form: str, data: bytes) -> Sequence[bytes]:
+        """The files inside of an image of a format that the disassembler reads."""
+        return (data,)
+
+    @classmethod
     def devices(cls) -> list[Device]:
         """The devices in this machine. Never raises: no driver means none."""
         return []

@@ -123,6 +123,10 @@ class RocdlTarget(Target):
         return chip_in_attribute(attribute, "rocdl", "gfx900")
 
     @classmethod
+    def machine_code(cls, form: str, data: bytes) -> Sequence[bytes]:
+        return [code for _, code in rocdl_images.entries(data)] if form == "fatbin" else (data,)
+
+    @classmethod
     def ready_image(cls, native: Native, data: bytes) -> ReadyImage | None:
         return rocdl_images.read(native, data)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from offload.targets.images import Image, ReadyImage, damaged
@@ -82,12 +83,24 @@ def _chip(elf: ElfFile) -> str:
 
 
 def _parts(native: Native, data: bytes) -> tuple[ReadyImage, ...]:
-    """The code objects of clang's offload bundle: magic, count, then (offset, size, length of id) and id for each."""
+    found: list[ReadyImage] = []
+    for name, code in entries(data):
+        part = _code_object(native, code)
+        if part is None:
+            raise CompileError(f"an offload bundle whose entry {name} is no code object")
+        found.append(part)
+    if not found:
+        raise CompileError("an offload bundle without code for AMD's GPUs")
+    return tuple(found)
+
+
+def entries(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """The code for AMD's GPUs in clang's offload bundle, each with its name: after the magic and a count there are
+    (offset, size, length of the name) and the name for each. Raises CompileError for a damaged one."""
     damaged = CompileError("a damaged offload bundle: an entry lies outside of it")
     position = len(_BUNDLE) + 8
     if position > len(data):
         raise damaged
-    found: list[ReadyImage] = []
     for _ in range(min(int.from_bytes(data[position - 8 : position], "little"), len(data))):
         if position + 24 > len(data):
             raise damaged
@@ -97,10 +110,4 @@ def _parts(native: Native, data: bytes) -> tuple[ReadyImage, ...]:
         if position > len(data) or start + size > len(data):
             raise damaged
         if b"amdgcn" in name:
-            part = _code_object(native, data[start : start + size])
-            if part is None:
-                raise CompileError(f"an offload bundle whose entry {name.decode(errors='replace')} is no code object")
-            found.append(part)
-    if not found:
-        raise CompileError("an offload bundle without code for AMD's GPUs")
-    return tuple(found)
+            yield name.decode(errors="replace"), data[start : start + size]

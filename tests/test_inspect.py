@@ -96,10 +96,11 @@ def test_inspect_extracts_images(built: dict[str, Path], tmp_path: Path) -> None
 
 
 def test_inspect_disassembles(tmp_path: Path) -> None:
-    targets = ["rocdl:gfx942", "host", "nvvm:sm_90,format=isa"]
+    targets = ["rocdl:gfx942", "rocdl:gfx90a,format=fatbin", "host", "nvvm:sm_90,format=isa"]
     path = offload.build(SAXPY, tmp_path / "saxpy.so", targets=targets)
     done = command("inspect", path, "--disassemble", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("file format elf64-amdgpu") == done.stdout.count("s_endpgm") == 2
     assert "v_fma" in done.stdout or "v_mul_f32" in done.stdout or "v_pk" in done.stdout
     assert ".visible .entry saxpy_kernel" in done.stdout
     assert "mulss" in done.stdout or "fmul" in done.stdout or "mulps" in done.stdout

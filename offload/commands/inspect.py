@@ -69,10 +69,13 @@ def _disassemble(image: Image) -> str:
         command = [_of_llvm("llvm-dis"), "-o", "-"]
     else:
         command = [_of_llvm("llvm-objdump"), "-d"]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / image.filename
-        path.write_bytes(image.data)
-        return run_tool([*command, path], f"disassemble {image.filename}")
+    shown = []
+    for data in (image.data,) if target is None else target.machine_code(image.format, image.data):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / image.filename
+            path.write_bytes(data)
+            shown.append(run_tool([*command, path], f"disassemble {image.filename}"))
+    return "\n".join(shown)
 
 
 def _of_llvm(name: str) -> Path:
