@@ -22,7 +22,7 @@ _MODULE = '''\
 {digest}
 {targets}
 {contents}
-from threading import Lock as __Lock
+from _thread import allocate_lock as __Lock
 {check}
 __all__ = {names}
 __lock = __Lock()
