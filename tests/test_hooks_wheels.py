@@ -73,6 +73,14 @@ def test_config_settings_go_on_to_the_backend_behind(tmp_path: Path) -> None:
     assert {image.split(":")[0] for image in images(wheel, tmp_path)} == {"host"}
 
 
+def test_a_wheel_for_the_pythons_that_its_author_names(tmp_path: Path) -> None:
+    settings = "{'--build-option': ['--python-tag', 'py311']}"
+    environment = {"OFFLOAD_TARGETS": "host"}
+    package = copy_of("setuptools", tmp_path)
+    wheel, _ = wheel_of(package, tmp_path / "out", SETUPTOOLS, settings, environment=environment)
+    assert wheel.name.startswith("vectorops-1.0-py311-none-linux_")
+
+
 def test_config_settings_reach_what_the_backend_behind_starts(tmp_path: Path) -> None:
     """CMake asks a process of its own for the modules."""
     package = copy_of("scikit_build_core", tmp_path)

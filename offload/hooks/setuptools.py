@@ -98,7 +98,7 @@ def _any_python(base: type) -> Any:
         self.distribution.offload_counts = False
         others = self.distribution.has_ext_modules() or self.distribution.libraries
         self.distribution.offload_counts = True
-        return (python, abi, platform) if others else ("py3", "none", platform)
+        return (python, abi, platform) if others else (self.python_tag, "none", platform)
 
     return get_tag
 
