@@ -56,7 +56,8 @@ def _open_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)
+            # What reads a closed input is told so: an end of file would be an empty program.
+            os.open(os.devnull, os.O_RDWR if number else os.O_WRONLY)
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # and not what a test puts there

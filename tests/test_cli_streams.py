@@ -27,6 +27,16 @@ def test_closed_streams(closed: str, tmp_path: Path) -> None:
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
+@pytest.mark.parametrize("given", ["<&-", "0>nothing"])
+def test_a_program_from_a_closed_stream(given: str, tmp_path: Path) -> None:
+    """It is not an empty program."""
+    for command in ("build", "run"):
+        done = shell(f"$offload {command} - {given}", tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == "offload: error: cannot read standard input: Bad file descriptor\n"
+    assert not (tmp_path / "stdin.so").exists()
+
+
 def test_output_on_a_full_disk(tmp_path: Path) -> None:
     for command in ("targets --json", "build -q $saxpy --emit isa"):
         done = shell(f"$offload {command} >/dev/full", tmp_path)

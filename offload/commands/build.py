@@ -45,7 +45,12 @@ def request_from(options: argparse.Namespace) -> BuildRequest:
 def _source(path: str) -> Source:
     from offload.compiler.request import Source
 
-    return Source("<stdin>", sys.stdin.buffer.read()) if path == "-" else Source.read(Path(path))
+    if path != "-":
+        return Source.read(Path(path))
+    try:
+        return Source("<stdin>", sys.stdin.buffer.read())
+    except OSError as error:
+        raise OffloadError(f"cannot read standard input: {error.strerror or error}") from error
 
 
 def build(options: argparse.Namespace) -> int:
