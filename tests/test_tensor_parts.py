@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, on_host
+from test_whole_programs import run
 
 PARTS = """
 func.func @returned(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
@@ -114,3 +117,29 @@ def test_parts_that_take_steps_and_drop_dimensions() -> None:
     expected = x.copy()
     expected[1, 1, 1] = 7
     np.testing.assert_array_equal(changed, expected)
+
+
+FOLDED = """
+func.func @f(%x: tensor<?x3xi32>) -> (tensor<?x3xi32>, tensor<?x3xi1>, tensor<?x1xi32>) {
+  %zero = arith.xori %x, %x : tensor<?x3xi32>
+  %true = arith.cmpi ule, %x, %x : tensor<?x3xi32>
+  %one = arith.extui %true : tensor<?x3xi1> to tensor<?x3xi32>
+  %changed = tensor.extract_slice %one[1, 2] [2, 1] [1, 1] : tensor<?x3xi32> to tensor<2x1xi32>
+  %column = tensor.cast %changed : tensor<2x1xi32> to tensor<?x1xi32>
+  return %zero, %true, %column : tensor<?x3xi32>, tensor<?x3xi1>, tensor<?x1xi32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "sm_80", "gfx942"])
+def test_what_folds_to_a_constant_of_unknown_shape(target: str) -> None:
+    """MLIR makes a constant without bytes of it, at which the compiler ended."""
+
+    def check(library: Any) -> None:
+        for rows in (3, 4):
+            zero, true, column = (r.numpy() for r in library.f(np.ones((rows, 3), np.int32)))
+            np.testing.assert_array_equal(zero, np.zeros((rows, 3), np.int32))
+            np.testing.assert_array_equal(true, np.ones((rows, 3), bool))
+            np.testing.assert_array_equal(column, [[1], [1]])
+
+    run(FOLDED, target, check)

@@ -4,7 +4,9 @@
 //
 //  * linalg.pack pads, expands and transposes; linalg.unpack does the reverse;
 //  * tensor.bitcast is arith.bitcast;
-//  * the transforms of Winograd's convolution are loops over small products of matrices.
+//  * the transforms of Winograd's convolution are loops over small products of matrices;
+//  * what MLIR folds to a constant of unknown shape, as it does %x ^ %x, is filled: such a constant has no
+//    bytes.
 //
 // What MLIR has no such form for stays, and is an error of bufferization.
 //
@@ -35,6 +37,27 @@ bool isSignless(tensor::BitcastOp op) {
          to.getElementType().isSignlessIntOrFloat();
 }
 
+/// Writes an operation on elements that folds to one number everywhere as a tensor of that number.
+void fillWhatFolds(Operation *op, IRRewriter &rewriter) {
+  SmallVector<OpFoldResult> folded;
+  if (op->getNumResults() != 1 || !OpTrait::hasElementwiseMappableTraits(op))
+    return;
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!type || type.hasStaticShape() || failed(op->fold(folded)) || folded.size() != 1)
+    return;
+  auto constant = dyn_cast_if_present<SplatElementsAttr>(dyn_cast<Attribute>(folded[0]));
+  if (!constant || !type.getElementType().isIntOrIndexOrFloat())
+    return;
+  Location loc = op->getLoc();
+  Value like = *llvm::find_if(op->getOperands(), [](Value v) { return isa<RankedTensorType>(v.getType()); });
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (type.isDynamicDim(i))
+      sizes.push_back(tensor::DimOp::create(rewriter, loc, like, i));
+  Value number = arith::ConstantOp::create(rewriter, loc, constant.getSplatValue<TypedAttr>());
+  rewriter.replaceOpWithNewOp<tensor::SplatOp>(op, number, type, sizes);
+}
+
 struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingTensors)
 
@@ -61,6 +84,8 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         (void)linalg::decomposeWinogradInputTransformOp(rewriter, input);
       else if (auto output = dyn_cast<linalg::WinogradOutputTransformOp>(op))
         (void)linalg::decomposeWinogradOutputTransformOp(rewriter, output);
+      else
+        fillWhatFolds(op, rewriter);
     });
   }
 };
