@@ -27,6 +27,8 @@ def check(library: Library) -> None:
         total = X * (times + 1)
         same(library.yielded(X, times), total, changed(total))
         same(library.part(X, times), changed(total), total[:2])
+        same(library.again(X, times), 2 * X, changed(2 * X if times else X))
+        same(library.both(X, times), X * 2**times, changed(X * 2**times))
     same(library.returned(X), 2 * X, changed(2 * X))
     for which, value in {1: 2 * X, 5: X * X, 0: 0 * X}.items():
         same(library.chosen(X, which), 2 * X, changed(value))

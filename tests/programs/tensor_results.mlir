@@ -75,3 +75,38 @@ func.func @placed(%x: tensor<4xi32>, %y: tensor<2xi32>, %twice: i1) -> tensor<4x
   %r = tensor.insert_slice %made#0 into %to[%made#1] [2] [1] : tensor<2xi32> into tensor<4xi32>
   return %r : tensor<4xi32>
 }
+
+// The condition's region changes what the body hands on, which is a result, too, or both of its tensors.
+func.func @again(%x: tensor<4xi32>, %n: index) -> (tensor<4xi32>, tensor<4xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %seven = arith.constant 7 : i32
+  %y = arith.addi %x, %x : tensor<4xi32>
+  %r:2 = scf.while (%a = %x, %k = %c0) : (tensor<4xi32>, index) -> (tensor<4xi32>, index) {
+    %changed = tensor.insert %seven into %a[%c0] : tensor<4xi32>
+    %more = arith.cmpi slt, %k, %n : index
+    scf.condition(%more) %changed, %k : tensor<4xi32>, index
+  } do {
+  ^bb0(%a: tensor<4xi32>, %k: index):
+    %next = arith.addi %k, %c1 : index
+    scf.yield %y, %next : tensor<4xi32>, index
+  }
+  return %y, %r#0 : tensor<4xi32>, tensor<4xi32>
+}
+func.func @both(%x: tensor<4xi32>, %n: index) -> (tensor<4xi32>, tensor<4xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %seven = arith.constant 7 : i32
+  %r:3 = scf.while (%a = %x, %b = %x, %k = %c0)
+      : (tensor<4xi32>, tensor<4xi32>, index) -> (tensor<4xi32>, tensor<4xi32>, index) {
+    %changed = tensor.insert %seven into %b[%c0] : tensor<4xi32>
+    %more = arith.cmpi slt, %k, %n : index
+    scf.condition(%more) %a, %changed, %k : tensor<4xi32>, tensor<4xi32>, index
+  } do {
+  ^bb0(%a: tensor<4xi32>, %b: tensor<4xi32>, %k: index):
+    %next = arith.addi %k, %c1 : index
+    %sum = arith.addi %a, %a : tensor<4xi32>
+    scf.yield %sum, %sum, %next : tensor<4xi32>, tensor<4xi32>, index
+  }
+  return %r#0, %r#1 : tensor<4xi32>, tensor<4xi32>
+}

@@ -9,6 +9,8 @@
 //    that were still used: the operation becomes scf.if.
 //  * eliminate-empty-tensors makes what is inserted into a tensor in its place there, wherever it is made:
 //    also in a region of the operation of which that tensor, or the place, is a result. Such a one is copied.
+//  * What the body of an scf.while hands on is changed in its place by the region of the condition, also
+//    where it is a tensor from outside of the loop, or two times the same one: it is a copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,6 +86,18 @@ void separate(MutableArrayRef<OpOperand> operands) {
       copyTensor(operand);
     else
       before.insert(sources.begin(), sources.end());
+  }
+}
+
+/// What the next iteration changes is not what stands outside of the loop.
+void separateFromOutside(scf::WhileOp loop) {
+  for (OpOperand &operand : loop.getYieldOp()->getOpOperands()) {
+    if (!isa<RankedTensorType>(operand.get().getType()))
+      continue;
+    Values sources;
+    addSources(operand.get(), sources);
+    if (llvm::any_of(sources, [&](Value v) { return !loop->isAncestor(v.getParentBlock()->getParentOp()); }))
+      copyTensor(operand);
   }
 }
 
@@ -169,8 +183,11 @@ struct SeparateTensors : public PassWrapper<SeparateTensors, OperationPass<Modul
       for (scf::IndexSwitchOp op : switches)
         writeAsIfs(op, rewriter);
       function.walk([&](Operation *op) {
-        // MLIR itself copies what an scf.while hands on, unless it is what came there.
-        if (isa<func::ReturnOp>(op) || (isa<scf::YieldOp>(op) && isa<scf::ForOp>(op->getParentOp())))
+        // What the condition of an scf.while hands on MLIR itself copies, unless it is what came there.
+        if (auto loop = dyn_cast<scf::WhileOp>(op))
+          separateFromOutside(loop);
+        if (isa<func::ReturnOp>(op) ||
+            (isa<scf::YieldOp>(op) && isa<scf::ForOp, scf::WhileOp>(op->getParentOp())))
           separate(op->getOpOperands());
         else if (auto insertion = dyn_cast<SubsetInsertionOpInterface>(op))
           separate(insertion);
