@@ -121,7 +121,8 @@ def test_parts_that_take_steps_and_drop_dimensions() -> None:
 
 FOLDED = """
 func.func @f(%x: tensor<?x3xi32>) -> (tensor<?x3xi32>, tensor<?x3xi1>, tensor<?x1xi32>) {
-  %zero = arith.xori %x, %x : tensor<?x3xi32>
+  %same = linalg.transpose ins(%x : tensor<?x3xi32>) outs(%x : tensor<?x3xi32>) permutation = [0, 1]
+  %zero = arith.xori %x, %same : tensor<?x3xi32>
   %true = arith.cmpi ule, %x, %x : tensor<?x3xi32>
   %one = arith.extui %true : tensor<?x3xi1> to tensor<?x3xi32>
   %changed = tensor.extract_slice %one[1, 2] [2, 1] [1, 1] : tensor<?x3xi32> to tensor<2x1xi32>

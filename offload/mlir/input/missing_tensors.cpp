@@ -37,16 +37,20 @@ bool isSignless(tensor::BitcastOp op) {
          to.getElementType().isSignlessIntOrFloat();
 }
 
-/// Writes an operation on elements that folds to one number everywhere as a tensor of that number.
-void fillWhatFolds(Operation *op, IRRewriter &rewriter) {
+/// Replaces an operation that folds to another tensor, as the passes that follow do, or to one number
+/// everywhere.
+void fold(Operation *op, IRRewriter &rewriter) {
   SmallVector<OpFoldResult> folded;
-  if (op->getNumResults() != 1 || !OpTrait::hasElementwiseMappableTraits(op))
+  if (op->getNumResults() != 1)
     return;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  if (!type || type.hasStaticShape() || failed(op->fold(folded)) || folded.size() != 1)
+  if (!type || failed(op->fold(folded)) || folded.size() != 1)
     return;
-  auto constant = dyn_cast_if_present<SplatElementsAttr>(dyn_cast<Attribute>(folded[0]));
-  if (!constant || !type.getElementType().isIntOrIndexOrFloat())
+  if (auto tensor = dyn_cast<Value>(folded[0]))
+    return rewriter.replaceOp(op, tensor);
+  auto constant = dyn_cast<SplatElementsAttr>(cast<Attribute>(folded[0]));
+  if (!constant || type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat() ||
+      !OpTrait::hasElementwiseMappableTraits(op))
     return;
   Location loc = op->getLoc();
   Value like = *llvm::find_if(op->getOperands(), [](Value v) { return isa<RankedTensorType>(v.getType()); });
@@ -85,7 +89,7 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
       else if (auto output = dyn_cast<linalg::WinogradOutputTransformOp>(op))
         (void)linalg::decomposeWinogradOutputTransformOp(rewriter, output);
       else
-        fillWhatFolds(op, rewriter);
+        fold(op, rewriter);
     });
   }
 };
