@@ -19,6 +19,11 @@ func.func @of_argument(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?x
   %part = tensor.extract_slice %x[0, 0] [%m, %n] [1, 1] : tensor<?x?xf32> to tensor<?x?xf32>
   return %part : tensor<?x?xf32>
 }
+func.func @of_known_rows(%x: tensor<4x5xf32>, %m: index, %n: index) -> tensor<3x?xf32> {
+  %y = math.absf %x : tensor<4x5xf32>
+  %part = tensor.extract_slice %y[0, 0] [3, %n] [1, 1] : tensor<4x5xf32> to tensor<3x?xf32>
+  return %part : tensor<3x?xf32>
+}
 func.func private @absolute(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %y = math.absf %x : tensor<?x?xf32>
   return %y : tensor<?x?xf32>
@@ -32,7 +37,7 @@ func.func @handed_on(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf3
 
 
 @pytest.mark.parametrize("opt", [0, 3])
-@pytest.mark.parametrize("name", ["returned", "of_argument", "handed_on"])
+@pytest.mark.parametrize("name", ["returned", "of_argument", "of_known_rows", "handed_on"])
 def test_parts_of_rows_where_functions_begin_and_end(name: str, opt: int) -> None:
     """MLIR's bufferization takes the memory of such a part for that of a whole tensor."""
     x = np.arange(20, dtype=np.float32).reshape(4, 5)

@@ -83,16 +83,23 @@ bool isJunction(Operation *op) {
 }
 
 /// Does a cast promise that a view has no gaps between its rows, of which only the run knows how far they are
-/// apart? MLIR makes such casts where functions begin and end, of slices, too: strides that are not known
-/// are to it as good as those that follow from sizes that are not known.
+/// apart, or how long? MLIR makes such casts where functions begin and end, of slices, too: strides that are
+/// not known are to it as good as any, and so are those that follow from sizes that are not known.
 bool hidesGaps(memref::CastOp op) {
   auto from = dyn_cast<MemRefType>(op.getSource().getType()), to = dyn_cast<MemRefType>(op.getType());
   if (!from || !to || from.getLayout().isIdentity() || !to.getLayout().isIdentity())
     return false;
   SmallVector<int64_t> strides;
   int64_t offset;
-  return failed(from.getStridesAndOffset(strides, offset)) ||
-         llvm::is_contained(strides, ShapedType::kDynamic);
+  if (failed(from.getStridesAndOffset(strides, offset)) || llvm::is_contained(strides, ShapedType::kDynamic))
+    return true;
+  int64_t whole = 1; // the stride of a row without gaps
+  for (auto [size, stride] : llvm::reverse(llvm::zip_equal(from.getShape(), strides))) {
+    if (stride != whole && size != 1)
+      return true;
+    whole = ShapedType::isDynamic(whole) || ShapedType::isDynamic(size) ? ShapedType::kDynamic : whole * size;
+  }
+  return false;
 }
 
 void copyPart(memref::CastOp op) {
