@@ -280,6 +280,15 @@ def test_a_file_of_the_authors_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "kernels.py").read_text() == "mine = 1\n"
 
 
+def test_a_folder_that_cannot_be_looked_into(tmp_path: Path) -> None:
+    """As one of somebody else's, but for every user who runs this."""
+    (table,) = read_tables(package(tmp_path, GOOD))
+    folder = tmp_path / ("x" * 300)
+    with pytest.raises(OffloadError) as caught:
+        build_module(table, folder)
+    assert str(caught.value) == f"cannot read {folder / 'kernels.py'}: File name too long"
+
+
 @pytest.mark.parametrize("where", ["out/kernels", "src/pkg/kernels", "pkg/kernels"])
 def test_a_package_that_python_would_import_instead(where: str, tmp_path: Path) -> None:
     (tmp_path / where).mkdir(parents=True)

@@ -255,6 +255,12 @@ def test_no_package_here(package: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert refusal(capsys) == f"offload: error: {told}\n"
 
 
+def test_a_package_that_cannot_be_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in a folder of somebody else's, but for every user who runs this."""
+    path = f"{'x' * 300}/pyproject.toml"
+    assert refusal(capsys, "--pyproject", path) == f"offload: error: cannot read {path}: File name too long\n"
+
+
 @pytest.mark.parametrize("given", ["3", "3.12,", "2.7"])
 def test_no_version_of_python(given: str, package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     package.write_text(KERNELS)

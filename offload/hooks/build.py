@@ -229,11 +229,19 @@ def _is_built(outputs: Outputs, digest: str, targets: str) -> bool:
         return False
 
 
+def _may_be_written(path: Path) -> bool:
+    """Whether there is no file, or one that was made here. Raises OffloadError where nobody can tell."""
+    try:
+        return not path.exists() or is_ours(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise OffloadError(f"cannot read {path}: {error.strerror or error}") from error
+
+
 def check_ours(table: KernelTable, package_folder: Path) -> None:
     """Raises OffloadError where a package's folder has a module of this name that is the author's own."""
     outputs = outputs_of(table.module, package_folder)
     for path in (outputs.loader, outputs.stub):
-        if path.exists() and not is_ours(path.read_text(encoding="utf-8", errors="replace")):
+        if not _may_be_written(path):
             raise OffloadError(
                 f'{table.where}: key "module": {path} is there, and offload did not make it; choose another name'
             )

@@ -34,7 +34,11 @@ class MatrixSettings:
 
 def read_settings(pyproject: Path) -> MatrixSettings:
     """Raises OffloadError that names file, key and remedy."""
-    if not pyproject.is_file():
+    try:
+        there = pyproject.is_file()
+    except OSError as error:  # a folder that may not be looked into
+        raise OffloadError(f"cannot read {pyproject}: {error.strerror or error}") from error
+    if not there:
         raise OffloadError(
             f"there is no {pyproject}; run this in the folder of a package, or name it: --pyproject FILE"
         )
