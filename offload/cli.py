@@ -24,7 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         parser = _parser(words[0] if words else "")
-        options = parser.parse_args(words)
+        try:
+            options = parser.parse_args(words)
+        except SystemExit:  # the end of --help and --version, too
+            sys.stdout.flush()
+            raise
         if options.command is None:
             parser.print_help(sys.stderr)
             return USAGE_ERROR

@@ -44,6 +44,16 @@ def test_output_on_a_full_disk(tmp_path: Path) -> None:
         assert done.stderr == "offload: error: cannot write the output: No space left on device\n"
 
 
+@pytest.mark.parametrize("words", ["--version", "--help", "build --help"])
+def test_help_that_nobody_reads(words: str, tmp_path: Path) -> None:
+    """Python itself ends with 120 and words of its own where it cannot write at the end."""
+    variables = {"PYTHONUNBUFFERED": ""}
+    done = shell(f"$offload {words} >/dev/full", tmp_path, **variables)
+    assert (done.returncode, done.stderr) == (1, "offload: error: cannot write the output: No space left on device\n")
+    done = shell(f"(sleep 1; $offload {words}; echo $? >&2) | true", tmp_path, **variables)
+    assert done.stderr == "0\n"
+
+
 def test_output_in_ascii(tmp_path: Path) -> None:
     done = shell("$offload build --help", tmp_path, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
