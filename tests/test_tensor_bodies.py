@@ -36,6 +36,7 @@ CASES: list[tuple[str, tuple[Any, ...], tuple[Any, ...]]] = [
     ("bits", (X,), (X.view(np.int32),)),
     ("single", (ROWS[:1, :4].copy(), True), (np.full((1, 4), 49),)),
     ("single", (ROWS[:1, :4].copy(), False), (ROWS[:1, :4] ** 2,)),
+    ("grown", (ROWS, 6, 32), (ROWS**2 + ROWS,)),
 ]
 
 

@@ -143,3 +143,17 @@ func.func @single(%x: tensor<1x4xf32>, %all: i1) -> tensor<1x4xf32> {
   }
   return %r : tensor<1x4xf32>
 }
+
+// Rows as long as the run says are worked on where they are.
+func.func @grown(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %r = scf.forall (%i) in (%m) shared_outs(%o = %x) -> tensor<?x?xf32> {
+    %a = tensor.extract_slice %x[%i, 0] [1, %n] [1, 1] : tensor<?x?xf32> to tensor<?xf32>
+    %b = tensor.extract_slice %o[%i, 0] [1, %n] [1, 1] : tensor<?x?xf32> to tensor<?xf32>
+    %p = linalg.mul ins(%a, %b : tensor<?xf32>, tensor<?xf32>) outs(%b : tensor<?xf32>) -> tensor<?xf32>
+    %s = linalg.add ins(%p, %b : tensor<?xf32>, tensor<?xf32>) outs(%b : tensor<?xf32>) -> tensor<?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %s into %o[%i, 0] [1, %n] [1, 1] : tensor<?xf32> into tensor<?x?xf32>
+    }
+  }
+  return %r : tensor<?x?xf32>
+}

@@ -31,6 +31,33 @@ bool isUsedOnce(OpOperand *operand) {
   return operand->get().hasOneUse() && user.getMatchingIndexingMap(operand).isPermutation();
 }
 
+/// Part of a tensor that many threads fill, which is read, and written again by the result, is worked on in
+/// its place. With a place of its own, what is read would be copied first, to memory that a thread may not
+/// have.
+void workInPlace(linalg::GenericOp op) {
+  if (!worksOnElements(op))
+    return;
+  for (OpOperand &init : op.getDpsInitsMutable()) {
+    OpResult result = op.getTiedOpResult(&init);
+    if (!result.hasOneUse() || op.payloadUsesValueFromOperand(&init))
+      continue;
+    auto insertion = dyn_cast<tensor::ParallelInsertSliceOp>(*result.user_begin());
+    if (!insertion || insertion.getSource() != result)
+      continue;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      auto part = input->get().getDefiningOp<tensor::ExtractSliceOp>();
+      if (!part || part.getSource() != insertion.getDest() || part.getType() != result.getType() ||
+          op.getMatchingIndexingMap(input) != op.getMatchingIndexingMap(&init) ||
+          !cast<OffsetSizeAndStrideOpInterface>(part.getOperation())
+               .isSameAs(insertion, [](OpFoldResult a, OpFoldResult b) { return a == b; }))
+        continue;
+      init.set(part);
+      op.getMatchingBlockArgument(input).replaceAllUsesWith(op.getMatchingBlockArgument(&init));
+      break;
+    }
+  }
+}
+
 struct FuseElementwise : public PassWrapper<FuseElementwise, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FuseElementwise)
 
@@ -58,6 +85,7 @@ struct FuseElementwise : public PassWrapper<FuseElementwise, OperationPass<Modul
     linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
+    getOperation()->walk(workInPlace);
   }
 };
 
