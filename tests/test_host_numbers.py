@@ -291,6 +291,19 @@ def test_math_of_integers() -> None:
     assert run(library, "absi", np.int32, x).tolist() == [abs(int(value)) for value in x]
 
 
+@pytest.mark.parametrize("level", ["O=0", "O=3"])
+def test_powers_of_bits(level: str) -> None:
+    """Halving an exponent of one bit would shift it by its width: the loop did not end."""
+    vector = "%u = vector.broadcast %x0 : i1 to vector<2xi1>\n%v = vector.broadcast %x1 : i1 to vector<2xi1>\n"
+    vector += "%w = math.ipowi %u, %v : vector<2xi1>\n%r = vector.extract %w[1] : i1 from vector<2xi1>"
+    forms = {"scalar": "%r = math.ipowi %x0, %x1 : i1", "vector": vector}
+    kernels = "".join(kernel(name, ["i1", "i1"], "i1", body) for name, body in forms.items())
+    library = on_host("gpu.module @numbers {\n" + kernels + "}\n", target=f"host,{level}")
+    base, exponent = np.array([0, 0, 1, 1], np.bool_), np.array([0, 1, 0, 1], np.bool_)
+    for name in forms:
+        assert run(library, name, np.bool_, base, exponent).tolist() == [True, False, True, True]
+
+
 # Atomics.
 
 ATOMIC = """

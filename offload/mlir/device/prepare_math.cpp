@@ -293,6 +293,13 @@ struct IntegerPower : public OpRewritePattern<math::IPowIOp> {
   }
 
   LogicalResult matchAndRewrite(math::IPowIOp op, PatternRewriter &b) const override {
+    if (getElementTypeOrSelf(op.getType()).isInteger(1)) {
+      // The loop's shift by 1 has no value here. Powers of 1 are 1, of 0 they are 0 but for the exponent 0.
+      Value one = integerOf(b, op.getLoc(), op.getType(), 1);
+      Value zeroth = arith::XOrIOp::create(b, op.getLoc(), op.getRhs(), one);
+      b.replaceOpWithNewOp<arith::OrIOp>(op, op.getLhs(), zeroth);
+      return success();
+    }
     auto type = dyn_cast<VectorType>(op.getType());
     if (!type) {
       b.replaceOp(op, scalar(b, op.getLoc(), op.getLhs(), op.getRhs()));
