@@ -78,6 +78,12 @@ def test_tokens_that_nothing_uses() -> None:
             np.testing.assert_array_equal(out, numbers(10))
             library.unused_inside(x, out, 3, seed % 2 == 0)
             np.testing.assert_array_equal(out, numbers(10) + (13 if seed % 2 == 0 else 3))
+            x, out = numbers(10), np.zeros(10, np.int32)
+            library.unused_results(x, out, 3, seed % 2 == 0)
+            np.testing.assert_array_equal(x, numbers(10) + 3)
+            np.testing.assert_array_equal(out, np.full(10, seed % 2 == 0))
+            library.unused_argument(x, out)
+            np.testing.assert_array_equal(out, x)
     finally:
         schedule(0)
 

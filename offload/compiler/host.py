@@ -25,8 +25,8 @@ def pipelines(request: BuildRequest) -> list[str]:
         f"use-bare-pointers-for-host={str(request.bare_pointers_for_host).lower()}"
     )
     pipeline = (
-        f"offload-lower-descriptors,offload-plain-spaces,{numeric_pipeline('libm', host_code=True)},"
-        f"{STRUCTURE_PIPELINE},offload-repair-math,"
+        "offload-lower-descriptors,offload-plain-spaces,offload-wait-for-unused-tokens,"
+        f"{numeric_pipeline('libm', host_code=True)},{STRUCTURE_PIPELINE},offload-repair-math,"
         f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{{bare}}},"
         "offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
     )

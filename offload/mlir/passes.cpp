@@ -50,6 +50,7 @@ void registerOffloadPasses() {
   registerNumberSpacesPass();
   registerHostToLLVMPass();
   registerPlainSpacesPass();
+  registerWaitForUnusedTokensPass();
   registerSettlePositionsPass();
 }
 

@@ -105,6 +105,7 @@ void registerGpuToHostPass();
 void registerNumberSpacesPass();
 void registerHostToLLVMPass();
 void registerPlainSpacesPass();
+void registerWaitForUnusedTokensPass();
 void registerSettlePositionsPass();
 
 } // namespace offload

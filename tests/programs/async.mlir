@@ -187,6 +187,37 @@ module attributes {gpu.container_module} {
     return
   }
 
+  // What loops and branches hand on, and what a function is given.
+  func.func @unused_results(%x: memref<?xi32>, %out: memref<?xi32>, %times: index, %more: i1) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %one = arith.constant 1 : i32
+    %n = memref.dim %x, %c0 : memref<?xi32>
+    %start = gpu.wait async
+    %last = scf.for %i = %c0 to %times step %c1 iter_args(%t = %start) -> (!gpu.async.token) {
+      %next = gpu.launch_func async [%t] @work::@add blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
+          args(%x : memref<?xi32>, %one : i32)
+      scf.yield %next : !gpu.async.token
+    }
+    %either = scf.if %more -> (!gpu.async.token) {
+      %t = gpu.launch_func async @work::@add blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
+          args(%out : memref<?xi32>, %one : i32)
+      scf.yield %t : !gpu.async.token
+    } else {
+      %t = gpu.wait async
+      scf.yield %t : !gpu.async.token
+    }
+    return
+  }
+  func.func @unused_argument(%x: memref<?xi32>, %out: memref<?xi32>) {
+    %t = gpu.memcpy async %out, %x : memref<?xi32>, memref<?xi32>
+    func.call @ignores(%t) : (!gpu.async.token) -> ()
+    return
+  }
+  func.func private @ignores(%t: !gpu.async.token) {
+    return
+  }
+
   // The same operations without tokens.
   func.func @sync(%x: memref<?xi32>, %out: memref<?xi32>, %fill: i32) {
     %c0 = arith.constant 0 : index

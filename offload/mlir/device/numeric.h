@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
 
 namespace offload {
@@ -46,6 +47,9 @@ inline bool isSmallFloat(mlir::Type type) {
 /// Narrows from f64 to f32 so that a second rounding, to a type with at most 21 bits of significand, gives
 /// what one rounding gives: inexact results have an odd last bit.
 mlir::Value narrowToOdd(mlir::OpBuilder &b, mlir::Location loc, mlir::Value wide);
+
+/// Writes out math.ipowi, and math.fpowi where the library (nvvm, rocdl, libm) has no accurate function for it.
+void addPowerPatterns(mlir::RewritePatternSet &patterns, llvm::StringRef library);
 
 /// Makes LLVM's intrinsics for functions of mathematics operations of the math and arith dialects.
 void intrinsicsToMath(mlir::Operation *root);

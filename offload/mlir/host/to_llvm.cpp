@@ -68,22 +68,6 @@ struct SetDevicePattern : public ConvertOpToLLVMPattern<gpu::SetDefaultDeviceOp>
 
 bool isToken(Type type) { return isa<gpu::AsyncTokenType>(type); }
 
-/// Waits, where its block ends, for work whose token nothing uses: nobody else can. What comes after the
-/// block, in a later iteration or behind the function's return, uses the memory again.
-void waitForUnused(FunctionOpInterface function) {
-  SmallVector<gpu::AsyncOpInterface> unused;
-  function.walk([&](gpu::AsyncOpInterface op) {
-    auto launch = dyn_cast<gpu::LaunchFuncOp>(*op);
-    bool isTheAuthors = launch && launch.getAsyncObject();
-    if (op.getAsyncToken() && op.getAsyncToken().use_empty() && !isTheAuthors)
-      unused.push_back(op);
-  });
-  for (gpu::AsyncOpInterface op : unused) {
-    OpBuilder b(op->getBlock()->getTerminator());
-    gpu::WaitOp::create(b, op.getLoc(), Type(), op.getAsyncToken());
-  }
-}
-
 /// Gives each function that makes tokens a scope, ended on every return. A token that a function returns is
 /// waited for first: its stream goes back with the scope. What the caller gets stands for work that is done,
 /// so it takes a stream of its own scope instead.
@@ -92,7 +76,6 @@ void addScopes(ModuleOp module) {
     if (function->getParentOp() != module || function.isExternal() ||
         !isa<func::FuncOp, LLVM::LLVMFuncOp>(function))
       return;
-    waitForUnused(function);
     SmallVector<Operation *> returns;
     function.walk([&](Operation *op) {
       if (isa<func::ReturnOp, LLVM::ReturnOp>(op) && op->getParentOp() == function)
