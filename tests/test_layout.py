@@ -121,7 +121,8 @@ VENDOR_FILES = {
     "offload/mlir/codegen/short_regions.cpp",  # what its scheduler sees at a time
     "offload/mlir/codegen/codegen.cpp", "offload/mlir/codegen/elf.cpp", "offload/mlir/codegen/llvm_module.h",
     "offload/mlir/bindings.cpp",
-    "offload/mlir/device/powers.cpp", "offload/mlir/device/prepare_math.cpp",  # the names of each vendor's library of functions
+    # The names of each vendor's library of functions.
+    "offload/mlir/device/powers.cpp", "offload/mlir/device/prepare_math.cpp",
     "offload/mlir/device/lanes.cpp",  # how the lanes of each vendor's chips exchange values
 }  # fmt: skip
 
