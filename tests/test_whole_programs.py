@@ -71,6 +71,21 @@ def test_variables_that_are_no_memory(variable: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_shapes(target: str) -> None:
+    def check(library: Any) -> None:
+        x, y = (np.random.default_rng(seed).standard_normal((3, 5)).astype(np.float32) for seed in (0, 1))
+        for part in (x, x[:1], x[:, :1].copy()):
+            added, count = library.sum(part, y)
+            np.testing.assert_array_equal(added.numpy(), part + y)
+            assert count == 15
+        np.testing.assert_array_equal(library.flat(y).numpy(), y.ravel() ** 2)
+        with pytest.raises(offload.DeviceError, match="required broadcastable shapes"):
+            library.sum(x[:2], y)
+
+    run(PROGRAMS / "shapes.mlir", target, check)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_tosa(target: str) -> None:
     random = np.random.default_rng(1)
     x, w, b = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 8, 8, 3), (4, 3, 3, 3), 4))

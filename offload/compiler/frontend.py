@@ -57,6 +57,14 @@ TOSA = (
 )
 """From TOSA to linalg on tensors, as MLIR's own pipeline for it does; what is left of shapes goes with ``cse``."""
 
+SHAPES = (
+    "func.func(shape-to-shape-lowering,convert-shape-constraints)",
+    "canonicalize",  # regions that assume what is asserted by now stand where they were
+    "convert-shape-to-std",
+    "canonicalize",
+)
+"""From the shape dialect to sizes of tensors, arithmetic and assertions."""
+
 OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "offload-group-launches", "gpu-kernel-outlining")
 
 
@@ -68,7 +76,7 @@ def lower_to_kernels(
     Returns them as textual pipelines, in order: each step is chosen by what the one before it left.
     """
     ran = []
-    for step in (_transforms, _tosa, _buffers, _launch_bodies, lambda made: _kernels(made, debug)):
+    for step in (_transforms, _tosa, _shapes, _buffers, _launch_bodies, lambda made: _kernels(made, debug)):
         passes = ",".join(step(module))
         if passes:
             with failures(sources, "making kernels"):
@@ -86,6 +94,11 @@ def _transforms(module: Any) -> Sequence[str]:
 def _tosa(module: Any) -> Sequence[str]:
     host, _ = module.operation_names()
     return TOSA if any(name.startswith("tosa.") for name in host) else ()
+
+
+def _shapes(module: Any) -> Sequence[str]:
+    host, _ = module.operation_names()
+    return SHAPES if any(name.startswith("shape.") for name in host) else ()
 
 
 def _buffers(module: Any) -> Sequence[str]:
