@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Iterable, Mapping
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn, cast
 
 from offload.targets.base import Target
 from offload.targets.entry_points import EntryPoint, entry_points
@@ -125,6 +125,9 @@ def parse_target(spec: str, arch: str = "") -> Target:
         else:
             words.append(word.strip())
     _refuse_lists(spec, words)
+    parts = re.split("[,;+]", rest)
+    if len(parts) > 1 and len(chips := [part for part in parts if part in cls.chips()]) > 1:
+        _refuse_list(spec, [f"{name}:{chip}" for chip in chips])
     for position, word in enumerate(words):
         key, equals, value = word.partition("=")
         if position == 0 and separator == ":" and not equals and key not in fields:
@@ -152,11 +155,15 @@ def _refuse_lists(spec: str, words: Iterable[str]) -> None:
         apart = re.split(rf"[,;]\s*(?=(?:{names})(?:$|[:,;]))", spec)
         if len(apart) == 1:  # a semicolon and no other target
             return
-        given = " ".join(f"--target {each}" for each in apart)
-        raise TargetError(
-            f"{spec}: targets are given one by one: {given}, a list of them in Python, "
-            f"{';'.join(apart)} in OFFLOAD_TARGETS"
-        )
+        _refuse_list(spec, apart)
+
+
+def _refuse_list(spec: str, targets: Sequence[str]) -> NoReturn:
+    given = " ".join(f"--target {each}" for each in targets)
+    raise TargetError(
+        f"{spec}: targets are given one by one: {given}, a list of them in Python, "
+        f"{';'.join(targets)} in OFFLOAD_TARGETS"
+    )
 
 
 def _hint(word: str, known: Iterable[str]) -> str:

@@ -88,7 +88,14 @@ NVVM_FIELDS = ", ".join(field.name for field in dataclasses.fields(NvvmTarget))
         ("native:sm_90", f"native:sm_90: {NATIVE}"),
         ("nvvm:fsat", f"unknown chip 'fsat' for target nvvm; there are: {chips_of('nvvm')}"),
         ("nvvm:sm_90,fats", f"nvvm:sm_90,fats: target 'nvvm' has no option 'fats'{MEANT} (it has: {NVVM_FIELDS})"),
-        ("nvvm:sm_90,sm_80", f"nvvm:sm_90,sm_80: target 'nvvm' has no option 'sm_80' (it has: {NVVM_FIELDS})"),
+        *(
+            (
+                f"nvvm:sm_90{between}sm_80",
+                f"nvvm:sm_90{between}sm_80: targets are given one by one: --target nvvm:sm_90 --target nvvm:sm_80, a "
+                "list of them in Python, nvvm:sm_90;nvvm:sm_80 in OFFLOAD_TARGETS",
+            )
+            for between in (",", "+")
+        ),
         ("nvvm:sm_90,wave64", f"nvvm:sm_90,wave64: target 'nvvm' has no option 'wave64' (it has: {NVVM_FIELDS})"),
         ("nvvm:sm_90,", f"nvvm:sm_90,: target 'nvvm' has no option '' (it has: {NVVM_FIELDS})"),
         ("nvvm:sm_90,O=2,O=3", "nvvm:sm_90,O=2,O=3: option 'O' is given twice"),
