@@ -139,6 +139,10 @@ private:
     return !overflow;
   }
 
+  static Value *frozen(IRBuilder<> &b, Value *value) {
+    return isGuaranteedNotToBeUndefOrPoison(value) ? value : b.CreateFreeze(value);
+  }
+
   /// Narrows [first, last) to the iterations in which the comparison comes out as it must. False where that
   /// is not known to be one range.
   bool narrow(IRBuilder<> &b, ICmpInst &compare, bool holds, Value *count, Value *&first, Value *&last) {
@@ -165,6 +169,9 @@ private:
       isSigned = !staysInRange(*value, start, false);
     if (!staysInRange(*value, start, isSigned))
       return false;
+    // A comparison that another one guards may be one of poison, which here would be in the range of all.
+    right = frozen(b, right);
+    start = frozen(b, start);
 
     // Distances are taken where they are not negative, so that they fit the type without a sign.
     CmpInst::Predicate less = isSigned ? CmpInst::ICMP_SLT : CmpInst::ICMP_ULT;
@@ -207,8 +214,7 @@ private:
     // Frozen, the ends are plain values to other passes: they would compute them again in the loop, where a
     // division by the size of the grid cannot leave it.
     auto at = [&](Value *iteration) {
-      Value *place = b.CreateAdd(start, b.CreateTrunc(iteration, start->getType()));
-      return isa<Constant>(place) ? place : b.CreateFreeze(place);
+      return frozen(b, b.CreateAdd(start, b.CreateTrunc(iteration, start->getType())));
     };
     Value *begin = at(first), *end = at(last);
     Instruction *old = before->getTerminator();
