@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import io
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -73,14 +72,9 @@ def _let_output_go() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-_PLACED = re.compile(r"[^:\n]+:\d+:\d+: error: ")
-
-
 def show_error(error: OffloadError) -> None:
-    """Diagnostics come with their own position and severity, as tools that read them want; what a linker says gets
-    them where the program has the place."""
-    placed = getattr(error, "diagnostics", None) or _PLACED.match(str(error))
-    print(error if placed else f"offload: error: {error}", file=sys.stderr)
+    """Diagnostics come with their own position and severity, as tools that read them want."""
+    print(error if getattr(error, "diagnostics", None) else f"offload: error: {error}", file=sys.stderr)
 
 
 def show_warning(

@@ -56,20 +56,25 @@ def _blank(line: str, size: int) -> str:
     return "".join(widths) + " " * (size - len(start))
 
 
-class CompileError(OffloadError):
+class _ProgramError(OffloadError):
+    """``diagnostics`` is the list of `Diagnostic`, in the order in which the compiler reported them; it is empty
+    where the failure has no position, and the message alone tells what happened."""
+
+    def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = ()) -> None:
+        self.diagnostics = list(diagnostics)
+        super().__init__(message or "\n".join(diagnostic.render() for diagnostic in self.diagnostics))
+
+    def __reduce__(self) -> tuple[type[_ProgramError], tuple[str, list[Diagnostic]]]:
+        return type(self), (str(self), self.diagnostics)
+
+
+class CompileError(_ProgramError):
     """The input cannot be compiled: the text of the error is its diagnostics, rendered.
 
     ``diagnostics`` is the list of `Diagnostic`, in the order in which the compiler reported them; it is empty
     where the failure has no position, and the message alone tells what happened."""
 
     exit_code: ClassVar[int] = 1
-
-    def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = ()) -> None:
-        self.diagnostics = list(diagnostics)
-        super().__init__(message or "\n".join(diagnostic.render() for diagnostic in self.diagnostics))
-
-    def __reduce__(self) -> tuple[type[CompileError], tuple[str, list[Diagnostic]]]:
-        return type(self), (str(self), self.diagnostics)
 
 
 class BuildWarning(UserWarning):
@@ -105,8 +110,11 @@ class ToolkitError(OffloadError):
     exit_code: ClassVar[int] = 3
 
 
-class LinkError(OffloadError):
-    """The shared library could not be linked; the message holds the linker's own output."""
+class LinkError(_ProgramError):
+    """The shared library could not be linked; the message holds the linker's own output.
+
+    ``diagnostics`` is as in CompileError: functions that are called and that nothing defines, where the program
+    declares them."""
 
     exit_code: ClassVar[int] = 1
 

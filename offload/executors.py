@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 
-def room(executor: Executor) -> int | None:
-    """How many jobs an executor does at a time; None where it does not tell."""
+def room(executor: Executor) -> int:
+    """How many jobs an executor does at a time; 1 where it does not tell."""
     client = getattr(executor, "_client", None)
     if client is not None and hasattr(client, "nthreads"):  # Dask's; a cluster that grows has none to begin with
-        return sum(client.nthreads().values()) or None
+        return sum(client.nthreads().values()) or 1
     # That of concurrent.futures' own, which joblib's and others have from them; mpi4py's has the other.
     told = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
-    return told if isinstance(told, int) else None
+    return told if isinstance(told, int) else 1
 
 
 @contextlib.contextmanager

@@ -161,8 +161,7 @@ def test_a_file_that_is_being_written_is_no_entry(
 
     def half(self: LocalFileSystem, path: str, value: bytes, **options: object) -> None:
         written(self, path, value[: len(value) // 2], **options)
-        assert list(stored(machines)) == [path]
-        assert path.rpartition("/")[2].startswith(".")
+        assert Path(path).exists() and Path(path).name.startswith(".")  # and no key, as others look for
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(LocalFileSystem, "pipe_file", half)

@@ -100,7 +100,7 @@ class Cache:
         shared = self._shared
         if shared is None or shared.failed:
             return None
-        from offload.cache.shared import Unreachable, without_password
+        from offload.cache.shared import Unreachable
 
         try:
             payload, refused = shared.read(stage, key)
@@ -108,18 +108,14 @@ class Cache:
             self._give_up(shared, error)
             return None
         if refused:
-            warn_once(
-                f"an entry of the shared cache {without_password(shared.url)} is not used ({stage}/{key}): {refused}"
-            )
+            warn_once(f"an entry of the shared cache {shared.shown} is not used ({stage}/{key}): {refused}")
         if payload is not None:
             self._write_local(stage, key, payload)
         return payload
 
     def _give_up(self, shared: SharedStore, error: Exception) -> None:
-        from offload.cache.shared import without_password
-
         _given_up.add(shared.url)
-        warn_once(f"the shared cache {without_password(shared.url)} is not used: {error}")
+        warn_once(f"the shared cache {shared.shown} is not used: {error}")
 
     def _lock(self, stage: str, key: str, waiting: Callable[[], None]) -> tuple[int | None, bool]:
         """The lock, if there can be one, and whether another process had it."""

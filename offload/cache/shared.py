@@ -34,6 +34,11 @@ class SharedStore:
         self.failed = False
         self._opened: tuple[int, Any, str] | None = None
 
+    @property
+    def shown(self) -> str:
+        """The URL for messages."""
+        return without_password(self.url)
+
     def read(self, stage: str, key: str) -> tuple[bytes | None, str]:
         """The payload, and why it was refused if one is there that must not be used. Raises Unreachable."""
 

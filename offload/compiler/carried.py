@@ -8,13 +8,13 @@ from typing import Any
 
 from offload import artifact
 from offload._version import __version__
-from offload.compiler.device import Build
+from offload.compiler.device import Linked
 from offload.compiler.native import native
 from offload.compiler.request import BuildRequest
 from offload.targets import Image
 
 
-def container(request: BuildRequest, module: Any, builds: Sequence[Build], images: Sequence[Image]) -> bytes:
+def container(request: BuildRequest, module: Any, builds: Sequence[Linked], images: Sequence[Image]) -> bytes:
     """The container of a program's images, one for each build."""
     signatures = json.loads(module.signatures())
     if request.bare_pointers:
@@ -35,7 +35,7 @@ def container(request: BuildRequest, module: Any, builds: Sequence[Build], image
     return artifact.container_object(entries, metadata, request.architecture)
 
 
-def _entry(build: Build, image: Image) -> artifact.Image:
+def _entry(build: Linked, image: Image) -> artifact.Image:
     return artifact.Image(
         module=build.name,
         target=build.target_name,
@@ -48,7 +48,7 @@ def _entry(build: Build, image: Image) -> artifact.Image:
     )
 
 
-def _info(build: Build, image: Image) -> dict[str, Any]:
+def _info(build: Linked, image: Image) -> dict[str, Any]:
     return {
         "module": build.name,
         "target": build.target_name,

@@ -223,8 +223,11 @@ class DeviceBuild:
         return result.data, suffixes["bin" if stage == "object" else "fatbin"]
 
 
-Build = DeviceBuild | ReadyBuild | MadeImage
-"""An image on its way: compiled, carried by the program, or compiled by another process."""
+Build = DeviceBuild | ReadyBuild
+"""An image on its way: compiled, or carried by the program."""
+
+Linked = Build | MadeImage
+"""What a library has an image of: another process may have made it."""
 
 
 def device_builds(
@@ -233,15 +236,13 @@ def device_builds(
     ready: Mapping[str, list[ReadyBuild]],
     scratch: tempfile.TemporaryDirectory[str],
     share: Share | None = None,
-    made: Sequence[MadeImage] = (),
 ) -> list[Build]:
     """The ready images of each module, and one build for each target that has none; nothing is compiled yet.
 
-    Only those of the ``share`` are there, by default all; ``made`` are images that another process has made.
+    Only those of the ``share`` are there, by default all.
     Raises CompileError at a module that has neither an image nor source for a target that was named.
     """
     builds: list[Build] = []
-    there_already = {(image.name, image.number): image for image in made}
     for place, name in enumerate(module.device_modules()):
         carried = ready.get(name, [])
         builds += carried
@@ -259,9 +260,6 @@ def device_builds(
                     f"it carries: {there}",
                     request.sources,
                 )
-            if image := there_already.get((name, number)):
-                builds.append(image)
-                continue
             if share is not None and not share.has(place, number):
                 continue
             folder = Path(scratch.name) / f"{len(builds)}-{number}"

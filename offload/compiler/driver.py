@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from offload.compiler import attached, frontend, host, steps
-from offload.compiler.device import Build, DeviceBuild, device_builds
+from offload.compiler.device import Build, DeviceBuild, Linked, device_builds
 from offload.compiler.link import link
 from offload.compiler.made import Made, MadeImage, Share, digest, joined
 from offload.compiler.native import error_at, failures, native
@@ -18,7 +18,7 @@ from offload.compiler.ready import ReadyBuild, take_ready_builds
 from offload.compiler.request import BuildRequest
 from offload.compiler.stage_cache import StageCache
 from offload.compiler.threads import Pool, Promised
-from offload.errors import OffloadError
+from offload.errors import Diagnostic, OffloadError
 from offload.targets import Image
 from offload.targets.base import STAGES as DEVICE_STAGES
 
@@ -158,11 +158,17 @@ class Program:
         """The shared library, of all its parts. Raises CompileError, LinkError, OffloadError."""
         self.make_kernels()
         made = joined(parts, self.module)
-        builds = self._device_builds(made=made.images)
+        builds: list[Linked] = []
+        images: list[Image] = []
+        for name in self.module.device_modules():  # in the order in which one process has them
+            carried, compiled = self._ready.get(name, []), [image for image in made.images if image.name == name]
+            compiled.sort(key=lambda image: image.number)
+            builds += [*carried, *compiled]
+            images += [*(build.image() for build in carried), *(each.image for each in compiled)]
         assert made.code is not None
-        return self._link(builds, [build.image() for build in builds], made.code)
+        return self._link(builds, images, made.code)
 
-    def _link(self, builds: list[Build], images: list[Image], code: bytes) -> bytes:
+    def _link(self, builds: Sequence[Linked], images: list[Image], code: bytes) -> bytes:
         from offload.compiler.carried import container
 
         carried = container(self.request, self.module, builds, images)
@@ -177,9 +183,9 @@ class Program:
                 self._said_of,
             )
 
-    def _said_of(self, function: str, message: str) -> str | None:
+    def _said_of(self, function: str, message: str) -> Diagnostic | None:
         position = self.module.position_of(function)
-        return str(error_at(position, message, self.request.sources)) if position[3] else None
+        return error_at(position, message, self.request.sources).diagnostics[0] if position[3] else None
 
     def _compile(
         self, builds: Sequence[Build], host_code: Callable[[StageCache], HostCode]
@@ -205,8 +211,8 @@ class Program:
                 images = [image.result() for image in waiting]
         return images, code
 
-    def _device_builds(self, share: Share | None = None, made: Sequence[MadeImage] = ()) -> list[Build]:
-        return device_builds(self.request, self.module, self._ready, self._scratch, share, made)
+    def _device_builds(self, share: Share | None = None) -> list[Build]:
+        return device_builds(self.request, self.module, self._ready, self._scratch, share)
 
     def _host_code(self) -> Any:
         lowered = host.lower(self.request, host.split(self.module))

@@ -76,7 +76,7 @@ def lower_to_kernels(
     Returns them as textual pipelines, in order: each step is chosen by what the one before it left.
     """
     ran = []
-    for step in (_transforms, _tosa, _shapes, _buffers, _launch_bodies, lambda made: _kernels(made, debug)):
+    for step in (_transforms, _tosa, _buffers, _launch_bodies, lambda made: _kernels(made, debug)):
         passes = ",".join(step(module))
         if passes:
             with failures(sources, "making kernels"):
@@ -96,11 +96,6 @@ def _tosa(module: Any) -> Sequence[str]:
     return TOSA if any(name.startswith("tosa.") for name in host) else ()
 
 
-def _shapes(module: Any) -> Sequence[str]:
-    host, _ = module.operation_names()
-    return SHAPES if any(name.startswith("shape.") for name in host) else ()
-
-
 def _buffers(module: Any) -> Sequence[str]:
     """Tensors get memory. Nothing before this canonicalizes, which the reductions must come before."""
     host, device = module.operation_names()
@@ -108,6 +103,7 @@ def _buffers(module: Any) -> Sequence[str]:
     return [
         *(["offload-program-globals"] if "ml_program.global" in host else []),
         *(["offload-masked-reductions"] if masked else []),
+        *(SHAPES if any(name.startswith("shape.") for name in host) else ()),
         *(BUFFERIZING if module.has_tensors() else ()),
     ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from offload.artifact.meta import is_name, own_symbol
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
-from offload.errors import CompileError, LinkError, OffloadError
+from offload.errors import CompileError, Diagnostic, LinkError, OffloadError
 from offload.targets.sysroot import Sysroot
 
 
@@ -19,7 +19,7 @@ def link(
     exported: Sequence[str],
     request: BuildRequest,
     folder: Path,
-    said_of: Callable[[str, str], str | None] = lambda name, message: None,
+    said_of: Callable[[str, str], Diagnostic | None] = lambda name, message: None,
 ) -> bytes:
     """The shared library's bytes. Raises LinkError with the linker's own words.
 
@@ -61,7 +61,7 @@ def link(
         with failures((), "linking"):
             native().link_elf(arguments)
     except CompileError as error:
-        raise LinkError(_explain(str(error), said_of)) from error
+        raise _explained(str(error), said_of) from error
     return result.read_bytes()
 
 
@@ -85,15 +85,15 @@ def _check_objects(paths: Sequence[Path]) -> None:
             )
 
 
-def _explain(message: str, said_of: Callable[[str, str], str | None]) -> str:
+def _explained(message: str, said_of: Callable[[str, str], Diagnostic | None]) -> LinkError:
     names = dict.fromkeys(re.findall(r"undefined symbol: (\S+)", message))
     if not names:
-        return message
+        return LinkError(message)
     advice = (
         "the program calls functions that nothing defines; define them in one of the sources, or pass the object file "
         "that has them (--object)"
     )
     places = [said_of(name.removeprefix("_mlir_ciface_"), f"undefined symbol: {name}: {advice}") for name in names]
     if all(places):
-        return "\n".join(place for place in places if place)
-    return f"{message.rstrip()}\n  {advice}"
+        return LinkError(diagnostics=[place for place in places if place])
+    return LinkError(f"{message.rstrip()}\n  {advice}")

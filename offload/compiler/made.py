@@ -12,7 +12,7 @@ from offload.targets import Image
 
 
 class MadeImage(NamedTuple):
-    """An image that another process made; to the driver, a build that needs no work.
+    """An image that another process made, with what the library says of it.
 
     ``number`` is the target's in the request, ``chip`` what ``native`` was there."""
 
@@ -23,19 +23,8 @@ class MadeImage(NamedTuple):
     format: str
     triple: str
     kernels: tuple[str, ...]
-    made: Image
+    image: Image
     jit_level: None = None
-
-    def translate(self) -> None:
-        """There is nothing to do."""
-
-    def image(self) -> Image:
-        """The bytes that were made."""
-        return self.made
-
-    def emit(self, stage: str) -> tuple[bytes, str] | None:
-        """Nothing: whoever looks at stages makes them."""
-        return None
 
 
 class Made(NamedTuple):
@@ -64,7 +53,7 @@ class Share(NamedTuple):
 
 
 def shares(request: BuildRequest, most: int) -> list[Share]:
-    """A build in parts, as many as there is something to do for, or ``most``. Each has a target at least.
+    """A build in parts, at most so many. Each has a target or the host code at least.
 
     Neighbours among the targets stay together, since they may be lowered alike."""
     count = len(request.targets) + 1

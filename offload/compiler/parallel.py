@@ -38,16 +38,12 @@ def build(request: BuildRequest, progress: Progress) -> bytes:
     # Where there is room for more jobs than there are builds, parts of builds are jobs. Each of them parses the program
     # anew, which would be work lost where others wait for their turn.
     most = _jobs_each.get()
-    parts = shares(request, _room(executor) if most is None else most)
+    parts = shares(request, room(executor) if most is None else most)
     jobs = _Jobs(executor, progress)
     if len(parts) == 1:
         return bytes(jobs.done([(builds.build, request)])[0])
     made = jobs.done([(builds.part, request, share) for share in parts])
     return bytes(jobs.done([(builds.assemble, request, made)])[0])
-
-
-def _room(executor: Executor) -> int:
-    return room(executor) or 1
 
 
 class _Jobs:
@@ -127,7 +123,7 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
 
     context = copy_context()
     if executor is not None:
-        context.run(_jobs_each.set, _room(executor) // max(len(items), 1))
+        context.run(_jobs_each.set, room(executor) // max(len(items), 1))
     with ThreadPoolExecutor(min(threads, max(len(items), 1))) as pool:
         futures: list[Future[Any]] = [pool.submit(context.copy().run, function, item) for item in items]
         try:

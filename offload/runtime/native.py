@@ -110,10 +110,11 @@ class Native:
 
 
 class _Entered(threading.local):
-    """The streams in whose ``with`` a thread is, the innermost last: the runtime knows their handles alone."""
+    """The streams in whose ``with`` a thread is, the innermost last, since the runtime knows their handles alone; and
+    with each the handle of the one before it."""
 
     def __init__(self) -> None:
-        self.streams: list[object] = []
+        self.streams: list[tuple[object, int | None]] = []
 
 
 class DeviceMemory:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NoReturn
 
 from offload.errors import SignatureError
@@ -18,7 +17,7 @@ class Stream:
     it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
     back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
-    __slots__ = ("__weakref__", "_foreign", "_native", "_owned", "_pending", "_previous", "handle", "token")
+    __slots__ = ("__weakref__", "_foreign", "_native", "_owned", "_pending", "handle", "token")
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
@@ -26,7 +25,6 @@ class Stream:
         self._owned = foreign is None
         self._foreign = foreign  # cupy, for one, destroys a stream with its object
         self._pending: dict[int, object] = {}
-        self._previous = threading.local()
         self.token = object()  # a handle may come again when its stream is gone; this does not
         self.handle: int | None = None
         if foreign is None:
@@ -47,14 +45,12 @@ class Stream:
         self._native.check()
 
     def __enter__(self) -> Stream:
-        stack = self._previous.__dict__.setdefault("stack", [])
-        stack.append(self._native.api.mgpuSetThreadStream(self.handle))
-        self._native.entered.streams.append(self)
+        self._native.entered.streams.append((self, self._native.api.mgpuSetThreadStream(self.handle)))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._native.entered.streams.pop()
-        self._native.api.mgpuSetThreadStream(self._previous.stack.pop())
+        _, previous = self._native.entered.streams.pop()
+        self._native.api.mgpuSetThreadStream(previous)
 
     def __del__(self) -> None:
         if getattr(self, "_owned", False) and self.handle:
