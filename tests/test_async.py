@@ -88,6 +88,29 @@ def test_tokens_that_nothing_uses() -> None:
         schedule(0)
 
 
+def test_tokens_that_some_ways_wait_for() -> None:
+    """A function that returns has no work under way, whichever of its branches it took."""
+    library = program("async")
+    schedule = library._native.api.mgpuHostSchedule
+    x = numbers(10)
+    try:
+        for seed in range(1, 20):
+            schedule(seed)
+            for wait in (False, True):
+                out, other = np.zeros(10, np.int32), np.zeros(10, np.int32)
+                library.in_one_branch(x, out, wait)
+                np.testing.assert_array_equal(out, x)
+                out[:] = 0
+                library.one_of_two(x, out, other, wait)
+                np.testing.assert_array_equal(out, x)
+                np.testing.assert_array_equal(other, x)
+                out[:] = 0
+                library.before_a_loop(x, out, int(wait))
+                np.testing.assert_array_equal(out, x)
+    finally:
+        schedule(0)
+
+
 @pytest.mark.parametrize("n", SIZES)
 def test_the_same_without_tokens(n: int) -> None:
     out = np.zeros(n, np.int32)

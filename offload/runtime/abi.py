@@ -177,6 +177,7 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (None, "mgpuCheckMemory", (c_bool, c_char_p)),
     (c_int32, "mgpuKernelOccupancy", (POINTER(KernelSlot), c_int32, c_void_p, c_void_p)),
     (c_bool, "mgpuStreamCapturing", (_stream,)),
+    (None, "mgpuScopeWait", (POINTER(Scope),)),
 )
 
 

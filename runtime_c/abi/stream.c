@@ -247,6 +247,13 @@ void *mgpuScopeStream(mgpuScope *scope) {
   return stream;
 }
 
+void mgpuScopeWait(mgpuScope *scope) {
+  if (!scope)
+    return;
+  for (uint32_t i = 0; i < scope->count; ++i)
+    mgpuStreamSynchronize(scope->streams[i]);
+}
+
 void mgpuScopeEnd(mgpuScope *scope) {
   if (!scope)
     return;

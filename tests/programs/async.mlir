@@ -218,6 +218,31 @@ module attributes {gpu.container_module} {
     return
   }
 
+  // Some ways to the return wait, others do not.
+  func.func @in_one_branch(%x: memref<?xi32>, %out: memref<?xi32>, %wait: i1) {
+    %t = gpu.memcpy async %out, %x : memref<?xi32>, memref<?xi32>
+    scf.if %wait {
+      gpu.wait [%t]
+    }
+    return
+  }
+  func.func @one_of_two(%x: memref<?xi32>, %out: memref<?xi32>, %other: memref<?xi32>, %first: i1) {
+    %s = gpu.memcpy async %out, %x : memref<?xi32>, memref<?xi32>
+    %t = gpu.memcpy async %other, %x : memref<?xi32>, memref<?xi32>
+    %one = arith.select %first, %s, %t : !gpu.async.token
+    gpu.wait [%one]
+    return
+  }
+  func.func @before_a_loop(%x: memref<?xi32>, %out: memref<?xi32>, %times: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %t = gpu.memcpy async %out, %x : memref<?xi32>, memref<?xi32>
+    scf.for %i = %c0 to %times step %c1 {
+      gpu.wait [%t]
+    }
+    return
+  }
+
   // The same operations without tokens.
   func.func @sync(%x: memref<?xi32>, %out: memref<?xi32>, %fill: i32) {
     %c0 = arith.constant 0 : index

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace offload {
@@ -95,6 +96,9 @@ void addSizeChecks(mlir::ModuleOp module, const mlir::LLVMTypeConverter &convert
 
 /// Makes each gpu.dealloc, and what has no token, depend on what uses its memory before it.
 void orderUses(mlir::ModuleOp module);
+
+/// Whether a function waits for each token that it makes, whichever way it takes.
+bool waitsForAllTokens(mlir::FunctionOpInterface function);
 
 /// Marks copies whose two shapes are the same by construction; the others are compared where they run.
 void markEqualShapes(mlir::ModuleOp module);

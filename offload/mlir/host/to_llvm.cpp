@@ -70,7 +70,7 @@ bool isToken(Type type) { return isa<gpu::AsyncTokenType>(type); }
 
 /// Gives each function that makes tokens a scope, ended on every return. A token that a function returns is
 /// waited for first: its stream goes back with the scope. What the caller gets stands for work that is done,
-/// so it takes a stream of its own scope instead.
+/// so it takes a stream of its own scope instead. So is all else where some way leaves a token alone.
 void addScopes(ModuleOp module) {
   module.walk([&](FunctionOpInterface function) {
     if (function->getParentOp() != module || function.isExternal() ||
@@ -112,8 +112,11 @@ void addScopes(ModuleOp module) {
     auto scope = LLVM::AllocaOp::create(b, loc, pointerType(b.getContext()), bytes, one, /*alignment=*/16);
     scope->setAttr(kScope, b.getUnitAttr());
     LLVM::StoreOp::create(b, loc, LLVM::ZeroOp::create(b, loc, bytes), scope);
+    bool waits = waitsForAllTokens(function);
     for (Operation *op : returns) {
       OpBuilder atReturn(op);
+      if (!waits)
+        callRuntime(atReturn, op, "mgpuScopeWait", {}, {scope});
       callRuntime(atReturn, op, "mgpuScopeEnd", {}, {scope});
     }
   });
