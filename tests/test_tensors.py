@@ -304,10 +304,10 @@ def test_a_chain_is_one_kernel_and_not_computed_again_in_a_product() -> None:
     assert "math" not in text[text.rindex("gpu.func") :]
 
 
-GATHER = """
-func.func @f(%x: tensor<9xf32>, %i: tensor<3x1xi32>) -> tensor<3xf32> {
-  %r = tensor.gather %x[%i] gather_dims([0]) : (tensor<9xf32>, tensor<3x1xi32>) -> tensor<3xf32>
-  return %r : tensor<3xf32>
+POISON = """
+func.func @f(%x: tensor<9xf32>) -> tensor<9xf32> {
+  %r = ub.poison : tensor<9xf32>
+  return %r : tensor<9xf32>
 }
 """
 FREED = """
@@ -329,7 +329,7 @@ WHOLE = """func.func @f(%x: tensor<2x4xi32>, %e: tensor<2x4xi32>) -> tensor<2x4x
 @pytest.mark.parametrize(
     ("source", "place", "advice"),
     [
-        (GATHER, (3, 8), "write it as linalg.generic, or on memrefs"),
+        (POISON, (3, 8), "write it as linalg.generic, or on memrefs"),
         (FREED, (4, 3), "leave the deallocation out"),
         (WHOLE, (2, 8), "exponentials, of floating-point numbers alone"),
     ],

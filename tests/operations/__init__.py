@@ -18,7 +18,10 @@ from offload.runtime import Library
 CHIPS = {"nvvm": "sm_90", "rocdl": "gfx942", "host": ""}
 """The targets of the table and the chip a case is compiled for unless it says otherwise."""
 
-_KERNELS = ("gpu.module", "gpu.launch", "gpu.binary", "scf.parallel", "scf.forall", "tosa.", "linalg.")
+_KERNELS = (
+    *("gpu.module", "gpu.launch", "gpu.binary", "scf.parallel", "scf.forall", "tosa.", "linalg."),
+    *("tensor.gather", "tensor.scatter"),
+)
 """Of what there is code for a device."""
 
 

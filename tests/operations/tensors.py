@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from tensor_cases import Array, computed, floats, whole
 
-from operations import CHIPS, Case
+from operations import Case
 
 
 def then(op: str, form: str, inputs: list[Array], body: str, wanted: Array, static: bool = True) -> Case:
@@ -223,25 +223,27 @@ def loops() -> list[Case]:
     return [*found, computed("scf.forall", "rows of a tensor", [x, np.zeros_like(x)], forall, x * x)]
 
 
-def refused() -> list[Case]:
-    """What one-shot bufferization of MLIR 22 knows nothing of."""
-    reason = "MLIR 22 has no way to give the tensors of this operation memory"
-    everywhere = dict.fromkeys(CHIPS, reason)
-    places, rows = whole((3, 1), "i32", 0, 0, 6), whole((3, 1, 8))
+def placed() -> list[Case]:
+    """Slices of an array at places that a tensor has, taken out and put in."""
+    rows, pairs = np.array([[5], [0], [3]], np.int32), np.array([[[0, 6], [4, 2]], [[2, 2], [1, 0]]], np.int16)
+    flat, deep, one = floats((6, 8)), floats((5, 3, 7)), np.array([2], np.int64)
     forms = (
-        ("gather", "rows", [X, places], "tensor.gather %a0[%a1] gather_dims([0]) : ($A0, $A1) -> $R", rows),
-        (
-            "scatter",
-            "rows",
-            [rows, X, places],
-            "tensor.scatter %a0 into %a1[%a2] scatter_dims([0]) unique : ($A0, $A1, $A2) -> $R",
-            X,
-        ),
+        ("rows", flat, rows, "0", rows[:, 0], (3, 8)),
+        ("kept dimensions", flat, rows, "0", rows[:, 0], (3, 1, 8)),
+        ("two of three", deep, pairs, "0, 2", (pairs[..., 0], slice(None), pairs[..., 1]), (2, 2, 3)),
+        ("one element", flat[0], one, "0", 2, ()),
     )
-    return [
-        computed(f"tensor.{op}", form, given, f"%r = {line} // here", wanted, refused=everywhere)
-        for op, form, given, line, wanted in forms
-    ]
+    found = []
+    for form, whole_of, places, dims, at, shape in forms:
+        slices, into = np.asarray(whole_of[at]).reshape(shape), np.zeros_like(whole_of)
+        into[at] = whole_of[at]
+        line = f"%r = tensor.gather %a0[%a1] gather_dims([{dims}]) : ($A0, $A1) -> $R"
+        found.append(computed("tensor.gather", form, [whole_of, places], line, slices))
+        if not shape:  # one element is put in its place by the host
+            continue
+        line = f"%r = tensor.scatter %a0 into %a1[%a2] scatter_dims([{dims}]) unique : ($A0, $A1, $A2) -> $R"
+        found.append(computed("tensor.scatter", form, [slices, np.zeros_like(into), places], line, into))
+    return found
 
 
-CASES = [*refused(), *parts(), *shapes(), *made(), *loops()]
+CASES = [*placed(), *parts(), *shapes(), *made(), *loops()]

@@ -4,6 +4,7 @@
 //
 //  * linalg.pack pads, expands and transposes; linalg.unpack does the reverse;
 //  * tensor.bitcast is arith.bitcast;
+//  * tensor.gather and tensor.scatter go over elements;
 //  * the transforms of Winograd's convolution are loops over small products of matrices;
 //  * what MLIR folds to a constant of unknown shape, as it does %x ^ %x, is filled: such a constant has no
 //    bytes.
@@ -12,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/indexed_tensors.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -82,6 +84,10 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         (void)linalg::lowerUnPack(rewriter, unpack);
       else if (auto bits = dyn_cast<tensor::BitcastOp>(op); bits && isSignless(bits))
         rewriter.replaceOpWithNewOp<arith::BitcastOp>(bits, bits.getType(), bits.getSource());
+      else if (auto gather = dyn_cast<tensor::GatherOp>(op))
+        lowerGather(gather, rewriter);
+      else if (auto scatter = dyn_cast<tensor::ScatterOp>(op))
+        lowerScatter(scatter, rewriter);
       else if (auto filter = dyn_cast<linalg::WinogradFilterTransformOp>(op))
         (void)linalg::decomposeWinogradFilterTransformOp(rewriter, filter);
       else if (auto input = dyn_cast<linalg::WinogradInputTransformOp>(op))
