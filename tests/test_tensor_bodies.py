@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, emit, on_host
+from compiling import ALL_TARGETS, PROGRAMS, on_host
 from emulator.driver import shared
 from test_tensors import check
 
 import offload
-from offload import CompileError
 
 PROGRAM = PROGRAMS / "tensor_bodies.mlir"
 
@@ -69,34 +68,3 @@ def test_functions_on_tensors_take_what_others_made_and_what_a_caller_gave() -> 
 
 def test_for_each_target() -> None:
     offload.compile(PROGRAM, targets=ALL_TARGETS)
-
-
-CARRIED = """
-func.func @f(%x: tensor<4x16xf32>, %n: index) -> tensor<4x16xf32> {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %e = tensor.empty() : tensor<4x16xf32>
-  %r = scf.forall (%i) in (4) shared_outs(%o = %e) -> tensor<4x16xf32> {
-    %s = tensor.extract_slice %x[%i, 0][1, 16][1, 1] : tensor<4x16xf32> to tensor<16xf32>
-    %p = scf.for %k = %c0 to %n step %c1 iter_args(%a = %s) -> tensor<16xf32> {
-      %q = tensor.generate {
-      ^bb0(%j: index):
-        %j1 = arith.xori %j, %c1 : index
-        %v = tensor.extract %a[%j1] : tensor<16xf32>
-        tensor.yield %v : f32
-      } : tensor<16xf32>
-      scf.yield %q : tensor<16xf32>
-    }
-    scf.forall.in_parallel {
-      tensor.parallel_insert_slice %p into %o[%i, 0][1, 16][1, 1] : tensor<16xf32> into tensor<4x16xf32>
-    }
-  }
-  return %r : tensor<4x16xf32>
-}
-"""
-
-
-def test_what_a_loop_of_a_thread_hands_on_is_not_private() -> None:
-    """The next iteration would write what it reads."""
-    with pytest.raises(CompileError, match="threads have no allocator"):
-        emit(CARRIED, "so")

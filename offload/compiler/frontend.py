@@ -32,6 +32,7 @@ BUFFERIZING = (
     "offload-fuse-elementwise",
     "offload-constant-arguments",  # after what folds: %x - %x becomes a constant
     "offload-separate-tensors",
+    "offload-private-loops",
     "eliminate-empty-tensors",
     "empty-tensor-to-alloc-tensor",
     "one-shot-bufferize{allow-return-allocs-from-loops bufferize-function-boundaries "

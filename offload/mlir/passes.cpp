@@ -23,6 +23,7 @@ void registerOffloadPasses() {
   registerMissingLoweringsPass();
   registerMissingTensorsPass();
   registerPrivateBuffersPass();
+  registerPrivateLoopsPass();
   registerProgramGlobalsPass();
   registerSeparateTensorsPass();
   registerStructureTensorsPass();

@@ -14,6 +14,7 @@ namespace offload {
 ///   offload-constant-arguments       lets functions leave the tensors that they take as they are
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
 ///   offload-separate-tensors         copies tensors that bufferization takes for two
+///   offload-private-loops            lets loops of a thread hand tensors on in one place
 ///   offload-private-buffers          keeps what an iteration of a parallel loop allocates for its tensors
 ///   offload-free-buffers             frees what was allocated for tensors
 ///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does
@@ -78,6 +79,7 @@ void registerMaskedReductionsPass();
 void registerMissingLoweringsPass();
 void registerMissingTensorsPass();
 void registerPrivateBuffersPass();
+void registerPrivateLoopsPass();
 void registerProgramGlobalsPass();
 void registerSeparateTensorsPass();
 void registerStructureTensorsPass();

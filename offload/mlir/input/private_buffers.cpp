@@ -5,8 +5,9 @@
 // so that such memory is the thread's own. Its size must be known, or what it is at most: tiles at the edge
 // of a tensor have the smaller one of two sizes.
 //
-// What a loop within the body hands on to its next iteration stays, and is an error of the kernel's: such a
-// loop has two buffers at a time, of which private memory would be one.
+// What a loop within the body hands on to its next iteration in memory of its own (offload-private-loops
+// could not see that it has one size) stays, and is an error of the kernel's: such a loop has two buffers at
+// a time, of which private memory would be one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,16 +32,51 @@ using namespace mlir;
 namespace offload {
 namespace {
 
+/// What a loop begins with where it has one of its arguments, which each iteration hands on as it is.
+Value beforeLoop(Value memory) {
+  Operation *loop = isa<BlockArgument>(memory) ? memory.getParentBlock()->getParentOp() : memory.getDefiningOp();
+  auto carries = dyn_cast<scf::ForOp>(loop);
+  if (!carries)
+    return Value();
+  for (unsigned i = 0; i < carries.getNumResults(); ++i) {
+    Value inside = carries.getRegionIterArg(i);
+    if ((memory == inside || memory == carries.getResult(i)) && carries.getYieldedValues()[i] == inside)
+      return carries.getInitArgs()[i];
+  }
+  return Value();
+}
+
+/// A size of a memref, as far as can be seen.
+OpFoldResult sizeOf(Value memory, int64_t axis) {
+  auto type = cast<MemRefType>(memory.getType());
+  if (axis >= type.getRank())
+    return OpFoldResult();
+  if (!type.isDynamicDim(axis))
+    return OpBuilder(type.getContext()).getIndexAttr(type.getDimSize(axis));
+  if (Value before = beforeLoop(memory))
+    return sizeOf(before, axis);
+  Operation *op = memory.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<memref::CastOp>(op); cast && isa<MemRefType>(cast.getSource().getType()))
+    return sizeOf(cast.getSource(), axis);
+  if (auto view = dyn_cast_or_null<memref::SubViewOp>(op); view && view.getDroppedDims().none())
+    return view.getMixedSizes()[size_t(axis)];
+  if (auto view = dyn_cast_or_null<memref::ReinterpretCastOp>(op))
+    return view.getMixedSizes()[size_t(axis)];
+  if (auto made = dyn_cast_or_null<memref::AllocOp>(op))
+    return made.getMixedSizes()[size_t(axis)];
+  return OpFoldResult();
+}
+
 /// The largest value that a size may have, where that is known.
 std::optional<int64_t> largest(OpFoldResult size) {
+  if (!size)
+    return std::nullopt;
   if (std::optional<int64_t> constant = getConstantIntValue(size))
     return constant;
   Operation *op = cast<Value>(size).getDefiningOp();
   if (auto dim = dyn_cast_or_null<memref::DimOp>(op))
-    if (auto view = dim.getSource().getDefiningOp<memref::SubViewOp>())
-      if (std::optional<int64_t> axis = dim.getConstantIndex();
-          axis && view.getDroppedDims().none() && *axis < view.getType().getRank())
-        return largest(view.getMixedSizes()[size_t(*axis)]);
+    if (std::optional<int64_t> axis = dim.getConstantIndex(); axis && isa<MemRefType>(dim.getSource().getType()))
+      return largest(sizeOf(dim.getSource(), *axis));
   if (!isa_and_nonnull<arith::MinSIOp, arith::MinUIOp>(op))
     return std::nullopt;
   std::optional<int64_t> a = largest(op->getOperand(0)), b = largest(op->getOperand(1));

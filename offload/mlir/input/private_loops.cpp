@@ -1,0 +1,134 @@
+//===- private_loops.cpp - offload-private-loops --------------------------===//
+//
+// What a loop in the body of a parallel loop hands on to its next iteration is stored where this one's came
+// from. Bufferization would give it memory of its own where the old value is read once more, as that of a
+// running maximum is: a loop with two buffers at a time, for which a thread has no allocator. What is stored
+// there anyhow becomes a copy to itself, which canonicalization removes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "input/tensors.h"
+#include "names.h"
+#include "passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// The tensor that one is a part of, or all of in another shape.
+Value wholeOf(Value tensor) {
+  while (Operation *op = tensor.getDefiningOp()) {
+    if (!isa<tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
+      break;
+    tensor = op->getOperand(0);
+  }
+  return tensor;
+}
+
+/// Where what an iteration hands on was when it began, and what the first one began with.
+struct Place {
+  Value here, first;
+};
+
+bool haveOneSize(Value a, Value b) {
+  for (Value *tensor : {&a, &b}) // a copy's size is not known to ValueBounds
+    while (auto made = tensor->getDefiningOp<bufferization::AllocTensorOp>()) {
+      if (!made.getCopy())
+        break;
+      *tensor = made.getCopy();
+    }
+  auto type = cast<RankedTensorType>(a.getType());
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (type.isDynamicDim(i) && !ValueBoundsConstraintSet::areEqual({a, i}, {b, i}).value_or(false))
+      return false;
+  return true;
+}
+
+/// Has what is handed on the size of its place? Places have the size of what they begin with, as long as
+/// that is so for each.
+bool fits(Value handed, const Place &place, ArrayRef<Place> places) {
+  const Place *other = llvm::find_if(places, [&](const Place &each) { return each.here == handed; });
+  return haveOneSize(other == places.end() ? handed : other->first, place.first) ||
+         haveOneSize(handed, place.here);
+}
+
+/// Stores the tensors that a terminator hands on in their places, unless one does not fit there.
+void storeInPlace(Operation *terminator, ArrayRef<Place> places) {
+  SmallVector<std::pair<OpOperand *, Value>> stored;
+  for (auto [operand, place] : llvm::zip_equal(terminator->getOpOperands(), places)) {
+    if (!place.here || !isa<RankedTensorType>(place.here.getType()) || operand.get() == place.here)
+      continue;
+    if (!fits(operand.get(), place, places))
+      return;
+    stored.push_back({&operand, place.here});
+  }
+  // What comes from another one's place is read before anything is stored there.
+  for (auto [operand, place] : stored) {
+    Value whole = wholeOf(operand->get());
+    if (whole != place && llvm::any_of(places, [&](const Place &each) { return each.here == whole; }))
+      copyTensor(*operand);
+  }
+  OpBuilder b(terminator);
+  for (auto [operand, place] : stored) {
+    auto copy = bufferization::MaterializeInDestinationOp::create(b, terminator->getLoc(), place.getType(),
+                                                                  operand->get(), place);
+    operand->set(copy.getResult());
+  }
+}
+
+SmallVector<Place> placesOf(scf::ForOp loop) {
+  return llvm::map_to_vector(llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()), [](auto pair) {
+    return Place{std::get<0>(pair), std::get<1>(pair)};
+  });
+}
+
+/// The second region's arguments, where they are those of the first.
+SmallVector<Place> placesOf(scf::WhileOp loop) {
+  SmallVector<Place> places(loop.getYieldOp().getNumOperands());
+  auto handed = loop.getConditionOp().getArgs();
+  for (size_t i = 0; i < std::min(places.size(), handed.size()); ++i)
+    if (handed[i] == loop.getBeforeArguments()[i])
+      places[i] = {loop.getAfterArguments()[i], loop.getInits()[i]};
+  return places;
+}
+
+struct PrivateLoops : public PassWrapper<PrivateLoops, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrivateLoops)
+
+  StringRef getArgument() const final { return "offload-private-loops"; }
+  StringRef getDescription() const final { return "Loops of a thread hand tensors on in one place"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<bufferization::BufferizationDialect>();
+  }
+
+  void runOnOperation() final {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function->hasAttr(kOnTensors))
+        continue;
+      function.walk([](Operation *op) {
+        if (!op->getParentOfType<scf::ForallOp>() && !op->getParentOfType<scf::ParallelOp>())
+          return;
+        if (auto loop = dyn_cast<scf::ForOp>(op))
+          storeInPlace(loop.getBody()->getTerminator(), placesOf(loop));
+        else if (auto loop = dyn_cast<scf::WhileOp>(op))
+          storeInPlace(loop.getYieldOp(), placesOf(loop));
+      });
+    }
+  }
+};
+
+} // namespace
+
+void registerPrivateLoopsPass() { PassRegistration<PrivateLoops>(); }
+
+} // namespace offload
