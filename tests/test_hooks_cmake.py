@@ -252,6 +252,48 @@ def test_a_library_for_another_architecture(tmp_path: Path) -> None:
     assert [image.chip for image in library.images] == ["aarch64"]
 
 
+CROSS = """cmake_minimum_required(VERSION 3.20)
+project(cross LANGUAGES NONE)
+find_package(Offload 0.1 REQUIRED)
+offload_add_library(one SOURCES first.mlir)
+offload_add_library(here SOURCES first.mlir ARCH x86_64)
+offload_add_modules()
+"""
+
+
+def test_a_project_for_another_machine(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(CROSS)
+    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    table = '[[tool.offload.kernels]]\nmodule = "{}"\nsources = ["first.mlir"]\n'
+    named = table.format("b.named") + 'options = { arch = "x86_64" }\n'
+    (tmp_path / "pyproject.toml").write_text(table.format("b.kernels") + named)
+    (tmp_path / "arm.cmake").write_text("set(CMAKE_SYSTEM_NAME Linux)\nset(CMAKE_SYSTEM_PROCESSOR arm64)\n")
+    configure(tmp_path, f"-DCMAKE_TOOLCHAIN_FILE={tmp_path / 'arm.cmake'}")
+    run("cmake", "--build", "build", cwd=tmp_path)
+    modules = tmp_path / "build" / "offload-modules" / "b"
+    for library, machine in {
+        "build/libone.so": "aarch64",
+        "build/libhere.so": "x86_64",
+        modules / "kernels.offload.so": "aarch64",
+        modules / "named.offload.so": "x86_64",
+    }.items():
+        assert machine_name(offload.artifact.read(tmp_path / library).machine) == machine
+    assert (modules / "kernels.pyi").read_text().startswith('"""Kernels, compiled for: host:aarch64."""')
+
+
+def test_modules_of_any_name(tmp_path: Path) -> None:
+    """Targets of CMake have other names than modules of Python."""
+    (tmp_path / "CMakeLists.txt").write_text(CROSS.replace("offload_add_library", "# "))
+    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    names = ["größe.kernels", "a_b.c", "a.b_c"]
+    table = '[[tool.offload.kernels]]\nmodule = "{}"\nsources = ["first.mlir"]\n'
+    (tmp_path / "pyproject.toml").write_text("".join(map(table.format, names)))
+    configure(tmp_path)
+    run("cmake", "--build", "build", cwd=tmp_path)
+    for name in names:
+        assert (tmp_path / "build/offload-modules" / name.replace(".", "/")).with_suffix(".offload.so").is_file()
+
+
 def test_what_targets_are_linked_with(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(linked LANGUAGES C)\nfind_package(Offload 0.1 REQUIRED)\n"

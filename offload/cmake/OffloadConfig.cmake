@@ -54,6 +54,20 @@ function(_offload_target_arguments result)
   set(${result} "${arguments}" PARENT_SCOPE)
 endfunction()
 
+# --arch of a command line: ARCH, what the project names; else, where it is compiled for another machine, that one's.
+function(_offload_arch_arguments result arch)
+  if(NOT arch AND CMAKE_CROSSCOMPILING)
+    string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" arch)
+    string(REGEX REPLACE "^arm64$" "aarch64" arch "${arch}")
+    string(REGEX REPLACE "^amd64$" "x86_64" arch "${arch}")
+  endif()
+  set(arguments "")
+  if(arch)
+    set(arguments --arch "${arch}")
+  endif()
+  set(${result} "${arguments}" PARENT_SCOPE)
+endfunction()
+
 # A folder that the project names as CMake itself writes it: later versions warn of "./package" and "package/".
 function(_offload_normalize variable)
   set(folder "${${variable}}")

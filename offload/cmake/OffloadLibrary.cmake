@@ -7,7 +7,7 @@
 # Makes lib<name>.so and <name>.h from MLIR files, and the target <name> to link with. Files are relative to the
 # current source folder; they may be generated (with their full path), or be generator expressions. Optional targets
 # are left out, with a message, where their tools are missing. ARCH is the CPU architecture of the library (x86_64,
-# aarch64), by default that of its host targets, else this machine's. With DESTINATION the library is installed there,
+# aarch64), by default that which the project is compiled for. With DESTINATION the library is installed there,
 # with INCLUDE_DESTINATION its header and what that includes; COMPONENT is that of the installation.
 function(offload_add_library name)
   set(single OPT ARCH DESTINATION INCLUDE_DESTINATION COMPONENT)
@@ -45,9 +45,8 @@ function(offload_add_library name)
   if(DEFINED arg_OPT)
     list(APPEND arguments --opt "${arg_OPT}")
   endif()
-  if(arg_ARCH)
-    list(APPEND arguments --arch "${arg_ARCH}")
-  endif()
+  _offload_arch_arguments(arch "${arg_ARCH}")
+  list(APPEND arguments ${arch})
   if(arg_DEBUG)
     list(APPEND arguments --debug)
   endif()

@@ -27,6 +27,7 @@ function(offload_add_modules)
     message(FATAL_ERROR "${said}")
   endif()
   _offload_target_arguments(arguments)
+  _offload_arch_arguments(arch "")
   string(REPLACE ";" "\\;" lines "${lines}")
   string(REPLACE "\n" ";" lines "${lines}")
   foreach(line IN LISTS lines)
@@ -54,12 +55,16 @@ function(offload_add_modules)
     set(listed "${folder}/${stem}.sources")
     file(CONFIGURE OUTPUT "${listed}" CONTENT "${files}\n" @ONLY)
     add_custom_command(OUTPUT ${outputs}
-      COMMAND ${_OFFLOAD_COMMAND} module "${module}" --pyproject "${pyproject}" --output "${folder}" ${arguments}
+      COMMAND ${_OFFLOAD_COMMAND} module "${module}" --pyproject "${pyproject}" --output "${folder}" ${arguments} ${arch}
       DEPENDS ${files} "${listed}" "${pyproject}"
       COMMENT "Compiling ${module}"
       VERBATIM)
-    string(REPLACE "." "_" target "${module}")
-    add_custom_target(offload_${target} ALL DEPENDS ${outputs})
+    set(target "offload_${module}")
+    if(NOT target MATCHES "^[A-Za-z0-9_.]+$") # Python's names may have letters that CMake's targets may not
+      string(MD5 target "${module}")
+      set(target "offload_${target}")
+    endif()
+    add_custom_target("${target}" ALL DEPENDS ${outputs})
     _offload_install(FILES "${arg_DESTINATION}/${package}" "${arg_COMPONENT}" ${outputs})
   endforeach()
 endfunction()

@@ -4,6 +4,7 @@ side. Exit codes are those of ``offload build``."""
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 import warnings
@@ -54,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     instead = module.add_mutually_exclusive_group()
     instead.add_argument("--target", action="append", help="in place of the declared ones")
     instead.add_argument("--environment", action="store_true", help="OFFLOAD_TARGETS is in place of the declared ones")
+    module.add_argument("--arch", default="", help="the library's CPU architecture, where its table names none")
     module.set_defaults(run=_module)
 
     library = commands.add_parser("library", help="build MLIR files into a library with a header for C++")
@@ -111,6 +113,8 @@ def _module(options: argparse.Namespace) -> None:
         if table.module == options.module:
             # CMake and Meson know what is older than its sources: what they ask for is to be built.
             targets = targets_instead() if options.environment else options.target
+            if options.arch:
+                table = dataclasses.replace(table, options={"arch": options.arch, **table.options})
             build_module(table, options.output, targets=targets, force=True, say=_say)
             return
     raise OffloadError(f"{options.pyproject} has no table for {options.module}; configure the project again")

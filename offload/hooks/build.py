@@ -74,7 +74,7 @@ def build_module(
         say(line)
     asked_by = f'{table.where}: key "targets"' if targets is None else f"{table.module}: {_INSTEAD}"
     request = request_for(table, specs, asked_by)
-    named = ", ".join(map(str, _parsed(asked_by, specs or DEFAULT_TARGETS)))
+    named = ", ".join(map(str, _parsed(asked_by, specs or DEFAULT_TARGETS, table.options.get("arch", ""))))
     digest = digest_of_table(table, targets, editable)
     if not force and _is_built(outputs, digest, named):
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
@@ -190,9 +190,9 @@ def present_targets(name: str, optional: Sequence[str], asked_by: str) -> tuple[
     return present, left_out
 
 
-def _parsed(asked_by: str, specs: Sequence[str]) -> list[Target]:
+def _parsed(asked_by: str, specs: Sequence[str], arch: str = "") -> list[Target]:
     try:
-        return parse_targets(specs)
+        return parse_targets(specs, arch)
     except TargetError as error:
         raise TargetError(f"{asked_by}: {error}") from error
 
@@ -203,7 +203,7 @@ def request_for(table: KernelTable, specs: Sequence[str], asked_by: str) -> Buil
     Raises OffloadError."""
     from offload.compiler.request import Source
 
-    _parsed(asked_by, specs)
+    _parsed(asked_by, specs, table.options.get("arch", ""))
     options = dict(table.options)
     for key in ("link", "objects"):
         options[key] = [table.root / name for name in options.get(key, ())]
