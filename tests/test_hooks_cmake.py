@@ -281,6 +281,22 @@ def test_a_project_for_another_machine(tmp_path: Path) -> None:
     assert (modules / "kernels.pyi").read_text().startswith('"""Kernels, compiled for: host:aarch64."""')
 
 
+def test_a_folder_beside_the_one_that_looks_for_offload(tmp_path: Path) -> None:
+    for folder, text in {
+        "": "cmake_minimum_required(VERSION 3.20)\nproject(two LANGUAGES NONE)\nadd_subdirectory(parts)\n"
+        "add_subdirectory(kernels)\n",
+        "parts": "find_package(Offload 0.1 REQUIRED)\n",
+        "kernels": "offload_add_library(one SOURCES first.mlir DESTINATION lib INCLUDE_DESTINATION include)\n",
+    }.items():
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "CMakeLists.txt").write_text(text)
+    (tmp_path / "kernels/first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    configure(tmp_path, f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}")
+    run("cmake", "--build", "build", "--target", "install", cwd=tmp_path)
+    assert (tmp_path / "installed/lib/libone.so").is_file()
+    assert (tmp_path / "installed/include/mgpu.h").is_file()
+
+
 def test_modules_of_any_name(tmp_path: Path) -> None:
     """Targets of CMake have other names than modules of Python."""
     (tmp_path / "CMakeLists.txt").write_text(CROSS.replace("offload_add_library", "# "))

@@ -19,7 +19,7 @@ if(NOT OFFLOAD_PYTHON)
 endif()
 execute_process(COMMAND "${OFFLOAD_PYTHON}" -m offload.cmake --includes
   WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
-  OUTPUT_VARIABLE OFFLOAD_INCLUDE_DIRS ERROR_VARIABLE _offload_said RESULT_VARIABLE _offload_failed
+  OUTPUT_VARIABLE _offload_includes ERROR_VARIABLE _offload_said RESULT_VARIABLE _offload_failed
   OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(_offload_failed)
   set(Offload_FOUND FALSE)
@@ -28,10 +28,12 @@ if(_offload_failed)
   return()
 endif()
 
+# What the functions use is in the cache: as they are, it is then known in folders beside that which looks for Offload.
+set(OFFLOAD_INCLUDE_DIRS "${_offload_includes}" CACHE INTERNAL "")
 # offload.hooks, from a folder where no other "offload" lies.
-set(_OFFLOAD_COMMAND "${CMAKE_COMMAND}" -E chdir "${CMAKE_BINARY_DIR}" "${OFFLOAD_PYTHON}" -m offload.hooks)
-
-set(_OFFLOAD_CMAKE_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
+set(_OFFLOAD_COMMAND "${CMAKE_COMMAND}" -E chdir "${CMAKE_BINARY_DIR}" "${OFFLOAD_PYTHON}" -m offload.hooks
+  CACHE INTERNAL "")
+set(_OFFLOAD_CMAKE_FOLDER "${CMAKE_CURRENT_LIST_DIR}" CACHE INTERNAL "")
 include("${CMAKE_CURRENT_LIST_DIR}/OffloadLibrary.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/OffloadModules.cmake")
 
