@@ -16,6 +16,11 @@ from offload.config import BACKEND_ALIASES
 from offload.errors import TargetError
 
 GROUP = "offload.targets"
+NOT_REGISTERED = (
+    "no target is registered: the metadata of offload's installation, a folder offload-….dist-info beside it, is not "
+    "there; copied alone, or packed without it, offload runs what was compiled"
+)
+NOT_REGISTERED_REMEDY = "install offload with pip, or copy that folder, too"
 
 
 class Registry:
@@ -43,6 +48,8 @@ class Registry:
     def get(self, name: str) -> type[Target]:
         """The class of a target. Raises TargetError for an unknown name or one that cannot be loaded."""
         point = self._points.get(name)
+        if not self._points:
+            raise TargetError(f"{NOT_REGISTERED}\n  to build: {NOT_REGISTERED_REMEDY}")
         if point is None:
             hint = self._meant(name) or _hint(name, self._points)
             raise TargetError(f"unknown target {name!r}{hint} (there are: {', '.join(self.names())}, native)")

@@ -126,6 +126,12 @@ def test_entry_points_that_lead_nowhere(name: str, value: str, message: str) -> 
     assert str(caught.value) == message
 
 
+def test_an_installation_without_its_metadata() -> None:
+    with pytest.raises(OffloadError, match=r"^no target is registered: .*dist-info") as caught:
+        Registry([]).get("host")
+    assert str(caught.value).endswith("\n  to build: install offload with pip, or copy that folder, too")
+
+
 def test_a_target_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(PLUGIN))
     more = Registry([HOST, entry("slowhost", "my_target_plugin:SlowHostTarget")])

@@ -16,6 +16,7 @@ from typing import Any
 from offload._version import __version__
 from offload.errors import OffloadError
 from offload.targets import Device, Discovery, Target, registry
+from offload.targets.registry import NOT_REGISTERED, NOT_REGISTERED_REMEDY
 
 
 def targets(options: argparse.Namespace) -> int:
@@ -85,6 +86,8 @@ def doctor(options: argparse.Namespace) -> int:
 
 def _checks() -> list[Check]:
     checks = [Check("offload", "found", f"{__version__} on Python {platform.python_version()}"), _compiler(), _calls()]
+    if not registry().names():
+        checks.append(Check("targets", "missing", NOT_REGISTERED, NOT_REGISTERED_REMEDY))
     for name, cls in registry().all().items():
         for found in cls.toolkit():
             if found.path is not None:
