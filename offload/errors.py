@@ -7,7 +7,8 @@ from typing import ClassVar, NamedTuple
 
 
 class OffloadError(Exception):
-    """Base of all errors of this package; anything else that escapes is a bug in it."""
+    """Base of all errors of this package. Besides, arguments of a wrong type or value are Python's own TypeError and
+    ValueError; anything else that escapes is a bug in it."""
 
     exit_code: ClassVar[int] = 1
 

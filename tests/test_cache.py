@@ -127,7 +127,7 @@ module = importlib.import_module(sys.argv[1])
 from offload.api import make_request
 from offload.compiler.keys import Keys
 from offload.compiler.request import Source
-print(Keys(make_request([Source("p", b"")], [module.Mine(chip="x86-64")])).library())
+print(Keys(make_request([Source("p", b"module {}")], [module.Mine(chip="x86-64")])).library())
 """
 
     def key(name: str) -> str:

@@ -33,6 +33,16 @@ def test_a_source_whose_name_is_not_utf8(tmp_path: Path) -> None:
     assert done.stderr.startswith("caf\N{REPLACEMENT CHARACTER}.mlir:1:17: error: ")
 
 
+@pytest.mark.parametrize("text", [b"", b" \n", codecs.BOM_UTF8])
+def test_an_empty_source(text: bytes, tmp_path: Path) -> None:
+    """What a tool leaves that failed: a library of it would be one without a function."""
+    (tmp_path / "a.mlir").write_bytes(text)
+    done = command("build", "a.mlir", "-q", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "offload: error: a.mlir is empty: it is to hold a program, MLIR text or bytecode\n"
+    assert not (tmp_path / "a.so").exists()
+
+
 def test_line_information_in_a_folder_whose_name_is_not_utf8(tmp_path: Path) -> None:
     folder = tmp_path / ODD
     folder.mkdir()

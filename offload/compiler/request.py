@@ -17,7 +17,8 @@ from offload.targets.sysroot import ARCHITECTURES, here
 
 @dataclass(frozen=True)
 class Source:
-    """One program: MLIR text or bytecode, and the name that diagnostics give it."""
+    """One program: MLIR text or bytecode, and the name that diagnostics give it. Raises OffloadError for an empty one,
+    as a tool that failed leaves it behind a redirection or in a pipe."""
 
     name: str
     data: bytes
@@ -25,6 +26,8 @@ class Source:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", readable(os.fspath(self.name)))
         object.__setattr__(self, "data", self.data.removeprefix(codecs.BOM_UTF8))  # some editors put one there
+        if not self.data.strip():
+            raise OffloadError(f"{self.name} is empty: it is to hold a program, MLIR text or bytecode")
 
     @classmethod
     def read(cls, path: Path | str) -> Source:
