@@ -47,6 +47,13 @@ def run(
     return done
 
 
+def configure(source: Path, *options: str, fails: bool = False) -> str:
+    """Configures a project of CMake in its folder ``build``."""
+    found = run(sys.executable, "-m", "offload.cmake", cwd=source).stdout.strip()
+    command = ("cmake", "-S", source, "-B", source / "build", f"-DOffload_DIR={found}")
+    return run(*command, f"-DOFFLOAD_PYTHON={sys.executable}", *options, cwd=source, fails=fails).stdout
+
+
 def backend(package: Path, hook: str, folder: Path, backend: str, settings: str = "None", **given: object) -> str:
     """Calls a hook of a PEP 517 backend as pip does, without pip; returns what it said."""
     code = f"import sys, importlib; importlib.import_module({backend!r}).{hook}(sys.argv[1], {settings})"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from compiling import EXAMPLES
-from packaging_tools import backend, clean_venv, copy_of, images, run, unpack
+from packaging_tools import backend, clean_venv, configure, copy_of, images, run, unpack
 
 import offload.artifact
 from offload.artifact.elf import machine_name
@@ -79,12 +78,6 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def configure(source: Path, *options: str, fails: bool = False) -> str:
-    found = run(sys.executable, "-m", "offload.cmake", cwd=source).stdout.strip()
-    command = ("cmake", "-S", source, "-B", source / "build", f"-DOffload_DIR={found}")
-    return run(*command, f"-DOFFLOAD_PYTHON={sys.executable}", *options, cwd=source, fails=fails).stdout
-
-
 def test_two_libraries_in_one_program(project: Path) -> None:
     configure(project, "-DOFFLOAD_TARGETS=host;nvvm:sm_80")
     run("cmake", "--build", "build", cwd=project)
@@ -109,6 +102,9 @@ def test_what_cmake_refuses(project: Path) -> None:
             "offload_add_library(one): SOURCES: TARGET is no file, and no keyword; there are SOURCES, TARGETS, OPT"
         ),
         "offload_add_library(one SOURCES a TARGETS host LINKS a.bc)": "(one): TARGETS: LINKS is no",
+        "offload_add_library(one SOURCES a CONFIG_DESTINATION lib/cmake/one)": (
+            "(one): CONFIG_DESTINATION is for a library that DESTINATION and INCLUDE_DESTINATION install"
+        ),
         "offload_add_modules(stray)": "offload_add_modules: unknown arguments: stray",
         "offload_embed(one two)": "offload_embed(one two DESTINATION <the folder where one is installed>)",
         "find_package(Offload 99 REQUIRED)": 'compatible with requested version "99"',
@@ -126,6 +122,13 @@ def test_errors_of_the_compiler_are_those_of_the_build(project: Path) -> None:
     said = run("cmake", "--build", "build", "--target", "one_kernels", cwd=project, fails=True).stdout
     assert "\nfirst.mlir:1:" in said  # where editors look for it
     assert "Traceback" not in said
+
+
+def test_errors_of_a_call_name_its_library(project: Path) -> None:
+    (project / "CMakeLists.txt").write_text(PROJECT.replace("OPT 1 DEBUG TARGETS nvvm:sm_90", "TARGETS hosst", 1))
+    configure(project)
+    said = run("cmake", "--build", "build", "--target", "one_kernels", cwd=project, fails=True).stdout
+    assert "offload: error: offload_add_library(one): unknown target 'hosst'; did you mean 'host'?" in said
 
 
 def test_a_name_that_is_no_namespace(project: Path) -> None:
@@ -250,64 +253,6 @@ def test_a_library_for_another_architecture(tmp_path: Path) -> None:
     library = offload.artifact.read(tmp_path / "build" / "libone.so")
     assert machine_name(library.machine) == "aarch64"
     assert [image.chip for image in library.images] == ["aarch64"]
-
-
-CROSS = """cmake_minimum_required(VERSION 3.20)
-project(cross LANGUAGES NONE)
-find_package(Offload 0.1 REQUIRED)
-offload_add_library(one SOURCES first.mlir)
-offload_add_library(here SOURCES first.mlir ARCH x86_64)
-offload_add_modules()
-"""
-
-
-def test_a_project_for_another_machine(tmp_path: Path) -> None:
-    (tmp_path / "CMakeLists.txt").write_text(CROSS)
-    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
-    table = '[[tool.offload.kernels]]\nmodule = "{}"\nsources = ["first.mlir"]\n'
-    named = table.format("b.named") + 'options = { arch = "x86_64" }\n'
-    (tmp_path / "pyproject.toml").write_text(table.format("b.kernels") + named)
-    (tmp_path / "arm.cmake").write_text("set(CMAKE_SYSTEM_NAME Linux)\nset(CMAKE_SYSTEM_PROCESSOR arm64)\n")
-    configure(tmp_path, f"-DCMAKE_TOOLCHAIN_FILE={tmp_path / 'arm.cmake'}")
-    run("cmake", "--build", "build", cwd=tmp_path)
-    modules = tmp_path / "build" / "offload-modules" / "b"
-    for library, machine in {
-        "build/libone.so": "aarch64",
-        "build/libhere.so": "x86_64",
-        modules / "kernels.offload.so": "aarch64",
-        modules / "named.offload.so": "x86_64",
-    }.items():
-        assert machine_name(offload.artifact.read(tmp_path / library).machine) == machine
-    assert (modules / "kernels.pyi").read_text().startswith('"""Kernels, compiled for: host:aarch64."""')
-
-
-def test_a_folder_beside_the_one_that_looks_for_offload(tmp_path: Path) -> None:
-    for folder, text in {
-        "": "cmake_minimum_required(VERSION 3.20)\nproject(two LANGUAGES NONE)\nadd_subdirectory(parts)\n"
-        "add_subdirectory(kernels)\n",
-        "parts": "find_package(Offload 0.1 REQUIRED)\n",
-        "kernels": "offload_add_library(one SOURCES first.mlir DESTINATION lib INCLUDE_DESTINATION include)\n",
-    }.items():
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "CMakeLists.txt").write_text(text)
-    (tmp_path / "kernels/first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
-    configure(tmp_path, f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}")
-    run("cmake", "--build", "build", "--target", "install", cwd=tmp_path)
-    assert (tmp_path / "installed/lib/libone.so").is_file()
-    assert (tmp_path / "installed/include/mgpu.h").is_file()
-
-
-def test_modules_of_any_name(tmp_path: Path) -> None:
-    """Targets of CMake have other names than modules of Python."""
-    (tmp_path / "CMakeLists.txt").write_text(CROSS.replace("offload_add_library", "# "))
-    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
-    names = ["größe.kernels", "a_b.c", "a.b_c"]
-    table = '[[tool.offload.kernels]]\nmodule = "{}"\nsources = ["first.mlir"]\n'
-    (tmp_path / "pyproject.toml").write_text("".join(map(table.format, names)))
-    configure(tmp_path)
-    run("cmake", "--build", "build", cwd=tmp_path)
-    for name in names:
-        assert (tmp_path / "build/offload-modules" / name.replace(".", "/")).with_suffix(".offload.so").is_file()
 
 
 def test_what_targets_are_linked_with(tmp_path: Path) -> None:

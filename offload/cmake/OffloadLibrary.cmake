@@ -2,15 +2,16 @@
 
 # offload_add_library(<name> SOURCES <file>... [TARGETS <target>...] [OPTIONAL_TARGETS <target>...] [LINK <file>...]
 #                     [OBJECTS <file>...] [OPT <0-3>] [DEBUG] [ARCH <architecture>] [DESTINATION <folder>]
-#                     [INCLUDE_DESTINATION <folder>] [COMPONENT <name>])
+#                     [INCLUDE_DESTINATION <folder>] [CONFIG_DESTINATION <folder>] [COMPONENT <name>])
 #
 # Makes lib<name>.so and <name>.h from MLIR files, and the target <name> to link with. Files are relative to the
 # current source folder; they may be generated (with their full path), or be generator expressions. Optional targets
 # are left out, with a message, where their tools are missing. ARCH is the CPU architecture of the library (x86_64,
 # aarch64), by default that which the project is compiled for. With DESTINATION the library is installed there,
-# with INCLUDE_DESTINATION its header and what that includes; COMPONENT is that of the installation.
+# with INCLUDE_DESTINATION its header and what that includes, with CONFIG_DESTINATION what find_package(<name>) of another
+# project reads, for which both must be installed; COMPONENT is that of the installation.
 function(offload_add_library name)
-  set(single OPT ARCH DESTINATION INCLUDE_DESTINATION COMPONENT)
+  set(single OPT ARCH DESTINATION INCLUDE_DESTINATION CONFIG_DESTINATION COMPONENT)
   set(multiple SOURCES TARGETS OPTIONAL_TARGETS LINK OBJECTS)
   cmake_parse_arguments(PARSE_ARGV 1 arg "DEBUG" "${single}" "${multiple}")
   set(known ${multiple} ${single} DEBUG)
@@ -30,6 +31,10 @@ function(offload_add_library name)
   endforeach()
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "offload_add_library(${name}): SOURCES is missing: MLIR files")
+  endif()
+  if(arg_CONFIG_DESTINATION AND NOT (arg_DESTINATION AND arg_INCLUDE_DESTINATION))
+    message(FATAL_ERROR
+      "offload_add_library(${name}): CONFIG_DESTINATION is for a library that DESTINATION and INCLUDE_DESTINATION install")
   endif()
 
   set(library "${CMAKE_CURRENT_BINARY_DIR}/lib${name}.so")
@@ -98,6 +103,33 @@ function(offload_add_library name)
       install(DIRECTORY "${folder}/" DESTINATION "${arg_INCLUDE_DESTINATION}" ${part})
     endforeach()
   endif()
+  if(arg_CONFIG_DESTINATION)
+    _offload_normalize(arg_CONFIG_DESTINATION)
+    _offload_installed_path(location "${arg_CONFIG_DESTINATION}" "${arg_DESTINATION}")
+    _offload_installed_path(includes "${arg_CONFIG_DESTINATION}" "${arg_INCLUDE_DESTINATION}")
+    file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}Config.cmake" @ONLY CONTENT
+      "# Made by offload_add_library: the target @name@, a library of kernels.
+if(NOT TARGET @name@)
+  add_library(@name@ SHARED IMPORTED)
+  set_target_properties(@name@ PROPERTIES
+    IMPORTED_LOCATION \"@location@/lib@name@.so\"
+    IMPORTED_SONAME \"lib@name@.so\"
+    INTERFACE_INCLUDE_DIRECTORIES \"@includes@\")
+endif()
+")
+    install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${name}Config.cmake" DESTINATION "${arg_CONFIG_DESTINATION}" ${part})
+  endif()
+endfunction()
+
+# Where a folder of the installation is, as a file in another one of it writes that: an installation may be moved.
+function(_offload_installed_path result from to)
+  if(IS_ABSOLUTE "${from}" OR IS_ABSOLUTE "${to}")
+    get_filename_component(path "${to}" ABSOLUTE BASE_DIR "${CMAKE_INSTALL_PREFIX}")
+  else()
+    file(RELATIVE_PATH path "/${from}" "/${to}")
+    set(path "\${CMAKE_CURRENT_LIST_DIR}/${path}")
+  endif()
+  set(${result} "${path}" PARENT_SCOPE)
 endfunction()
 
 # offload_embed(<target> <library> DESTINATION <folder> [COMPONENT <name>])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from offload.cli import show_error, show_warning
 from offload.compiler import places
-from offload.errors import OffloadError
+from offload.errors import OffloadError, TargetError
 
 
 def main() -> int:
@@ -146,16 +146,20 @@ def _library(options: argparse.Namespace) -> None:
         path = root / source
         relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
         sources.append(Source(relative, Source.read(path).data))
-    request = make_request(
-        sources,
-        [with_root(spec, root) for spec in targets],
-        opt=options.opt,
-        debug=options.debug,
-        arch=options.arch,
-        link=[root / name for name in options.link],
-        objects=[root / name for name in options.objects],
-        soname=options.output.name,
-    )
+    try:
+        request = make_request(
+            sources,
+            [with_root(spec, root) for spec in targets],
+            opt=options.opt,
+            debug=options.debug,
+            arch=options.arch,
+            link=[root / name for name in options.link],
+            objects=[root / name for name in options.objects],
+            soname=options.output.name,
+        )
+    except OffloadError as error:  # a project may have many libraries
+        kind = TargetError if isinstance(error, TargetError) else OffloadError
+        raise kind(f"{where}: {error}") from error
     check_output(options.output, request.sources, makes_folder=True)
     data, built = compiled(request, where, f"{where}: TARGETS", "name it in OPTIONAL_TARGETS")
     header = header_text(name, options.output.name, built.metadata)

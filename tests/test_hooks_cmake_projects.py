@@ -1,0 +1,106 @@
+"""Projects of CMake around their kernels: for another machine, in several folders, installed for other projects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from compiling import EXAMPLES
+from packaging_tools import configure, run
+
+import offload.artifact
+from offload.artifact.elf import machine_name
+
+CROSS = """cmake_minimum_required(VERSION 3.20)
+project(cross LANGUAGES NONE)
+find_package(Offload 0.1 REQUIRED)
+offload_add_library(one SOURCES first.mlir)
+offload_add_library(here SOURCES first.mlir ARCH x86_64)
+offload_add_modules()
+"""
+
+
+def test_a_project_for_another_machine(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(CROSS)
+    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    table = '[[tool.offload.kernels]]\nmodule = "{}"\nsources = ["first.mlir"]\n'
+    named = table.format("b.named") + 'options = { arch = "x86_64" }\n'
+    (tmp_path / "pyproject.toml").write_text(table.format("b.kernels") + named)
+    (tmp_path / "arm.cmake").write_text("set(CMAKE_SYSTEM_NAME Linux)\nset(CMAKE_SYSTEM_PROCESSOR arm64)\n")
+    configure(tmp_path, f"-DCMAKE_TOOLCHAIN_FILE={tmp_path / 'arm.cmake'}")
+    run("cmake", "--build", "build", cwd=tmp_path)
+    modules = tmp_path / "build" / "offload-modules" / "b"
+    for library, machine in {
+        "build/libone.so": "aarch64",
+        "build/libhere.so": "x86_64",
+        modules / "kernels.offload.so": "aarch64",
+        modules / "named.offload.so": "x86_64",
+    }.items():
+        assert machine_name(offload.artifact.read(tmp_path / library).machine) == machine
+    assert (modules / "kernels.pyi").read_text().startswith('"""Kernels, compiled for: host:aarch64."""')
+
+
+def test_a_folder_beside_the_one_that_looks_for_offload(tmp_path: Path) -> None:
+    for folder, text in {
+        "": "cmake_minimum_required(VERSION 3.20)\nproject(two LANGUAGES NONE)\nadd_subdirectory(parts)\n"
+        "add_subdirectory(kernels)\n",
+        "parts": "find_package(Offload 0.1 REQUIRED)\n",
+        "kernels": "offload_add_library(one SOURCES first.mlir DESTINATION lib INCLUDE_DESTINATION include)\n",
+    }.items():
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "CMakeLists.txt").write_text(text)
+    (tmp_path / "kernels/first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    configure(tmp_path, f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}")
+    run("cmake", "--build", "build", "--target", "install", cwd=tmp_path)
+    assert (tmp_path / "installed/lib/libone.so").is_file()
+    assert (tmp_path / "installed/include/mgpu.h").is_file()
+
+
+USER = """cmake_minimum_required(VERSION 3.20)
+project(user LANGUAGES CXX)
+find_package(one REQUIRED)
+find_package(one REQUIRED)
+add_executable(program main.cpp)
+target_compile_features(program PRIVATE cxx_std_17)
+target_link_libraries(program PRIVATE one)
+"""
+
+
+@pytest.mark.parametrize("libraries", ["lib", "absolute"])
+def test_an_installed_library_in_another_project(libraries: str, tmp_path: Path) -> None:
+    """The installation is moved, where its folders are relative to each other."""
+    maker, user, prefix = (tmp_path / name for name in ("maker", "user", "installed"))
+    for folder in (maker, user):
+        folder.mkdir()
+    (maker / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    where = prefix if libraries == "absolute" else Path()
+    (maker / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(maker LANGUAGES NONE)\nfind_package(Offload 0.1 REQUIRED)\n"
+        f"offload_add_library(one SOURCES first.mlir DESTINATION {where / 'lib'} INCLUDE_DESTINATION include/x\n"
+        "  CONFIG_DESTINATION lib/cmake/one)\n"
+    )
+    configure(maker, f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    run("cmake", "--build", "build", "--target", "install", cwd=maker)
+    if libraries != "absolute":
+        prefix = prefix.rename(tmp_path / "elsewhere")
+    (user / "CMakeLists.txt").write_text(USER)
+    (user / "main.cpp").write_text(
+        '#include <cstdio>\n#include "one.h"\nint main() {\n  float x[] = {1, 2}, y[] = {3, 4};\n'
+        '  one::saxpy(2, {x, {2}}, {y, {2}});\n  std::printf("%g %g\\n", y[0], y[1]);\n}\n'
+    )
+    run("cmake", "-S", user, "-B", user / "build", f"-DCMAKE_PREFIX_PATH={prefix}", cwd=user)
+    run("cmake", "--build", "build", cwd=user)
+    assert run(user / "build" / "program", cwd=user, environment={"OFFLOAD_BACKEND": "host"}).stdout == "5 8\n"
+
+
+def test_modules_of_any_name(tmp_path: Path) -> None:
+    """Targets of CMake have other names than modules of Python."""
+    (tmp_path / "CMakeLists.txt").write_text(CROSS.replace("offload_add_library", "# "))
+    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    names = ["größe.kernels", "a_b.c", "a.b_c"]
+    table = '[[tool.offload.kernels]]\nmodule = "{}"\nsources = ["first.mlir"]\n'
+    (tmp_path / "pyproject.toml").write_text("".join(map(table.format, names)))
+    configure(tmp_path)
+    run("cmake", "--build", "build", cwd=tmp_path)
+    for name in names:
+        assert (tmp_path / "build/offload-modules" / name.replace(".", "/")).with_suffix(".offload.so").is_file()
