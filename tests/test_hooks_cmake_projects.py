@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from compiling import EXAMPLES
-from packaging_tools import configure, run
+from packaging_tools import backend, clean_venv, configure, copy_of, run, unpack
 
 import offload.artifact
 from offload.artifact.elf import machine_name
@@ -104,3 +104,18 @@ def test_modules_of_any_name(tmp_path: Path) -> None:
     run("cmake", "--build", "build", cwd=tmp_path)
     for name in names:
         assert (tmp_path / "build/offload-modules" / name.replace(".", "/")).with_suffix(".offload.so").is_file()
+
+
+def test_an_editable_package_of_scikit_build_core_in_place(tmp_path: Path) -> None:
+    """Nothing is installed then: what is imported are the sources."""
+    package = copy_of("scikit_build_core", tmp_path)
+    settings = "{'editable.mode': 'inplace', 'cmake.define.OFFLOAD_TARGETS': 'host'}"
+    backend(package, "build_editable", tmp_path / "out", "scikit_build_core.build", settings)
+    python = clean_venv(tmp_path / "venv")
+    unpack(next((tmp_path / "out").glob("*.whl")), python)
+    said = run(python, "-c", "import heat.kernels as k; print(k.step, k.__file__)", cwd=tmp_path).stdout
+    assert f" {package / 'src' / 'heat' / 'kernels.py'}" in said
+    (package / "src").rename(package / "lib")
+    (package / "pyproject.toml").write_text((package / "pyproject.toml").read_text().replace("src/", "lib/"))
+    said = backend(package, "build_editable", tmp_path / "out", "scikit_build_core.build", settings, fails=True)
+    assert "takes heat.kernels from its package's folder among the sources, and there is none" in " ".join(said.split())

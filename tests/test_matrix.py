@@ -50,6 +50,12 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) 
     return said.err
 
 
+def test_a_package_that_is_named_elsewhere(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In setup.cfg or setup.py."""
+    package.write_text(KERNELS)
+    assert json.loads(matrix(capsys))["package"] == package.parent.name
+
+
 def test_jobs_are_targets_times_pythons_times_devices(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     package.write_text(f'[project]\nname = "pkg"\nrequires-python = ">=3.12,<3.14"\n{KERNELS}{TARGETS}')
     found = json.loads(matrix(capsys))

@@ -56,7 +56,7 @@ def read_settings(pyproject: Path) -> MatrixSettings:
             raise OffloadError(f'{where}: key "pythons": {version!r} is no version of Python; write "3.12"')
     targets, falls_back = _targets(pyproject, where, strings(where, "targets", given.get("targets", [])), tool)
     return MatrixSettings(
-        str(project.get("name", "")),
+        str(project.get("name", pyproject.resolve().parent.name)),  # setup.cfg and setup.py may have the name
         tuple(ordered(pythons)) or declared_pythons(project, f"{pyproject.name}: [project]"),
         targets,
         falls_back,
