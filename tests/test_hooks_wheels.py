@@ -136,6 +136,17 @@ def test_a_backend_that_is_not_there(tmp_path: Path) -> None:
         assert "Traceback" not in said
 
 
+def test_targets_in_the_table_of_hatchling_s_hook(tmp_path: Path) -> None:
+    package = copy_of("hatchling", tmp_path)
+    path = package / "pyproject.toml"
+    table = "[tool.hatch.build.hooks.offload]\nenable-by-default = true\n"
+    path.write_text(path.read_text().replace("[tool.hatch.build.hooks.offload]\n", f'{table}targets = ["host"]\n'))
+    said = backend(package, "build_wheel", tmp_path / "out", HATCH, fails=True)
+    assert '[tool.hatch.build.hooks.offload]: unknown key "targets": what to build, and for what, stands in [[' in said
+    path.write_text(path.read_text().replace(f'{table}targets = ["host"]\n', table))
+    wheel_of(package, tmp_path / "out", HATCH, "{'offload.targets': 'host'}")
+
+
 def test_an_unknown_config_setting(tmp_path: Path) -> None:
     said = backend(
         copy_of("hatchling", tmp_path), "build_wheel", tmp_path / "out", HATCH, "{'offload.target': 'host'}", fails=True

@@ -20,6 +20,9 @@ from offload.hooks.project import KernelTable, read_tables
 from offload.hooks.report import check_platform
 
 
+_HOOK_KEYS = ("dependencies", "enable-by-default", "require-runtime-dependencies", "require-runtime-features")
+
+
 class OffloadBuildHook(BuildHookInterface):
     """``[tool.hatch.build.hooks.offload]`` switches it on; what to build stands in ``[tool.offload]``."""
 
@@ -29,6 +32,7 @@ class OffloadBuildHook(BuildHookInterface):
         """Adds the compiled modules to a wheel; in an editable one, puts them among the sources."""
         root = Path(self.root)
         with self._as_hatch_says_it():
+            self._check_keys()
             tables = read_tables(root / "pyproject.toml")
             self._leave_out(self._made_in_place(tables))
             if self.target_name != "wheel":
@@ -59,6 +63,15 @@ class OffloadBuildHook(BuildHookInterface):
                 "pyproject.toml: another build hook compiles code for one Python, after the wheel's tag was set: put "
                 "[tool.hatch.build.hooks.offload] behind the table of that hook"
             )
+
+    def _check_keys(self) -> None:
+        """Raises OffloadError for a key that hatchling does not take in every hook's table."""
+        for key in self.config:
+            if key not in _HOOK_KEYS:
+                raise OffloadError(
+                    f'pyproject.toml: [tool.hatch.build.hooks.offload]: unknown key "{key}": what to build, and for '
+                    "what, stands in [[tool.offload.kernels]]"
+                )
 
     def _build(self, tables: Sequence[KernelTable], folders: Sequence[Path], editable: bool) -> list[Outputs]:
         return build_modules(
