@@ -19,7 +19,6 @@ from offload.hooks.build import Outputs, build_modules, check_ours, made_in
 from offload.hooks.project import KernelTable, read_tables
 from offload.hooks.report import check_platform
 
-
 _HOOK_KEYS = ("dependencies", "enable-by-default", "require-runtime-dependencies", "require-runtime-features")
 
 
