@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
-from compiling import on_host
+from compiling import command, on_host
 from sample_artifact import IMAGES, KERNEL, SIGNATURE, X, meta_of
 
+import offload
 from offload.artifact import (
     Argument,
     ImageInfo,
@@ -84,6 +86,24 @@ def test_functions_that_python_cannot_call_say_so() -> None:
         library.f(1)
     with pytest.raises(AttributeError, match=r"^the program has no function 'g'"):
         library.g(1)
+
+
+def test_functions_for_c_alone_are_told(tmp_path: Path) -> None:
+    program = tmp_path / "program.mlir"
+    program.write_text(
+        "func.func @f(%x: vector<4xf32>) -> vector<4xf32> {\n  return %x : vector<4xf32>\n}\n"
+        "func.func @g(%x: f32) -> f32 {\n  return %x : f32\n}\n"
+        "llvm.func @h(%x: !llvm.struct<(f32, f32)>) {\n  llvm.return\n}\n"
+    )
+    path = offload.build(program, tmp_path / "program.so")
+    library = offload.load(path)
+    with pytest.raises(AttributeError, match=r"^program.so has a function 'h' for C alone; give Python one that"):
+        library.h(1)
+    with pytest.raises(AttributeError, match=r"^program.so has no function 'printf'\. It has: g$"):
+        library.printf(1)  # the loader finds that one, too
+    assert offload.artifact.functions_for_c(path, library.metadata) == {"f": "_mlir_ciface_f", "h": "h"}
+    said = command("inspect", path, cwd=tmp_path).stdout
+    assert "  g(x: float32) -> float32\n  for C alone: f, h\nkernels:" in said
 
 
 def test_kernels_that_python_cannot_launch_say_so() -> None:

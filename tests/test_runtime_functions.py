@@ -69,7 +69,7 @@ def test_strided_layouts() -> None:
     assert layout(np.ones((0, 4), np.float32)) == [0, 0, 4, 4, 1]
     assert real().fourth(np.array([5, 6], np.float32)) == 5
     message = refusal(real().layout, base[:, 3::-1], np.zeros(5, np.int64))
-    assert "stride -1 in dimension 1; pass an array with stride 1 elements there" in message
+    assert "stride -1 in dimension 1; pass an array with a stride of 1 element there" in message
     packed = np.zeros((3, 4), np.dtype([("a", np.float32), ("b", np.int8)]))
     assert "with 5 bytes between elements of 4" in refusal(real().weigh_strided, packed["a"])
 

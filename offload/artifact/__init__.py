@@ -1,6 +1,6 @@
 """Reading and writing what an artifact carries: image container, signatures. No LLVM; never runs the file."""
 
-from offload.artifact.artifact import Artifact, container_object, describe, extract, read
+from offload.artifact.artifact import Artifact, container_object, describe, extract, functions_for_c, read
 from offload.artifact.container import Image
 from offload.artifact.meta import SCHEMA, Argument, ImageInfo, KernelSignature, Metadata, Signature
 
@@ -16,5 +16,6 @@ __all__ = [
     "container_object",
     "describe",
     "extract",
+    "functions_for_c",
     "read",
 ]

@@ -34,12 +34,7 @@ def read(path: str | os.PathLike[str]) -> Artifact:
     Raises `ArtifactError` for a file that cannot be read, is no ELF file, is truncated, was not built by
     offload, or is damaged."""
     path = Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        why = _of_an_archive(path) if isinstance(error, NotADirectoryError) else error.strerror or error
-        raise ArtifactError(f"{path}: cannot read the artifact: {why}") from error
-    file = elf.ElfFile(data, str(path))
+    file = _elf_file(path)
     section = file.section(METADATA_SECTION)
     if section is None or file.type != elf.ET_DYN:
         raise ArtifactError(
@@ -56,6 +51,28 @@ def read(path: str | os.PathLike[str]) -> Artifact:
     images = container.read(file.contents(section), f"{path}: {IMAGES_SECTION}") if section is not None else []
     _check_same(path, metadata, images)
     return Artifact(path, metadata, tuple(images), file.machine, tuple(file.needed()))
+
+
+def functions_for_c(path: Path, metadata: Metadata) -> dict[str, str]:
+    """The functions that a library has besides those that Python calls, by name, each with its symbol: ones of types
+    that have no counterpart in Python, and those of object files. Raises `ArtifactError`."""
+    interface = "_mlir_ciface_"
+    known = {function.name for function in metadata.functions}
+    functions: dict[str, str] = {}
+    for symbol in _elf_file(path).exported_functions():
+        name = symbol.removeprefix(interface)
+        if name not in known and symbol != "offload_api" and (name != symbol or name not in functions):
+            functions[name] = symbol
+    return functions
+
+
+def _elf_file(path: Path) -> elf.ElfFile:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        why = _of_an_archive(path) if isinstance(error, NotADirectoryError) else error.strerror or error
+        raise ArtifactError(f"{path}: cannot read the artifact: {why}") from error
+    return elf.ElfFile(data, str(path))
 
 
 def _of_an_archive(path: Path) -> str:

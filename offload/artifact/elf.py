@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from offload.errors import ArtifactError
 
-SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_DYNAMIC, SHT_NOBITS = 0, 1, 2, 3, 6, 8
+SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_DYNAMIC, SHT_NOBITS, SHT_DYNSYM = 0, 1, 2, 3, 6, 8, 11
 SHF_ALLOC, SHF_GNU_RETAIN = 2, 0x200000
 PT_LOAD = 1
 DT_NULL, DT_NEEDED = 0, 1
 ET_REL, ET_DYN = 1, 3
 STB_LOCAL, STB_GLOBAL = 0, 1
+STT_FUNC = 2
 STV_DEFAULT, STV_HIDDEN = 0, 2
 ELFOSABI_NONE, ELFOSABI_GNU = 0, 3
 
@@ -94,23 +95,37 @@ class ElfFile:
     def needed(self) -> list[str]:
         """The DT_NEEDED entries of the dynamic section, in file order; empty where there is no such
         section."""
-        dynamic = next((section for section in self.sections if section.type == SHT_DYNAMIC), None)
-        if dynamic is None:
-            return []
-        if not 0 < dynamic.link < len(self.sections):
-            raise ArtifactError(
-                f"{self.name}: the dynamic section names string table {dynamic.link}, the file has "
-                f"sections 1 to {len(self.sections) - 1}"
-            )
-        strings = self.contents(self.sections[dynamic.link])
-        entries = self.contents(dynamic)
+        entries, strings = self._table(SHT_DYNAMIC, "the dynamic section", _DYNAMIC)
         result: list[str] = []
-        for tag, value in _DYNAMIC.iter_unpack(entries[: len(entries) // _DYNAMIC.size * _DYNAMIC.size]):
+        for tag, value in entries:
             if tag == DT_NULL:
                 break
             if tag == DT_NEEDED:
                 result.append(self._string(strings, value, "the dynamic string table"))
         return result
+
+    def exported_functions(self) -> list[str]:
+        """The functions that programs and dlsym find, in file order."""
+        entries, strings = self._table(SHT_DYNSYM, "the dynamic symbol table", _SYMBOL)
+        return [
+            self._string(strings, name, "the dynamic string table")
+            for name, info, _, section, _, _ in entries
+            if info & 0xF == STT_FUNC and info >> 4 != STB_LOCAL and section != 0
+        ]
+
+    def _table(self, kind: int, what: str, entry: struct.Struct) -> tuple[list[tuple[Any, ...]], bytes]:
+        """The entries of the first section of a type, none where there is no such section, and their strings."""
+        section = next((section for section in self.sections if section.type == kind), None)
+        if section is None:
+            return [], b""
+        if not 0 < section.link < len(self.sections):
+            raise ArtifactError(
+                f"{self.name}: {what} names string table {section.link}, the file has "
+                f"sections 1 to {len(self.sections) - 1}"
+            )
+        data = self.contents(section)
+        strings = self.contents(self.sections[section.link])
+        return list(entry.iter_unpack(data[: len(data) // entry.size * entry.size])), strings
 
     def _bytes(self, offset: int, size: int, what: str) -> bytes:
         end = offset + size

@@ -43,6 +43,8 @@ def _print(found: Artifact) -> None:
         arguments = ", ".join(f"{argument.name}: {argument}" for argument in function.args)
         results = ", ".join(str(result) for result in function.results) or "None"
         print(f"  {function.name}({arguments}) -> {results}")
+    if others := artifact.functions_for_c(found.path, metadata):
+        print(f"  for C alone: {', '.join(sorted(others))}")
     print("kernels:")
     for kernel in metadata.kernels:
         arguments = ", ".join(f"{argument.name}: {argument}" for argument in kernel.args)

@@ -169,7 +169,7 @@ class MemrefPacker:
                     )
                 raise Mismatch(
                     f"{view} with stride {strides[index]} in dimension {index}",
-                    f"pass an array with stride {want} elements there",
+                    f"pass an array with a stride of {want} element{'' if want == 1 else 's'} there",
                 )
         return strides
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import difflib
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from offload.artifact import Artifact, KernelSignature, Signature
+from offload.artifact import Artifact, KernelSignature, Signature, functions_for_c
 from offload.artifact import read as read_artifact
 from offload.artifact.elf import MACHINES, machine_name
 from offload.errors import ArtifactError
@@ -102,12 +103,18 @@ def _called(path: Path) -> str:
 
 def for_c_alone(library: Library, name: str) -> str | None:
     """Why Python cannot call a function that the library has for C; None where there is none of that name."""
-    if not hasattr(library._loaded, f"_mlir_ciface_{name}"):
-        return None
-    return (
-        f"{_called(library.path)} has a function {name!r} with a type that has no counterpart in Python: it is "
-        f"there for C (_mlir_ciface_{name}); give Python one that takes and returns scalars and ranked memrefs"
-    )
+    advice = "give Python one that takes and returns scalars and ranked memrefs"
+    if hasattr(library._loaded, f"_mlir_ciface_{name}"):
+        return (
+            f"{_called(library.path)} has a function {name!r} with a type that has no counterpart in Python: it is "
+            f"there for C (_mlir_ciface_{name}); {advice}"
+        )
+    # The loader finds functions of the C library under a library's handle, too: the file knows its own.
+    if hasattr(library._loaded, name):
+        with contextlib.suppress(ArtifactError):
+            if name in functions_for_c(library.path, library.metadata):
+                return f"{_called(library.path)} has a function {name!r} for C alone; {advice}"
+    return None
 
 
 class Kernels(Mapping[str, Kernel]):
