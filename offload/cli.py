@@ -135,7 +135,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
 
 
 def _add_inspect(inspect: argparse.ArgumentParser) -> None:
-    inspect.add_argument("file", metavar="FILE")
+    inspect.add_argument("file", metavar="FILE", help="a library that offload built")
     shown = inspect.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="as JSON")
     shown.add_argument("--disassemble", action="store_true", help="show the machine code of each image")
@@ -144,7 +144,7 @@ def _add_inspect(inspect: argparse.ArgumentParser) -> None:
 
 
 def _add_stubs(stubs: argparse.ArgumentParser) -> None:
-    stubs.add_argument("file", metavar="FILE")
+    stubs.add_argument("file", metavar="FILE", help="a library that offload built")
     stubs.add_argument("-o", "--output", metavar="OUT.pyi", help="the file to write (default, and with '-': print it)")
     stubs.set_defaults(run=_stubs)
 
@@ -224,7 +224,9 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         help="nvvm:sm_90, rocdl:gfx942, host, native, …, with options: nvvm:sm_90a,O=3,fast (repeatable; default: "
         "OFFLOAD_TARGETS, else host)",
     )
-    parser.add_argument("-O", type=int, default=3, choices=range(4), dest="opt", help="level of the host code")
+    parser.add_argument(
+        "-O", type=int, default=3, choices=range(4), dest="opt", help="level of the host code (default: 3)"
+    )
     parser.add_argument("-g", action="store_true", dest="debug", help="line information in host code and kernels")
     parser.add_argument(
         "--bare-pointers", action="store_true", help="kernels take plain pointers for memrefs (static shapes alone)"
@@ -249,7 +251,10 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         help="the library's CPU architecture: x86_64, aarch64 (default: that of its host targets, else this machine's)",
     )
     parser.add_argument(
-        "--runtime", choices=("static", "shared"), default="static", help="mgpu runtime: inside, or libmgpu.so"
+        "--runtime",
+        choices=("static", "shared"),
+        default="static",
+        help="mgpu runtime: inside (the default), or libmgpu.so",
     )
     parser.add_argument(
         "--gpu-binary-annotation",
