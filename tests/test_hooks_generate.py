@@ -220,6 +220,60 @@ def test_sizes_that_functions_have_fixed_are_checked(tmp_path: Path) -> None:
     assert done.stdout == "1: f(): y is float32[1, 3]; dimension 0 has to be 1, it is 2, called 1 time"
 
 
+STRIDED = """#include "laid.h"
+#include <cstdio>
+const mgpuApi *api(std::uint32_t) __asm__("liblaid_so.offload_api");
+const mgpuApi *api(std::uint32_t) {
+  static mgpuApi table{};
+  table.mgpuGetLastError = [] { return 0; };
+  return &table;
+}
+using Matrix = offload::Memref<float, 2>;
+void show(Matrix *x, Matrix *y, offload::Memref<float, 0> *z) __asm__("liblaid_so._mlir_ciface_f");
+void show(Matrix *x, Matrix *y, offload::Memref<float, 0> *z) {
+  std::printf("%g %g %g\\n", x->aligned[0], y->aligned[y->offset], z->aligned[0]);
+}
+int main() {
+  float data[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  Matrix part(data, {2, 2}), columns(data, {2, 2}), row(data, {1, 3}), none(data, {0, 3});
+  part.offset = columns.offset = 3;
+  columns.strides = {1, 2};
+  row.strides[0] = none.strides[0] = 77;  // there is one row, or none: nobody takes a step
+  offload::Memref<float, 0> single(data);
+  single.offset = 5;
+  laid::f(part, columns, single);
+  laid::f(row, none, single);
+  for (bool second : {false, true})
+    try {
+      laid::f(second ? part : columns, part, single);
+    } catch (const offload::Error &error) {
+      std::printf("%s\\n", error.what());
+    }
+}
+"""
+
+
+def test_layouts_that_functions_take_for_granted(tmp_path: Path) -> None:
+    """Code for rows that lie one behind the other reads neither strides nor an offset."""
+    columns = Argument("y", "memref", "float32", (None, None), (1, None), None)
+    rows = Argument("x", "memref", "float32", (None, None))
+    text = header_text(
+        "laid", "liblaid.so", Metadata((function("f", rows, columns, Argument("z", "memref", "float32")),))
+    )
+    (tmp_path / "laid.h").write_text(text)
+    (tmp_path / "use.cpp").write_text(STRIDED)
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-o", "use"]
+    subprocess.run(["g++", *flags, *includes, "use.cpp"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "use"], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "3 3 5",
+        "0 0 5",
+        "f(): x is float32[?, ?]; the stride of dimension 0 has to be 2, it is 1",
+        "f(): y is float32[?, ?]; the stride of dimension 0 has to be 1, it is 2",
+    ]
+
+
 def test_a_header_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "none.h").write_text(header_text("none", "libnone.so", Metadata()))
     includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]

@@ -124,19 +124,30 @@ def _wrapper(function: Signature) -> str:
     passed = ", ".join(
         f"&{name}" if value.kind == "memref" else name for name, value in zip(names, function.args, strict=True)
     )
-    sized = "".join(_size_check(function.name, name, value) for name, value in zip(names, function.args, strict=True))
+    checks = "".join(_checks(function.name, name, value) for name, value in zip(names, function.args, strict=True))
     call = f"{_SYMBOLS}::{function.name}({passed});\n  offload::check(runtime());\n"
     body = f"  auto offload_result = {call}  return offload_result;\n" if function.results else f"  {call}"
     types = ", ".join(f"{name}: {value}" for name, value in zip(names, function.args, strict=True))
     return (
         f"/// {types or 'no arguments'}. Throws offload::Error.\n"
-        f"inline {_returned(function)} {function.name}({parameters}) {{\n{sized}{body}}}\n"
+        f"inline {_returned(function)} {function.name}({parameters}) {{\n{checks}{body}}}\n"
     )
 
 
-def _size_check(function: str, name: str, argument: Argument) -> str:
-    """A statement that refuses arrays of other sizes than those that the function has fixed."""
-    if argument.kind == "scalar" or all(size is None for size in argument.shape):
+def _checks(function: str, name: str, argument: Argument) -> str:
+    """Statements that refuse arrays of other sizes and strides than the function's code takes for granted."""
+    if argument.kind == "scalar":
         return ""
-    sizes = ", ".join("-1" if size is None else str(size) for size in argument.shape)
-    return f'  offload::check_sizes({name}, {{{sizes}}}, "{function}(): {name} is {argument}");\n'
+    what = f'"{function}(): {name} is {argument}"'
+    lines = []
+    if any(size is not None for size in argument.shape):
+        sizes = ", ".join("-1" if size is None else str(size) for size in argument.shape)
+        lines.append(f"check_sizes({name}, {{{sizes}}}, {what})")
+    if argument.strides is None and argument.rank:
+        lines.append(f"check_row_major({name}, {what})")
+    if any(stride is not None for stride in argument.strides or ()):
+        strides = ", ".join("offload::any" if stride is None else str(stride) for stride in argument.strides or ())
+        lines.append(f"check_strides({name}, {{{strides}}}, {what})")
+    if argument.offset is not None:
+        lines.append(f"set_offset({name}, {argument.offset})")
+    return "".join(f"  offload::{line};\n" for line in lines)

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -73,6 +74,38 @@ void check_sizes(const Memref<T, Rank> &array, std::initializer_list<std::int64_
     }
     ++axis;
   }
+}
+
+/// In the strides that check_strides takes: each will do.
+constexpr std::int64_t any = std::numeric_limits<std::int64_t>::min();
+
+/// Throws where an array's elements lie otherwise than the function's code takes them to; `what` says whose
+/// it is.
+template <typename T, int Rank>
+void check_strides(const Memref<T, Rank> &array, const decltype(Memref<T, Rank>::strides) &wanted,
+                   const char *what) {
+  for (std::int64_t size : array.sizes)
+    if (size == 0)
+      return;
+  for (std::size_t axis = 0; axis < Rank; ++axis) {
+    std::int64_t stride = wanted[axis], given = array.strides[axis];
+    if (array.sizes[axis] != 1 && stride != any && given != stride) {
+      std::string wrong = std::to_string(stride) + ", it is " + std::to_string(given);
+      throw Error(what + ("; the stride of dimension " + std::to_string(axis)) + " has to be " + wrong,
+                  MGPU_ERROR_INVALID);
+    }
+  }
+}
+
+/// The same for one whose rows lie one behind the other.
+template <typename T, int Rank> void check_row_major(const Memref<T, Rank> &array, const char *what) {
+  check_strides(array, Memref<T, Rank>(nullptr, array.sizes).strides, what);
+}
+
+/// Gives an array the offset that the function's code takes it to have; its elements stay where they are.
+template <typename T, int Rank> void set_offset(Memref<T, Rank> &array, std::int64_t offset) {
+  array.aligned += array.offset - offset;
+  array.offset = offset;
 }
 
 } // namespace offload
