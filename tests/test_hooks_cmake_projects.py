@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,24 @@ from packaging_tools import backend, clean_venv, configure, copy_of, run, unpack
 
 import offload.artifact
 from offload.artifact.elf import machine_name
+
+
+def test_the_python_of_the_environment_with_offload(tmp_path: Path) -> None:
+    """Nobody activated it, and the project looked for another Python, which has no offload."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES NONE)\nset(Python_EXECUTABLE /bin/false)\n"
+        'find_package(Offload 0.1 REQUIRED)\nmessage(STATUS "with ${OFFLOAD_PYTHON}")\n'
+    )
+    installed = tmp_path / "venv/lib/python3.9/site-packages/offload"
+    installed.mkdir(parents=True)
+    (installed / "cmake").symlink_to(Path(offload.__file__).parent / "cmake")
+    (tmp_path / "venv/bin").mkdir()
+    python = tmp_path / "venv/bin/python3"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    command = ("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DOffload_DIR={installed / 'cmake'}")
+    assert f"-- with {python}\n" in run(*command, cwd=tmp_path).stdout
+
 
 CROSS = """cmake_minimum_required(VERSION 3.20)
 project(cross LANGUAGES NONE)

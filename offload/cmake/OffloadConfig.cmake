@@ -6,25 +6,38 @@ cmake_minimum_required(VERSION 3.20...3.31)
 
 set(OFFLOAD_TARGETS "" CACHE STRING "Targets to build kernels for, in place of those that the project names")
 
-# The interpreter that has offload: the project's, where it looked for one before, else the first that is found.
+# The interpreter that has offload: the project's, where it looked for one before; that of the environment which these
+# files are in (lib/python3.X/site-packages/offload/cmake); or the first that is found.
+set(_offload_pythons "${OFFLOAD_PYTHON}")
 if(NOT OFFLOAD_PYTHON)
-  if(Python_EXECUTABLE)
-    set(OFFLOAD_PYTHON "${Python_EXECUTABLE}")
-  elseif(Python3_EXECUTABLE)
-    set(OFFLOAD_PYTHON "${Python3_EXECUTABLE}")
-  else()
-    find_package(Python3 COMPONENTS Interpreter QUIET)
-    set(OFFLOAD_PYTHON "${Python3_EXECUTABLE}")
-  endif()
+  get_filename_component(_offload_here "${CMAKE_CURRENT_LIST_DIR}/../../../../../bin/python3" ABSOLUTE)
+  set(_offload_pythons "")
+  foreach(_offload_python IN ITEMS "${Python_EXECUTABLE}" "${Python3_EXECUTABLE}" "${_offload_here}")
+    if(EXISTS "${_offload_python}")
+      list(APPEND _offload_pythons "${_offload_python}")
+    endif()
+  endforeach()
+  list(APPEND _offload_pythons "find")
 endif()
-execute_process(COMMAND "${OFFLOAD_PYTHON}" -m offload.cmake --includes
-  WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
-  OUTPUT_VARIABLE _offload_includes ERROR_VARIABLE _offload_said RESULT_VARIABLE _offload_failed
-  OUTPUT_STRIP_TRAILING_WHITESPACE)
+foreach(_offload_each IN LISTS _offload_pythons)
+  set(_offload_python "${_offload_each}")
+  if(_offload_each STREQUAL "find")
+    find_package(Python3 COMPONENTS Interpreter QUIET)
+    set(_offload_python "${Python3_EXECUTABLE}")
+  endif()
+  execute_process(COMMAND "${_offload_python}" -m offload.cmake --includes
+    WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
+    OUTPUT_VARIABLE _offload_includes ERROR_VARIABLE _offload_said RESULT_VARIABLE _offload_failed
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT _offload_failed)
+    set(OFFLOAD_PYTHON "${_offload_python}")
+    break()
+  endif()
+endforeach()
 if(_offload_failed)
   set(Offload_FOUND FALSE)
   set(Offload_NOT_FOUND_MESSAGE
-    "the Python that would compile kernels has no offload: '${OFFLOAD_PYTHON}'. Name one that has: -DOFFLOAD_PYTHON=…\n${_offload_said}")
+    "the Python that would compile kernels has no offload: '${_offload_python}'. Name one that has: -DOFFLOAD_PYTHON=…\n${_offload_said}")
   return()
 endif()
 
