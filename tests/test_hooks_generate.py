@@ -274,6 +274,17 @@ def test_layouts_that_functions_take_for_granted(tmp_path: Path) -> None:
     ]
 
 
+def test_documentation_in_the_header(tmp_path: Path) -> None:
+    documented = function("f", ARRAY)._replace(doc="Halves x.\n\nIn place */ \\ \\\\")
+    text = header_text("told", "libtold.so", Metadata((documented,)))
+    assert "/// Halves x.\n///\n/// In place */\n///\n/// x: float32[" in text
+    (tmp_path / "told.h").write_text(text)
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
+    subprocess.run(
+        ["g++", "-Wall", "-Werror", "-fsyntax-only", "-x", "c++", *includes, "told.h"], cwd=tmp_path, check=True
+    )
+
+
 def test_a_header_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "none.h").write_text(header_text("none", "libnone.so", Metadata()))
     includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]

@@ -128,8 +128,11 @@ def _wrapper(function: Signature) -> str:
     call = f"{_SYMBOLS}::{function.name}({passed});\n  offload::check(runtime());\n"
     body = f"  auto offload_result = {call}  return offload_result;\n" if function.results else f"  {call}"
     types = ", ".join(f"{name}: {value}" for name, value in zip(names, function.args, strict=True))
+    # A backslash at its end would make the next line a part of the comment.
+    lines = [f"/// {line}".rstrip("\\ ") for line in function.doc.splitlines()]
+    documented = "\n".join([*lines, "///", ""]) if lines else ""
     return (
-        f"/// {types or 'no arguments'}. Throws offload::Error.\n"
+        f"{documented}/// {types or 'no arguments'}. Throws offload::Error.\n"
         f"inline {_returned(function)} {function.name}({parameters}) {{\n{checks}{body}}}\n"
     )
 
