@@ -3,9 +3,13 @@ loops run one after the other."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, emit_text, on_host
+from emulator.driver import shared
+from emulator.on_device import compiled
 
 from offload import CompileError
 
@@ -179,3 +183,48 @@ def test_a_launch_in_a_parallel_loop_is_refused(loop: str) -> None:
                threads(%tx, %ty, %tz) in (%sx = %i, %sy = %j, %sz = %i) { gpu.terminator }"""
     with pytest.raises(CompileError, match="a kernel cannot launch a kernel"):
         emit(f"func.func @f() {{ {loop} {{ {launch} }} return }}", "kernels")
+
+
+MANY = """
+func.func @f(%x: tensor<SHAPExi32>, %y: tensor<SHAPExi32>) -> tensor<SHAPExi32> {
+  %r = arith.addi %x, %y : tensor<SHAPExi32>
+  return %r : tensor<SHAPExi32>
+}
+"""
+SHAPES = [(2, 3, 5, 70), (3, 2, 1, 9, 33), (2, 2, 2, 2, 2, 2), (70, 300, 1), (300, 3), (1, 1, 1, 1), (5, 0, 2, 3)]
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_element_of_many_dimensions(shape: tuple[int, ...], known: bool) -> None:
+    text = MANY.replace("SHAPE", "x".join(str(size) if known else "?" for size in shape))
+    x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    np.testing.assert_array_equal(on_host(text).f(x, x[::-1].copy()).numpy(), x + x[::-1])
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "sm_90"])
+def test_each_element_of_many_dimensions_on_devices(chip: str) -> None:
+    x = np.arange(3 * 2 * 9 * 33, dtype=np.int32).reshape(3, 2, 9, 33)
+    with shared("hip" if chip.startswith("gfx") else "cuda").chip(chip):
+        library = compiled(MANY.replace("SHAPE", "3x2x?x33"), chip)
+        there = library.device.array(x)
+        np.testing.assert_array_equal(library.f(there, there).numpy(), 2 * x)
+
+
+@pytest.mark.parametrize(
+    ("shape", "threads"),
+    [
+        ("4x8x16x64", "32, 8, 1"),  # MLIR's mapping would give each thread a row of 64, and neighbours other rows
+        ("?x?x?x?x?", "32, 8, 1"),
+        ("4x8x16x?", "32, 8, 1"),
+        ("4096x1", "1, 256, 1"),
+        ("4096x3", "3, 64, 1"),
+        ("256x4x3", "3, 4, 16"),
+        ("4096x1x1", "1, 1, 64"),  # along z a block has no more
+    ],
+)
+def test_threads_are_neighbours_in_memory(shape: str, threads: str) -> None:
+    text = emit_text(MANY.replace("SHAPE", shape), "kernels")
+    (launch,) = re.findall(r"threads in \(%c(\d+), %c(\d+), %c(\d+)\)", text)
+    assert ", ".join(launch) == threads
+    assert "scf.for" not in text

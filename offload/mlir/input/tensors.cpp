@@ -2,9 +2,9 @@
 //
 // MLIR's one-shot-bufferize gives tensors memory. Before it: a function that takes a tensor leaves it as it
 // is, where bufferization would write results into it. After it: part of a tensor that a function returns or
-// hands on is copied, where bufferization takes its memory for that of a whole one; what a function has
-// allocated for its tensors, it frees; functions without tensors free what they allocate themselves, as their
-// authors wrote them.
+// hands on is copied, where bufferization takes its memory for that of a whole one; a loop that makes a new
+// tensor in each iteration does not copy it as well; what a function has allocated for its tensors, it frees;
+// functions without tensors free what they allocate themselves, as their authors wrote them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -115,6 +115,54 @@ void copyPart(memref::CastOp op) {
   op.erase();
 }
 
+/// Does each iteration leave memory to the next that nothing else has: its own, or what it began with?
+bool yieldsNewMemory(scf::WhileOp loop) {
+  SmallVector<Value> seen;
+  for (Value value : loop.getYieldOp().getResults()) {
+    if (!isa<BaseMemRefType>(value.getType()))
+      continue;
+    auto made = value.getDefiningOp<memref::AllocOp>();
+    bool isOwn = made ? made->getBlock() == loop.getAfterBody()
+                      : llvm::is_contained(loop.getAfterArguments(), value);
+    if (!isOwn || llvm::is_contained(seen, value))
+      return false;
+    seen.push_back(value);
+  }
+  return true;
+}
+
+/// What the condition of a loop hands on as it came, bufferization copies unless the next iteration has the same
+/// memory: it does not see that this one is the loop's alone.
+void handOnUncopied(scf::WhileOp loop) {
+  if (!yieldsNewMemory(loop))
+    return;
+  scf::ConditionOp end = loop.getConditionOp();
+  // Copies stand right before the end, so that nothing changes what they were made of.
+  for (Operation *op = end->getPrevNode(), *before; op; op = before) {
+    before = op->getPrevNode();
+    if (isa<memref::AllocOp>(op))
+      continue;
+    auto copy = dyn_cast<memref::CopyOp>(op);
+    auto made = copy ? copy.getTarget().getDefiningOp<memref::AllocOp>() : memref::AllocOp();
+    if (!made)
+      return;
+    MutableOperandRange handed = end.getArgsMutable();
+    auto place = llvm::find_if(handed, [&](OpOperand &each) { return each.get() == made; });
+    if (place == handed.end() || made->hasAttr(kWritten) || made->getBlock() != op->getBlock() ||
+        llvm::range_size(made->getUses()) != 2)
+      continue;
+    auto came = dyn_cast<BlockArgument>(copy.getSource());
+    if (!came || came.getOwner() != op->getBlock() || came.getType() != made.getType() ||
+        came.getArgNumber() != unsigned(place - handed.begin()))
+      continue;
+    if (before == made)
+      before = made->getPrevNode();
+    made.replaceAllUsesWith(came);
+    copy.erase();
+    made.erase();
+  }
+}
+
 struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConstantArguments)
 
@@ -134,6 +182,7 @@ struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<M
         continue;
       function->setAttr(kOnTensors, b.getUnitAttr());
       function.walk([&](memref::CastOp op) { op->setAttr(kHidesNoGaps, b.getUnitAttr()); });
+      function.walk([&](memref::AllocOp op) { op->setAttr(kWritten, b.getUnitAttr()); });
       for (unsigned i = 0; function.isPublic() && i < function.getNumArguments(); ++i)
         if (isa<TensorType>(function.getArgument(i).getType()) && !function.getArgAttr(i, writable))
           function.setArgAttr(i, writable, b.getBoolAttr(false));
@@ -173,6 +222,8 @@ struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
           parts.push_back(op);
       });
       llvm::for_each(parts, copyPart);
+      function.walk(handOnUncopied);
+      function.walk([](memref::AllocOp op) { op->removeAttr(kWritten); });
       if (failed(runPipeline(frees, function)))
         return signalPassFailure();
     }

@@ -14,4 +14,7 @@ void copyTensor(mlir::OpOperand &operand);
 /// On a memref.cast that promises no more than is true: its author wrote it, or it is of whole memory.
 inline constexpr char kHidesNoGaps[] = "offload.hides_no_gaps";
 
+/// On a memref.alloc that the author of a program with tensors wrote.
+inline constexpr char kWritten[] = "offload.written";
+
 } // namespace offload

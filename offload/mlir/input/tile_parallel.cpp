@@ -11,6 +11,10 @@
 // A grid has room for 2^31 blocks along x and for 65535 along y and z. Where the loops may need more there,
 // all blocks stand along x.
 //
+// Of more than three loops MLIR's mapping takes the outermost three, and each thread would run the innermost
+// ones: neighbouring threads would be far from each other in memory. There, too, all blocks stand along x,
+// and the threads are those of the innermost loops.
+//
 //===----------------------------------------------------------------------===//
 
 #include "input/parallel_loops.h"
@@ -38,15 +42,27 @@ namespace {
 
 constexpr int64_t kMaxThreads = 1024;  // of a block, on every target
 constexpr int64_t kMaxBlocks = 0xFFFF; // along y and z
+constexpr unsigned kDimensions = 3;    // of a grid and of a block
+constexpr int64_t kThreads = 256;      // of a block made here
+constexpr int64_t kWarp = 32;          // of these, along the innermost of several loops
+constexpr int64_t kMaxDeep = 64;       // along z, on every target
 
-/// Threads per block along the innermost loops. The innermost loop runs over neighbouring addresses in most
-/// programs and gets at least a warp.
-SmallVector<int64_t> tileSizes(unsigned loops) {
+/// Threads per block along each of some loops that count from 0 in steps of 1. The innermost one runs over
+/// neighbouring addresses in most programs and gets a warp; what loops known to be short leave goes to the ones
+/// around them.
+SmallVector<int64_t> tileSizes(scf::ParallelOp loop) {
+  unsigned loops = loop.getNumLoops();
   if (loops == 1)
-    return {256};
+    return {kThreads};
   SmallVector<int64_t> sizes(loops, 1);
-  sizes[loops - 1] = 32;
-  sizes[loops - 2] = 8;
+  int64_t left = kThreads;
+  for (unsigned i = loops; i-- > 0 && loops - i <= kDimensions;) {
+    int64_t most = i + 1 == loops ? kWarp : loops - i == kDimensions ? kMaxDeep : kThreads;
+    if (std::optional<int64_t> count = getConstantIntValue(loop.getUpperBound()[i]))
+      most = std::min(most, std::max<int64_t>(*count, 1));
+    sizes[i] = std::min(most, left);
+    left /= int64_t(llvm::PowerOf2Ceil(uint64_t(sizes[i])));
+  }
   return sizes;
 }
 
@@ -100,10 +116,13 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
     }
     for (scf::ParallelOp loop : plain) {
       normalize(loop);
-      SmallVector<int64_t> tiles = tileSizes(loop.getNumLoops());
-      scf::ParallelOp blocks = scf::tileParallelLoop(loop, tiles, /*noMinMaxBounds=*/false).first;
+      SmallVector<int64_t> tiles = tileSizes(loop);
+      auto [blocks, threads] = scf::tileParallelLoop(loop, tiles, /*noMinMaxBounds=*/false);
       foldBounds(blocks);
-      if (!fitsIntoGrid(blocks, tiles))
+      bool many = blocks.getNumLoops() > kDimensions;
+      if (many)
+        keepInnermost(threads, kDimensions);
+      if (many || !fitsIntoGrid(blocks, tiles))
         lineUp(blocks, tiles);
     }
   }
@@ -158,6 +177,21 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
       Value original = arith::AddIOp::create(inside, loc, scaled, low);
       variable.replaceAllUsesExcept(original, scaled);
     }
+  }
+
+  /// Takes away the outer loops over threads, each of which has one iteration, the one at 0.
+  static void keepInnermost(scf::ParallelOp threads, unsigned kept) {
+    unsigned gone = threads.getNumLoops() - kept;
+    OpBuilder b(threads);
+    auto rest = scf::ParallelOp::create(
+        b, threads.getLoc(), threads.getLowerBound().drop_front(gone),
+        threads.getUpperBound().drop_front(gone), threads.getStep().drop_front(gone));
+    for (auto [i, variable] : llvm::enumerate(threads.getInductionVars()))
+      variable.replaceAllUsesWith(i < gone ? threads.getLowerBound()[i] : rest.getInductionVars()[i - gone]);
+    Block *body = threads.getBody();
+    rest.getBody()->getOperations().splice(rest.getBody()->begin(), body->getOperations(), body->begin(),
+                                           std::prev(body->end()));
+    threads.erase();
   }
 
   /// Is it known that the blocks of all loops but the innermost, which become the grid's x, are few enough?
