@@ -212,19 +212,22 @@ def test_each_element_of_many_dimensions_on_devices(chip: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "threads"),
+    ("shape", "threads", "loops"),
     [
-        ("4x8x16x64", "32, 8, 1"),  # MLIR's mapping would give each thread a row of 64, and neighbours other rows
-        ("?x?x?x?x?", "32, 8, 1"),
-        ("4x8x16x?", "32, 8, 1"),
-        ("4096x1", "1, 256, 1"),
-        ("4096x3", "3, 64, 1"),
-        ("256x4x3", "3, 4, 16"),
-        ("4096x1x1", "1, 1, 64"),  # along z a block has no more
+        ("4x8x16x64", "32, 8, 1", 0),  # MLIR's mapping would give each thread a row of 64, and neighbours other rows
+        ("?x?x?x?x?", "32, 8, 1", 0),
+        ("4x8x16x?", "32, 8, 1", 0),
+        ("4096x1", "256, 1, 1", 0),
+        ("4096x3", "256, 1, 1", 1),  # a thread runs the few steps of the innermost loops
+        ("4096x2x1x2", "256, 1, 1", 2),
+        ("256x4x3", "4, 64, 1", 1),
+        ("?x1x5", "5, 32, 1", 0),
+        ("8192x2x5", "5, 2, 16", 0),
+        ("4096x1x1x7", "7, 32, 1", 0),
+        ("1x1x1x1", "256, 1, 1", 0),
     ],
 )
-def test_threads_are_neighbours_in_memory(shape: str, threads: str) -> None:
+def test_threads_are_neighbours_in_memory(shape: str, threads: str, loops: int) -> None:
     text = emit_text(MANY.replace("SHAPE", shape), "kernels")
     (launch,) = re.findall(r"threads in \(%c(\d+), %c(\d+), %c(\d+)\)", text)
-    assert ", ".join(launch) == threads
-    assert "scf.for" not in text
+    assert (", ".join(launch), text.count("scf.for")) == (threads, loops)

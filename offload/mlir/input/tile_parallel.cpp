@@ -15,6 +15,8 @@
 // ones: neighbouring threads would be far from each other in memory. There, too, all blocks stand along x,
 // and the threads are those of the innermost loops.
 //
+// A thread runs innermost loops of a few iterations itself (the channels of an image), and those of one.
+//
 //===----------------------------------------------------------------------===//
 
 #include "input/parallel_loops.h"
@@ -46,6 +48,7 @@ constexpr unsigned kDimensions = 3;    // of a grid and of a block
 constexpr int64_t kThreads = 256;      // of a block made here
 constexpr int64_t kWarp = 32;          // of these, along the innermost of several loops
 constexpr int64_t kMaxDeep = 64;       // along z, on every target
+constexpr int64_t kFew = 4;            // iterations that are not worth threads of their own
 
 /// Threads per block along each of some loops that count from 0 in steps of 1. The innermost one runs over
 /// neighbouring addresses in most programs and gets a warp; what loops known to be short leave goes to the ones
@@ -116,6 +119,7 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
     }
     for (scf::ParallelOp loop : plain) {
       normalize(loop);
+      loop = takeInShort(loop);
       SmallVector<int64_t> tiles = tileSizes(loop);
       auto [blocks, threads] = scf::tileParallelLoop(loop, tiles, /*noMinMaxBounds=*/false);
       foldBounds(blocks);
@@ -177,6 +181,60 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
       Value original = arith::AddIOp::create(inside, loc, scaled, low);
       variable.replaceAllUsesExcept(original, scaled);
     }
+  }
+
+  /// Which loops a thread runs itself: the innermost ones while they are known to be short together, and all of
+  /// one iteration. One loop is left.
+  static SmallVector<bool> shortLoops(scf::ParallelOp loop) {
+    unsigned loops = loop.getNumLoops();
+    SmallVector<bool> found(loops, false);
+    bool innermost = true;
+    for (auto [i, left] = std::pair(loops, kFew); i-- > 0;) {
+      std::optional<int64_t> count = getConstantIntValue(loop.getUpperBound()[i]);
+      found[i] = count && *count >= 1 && *count <= (innermost ? left : 1);
+      innermost &= found[i];
+      if (found[i])
+        left /= *count;
+    }
+    if (!llvm::is_contained(found, false))
+      found[0] = false;
+    return found;
+  }
+
+  /// Puts short loops into the body. Returns what is left to be tiled.
+  static scf::ParallelOp takeInShort(scf::ParallelOp loop) {
+    SmallVector<bool> within = shortLoops(loop);
+    if (!llvm::is_contained(within, true) || loop.getNumReductions())
+      return loop;
+    auto outer = [&](OperandRange values) {
+      SmallVector<Value> kept;
+      for (auto [value, isWithin] : llvm::zip_equal(values, within))
+        if (!isWithin)
+          kept.push_back(value);
+      return kept;
+    };
+    OpBuilder b(loop);
+    Location loc = loop.getLoc();
+    auto left = scf::ParallelOp::create(b, loc, outer(loop.getLowerBound()), outer(loop.getUpperBound()),
+                                        outer(loop.getStep()));
+    Block *into = left.getBody();
+    unsigned next = 0;
+    for (auto [i, variable] : llvm::enumerate(loop.getInductionVars())) {
+      if (!within[i]) {
+        variable.replaceAllUsesWith(left.getInductionVars()[next++]);
+        continue;
+      }
+      b.setInsertionPointToStart(into);
+      auto inner = scf::ForOp::create(b, loc, loop.getLowerBound()[i], loop.getUpperBound()[i],
+                                      loop.getStep()[i]);
+      variable.replaceAllUsesWith(inner.getInductionVar());
+      into = inner.getBody();
+    }
+    Block *body = loop.getBody();
+    into->getOperations().splice(into->begin(), body->getOperations(), body->begin(),
+                                 std::prev(body->end()));
+    loop.erase();
+    return left;
   }
 
   /// Takes away the outer loops over threads, each of which has one iteration, the one at 0.
