@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SignatureError,
         TargetError,
         ToolkitError,
+        UsageError,
     )
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "SignatureError",
     "TargetError",
     "ToolkitError",
+    "UsageError",
     "__version__",
     "backend",
     "build",

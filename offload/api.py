@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from offload.errors import OffloadError, TargetError
+from offload.paths import named
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -67,7 +68,7 @@ def build(
     """
     from offload.compiler.output import check_output, write_atomically
 
-    target_path = Path(output)
+    target_path = named(output)
     request = make_request(
         _sources(sources),
         targets,
@@ -245,7 +246,7 @@ def make_request(
         debug=debug,
         bare_pointers=bare_pointers or (bool(chosen) and all(target.bare_pointers for target in chosen)),
         bare_pointers_for_host=bare_pointers_for_host,
-        reproducer=Path(reproducer) if reproducer is not None else None,
+        reproducer=named(reproducer) if reproducer is not None else None,
         arch=arch,
         soname=soname,
         cache=cache,
@@ -304,7 +305,7 @@ def _listed(what: str, items: Iterable[Item]) -> list[Item]:
 def _paths(what: str, paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
     """One path is a list of one: text is not a list of its letters."""
     try:
-        return tuple(map(Path, [paths] if isinstance(paths, (str, os.PathLike)) else paths))
+        return tuple(map(named, [paths] if isinstance(paths, (str, os.PathLike)) else paths))
     except TypeError:
         raise OffloadError(f"{what} is a path or a list of paths, not {paths!r}") from None
 

@@ -24,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parser = _parser(words[0] if words else "")
         try:
+            if any("\0" in word for word in words):  # none from a shell
+                parser.error("an argument has a NUL in it")
             options = parser.parse_args(words)
         except SystemExit:  # the end of --help and --version, too
             sys.stdout.flush()
@@ -33,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return USAGE_ERROR
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
+            _warn_of_variables()
             code = int(options.run(options))
         sys.stdout.flush()  # here, where a reader that went away is noticed in time
         return code
@@ -51,6 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _let_output_go()
         print(f"offload: error: cannot write the output: {error.strerror}", file=sys.stderr)
         return 1
+
+
+def _warn_of_variables() -> None:
+    from offload.config import unknown_variables
+
+    for name, like in unknown_variables().items():
+        if like is not None:
+            print(f"offload: warning: {name} is not read; did you mean {like}?", file=sys.stderr)
 
 
 def _open_streams() -> None:

@@ -58,6 +58,25 @@ def environment(variable: str) -> str | None:
     return os.environ.get(variable)
 
 
+_PREFIX = "OFFLOAD_"
+
+
+def unknown_variables() -> dict[str, str | None]:
+    """Variables of the process that are named as ours are and that nothing here reads, each with the one of
+    :data:`VARIABLES` that was likely meant, or None: a program's own may begin so."""
+    unknown = sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in VARIABLES)
+    if not unknown:
+        return {}
+    import difflib  # for misspelt ones alone
+
+    ours = {name.removeprefix(_PREFIX): name for name in VARIABLES if name.startswith(_PREFIX)}
+    found: dict[str, str | None] = {}
+    for name in unknown:
+        close = difflib.get_close_matches(name.removeprefix(_PREFIX), ours, 1, cutoff=0.8)
+        found[name] = ours[close[0]] if close else None
+    return found
+
+
 def whole_environment() -> dict[str, str]:
     """Every variable of the process: tools and drivers read some that offload does not."""
     return dict(os.environ)

@@ -99,6 +99,12 @@ class CompilerCrash(CompileError):
         return type(self), (str(self), self.reproducer)
 
 
+class UsageError(OffloadError):
+    """What was asked for has no such spelling: an executor, an architecture. The message says what there is."""
+
+    exit_code: ClassVar[int] = 2
+
+
 class TargetError(OffloadError):
     """A target's spelling is wrong: an unknown target, chip or option. The message lists what there is."""
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from offload.errors import OffloadError, ToolkitError
+from offload.errors import OffloadError, ToolkitError, UsageError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -44,7 +44,7 @@ def opened(url: str | Executor | None) -> Iterator[Executor | None]:
     except ValueError:
         port = None
     if parts.scheme != "dask" or not parts.hostname or port is None or parts.path:
-        raise OffloadError(f"no executor {url!r}: write dask://HOST:PORT, the address of a Dask cluster's scheduler")
+        raise UsageError(f"no executor {url!r}: write dask://HOST:PORT, the address of a Dask cluster's scheduler")
     try:
         from distributed import Client, KilledWorker
     except ImportError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from offload.errors import LinkError, OffloadError
@@ -16,6 +17,18 @@ def package_file(relative: str) -> Path:
         if candidate.exists():
             return candidate
     raise LinkError(f"this installation of offload lacks {relative}; reinstall it")
+
+
+def named(path: str | os.PathLike[str]) -> Path:
+    """A path that somebody gave. Raises OffloadError for a text that can be no file's name, TypeError for what is no
+    path."""
+    made = Path(path)
+    try:
+        if b"\0" not in os.fsencode(made):
+            return made
+    except UnicodeEncodeError:
+        pass
+    raise OffloadError(f"{str(made)!r} is no name of a file: it has a character that file names cannot have")
 
 
 def readable(name: str) -> str:

@@ -118,6 +118,13 @@ typedef struct mgpuDeviceInfo {
   uint32_t multiprocessors;
 } mgpuDeviceInfo;
 
+/* A thread's kept error: its code, or MGPU_SUCCESS, and its message, NUL-terminated. */
+#define MGPU_MESSAGE_BYTES 1024
+typedef struct mgpuKeptError {
+  int32_t code;
+  char message[MGPU_MESSAGE_BYTES];
+} mgpuKeptError;
+
 #define MGPU_FUNCTION(ret, name, params) MGPU_API ret name params;
 #include "mgpu_functions.def"
 #undef MGPU_FUNCTION

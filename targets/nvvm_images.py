@@ -21,11 +21,13 @@ _FAT_MAGIC = 0xBA55ED50
 _FAT_HEADER = struct.Struct("<IHHQ")  # magic, version, size of the header, size of what follows
 _FAT_ENTRY = struct.Struct("<HHIQ12xIQQ")  # kind, version, size of the header, size, …, chip, name, flags
 _FAT_SPECIFIC, _FAT_FAMILY = 0x100000, 0x200000
-_PTX_TARGET = r"(?m)^\s*\.target\s+(sm_\d+[af]?)\b"
-_PTX_KERNEL = r"(?m)^[^\n/]*\.entry\s+([\w$.%]+)"
+# PTX has no lines, as C has none: only spaces, comments, and strings, in which anything may stand.
+_PTX_SILENT = r'(?s)"[^"\n]*"|//[^\n]*|/\*.*?\*/'
+_PTX_TARGET = r"(?<!\S)\.target\s+(sm_\d+[af]?)\b"
+_PTX_KERNEL = r"(?<![^\s};])\.entry\s+([\w$.%]+)"
 _PTX_ENTRY = _PTX_KERNEL + r"\s*\(([^)]*)\)"
 _PTX_PARAMETER = r"\.param\b[^,]*?\.[busf](\d+)\b[^,\[]*(?:\[(\d+)\])?"
-_PTX_VERSION = r"(?m)^\s*\.version\s"
+_PTX_VERSION = r"(?<!\S)\.version\s"
 
 
 def read(native: Native, data: bytes) -> ReadyImage | None:
@@ -35,14 +37,14 @@ def read(native: Native, data: bytes) -> ReadyImage | None:
     if data.startswith(struct.pack("<I", _FAT_MAGIC)):
         return ReadyImage(Image(data), "fatbin", tuple(_fat_chips(data)))
     try:
-        text = data.decode()
+        text = re.sub(_PTX_SILENT, " ", data.decode())
     except UnicodeDecodeError:
         return None
     if not re.search(_PTX_VERSION, text):
         return None
     target = re.search(_PTX_TARGET, text)
     if target is None:
-        raise CompileError("PTX without a .target line")
+        raise CompileError("PTX without a .target")
     if text.count("{") != text.count("}"):
         raise CompileError("PTX that ends inside a function, or has lost a part: make it anew")
     parameters = {kernel: _ptx_parameters(said) for kernel, said in re.findall(_PTX_ENTRY, text)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -295,6 +296,13 @@ def test_a_read_only_cache_serves(tmp_path: Path) -> None:
         assert line.startswith(
             f"offload: warning: what was compiled is not kept in the cache folder {cache}: Read-only"
         )
+        for words in (["clear"], ["prune", "--size", "1k"], ["clear", "--json"]):
+            done = command("cache", *words, cwd=tmp_path, environment=environment)
+            said = re.fullmatch(rf"offload: error: (\d+) entries stay in {cache}: Read-only file system\n", done.stderr)
+            assert done.returncode == 1
+            assert said
+            assert int(said[1]) >= 2
+        assert json.loads(done.stdout)["refused"] == int(said[1])
     finally:
         subprocess.run(["umount", cache], check=True)
 

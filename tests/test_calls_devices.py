@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import HERE, python
+from compiling import EXAMPLES, HERE, python
 from test_runtime_support import real, real_path
 
 import offload
 from offload.errors import DeviceError
-from offload.runtime import FAST, Pending, export, function, kernel
+from offload.runtime import FAST, Pending, export, function, kernel, staging
+from offload.runtime.dtypes import Mismatch
 
 
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
@@ -259,3 +260,71 @@ def test_devices_of_other_packages() -> None:
     for wrong in ("0", None, True, 0.0):
         with pytest.raises(TypeError, match="expected the number of a device, or an object with one, given a"):
             device(wrong)
+
+
+def test_what_is_staged_may_lie_between_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what two arrays have in common would be copied back twice."""
+    copies = staging.Staging(real()._native)
+    x = np.zeros(8, np.float32)
+    copies._copy(x[::2], True).copy_from(np.full(4, 1, np.float32))
+    copies._copy(x[1::2], True).copy_from(np.full(4, 2, np.float32))
+    with pytest.raises(Mismatch, match="shares memory with another one that is staged"):
+        copies._copy(x[2:4], True)
+    copies.finish()
+    assert x.tolist() == [1, 2] * 4
+    # Where it would take too long to find out, they count as if they did.
+    room, strided = np.zeros(64), np.lib.stride_tricks.as_strided
+    one, other = strided(room, (3, 3, 3), (56, 40, 16)), strided(room[1:], (3, 3, 3), (48, 80, 112))
+    monkeypatch.setattr(staging, "_EFFORT", 1)
+    assert staging._overlap(one, other)
+
+
+def test_prototypes_of_python_are_everybodys(tmp_path: Path) -> None:
+    """What others declare of ctypes.pythonapi stays as it is."""
+    code = """
+import ctypes, sys
+import numpy as np
+import offload
+names = ("PyCapsule_IsValid", "PyCapsule_GetPointer", "PyInterpreterState_Get", "PyInterpreterState_GetID")
+functions = [getattr(ctypes.pythonapi, name) for name in names]
+for function in functions:
+    function.argtypes, function.restype = (ctypes.c_char,), ctypes.c_short
+
+class Foreign:
+    def __init__(self, array):
+        self.array = array
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__()
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+x = np.ones(4, np.float32)
+offload.load(sys.argv[1]).saxpy(2.0, Foreign(x), Foreign(x))
+assert (x == 3).all(), x
+print(all(f.argtypes == (ctypes.c_char,) and f.restype is ctypes.c_short for f in functions))
+"""
+    path = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "s.so", targets="host")
+    for fast in ("0", "1"):
+        assert python(code, path, cwd=tmp_path, environment={"OFFLOAD_FAST_CALLS": fast}) == "True\n"
+
+
+def test_launches_in_threads_are_armed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    armed: list[kernel.Launch] = []
+    axpy = real().kernels.saxpy
+    monkeypatch.setattr(kernel.Kernel, "arm", lambda self, launch: armed.append(launch))
+    x = np.zeros(4, np.float32)
+    for size in range(1, 40):
+        launch = axpy[size, 1]
+        start = threading.Barrier(8)
+
+        def call(launch: Any = launch, start: threading.Barrier = start) -> None:
+            start.wait()
+            launch._call(2.0, x, x)
+
+        threads = [threading.Thread(target=call) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert armed == [launch]
+        armed.clear()

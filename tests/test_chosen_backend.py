@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from compiling import EXAMPLES, PROGRAMS, command, python
@@ -10,6 +14,8 @@ from offload.targets.host import HostTarget
 
 import offload
 from offload.config import BACKEND_ALIASES
+from offload.runtime import backends
+from offload.runtime import library as libraries
 
 SAY = "import offload; found = offload.backend(); print(found, len(found.devices), found.why, sep='|')"
 
@@ -90,3 +96,68 @@ def test_other_names_of_backends(alias: str, name: str, drivers: Path, tmp_path:
     done = command("run", PROGRAMS / "prints.mlir", "--backend", alias, cwd=tmp_path)
     assert done.returncode == 1
     assert f'use() asks for the backend "{alias}", which has no device here: ' in done.stderr
+
+
+def test_each_thread_is_told_of_what_it_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They ask one runtime, in which a backend is in use."""
+
+    class Asked:
+        name = ""
+        api = SimpleNamespace()
+
+        def use(self, name: str) -> None:
+            self.name = name
+            time.sleep(0.01)
+
+        def backend(self) -> str:
+            return self.name
+
+    asked, found = Asked(), {}
+    monkeypatch.setattr(backends, "_runtime", lambda: asked)
+    monkeypatch.setattr(backends, "all_devices", lambda native: [])
+
+    def ask(name: str) -> None:
+        found[name] = str(backends.backend_in_use(name))
+
+    names = [f"backend {number}" for number in range(8)]
+    threads = [threading.Thread(target=ask, args=[name]) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {name: name for name in names}
+
+
+def test_a_library_that_is_loaded_meanwhile_is_told_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "s.so", targets="host")
+    first = offload.load(path)
+    told: list[tuple[Any, str | None]] = []
+    loading: list[threading.Thread] = []
+    use = libraries.Library.use
+
+    def noted(library: Any, backend: str | None) -> None:
+        if library is first and not loading:  # another thread loads one while all are being told
+            loading.append(threading.Thread(target=offload.load, args=[path]))
+            loading[0].start()
+            loading[0].join(0.5)
+        told.append((library, backend))
+        use(library, backend)
+
+    monkeypatch.setattr(libraries.Library, "use", noted)
+    try:
+        offload.use("host")
+        loading[0].join()
+        assert [backend for library, backend in told if library is not first][-1] == "host"
+    finally:
+        monkeypatch.undo()
+        offload.use(None)
+
+
+def test_a_name_with_a_nul() -> None:
+    for name, shown in (("host\0x", r"host\0x"), ("\ud800", r"\ud800")):
+        with pytest.raises(offload.DeviceError) as raised:
+            offload.use(name)
+        assert (
+            str(raised.value)
+            == f'use() asks for the backend "{shown}", which is unknown; known are cuda, hip and host.'
+        )

@@ -69,6 +69,19 @@ def test_usage_errors(arguments: list[str], message: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--arch", "vax"], "unknown architecture 'vax'; there are: x86_64, aarch64"),
+        (["--executor", "slurm://here"], "no executor 'slurm://here': write dask://HOST:PORT, the address of a Dask"),
+    ],
+)
+def test_what_has_no_such_spelling(words: list[str], message: str, tmp_path: Path) -> None:
+    done = command("build", EXAMPLES / "saxpy.mlir", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith(f"offload: error: {message}")
+
+
+@pytest.mark.parametrize(
     ("target", "message"),
     [
         ("nvvm:sm_42", "unknown chip 'sm_42' for target nvvm; there are: sm_50, "),

@@ -124,11 +124,20 @@ def test_errors_of_the_compiler_are_those_of_the_build(project: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_errors_of_a_call_name_its_library(project: Path) -> None:
-    (project / "CMakeLists.txt").write_text(PROJECT.replace("OPT 1 DEBUG TARGETS nvvm:sm_90", "TARGETS hosst", 1))
-    configure(project)
-    said = run("cmake", "--build", "build", "--target", "one_kernels", cwd=project, fails=True).stdout
-    assert "offload: error: offload_add_library(one): unknown target 'hosst'; did you mean 'host'?" in said
+def test_arguments_that_no_build_takes(project: Path) -> None:
+    """Which call has it, and which of its arguments."""
+    for arguments, message in {
+        "OPT 9": "offload_add_library(one): OPT is 0 to 3, not '9'",
+        "OPT fast": "offload_add_library(one): OPT is 0 to 3, not 'fast'",
+        "ARCH vax": "offload_add_library(one): ARCH: unknown architecture 'vax'; there are: x86_64, aarch64",
+        "TARGETS nvm": ("offload_add_library(one): TARGETS, or OFFLOAD_TARGETS in their place: unknown target 'nvm'"),
+    }.items():
+        call = f"offload_add_library(one SOURCES first.mlir {arguments})"
+        text = f"cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES NONE)\nfind_package(Offload)\n{call}\n"
+        (project / "CMakeLists.txt").write_text(text)
+        configure(project)
+        said = run("cmake", "--build", "build", cwd=project, fails=True).stdout
+        assert f"offload: error: {message}" in said
 
 
 def test_a_name_that_is_no_namespace(project: Path) -> None:
@@ -271,6 +280,14 @@ def test_what_targets_are_linked_with(tmp_path: Path) -> None:
     run("cmake", "--build", "build", cwd=tmp_path)
     assert "Compiling" not in run("cmake", "--build", "build", cwd=tmp_path).stdout
     twice.write_text(twice.read_text().replace("2.0", "3.0"))
+    assert "Compiling kernels of one" in run("cmake", "--build", "build", cwd=tmp_path).stdout
+    # And what those are that stand in place of the call's.
+    text = (tmp_path / "CMakeLists.txt").read_text().replace("host,link=twice.ll", "nvvm")
+    (tmp_path / "CMakeLists.txt").write_text(text)
+    configure(tmp_path, "-DOFFLOAD_TARGETS=host,link=twice.ll")
+    run("cmake", "--build", "build", cwd=tmp_path)
+    assert "Compiling" not in run("cmake", "--build", "build", cwd=tmp_path).stdout
+    twice.write_text(twice.read_text().replace("3.0", "4.0"))
     assert "Compiling kernels of one" in run("cmake", "--build", "build", cwd=tmp_path).stdout
 
 

@@ -125,6 +125,38 @@ def test_changes_within_a_second(tmp_path: Path) -> None:
     assert said.splitlines()[-1] == "3 5 3 5 3"
 
 
+DAMAGED = """
+import importlib, sys
+from pathlib import Path
+from offload.hooks.build import build_module
+from offload.hooks.project import read_tables
+
+(table,) = read_tables(Path("pyproject.toml"))
+library = build_module(table, Path.cwd(), editable=True).library
+sys.path.insert(0, "")
+whole = library.read_bytes()
+for damaged in (whole[:1000], b"", b"no library"):
+    library.write_bytes(damaged)
+    sys.modules.pop("k", None)
+    import k
+    assert library.read_bytes() == whole
+Path("k.mlir").write_text("func.func @f( {}")
+library.write_bytes(whole[:1000])
+sys.modules.pop("k", None)
+try:
+    import k
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_a_library_that_is_damaged_is_built_again(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "k"\nsources = ["k.mlir"]\n')
+    (tmp_path / "k.mlir").write_text("func.func @f() -> i32 { %c = arith.constant 3 : i32 return %c : i32 }")
+    said = run(sys.executable, "-c", DAMAGED, cwd=tmp_path, environment={"OFFLOAD_BACKEND": "host"}).stdout
+    assert "k is installed as editable and is damaged; building it again failed:\nk.mlir:1:" in said
+
+
 def test_pybind11(full: bool, tmp_path: Path) -> None:
     """Kernels and C++ in one module: CMake builds what has changed of either (of the C++ with --full, for its time)."""
     package = copy_of("pybind11", tmp_path)

@@ -215,3 +215,17 @@ def test_another_offload_does_not_make_editable_modules_stale(tmp_path: Path, mo
         digests.append([freshness.digest_of_table(table, None, editable) for editable in (True, False)])
     assert digests[0][0] == digests[1][0]
     assert digests[0][1] != digests[1][1]
+
+
+def test_files_of_targets_that_stand_in_place_of_the_declared_ones(tmp_path: Path) -> None:
+    """OFFLOAD_TARGETS may name what kernels are linked with: a change of it is one of the module."""
+    package = copy_of("setuptools", tmp_path)
+    (table,) = read_tables(package / "pyproject.toml")
+    linked, digests = package / "twice.ll", set()
+    for text in ("; none", "; another"):
+        linked.write_text(text)
+        for instead in (["host,link=twice.ll"], ["host"], None):
+            digests.add(freshness.digest_of_table(table, instead, editable=True))
+    assert len(digests) == 4
+    linked.unlink()
+    freshness.digest_of_table(table, ["host,link=twice.ll"], editable=True)  # the build says that it is not there

@@ -65,6 +65,20 @@ def test_inspect_as_text(built: dict[str, Path], tmp_path: Path) -> None:
     assert any(line.startswith("      saxpy_kernel: ") and "registers " in line for line in lines)
 
 
+FOR_C = """
+func.func @lanes(%v: vector<4xf32>) -> vector<4xf32> { return %v : vector<4xf32> }
+func.func @plain(%v: f32) -> f32 { return %v : f32 }
+"""
+
+
+def test_inspect_names_what_python_cannot_call(tmp_path: Path) -> None:
+    (tmp_path / "c.mlir").write_text(FOR_C)
+    path = offload.build(tmp_path / "c.mlir", tmp_path / "c.so", targets="host")
+    lines = command("inspect", path, cwd=tmp_path).stdout.splitlines()
+    assert lines[1:5] == ["functions:", "  plain(v: float32) -> float32", "  for C alone: lanes", "kernels:"]
+    assert inspected(path, tmp_path)["without_signature"] == {"functions": ["lanes"], "kernels": []}
+
+
 def test_resources_are_those_of_kernels_alone(tmp_path: Path) -> None:
     """ptxas reports on functions of libdevice that it leaves as calls, too."""
     (tmp_path / "power.mlir").write_text("""

@@ -15,6 +15,8 @@ from compiling import EXAMPLES
 from faulty_target import FaultyTarget, install
 
 import offload
+from offload.cache import locks
+from offload.cache.store import Store
 from offload.compiler import crashes, isolation, processes, steps
 
 SAXPY = EXAMPLES / "saxpy.mlir"
@@ -165,6 +167,29 @@ def test_a_build_that_hangs_is_stopped(fault: str, monkeypatch: pytest.MonkeyPat
     assert set(children_named("sleep")) <= before  # the tool has gone with the worker
     monkeypatch.setenv("OFFLOAD_TIME_LIMIT", "0")
     offload.build(SAXPY, tmp_path / "saxpy.so")
+
+
+def test_waiting_for_another_process_is_no_part_of_the_limit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
+    """It compiles the same part, and has a limit of its own."""
+    offload.build(SAXPY, tmp_path / "first.so")
+    (kept,) = (cache / "image").iterdir()
+    store = Store(cache)
+    lock = store.lock("image", kept.stem)
+    for stage in ("library", "image"):
+        for entry in (cache / stage).iterdir():
+            entry.unlink()
+    monkeypatch.setenv("OFFLOAD_TIME_LIMIT", "2.5")
+    handle = locks.acquire(lock, 0)
+    assert handle is not None
+    release = threading.Timer(4, locks.release, [lock, handle])
+    release.start()
+    said: list[str] = []
+    offload.build(SAXPY, tmp_path / "second.so", progress=said.append)
+    release.join()
+    assert "waiting for another process, which compiles the same" in said
+    assert (tmp_path / "second.so").read_bytes() == (tmp_path / "first.so").read_bytes()
 
 
 def children_named(name: str) -> list[int]:

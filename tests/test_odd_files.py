@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from compiling import ALL_TARGETS, EXAMPLES, command
 from operations import kernel
 
 import offload
+from offload.cli import main
 
 SAXPY = (EXAMPLES / "saxpy.mlir").read_bytes()
 ODD = os.fsdecode(b"caf\xe9")
@@ -239,3 +241,22 @@ gpu.module @m {
             "error: 'gone', which takes memrefs and so is to link as '_mlir_ciface_gone', is called here, and nothing "
         )
         assert said in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
+    source = tmp_path / "s.mlir"
+    source.write_text("func.func @f() { return }")
+    said = re.escape(f"{name!r} is no name of a file: it has a character that file names cannot have")
+    for arguments in ({"output": name}, {"link": name}, {"objects": [name]}, {"reproducer": name}, {"sources": name}):
+        with pytest.raises(offload.OffloadError, match=said):
+            offload.build(**{"sources": source, "output": tmp_path / "x.so", "targets": "host"} | arguments)
+    with pytest.raises(offload.ArtifactError, match=said):
+        offload.load(name)
+
+
+def test_a_nul_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["inspect", "a\0b"])
+    assert ended.value.code == 2
+    assert "offload: error: an argument has a NUL in it" in capsys.readouterr().err

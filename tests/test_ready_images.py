@@ -33,6 +33,7 @@ from ready import (
 
 import offload
 from offload import artifact
+from offload.compiler.native import native
 
 # Which images, and their bytes.
 
@@ -143,17 +144,33 @@ def test_attributes_hold_the_image_and_the_body_the_source(tmp_path: Path) -> No
     assert found.images[2].data == OLDER
 
 
+IN_ONE_LINE = b" ".join(line.partition(b"//")[0].strip() for line in PTX.splitlines())
+
+
+def test_ptx_is_read_as_ptxas_reads_it() -> None:
+    """Any space is as good as another; what is in comments and strings is silent."""
+    text = (
+        b'/* .target sm_10 { */ .version 8.0 .target sm_90 .address_size 64 .file 1 "{ .entry no" // .entry neither {\n'
+        b".visible .entry a(.param .u32 n) { ret; }.entry b(.param .u64 p, .param .f32 x) { ret; }"
+    )
+    ready = registry().get("nvvm").ready_image(native(), text)
+    assert ready is not None
+    assert (ready.format, ready.chips, ready.kernels) == ("isa", ("sm_90",), ("a", "b"))
+    assert ready.parameters == {"a": (4,), "b": (8, 4)}
+
+
 @pytest.mark.parametrize(
     ("data", "target", "chip", "form"),
     [
         (CUBIN, "nvvm", "sm_90", "bin"),
         (PTX, "nvvm", "sm_90", "isa"),
         (PTX + b"\0", "nvvm", "sm_90", "isa"),
+        (IN_ONE_LINE, "nvvm", "sm_90", "isa"),
         (FATBIN, "nvvm", "sm_90", "fatbin"),
         (HSACO, "rocdl", "gfx942", "bin"),
         (image("rocdl:gfx942", "isa"), "rocdl", "gfx942", "isa"),
     ],
-    ids=["cubin", "PTX", "PTX with its end", "fatbin", "hsaco", "AMD assembly"],
+    ids=["cubin", "PTX", "PTX with its end", "PTX in one line", "fatbin", "hsaco", "AMD assembly"],
 )
 def test_the_bytes_of_any_annotation_tell_what_they_are(
     data: bytes, target: str, chip: str, form: str, tmp_path: Path

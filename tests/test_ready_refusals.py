@@ -38,7 +38,7 @@ from offload.errors import CompileError
         ({"nvvm.cubin": CUBIN[:200]}, "the attribute 'nvvm.cubin' holds a damaged cubin: "),
         ({"nvvm.cubin": FATBIN[:-1]}, "the attribute 'nvvm.cubin' holds a fat binary that should have "),
         ({"nvvm.cubin": FATBIN[:9]}, "the attribute 'nvvm.cubin' holds a fat binary that ends inside its header"),
-        ({"nvvm.cubin": b".version 8.0\n"}, "the attribute 'nvvm.cubin' holds PTX without a .target line"),
+        ({"nvvm.cubin": b".version 8.0\n"}, "the attribute 'nvvm.cubin' holds PTX without a .target"),
         (
             {"nvvm.cubin": CUBIN[:16] + b"\1" + CUBIN[17:]},
             "the attribute 'nvvm.cubin' holds a cubin that is not linked",

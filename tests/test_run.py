@@ -279,3 +279,35 @@ def test_a_library_has_the_print_functions_that_its_program_calls(tmp_path: Path
         calls = f"import offload; library = offload.load('{name}.so'); library.use('host'); library.main()"
         place = re.compile("base@ = 0x[0-9a-f]+")
         assert place.sub("", python(calls, cwd=tmp_path)) == place.sub("", output(tmp_path, source)) != ""
+
+
+def test_prints_that_cannot_be_written(tmp_path: Path) -> None:
+    """A full disk is an error, whether it is found at the end or before; a reader that went away is none."""
+    loop = """
+func.func private @printI64(i64)
+func.func private @printNewline()
+func.func @main() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %many = arith.constant 20000 : index
+  %number = arith.constant 1234567 : i64
+  scf.for %i = %c0 to %many step %c1 {
+    func.call @printI64(%number) : (i64) -> ()
+    func.call @printNewline() : () -> ()
+  }
+  return
+}
+"""
+    (tmp_path / "loop.mlir").write_text(loop)
+    for source in (PRINTS, tmp_path / "loop.mlir"):
+        words = [sys.executable, "-m", "offload", "run", str(source)]
+        with open("/dev/full", "w") as full:  # noqa: PTH123
+            done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (
+            1, "offload: error: cannot write the output: No space left on device"
+        )  # fmt: skip
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            assert (process.wait(), process.stderr.read()) == (0, b"")

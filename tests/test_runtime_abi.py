@@ -42,6 +42,7 @@ _TYPES: dict[str, Any] = {
     "mgpuKernelSlot *": POINTER(abi.KernelSlot),
     "mgpuScope *": POINTER(abi.Scope),
     "mgpuDeviceInfo *": POINTER(abi.RawDeviceInfo),
+    "mgpuKeptError *": POINTER(abi.KeptError),
 }
 
 
@@ -75,6 +76,7 @@ def test_layouts_are_those_of_the_c_compiler() -> None:
         "mgpuGlobalSlot": abi.GlobalSlot,
         "mgpuMemref1d": abi.Memref1d,
         "mgpuDeviceInfo": abi.RawDeviceInfo,
+        "mgpuKeptError": abi.KeptError,
     }
     lines = ['#include "mgpu.h"', "#include <stdio.h>", "int main(void) {"]
     expected = []

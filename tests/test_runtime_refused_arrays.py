@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from test_runtime_support import real, refusal
 
+from offload.runtime.interchange import Tensor
+
 
 @pytest.mark.parametrize(
     ("value", "given", "advice"),
@@ -59,6 +61,75 @@ def raising(*_: Any, **__: Any) -> Any:
 def test_interfaces_that_lead_nowhere(value: Any, said: str) -> None:
     assert f"given a Odd whose {said}" in refusal(real().scale, 1, value)
     assert f"given a Odd whose {said}" in refusal(real().kernels.saxpy[1, 2], 1, value, value)
+
+
+FLOATS = np.ones(8, np.float32)
+ON_GPU = {"shape": (8,), "typestr": "<f4", "data": (FLOATS.ctypes.data, False), "version": 3}
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ({"shape": (-8,)}, "ValueError: its shape is (-8,)"),
+        ({"shape": "8"}, "TypeError: 'str' object cannot be interpreted as an integer"),
+        ({"shape": (8.0,)}, "TypeError: 'float' object cannot be interpreted as an integer"),
+        ({"shape": (1 << 62,)}, "ValueError: its shape is (4611686018427387904,), more than any memory holds"),
+        ({"strides": (4, 4)}, "ValueError: its strides are (4, 4), of shape (8,)"),
+        ({"strides": (None,)}, "TypeError: 'NoneType' object cannot be interpreted as an integer"),
+        ({"data": ("here", False)}, "TypeError: 'str' object cannot be interpreted as an integer"),
+        ({"data": (0, False)}, "ValueError: its address is 0"),
+        ({"data": (1 << 64, False)}, "ValueError: its address is 18446744073709551616"),
+        ({"stream": 0}, "ValueError: its stream is 0"),
+        ({"stream": "1"}, "TypeError: 'str' object cannot be interpreted as an integer"),
+    ],
+)
+def test_interfaces_that_tell_of_no_array(field: dict[str, Any], said: str) -> None:
+    value = exporter(__cuda_array_interface__=ON_GPU | field)
+    wanted = f"given a Odd whose __cuda_array_interface__ is of no use ({said})"
+    assert wanted in refusal(real().scale, 1, value)
+    assert wanted in refusal(real().kernels.saxpy[1, 2], 1, value, value)
+
+
+new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+
+
+def tensor(shape: tuple[int, ...] | None, **fields: Any) -> Any:
+    """An object that exports a DLPack tensor of floats, over FLOATS where nothing else is said."""
+    sizes = (ctypes.c_int64 * len(shape or ()))(*(shape or ()))
+    made = Tensor(FLOATS.ctypes.data, 1, 0, len(shape or ()), 2, 32, 1)
+    if shape is not None:
+        made.shape = sizes
+    for name, value in fields.items():
+        setattr(made, name, value)
+    keep = (sizes, made)
+    return exporter(
+        __dlpack__=lambda self, **_: new_capsule(ctypes.addressof(keep[1]), b"dltensor", None),
+        __dlpack_device__=lambda self: (1, 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "fields", "said"),
+    [
+        ((-8,), {}, "its shape is (-8,)"),
+        (None, {"ndim": 1}, "its rank is 1, and its shape not given"),
+        ((8,), {"ndim": -1}, "its rank is -1, and its shape none"),
+        ((1 << 62,), {}, "its shape is (4611686018427387904,), more than any memory holds"),
+        ((8,), {"data": None}, "its address is 0"),
+        ((8,), {"byte_offset": (1 << 64) - 4}, f"its address is {FLOATS.ctypes.data + (1 << 64) - 4}"),
+    ],
+)
+def test_tensors_that_are_none(shape: tuple[int, ...] | None, fields: dict[str, Any], said: str) -> None:
+    """The fast calls do not take them, either: a missing shape ended the process."""
+    value = tensor(shape, **fields)
+    wanted = f"given a Odd whose __dlpack__ is of no use (ValueError: {said})"
+    for _ in range(2):  # the second time, a launch is a fast call
+        assert wanted in refusal(real().scale, 1, value)
+        assert wanted in refusal(real().kernels.saxpy[1, 2], 1, value, value)
+    real().scale(1, tensor((8,)))
+    real().scale(1, tensor((0,), data=None))
 
 
 def test_buffers_that_were_released() -> None:

@@ -1,10 +1,19 @@
 """Reading and writing what an artifact carries: image container, signatures. No LLVM; never runs the file."""
 
-from offload.artifact.artifact import Artifact, container_object, describe, extract, functions_for_c, read
+from offload.artifact.artifact import (
+    Artifact,
+    container_object,
+    describe,
+    extract,
+    functions_for_c,
+    read,
+    without_signature,
+)
 from offload.artifact.container import Image
 from offload.artifact.meta import SCHEMA, Argument, ImageInfo, KernelSignature, Metadata, Signature
 
 __all__ = [
+    "CIFACE",
     "SCHEMA",
     "Argument",
     "Artifact",
@@ -18,4 +27,5 @@ __all__ = [
     "extract",
     "functions_for_c",
     "read",
+    "without_signature",
 ]

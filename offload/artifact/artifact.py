@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from offload.artifact import container, elf
 from offload.artifact.container import Image
 from offload.artifact.meta import Argument, Metadata
-from offload.errors import ArtifactError
+from offload.errors import ArtifactError, OffloadError
+from offload.paths import named
 
 IMAGES_SECTION = ".llvm.offloading"
 METADATA_SECTION = ".offload.meta"
@@ -33,7 +34,10 @@ def read(path: str | os.PathLike[str]) -> Artifact:
 
     Raises `ArtifactError` for a file that cannot be read, is no ELF file, is truncated, was not built by
     offload, or is damaged."""
-    path = Path(path)
+    try:
+        path = named(path)
+    except OffloadError as error:
+        raise ArtifactError(str(error)) from None
     file = _elf_file(path)
     section = file.section(METADATA_SECTION)
     if section is None or file.type != elf.ET_DYN:
@@ -128,9 +132,20 @@ def _argument(argument: Argument) -> dict[str, Any]:
     return {key: full[key] for key in ("name", "kind", "dtype", "rank", "shape", "optional") if key in full}
 
 
+def without_signature(artifact: Artifact) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """What a library has that Python cannot call: the functions of :func:`functions_for_c`, and kernels with a type that
+    has no counterpart in Python, with their modules. Reads the file again. Raises `ArtifactError`."""
+    described = {(kernel.module, kernel.name) for kernel in artifact.metadata.kernels}
+    carried = dict.fromkeys((image.module, kernel) for image in artifact.images for kernel in image.kernels)
+    functions = functions_for_c(artifact.path, artifact.metadata)
+    return dict(sorted(functions.items())), [kernel for kernel in carried if kernel not in described]
+
+
 def describe(artifact: Artifact) -> dict[str, Any]:
     """The artifact as JSON values: what `offload inspect --json` prints. ``size`` is in bytes."""
     metadata = artifact.metadata
+    functions, kernels = without_signature(artifact)
+    silent = {"functions": list(functions), "kernels": [{"name": name, "module": module} for module, name in kernels]}
     return {
         "functions": [
             {
@@ -163,6 +178,7 @@ def describe(artifact: Artifact) -> dict[str, Any]:
             for image, info in zip(artifact.images, metadata.images, strict=True)
         ],
         "producer": dict(metadata.producer),
+        **({"without_signature": silent} if functions or kernels else {}),
     }
 
 

@@ -19,7 +19,7 @@ from offload.errors import CacheWarning
 if TYPE_CHECKING:
     from offload.cache.shared import SharedStore
 
-_PATIENCE = 300.0
+PATIENCE = 300.0
 """Seconds to wait for another process that makes the same. Then it is made twice: locks save work, no more."""
 _MOMENT = 1.0
 """Seconds after which it is told that there is such a process: it may be one that was stopped with Ctrl-Z."""
@@ -129,7 +129,7 @@ class Cache:
             handle = locks.acquire(path, _MOMENT)
             if handle is None:
                 waiting()
-                handle = locks.acquire(path, _PATIENCE)
+                handle = locks.acquire(path, PATIENCE)
             return handle, True
         except OSError:  # a read-only folder; writing the entry will tell
             return None, False

@@ -52,7 +52,8 @@ class Store:
             except BadEntry:
                 payload = None
                 stack.close()  # or our own lock would protect it
-                remove_unused(path)
+                with contextlib.suppress(OSError):
+                    remove_unused(path)
             yield payload
 
     def write(self, stage: str, key: str, payload: bytes) -> int:
@@ -104,13 +105,15 @@ class Entry:
 
 
 def remove_unused(path: Path) -> bool:
-    """Removes an entry that nobody holds. Code that is loaded already stays mapped without its name."""
+    """Removes an entry that nobody holds. Code that is loaded already stays mapped without its name.
+
+    Raises OSError where it may not be removed."""
     try:
         with locks.opened(path, os.O_RDWR | os.O_NOFOLLOW) as handle:
             if not locks.try_lock(handle) or not locks.is_at(handle, path):
                 return False
             path.unlink()
-    except OSError:
+    except FileNotFoundError:  # another process has removed it
         return False
     return True
 

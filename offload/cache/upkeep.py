@@ -14,11 +14,14 @@ _KEPT_BY_SWEEP = 0.9
 
 
 class Removed(NamedTuple):
-    """What a pruning removed: entries, their bytes, and files that killed processes had left."""
+    """What a pruning removed: entries, their bytes, and files that killed processes had left; how many entries could
+    not be removed, and why the first of them could not."""
 
     entries: int
     bytes: int
     leftovers: int
+    refused: int = 0
+    why: str = ""
 
 
 class Usage(NamedTuple):
@@ -49,14 +52,20 @@ def prune(
     if size is not None and over is not None and total <= over:
         size = None
     oldest = None if seconds is None else time.time() - seconds
-    removed = freed = 0
+    removed = freed = refused = 0
+    why = ""
     for entry in entries:
         too_old = oldest is not None and entry.used <= oldest
         too_much = size is not None and total - freed > size
-        if (too_old or too_much) and remove_unused(entry.path):
-            removed, freed = removed + 1, freed + entry.size
+        if not (too_old or too_much):
+            continue
+        try:
+            if remove_unused(entry.path):
+                removed, freed = removed + 1, freed + entry.size
+        except OSError as error:
+            refused, why = refused + 1, why or error.strerror or str(error)
     ledger.set_bytes(total - freed)
-    return Removed(removed, freed, store.remove_leftovers())
+    return Removed(removed, freed, store.remove_leftovers(), refused, why)
 
 
 def usage(store: Store, ledger: Ledger) -> dict[str, Usage]:

@@ -47,6 +47,7 @@ function(offload_add_library name)
       list(APPEND arguments --optional-target "${target}")
     endforeach()
   endif()
+  set(targets "${arguments}")
   if(DEFINED arg_OPT)
     list(APPEND arguments --opt "${arg_OPT}")
   endif()
@@ -66,7 +67,7 @@ function(offload_add_library name)
   endforeach()
 
   # What targets are linked with: nvvm:sm_90,link=math.bc
-  string(REGEX MATCHALL ",link=[^,;]+" linked "${arg_TARGETS};${arg_OPTIONAL_TARGETS}")
+  string(REGEX MATCHALL ",link=[^,;]+" linked "${targets}")
   list(TRANSFORM linked REPLACE "^,link=" "")
 
   # Names are given relative to the source folder: no path of this machine gets into the library.

@@ -64,6 +64,9 @@ def _finish(options: argparse.Namespace, removed: upkeep.Removed, place: Path | 
             print(f"removed {removed.entries} entries, {removed.bytes:,} bytes,{leftovers} from {place}")
         if folders:
             print(f"removed {folders} folders of killed builds from {tempfile.gettempdir()}")
+    if removed.refused:
+        entries = "1 entry stays" if removed.refused == 1 else f"{removed.refused} entries stay"
+        raise OffloadError(f"{entries} in {place}: {removed.why}")
     return 0
 
 

@@ -43,13 +43,16 @@ def _print(found: Artifact) -> None:
         arguments = ", ".join(f"{argument.name}: {argument}" for argument in function.args)
         results = ", ".join(str(result) for result in function.results) or "None"
         print(f"  {function.name}({arguments}) -> {results}")
-    if others := artifact.functions_for_c(found.path, metadata):
-        print(f"  for C alone: {', '.join(sorted(others))}")
+    functions, kernels = artifact.without_signature(found)
+    if functions:
+        print(f"  for C alone: {', '.join(functions)}")
     print("kernels:")
     for kernel in metadata.kernels:
         arguments = ", ".join(f"{argument.name}: {argument}" for argument in kernel.args)
         pointers = " with bare pointers" if kernel.bare_pointers else ""
         print(f"  {kernel.module}::{kernel.name}({arguments}){pointers}")
+    for module, name in kernels:
+        print(f"  {module}::{name}: for host code alone, with a type that has no counterpart in Python")
     print("images:")
     for image, info in zip(found.images, metadata.images, strict=True):
         print(f"  {image.module:<24} {image.target:<6} {image.chip:<12} {image.format:<8} {len(image.data):>9,} bytes")

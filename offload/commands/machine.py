@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offload._version import __version__
+from offload.config import unknown_variables
 from offload.errors import OffloadError
 from offload.targets import Device, Discovery, Target, registry
 from offload.targets.registry import NOT_REGISTERED, NOT_REGISTERED_REMEDY
@@ -88,6 +89,9 @@ def _checks() -> list[Check]:
     checks = [Check("offload", "found", f"{__version__} on Python {platform.python_version()}"), _compiler(), _calls()]
     if not registry().names():
         checks.append(Check("targets", "missing", NOT_REGISTERED, NOT_REGISTERED_REMEDY))
+    if unknown := unknown_variables():
+        names = [f"{name} (did you mean {like}?)" if like else name for name, like in unknown.items()]
+        checks.append(Check("environment", "none", f"nothing of offload reads {', '.join(names)}"))
     for name, cls in registry().all().items():
         for found in cls.toolkit():
             if found.path is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import errno
+import os
 import signal
 import sys
 import threading
@@ -41,10 +43,22 @@ def run(options: argparse.Namespace) -> int:
             result = function()
     finally:
         # The program prints through C's buffer, which would otherwise come out last.
-        ctypes.CDLL(None).fflush(None)
+        _flush()
     if result is not None:
         print(tuple(map(_shown, result)) if isinstance(result, tuple) else _shown(result))
     return 0
+
+
+def _flush() -> None:
+    """Raises OSError where what the program has printed could not be written."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    ctypes.set_errno(0)
+    failed = libc.fflush(None) != 0
+    number = ctypes.get_errno() if failed else 0
+    # What did not fit its buffer has failed before, and why is not known any more.
+    if failed or libc.ferror(ctypes.c_void_p.in_dll(libc, "stdout")):
+        number = number or errno.EIO
+        raise OSError(number, os.strerror(number))
 
 
 def _shown(result: Any) -> Any:

@@ -255,6 +255,7 @@ class _Talk:
     def __init__(self, job: Job, used: Worker, progress: Progress, ears: Ears, limit: float | None) -> None:
         self._job, self._used, self._progress, self._ears, self._limit = job, used, progress, ears, limit
         self._deadline = time.monotonic() + limit if limit else None
+        self._left, self._waiting = 0.0, 0
         self._listener = steps.listener()
         self._busy: dict[int, steps.Begun] = {}
         self._failed: list[steps.Begun] = []
@@ -297,12 +298,29 @@ class _Talk:
     def _note(self, event: steps.Event) -> None:
         if isinstance(event, steps.Begun):
             self._busy[event.key] = event
+            if event.name == steps.WAITING:
+                self._wait(1)
         elif isinstance(event, steps.Ended):
             step = self._busy.pop(event.key, None)
             if step is not None and event.failed:
                 self._failed.append(step)
+            if step is not None and step.name == steps.WAITING:
+                self._wait(-1)
         if self._listener is not None:
             self._listener(event)
+
+    def _wait(self, more: int) -> None:
+        """Another thread of the worker's waits for another process, or no longer. What is left of the time is left when
+        none does; that process has a limit of its own, and a worker waits no longer than the cache lets it."""
+        if self._deadline is None:
+            return
+        from offload.cache.cache import PATIENCE  # it has much to import, and few builds wait
+
+        now = time.monotonic()
+        if self._waiting == 0:
+            self._left = self._deadline - now
+        self._waiting += more
+        self._deadline = now + self._left + (PATIENCE if self._waiting else 0.0)
 
     def _crash(self, how: str | None) -> CompilerCrash:
         from offload.compiler.crashes import crash, ending

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -22,6 +23,10 @@ from offload.errors import CompileError, Diagnostic, ToolkitError
 _INSIDE, _BESIDE = "offload.mlir._native", "offload_llvm._native"
 
 
+_loading = threading.Lock()
+"""Of two threads that change the process's flags at once, one would put back what the other had set."""
+
+
 @functools.cache
 def native() -> Any:
     """The extension: that of this installation where it was built with one, else that of the distribution offload-llvm.
@@ -29,14 +34,15 @@ def native() -> Any:
     Raises ToolkitError where there is none, where it cannot be loaded, and where it is of another version.
     """
     name = _found().name
-    flags = sys.getdlopenflags()
-    sys.setdlopenflags(os.RTLD_LAZY)  # of the functions of LLVM and MLIR a build calls few: a fifth of the time
-    try:
-        extension = importlib.import_module(name)
-    except ImportError as error:
-        raise ToolkitError(_not_loaded(error, name == _INSIDE)) from error
-    finally:
-        sys.setdlopenflags(flags)
+    with _loading:
+        flags = sys.getdlopenflags()
+        sys.setdlopenflags(os.RTLD_LAZY)  # of the functions of LLVM and MLIR a build calls few: a fifth of the time
+        try:
+            extension = importlib.import_module(name)
+        except ImportError as error:
+            raise ToolkitError(_not_loaded(error, name == _INSIDE)) from error
+        finally:
+            sys.setdlopenflags(flags)
     if extension.offload_version != __version__:
         raise ToolkitError(_another_version(extension, name == _INSIDE))
     return extension

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.config import cache_folder
-from offload.errors import OffloadError, TargetError
+from offload.errors import OffloadError, TargetError, UsageError
 from offload.files import plain_name
 from offload.paths import readable
 from offload.targets import Target
@@ -129,7 +129,7 @@ class BuildRequest:
 
     def _check_architecture(self) -> None:
         if self.arch and self.arch not in ARCHITECTURES:
-            raise OffloadError(f"unknown architecture {self.arch!r}; there are: {', '.join(ARCHITECTURES)}")
+            raise UsageError(f"unknown architecture {self.arch!r}; there are: {', '.join(ARCHITECTURES)}")
         for target in self.targets:
             needed = target.architecture()
             if needed not in (None, self.architecture):

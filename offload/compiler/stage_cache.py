@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from offload.compiler import steps
 from offload.compiler.cache import ELF, cache_for
 from offload.compiler.device import Build, DeviceBuild
 from offload.compiler.request import BuildRequest
@@ -45,7 +46,13 @@ class StageCache:
         return KeptImage(build, self._claim(self._cache, "image", key))
 
     def _claim(self, cache: Cache, stage: str, key: str) -> Claim:
-        return cache.claim(stage, key, lambda: self._say("waiting for another process, which compiles the same"))
+        with contextlib.ExitStack() as step:
+
+            def waiting() -> None:
+                self._say("waiting for another process, which compiles the same")
+                step.enter_context(steps.step(steps.WAITING))
+
+            return cache.claim(stage, key, waiting)
 
     def host_object(self, module: Any, exported: list[str], make: Callable[[], bytes]) -> bytes:
         """The object file of lowered host code; ``make`` compiles it."""

@@ -44,6 +44,10 @@ Event = Begun | Ended | Passes
 Listener = Callable[[Event], None]
 
 
+WAITING = "waiting for another process"
+"""The name of a step in which this build does nothing: no part of the time that it may take."""
+
+
 class _Open:
     """A step under way, and how many seconds the steps inside it have taken."""
 

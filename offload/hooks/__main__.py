@@ -12,7 +12,7 @@ from pathlib import Path
 
 from offload.cli import show_error, show_warning
 from offload.compiler import places
-from offload.errors import OffloadError, TargetError
+from offload.errors import OffloadError, TargetError, UsageError
 
 
 def main() -> int:
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     library.add_argument("--header", type=Path, required=True)
     library.add_argument("--target", action="append", default=[])
     library.add_argument("--optional-target", action="append", default=[])
-    library.add_argument("--opt", type=int, default=3)
+    library.add_argument("--opt", default="3")
     library.add_argument("--arch", default="", help="the library's CPU architecture")
     library.add_argument("--debug", action="store_true")
     library.add_argument("--link", action="append", default=[])
@@ -122,6 +122,7 @@ def _module(options: argparse.Namespace) -> None:
 
 def _library(options: argparse.Namespace) -> None:
     from offload.api import make_request
+    from offload.artifact import without_signature
     from offload.compiler.output import check_output
     from offload.compiler.request import Source
     from offload.config import DEFAULT_TARGETS
@@ -146,24 +147,30 @@ def _library(options: argparse.Namespace) -> None:
         path = root / source
         relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
         sources.append(Source(relative, Source.read(path).data))
+    if options.opt not in ("0", "1", "2", "3"):
+        raise UsageError(f"{where}: OPT is 0 to 3, not {options.opt!r}")
     try:
         request = make_request(
             sources,
             [with_root(spec, root) for spec in targets],
-            opt=options.opt,
+            opt=int(options.opt),
             debug=options.debug,
             arch=options.arch,
             link=[root / name for name in options.link],
             objects=[root / name for name in options.objects],
             soname=options.output.name,
         )
-    except OffloadError as error:  # a project may have many libraries
-        kind = TargetError if isinstance(error, TargetError) else OffloadError
-        raise kind(f"{where}: {error}") from error
+    except TargetError as error:
+        raise TargetError(f"{where}: TARGETS, or OFFLOAD_TARGETS in their place: {error}") from error
+    except UsageError as error:
+        raise UsageError(f"{where}: ARCH: {error}") from error
+    except OffloadError as error:
+        raise OffloadError(f"{where}: {error}") from error
     check_output(options.output, request.sources, makes_folder=True)
     data, built = compiled(request, where, f"{where}: TARGETS", "name it in OPTIONAL_TARGETS")
-    header = header_text(name, options.output.name, built.metadata)
     write(options.output, data)
+    undescribed, _ = without_signature(built._replace(path=options.output))
+    header = header_text(name, options.output.name, built.metadata, undescribed)
     write(options.header, header.encode())
     _say(size_table(built, options.output, name))
 

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from offload.errors import OffloadError, ToolkitError
+from offload import artifact
+from offload.errors import ArtifactError, OffloadError, ToolkitError
 from offload.hooks.freshness import digest_of_table
 from offload.hooks.project import KernelTable, read_tables
 
@@ -18,25 +19,38 @@ def refresh(
 
     ``digest`` and ``names`` are those of the last build. Raises ImportError where the module cannot be built, with
     the reason and what to do."""
+    damaged = None
     try:
         table = _table(module, Path(pyproject))
         built = file.removesuffix(".py") + ".offload.so"
-        if digest_of_table(table, targets, editable=True) == digest and Path(built).is_file():
+        damaged = _damage(Path(built))
+        if damaged is None and digest_of_table(table, targets, editable=True) == digest:
             return list(names)
         from offload.hooks.build import build_module
         from offload.hooks.generate import names_in
 
         outputs = build_module(table, Path(file).parent, targets=targets, editable=True, say=_say)
     except ToolkitError as error:
+        why = f"has to be built again ({damaged})" if damaged else "its sources have changed"
         raise ImportError(
-            f"{module} is installed as editable and its sources have changed, but it cannot be built here: {error}\n"
+            f"{module} is installed as editable and {why}, but it cannot be built here: {error}\n"
             "  or build it again where its tools are: pip install -e ."
         ) from None
     except OffloadError as error:
         raise ImportError(
-            f"{module} is installed as editable and has changed; building it again failed:\n{error}"
+            f"{module} is installed as editable and {'is damaged' if damaged else 'has changed'}; building it again "
+            f"failed:\n{error}"
         ) from None
     return names_in(outputs.loader.read_text(encoding="utf-8"))
+
+
+def _damage(built: Path) -> str | None:
+    """What is wrong with the library; None where it can be loaded."""
+    try:
+        artifact.read(built)
+    except ArtifactError as error:
+        return str(error)
+    return None
 
 
 def _table(module: str, pyproject: Path) -> KernelTable:

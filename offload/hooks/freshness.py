@@ -7,21 +7,32 @@ import json
 from collections.abc import Sequence
 
 from offload._version import __version__
-from offload.hooks.project import KernelTable
+from offload.hooks.project import KernelTable, linked_by
 
 _SCHEMA = 1
+
+
+def _linked(table: KernelTable, targets: Sequence[str]) -> list[tuple[str, str]]:
+    """The files that targets link kernels with, and their hashes; none for one that is not there."""
+    found = []
+    for name in dict.fromkeys(name for spec in targets for name in linked_by(spec)):
+        path = table.root / name
+        found.append((name, hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""))
+    return found
 
 
 def digest_of_table(table: KernelTable, instead: Sequence[str] | None, editable: bool) -> str:
     """A hash over a table, the contents of its files and the targets that replace the declared ones.
 
-    Changed tools do not count, as with any compiled code. Raises OSError for a file that cannot be read."""
+    Changed tools do not count, as with any compiled code. Raises OSError for a file that cannot be read, but not for
+    one that those targets name, which the build then misses."""
     material = [
         _SCHEMA,
         # What is installed as editable is not made again because offload is another one.
         "" if editable else __version__,
         table.module,
         [(name, hashlib.sha256((table.root / name).read_bytes()).hexdigest()) for name in table.files],
+        *_linked(table, instead or ()),
         table.targets if instead is None else instead,
         table.optional_targets if instead is None else [],
         sorted(table.options.items()),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from offload.artifact.meta import Argument, Metadata, Signature, own_symbol
 from offload.errors import OffloadError
@@ -47,9 +49,9 @@ def namespace_of(name: str) -> str:
     return space
 
 
-def header_text(name: str, soname: str, metadata: Metadata) -> str:
+def header_text(name: str, soname: str, metadata: Metadata, undescribed: Mapping[str, str] = MappingProxyType({})) -> str:
     """The header of the library that programs look for under ``soname``. A function that C++ cannot call with these
-    types is named in a comment, with the reason.
+    types is named in a comment, with the reason; so are those that the library has ``undescribed``, by name with their symbols.
 
     Raises OffloadError for a name that makes no namespace."""
     space = namespace_of(name)
@@ -59,6 +61,10 @@ def header_text(name: str, soname: str, metadata: Metadata) -> str:
     parts = [f"// Functions of lib{name}.so. Made by offload; changes are lost.\n#ifndef {guard}\n#define {guard}\n"]
     parts.append("#include <offload/memref.h>\n")
     parts += [f"// {function.name} is not here: {obstacle}.\n" for function, obstacle in functions if obstacle]
+    parts += [
+        f"// {function} is not here: it has a type that is not described; C calls {symbol}.\n"
+        for function, symbol in undescribed.items()
+    ]
     if callable_:
         parts.append(f"namespace {space} {{\n")
         declared = f'const mgpuApi *offload_api(std::uint32_t) __asm__("{own_symbol(soname, "offload_api")}");\n'

@@ -78,6 +78,12 @@ class RawDeviceInfo(ctypes.Structure):
     )
 
 
+class KeptError(ctypes.Structure):
+    """mgpuKeptError: a thread's kept error."""
+
+    _fields_ = (("code", c_int32), ("message", c_char * 1024))
+
+
 class Memref1d(ctypes.Structure):
     """mgpuMemref1d: a memref of rank 1; offset, size and stride in elements."""
 
@@ -178,6 +184,7 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (c_int32, "mgpuKernelOccupancy", (POINTER(KernelSlot), c_int32, c_void_p, c_void_p)),
     (c_bool, "mgpuStreamCapturing", (_stream,)),
     (None, "mgpuScopeWait", (POINTER(Scope),)),
+    (None, "mgpuErrorExchange", (POINTER(KeptError),)),
 )
 
 

@@ -102,7 +102,7 @@ class DeviceArray:
         # The memory is given back on a stream of its own, behind the work that uses it.
         mark: Mark | None = getattr(self, "_used_on", None)
         if mark is not None:
-            self._memory.after(mark)
+            self._memory.free_after(mark)
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a DeviceArray", "pickle its .numpy(); lib.device.array(x) makes another one, or a copy")

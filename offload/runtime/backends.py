@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import threading
 
 from offload.config import environment
 from offload.paths import package_file
@@ -25,6 +26,18 @@ class Backend(str):
         return f"<Backend {str(self)!r}: {self.why}>"
 
 
+_lock = threading.Lock()
+"""Who asks chooses a backend of the runtime below, and looks at what that is like, before the next one asks."""
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()  # the thread that had it is not in this process
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 @functools.cache
 def _runtime() -> Native:
     """A runtime of its own, so that asking changes nothing for any library."""
@@ -36,7 +49,11 @@ def backend_in_use(chosen: str | None) -> Backend:
     """The backend that libraries take, if they have code for its devices; ``chosen`` is what `offload.use` was given.
 
     Raises `DeviceError` where what was chosen is unknown or has no device here."""
-    native = _runtime()
+    with _lock:
+        return _in_use(_runtime(), chosen)
+
+
+def _in_use(native: Native, chosen: str | None) -> Backend:
     native.use(chosen)
     backend = Backend(native.backend())
     devices = all_devices(native)
@@ -56,15 +73,17 @@ def backend_in_use(chosen: str | None) -> Backend:
 
 def check_backend(backend: str) -> None:
     """Raises `DeviceError` where the backend is unknown or has no device here."""
-    native = _runtime()
-    native.use(backend)
-    native.use(None)
+    with _lock:
+        native = _runtime()
+        native.use(backend)
+        native.use(None)
 
 
 def absence(backend: str) -> str:
     """Why a backend has no device here, as the runtime tells it; empty where it has one."""
-    native = _runtime()
-    return "" if native.api.mgpuDeviceCount(backend.encode()) else _why_not(native, backend)
+    with _lock:
+        native = _runtime()
+        return "" if native.api.mgpuDeviceCount(backend.encode()) else _why_not(native, backend)
 
 
 def _why_not(native: Native, backend: str) -> str:

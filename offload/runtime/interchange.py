@@ -7,8 +7,10 @@ packages for AMD's GPUs use as well, and the `__cuda_stream__` protocol of cuda-
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from numbers import Integral
+from operator import index
 from typing import Any
 
 from offload.runtime.dtypes import DTYPES, Mismatch
@@ -80,16 +82,16 @@ class Versioned(ctypes.Structure):
     )
 
 
+# Prototypes of our own: those of ctypes.pythonapi's attributes are the whole process's.
+_named = (ctypes.py_object, ctypes.c_char_p)
+_is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, *_named)(("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, *_named)(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
 def _capsule_pointer(capsule: object, name: bytes) -> int | None:
-    python = ctypes.pythonapi
-    python.PyCapsule_IsValid.argtypes = python.PyCapsule_GetPointer.argtypes = (
-        ctypes.py_object,
-        ctypes.c_char_p,
-    )
-    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    if not python.PyCapsule_IsValid(capsule, name):
+    if not _is_capsule(capsule, name):
         return None
-    pointer: int | None = python.PyCapsule_GetPointer(capsule, name)
+    pointer: int | None = _pointer_in(capsule, name)
     return pointer
 
 
@@ -104,13 +106,33 @@ def foreign_memory(value: Any, ordered: bool) -> tuple[Any, ...] | None:
     # DLPack first: packages that give both may leave the stream out of the other.
     if hasattr(value, "__dlpack__"):
         with sound(value, "__dlpack__"):
-            return _from_dlpack(value, ordered)
+            return _checked(_from_dlpack(value, ordered))
     with sound(value, "__cuda_array_interface__"):
         interface = getattr(value, "__cuda_array_interface__", None)
         if not isinstance(interface, dict):
             return None
-        seen = _from_interface(value, interface)
+        seen = _checked(_from_interface(value, interface))
     return seen if ordered else (*seen[:-1], None)
+
+
+def _checked(seen: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The fields of a View, where there can be such an array. Raises TypeError and ValueError where there is none."""
+    pointer, name, itemsize, alignment, given, steps, *others, stream = seen
+    shape = tuple(map(index, given))
+    strides = None if steps is None else tuple(map(index, steps))
+    if any(size < 0 for size in shape):
+        raise ValueError(f"its shape is {shape}")
+    if strides is not None and len(strides) != len(shape):
+        raise ValueError(f"its strides are {strides}, of shape {shape}")
+    size = itemsize * math.prod(shape)
+    if size >= 1 << 63:
+        raise ValueError(f"its shape is {shape}, more than any memory holds")
+    pointer = index(pointer)
+    if not 0 <= pointer < 1 << 64 or (size and not pointer):
+        raise ValueError(f"its address is {pointer}")
+    if stream is not None and not 0 < index(stream) < 1 << 64:
+        raise ValueError(f"its stream is {stream}")
+    return (pointer, name, itemsize, alignment, shape, strides, *others, stream)
 
 
 class sound:  # small letters, as contexts have; in calls, where a generator would take longer
@@ -146,7 +168,7 @@ def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]
         name,
         dtype.itemsize,
         dtype.alignment,
-        tuple(interface["shape"]),
+        interface["shape"],
         interface.get("strides"),
         ("cuda", "hip"),
         value,
@@ -214,6 +236,8 @@ def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
             f"a {type(value).__name__} on a device of DLPack type {tensor.device_type}", "copy it to the CPU"
         )
     dtype = DTYPES[name]
+    if tensor.ndim < 0 or (tensor.ndim and not tensor.shape):
+        raise ValueError(f"its rank is {tensor.ndim}, and its shape {'not given' if tensor.ndim > 0 else 'none'}")
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
     strides = tuple(s * dtype.size for s in tensor.strides[: tensor.ndim]) if tensor.ndim and tensor.strides else None
     return (

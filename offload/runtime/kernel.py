@@ -346,14 +346,18 @@ class Launch(Caller):
         self.handle = handle
         self.shared = shared
         self.cluster = cluster
-        # Those without a stream are kept for the next call; of the others only some are called again.
-        self._calls_until_armed = 1 if stream is None else 2
+        # The calls until it is armed; each takes one out, and whoever takes the last arms it. Those without a stream
+        # are kept for the next call; of the others only some are called again.
+        self._unarmed = [True] if stream is None else [True, False]
 
     def _call(self, /, *args: Any, **kwargs: Any) -> Pending | None:
         pending = self.kernel.launch(self, args, kwargs)
-        if self._calls_until_armed:
-            self._calls_until_armed -= 1
-            if not self._calls_until_armed:
+        if self._unarmed:
+            try:
+                last = self._unarmed.pop()  # two threads never take the same
+            except IndexError:
+                last = False
+            if last:
                 self.kernel.arm(self)
         return pending
 

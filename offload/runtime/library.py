@@ -8,6 +8,7 @@ import difflib
 import os
 import platform
 import re
+import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -29,6 +30,16 @@ from offload.runtime.streams import Stream
 
 _libraries: weakref.WeakSet[Library] = weakref.WeakSet()
 _chosen: str | None = None
+_lock = threading.RLock()
+"""For the two above: every library has what was chosen last, those too that other threads are loading."""
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()  # the thread that had it is not in this process
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def use(backend: str | None) -> None:
@@ -37,11 +48,12 @@ def use(backend: str | None) -> None:
 
     Raises `DeviceError` where the backend is unknown or has no device here; nothing is chosen then."""
     global _chosen
-    if backend is not None:
-        check_backend(backend)
-    for library in list(_libraries):
-        library.use(backend)
-    _chosen = backend
+    with _lock:
+        if backend is not None:
+            check_backend(backend)
+        for library in list(_libraries):
+            library.use(backend)
+        _chosen = backend
 
 
 def chosen_backend() -> str | None:
@@ -194,9 +206,10 @@ class Library:
         carried = [(image.module, kernel) for image in self.metadata.images for kernel in image.kernels]
         self.kernels = Kernels(_called(self.path), self._load_kernels(library), carried)
         self.device = Device(self._native)
-        _libraries.add(self)
-        if _chosen is not None:
-            self.use(_chosen)
+        with _lock:
+            _libraries.add(self)
+            if _chosen is not None:
+                self.use(_chosen)
         for name, function in functions.items():
             if name not in self.__dict__ and not hasattr(Library, name):
                 self.__dict__[name] = function

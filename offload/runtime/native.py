@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -52,6 +52,7 @@ class Native:
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
         self.entered = _Entered()
         self.auto_stage = False
+        self._no_error, self._at = abi.KeptError, ctypes.byref  # modules lose their names when the interpreter ends
 
     def __reduce__(self) -> NoReturn:
         raise refusal("what a library has on a device", "pickle the library, and make it anew from that")
@@ -67,11 +68,27 @@ class Native:
         message: bytes | None = self.api.mgpuGetLastErrorMessage()
         return DeviceError((message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code)
 
+    def at_end(self, work: Callable[[], None]) -> None:
+        """Does what an object has to do when it goes, which may be in the midst of any call of the thread: an error
+        that is kept for that call neither hinders it nor is lost, and what fails here is not that call's. Raises
+        `DeviceError`, which Python tells on stderr, as whatever a `__del__` raises."""
+        aside = self._no_error()
+        exchange, at = self.api.mgpuErrorExchange, self._at(aside)
+        exchange(at)
+        try:
+            work()
+        finally:
+            exchange(at)
+        if aside.code:
+            raise DeviceError(aside.message.decode("utf-8", "replace"), aside.code)
+
     def use(self, backend: str | None) -> None:
         """Fixes the backend; None lets it be chosen again. Raises `DeviceError` for one that is unknown or not here."""
         if not isinstance(backend, str | None):
             raise TypeError(f"the name of a backend is a str, not {type(backend).__name__}")
-        self.api.mgpuBackendUse(None if backend is None else backend.encode())
+        # C would take what is before a NUL; no backend has a backslash in its name.
+        name = None if backend is None else backend.replace("\0", "\\0").encode(errors="backslashreplace")
+        self.api.mgpuBackendUse(name)
         if code := self.api.mgpuGetLastError():
             # Who calls Python does not know the function of C that asks.
             raise DeviceError(str(self.error(code)).replace("mgpuBackendUse", "use()", 1), code)
@@ -133,7 +150,9 @@ class DeviceMemory:
 
     def __del__(self) -> None:
         if getattr(self, "_stream", None):
-            self._native.api.mgpuStreamDestroy(self._stream)
+            # Of a circle of garbage, what is in the memory may go later: it takes the thread's own stream then.
+            stream, self._stream = self._stream, None
+            self._native.at_end(lambda: self._native.api.mgpuStreamDestroy(stream))
 
     def allocate(self, size: int, shared: bool = False) -> int:
         """The address of ``size`` new bytes; 0 for none. With ``shared`` the CPU can use them too. Raises
@@ -147,8 +166,15 @@ class DeviceMemory:
         return pointer or 0
 
     def free(self, pointer: int) -> None:
-        """Gives an allocation back; never fails."""
-        self._native.api.mgpuMemFree(pointer, self._stream)
+        """Gives an allocation back, behind what is on the memory's stream."""
+        if self._stream is None:
+            self._native.at_end(lambda: self._native.api.mgpuMemFree(pointer, None))
+        else:
+            self._native.api.mgpuMemFree(pointer, self._stream)
+
+    def free_after(self, mark: Mark) -> None:
+        """Lets giving it back start after the mark, whatever the thread is at."""
+        self._native.at_end(lambda: mark.hold(self._stream))
 
     def after(self, mark: Mark) -> None:
         """Lets what is done with the memory from now on, giving it back for instance, start after the mark."""

@@ -25,11 +25,10 @@ from offload.runtime.streams import Stream
 
 def _in_subinterpreter() -> bool:
     """The extension is for the main interpreter: in another, importing it waits for itself (Python 3.11) or fails."""
-    python = ctypes.pythonapi
-    python.PyInterpreterState_Get.restype = ctypes.c_void_p
-    python.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
-    python.PyInterpreterState_GetID.restype = ctypes.c_int64
-    return bool(python.PyInterpreterState_GetID(python.PyInterpreterState_Get()))
+    # Prototypes of our own: those of ctypes.pythonapi's attributes are the whole process's.
+    current = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyInterpreterState_Get", ctypes.pythonapi))
+    number = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(("PyInterpreterState_GetID", ctypes.pythonapi))
+    return bool(number(current()))
 
 
 def _extension() -> Any:

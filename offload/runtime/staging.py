@@ -39,6 +39,21 @@ def wanted(native: Native, args: Iterable[Any]) -> bool:
     return native.auto_stage or any(type(value) is Staged for value in args)
 
 
+_EFFORT = 100_000
+"""Candidates to look at, milliseconds of them: whether two strided arrays meet can take any time to find out."""
+
+
+def _overlap(one: Any, other: Any) -> bool:
+    """Whether two arrays may have an element in common; those that lie between each other's, x[::2] and x[1::2], have
+    none."""
+    import numpy
+
+    try:
+        return bool(numpy.shares_memory(one, other, max_work=_EFFORT))
+    except RuntimeError:  # NumPy's TooHardError, which has changed its place
+        return True
+
+
 class Staging:
     """The copies of one call."""
 
@@ -84,14 +99,12 @@ class Staging:
         return self._copy(host, back)
 
     def _copy(self, host: Any, back: bool) -> DeviceArray:
-        import numpy
-
         for index, (other, device, other_back) in enumerate(self._copies):
             same = other.ctypes.data == host.ctypes.data and other.shape == host.shape and other.strides == host.strides
             if same and other.dtype == host.dtype:
                 self._copies[index] = (other, device, back or other_back)
                 return device
-            if (back or other_back) and numpy.may_share_memory(host, other):
+            if (back or other_back) and _overlap(host, other):
                 raise Mismatch(
                     "an array that shares memory with another one that is staged",
                     "pass copies, or put them on the device with lib.device.array(...)",

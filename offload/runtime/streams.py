@@ -54,9 +54,12 @@ class Stream:
 
     def __del__(self) -> None:
         if getattr(self, "_owned", False) and self.handle:
-            if self._pending:
-                self._native.api.mgpuStreamSynchronize(self.handle)
-            self._native.api.mgpuStreamDestroy(self.handle)
+            self._native.at_end(self._end)
+
+    def _end(self) -> None:
+        if self._pending:
+            self._native.api.mgpuStreamSynchronize(self.handle)
+        self._native.api.mgpuStreamDestroy(self.handle)
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a stream", "make another one with lib.stream()")

@@ -150,7 +150,7 @@ int mgpu_backend_active(const void *begin, const void *end, const char *target) 
   if (chosen >= 0)
     return chosen;
   mgpu_first_use();
-  if (mgpu_trace_problem())
+  if (mgpu_trace_problem() || mgpu_error_setting_problem())
     return -1;
   mgpu_lock();
   chosen = active;
@@ -166,7 +166,7 @@ int32_t mgpuBackendUse(const char *name) {
   if (mgpu_pending())
     return mgpu_pending();
   mgpu_first_use();
-  if (mgpu_trace_problem())
+  if (mgpu_trace_problem() || mgpu_error_setting_problem())
     return mgpu_pending();
   mgpu_lock();
   int chosen = name ? by_name(name, "mgpuBackendUse") : -1;

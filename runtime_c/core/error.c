@@ -10,17 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the user asked for errors on stderr. Read once. */
-static bool printed(void) {
-  enum { UNKNOWN, NO, YES };
+/* What the user asked for: errors on stderr or not, or what means neither. Read once. */
+enum { UNKNOWN, NO, YES, WRONG };
+static const char variable[] = "OFFLOAD_PRINT_ERRORS";
+static int setting(void) {
   static atomic_int known = UNKNOWN;
   int answer = atomic_load_explicit(&known, memory_order_relaxed);
   if (answer == UNKNOWN) {
-    const char *text = getenv("OFFLOAD_PRINT_ERRORS");
-    answer = text && *text && strcmp(text, "0") != 0 ? YES : NO;
+    const char *text = getenv(variable);
+    bool off = !text || !*text || strcmp(text, "0") == 0;
+    answer = off ? NO : strcmp(text, "1") == 0 ? YES : WRONG;
     atomic_store_explicit(&known, answer, memory_order_relaxed);
   }
-  return answer == YES;
+  return answer;
+}
+
+static bool printed(void) { return setting() == YES; }
+
+int mgpu_error_setting_problem(void) {
+  if (setting() != WRONG)
+    return 0;
+  const char *text = getenv(variable);
+  return mgpu_fail(MGPU_ERROR_INVALID, "The environment variable %s is \"%s\", which should be 0 or 1.",
+                   variable, text ? text : "");
 }
 
 static atomic_bool asked; /* has the program ever asked for errors? */
@@ -71,6 +83,19 @@ int32_t mgpuGetLastError(void) {
 }
 
 const char *mgpuGetLastErrorMessage(void) { return mgpu_thread()->message; }
+
+void mgpuErrorExchange(mgpuKeptError *error) {
+  if (!error) {
+    mgpu_fail(MGPU_ERROR_INVALID, "mgpuErrorExchange needs an error to exchange.");
+    return;
+  }
+  struct mgpu_thread *thread = mgpu_thread();
+  mgpuKeptError before = {.code = thread->error};
+  memcpy(before.message, thread->message, sizeof before.message);
+  thread->error = error->code;
+  memcpy(thread->message, error->message, sizeof thread->message);
+  *error = before;
+}
 
 void mgpu_text_add(struct mgpu_text *text, const char *format, ...) {
   if (text->used + 1 >= text->size)

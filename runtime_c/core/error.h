@@ -12,6 +12,9 @@ int mgpu_fail(int code, const char *format, ...) __attribute__((format(printf, 2
 /* The kept code, or MGPU_SUCCESS. A function that would touch a device returns at once when it is not 0. */
 int mgpu_pending(void);
 
+/* Keeps an error where OFFLOAD_PRINT_ERRORS has a value that means nothing, and returns its code; else 0. */
+int mgpu_error_setting_problem(void);
+
 /* When the thread or the process ends: writes its kept error to stderr, if there is one and the program has
  * never asked for any. What stock MLIR lowers to never does, and a run under mlir-runner would end as if all
  * had gone well. */

@@ -5,8 +5,6 @@
 #include "core/backend.h"
 #include "core/handle.h"
 
-enum { MGPU_MESSAGE_BYTES = 1024 };
-
 struct mgpu_thread {
   int error;                               /* the kept code */
   int device[MGPU_BACKENDS];               /* the current device */

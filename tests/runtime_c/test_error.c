@@ -25,6 +25,20 @@ void test_error(void) {
   CHECK_CLEAN();
   CHECK_TEXT(mgpuGetLastErrorMessage(), "The first."); /* readable until the next one */
 
+  /* Put aside, an error hinders nobody, and is not replaced. */
+  mgpuKeptError aside = {0};
+  mgpu_fail(MGPU_ERROR_DRIVER, "The program's.");
+  mgpuErrorExchange(&aside);
+  CHECK(aside.code == MGPU_ERROR_DRIVER && !mgpu_pending(), "it is aside");
+  CHECK_TEXT(aside.message, "The program's.");
+  mgpu_fail(MGPU_ERROR_MEMORY, "In between.");
+  mgpuErrorExchange(&aside);
+  CHECK(aside.code == MGPU_ERROR_MEMORY, "what failed in between");
+  CHECK_TEXT(aside.message, "In between.");
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "The program's.");
+  mgpuErrorExchange(NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "needs an error");
+
   char longer[3000];
   memset(longer, 'x', sizeof longer - 1);
   longer[sizeof longer - 1] = 0;

@@ -62,12 +62,28 @@ const Tensor *tensorOf(PyObject *capsule) {
   return managed->major == 1 && !(managed->flags & readOnly) ? &managed->tensor : nullptr;
 }
 
+// Whether there can be an array of this shape at `start`.
+bool isSound(const Argument &argument, const Tensor &tensor, uintptr_t start) {
+  if ((argument.rank && !tensor.shape) || start < tensor.byteOffset)
+    return false;
+  bool empty = false;
+  int64_t bytes = argument.size;
+  for (size_t i = 0; i < argument.rank; ++i) {
+    if (tensor.shape[i] < 0)
+      return false;
+    empty = empty || tensor.shape[i] == 0;
+    if (!empty && __builtin_mul_overflow(bytes, tensor.shape[i], &bytes))
+      return false;
+  }
+  return empty || tensor.data;
+}
+
 bool fill(const Argument &argument, const Tensor &tensor, int64_t *words) {
   const uintptr_t start = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byteOffset;
   if (tensor.deviceType != cpu || tensor.lanes != 1 || tensor.code != argument.dlpackCode ||
       tensor.bits != 8 * argument.size || tensor.ndim != argument.rank || start % argument.alignment)
     return false;
-  if (!takesShape(argument, tensor.shape))
+  if (!isSound(argument, tensor, start) || !takesShape(argument, tensor.shape))
     return false;
   words[0] = words[1] = static_cast<int64_t>(start) - argument.offset * argument.size;
   words[2] = argument.offset;
