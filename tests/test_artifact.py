@@ -307,7 +307,11 @@ def test_describe(library: Path) -> None:
         "resources": {"saxpy": {"registers": 16}},
     }
     assert told["producer"] == {"name": "offload", "version": "1"}
-    assert set(told) == {"functions", "kernels", "images", "producer"}
+    silent = [
+        {"name": name, "module": image.module} for image in read(library).images[:1] for name in image.kernels[1:]
+    ]
+    assert told["without_signature"] == {"functions": [], "kernels": silent}
+    assert set(told) == {"functions", "kernels", "images", "producer", "without_signature"}
     json.dumps(told)
 
 

@@ -299,12 +299,15 @@ func.func @main() {
 }
 """
     (tmp_path / "loop.mlir").write_text(loop)
-    for source in (PRINTS, tmp_path / "loop.mlir"):
-        words = [sys.executable, "-m", "offload", "run", str(source)]
+    line = loop.replace("20000", "1").replace("    func.call @printNewline() : () -> ()\n", "")  # which would flush
+    (tmp_path / "line.mlir").write_text(line)
+    lost = "a part of what the program has printed is lost"
+    for name, why in {"line.mlir": "No space left on device", "loop.mlir": lost}.items():
+        words = [sys.executable, "-m", "offload", "run", name]
         with open("/dev/full", "w") as full:  # noqa: PTH123
             done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
-        assert (done.returncode, done.stderr.splitlines()[-1]) == (
-            1, "offload: error: cannot write the output: No space left on device"
+        assert (name, done.returncode, done.stderr.splitlines()[-1]) == (
+            name, 1, f"offload: error: cannot write the output: {why}"
         )  # fmt: skip
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
             assert process.stdout is not None

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import select
 import signal
 import sys
 import threading
@@ -50,15 +51,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _flush() -> None:
-    """Raises OSError where what the program has printed could not be written."""
+    """Raises OSError and OffloadError where what the program has printed could not be written."""
     libc = ctypes.CDLL(None, use_errno=True)
-    ctypes.set_errno(0)
-    failed = libc.fflush(None) != 0
-    number = ctypes.get_errno() if failed else 0
-    # What did not fit its buffer has failed before, and why is not known any more.
-    if failed or libc.ferror(ctypes.c_void_p.in_dll(libc, "stdout")):
-        number = number or errno.EIO
+    stdout = ctypes.c_void_p.in_dll(libc, "stdout")
+    failed = libc.fflush(stdout) != 0
+    number = ctypes.get_errno()
+    libc.fflush(None)  # which says of glibc's streams that all is well
+    if failed:
         raise OSError(number, os.strerror(number))
+    if not libc.ferror(stdout):
+        return
+    # It was more than C's buffer holds: that has failed before, and why is not known any more.
+    reader = select.poll()
+    reader.register(1, 0)
+    if any(event & select.POLLERR for _, event in reader.poll(0)):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+    raise OffloadError("cannot write the output: a part of what the program has printed is lost")
 
 
 def _shown(result: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,7 +54,10 @@ class Native:
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
         self.entered = _Entered()
         self.auto_stage = False
-        self._no_error, self._at = abi.KeptError, ctypes.byref  # modules lose their names when the interpreter ends
+        self._process = os.getpid()
+        # Modules lose their names when the interpreter ends.
+        self._no_error, self._at = abi.KeptError, ctypes.byref
+        self._is_ending, self._this_process = sys.is_finalizing, os.getpid
 
     def __reduce__(self) -> NoReturn:
         raise refusal("what a library has on a device", "pickle the library, and make it anew from that")
@@ -68,10 +73,10 @@ class Native:
         message: bytes | None = self.api.mgpuGetLastErrorMessage()
         return DeviceError((message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code)
 
-    def at_end(self, work: Callable[[], None]) -> None:
+    def at_end(self, work: Callable[[], None]) -> DeviceError | None:
         """Does what an object has to do when it goes, which may be in the midst of any call of the thread: an error
-        that is kept for that call neither hinders it nor is lost, and what fails here is not that call's. Raises
-        `DeviceError`, which Python tells on stderr, as whatever a `__del__` raises."""
+        that is kept for that call neither hinders it nor is lost, and what fails here is not that call's. Returns what
+        failed; None too where the interpreter ends, or in the child of a fork, which has none of its parent's work."""
         aside = self._no_error()
         exchange, at = self.api.mgpuErrorExchange, self._at(aside)
         exchange(at)
@@ -79,8 +84,9 @@ class Native:
             work()
         finally:
             exchange(at)
-        if aside.code:
-            raise DeviceError(aside.message.decode("utf-8", "replace"), aside.code)
+        if not aside.code or self._is_ending() or self._process != self._this_process():
+            return None
+        return DeviceError(aside.message.decode("utf-8", "replace"), aside.code)
 
     def use(self, backend: str | None) -> None:
         """Fixes the backend; None lets it be chosen again. Raises `DeviceError` for one that is unknown or not here."""

@@ -49,7 +49,7 @@ def _overlap(one: Any, other: Any) -> bool:
     import numpy
 
     try:
-        return bool(numpy.shares_memory(one, other, max_work=_EFFORT))
+        return bool(numpy.shares_memory(one, other, max_work=_EFFORT))  # type: ignore[arg-type]  # any number
     except RuntimeError:  # NumPy's TooHardError, which has changed its place
         return True
 

@@ -53,8 +53,9 @@ class Stream:
         self._native.api.mgpuSetThreadStream(previous)
 
     def __del__(self) -> None:
-        if getattr(self, "_owned", False) and self.handle:
-            self._native.at_end(self._end)
+        error = self._native.at_end(self._end) if getattr(self, "_owned", False) and self.handle else None
+        if error is not None:  # of work that nobody has waited for: Python tells on stderr what a `__del__` raises
+            raise error
 
     def _end(self) -> None:
         if self._pending:
