@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -302,10 +303,13 @@ func.func @main() {
     line = loop.replace("20000", "1").replace("    func.call @printNewline() : () -> ()\n", "")  # which would flush
     (tmp_path / "line.mlir").write_text(line)
     lost = "a part of what the program has printed is lost"
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
     for name, why in {"line.mlir": "No space left on device", "loop.mlir": lost}.items():
         words = [sys.executable, "-m", "offload", "run", name]
         with open("/dev/full", "w") as full:  # noqa: PTH123
-            done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+            done = subprocess.run(
+                words, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=buffered, check=False
+            )
         assert (name, done.returncode, done.stderr.splitlines()[-1]) == (
             name, 1, f"offload: error: cannot write the output: {why}"
         )  # fmt: skip

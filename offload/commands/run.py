@@ -56,12 +56,12 @@ def _flush() -> None:
     stdout = ctypes.c_void_p.in_dll(libc, "stdout")
     failed = libc.fflush(stdout) != 0
     number = ctypes.get_errno()
-    libc.fflush(None)  # which says of glibc's streams that all is well
+    libc.fflush(None)
     if failed:
         raise OSError(number, os.strerror(number))
     if not libc.ferror(stdout):
         return
-    # It was more than C's buffer holds: that has failed before, and why is not known any more.
+    # It was more than C's buffer holds, or nothing is buffered: that has failed before, and why is not known any more.
     reader = select.poll()
     reader.register(1, 0)
     if any(event & select.POLLERR for _, event in reader.poll(0)):
