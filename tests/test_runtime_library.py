@@ -363,3 +363,14 @@ def test_strided_device_arrays() -> None:
     assert np.array_equal(np.from_dlpack(view), expected)
     assert real().weigh_strided(view) == (expected * [[0, 1, 2], [10, 11, 12]]).sum()
     assert "strided view" in refusal(view.copy_from, expected)
+
+
+def test_a_mask_is_not_lost_on_the_way() -> None:
+    masked = np.ma.masked_array(np.ones(2, np.float32), [True, False])
+    device = real().device
+    for call in (device.array, device.zeros(2, "f4").copy_from):
+        with pytest.raises(
+            SignatureError, match=r"^a masked array: a copy on a device has no mask; pass its \.data, or"
+        ):
+            call(masked)
+    assert device.array(masked.filled(7)).numpy().tolist() == [7, 1]

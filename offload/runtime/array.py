@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from offload.runtime.pending import Mark
 
 
+def without_mask(source: Any) -> Any:
+    """What a copy may be made of. Raises `SignatureError` for a masked array, whose mask the copy would not have."""
+    import numpy
+
+    if type(source) is not numpy.ndarray and isinstance(source, numpy.ma.MaskedArray):
+        raise SignatureError("a masked array: a copy on a device has no mask; pass its .data, or .filled(...) of it")
+    return source
+
+
 class DeviceArray:
     """An array in the memory of a device.
 
@@ -143,7 +152,7 @@ class DeviceArray:
         """
         import numpy
 
-        values = source.numpy() if isinstance(source, DeviceArray) else numpy.asarray(source)
+        values = source.numpy() if isinstance(source, DeviceArray) else numpy.asarray(without_mask(source))
         if values.shape != self.shape or values.dtype != self.dtype:
             raise SignatureError(
                 f"DeviceArray.copy_from(): expected {self.dtype.name}{list(self.shape)}, given "

@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex
 
 from offload.errors import DeviceError, SignatureError
 from offload.runtime import abi, interchange
-from offload.runtime.array import DeviceArray
+from offload.runtime.array import DeviceArray, without_mask
 from offload.runtime.memory import Allocation, array_over
 from offload.runtime.native import Native
 
@@ -132,7 +132,7 @@ class Device:
         Raises `DeviceError` where memory runs out, `SignatureError` for a dtype of texts or objects."""
         import numpy
 
-        values = source.numpy() if isinstance(source, DeviceArray) else source
+        values = source.numpy() if isinstance(source, DeviceArray) else without_mask(source)
         values = numpy.asarray(values, dtype)
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
         array = self.empty(values.shape, values.dtype)

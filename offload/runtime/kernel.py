@@ -177,10 +177,12 @@ class Kernel:
         return None if stream is None else self.put(launch, (*args, *keep))
 
     def put(self, launch: Launch, kept: tuple[Any, ...]) -> Pending:
-        """The handle of a launch that has just been put on its stream; ``kept`` is what the kernel uses."""
-        mark = Mark(self._native, launch.handle, launch.stream.token)
+        """The handle of a launch that has just been put on its stream; ``kept`` is what the kernel uses, which the
+        stream keeps. Raises `DeviceError`."""
         for value in kept:
             launch.stream.keep(value)
+        mark = Mark(self._native, launch.handle, launch.stream.token)
+        for value in kept:
             if isinstance(value, DeviceArray):
                 value.used_until(mark)
         return Pending(self._native, mark, kept)

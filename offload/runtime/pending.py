@@ -19,12 +19,13 @@ class Mark:
 
     def __init__(self, native: Native, stream: int | None, token: object) -> None:
         """After what is on ``stream`` now; None is the calling thread's own. ``token`` is that of the `Stream`: whose
-        marks have the same are in order."""
+        marks have the same are in order. Raises `DeviceError`, which the thread's next call would have to otherwise."""
         self._native = native
         self.token = token
         self._event: int | None = native.api.mgpuEventCreate()
         if self._event:
             native.api.mgpuEventRecord(self._event, stream)
+        native.check()
 
     def wait(self) -> None:
         """Returns when the work before the mark is done. Raises `DeviceError`."""

@@ -136,6 +136,26 @@ def again() -> None:
     assert "float32[?], given float64[3]" in refusal(launches[0], library.device.zeros(3, "f8"), x, 1)
 
 
+def marks() -> None:
+    """A launch that no mark can be put behind is told by the launch, not by what its thread does next."""
+    there, out = library.device.array(x), library.device.zeros(1000, np.float32)
+    stream = library.stream()
+    launch = kernel[4, 256, stream]
+    name = b"cuEventRecord" if backend == "cuda" else b"hipEventRecord"
+    for _ in range(4):  # from the third on through the extension
+        driver.standin_count(name, 1, 999)
+        try:
+            launch(there, out, 1)
+        except offload.DeviceError as error:
+            assert name.decode() in str(error), error
+        else:
+            raise AssertionError("nothing was told")
+        driver.standin_count(None, 0, 0)
+        library.saxpy(0, there, there)  # which has nothing to do with it
+    stream.synchronize()
+    assert np.array_equal(out.numpy(), 4 * x)
+
+
 def foreign_streams() -> None:
     raw = library.stream()
 
@@ -244,6 +264,6 @@ def dlpack() -> None:
         raise AssertionError(options)
 
 
-for part in (staged, on_streams, again, foreign_streams, devices, memory, dlpack):
+for part in (staged, on_streams, again, marks, foreign_streams, devices, memory, dlpack):
     part()
 print(json.dumps("right"))
