@@ -110,8 +110,9 @@ class DeviceArray:
     def __del__(self) -> None:
         # The memory is given back on a stream of its own, behind the work that uses it.
         mark: Mark | None = getattr(self, "_used_on", None)
-        if mark is not None:
-            self._memory.free_after(mark)
+        error = None if mark is None else self._memory.free_after(mark)
+        if error is not None:
+            raise error
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a DeviceArray", "pickle its .numpy(); lib.device.array(x) makes another one, or a copy")

@@ -54,13 +54,17 @@ class Native:
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
         self.entered = _Entered()
         self.auto_stage = False
-        self._process = os.getpid()
+        self._process, self._told = 0, ""
         # Modules lose their names when the interpreter ends.
         self._no_error, self._at = abi.KeptError, ctypes.byref
         self._is_ending, self._this_process = sys.is_finalizing, os.getpid
 
     def __reduce__(self) -> NoReturn:
         raise refusal("what a library has on a device", "pickle the library, and make it anew from that")
+
+    def begin_work(self) -> None:
+        """Before the first stream and the first memory: what there is on a device is this process's."""
+        self._process = self._process or self._this_process()
 
     def check(self) -> None:
         """Raises the calling thread's kept error, if there is one, and clears it."""
@@ -76,7 +80,8 @@ class Native:
     def at_end(self, work: Callable[[], None]) -> DeviceError | None:
         """Does what an object has to do when it goes, which may be in the midst of any call of the thread: an error
         that is kept for that call neither hinders it nor is lost, and what fails here is not that call's. Returns what
-        failed; None too where the interpreter ends, or in the child of a fork, which has none of its parent's work."""
+        failed, the same once: a device that is lost refuses all that there is. None too where the interpreter ends, or
+        in the child of a fork, which has none of its parent's work."""
         aside = self._no_error()
         exchange, at = self.api.mgpuErrorExchange, self._at(aside)
         exchange(at)
@@ -86,7 +91,11 @@ class Native:
             exchange(at)
         if not aside.code or self._is_ending() or self._process != self._this_process():
             return None
-        return DeviceError(aside.message.decode("utf-8", "replace"), aside.code)
+        message = aside.message.decode("utf-8", "replace")
+        if message == self._told:
+            return None
+        self._told = message
+        return DeviceError(message, aside.code)
 
     def use(self, backend: str | None) -> None:
         """Fixes the backend; None lets it be chosen again. Raises `DeviceError` for one that is unknown or not here."""
@@ -151,6 +160,7 @@ class DeviceMemory:
         self.backend = backend
         self.device = device
         self._native = native
+        native.begin_work()
         self._stream: int | None = native.api.mgpuStreamCreate()
         native.check()
 
@@ -178,9 +188,9 @@ class DeviceMemory:
         else:
             self._native.api.mgpuMemFree(pointer, self._stream)
 
-    def free_after(self, mark: Mark) -> None:
-        """Lets giving it back start after the mark, whatever the thread is at."""
-        self._native.at_end(lambda: mark.hold(self._stream))
+    def free_after(self, mark: Mark) -> DeviceError | None:
+        """Lets giving it back start after the mark, whatever the thread is at. Returns what failed."""
+        return self._native.at_end(lambda: mark.hold(self._stream))
 
     def after(self, mark: Mark) -> None:
         """Lets what is done with the memory from now on, giving it back for instance, start after the mark."""

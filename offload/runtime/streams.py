@@ -27,6 +27,7 @@ class Stream:
         self._pending: dict[int, object] = {}
         self.token = object()  # a handle may come again when its stream is gone; this does not
         self.handle: int | None = None
+        native.begin_work()
         if foreign is None:
             self.handle = native.api.mgpuStreamCreate()
             native.check()

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import json
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -33,12 +34,23 @@ def calls() -> dict[str, int]:
     return found
 
 
+told: list[str] = []
+sys.unraisablehook = lambda said: told.append(f"{type(said.exc_value).__name__}: {said.exc_value}")
+
+
+def attempted(name: str, device: int) -> str:
+    """What the attempt says, or what the end of one of its objects has told on stderr."""
+    said = attempt(library, name, device)
+    ends = [told.pop() for _ in range(len(told))]
+    return ends[0] if said == "right" and len(ends) == 1 else " and ".join([said, *ends])
+
+
 def run(function: str | None, turn: int) -> dict[str, Any]:
     driver.standin_count(function and function.encode(), turn, CODE)
-    attempts = [attempt(library, name, int(device))]
+    attempts = [attempted(name, int(device))]
     made = calls()
     driver.standin_count(None, 0, 0)
-    attempts += [attempt(library, name, int(device)) for _ in range(2)]
+    attempts += [attempted(name, int(device)) for _ in range(2)]
     gc.collect()
     live = {kind: driver.standin_live(number) for number, kind in enumerate(KINDS)}
     counts = {kind: library._native.api.mgpuCount(number) for kind, number in COUNTS.items()}
