@@ -14,8 +14,8 @@ def render() -> str:
     rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in VARIABLES.items())
     return (
         f"# Settings\n\nEnvironment variables:\n\n| variable | meaning |\n|---|---|\n{rows}\n"
-        "Other variables whose names begin with `OFFLOAD_` are not read: `offload doctor` lists those that are set, and\n"
-        "each command warns of those that are nearly one of these.\n"
+        "Other variables whose names begin with `OFFLOAD_` are not read: `offload doctor` lists those that are set,\n"
+        "and each command warns of those that are nearly one of these.\n"
     )
 
 
