@@ -33,5 +33,6 @@ def arm_launch(
     bare_pointers: bool,
     stream: int,
     token: object,
+    device: int,
     names: Sequence[str],
 ) -> None: ...

@@ -185,6 +185,8 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (c_bool, "mgpuStreamCapturing", (_stream,)),
     (None, "mgpuScopeWait", (POINTER(Scope),)),
     (None, "mgpuErrorExchange", (POINTER(KeptError),)),
+    (_event, "mgpuStreamMark", (_stream,)),
+    (c_int32, "mgpuStreamDevice", (_stream,)),
 )
 
 

@@ -167,8 +167,7 @@ class Kernel:
         try:
             for pack, value in zip(packers, args, strict=True):
                 if type(value) is DeviceArray:
-                    if stream is None and value.device != self._native.device_of_thread():
-                        raise self._elsewhere(value)
+                    self._check_device(launch, value)
                     value.hold(launch.handle, None if stream is None else stream.token)
                 pieces.append(pack(value, keep))
         except Mismatch as mismatch:
@@ -202,6 +201,7 @@ class Kernel:
                         "put it on the device before the capture, with lib.device.array(...)",
                     )
                 if type(value) is DeviceArray:
+                    self._check_device(launch, value)
                     value.settle()
                 as_is = packer is None or value is None or isinstance(value, Integral)
                 seen = value if as_is else view_of(value, ordered=False)
@@ -230,18 +230,22 @@ class Kernel:
         )
         self._native.check()
 
-    def _elsewhere(self, array: DeviceArray) -> Mismatch:
-        here = self._native.device_of_thread()
-        return Mismatch(
-            f"{array.dtype.name}{list(array.shape)} on device {array.device}, but the kernel runs on device {here}",
-            f"launch it inside 'with lib.device({array.device}):', or copy the array to device {here}",
-        )
+    def _check_device(self, launch: Launch, array: DeviceArray) -> None:
+        there, stream = array.device, launch.stream
+        here = self._native.device_of_thread() if stream is None else stream.device()
+        if here != there and array.backend == self._native.backend():
+            instead = f"inside 'with lib.device({there}):'" if stream is None else f"on a stream of device {there}"
+            raise Mismatch(
+                f"{array.dtype.name}{list(array.shape)} on device {there}, but the kernel runs on device {here}",
+                f"launch it {instead}, or copy the array to device {here}",
+            )
 
     def arm(self, launch: Launch) -> None:
         """Gives a launch its plan for further calls."""
         slot, signature = ctypes.addressof(self._slot), self.signature
-        token = None if launch.stream is None else launch.stream.token
-        how = (launch.sizes, launch.cluster, launch.shared, signature.bare_pointers, launch.handle or 0, token)
+        stream = launch.stream
+        token, device = (None, -1) if stream is None else (stream.token, stream.device())
+        how = (launch.sizes, launch.cluster, launch.shared, signature.bare_pointers, launch.handle or 0, token, device)
         arm_launch(launch, self._native, slot, signature.args, how, self._callee.names)
 
     def error(self, code: int) -> Exception:

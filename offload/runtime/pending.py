@@ -22,9 +22,7 @@ class Mark:
         marks have the same are in order. Raises `DeviceError`, which the thread's next call would have to otherwise."""
         self._native = native
         self.token = token
-        self._event: int | None = native.api.mgpuEventCreate()
-        if self._event:
-            native.api.mgpuEventRecord(self._event, stream)
+        self._event: int | None = native.api.mgpuStreamMark(stream)
         native.check()
 
     def wait(self) -> None:

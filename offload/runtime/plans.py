@@ -120,7 +120,8 @@ def arm_launch(
     names: Sequence[str],
 ) -> None:
     """Gives a launch a plan. ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup
-    memory, whether memrefs are bare pointers, the stream's handle and its token, None where the call waits."""
+    memory, whether memrefs are bare pointers, the stream's handle, its token, None where the call waits, and its
+    device."""
     if not FAST:
         return
     _know_types()

@@ -17,7 +17,7 @@ class Stream:
     it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
     back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
-    __slots__ = ("__weakref__", "_foreign", "_native", "_owned", "_pending", "handle", "token")
+    __slots__ = ("__weakref__", "_device", "_foreign", "_native", "_owned", "_pending", "handle", "token")
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
@@ -27,12 +27,21 @@ class Stream:
         self._pending: dict[int, object] = {}
         self.token = object()  # a handle may come again when its stream is gone; this does not
         self.handle: int | None = None
+        self._device: int | None = None
         native.begin_work()
         if foreign is None:
             self.handle = native.api.mgpuStreamCreate()
             native.check()
         else:
             self.handle = interchange.stream_handle(foreign, native.backend)
+
+    def device(self) -> int:
+        """The index of the device that it is on. Raises `DeviceError`."""
+        if self._device is None:
+            index = int(self._native.api.mgpuStreamDevice(self.handle))
+            self._native.check()
+            self._device = index
+        return self._device
 
     def keep(self, value: object) -> None:
         """Keeps ``value`` alive until the next `synchronize`."""

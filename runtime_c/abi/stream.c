@@ -214,6 +214,25 @@ void mgpuEventRecord(void *event, void *stream) {
     backend_of(point.backend)->event_record(point.device, point.driver, recorded.driver);
 }
 
+void *mgpuStreamMark(void *stream) {
+  struct mgpu_place place;
+  if (mgpu_pending())
+    return NULL;
+  if (mgpu_stream_place(stream, &place))
+    return NULL;
+  struct mgpu_handle *event = mgpu_handle_get(place.backend, place.device, MGPU_EVENT);
+  if (event && backend_of(place.backend)->event_record(place.device, event->driver, place.driver)) {
+    mgpu_handle_put(event);
+    return NULL;
+  }
+  return event;
+}
+
+int32_t mgpuStreamDevice(void *stream) {
+  struct mgpu_place place;
+  return mgpu_pending() || mgpu_stream_place(stream, &place) ? -1 : place.device;
+}
+
 void mgpuStreamWaitStream(void *waiter, void *waited) {
   if (mgpu_pending())
     return;

@@ -229,6 +229,10 @@ static void test_handles(void) {
   CHECK(!mgpuStreamCapturing(stream), "no stream any more");
   CHECK_ERROR(MGPU_ERROR_INVALID, "destroyed already");
   CHECK(!mgpuStreamCapturing(NULL), "the host has no graphs");
+  CHECK(!mgpuStreamMark(stream), "no stream to be marked");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "destroyed already");
+  CHECK(mgpuStreamDevice(stream) == -1, "no stream that is anywhere");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "destroyed already");
   int foreign;
   mgpuStreamDestroy(&foreign);
   CHECK_ERROR(MGPU_ERROR_INVALID, "its creator");

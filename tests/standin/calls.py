@@ -205,6 +205,22 @@ def devices() -> None:
             kernel[4, 256](there, out, 1)
         assert library.device.index == 0
     assert np.array_equal(out.numpy(), 3 * x)
+    with second:
+        far = library.stream()
+    near = library.stream()
+    for _ in range(4):  # from the third on with a plan
+        kernel[4, 256, far](there, out, 1).wait()  # whatever the thread's device is
+        message = refusal(kernel[4, 256, near], there, out, 1)
+        assert (
+            "float32[1000] on device 1, but the kernel runs on device 0; launch it on a stream of device 1" in message
+        )
+    launch, on_first = kernel[4, 256, far], library.device.zeros(1000, np.float32)
+    for _ in range(4):
+        launch(there, out, 0)
+    assert "on device 0, but the kernel runs on device 1" in refusal(launch, there, on_first, 1)
+    assert "on device 0, but the kernel runs on device 1" in refusal(launch, on_first, out, 1)
+    far.synchronize()
+    assert np.array_equal(out.numpy(), 7 * x)
     try:
         library.device(7)
     except offload.DeviceError as error:

@@ -175,7 +175,8 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
   return taken;
 }
 
-bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, bool here, PyObject *token) const {
+bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device,
+                PyObject *token) const {
   Place place;
   place.token = token;
   bool asked = false;
@@ -187,7 +188,7 @@ bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, bool here, Py
     } else {
       if (!asked && (argument.onDevice || Py_TYPE(args[i]) == types.deviceArray)) {
         place.backend = runtime.backendName();
-        place.device = here ? runtime.device() : -1;
+        place.device = device == threadsDevice ? runtime.device() : device;
         asked = true;
       }
       if (!fillDescriptor(argument, args[i], place, kept, words))

@@ -30,6 +30,9 @@ struct Names {
 // The most arguments that are put in order here where they come by name.
 constexpr size_t maxNamed = 64;
 
+// Of devices: any, and that of the calling thread.
+constexpr int32_t anyDevice = -1, threadsDevice = -2;
+
 // Something that can be called with Python's values.
 class Plan {
 public:
@@ -53,10 +56,10 @@ public:
   virtual bool call(PyObject *const *args, PyObject **result, int32_t *code) const = 0;
 
 protected:
-  // Fills the words of all arguments, which hold as long as `kept`; false as above. With `here`, arrays have
-  // to be on the thread's device.
-  // `token` is that of the stream that the work goes on, if the call does not wait.
-  bool fill(PyObject *const *args, Kept &kept, int64_t *words, bool here, PyObject *token = nullptr) const;
+  // Fills the words of all arguments, which hold as long as `kept`; false as above. Arrays have to be on
+  // `device`. `token` is that of the stream that the work goes on, if the call does not wait.
+  bool fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device,
+            PyObject *token = nullptr) const;
 
   const Runtime runtime;
   const std::vector<Argument> arguments;
@@ -84,6 +87,7 @@ struct How {
   bool barePointers;
   void *stream;
   PyObject *token; // owned by the stream, and that by the launch
+  int32_t device;  // of the stream, or threadsDevice
 };
 
 // Launches the kernel of a slot.

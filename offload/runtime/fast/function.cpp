@@ -76,7 +76,7 @@ public:
   bool call(PyObject *const *args, PyObject **out, int32_t *code) const override {
     int64_t words[maxWords];
     Kept kept;
-    if (!fill(args, kept, words, false))
+    if (!fill(args, kept, words, anyDevice))
       return false;
     Registers registers;
     place(words, registers);

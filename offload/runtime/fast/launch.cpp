@@ -34,7 +34,7 @@ public:
     if (how.token && runtime.capturing(how.stream))
       return false;
     // Capsules would have to live on: Python keeps them.
-    if (!fill(args, kept, words, !how.token, how.token) || (how.token && !kept.empty()))
+    if (!fill(args, kept, words, how.device, how.token) || (how.token && !kept.empty()))
       return false;
     for (size_t i = 0; i < parameters.size(); ++i)
       pointers[i] = words + parameters[i];

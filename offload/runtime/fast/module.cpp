@@ -80,13 +80,14 @@ void armFunction(py::handle caller, uintptr_t api, uintptr_t function, py::handl
 
 void armLaunch(py::handle caller, uintptr_t api, uintptr_t slot, py::handle arguments,
                std::array<intptr_t, 6> sizes, std::array<intptr_t, 3> cluster, int32_t shared,
-               bool barePointers, uintptr_t stream, py::handle token, py::handle names) {
+               bool barePointers, uintptr_t stream, py::handle token, int32_t device, py::handle names) {
   const How how{sizes,
                 cluster,
                 shared,
                 barePointers,
                 reinterpret_cast<void *>(stream),
-                token.is_none() ? nullptr : token.ptr()};
+                token.is_none() ? nullptr : token.ptr(),
+                token.is_none() ? threadsDevice : device};
   auto plan = planLaunch(Runtime(api), slot, readAll(arguments), how);
   plan->setNames(readNames(names, false));
   arm(caller, std::move(plan));
