@@ -21,6 +21,24 @@ static void test_ranks(void) { /* the device is a gfx942:sramecc+:xnack- */
   CHECK(mgpu_backend_hip.image_rank(0, &text) == 0, "assembly");
 }
 
+/* Whatever the calling thread's device is. */
+static void test_marks(void) {
+  mgpuSetDefaultDevice(1);
+  void *stream = mgpuStreamCreate();
+  mgpuSetDefaultDevice(0);
+  CHECK(mgpuStreamDevice(stream) == 1 && mgpuStreamDevice(NULL) == 0, "where streams are");
+  void *mark = mgpuStreamMark(stream), *event = mgpuEventCreate();
+  CHECK(mark, "a mark on another device's stream");
+  mgpuStreamWaitEvent(NULL, mark);
+  mgpuEventSynchronize(mark);
+  mgpuEventDestroy(mark);
+  CHECK_CLEAN();
+  mgpuEventRecord(event, stream);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "cannot be recorded on a stream of hip:1");
+  mgpuEventDestroy(event);
+  mgpuStreamDestroy(stream);
+}
+
 void test_hip(void) {
   hip = standin_open("libamdhip64.so.6");
   int (*set_device)(int), (*get_device)(int *);
@@ -51,6 +69,7 @@ void test_hip(void) {
   get_device(&device);
   CHECK(device == 1, "the caller's device is put back");
   CHECK_TEXT(hip.log(), "load right on 0\n");
+  test_marks();
   CHECK_TEXT(hip.log(), "launch kernel grid 2 1 1 block 64 1 1 smem 8 stream 1\nsync S1\n");
   mgpuKernelLaunch(&kernel, 2, 1, 1, 64, 1, 1, 2, 1, 1, 0, NULL, NULL, 0, 1);
   CHECK_ERROR(MGPU_ERROR_UNSUPPORTED, "clusters");
