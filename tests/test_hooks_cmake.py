@@ -124,6 +124,17 @@ def test_errors_of_the_compiler_are_those_of_the_build(project: Path) -> None:
     assert "Traceback" not in said
 
 
+def test_functions_without_a_signature_are_named_in_the_header(tmp_path: Path) -> None:
+    (tmp_path / "c.mlir").write_text(
+        "func.func @lanes(%v: vector<4xf32>) -> vector<4xf32> { return %v : vector<4xf32> }\n"
+        "func.func @plain(%v: f32) -> f32 { return %v : f32 }\n"
+    )
+    words = ("library", "libc.so", "c.mlir", "--root", ".", "--header", "c.h")
+    run(sys.executable, "-m", "offload.hooks", *words, cwd=tmp_path)
+    left_out = [line for line in (tmp_path / "c.h").read_text().splitlines() if " is not here: " in line]
+    assert left_out == ["// lanes is not here: it has a type that is not described; C calls _mlir_ciface_lanes."]
+
+
 def test_arguments_that_no_build_takes(project: Path) -> None:
     """Which call has it, and which of its arguments."""
     for arguments, message in {
