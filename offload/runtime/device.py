@@ -173,7 +173,8 @@ class _Unregister:
         self._room = room
 
     def __call__(self, pointer: int) -> None:
-        self._native.api.mgpuMemHostUnregister(pointer)
+        if (error := self._native.at_end(lambda: self._native.api.mgpuMemHostUnregister(pointer))) is not None:
+            raise error
 
 
 def _described(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> tuple[tuple[int, ...], Any]:

@@ -177,16 +177,16 @@ class DeviceMemory:
         try:
             self._finish()
         except DeviceError:
-            self.free(pointer or 0)
+            with contextlib.suppress(DeviceError):
+                self.free(pointer or 0)
             raise
         return pointer or 0
 
     def free(self, pointer: int) -> None:
-        """Gives an allocation back, behind what is on the memory's stream."""
-        if self._stream is None:
-            self._native.at_end(lambda: self._native.api.mgpuMemFree(pointer, None))
-        else:
-            self._native.api.mgpuMemFree(pointer, self._stream)
+        """Gives an allocation back, behind what is on the memory's stream, whatever the thread is at. Raises
+        `DeviceError`."""
+        if (error := self._native.at_end(lambda: self._native.api.mgpuMemFree(pointer, self._stream))) is not None:
+            raise error
 
     def free_after(self, mark: Mark) -> DeviceError | None:
         """Lets giving it back start after the mark, whatever the thread is at. Returns what failed."""

@@ -5,6 +5,7 @@ import asyncio
 import ctypes
 import gc
 import json
+import sys
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,24 @@ def marks() -> None:
     assert np.array_equal(out.numpy(), 4 * x)
 
 
+def frees() -> None:
+    """Memory that the driver does not take back is told on stderr, and not by what the thread does next."""
+    told: list[str] = []
+    hook, sys.unraisablehook = sys.unraisablehook, lambda said: told.append(str(said.exc_value))
+    names = ("cuMemFreeAsync", "cuMemHostUnregister") if backend == "cuda" else ("hipFreeAsync", "hipHostUnregister")
+    there, live = library.device.zeros(1000, np.float32), driver.standin_live(2)
+    for name, make in zip(names, (library.device.zeros, library.device.pinned), strict=True):
+        gone = make(1000, np.float32)
+        driver.standin_count(name.encode(), 1, 999)
+        del gone
+        driver.standin_count(None, 0, 0)
+        library.saxpy(0, there, there)
+        assert [line.partition(" ")[0] for line in told] == [name], told
+        told.clear()
+    sys.unraisablehook = hook
+    assert driver.standin_live(2) >= live
+
+
 def foreign_streams() -> None:
     raw = library.stream()
 
@@ -280,6 +299,6 @@ def dlpack() -> None:
         raise AssertionError(options)
 
 
-for part in (staged, on_streams, again, marks, foreign_streams, devices, memory, dlpack):
+for part in (staged, on_streams, again, marks, foreign_streams, devices, memory, dlpack, frees):
     part()
 print(json.dumps("right"))
