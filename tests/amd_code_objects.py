@@ -37,6 +37,13 @@ HIDDEN = {
 }  # fmt: skip
 """Hidden arguments of versions 5 and 6: places after the explicit ones, and sizes."""
 
+USER_REGISTERS = (4, 2, 2, 2, 2, 2, 1)
+"""Scalar registers that each of a descriptor's first properties asks for, from the lowest bit on."""
+
+_CDNA = ("gfx90a", "gfx942", "gfx950", "gfx9-4-generic")
+TOGGLES = {"xnack": (8, {*_CDNA, "gfx900", "gfx9-generic"}), "sramecc": (10, {*_CDNA})}
+"""What may be on or off: its place in the ELF header's flags, and the chips here that have it."""
+
 HIDDEN_BYTES = 256
 LDS_BYTES = 160 << 10
 """The largest local data share that a chip here has (gfx950)."""
@@ -87,8 +94,15 @@ class CodeObject:
                 return self.data[offset + address - start :][:size]
         raise ValueError(f"no segment holds {address:#x}")
 
+    def undefined(self) -> set[str]:
+        """Dynamic symbols without a section."""
+        return {name for name, (_, _, _, section) in self._dynamic().items() if section == 0}
+
     def symbols(self) -> dict[str, tuple[int, int, int]]:
         """Dynamic symbols: address, size and type."""
+        return {name: (address, size, kind) for name, (address, size, kind, _) in self._dynamic().items()}
+
+    def _dynamic(self) -> dict[str, tuple[int, int, int, int]]:
         start, count = self._at("<Q", 40)[0], self._at("<H", 60)[0]
         headers = [self._at("<IIQQQQIIQQ", start + 64 * index) for index in range(count)]
         found = {}
@@ -96,10 +110,10 @@ class CodeObject:
             if header[1] != 11:  # SHT_DYNSYM
                 continue
             names = self.data[headers[header[6]][4] :]
-            for offset in range(header[4], header[4] + header[5], 24):
-                name, info, _, _, value, size = self._at("<IBBHQQ", offset)
+            for offset in range(header[4] + 24, header[4] + header[5], 24):  # the first is none
+                name, info, _, section, value, size = self._at("<IBBHQQ", offset)
                 text = names[name : names.index(b"\0", name)].decode()
-                found[text] = (value, size, info & 15)
+                found[text] = (value, size, info & 15, section)
         return found
 
     def metadata(self) -> dict[str, Any]:
@@ -153,12 +167,16 @@ def problems(code: CodeObject, chip: str, version: int, wave: int, text: str = "
         yield f"the metadata has the version {metadata['amdhsa.version']}"
     if metadata["amdhsa.target"].split(":")[0] != f"amdgcn-amd-amdhsa--{chip}":
         yield f"the metadata is for {metadata['amdhsa.target']}"
+    yield from _features(code, chip, metadata["amdhsa.target"])
+    for name in sorted(code.undefined()):
+        yield f"it needs {name}, which is for nobody to define"
     symbols, registers = code.symbols(), named_registers(text)
     described = {name for name in symbols if name.endswith(".kd")}
     if described != {kernel[".symbol"] for kernel in metadata["amdhsa.kernels"]}:
         yield f"descriptors of {sorted(described)}, metadata of others"
     for kernel in metadata["amdhsa.kernels"]:
         found = [*_descriptor(code, kernel, chip, wave), *_arguments(kernel, version)]
+        found += _start(code.descriptor(kernel), kernel, chip, wave)
         found += _registers(code.descriptor(kernel), kernel, chip, wave, registers.get(kernel[".name"]))
         yield from (f"{kernel['.name']}: {problem}" for problem in found)
 
@@ -196,6 +214,41 @@ def _descriptor(code: CodeObject, kernel: Mapping[str, Any], chip: str, wave: in
         yield "reserved bits of its descriptor are set"
     if not descriptor.bits(52, 1, 5) <= 16:
         yield f"{descriptor.bits(52, 1, 5)} scalar registers for the user"
+
+
+def _features(code: CodeObject, chip: str, target: str) -> Iterator[str]:
+    """What the ELF header says of a chip's toggles (0: has none, 1: any, 2: off, 3: on) against the target's name."""
+    for name, (bit, chips) in TOGGLES.items():
+        sign = re.search(rf":{name}([+-])", target)
+        wanted = (2 if sign[1] == "-" else 3) if sign else int(chip in chips)
+        if code.flags >> bit & 3 != wanted:
+            yield f"{name} is {code.flags >> bit & 3} in the ELF header, {wanted} in {target}"
+
+
+def _start(descriptor: Descriptor, kernel: Mapping[str, Any], chip: str, wave: int) -> Iterator[str]:
+    """With which registers and modes a wave starts."""
+    properties, given = descriptor.bits(56, 0, 6), descriptor.bits(52, 1, 5)
+    wanted = sum(count for bit, count in enumerate(USER_REGISTERS) if properties >> bit & 1)
+    # Waves of 32 on gfx11's first chips get 16 scalar registers with those of the system, or none are right.
+    system = descriptor.bits(52, 7, 7) + descriptor.bits(52, 8, 8) + descriptor.bits(52, 9, 9)
+    padded = chip in ("gfx1100", "gfx1101", "gfx11-generic") and wave == 32 and given + system == 16
+    if given != wanted and not padded:
+        yield f"{given} scalar registers for the user, of which its properties ask for {wanted}"
+    older = chip.startswith(("gfx900", "gfx90a", "gfx9-generic", "gfx10"))
+    if not older and properties & 0b100001:
+        yield "it asks for a buffer of private memory, where the chip has an address of it"
+    if descriptor.bits(48, 12, 15) or descriptor.bits(48, 18, 19) != 3 or descriptor.bits(48, 16, 17) not in (0, 3):
+        yield f"modes of floats {descriptor.bits(48, 12, 19):#x}"
+    if descriptor.bits(48, 10, 11) or descriptor.bits(48, 20, 20) or descriptor.bits(48, 22, 22):
+        yield "its descriptor asks for a priority, privilege or the debug mode"
+    if descriptor.bits(52, 24, 30):
+        yield "its descriptor asks for exceptions"
+    whole, ordered = descriptor.bits(48, 29, 29), descriptor.bits(48, 30, 30)
+    if chip.startswith("gfx9"):
+        if whole or ordered:
+            yield "its descriptor has modes of gfx10"
+    elif not ordered or bool(whole) != bool(kernel.get(".workgroup_processor_mode")):
+        yield "metadata and descriptor differ on the mode of workgroup processors, or its loads come in any order"
 
 
 def _arguments(kernel: Mapping[str, Any], version: int) -> Iterator[str]:

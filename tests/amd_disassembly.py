@@ -43,15 +43,17 @@ def _disassembler(chip: str, wave: int) -> int:
     return int(made)
 
 
-def disassembled(code: CodeObject, chip: str, wave: int) -> str:
-    """The exported functions, as llvm-objdump -d prints them. Raises ValueError for what is no instruction."""
-    lines = []
+def instructions(code: CodeObject, chip: str, wave: int) -> dict[str, list[tuple[int, tuple[str, int]]]]:
+    """Of each exported function, in the order of their addresses: its instructions' addresses, texts and sizes.
+
+    Raises ValueError for what is no instruction."""
+    found = {}
     text = ctypes.create_string_buffer(TEXT)
     for name, (address, size, kind) in sorted(code.symbols().items(), key=lambda item: item[1]):
         if kind != 2:  # STT_FUNC
             continue
         data = ctypes.create_string_buffer(code.bytes_at(address, size), size)
-        lines += ["", f"{address:016x} <{name}>:"]
+        listed = found[name] = []
         place = 0
         while place < size:
             taken = _llvm().LLVMDisasmInstruction(
@@ -59,6 +61,15 @@ def disassembled(code: CodeObject, chip: str, wave: int) -> str:
             )
             if not taken:
                 raise ValueError(f"{name}: no instruction of {chip} at {address + place:#x}")
-            lines.append(text.value.decode().rstrip())
+            listed.append((address + place, (text.value.decode().rstrip(), taken)))
             place += taken
+    return found
+
+
+def disassembled(code: CodeObject, chip: str, wave: int) -> str:
+    """The exported functions, as llvm-objdump -d prints them. Raises ValueError for what is no instruction."""
+    lines = []
+    for name, listed in instructions(code, chip, wave).items():
+        lines += ["", f"{listed[0][0] if listed else 0:016x} <{name}>:"]
+        lines += [text for _, (text, _) in listed]
     return "\n".join(lines) + "\n"

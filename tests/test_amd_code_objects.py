@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from amd_code_objects import CodeObject, named_registers, problems
-from amd_disassembly import disassembled
+from amd_disassembly import disassembled, instructions
+from amd_waits import unwaited
 from compiling import EXAMPLES, PROGRAMS, tool
 from conformance import all_themes
 from operations import Case, all_cases
@@ -77,6 +78,7 @@ def check(source: str, targets: Sequence[str], folder: Path, *, described: bool 
     for target, text, code in code_objects(path, targets):
         version, wave = {**TARGETS, **ALONE}[target]
         found += [f"{target}: {told}" for told in problems(code, target.split(",")[0], version, wave, text)]
+        found += [f"{target}: {told}" for told in unwaited(code, target.split(",")[0], wave)]
         found += [f"{target}: {told}" for told in (parameters(code, signatures) if described else ())]
         kernels += len(code.metadata()["amdhsa.kernels"])
         seen += 1
@@ -286,11 +288,18 @@ def spoilt(code: CodeObject, offset: int, form: str, change: int) -> CodeObject:
         (16, "<q", 256, "its descriptor does not lead to its code"),
         (44, "<I", 1, "with accumulation registers from"),
         (48, "<I", 1 << 6, "scalar registers, counted as"),
+        (48, "<I", 1 << 10, "asks for a priority, privilege or the debug mode"),
+        (48, "<I", 1 << 18, "modes of floats 0xb"),
+        (48, "<I", 1 << 30, "its descriptor has modes of gfx10"),
+        (52, "<I", 1 << 2, "scalar registers for the user, of which its properties ask for 2"),
+        (52, "<I", 1 << 24, "its descriptor asks for exceptions"),
+        (56, "<H", 1 << 0, "it asks for a buffer of private memory"),
         (52, "<I", 1 << 15, "is for the packet of the launch to say"),
         (56, "<H", 1 << 10, "waves of 64, in the descriptor 32"),
         (56, "<H", 1 << 3, "its descriptor asks for no pointer to them"),
         (56, "<H", 1 << 11, "differ on a dynamic stack"),
         (64 + 8, "<B", 7, "the ELF header has the ABI version 4, not 3"),
+        (64 + 49, "<B", 3, "xnack is 2 in the ELF header, 1 in amdgcn-amd-amdhsa--gfx942"),
         (64 + 48, "<B", 1, "the ELF header is for the machine 0x4d, not 0x4c"),
     ],
 )
@@ -334,3 +343,26 @@ def test_the_disassembly_is_llvm_objdumps(tmp_path: Path) -> None:
         assert named_registers(text), target
         for name, most in named_registers(text).items():
             assert most == named[name], (target, name)
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100", "gfx1201", "gfx1201,wave64"])
+def test_each_wait_that_is_left_out_is_told(target: str, tmp_path: Path) -> None:
+    """In a kernel that loads its arguments, memory, and what another thread has put into workgroup memory."""
+    chip, wave = target.split(",")[0], 32 if target in ("gfx1100", "gfx1201") else 64
+    (tmp_path / "m.mlir").write_text(MODULE)
+    path = offload.build(tmp_path / "m.mlir", tmp_path / "m.so", targets=[f"rocdl:{target}"])
+    (image,) = artifact.read(path).images
+    code = CodeObject(image.data)
+    assert list(unwaited(code, chip, wave)) == []
+    (listed,) = instructions(code, chip, wave).values()
+    missed = []
+    for address, (text, size) in listed:
+        if not re.search(r"s_wait(cnt .*(vm|lgkm)cnt|_(load|ds|km)cnt)", text):
+            continue
+        ((offset, start),) = [(o, a) for kind, o, a, n in code.segments() if kind == 1 and a <= address < a + n]
+        place = offset + address - start
+        data = code.data[:place] + struct.pack("<I", 0xBF800000) + code.data[place + size :]  # s_nop 0
+        missed.append(next(unwaited(replace(code, data=data), chip, wave), None))
+    assert len(missed) >= 3
+    # What orders workgroup memory before the barrier fetches nothing.
+    assert sum(told is not None and "does not wait for" in told for told in missed) >= 3
