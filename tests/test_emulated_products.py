@@ -96,3 +96,37 @@ def test_wmma(driver: Driver, chip: str, per: int) -> None:
         kernels.k[1, 32](a[lane % 16, k].copy(), b[lane % 16, k].copy(), spread)
     product = a.astype(np.float32) @ b.astype(np.float32).T + c
     np.testing.assert_array_equal(spread, product[row, lane % 16])
+
+
+CONSTANT = """
+gpu.module @m {{ gpu.func @k(%out: memref<?x{results}x{kind}>) kernel {{
+  %t = gpu.thread_id x
+  %zero = arith.constant 0 : index
+  %a = arith.constant {two}
+  %c = arith.constant dense<1.0> : vector<{results}x{kind}>
+  %d = amdgpu.{product}, vector<{results}x{kind}>
+  vector.store %d, %out[%t, %zero] : memref<?x{results}x{kind}>, vector<{results}x{kind}>
+  gpu.return
+}} }}
+"""
+F64 = "mfma 16x16x4 %a * %a + %c { abid = 0 : i32, cbsz = 0 : i32, blocks = 1 : i32 } blgp = none : f64, f64"
+F16 = "wmma 16x16x16 %a * %a + %c : vector<8xf16>, vector<8xf16>"
+
+
+@pytest.mark.parametrize(
+    ("chip", "kind", "lanes", "results", "two", "product", "sum_"),
+    [
+        ("gfx90a", "f64", 64, 4, "2.0 : f64", F64, 17),
+        ("gfx942", "f64", 64, 4, "2.0 : f64", F64, 17),
+        ("gfx1201", "f16", 32, 8, "dense<2.0> : vector<8xf16>", F16, 65),
+    ],
+)
+def test_matrices_of_one_constant(
+    driver: Driver, chip: str, kind: str, lanes: int, results: int, two: str, product: str, sum_: int
+) -> None:
+    """A constant in the instruction is each element, whatever its size."""
+    out = np.zeros((lanes, results), {"f64": np.float64, "f16": np.float16}[kind])
+    with driver.chip(chip):
+        source = CONSTANT.format(results=results, kind=kind, two=two, product=product)
+        OnDevice(compiled(source, chip)).kernels.k[1, lanes](out)
+    np.testing.assert_array_equal(out, sum_)

@@ -112,6 +112,8 @@ def _combined(operation: str, old: Any, value: Any, compared: Any) -> Any:
         return old + value
     if operation == "SUB":
         return old - value
+    if operation == "SUB_CLAMP":
+        return old - min(old, value)
     if operation == "MIN":
         return np.fmin(old, value)
     if operation == "MAX":

@@ -69,13 +69,18 @@ def _words(values: Array, kind: str) -> Array:
     return values.astype(np.float32).view(np.uint32).T
 
 
-def _registers(inst: Any, field: str, accumulators: bool, count: int) -> Callable[[Wave], Array]:
+def _registers(inst: Any, field: str, accumulators: bool, count: int, kind: str = "F32") -> Callable[[Wave], Array]:
+    """A constant is every element's, of their ``kind``; two elements of 16 bits are one word."""
     code = raw(inst, field)
     if code < 256:
-        value = constant(code, "F32", 32, 0)
+        value = constant(code, kind, _BITS.get(kind, 32), 0)
         if value is None:
             raise EmulationError(f"the operand {code} of a product of matrices")
-        return lambda wave: np.full((count, wave.lanes), value, np.uint32)
+        element = np.array([value], np.uint64).view(np.uint32)
+        if _BITS.get(kind) == 16:
+            element = element[:1] * np.uint32(0x10001)
+        words = np.resize(element if kind == "F64" else element[:1], count)
+        return lambda wave: np.broadcast_to(words[:, None], (count, wave.lanes))
     start = code - 256 + (256 if accumulators else 0)
     return lambda wave: wave.v[start : start + count]
 
@@ -91,9 +96,7 @@ def _mfma(program: Program, inst: Any, shape: tuple[int, int, int, int], kinds: 
     b = _registers(inst, "src1", bool(acc & 2), -(-per * _BITS[kinds[1]] // 32))
     results = blocks * size * size // lanes
     words = results * (2 if kinds[2] == "F64" else 1)
-    c = _registers(inst, "src2", bool(raw(inst, "acc_cd")), words)
-    if kinds[2] == "F64" and raw(inst, "src2") < 256 and raw(inst, "src2") != 128:
-        raise EmulationError("a constant of 64 bits as a matrix")
+    c = _registers(inst, "src2", bool(raw(inst, "acc_cd")), words, kinds[2])
     destination = raw(inst, "vdst") + (256 if raw(inst, "acc_cd") else 0)
     lane, register = np.arange(lanes), np.arange(results)
     column = np.broadcast_to(lane[:, None] % size, (lanes, results))
@@ -158,7 +161,7 @@ def _wmma(program: Program, inst: Any, shape: tuple[int, int, int, int], kinds: 
         lane, register = np.arange(wave.lanes)[:, None], np.arange(results)
         row = lane // 16 * results + register if is12 else register * copies + lane // 16
         packed = narrow and is12
-        addend = _registers(inst, "src2", False, results // 2 if packed else results)(wave)
+        addend = _registers(inst, "src2", False, results // 2 if packed else results, kinds[2])(wave)
         numbers = _numbers(addend, kinds[2], small)
         if narrow and not is12:
             numbers = numbers[:, int(high) :: 2]

@@ -240,6 +240,7 @@ class _Reader:
                 self.at += 2
                 if self.next == ".callprototype":
                     self.until(";")
+                    self.take(";")
                 elif self.skip(".branchtargets"):
                     function.targets[label] = [each.key for each in self.list(";") if isinstance(each, Symbol)]
             else:
