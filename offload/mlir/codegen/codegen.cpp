@@ -383,6 +383,7 @@ void LLVMModule::optimize() {
     addressDynamicMemory(*module, chip->checkFeatures("+wavefrontsize32") ? 5 : 6);
   if (machine->getTargetTriple().isNVPTX()) {
     hideMemorySizes(*module);
+    writeAlignments(*module);
     chooseTruth(*module);
   }
 }

@@ -114,6 +114,12 @@ void hideMemorySizes(Module &module) {
     }
 }
 
+void writeAlignments(Module &module) {
+  for (GlobalVariable &variable : module.globals())
+    if (!variable.getAlign() && variable.isStrongDefinitionForLinker())
+      variable.setAlignment(module.getDataLayout().getPreferredAlign(&variable));
+}
+
 PreservedAnalyses HoistMemoryPass::run(Function &function, FunctionAnalysisManager &) {
   hoistMemory(function);
   PreservedAnalyses kept;

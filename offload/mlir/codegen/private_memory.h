@@ -26,6 +26,10 @@ void addressDynamicMemory(llvm::Module &module, unsigned lanes);
 /// instruction gives.
 void hideMemorySizes(llvm::Module &module);
 
+/// For NVIDIA's chips likewise: where a variable's alignment is not written, LLVM's optimizer takes the
+/// preferred one for granted (16 for all but small arrays), and the backend declares that of an element.
+void writeAlignments(llvm::Module &module);
+
 struct HoistMemoryPass : public llvm::PassInfoMixin<HoistMemoryPass> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
