@@ -4,6 +4,8 @@
 namespace offload {
 
 // Discardable attributes in the IR.
+inline constexpr char kActiveSet[] =
+    "offload.active_set"; // on an operation that depends on the active lanes: a number of its own
 inline constexpr char kArgumentName[] =
     "offload.name";                           // argument attribute: the author's name of an argument
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python

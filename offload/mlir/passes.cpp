@@ -44,6 +44,7 @@ void registerOffloadPasses() {
   registerLowerNvgpuPass();
   registerCheckLoweredPass();
   registerEraseTransformsPass();
+  registerKeepApartPass();
   registerBlockMemoryPass();
   registerFinishKernelsPass();
   registerEqualKernelsPasses();

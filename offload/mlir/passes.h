@@ -100,6 +100,7 @@ void registerAlignTilesPass();
 void registerLowerNvgpuPass();
 void registerCheckLoweredPass();
 void registerEraseTransformsPass();
+void registerKeepApartPass();
 void registerBlockMemoryPass();
 void registerFinishKernelsPass();
 void registerEqualKernelsPasses();

@@ -147,6 +147,27 @@ def _first(library: Library) -> None:
             np.testing.assert_array_equal(launched(library.kernels[f"of_{kind}"], block, x), want, f"{kind} {block}")
 
 
+FIRST_OF_THE_REST = module(mapped("k", "i32", """
+  %two = arith.constant 2 : index
+  %c = arith.cmpi ult, %thread, %two : index
+  %all = gpu.subgroup_broadcast %v, first_active_lane : i32
+  %r = scf.if %c -> i32 {
+    scf.yield %all : i32
+  } else {
+    %a = gpu.subgroup_broadcast %v, first_active_lane : i32
+    scf.yield %a : i32
+  }"""))  # fmt: skip
+
+
+def _first_of_the_rest(library: Library) -> None:
+    for block in BLOCKS:
+        threads = int(np.prod(block))
+        x = values("i32", "minnumf", (3, threads))
+        first = np.arange(threads) // WARP * WARP
+        rest = np.where(np.arange(threads) < 2, first, np.maximum(first, np.minimum(2, threads - 1)))
+        np.testing.assert_array_equal(launched(library.kernels.k, block, x), x[:, rest], str(block))
+
+
 def _broadcast(kind: str, lane: int) -> str:
     return module(mapped("k", kind, f"%l = arith.constant {lane} : i32\n"
                          f"%r = gpu.subgroup_broadcast %v, specific_lane %l : {kind} // here"))  # fmt: skip
@@ -314,6 +335,9 @@ CASES = [
     ),
     Case("gpu.rotate", "width 64", _rotate("f32", 3, 64), refused={"nvvm": _WIDE, "host": _WIDE}),
     Case("gpu.subgroup_broadcast", "first_active_lane, every type, in a branch", FIRST, _first),
+    Case(
+        "gpu.subgroup_broadcast", "first_active_lane, for all, then in a branch", FIRST_OF_THE_REST, _first_of_the_rest
+    ),
     *(
         Case(
             "gpu.subgroup_broadcast",

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/active_lanes.h"
 #include "device/prepare_device.h"
 #include "passes.h"
 
@@ -51,7 +52,8 @@ struct PrepareDevice : public PassWrapper<PrepareDevice, OperationPass<gpu::GPUM
         failed(lowerLaneZeroRegions(module, *lanes)) || failed(lowerReductions(module, *lanes)) ||
         failed(lowerShuffles(module, *lanes)) || failed(lowerIds(module, *lanes)) ||
         failed(lowerPrints(module, *lanes)) || failed(lowerAtomics(module)) || failed(lowerFragments(module)))
-      signalPassFailure();
+      return signalPassFailure();
+    keepBranchesApart(module, target);
   }
 
   Option<std::string> target{*this, "target", llvm::cl::desc("the target's name in the registry")};

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/active_lanes.h"
 #include "device/prepare_device.h"
 #include "names.h"
 #include "passes.h"
@@ -200,6 +201,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
     settleFragmentLoads(getOperation());
+    removeMarks(getOperation());
     if (auto module = dyn_cast<gpu::GPUModuleOp>(getOperation()); module && failed(giveNamesBack(module)))
       signalPassFailure();
   }

@@ -1,0 +1,73 @@
+//===- active_lanes.cpp - offload-keep-apart ------------------------------===//
+//
+// What some operations give depends on which lanes of the subgroup come there with a thread, such as the first
+// of them. MLIR 22 does not know of that:
+//
+// It has gpu.subgroup_broadcast as pure. Of two that look the same, cse replaces the one in a branch by the one
+// before the branch, where other lanes were active.
+//
+// Its greedy rewrites make blocks that look the same one, as convert-gpu-to-* does with those of a branch's two
+// sides, and all lanes get there together.
+//
+// Each such operation gets a number of its own, and none looks like another one. LLVM, whose calls are
+// convergent, keeps them apart itself.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/active_lanes.h"
+#include "names.h"
+#include "passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// The number is text: what lowers operations to inline assembly takes integers for operands.
+void number(Operation *root, llvm::function_ref<bool(Operation *)> chosen) {
+  int64_t next = 0;
+  Builder b(root->getContext());
+  root->walk([&](Operation *op) {
+    if (chosen(op))
+      op->setDiscardableAttr(kActiveSet, b.getStringAttr(std::to_string(next++)));
+  });
+}
+
+struct KeepApart : public PassWrapper<KeepApart, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(KeepApart)
+
+  StringRef getArgument() const final { return "offload-keep-apart"; }
+  StringRef getDescription() const final { return "Number operations that depend on the active lanes"; }
+
+  void runOnOperation() final {
+    number(getOperation(), [](Operation *op) {
+      auto broadcast = dyn_cast<gpu::SubgroupBroadcastOp>(op);
+      return broadcast && broadcast.getBroadcastType() == gpu::BroadcastType::first_active_lane;
+    });
+  }
+};
+
+} // namespace
+
+void keepBranchesApart(Operation *root, StringRef dialect) {
+  number(root, [&](Operation *op) {
+    bool own = op->getName().getDialectNamespace() == dialect;
+    return (own || isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op)) && !isMemoryEffectFree(op);
+  });
+}
+
+void removeMarks(Operation *root) {
+  root->walk([](Operation *op) { op->removeDiscardableAttr(kActiveSet); });
+}
+
+void registerKeepApartPass() { PassRegistration<KeepApart>(); }
+
+} // namespace offload
