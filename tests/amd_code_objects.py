@@ -229,6 +229,10 @@ def _start(descriptor: Descriptor, kernel: Mapping[str, Any], chip: str, wave: i
     """With which registers and modes a wave starts."""
     properties, given = descriptor.bits(56, 0, 6), descriptor.bits(52, 1, 5)
     wanted = sum(count for bit, count in enumerate(USER_REGISTERS) if properties >> bit & 1)
+    ahead, first = descriptor.bits(58, 0, 6), descriptor.bits(58, 7, 15)  # words of arguments that come in registers
+    wanted += ahead
+    if ahead and (chip not in _CDNA or 4 * (first + ahead) > kernel[".kernarg_segment_size"]):
+        yield f"{ahead} words of arguments from the word {first} on are to come in registers"
     # Waves of 32 on gfx11's first chips get 16 scalar registers with those of the system, or none are right.
     system = descriptor.bits(52, 7, 7) + descriptor.bits(52, 8, 8) + descriptor.bits(52, 9, 9)
     padded = chip in ("gfx1100", "gfx1101", "gfx11-generic") and wave == 32 and given + system == 16

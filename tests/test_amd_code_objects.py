@@ -293,6 +293,8 @@ def spoilt(code: CodeObject, offset: int, form: str, change: int) -> CodeObject:
         (48, "<I", 1 << 30, "its descriptor has modes of gfx10"),
         (52, "<I", 1 << 2, "scalar registers for the user, of which its properties ask for 2"),
         (52, "<I", 1 << 24, "its descriptor asks for exceptions"),
+        (58, "<H", 3, "scalar registers for the user, of which its properties ask for 5"),
+        (58, "<H", 1 << 14 | 3, "3 words of arguments from the word 128 on are to come in registers"),
         (56, "<H", 1 << 0, "it asks for a buffer of private memory"),
         (52, "<I", 1 << 15, "is for the packet of the launch to say"),
         (56, "<H", 1 << 10, "waves of 64, in the descriptor 32"),
