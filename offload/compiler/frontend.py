@@ -21,7 +21,7 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
 PARALLEL = {"scf.parallel", "scf.forall", "affine.parallel"}
 """Operations of host code that become kernels."""
 
-MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.subview", "scf.forall"}
+MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.subview"}
 """Operations that offload-missing-lowerings is for."""
 
 BUFFERIZING = (
@@ -77,7 +77,7 @@ def lower_to_kernels(
     Returns them as textual pipelines, in order: each step is chosen by what the one before it left.
     """
     ran = []
-    for step in (_transforms, _tosa, _buffers, _launch_bodies, lambda made: _kernels(made, debug)):
+    for step in (_transforms, _tosa, _buffers, _mapped, _launch_bodies, lambda made: _kernels(made, debug)):
         passes = ",".join(step(module))
         if passes:
             with failures(sources, "making kernels"):
@@ -108,6 +108,12 @@ def _buffers(module: Any) -> Sequence[str]:
         *(SHAPES if any(name.startswith("shape.") for name in host) else ()),
         *(BUFFERIZING if module.has_tensors() else ()),
     ]
+
+
+def _mapped(module: Any) -> Sequence[str]:
+    """Loops that their author maps to blocks and threads are launches from here on."""
+    host, device = module.operation_names()
+    return ("offload-map-foralls",) if "scf.forall" in {*host, *device} else ()
 
 
 def _launch_bodies(module: Any) -> Sequence[str]:

@@ -24,6 +24,7 @@ void registerOffloadPasses() {
   registerMissingTensorsPass();
   registerPrivateBuffersPass();
   registerPrivateLoopsPass();
+  registerMapForallsPass();
   registerProgramGlobalsPass();
   registerSeparateTensorsPass();
   registerStructureTensorsPass();

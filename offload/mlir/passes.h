@@ -17,6 +17,7 @@ namespace offload {
 ///   offload-private-loops            lets loops of a thread hand tensors on in one place
 ///   offload-private-buffers          keeps what an iteration of a parallel loop allocates for its tensors
 ///   offload-free-buffers             frees what was allocated for tensors
+///   offload-map-foralls              makes launches of loops that are mapped to blocks and threads
 ///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does
 ///   offload-private-names            renames private functions that are named like a library's
 ///   offload-check-input              refuses programs that no later step can take
@@ -80,6 +81,7 @@ void registerMissingLoweringsPass();
 void registerMissingTensorsPass();
 void registerPrivateBuffersPass();
 void registerPrivateLoopsPass();
+void registerMapForallsPass();
 void registerProgramGlobalsPass();
 void registerSeparateTensorsPass();
 void registerStructureTensorsPass();

@@ -6,9 +6,7 @@
 //  * memref.expand_shape that makes several dynamic sizes of one is a reinterpret_cast;
 //  * memref.subview that takes steps and drops dimensions does so one after the other; where it drops some of
 //    size 1 and keeps others, the result's shape says which;
-//  * arith.floordivsi of more than 64 bits, which is expanded with a -1 of 64, is written out;
-//  * the mapping of an scf.forall says how the transform dialect would spread its iterations over blocks and
-//    threads, not what they compute; what makes kernels of loops here takes no notice of it.
+//  * arith.floordivsi of more than 64 bits, which is expanded with a -1 of 64, is written out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -227,8 +225,6 @@ struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<Mod
         write(view);
       else if (auto division = dyn_cast<arith::FloorDivSIOp>(op); division && !isLowered(division))
         write(division);
-      else if (auto loop = dyn_cast<scf::ForallOp>(op))
-        loop.removeMappingAttr();
     });
   }
 };

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/map_foralls.h"
 #include "input/tensors.h"
 #include "names.h"
 #include "passes.h"
@@ -83,22 +84,6 @@ std::optional<int64_t> largest(OpFoldResult size) {
   return a && b ? std::min(*a, *b) : a ? a : b;
 }
 
-/// Is the memory another iteration's, too, of a loop around the allocation?
-bool leavesIteration(Value memory) {
-  if (!isa<BaseMemRefType>(memory.getType()))
-    return false;
-  return llvm::any_of(memory.getUses(), [](OpOperand &use) {
-    // A view, a choice or a loop that begins with it hands it on; so does the last operation of a block, its
-    // terminator. (Operation::hasTrait does not know IsTerminator here.)
-    Operation *op = use.getOwner();
-    if (op != &op->getBlock()->back())
-      return llvm::any_of(op->getResults(), leavesIteration);
-    Operation *parent = op->getParentOp();
-    return !isa<scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(parent) ||
-           leavesIteration(parent->getResult(use.getOperandNumber()));
-  });
-}
-
 void makePrivate(memref::AllocOp op) {
   OpBuilder b(op);
   MemRefType type = op.getType();
@@ -114,6 +99,9 @@ void makePrivate(memref::AllocOp op) {
   auto whole =
       MemRefType::get(bounds, type.getElementType(), MemRefLayoutAttrInterface(), type.getMemorySpace());
   Value memory = memref::AllocaOp::create(b, op.getLoc(), whole, op.getAlignmentAttr());
+  // The threads of a loop inside share it where each has an iteration of its own (offload-map-foralls).
+  if (auto loop = op->getParentOfType<scf::ForallOp>(); loop && type.hasStaticShape() && isOverBlocks(loop))
+    memory.getDefiningOp()->setAttr(kOfBlock, b.getUnitAttr());
   if (!type.hasStaticShape()) {
     // Without gaps between the rows, as those think that were written for the allocation.
     SmallVector<OpFoldResult> sizes = op.getMixedSizes(), strides(sizes.size());
@@ -183,6 +171,21 @@ struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleO
 };
 
 } // namespace
+
+bool leavesIteration(Value memory) {
+  if (!isa<BaseMemRefType>(memory.getType()))
+    return false;
+  return llvm::any_of(memory.getUses(), [](OpOperand &use) {
+    // A view, a choice or a loop that begins with it hands it on; so does the last operation of a block, its
+    // terminator. (Operation::hasTrait does not know IsTerminator here.)
+    Operation *op = use.getOwner();
+    if (op != &op->getBlock()->back())
+      return llvm::any_of(op->getResults(), leavesIteration);
+    Operation *parent = op->getParentOp();
+    return !isa<scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(parent) ||
+           leavesIteration(parent->getResult(use.getOperandNumber()));
+  });
+}
 
 void registerPrivateBuffersPass() { PassRegistration<PrivateBuffers>(); }
 

@@ -11,6 +11,9 @@ bool hasTensors(mlir::Operation *root);
 /// Puts a copy of a ranked tensor, in memory of its own, in its place.
 void copyTensor(mlir::OpOperand &operand);
 
+/// Is the memory another iteration's, too, of a loop around the allocation?
+bool leavesIteration(mlir::Value memory);
+
 /// On a memref.cast that promises no more than is true: its author wrote it, or it is of whole memory.
 inline constexpr char kHidesNoGaps[] = "offload.hides_no_gaps";
 
