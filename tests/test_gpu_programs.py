@@ -190,3 +190,51 @@ def test_sides_of_a_branch_that_look_the_same(chip: str) -> None:
     with running(SIDES, chip) as library:
         library.kernels.k[1, 32](out)
     np.testing.assert_array_equal(out, np.where(lane % 3 == 0, 0, 1))
+
+
+VENDORS_SIDES = """
+gpu.module @m { gpu.func @k(%o: memref<?x3xi32>) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %one = arith.constant 1 : i32
+  %zero = arith.constant 0 : i32
+  %t = gpu.thread_id x
+  %n = arith.index_cast %t : index to i32
+  %low = arith.andi %n, %one : i32
+  %odd = arith.cmpi ne, %low, %zero : i32
+  cf.cond_br %odd, ^first, ^second
+^first:
+  %a = rocdl.readfirstlane %n : i32
+  memref.store %a, %o[%t, %c0] : memref<?x3xi32>
+  cf.br ^after
+^second:
+  %b = rocdl.readfirstlane %n : i32
+  memref.store %b, %o[%t, %c0] : memref<?x3xi32>
+  cf.br ^after
+^after:
+  %v = amdgpu.dpp %n %n row_shr(0x1 : i32) : i32
+  memref.store %v, %o[%t, %c1] : memref<?x3xi32>
+  cf.cond_br %odd, ^again, ^end
+^again:
+  %w = amdgpu.dpp %n %n row_shr(0x1 : i32) : i32
+  memref.store %w, %o[%t, %c2] : memref<?x3xi32>
+  cf.br ^end
+^end:
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100"])
+def test_operations_of_a_vendor_see_the_lanes_of_their_branch(chip: str) -> None:
+    """Two sides that look the same stay two, and what has a value before a branch is asked again inside."""
+    found = np.full((32, 3), -1, np.int32)
+    with running(VENDORS_SIDES, chip) as library:
+        library.kernels.k[1, 32](found)
+    t = np.arange(32)
+    np.testing.assert_array_equal(found[:, 0], t % 2)
+    before = np.where(t % 16, t - 1, t)  # a row's first lane keeps its own
+    np.testing.assert_array_equal(found[:, 1], before)
+    # Inside of the branch, the lane to the left is never active: its value is the old one, the lane's own.
+    np.testing.assert_array_equal(found[1::2, 2], t[1::2])

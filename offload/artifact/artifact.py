@@ -133,8 +133,8 @@ def _argument(argument: Argument) -> dict[str, Any]:
 
 
 def without_signature(artifact: Artifact) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """What a library has that Python cannot call: the functions of :func:`functions_for_c`, and kernels with a type that
-    has no counterpart in Python, with their modules. Reads the file again. Raises `ArtifactError`."""
+    """What a library has that Python cannot call: the functions of :func:`functions_for_c`, and kernels with a type
+    that has no counterpart in Python, with their modules. Reads the file again. Raises `ArtifactError`."""
     described = {(kernel.module, kernel.name) for kernel in artifact.metadata.kernels}
     carried = dict.fromkeys((image.module, kernel) for image in artifact.images for kernel in image.kernels)
     functions = functions_for_c(artifact.path, artifact.metadata)

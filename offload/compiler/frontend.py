@@ -102,7 +102,7 @@ def _buffers(module: Any) -> Sequence[str]:
     host, device = module.operation_names()
     masked = {"vector.mask", "vector.multi_reduction"} <= {*host, *device}
     return [
-        *(["offload-keep-apart"] if "gpu.subgroup_broadcast" in {*host, *device} else []),  # before the first cse
+        *(["offload-keep-apart"] if device or "gpu.launch" in host else []),  # before the first cse
         *(["offload-program-globals"] if "ml_program.global" in host else []),
         *(["offload-masked-reductions"] if masked else []),
         *(SHAPES if any(name.startswith("shape.") for name in host) else ()),

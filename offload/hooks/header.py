@@ -53,7 +53,8 @@ def header_text(
     name: str, soname: str, metadata: Metadata, undescribed: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """The header of the library that programs look for under ``soname``. A function that C++ cannot call with these
-    types is named in a comment, with the reason; so are those that the library has ``undescribed``, by name with their symbols.
+    types is named in a comment, with the reason; so are those that the library has ``undescribed``, by name with
+    their symbols.
 
     Raises OffloadError for a name that makes no namespace."""
     space = namespace_of(name)

@@ -3,8 +3,8 @@
 // What some operations give depends on which lanes of the subgroup come there with a thread, such as the first
 // of them. MLIR 22 does not know of that:
 //
-// It has gpu.subgroup_broadcast as pure. Of two that look the same, cse replaces the one in a branch by the one
-// before the branch, where other lanes were active.
+// It has gpu.subgroup_broadcast as pure, and vendors' operations that move values between lanes. Of two that
+// look the same, cse replaces the one in a branch by the one before the branch, where other lanes were active.
 //
 // Its greedy rewrites make blocks that look the same one, as convert-gpu-to-* does with those of a branch's two
 // sides, and all lanes get there together.
@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/active_lanes.h"
+#include "device/vendor_rules.h"
 #include "names.h"
 #include "passes.h"
 
@@ -49,9 +50,19 @@ struct KeepApart : public PassWrapper<KeepApart, OperationPass<ModuleOp>> {
 
   void runOnOperation() final {
     number(getOperation(), [](Operation *op) {
-      auto broadcast = dyn_cast<gpu::SubgroupBroadcastOp>(op);
-      return broadcast && broadcast.getBroadcastType() == gpu::BroadcastType::first_active_lane;
+      if (auto broadcast = dyn_cast<gpu::SubgroupBroadcastOp>(op))
+        return broadcast.getBroadcastType() == gpu::BroadcastType::first_active_lane;
+      return takesFromLanes(op) || isInBlocks(op);
     });
+  }
+
+  /// Operations that may be of all lanes, in blocks that their author wrote: two may look the same.
+  static bool isInBlocks(Operation *op) {
+    Region *region = op->getParentRegion();
+    bool convergent = isa<gpu::SubgroupReduceOp, LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op) ||
+                      !ownerOf(op->getName().getDialectNamespace()).empty();
+    return convergent && region && !region->hasOneBlock() && !isMemoryEffectFree(op) &&
+           (op->getParentOfType<gpu::GPUModuleOp>() || op->getParentOfType<gpu::LaunchOp>());
   }
 };
 
@@ -60,7 +71,8 @@ struct KeepApart : public PassWrapper<KeepApart, OperationPass<ModuleOp>> {
 void keepBranchesApart(Operation *root, StringRef dialect) {
   number(root, [&](Operation *op) {
     bool own = op->getName().getDialectNamespace() == dialect;
-    return (own || isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op)) && !isMemoryEffectFree(op);
+    bool convergent = own || isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op);
+    return takesFromLanes(op) || (convergent && !isMemoryEffectFree(op));
   });
 }
 

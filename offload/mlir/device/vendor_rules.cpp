@@ -339,6 +339,10 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
 
 } // namespace
 
+bool takesFromLanes(Operation *op) {
+  return isa<amdgpu::DPPOp, amdgpu::PermlaneSwapOp, amdgpu::SwizzleBitModeOp>(op);
+}
+
 std::optional<unsigned> numberOfSpace(Attribute space) {
   auto buffer = dyn_cast_or_null<amdgpu::AddressSpaceAttr>(space);
   if (!buffer)
