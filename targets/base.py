@@ -299,6 +299,10 @@ class Target:
         """The functions that kernels may call without a definition; None where the linker of the images decides."""
         return None
 
+    def check_machine(self, native: Native) -> None:
+        """Raises TargetError for what LLVM alone knows to be wrong: a feature, a chip. Runs before programs are parsed."""
+        self.check_features(native)
+
     def machine(self, native: Native) -> MachineOptions:
         """What LLVM generates code for."""
         return native.MachineOptions(self.triple(), self.chip, self.features, self.O, self.fast)
@@ -351,7 +355,6 @@ class Target:
         }
 
     def _check(self, work: Work, module: Module) -> Module:
-        self.check_features(work.native)
         if self.index == 32:
             module.check_narrow_index()
         if passes := self.check_pipeline():

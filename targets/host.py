@@ -122,6 +122,10 @@ class HostTarget(Target):
     def _processor(self, native: Native) -> str:
         return native.host_processor() if self.chip == "native" else self.chip
 
+    def check_machine(self, native: Native) -> None:
+        super().check_machine(native)
+        self.machine(native)
+
     def machine(self, native: Native) -> MachineOptions:
         chip = self._processor(native)
         if chip in _ARM_LEVELS:

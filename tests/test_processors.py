@@ -10,10 +10,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from compiling import EXAMPLES, ROOT
+from compiling import EXAMPLES, ROOT, emit
 
 import offload
-from offload import artifact
+from offload import TargetError, artifact
 from offload.compiler.native import native
 
 
@@ -90,3 +90,9 @@ def test_one_level_with_several_sets_of_features(tmp_path: Path) -> None:
         offload.OffloadError, match=r"^two targets for one chip, host:x86-64 and host:x86-64,features=-"
     ):
         offload.compile(EXAMPLES / "saxpy.mlir", targets=["host:x86-64", "host:x86-64,features=-sse3"])
+
+
+@pytest.mark.parametrize("target", ["host:bogus", "host:x86-64,features=+avx9", "rocdl:gfx942,features=+avx2"])
+def test_wrong_targets_of_programs_without_kernels(target: str) -> None:
+    with pytest.raises(TargetError, match=r"unknown chip 'bogus'|avx"):
+        emit("func.func @f() {\n  return\n}\n", "so", [target])

@@ -48,6 +48,8 @@ class Program:
 
     def __init__(self, request: BuildRequest, progress: Progress = lambda text: None) -> None:
         self.request, self._progress = request, progress
+        for target in request.targets:
+            target.check_machine(native())
         self._session = frontend.new_session()
         progress("parsing")
         with steps.step("parsing"):
