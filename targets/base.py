@@ -300,7 +300,8 @@ class Target:
         return None
 
     def check_machine(self, native: Native) -> None:
-        """Raises TargetError for what LLVM alone knows to be wrong: a feature, a chip. Runs before programs are parsed."""
+        """Raises TargetError for what LLVM alone knows to be wrong: a feature, a chip. Runs before a program is
+        parsed."""
         self.check_features(native)
 
     def machine(self, native: Native) -> MachineOptions:

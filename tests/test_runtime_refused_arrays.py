@@ -120,6 +120,7 @@ def tensor(shape: tuple[int, ...] | None, **fields: Any) -> Any:
         ((8,), {"data": None}, "its address is 0"),
         ((8,), {"byte_offset": (1 << 64) - 4}, f"its address is {FLOATS.ctypes.data + (1 << 64) - 4}"),
     ],
+    ids=["negative size", "no shape", "negative rank", "too large", "no address", "offset past the end"],
 )
 def test_tensors_that_are_none(shape: tuple[int, ...] | None, fields: dict[str, Any], said: str) -> None:
     """The fast calls do not take them, either: a missing shape ended the process."""
