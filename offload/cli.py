@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return USAGE_ERROR
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
-            _warn_of_variables()
+            if options.command != "doctor":  # which lists them
+                _warn_of_variables()
             code = int(options.run(options))
         sys.stdout.flush()  # here, where a reader that went away is noticed in time
         return code

@@ -22,7 +22,7 @@ VARIABLES = {
     "waits of the host's threads and of each device's streams; %p in the name stands for the process's id (read by the "
     "C runtime; docs/tracing.md)",
     "OFFLOAD_PRINT_ERRORS": "1: each failure is also printed on stderr when it happens, for programs in C or under "
-    "mlir-runner that do not ask mgpuGetLastError (read by the C runtime)",
+    "mlir-runner that do not ask mgpuGetLastError; 0 or empty: none; others are refused (read by the C runtime)",
     "OFFLOAD_FAST_CALLS": "0: calls from Python go through ctypes, even where the extension for fast calls is built",
     "OFFLOAD_CACHE_DIR": "folder for what was compiled (default: ~/.cache/offload, or offload-cache-UID among the "
     "temporary files where there is no home folder); empty switches the cache off",

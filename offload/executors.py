@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from offload.errors import OffloadError, ToolkitError, UsageError
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
+    from concurrent.futures import Executor, Future
+
+_PATIENCE = 2.0
+"""Seconds after which a job that is not done raises the question whether its executor is there."""
 
 
 def room(executor: Executor) -> int:
@@ -20,6 +23,21 @@ def room(executor: Executor) -> int:
     # That of concurrent.futures' own, which joblib's and others have from them; mpi4py's has the other.
     told = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
     return told if isinstance(told, int) else 1
+
+
+def result(executor: Executor, future: Future[Any]) -> Any:
+    """What a job came to. Raises what it raised, CancelledError where the cluster is gone: Dask forgets a job that was
+    handed over while its scheduler was being lost."""
+    from concurrent.futures import CancelledError, TimeoutError
+
+    while True:
+        try:
+            return future.result(timeout=_PATIENCE)
+        except TimeoutError:
+            if future.done():  # and this is the job's own
+                raise
+            if getattr(getattr(executor, "_client", None), "status", None) == "closed":
+                raise CancelledError from None
 
 
 @contextlib.contextmanager

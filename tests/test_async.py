@@ -107,6 +107,9 @@ def test_tokens_that_some_ways_wait_for() -> None:
                 out[:] = 0
                 library.before_a_loop(x, out, int(wait))
                 np.testing.assert_array_equal(out, x)
+            out[:] = 0
+            library.each_iteration(out, 10)
+            np.testing.assert_array_equal(out, np.ones(10))
     finally:
         schedule(0)
 

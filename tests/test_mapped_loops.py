@@ -46,6 +46,69 @@ def test_for_each_target() -> None:
     offload.compile(PROGRAM, targets=ALL_TARGETS)
 
 
+ALONE = """
+func.func @copied(%x: memref<8x4xi32>, %y: memref<8x4xi32>) {
+  scf.forall (%i) in (8) {
+    %from = memref.subview %x[%i, 0] [1, 4] [1, 1] : memref<8x4xi32> to memref<4xi32, strided<[1], offset: ?>>
+    %to = memref.subview %y[%i, 0] [1, 4] [1, 1] : memref<8x4xi32> to memref<4xi32, strided<[1], offset: ?>>
+    memref.copy %from, %to : memref<4xi32, strided<[1], offset: ?>> to memref<4xi32, strided<[1], offset: ?>>
+    scf.forall (%t) in (4) {
+      %v = memref.load %to[%t] : memref<4xi32, strided<[1], offset: ?>>
+      %w = arith.addi %v, %v : i32
+      memref.store %w, %to[%t] : memref<4xi32, strided<[1], offset: ?>>
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+func.func @twice_x(%y: memref<8x8xi32>) {
+  %one = arith.constant 1 : i32
+  scf.forall (%i, %j) in (8, 8) {
+    scf.forall (%t) in (4) {
+      memref.store %one, %y[%i, %j] : memref<8x8xi32>
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>, #gpu.block<x>]}
+  return
+}
+func.func private @row(%y: memref<8x8xi32>, %k: index) {
+  %two = arith.constant 2 : i32
+  scf.forall (%i) in (2) {
+    scf.forall (%t) in (4) {
+      %j = affine.apply affine_map<(a, b) -> (a * 4 + b)>(%i, %t)
+      memref.store %two, %y[%k, %j] : memref<8x8xi32>
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+func.func @called(%y: memref<8x8xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.parallel (%k) = (%c0) to (%c8) step (%c1) {
+    func.call @row(%y, %k) : (memref<8x8xi32>, index) -> ()
+    scf.reduce
+  }
+  return
+}
+"""
+
+
+def test_loops_that_are_not_as_they_seem() -> None:
+    """Two dimensions for one of the grid's, and a function that threads call: what each iteration does is done."""
+    library = on_host(ALONE)
+    x, y, z = np.arange(32, dtype=np.int32).reshape(8, 4), np.zeros((8, 4), np.int32), np.zeros((8, 8), np.int32)
+    library.copied(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+    library.twice_x(z)
+    np.testing.assert_array_equal(z, np.ones((8, 8)))
+    library.called(z)
+    np.testing.assert_array_equal(z, np.full((8, 8), 2))
+
+
+def test_a_tile_that_is_too_large_for_a_block_is_each_threads() -> None:
+    text = emit_text(PROGRAM.read_text().replace("8x8xf32", "128x128xf32"), "kernels")
+    assert text.count("known_block_size = array<i32: 8, 8, 1>") == 0
+
+
 def test_blocks_and_threads_are_the_authors() -> None:
     text = emit_text(PROGRAM, "kernels")
     assert text.count("gpu.launch_func") == 3

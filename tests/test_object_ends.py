@@ -4,6 +4,7 @@ neither hindered by that nor take it away, and what goes wrong in them is not to
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,35 @@ def test_what_goes_wrong_is_told_and_not_of_the_next_call(library: Any, monkeypa
     library.saxpy(2.0, y, y)  # raised what the stream's end had kept
     assert (y == 3).all()
     assert [str(error).endswith("has been destroyed already.") for error in told] == [True]
+
+
+def test_marks_end_as_quietly_and_each_stream_tells_its_own(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda said: told.append(said.exc_value))
+    y, api = np.ones(4, np.float32), library._native.api
+    pending = library.kernels.saxpy_kernel[1, 256, library.stream()](y, y, 2.0)
+    pending.wait()
+    api.mgpuEventDestroy(pending._mark._event)
+    del pending
+    library.saxpy(2.0, y, y)  # raised that the event has been destroyed
+    assert len(told) == 1
+    for _ in range(2):
+        stream = library.stream()
+        api.mgpuStreamDestroy(stream.handle)
+        del stream
+    assert len(told) == 3
+
+
+def test_the_child_of_a_fork_is_told_of_its_own_objects(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda said: told.append(said.exc_value))
+    here = library.stream()
+    if (child := os.fork()) == 0:
+        stream = library.stream()
+        library._native.api.mgpuStreamDestroy(stream.handle)
+        del here, stream
+        os._exit(len(told))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 IN_CIRCLES = """

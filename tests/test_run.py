@@ -318,3 +318,16 @@ func.func @main() {
             assert process.stderr is not None
             process.stdout.close()
             assert (process.wait(), process.stderr.read()) == (0, b"")
+
+
+def test_what_a_program_failed_at_is_told_where_its_output_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "fails.mlir").write_text(
+        "func.func private @printNewline()\n"
+        "func.func @main() {\n  func.call @printNewline() : () -> ()\n  %no = arith.constant false\n"
+        '  cf.assert %no, "went wrong"\n  return\n}\n'
+    )
+    words = [sys.executable, "-m", "offload", "run", "fails.mlir"]
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 1
+    assert "went wrong" in done.stderr

@@ -31,6 +31,11 @@ static int32_t last_error(void) {
   return code;
 }
 static const char *message(void) { return "the fake refuses"; }
+static void exchange(mgpuKeptError *error) {
+  int32_t code = failure;
+  failure = error->code;
+  *error = (mgpuKeptError){.code = code};
+}
 static int32_t count(const char *name) { return strcmp(name, "cuda") == 0 || strcmp(name, "host") == 0; }
 static int32_t info(const char *name, int32_t device, mgpuDeviceInfo *out) {
   (void)device;
@@ -63,6 +68,7 @@ __attribute__((visibility("default"))) const mgpuApi *offload_api(uint32_t versi
       .mgpuMemset32 = fill,
       .mgpuGetLastError = last_error,
       .mgpuGetLastErrorMessage = message,
+      .mgpuErrorExchange = exchange,
       .mgpuDeviceCount = count,
       .mgpuDeviceGetInfo = info,
       .mgpuBackendUse = use,

@@ -93,4 +93,4 @@ def test_the_pipeline_names_it(tmp_path: Path) -> None:
     done = command("build", "p.mlir", "--print-pipeline", cwd=tmp_path)
     steps = [line for line in done.stdout.splitlines() if line.startswith("builtin.module(")]
     assert steps[0] == "builtin.module(transform-interpreter,offload-erase-transforms)"
-    assert steps[1].startswith("builtin.module(offload-private-names,offload-check-input")
+    assert steps[2].startswith("builtin.module(offload-private-names,offload-check-input")

@@ -13,7 +13,6 @@ from offload.artifact.container import Image
 from offload.artifact.meta import SCHEMA, Argument, ImageInfo, KernelSignature, Metadata, Signature
 
 __all__ = [
-    "CIFACE",
     "SCHEMA",
     "Argument",
     "Artifact",

@@ -63,7 +63,10 @@ def functions_for_c(path: Path, metadata: Metadata) -> dict[str, str]:
     interface = "_mlir_ciface_"
     known = {function.name for function in metadata.functions}
     functions: dict[str, str] = {}
-    for symbol in _elf_file(path).exported_functions():
+    symbols = dict.fromkeys(_elf_file(path).exported_functions())
+    for symbol in symbols:
+        if symbol.partition(".")[2] in symbols:  # the second name that own_symbol gives it
+            continue
         name = symbol.removeprefix(interface)
         if name not in known and symbol != "offload_api" and (name != symbol or name not in functions):
             functions[name] = symbol

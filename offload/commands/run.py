@@ -39,12 +39,15 @@ def run(options: argparse.Namespace) -> int:
     if function.signature.args:
         raise OffloadError(f"{options.entry}() takes arguments; 'offload run' calls functions without any")
     sys.stdout.flush()
+    # The program prints through C's buffer, which would otherwise come out last.
     try:
         with _ends_at_ctrl_c():
             result = function()
-    finally:
-        # The program prints through C's buffer, which would otherwise come out last.
-        _flush()
+    except BaseException:
+        with contextlib.suppress(OSError, OffloadError):  # what the program failed at is to be told
+            _flush()
+        raise
+    _flush()
     if result is not None:
         print(tuple(map(_shown, result)) if isinstance(result, tuple) else _shown(result))
     return 0

@@ -102,7 +102,8 @@ def _buffers(module: Any) -> Sequence[str]:
     host, device = module.operation_names()
     masked = {"vector.mask", "vector.multi_reduction"} <= {*host, *device}
     return [
-        *(["offload-keep-apart"] if device or "gpu.launch" in host else []),  # before the first cse
+        # Before the first cse.
+        *(["offload-keep-apart"] if device or {"gpu.launch", "gpu.subgroup_broadcast"} & set(host) else []),
         *(["offload-program-globals"] if "ml_program.global" in host else []),
         *(["offload-masked-reductions"] if masked else []),
         *(SHAPES if any(name.startswith("shape.") for name in host) else ()),
@@ -112,8 +113,8 @@ def _buffers(module: Any) -> Sequence[str]:
 
 def _mapped(module: Any) -> Sequence[str]:
     """Loops that their author maps to blocks and threads are launches from here on."""
-    host, device = module.operation_names()
-    return ("offload-map-foralls",) if "scf.forall" in {*host, *device} else ()
+    host, _ = module.operation_names()
+    return ("offload-map-foralls",) if "scf.forall" in host else ()
 
 
 def _launch_bodies(module: Any) -> Sequence[str]:

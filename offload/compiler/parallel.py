@@ -12,7 +12,7 @@ from offload.compiler.isolation import Progress
 from offload.compiler.places import in_use
 from offload.compiler.request import BuildRequest
 from offload.errors import OffloadError
-from offload.executors import room
+from offload.executors import result, room
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -59,7 +59,7 @@ class _Jobs:
         levels = isolation.HERE.levels()
         futures = [self._executor.submit(_elsewhere, levels, *job) for job in jobs]
         try:
-            return [self._result(future.result()) for future in futures]
+            return [self._result(result(self._executor, future)) for future in futures]
         except BaseException:
             for future in futures:
                 future.cancel()

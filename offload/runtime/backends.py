@@ -26,13 +26,13 @@ class Backend(str):
         return f"<Backend {str(self)!r}: {self.why}>"
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal's handler may ask, too
 """Who asks chooses a backend of the runtime below, and looks at what that is like, before the next one asks."""
 
 
 def _after_fork() -> None:
     global _lock
-    _lock = threading.Lock()  # the thread that had it is not in this process
+    _lock = threading.RLock()  # the thread that had it is not in this process
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -170,10 +170,12 @@ class _Unregister:
 
     def __init__(self, native: Native, room: object) -> None:
         self._native = native
+        self._process = native.process()
         self._room = room
 
     def __call__(self, pointer: int) -> None:
-        if (error := self._native.at_end(lambda: self._native.api.mgpuMemHostUnregister(pointer))) is not None:
+        error = self._native.at_end(lambda: self._native.api.mgpuMemHostUnregister(pointer), self._process, each=False)
+        if error is not None:
             raise error
 
 

@@ -244,7 +244,8 @@ class Kernel:
         """Gives a launch its plan for further calls."""
         slot, signature = ctypes.addressof(self._slot), self.signature
         stream = launch.stream
-        token, device = (None, -1) if stream is None else (stream.token, stream.device())
+        token = None if stream is None else stream.token
+        device = -1 if stream is None or stream.is_default() else stream.device()
         how = (launch.sizes, launch.cluster, launch.shared, signature.bare_pointers, launch.handle or 0, token, device)
         arm_launch(launch, self._native, slot, signature.args, how, self._callee.names)
 

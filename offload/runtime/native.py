@@ -54,17 +54,13 @@ class Native:
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
         self.entered = _Entered()
         self.auto_stage = False
-        self._process, self._told = 0, ""
+        self._told = ""
         # Modules lose their names when the interpreter ends.
         self._no_error, self._at = abi.KeptError, ctypes.byref
-        self._is_ending, self._this_process = sys.is_finalizing, os.getpid
+        self._is_ending, self.process = sys.is_finalizing, os.getpid
 
     def __reduce__(self) -> NoReturn:
         raise refusal("what a library has on a device", "pickle the library, and make it anew from that")
-
-    def begin_work(self) -> None:
-        """Before the first stream and the first memory: what there is on a device is this process's."""
-        self._process = self._process or self._this_process()
 
     def check(self) -> None:
         """Raises the calling thread's kept error, if there is one, and clears it."""
@@ -77,11 +73,12 @@ class Native:
         message: bytes | None = self.api.mgpuGetLastErrorMessage()
         return DeviceError((message or b"").decode("utf-8", "replace") or f"error {code} of the runtime", code)
 
-    def at_end(self, work: Callable[[], None]) -> DeviceError | None:
+    def at_end(self, work: Callable[[], None], process: int, each: bool = True) -> DeviceError | None:
         """Does what an object has to do when it goes, which may be in the midst of any call of the thread: an error
         that is kept for that call neither hinders it nor is lost, and what fails here is not that call's. Returns what
-        failed, the same once: a device that is lost refuses all that there is. None too where the interpreter ends, or
-        in the child of a fork, which has none of its parent's work."""
+        failed; unless it tells ``each``, the same once: a device that is lost takes none of many arrays back. None too
+        where the interpreter ends, or where the object is of another ``process``: the child of a fork has none of its
+        parent's work."""
         aside = self._no_error()
         exchange, at = self.api.mgpuErrorExchange, self._at(aside)
         exchange(at)
@@ -89,10 +86,10 @@ class Native:
             work()
         finally:
             exchange(at)
-        if not aside.code or self._is_ending() or self._process != self._this_process():
+        if not aside.code or self._is_ending() or process != self.process():
             return None
         message = aside.message.decode("utf-8", "replace")
-        if message == self._told:
+        if not each and message == self._told:
             return None
         self._told = message
         return DeviceError(message, aside.code)
@@ -154,13 +151,13 @@ class DeviceMemory:
     and goes back to where it came from, after another backend or device was chosen. All calls wait for
     completion."""
 
-    __slots__ = ("__weakref__", "_native", "_stream", "backend", "device")
+    __slots__ = ("__weakref__", "_native", "_process", "_stream", "backend", "device")
 
     def __init__(self, native: Native, backend: str, device: int) -> None:
         self.backend = backend
         self.device = device
         self._native = native
-        native.begin_work()
+        self._process = native.process()
         self._stream: int | None = native.api.mgpuStreamCreate()
         native.check()
 
@@ -168,7 +165,7 @@ class DeviceMemory:
         if getattr(self, "_stream", None):
             # Of a circle of garbage, what is in the memory may go later: it takes the thread's own stream then.
             stream, self._stream = self._stream, None
-            self._native.at_end(lambda: self._native.api.mgpuStreamDestroy(stream))
+            self._native.at_end(lambda: self._native.api.mgpuStreamDestroy(stream), self._process)
 
     def allocate(self, size: int, shared: bool = False) -> int:
         """The address of ``size`` new bytes; 0 for none. With ``shared`` the CPU can use them too. Raises
@@ -185,12 +182,15 @@ class DeviceMemory:
     def free(self, pointer: int) -> None:
         """Gives an allocation back, behind what is on the memory's stream, whatever the thread is at. Raises
         `DeviceError`."""
-        if (error := self._native.at_end(lambda: self._native.api.mgpuMemFree(pointer, self._stream))) is not None:
-            raise error
+        freed = self._native.at_end(
+            lambda: self._native.api.mgpuMemFree(pointer, self._stream), self._process, each=False
+        )
+        if freed is not None:
+            raise freed
 
     def free_after(self, mark: Mark) -> DeviceError | None:
         """Lets giving it back start after the mark, whatever the thread is at. Returns what failed."""
-        return self._native.at_end(lambda: mark.hold(self._stream))
+        return self._native.at_end(lambda: mark.hold(self._stream), self._process, each=False)
 
     def after(self, mark: Mark) -> None:
         """Lets what is done with the memory from now on, giving it back for instance, start after the mark."""

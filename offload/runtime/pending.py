@@ -15,12 +15,13 @@ from offload.runtime.native import Native
 class Mark:
     """A point of a stream's work: an event of the runtime, which stays valid when the stream is gone."""
 
-    __slots__ = ("__weakref__", "_event", "_native", "token")
+    __slots__ = ("__weakref__", "_event", "_native", "_process", "token")
 
     def __init__(self, native: Native, stream: int | None, token: object) -> None:
         """After what is on ``stream`` now; None is the calling thread's own. ``token`` is that of the `Stream`: whose
         marks have the same are in order. Raises `DeviceError`, which the thread's next call would have to otherwise."""
         self._native = native
+        self._process = native.process()
         self.token = token
         self._event: int | None = native.api.mgpuStreamMark(stream)
         native.check()
@@ -37,8 +38,10 @@ class Mark:
             self._native.api.mgpuStreamWaitEvent(stream, self._event)
 
     def __del__(self) -> None:
-        if getattr(self, "_event", None):
-            self._native.api.mgpuEventDestroy(self._event)
+        if event := getattr(self, "_event", None):
+            error = self._native.at_end(lambda: self._native.api.mgpuEventDestroy(event), self._process, each=False)
+            if error is not None:
+                raise error
 
 
 class Pending:

@@ -17,7 +17,7 @@ class Stream:
     it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
     back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
-    __slots__ = ("__weakref__", "_device", "_foreign", "_native", "_owned", "_pending", "handle", "token")
+    __slots__ = ("__weakref__", "_device", "_foreign", "_native", "_owned", "_pending", "_process", "handle", "token")
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
@@ -28,7 +28,7 @@ class Stream:
         self.token = object()  # a handle may come again when its stream is gone; this does not
         self.handle: int | None = None
         self._device: int | None = None
-        native.begin_work()
+        self._process = native.process()
         if foreign is None:
             self.handle = native.api.mgpuStreamCreate()
             native.check()
@@ -36,12 +36,19 @@ class Stream:
             self.handle = interchange.stream_handle(foreign, native.backend)
 
     def device(self) -> int:
-        """The index of the device that it is on. Raises `DeviceError`."""
-        if self._device is None:
-            index = int(self._native.api.mgpuStreamDevice(self.handle))
-            self._native.check()
+        """The index of the device that it is on; a driver's default stream is on that of the calling thread. Raises
+        `DeviceError`."""
+        if self._device is not None:
+            return self._device
+        index = int(self._native.api.mgpuStreamDevice(self.handle))
+        self._native.check()
+        if self._owned:
             self._device = index
-        return self._device
+        return index
+
+    def is_default(self) -> bool:
+        """Whether it is a driver's default stream (NULL, and 1 and 2 of CUDA's), which every device has."""
+        return not self._owned and (self.handle or 0) <= 2
 
     def keep(self, value: object) -> None:
         """Keeps ``value`` alive until the next `synchronize`."""
@@ -63,7 +70,9 @@ class Stream:
         self._native.api.mgpuSetThreadStream(previous)
 
     def __del__(self) -> None:
-        error = self._native.at_end(self._end) if getattr(self, "_owned", False) and self.handle else None
+        error = (
+            self._native.at_end(self._end, self._process) if getattr(self, "_owned", False) and self.handle else None
+        )
         if error is not None:  # of work that nobody has waited for: Python tells on stderr what a `__del__` raises
             raise error
 

@@ -90,11 +90,16 @@ void mgpuErrorExchange(mgpuKeptError *error) {
     return;
   }
   struct mgpu_thread *thread = mgpu_thread();
-  mgpuKeptError before = {.code = thread->error};
-  memcpy(before.message, thread->message, sizeof before.message);
+  const int code = thread->error;
+  /* Mostly there is none, and its message nobody's. */
+  if (code || error->code) {
+    char message[MGPU_MESSAGE_BYTES];
+    memcpy(message, thread->message, sizeof message);
+    memcpy(thread->message, error->message, sizeof thread->message);
+    memcpy(error->message, message, sizeof error->message);
+  }
   thread->error = error->code;
-  memcpy(thread->message, error->message, sizeof thread->message);
-  *error = before;
+  error->code = code;
 }
 
 void mgpu_text_add(struct mgpu_text *text, const char *format, ...) {

@@ -243,6 +243,26 @@ module attributes {gpu.container_module} {
     return
   }
 
+  // The last one alone is waited for; the others are lost with their iteration.
+  func.func @each_iteration(%x: memref<?xi32>, %times: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %one = arith.constant 1 : i32
+    %n = memref.dim %x, %c0 : memref<?xi32>
+    cf.br ^body(%c0 : index)
+  ^body(%i: index):
+    %part = memref.subview %x[%i] [1] [1] : memref<?xi32> to memref<1xi32, strided<[1], offset: ?>>
+    %whole = memref.cast %part : memref<1xi32, strided<[1], offset: ?>> to memref<?xi32, strided<[1], offset: ?>>
+    %start = gpu.wait async
+    %t = gpu.memset async [%start] %whole, %one : memref<?xi32, strided<[1], offset: ?>>, i32
+    %next = arith.addi %i, %c1 : index
+    %more = arith.cmpi slt, %next, %times : index
+    cf.cond_br %more, ^body(%next : index), ^end
+  ^end:
+    gpu.wait [%t]
+    return
+  }
+
   // The same operations without tokens.
   func.func @sync(%x: memref<?xi32>, %out: memref<?xi32>, %fill: i32) {
     %c0 = arith.constant 0 : index

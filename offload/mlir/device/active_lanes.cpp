@@ -23,6 +23,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -59,7 +60,7 @@ struct KeepApart : public PassWrapper<KeepApart, OperationPass<ModuleOp>> {
   /// Operations that may be of all lanes, in blocks that their author wrote: two may look the same.
   static bool isInBlocks(Operation *op) {
     Region *region = op->getParentRegion();
-    bool convergent = isa<gpu::SubgroupReduceOp, LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op) ||
+    bool convergent = isa<gpu::SubgroupReduceOp, LLVM::CallIntrinsicOp, LLVM::InlineAsmOp, CallOpInterface>(op) ||
                       !ownerOf(op->getName().getDialectNamespace()).empty();
     return convergent && region && !region->hasOneBlock() && !isMemoryEffectFree(op) &&
            (op->getParentOfType<gpu::GPUModuleOp>() || op->getParentOfType<gpu::LaunchOp>());
@@ -71,7 +72,8 @@ struct KeepApart : public PassWrapper<KeepApart, OperationPass<ModuleOp>> {
 void keepBranchesApart(Operation *root, StringRef dialect) {
   number(root, [&](Operation *op) {
     bool own = op->getName().getDialectNamespace() == dialect;
-    bool convergent = own || isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op);
+    // What a function does is not looked up.
+    bool convergent = own || isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp, CallOpInterface>(op);
     return takesFromLanes(op) || (convergent && !isMemoryEffectFree(op));
   });
 }

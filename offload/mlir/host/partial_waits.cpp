@@ -38,7 +38,8 @@ bool isWaitedForOnAllWays(Value token) {
   while (!ways.empty()) {
     Block::iterator it = ways.pop_back_val();
     auto uses = [&](Operation &op) { return llvm::is_contained(op.getOperands(), token); };
-    while (!it->hasTrait<OpTrait::IsTerminator>() && !uses(*it))
+    Operation *end = &it->getBlock()->back();
+    while (&*it != end && !uses(*it))
       ++it;
     auto branch = dyn_cast<BranchOpInterface>(*it);
     if (!branch) {
@@ -46,9 +47,14 @@ bool isWaitedForOnAllWays(Value token) {
         return false;
       continue;
     }
-    for (auto [index, next] : llvm::enumerate(branch->getSuccessors()))
-      if (!handsOn(branch, index, token) && seen.insert(next).second)
+    for (auto [index, next] : llvm::enumerate(branch->getSuccessors())) {
+      if (handsOn(branch, index, token))
+        continue;
+      if (next == token.getParentBlock()) // there is another token then, and this one is lost
+        return false;
+      if (seen.insert(next).second)
         ways.push_back(next->begin());
+    }
   }
   return true;
 }

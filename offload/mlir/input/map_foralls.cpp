@@ -33,15 +33,17 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kMaxThreads = 1024; // of a block, on every target
+constexpr int64_t kMaxThreads = 1024;      // of a block, on every target
+constexpr int64_t kSharedBytes = 48 << 10; // by all of them, on every target
 using Sizes = std::array<int64_t, 3>;
 
-/// Does each dimension of the loop stand for x, y or z of that kind?
+/// Does each dimension of the loop stand for x, y or z of that kind, and no two for the same?
 template <typename Mapping> bool isMappedTo(scf::ForallOp loop) {
+  llvm::SmallDenseSet<int64_t> dimensions;
   return loop.getMapping() && loop.getRank() > 0 && int64_t(loop.getMapping()->size()) == loop.getRank() &&
-         llvm::all_of(*loop.getMapping(), [](Attribute each) {
+         llvm::all_of(*loop.getMapping(), [&](Attribute each) {
            auto mapping = dyn_cast<Mapping>(each);
-           return mapping && !mapping.isLinearMapping();
+           return mapping && !mapping.isLinearMapping() && dimensions.insert(mapping.getMappingId()).second;
          });
 }
 
@@ -76,7 +78,9 @@ bool hasParallelLoops(Operation *op) {
 /// What the threads of a block share out, or one of them does for all.
 bool isOfTheBlock(Operation *op) {
   auto linalg = dyn_cast<linalg::LinalgOp>(op);
-  return isa<memref::CopyOp, memref::StoreOp>(op) || (linalg && linalg.hasPureBufferSemantics());
+  auto copy = dyn_cast<memref::CopyOp>(op);
+  bool hasRanks = copy && isa<MemRefType>(copy.getSource().getType()) && isa<MemRefType>(copy.getTarget().getType());
+  return hasRanks || isa<memref::StoreOp>(op) || (linalg && linalg.hasPureBufferSemantics());
 }
 
 bool readsAtMost(Operation *op) {
@@ -85,8 +89,24 @@ bool readsAtMost(Operation *op) {
          (isMemoryEffectFree(op) || (effects && effects.onlyHasEffect<MemoryEffects::Read>()));
 }
 
-/// Whether each thread of a block can go through these operations. Adds the sizes of the loops over threads.
-bool isForThreads(Block &block, SmallVectorImpl<Sizes> &threads) {
+/// Memory that the threads of a block will share.
+bool isShared(Operation &op) {
+  auto made = dyn_cast<memref::AllocOp>(op);
+  return op.hasAttr(kOfBlock) ||
+         (made && made.getType().hasStaticShape() && made.getType().getLayout().isIdentity() &&
+          !made.getType().getMemorySpace() && !leavesIteration(made));
+}
+
+/// In bytes. What has no size here has one of 16 bytes at most, as complex numbers have.
+int64_t bytesOf(Operation &op) {
+  auto type = cast<MemRefType>(op.getResult(0).getType());
+  Type element = type.getElementType();
+  return type.getNumElements() * (element.isIntOrFloat() ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) : 16);
+}
+
+/// Whether each thread of a block can go through these operations. Adds the sizes of the loops over threads, and
+/// of the memory that they share.
+bool isForThreads(Block &block, SmallVectorImpl<Sizes> &threads, int64_t &bytes) {
   return llvm::all_of(block, [&](Operation &op) {
     if (auto loop = dyn_cast<scf::ForallOp>(op)) {
       std::optional<Sizes> sizes;
@@ -98,22 +118,49 @@ bool isForThreads(Block &block, SmallVectorImpl<Sizes> &threads) {
     }
     if (isa<scf::ForOp, scf::IfOp>(op))
       return llvm::all_of(op.getRegions(), [&](Region &region) {
-        return llvm::all_of(region, [&](Block &inner) { return isForThreads(inner, threads); });
+        return llvm::all_of(region, [&](Block &inner) { return isForThreads(inner, threads, bytes); });
       });
-    if (auto made = dyn_cast<memref::AllocOp>(op))
-      return made.getType().hasStaticShape() && made.getType().getLayout().isIdentity() &&
-             !made.getType().getMemorySpace() && !leavesIteration(made);
-    return op.hasAttr(kOfBlock) || isa<memref::DeallocOp, scf::InParallelOp, scf::YieldOp>(op) || isOfTheBlock(&op) ||
-           readsAtMost(&op);
+    if (isShared(op)) {
+      bytes += bytesOf(op);
+      return bytes <= kSharedBytes;
+    }
+    if (auto free = dyn_cast<memref::DeallocOp>(op)) {
+      Operation *made = free.getMemref().getDefiningOp();
+      return made && made->getBlock() == op.getBlock() && isShared(*made);
+    }
+    return isa<scf::InParallelOp, scf::YieldOp>(op) || isOfTheBlock(&op) || readsAtMost(&op);
   });
+}
+
+bool isInKernel(Operation *op) {
+  return op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>();
+}
+
+/// The functions that code of kernels calls, themselves or through others: their loops are run by the thread that calls.
+llvm::SmallPtrSet<Operation *, 4> calledFromKernels(ModuleOp module) {
+  llvm::SmallPtrSet<Operation *, 4> found;
+  SmallVector<Operation *> next;
+  auto add = [&](func::CallOp call) {
+    if (Operation *callee = module.lookupSymbol(call.getCallee()); callee && found.insert(callee).second)
+      next.push_back(callee);
+  };
+  module.walk([&](func::CallOp call) {
+    if (isInKernel(call) || call->getParentOfType<scf::ParallelOp>() || call->getParentOfType<scf::ForallOp>() ||
+        call->getParentOfType<affine::AffineParallelOp>())
+      add(call);
+  });
+  while (!next.empty())
+    next.pop_back_val()->walk(add);
+  return found;
 }
 
 /// The block that all loops over threads of a mapped loop fit into.
 std::optional<Sizes> blockOf(scf::ForallOp loop) {
   SmallVector<Sizes> loops;
+  int64_t bytes = 0;
   bool inside = loop->getParentOfType<scf::ForallOp>() || loop->getParentOfType<scf::ParallelOp>() ||
                 loop->getParentOfType<gpu::LaunchOp>() || !loop->getParentOfType<func::FuncOp>();
-  if (inside || loop->getNumResults() || !isOverBlocks(loop) || !isForThreads(*loop.getBody(), loops) || loops.empty())
+  if (inside || loop->getNumResults() || !isOverBlocks(loop) || !isForThreads(*loop.getBody(), loops, bytes) || loops.empty())
     return std::nullopt;
   Sizes block = {1, 1, 1};
   for (const Sizes &sizes : loops)
@@ -161,7 +208,7 @@ public:
         op->erase();
         return WalkResult::skip();
       }
-      if (isa<memref::AllocOp>(op) || op->hasAttr(kOfBlock))
+      if (isShared(*op))
         shared.push_back(op);
       if (!isa<scf::ForallOp>(op) && !isOfTheBlock(op))
         return WalkResult::advance();
@@ -186,12 +233,14 @@ private:
     return found;
   }
 
-  /// Workgroup memory, under the type that its users know.
+  /// Workgroup memory (offload-block-memory makes attributions of it), under the type that its users know.
   void share(Operation *op) {
     auto type = cast<MemRefType>(op->getResult(0).getType());
     auto space = gpu::AddressSpaceAttr::get(op->getContext(), gpu::AddressSpace::Workgroup);
     auto workgroup = MemRefType::get(type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(), space);
-    Value memory = launch.addWorkgroupAttribution(workgroup, op->getLoc());
+    b.setInsertionPointToStart(&launch.getBody().front());
+    auto alignment = op->getAttrOfType<IntegerAttr>("alignment");
+    Value memory = memref::AllocOp::create(b, op->getLoc(), workgroup, alignment);
     b.setInsertionPoint(op);
     b.replaceOpWithNewOp<memref::MemorySpaceCastOp>(op, type, memory);
   }
@@ -300,21 +349,27 @@ struct MapForalls : public PassWrapper<MapForalls, OperationPass<ModuleOp>> {
   StringRef getArgument() const final { return "offload-map-foralls"; }
   StringRef getDescription() const final { return "Make launches of loops that are mapped to blocks"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<affine::AffineDialect, arith::ArithDialect, gpu::GPUDialect, memref::MemRefDialect,
-                    scf::SCFDialect>();
+    registry.insert<affine::AffineDialect, arith::ArithDialect, gpu::GPUDialect, linalg::LinalgDialect,
+                    memref::MemRefDialect, scf::SCFDialect>();
   }
 
   void runOnOperation() final {
     IRRewriter rewriter(&getContext());
     SmallVector<scf::ForallOp> outermost;
+    llvm::SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation());
     getOperation()->walk<WalkOrder::PreOrder>([&](scf::ForallOp loop) {
-      outermost.push_back(loop);
+      if (!inKernels.contains(loop->getParentOfType<func::FuncOp>()))
+        outermost.push_back(loop);
       return WalkResult::skip();
     });
     for (scf::ForallOp loop : outermost)
       if (std::optional<Sizes> block = blockOf(loop))
         Launch(loop, *block, rewriter).run();
-    getOperation()->walk([](scf::ForallOp loop) { loop.removeMappingAttr(); });
+    getOperation()->walk([](Operation *op) {
+      op->removeDiscardableAttr(kOfBlock);
+      if (auto loop = dyn_cast<scf::ForallOp>(op); loop && !isInKernel(loop)) // where it is an error
+        loop.removeMappingAttr();
+    });
   }
 };
 

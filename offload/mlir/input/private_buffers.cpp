@@ -157,20 +157,19 @@ struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleO
     });
     llvm::for_each(own, makePrivate);
   }
-
-  /// In a loop whose iterations are threads, unless its author says which loops are blocks.
-  static bool isInParallel(Operation *op) {
-    bool found = false;
-    for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp()) {
-      if (isa<scf::ParallelOp>(loop) && loop->hasAttr(gpu::getMappingAttrName()))
-        return false;
-      found |= isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop) && !becomesHostCode(loop);
-    }
-    return found;
-  }
 };
 
 } // namespace
+
+bool isInParallel(Operation *op) {
+  bool found = false;
+  for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp()) {
+    if (isa<scf::ParallelOp>(loop) && loop->hasAttr(gpu::getMappingAttrName()))
+      return false;
+    found |= isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop) && !becomesHostCode(loop);
+  }
+  return found;
+}
 
 bool leavesIteration(Value memory) {
   if (!isa<BaseMemRefType>(memory.getType()))

@@ -11,6 +11,7 @@
 #include "names.h"
 #include "passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -25,14 +26,20 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// The tensor that one is a part of, or all of in another shape.
-Value wholeOf(Value tensor) {
-  while (Operation *op = tensor.getDefiningOp()) {
-    if (!isa<tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
-      break;
-    tensor = op->getOperand(0);
+/// Adds the tensors that one may be, or be part of.
+void addWholes(Value tensor, llvm::SmallPtrSetImpl<Value> &wholes) {
+  Operation *op = tensor.getDefiningOp();
+  if (!wholes.insert(tensor).second || !op)
+    return;
+  if (isa<tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
+    addWholes(op->getOperand(0), wholes);
+  if (auto choice = dyn_cast<arith::SelectOp>(op)) {
+    addWholes(choice.getTrueValue(), wholes);
+    addWholes(choice.getFalseValue(), wholes);
   }
-  return tensor;
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    for (Region &region : branch->getRegions())
+      addWholes(region.front().getTerminator()->getOperand(cast<OpResult>(tensor).getResultNumber()), wholes);
 }
 
 /// Where what an iteration hands on was when it began, and what the first one began with.
@@ -74,8 +81,9 @@ void storeInPlace(Operation *terminator, ArrayRef<Place> places) {
   }
   // What comes from another one's place is read before anything is stored there.
   for (auto [operand, place] : stored) {
-    Value whole = wholeOf(operand->get());
-    if (whole != place && llvm::any_of(places, [&](const Place &each) { return each.here == whole; }))
+    llvm::SmallPtrSet<Value, 8> wholes;
+    addWholes(operand->get(), wholes);
+    if (llvm::any_of(places, [&](const Place &each) { return each.here != place && wholes.contains(each.here); }))
       copyTensor(*operand);
   }
   OpBuilder b(terminator);
@@ -116,7 +124,7 @@ struct PrivateLoops : public PassWrapper<PrivateLoops, OperationPass<ModuleOp>> 
       if (!function->hasAttr(kOnTensors))
         continue;
       function.walk([](Operation *op) {
-        if (!op->getParentOfType<scf::ForallOp>() && !op->getParentOfType<scf::ParallelOp>())
+        if (!isInParallel(op))
           return;
         if (auto loop = dyn_cast<scf::ForOp>(op))
           storeInPlace(loop.getBody()->getTerminator(), placesOf(loop));

@@ -14,6 +14,9 @@ void copyTensor(mlir::OpOperand &operand);
 /// Is the memory another iteration's, too, of a loop around the allocation?
 bool leavesIteration(mlir::Value memory);
 
+/// Is the operation in a loop whose iterations are threads, unless its author says which loops are blocks?
+bool isInParallel(mlir::Operation *op);
+
 /// On a memref.cast that promises no more than is true: its author wrote it, or it is of whole memory.
 inline constexpr char kHidesNoGaps[] = "offload.hides_no_gaps";
 
