@@ -10,9 +10,10 @@ from offload.artifact.artifact import (
     without_signature,
 )
 from offload.artifact.container import Image
-from offload.artifact.meta import SCHEMA, Argument, ImageInfo, KernelSignature, Metadata, Signature
+from offload.artifact.meta import INTERFACE, SCHEMA, Argument, ImageInfo, KernelSignature, Metadata, Signature
 
 __all__ = [
+    "INTERFACE",
     "SCHEMA",
     "Argument",
     "Artifact",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from offload.artifact import container, elf
 from offload.artifact.container import Image
-from offload.artifact.meta import Argument, Metadata
+from offload.artifact.meta import INTERFACE, Argument, Metadata
 from offload.errors import ArtifactError, OffloadError
 from offload.paths import named
 
@@ -60,14 +60,13 @@ def read(path: str | os.PathLike[str]) -> Artifact:
 def functions_for_c(path: Path, metadata: Metadata) -> dict[str, str]:
     """The functions that a library has besides those that Python calls, by name, each with its symbol: ones of types
     that have no counterpart in Python, and those of object files. Raises `ArtifactError`."""
-    interface = "_mlir_ciface_"
     known = {function.name for function in metadata.functions}
     functions: dict[str, str] = {}
     symbols = dict.fromkeys(_elf_file(path).exported_functions())
     for symbol in symbols:
         if symbol.partition(".")[2] in symbols:  # the second name that own_symbol gives it
             continue
-        name = symbol.removeprefix(interface)
+        name = symbol.removeprefix(INTERFACE)
         if name not in known and symbol != "offload_api" and (name != symbol or name not in functions):
             functions[name] = symbol
     return functions

@@ -297,6 +297,10 @@ class _Record:
         return tuple(read(value, f"{self.where}: {key}[{index}]") for index, value in enumerate(self.get(key, list)))
 
 
+INTERFACE = "_mlir_ciface_"
+"""How the symbols of functions begin that C and Python call."""
+
+
 def own_symbol(soname: str, symbol: str) -> str:
     """A second name of a function in a library that programs are linked with: another such library may have a function
     of the first one, and the linker would take that."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from offload.artifact.meta import is_name, own_symbol
+from offload.artifact.meta import INTERFACE, is_name, own_symbol
 from offload.compiler.native import failures, native
 from offload.compiler.request import BuildRequest
 from offload.errors import CompileError, Diagnostic, LinkError, OffloadError
@@ -93,7 +93,7 @@ def _explained(message: str, said_of: Callable[[str, str], Diagnostic | None]) -
         "the program calls functions that nothing defines; define them in one of the sources, or pass the object file "
         "that has them (--object)"
     )
-    places = [said_of(name.removeprefix("_mlir_ciface_"), f"undefined symbol: {name}: {advice}") for name in names]
+    places = [said_of(name.removeprefix(INTERFACE), f"undefined symbol: {name}: {advice}") for name in names]
     if all(places):
         return LinkError(diagnostics=[place for place in places if place])
     return LinkError(f"{message.rstrip()}\n  {advice}")

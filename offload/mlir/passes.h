@@ -7,6 +7,7 @@ namespace offload {
 ///
 /// On the builtin.module, in the order in which they run:
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
+///   offload-keep-apart               numbers operations that depend on the active lanes
 ///   offload-program-globals          makes memory of variables of the ml_program dialect
 ///   offload-masked-reductions        writes masked reductions of single elements as choices
 ///   offload-structure-tensors        writes branches of functions with tensors as regions

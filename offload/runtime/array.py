@@ -17,12 +17,20 @@ if TYPE_CHECKING:
     from offload.runtime.pending import Mark
 
 
-def without_mask(source: Any) -> Any:
-    """What a copy may be made of. Raises `SignatureError` for a masked array, whose mask the copy would not have."""
+WITHOUT_MASK = "pass its .data, or .filled(...) of it"
+
+
+def is_masked(value: Any) -> bool:
+    """Whether it is a masked array of NumPy, which is more than its elements."""
     import numpy
 
-    if type(source) is not numpy.ndarray and isinstance(source, numpy.ma.MaskedArray):
-        raise SignatureError("a masked array: a copy on a device has no mask; pass its .data, or .filled(...) of it")
+    return type(value) is not numpy.ndarray and isinstance(value, numpy.ma.MaskedArray)
+
+
+def without_mask(source: Any) -> Any:
+    """What a copy may be made of. Raises `SignatureError` for a masked array, whose mask the copy would not have."""
+    if is_masked(source):
+        raise SignatureError(f"a masked array: a copy on a device has no mask; {WITHOUT_MASK}")
     return source
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
 import threading
+from collections.abc import Iterator
 
 from offload.config import environment
 from offload.paths import package_file
@@ -27,7 +29,6 @@ class Backend(str):
 
 
 _lock = threading.RLock()  # a signal's handler may ask, too
-"""Who asks chooses a backend of the runtime below, and looks at what that is like, before the next one asks."""
 
 
 def _after_fork() -> None:
@@ -36,6 +37,14 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+@contextlib.contextmanager
+def choosing() -> Iterator[None]:
+    """One thread at a time: whoever chooses a backend sees what that is like, and every library has what was chosen
+    last, those too that other threads are loading."""
+    with _lock:
+        yield
 
 
 @functools.cache
@@ -49,7 +58,7 @@ def backend_in_use(chosen: str | None) -> Backend:
     """The backend that libraries take, if they have code for its devices; ``chosen`` is what `offload.use` was given.
 
     Raises `DeviceError` where what was chosen is unknown or has no device here."""
-    with _lock:
+    with choosing():
         return _in_use(_runtime(), chosen)
 
 

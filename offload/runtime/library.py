@@ -8,19 +8,18 @@ import difflib
 import os
 import platform
 import re
-import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from offload.artifact import Artifact, KernelSignature, Signature, functions_for_c
+from offload.artifact import INTERFACE, Artifact, KernelSignature, Signature, functions_for_c
 from offload.artifact import read as read_artifact
 from offload.artifact.elf import MACHINES, machine_name
 from offload.errors import ArtifactError
 from offload.runtime import abi
-from offload.runtime.backends import check_backend
+from offload.runtime.backends import check_backend, choosing
 from offload.runtime.device import Device, DeviceInfo, all_devices
 from offload.runtime.function import Function
 from offload.runtime.kernel import Kernel
@@ -30,16 +29,6 @@ from offload.runtime.streams import Stream
 
 _libraries: weakref.WeakSet[Library] = weakref.WeakSet()
 _chosen: str | None = None
-_lock = threading.RLock()
-"""For the two above: every library has what was chosen last, those too that other threads are loading."""
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.RLock()  # the thread that had it is not in this process
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def use(backend: str | None) -> None:
@@ -48,7 +37,7 @@ def use(backend: str | None) -> None:
 
     Raises `DeviceError` where the backend is unknown or has no device here; nothing is chosen then."""
     global _chosen
-    with _lock:
+    with choosing():
         if backend is not None:
             check_backend(backend)
         for library in list(_libraries):
@@ -116,10 +105,10 @@ def _called(path: Path) -> str:
 def for_c_alone(library: Library, name: str) -> str | None:
     """Why Python cannot call a function that the library has for C; None where there is none of that name."""
     advice = "give Python one that takes and returns scalars and ranked memrefs"
-    if hasattr(library._loaded, f"_mlir_ciface_{name}"):
+    if hasattr(library._loaded, f"{INTERFACE}{name}"):
         return (
             f"{_called(library.path)} has a function {name!r} with a type that has no counterpart in Python: it is "
-            f"there for C (_mlir_ciface_{name}); {advice}"
+            f"there for C ({INTERFACE}{name}); {advice}"
         )
     # The loader finds functions of the C library under a library's handle, too: the file knows its own.
     if hasattr(library._loaded, name):
@@ -206,7 +195,7 @@ class Library:
         carried = [(image.module, kernel) for image in self.metadata.images for kernel in image.kernels]
         self.kernels = Kernels(_called(self.path), self._load_kernels(library), carried)
         self.device = Device(self._native)
-        with _lock:
+        with choosing():
             _libraries.add(self)
             if _chosen is not None:
                 self.use(_chosen)

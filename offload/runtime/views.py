@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from offload.runtime import interchange
-from offload.runtime.array import DeviceArray
+from offload.runtime.array import WITHOUT_MASK, DeviceArray, is_masked
 from offload.runtime.dtypes import Mismatch
 
 
@@ -39,8 +39,8 @@ def view_of(value: Any, ordered: bool = True) -> View:
         return value
 
     if isinstance(value, numpy.ndarray):
-        if type(value) is not numpy.ndarray and isinstance(value, numpy.ma.MaskedArray):
-            raise Mismatch("a masked array", "kernels see no mask: pass its .data, or .filled(...) of it")
+        if is_masked(value):
+            raise Mismatch("a masked array", f"kernels see no mask: {WITHOUT_MASK}")
         return _of_numpy(value, value)
     if isinstance(value, DeviceArray):
         size = value.dtype.itemsize

@@ -145,12 +145,18 @@ static int choose(const void *begin, const void *end, const char *target) {
   return -1;
 }
 
+/* Before a choice: what is to be done at first use, and an error, whose code it returns, where a setting of the
+ * runtime means nothing. */
+static int begin_choice(void) {
+  mgpu_first_use();
+  return mgpu_trace_problem() || mgpu_error_setting_problem() ? mgpu_pending() : 0;
+}
+
 int mgpu_backend_active(const void *begin, const void *end, const char *target) {
   int chosen = __atomic_load_n(&active, __ATOMIC_ACQUIRE);
   if (chosen >= 0)
     return chosen;
-  mgpu_first_use();
-  if (mgpu_trace_problem() || mgpu_error_setting_problem())
+  if (begin_choice())
     return -1;
   mgpu_lock();
   chosen = active;
@@ -165,8 +171,7 @@ int mgpu_backend_active(const void *begin, const void *end, const char *target) 
 int32_t mgpuBackendUse(const char *name) {
   if (mgpu_pending())
     return mgpu_pending();
-  mgpu_first_use();
-  if (mgpu_trace_problem() || mgpu_error_setting_problem())
+  if (begin_choice())
     return mgpu_pending();
   mgpu_lock();
   int chosen = name ? by_name(name, "mgpuBackendUse") : -1;

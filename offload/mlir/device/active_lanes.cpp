@@ -1,13 +1,14 @@
 //===- active_lanes.cpp - offload-keep-apart ------------------------------===//
 //
-// What some operations give depends on which lanes of the subgroup come there with a thread, such as the first
-// of them. MLIR 22 does not know of that:
+// What some operations give depends on which lanes of the subgroup come there with a thread, such as the
+// first of them. MLIR 22 does not know of that:
 //
 // It has gpu.subgroup_broadcast as pure, and vendors' operations that move values between lanes. Of two that
-// look the same, cse replaces the one in a branch by the one before the branch, where other lanes were active.
+// look the same, cse replaces the one in a branch by the one before the branch, where other lanes were
+// active.
 //
-// Its greedy rewrites make blocks that look the same one, as convert-gpu-to-* does with those of a branch's two
-// sides, and all lanes get there together.
+// Its greedy rewrites make blocks that look the same one, as convert-gpu-to-* does with those of a branch's
+// two sides, and all lanes get there together.
 //
 // Each such operation gets a number of its own, and none looks like another one. LLVM, whose calls are
 // convergent, keeps them apart itself.
@@ -32,6 +33,13 @@ using namespace mlir;
 
 namespace offload {
 namespace {
+
+/// Whether the lanes that come together may see each other in an operation. What a function does is not
+/// looked up.
+bool mayConverge(Operation *op, bool isVendors) {
+  return (isVendors || isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp, CallOpInterface>(op)) &&
+         !isMemoryEffectFree(op);
+}
 
 /// The number is text: what lowers operations to inline assembly takes integers for operands.
 void number(Operation *root, llvm::function_ref<bool(Operation *)> chosen) {
@@ -60,9 +68,9 @@ struct KeepApart : public PassWrapper<KeepApart, OperationPass<ModuleOp>> {
   /// Operations that may be of all lanes, in blocks that their author wrote: two may look the same.
   static bool isInBlocks(Operation *op) {
     Region *region = op->getParentRegion();
-    bool convergent = isa<gpu::SubgroupReduceOp, LLVM::CallIntrinsicOp, LLVM::InlineAsmOp, CallOpInterface>(op) ||
-                      !ownerOf(op->getName().getDialectNamespace()).empty();
-    return convergent && region && !region->hasOneBlock() && !isMemoryEffectFree(op) &&
+    bool isVendors = !ownerOf(op->getName().getDialectNamespace()).empty();
+    return (isa<gpu::SubgroupReduceOp>(op) || mayConverge(op, isVendors)) && region &&
+           !region->hasOneBlock() &&
            (op->getParentOfType<gpu::GPUModuleOp>() || op->getParentOfType<gpu::LaunchOp>());
   }
 };
@@ -71,10 +79,7 @@ struct KeepApart : public PassWrapper<KeepApart, OperationPass<ModuleOp>> {
 
 void keepBranchesApart(Operation *root, StringRef dialect) {
   number(root, [&](Operation *op) {
-    bool own = op->getName().getDialectNamespace() == dialect;
-    // What a function does is not looked up.
-    bool convergent = own || isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp, CallOpInterface>(op);
-    return takesFromLanes(op) || (convergent && !isMemoryEffectFree(op));
+    return takesFromLanes(op) || mayConverge(op, op->getName().getDialectNamespace() == dialect);
   });
 }
 

@@ -5,8 +5,8 @@
 
 namespace offload {
 
-/// In a module that is half lowered: keeps the operations of a target's own dialect, and LLVM's intrinsics,
-/// apart, so that blocks of two branches which look the same are not made one.
+/// In a module that is half lowered: keeps the operations of a target's own dialect, LLVM's intrinsics and
+/// calls apart, so that blocks of two branches which look the same are not made one.
 void keepBranchesApart(mlir::Operation *root, llvm::StringRef dialect);
 /// Takes the marks away again, once nothing joins blocks any more.
 void removeMarks(mlir::Operation *root);

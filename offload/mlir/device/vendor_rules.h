@@ -27,8 +27,8 @@ std::optional<std::string> whyNotInKernels(mlir::Operation *op, const ChipName &
 /// The number that a vendor's own memory space has in LLVM; nothing for a space of everyone.
 std::optional<unsigned> numberOfSpace(mlir::Attribute space);
 
-/// Whether it takes values of other lanes, also where it has no effects for MLIR: what it gives then depends on
-/// which lanes are active.
+/// Whether it takes values of other lanes, also where it has no effects for MLIR: what it gives then depends
+/// on which lanes are active.
 bool takesFromLanes(mlir::Operation *op);
 
 /// Whose operations a dialect holds ("NVIDIA GPUs"); empty for a dialect of everyone.

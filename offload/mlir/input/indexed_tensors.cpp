@@ -73,7 +73,8 @@ void lowerGather(tensor::GatherOp op, RewriterBase &rewriter) {
     Value read = tensor::ExtractOp::create(b, loc, op.getSource(), indexed.placeOf(b, loc, at));
     linalg::YieldOp::create(b, loc, read);
   };
-  auto generic = linalg::GenericOp::create(rewriter, loc, empty.getType(), ValueRange(), empty, maps, loops, body);
+  auto generic =
+      linalg::GenericOp::create(rewriter, loc, empty.getType(), ValueRange(), empty, maps, loops, body);
   rewriter.replaceOpWithNewOp<tensor::CastOp>(op, type, generic.getResult(0));
 }
 

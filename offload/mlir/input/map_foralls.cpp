@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "input/map_foralls.h"
+#include "input/parallel_loops.h"
 #include "input/tensors.h"
 #include "passes.h"
 
@@ -33,8 +34,7 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kMaxThreads = 1024;      // of a block, on every target
-constexpr int64_t kSharedBytes = 48 << 10; // by all of them, on every target
+constexpr int64_t kSharedBytes = 48 << 10; // by the threads of a block, on every target
 using Sizes = std::array<int64_t, 3>;
 
 /// Does each dimension of the loop stand for x, y or z of that kind, and no two for the same?
@@ -79,7 +79,8 @@ bool hasParallelLoops(Operation *op) {
 bool isOfTheBlock(Operation *op) {
   auto linalg = dyn_cast<linalg::LinalgOp>(op);
   auto copy = dyn_cast<memref::CopyOp>(op);
-  bool hasRanks = copy && isa<MemRefType>(copy.getSource().getType()) && isa<MemRefType>(copy.getTarget().getType());
+  bool hasRanks =
+      copy && isa<MemRefType>(copy.getSource().getType()) && isa<MemRefType>(copy.getTarget().getType());
   return hasRanks || isa<memref::StoreOp>(op) || (linalg && linalg.hasPureBufferSemantics());
 }
 
@@ -101,11 +102,12 @@ bool isShared(Operation &op) {
 int64_t bytesOf(Operation &op) {
   auto type = cast<MemRefType>(op.getResult(0).getType());
   Type element = type.getElementType();
-  return type.getNumElements() * (element.isIntOrFloat() ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) : 16);
+  return type.getNumElements() *
+         (element.isIntOrFloat() ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) : 16);
 }
 
-/// Whether each thread of a block can go through these operations. Adds the sizes of the loops over threads, and
-/// of the memory that they share.
+/// Whether each thread of a block can go through these operations. Adds the sizes of the loops over threads,
+/// and of the memory that they share.
 bool isForThreads(Block &block, SmallVectorImpl<Sizes> &threads, int64_t &bytes) {
   return llvm::all_of(block, [&](Operation &op) {
     if (auto loop = dyn_cast<scf::ForallOp>(op)) {
@@ -136,7 +138,14 @@ bool isInKernel(Operation *op) {
   return op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>();
 }
 
-/// The functions that code of kernels calls, themselves or through others: their loops are run by the thread that calls.
+/// Or in what will be one.
+bool isRunByThreads(Operation *op) {
+  return isInKernel(op) || op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>() ||
+         op->getParentOfType<affine::AffineParallelOp>();
+}
+
+/// The functions that code of kernels calls, themselves or through others: their loops are run by the thread
+/// that calls.
 llvm::SmallPtrSet<Operation *, 4> calledFromKernels(ModuleOp module) {
   llvm::SmallPtrSet<Operation *, 4> found;
   SmallVector<Operation *> next;
@@ -145,8 +154,7 @@ llvm::SmallPtrSet<Operation *, 4> calledFromKernels(ModuleOp module) {
       next.push_back(callee);
   };
   module.walk([&](func::CallOp call) {
-    if (isInKernel(call) || call->getParentOfType<scf::ParallelOp>() || call->getParentOfType<scf::ForallOp>() ||
-        call->getParentOfType<affine::AffineParallelOp>())
+    if (isRunByThreads(call))
       add(call);
   });
   while (!next.empty())
@@ -158,15 +166,14 @@ llvm::SmallPtrSet<Operation *, 4> calledFromKernels(ModuleOp module) {
 std::optional<Sizes> blockOf(scf::ForallOp loop) {
   SmallVector<Sizes> loops;
   int64_t bytes = 0;
-  bool inside = loop->getParentOfType<scf::ForallOp>() || loop->getParentOfType<scf::ParallelOp>() ||
-                loop->getParentOfType<gpu::LaunchOp>() || !loop->getParentOfType<func::FuncOp>();
-  if (inside || loop->getNumResults() || !isOverBlocks(loop) || !isForThreads(*loop.getBody(), loops, bytes) || loops.empty())
+  if (isRunByThreads(loop) || !loop->getParentOfType<func::FuncOp>() || loop->getNumResults() ||
+      !isOverBlocks(loop) || !isForThreads(*loop.getBody(), loops, bytes) || loops.empty())
     return std::nullopt;
   Sizes block = {1, 1, 1};
   for (const Sizes &sizes : loops)
     for (size_t i = 0; i < 3; ++i)
       block[i] = std::max(block[i], sizes[i]);
-  if (block[0] > kMaxThreads || block[1] > kMaxThreads || block[2] > 64 ||
+  if (block[0] > kMaxThreads || block[1] > kMaxThreads || block[2] > kMaxDeep ||
       block[0] * block[1] * block[2] > kMaxThreads)
     return std::nullopt;
   return block;
@@ -196,8 +203,7 @@ public:
     b.setInsertionPointToStart(&launch.getBody().front());
     gpu::KernelDim3 blocks = launch.getBlockIds(), threads = launch.getThreadIds();
     ids = {threads.x, threads.y, threads.z};
-    SmallVector<Value> variables =
-        scaled(loop, {blocks.x, blocks.y, blocks.z}, first, steps);
+    SmallVector<Value> variables = scaled(loop, {blocks.x, blocks.y, blocks.z}, first, steps);
     b.eraseOp(loop.getTerminator());
     b.inlineBlockBefore(loop.getBody(), launch.getBody().front().getTerminator(), variables);
     b.eraseOp(loop);
@@ -237,7 +243,8 @@ private:
   void share(Operation *op) {
     auto type = cast<MemRefType>(op->getResult(0).getType());
     auto space = gpu::AddressSpaceAttr::get(op->getContext(), gpu::AddressSpace::Workgroup);
-    auto workgroup = MemRefType::get(type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(), space);
+    auto workgroup =
+        MemRefType::get(type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(), space);
     b.setInsertionPointToStart(&launch.getBody().front());
     auto alignment = op->getAttrOfType<IntegerAttr>("alignment");
     Value memory = memref::AllocOp::create(b, op->getLoc(), workgroup, alignment);
@@ -273,8 +280,9 @@ private:
   /// Whether nothing has touched memory when the block comes to an operation.
   bool isFirst(Operation *op) {
     Block &body = launch.getBody().front();
-    return op->getBlock() == &body && llvm::all_of(llvm::make_range(body.begin(), op->getIterator()),
-                                                   [](Operation &before) { return isMemoryEffectFree(&before); });
+    return op->getBlock() == &body &&
+           llvm::all_of(llvm::make_range(body.begin(), op->getIterator()),
+                        [](Operation &before) { return isMemoryEffectFree(&before); });
   }
 
   /// Whether the thread is one of the first so many along each dimension.
@@ -291,7 +299,8 @@ private:
 
   void runByThreads(scf::ForallOp inner) {
     Value chosen = areFirst(*threadsOf(inner));
-    SmallVector<Value> first = llvm::map_to_vector(inner.getMixedLowerBound(), [&](auto v) { return value(v); }),
+    SmallVector<Value> first =
+                           llvm::map_to_vector(inner.getMixedLowerBound(), [&](auto v) { return value(v); }),
                        steps = llvm::map_to_vector(inner.getMixedStep(), [&](auto v) { return value(v); });
     SmallVector<Value> variables = scaled(inner, ids, first, steps);
     auto body = scf::IfOp::create(b, loc, chosen, /*withElseRegion=*/false);

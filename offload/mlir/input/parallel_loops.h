@@ -6,6 +6,10 @@
 
 namespace offload {
 
+// Of a block, on every target.
+inline constexpr int64_t kMaxThreads = 1024;
+inline constexpr int64_t kMaxDeep = 64; // of these, along z
+
 /// The outermost scf.parallel of host code, in the order of the program.
 llvm::SmallVector<mlir::scf::ParallelOp> outermostParallel(mlir::Operation *root);
 

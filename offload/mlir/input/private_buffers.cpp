@@ -35,7 +35,8 @@ namespace {
 
 /// What a loop begins with where it has one of its arguments, which each iteration hands on as it is.
 Value beforeLoop(Value memory) {
-  Operation *loop = isa<BlockArgument>(memory) ? memory.getParentBlock()->getParentOp() : memory.getDefiningOp();
+  Operation *loop =
+      isa<BlockArgument>(memory) ? memory.getParentBlock()->getParentOp() : memory.getDefiningOp();
   auto carries = dyn_cast<scf::ForOp>(loop);
   if (!carries)
     return Value();
@@ -76,7 +77,8 @@ std::optional<int64_t> largest(OpFoldResult size) {
     return constant;
   Operation *op = cast<Value>(size).getDefiningOp();
   if (auto dim = dyn_cast_or_null<memref::DimOp>(op))
-    if (std::optional<int64_t> axis = dim.getConstantIndex(); axis && isa<MemRefType>(dim.getSource().getType()))
+    if (std::optional<int64_t> axis = dim.getConstantIndex();
+        axis && isa<MemRefType>(dim.getSource().getType()))
       return largest(sizeOf(dim.getSource(), *axis));
   if (!isa_and_nonnull<arith::MinSIOp, arith::MinUIOp>(op))
     return std::nullopt;

@@ -83,7 +83,8 @@ void storeInPlace(Operation *terminator, ArrayRef<Place> places) {
   for (auto [operand, place] : stored) {
     llvm::SmallPtrSet<Value, 8> wholes;
     addWholes(operand->get(), wholes);
-    if (llvm::any_of(places, [&](const Place &each) { return each.here != place && wholes.contains(each.here); }))
+    if (llvm::any_of(places,
+                     [&](const Place &each) { return each.here != place && wholes.contains(each.here); }))
       copyTensor(*operand);
   }
   OpBuilder b(terminator);
@@ -95,9 +96,8 @@ void storeInPlace(Operation *terminator, ArrayRef<Place> places) {
 }
 
 SmallVector<Place> placesOf(scf::ForOp loop) {
-  return llvm::map_to_vector(llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()), [](auto pair) {
-    return Place{std::get<0>(pair), std::get<1>(pair)};
-  });
+  return llvm::map_to_vector(llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()),
+                             [](auto pair) { return Place{std::get<0>(pair), std::get<1>(pair)}; });
 }
 
 /// The second region's arguments, where they are those of the first.

@@ -34,8 +34,6 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kMaxThreads = 1024; // of a block, on every target
-
 /// The memory that a value shows part of.
 Value rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {

@@ -122,8 +122,8 @@ bool yieldsNewMemory(scf::WhileOp loop) {
     if (!isa<BaseMemRefType>(value.getType()))
       continue;
     auto made = value.getDefiningOp<memref::AllocOp>();
-    bool isOwn = made ? made->getBlock() == loop.getAfterBody()
-                      : llvm::is_contained(loop.getAfterArguments(), value);
+    bool isOwn =
+        made ? made->getBlock() == loop.getAfterBody() : llvm::is_contained(loop.getAfterArguments(), value);
     if (!isOwn || llvm::is_contained(seen, value))
       return false;
     seen.push_back(value);
@@ -131,8 +131,8 @@ bool yieldsNewMemory(scf::WhileOp loop) {
   return true;
 }
 
-/// What the condition of a loop hands on as it came, bufferization copies unless the next iteration has the same
-/// memory: it does not see that this one is the loop's alone.
+/// What the condition of a loop hands on as it came, bufferization copies unless the next iteration has the
+/// same memory: it does not see that this one is the loop's alone.
 void handOnUncopied(scf::WhileOp loop) {
   if (!yieldsNewMemory(loop))
     return;

@@ -42,17 +42,15 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kMaxThreads = 1024;  // of a block, on every target
 constexpr int64_t kMaxBlocks = 0xFFFF; // along y and z
 constexpr unsigned kDimensions = 3;    // of a grid and of a block
 constexpr int64_t kThreads = 256;      // of a block made here
 constexpr int64_t kWarp = 32;          // of these, along the innermost of several loops
-constexpr int64_t kMaxDeep = 64;       // along z, on every target
 constexpr int64_t kFew = 4;            // iterations that are not worth threads of their own
 
 /// Threads per block along each of some loops that count from 0 in steps of 1. The innermost one runs over
-/// neighbouring addresses in most programs and gets a warp; what loops known to be short leave goes to the ones
-/// around them.
+/// neighbouring addresses in most programs and gets a warp; what loops known to be short leave goes to the
+/// ones around them.
 SmallVector<int64_t> tileSizes(scf::ParallelOp loop) {
   unsigned loops = loop.getNumLoops();
   if (loops == 1)
@@ -183,8 +181,8 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
     }
   }
 
-  /// Which loops a thread runs itself: the innermost ones while they are known to be short together, and all of
-  /// one iteration. One loop is left.
+  /// Which loops a thread runs itself: the innermost ones while they are known to be short together, and all
+  /// of one iteration. One loop is left.
   static SmallVector<bool> shortLoops(scf::ParallelOp loop) {
     unsigned loops = loop.getNumLoops();
     SmallVector<bool> found(loops, false);
@@ -225,14 +223,13 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
         continue;
       }
       b.setInsertionPointToStart(into);
-      auto inner = scf::ForOp::create(b, loc, loop.getLowerBound()[i], loop.getUpperBound()[i],
-                                      loop.getStep()[i]);
+      auto inner =
+          scf::ForOp::create(b, loc, loop.getLowerBound()[i], loop.getUpperBound()[i], loop.getStep()[i]);
       variable.replaceAllUsesWith(inner.getInductionVar());
       into = inner.getBody();
     }
     Block *body = loop.getBody();
-    into->getOperations().splice(into->begin(), body->getOperations(), body->begin(),
-                                 std::prev(body->end()));
+    into->getOperations().splice(into->begin(), body->getOperations(), body->begin(), std::prev(body->end()));
     loop.erase();
     return left;
   }
@@ -241,9 +238,9 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
   static void keepInnermost(scf::ParallelOp threads, unsigned kept) {
     unsigned gone = threads.getNumLoops() - kept;
     OpBuilder b(threads);
-    auto rest = scf::ParallelOp::create(
-        b, threads.getLoc(), threads.getLowerBound().drop_front(gone),
-        threads.getUpperBound().drop_front(gone), threads.getStep().drop_front(gone));
+    auto rest =
+        scf::ParallelOp::create(b, threads.getLoc(), threads.getLowerBound().drop_front(gone),
+                                threads.getUpperBound().drop_front(gone), threads.getStep().drop_front(gone));
     for (auto [i, variable] : llvm::enumerate(threads.getInductionVars()))
       variable.replaceAllUsesWith(i < gone ? threads.getLowerBound()[i] : rest.getInductionVars()[i - gone]);
     Block *body = threads.getBody();
