@@ -121,7 +121,7 @@ def arm_launch(
 ) -> None:
     """Gives a launch a plan. ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup
     memory, whether memrefs are bare pointers, the stream's handle, its token, None where the call waits, and its
-    device."""
+    device, -1 where the thread's device counts."""
     if not FAST:
         return
     _know_types()

@@ -240,6 +240,15 @@ def devices() -> None:
     assert "on device 0, but the kernel runs on device 1" in refusal(launch, on_first, out, 1)
     far.synchronize()
     assert np.array_equal(out.numpy(), 7 * x)
+    if backend == "cuda":  # every device has this stream: the thread's device says which one is meant
+        everywhere, to_first = kernel[4, 256, library.stream(0)], library.device.array(x)
+        for _ in range(4):
+            with second:
+                everywhere(there, out, 0).wait()
+                assert "on device 0, but the kernel runs on device 1" in refusal(everywhere, to_first, on_first, 1)
+            everywhere(to_first, on_first, 2).wait()
+            assert "on device 1, but the kernel runs on device 0" in refusal(everywhere, there, out, 1)
+        assert np.array_equal(on_first.numpy(), 8 * x)
     try:
         library.device(7)
     except offload.DeviceError as error:

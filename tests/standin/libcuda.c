@@ -217,6 +217,11 @@ static bool allowed(const struct object *kernel, unsigned smem) {
   return smem <= (unsigned)(dynamic ? dynamic : USUAL_SHARED - static_shared(kernel));
 }
 
+/* Its number in the log; a default stream's is its handle, negative. */
+static int stream_number(CUstream stream) {
+  return (size_t)stream > 2 ? number(stream) : -(int)(size_t)stream;
+}
+
 static CUresult start(CUfunction function, const unsigned *grid, const unsigned *block, unsigned smem,
                       CUstream stream, const unsigned *cluster, void **params) {
   const struct object *kernel = (void *)function;
@@ -226,8 +231,7 @@ static CUresult start(CUfunction function, const unsigned *grid, const unsigned 
   if (block[0] * block[1] * block[2] > 1024 || !allowed(kernel, smem))
     return INVALID_VALUE;
   note("launch %s grid %u %u %u block %u %u %u cluster %u smem %u stream %d arg %d", kernel->name, grid[0],
-       grid[1], grid[2], block[0], block[1], block[2], cluster ? cluster[0] : 0, smem,
-       (size_t)stream > 2 ? number(stream) : -(int)(size_t)stream,
+       grid[1], grid[2], block[0], block[1], block[2], cluster ? cluster[0] : 0, smem, stream_number(stream),
        params && !emulator ? *(int *)params[0] : -1);
   if (getenv("STANDIN_DESCRIPTOR"))
     note_descriptor(*(const struct tensor_map **)params[atoi(getenv("STANDIN_DESCRIPTOR"))]);
@@ -347,7 +351,9 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
 EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
   TURN;
   NEED_CONTEXT;
-  *context = (CUcontext)(void *)&contexts[((const struct object *)(void *)stream)->device];
+  /* Every device has the default streams. */
+  int device = (size_t)stream > 2 ? ((const struct object *)(void *)stream)->device : here();
+  *context = (CUcontext)(void *)&contexts[device];
   return CUDA_SUCCESS;
 }
 
@@ -369,7 +375,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int f
     return CAPTURE_ISOLATION; /* no event is from inside */
   (void)flags;
   NEED_CONTEXT;
-  note("wait S%d E%d", number(stream), number(event));
+  note("wait S%d E%d", stream_number(stream), number(event));
   return CUDA_SUCCESS;
 }
 
@@ -396,7 +402,7 @@ EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
     return isolated((const struct object *)(const void *)event);
   NEED_DEVICE_OF(event);
   if (!((const struct object *)event)->timed)
-    note("record E%d S%d", number(event), number(stream));
+    note("record E%d S%d", number(event), stream_number(stream));
   record(event);
   return CUDA_SUCCESS;
 }

@@ -87,7 +87,7 @@ void armLaunch(py::handle caller, uintptr_t api, uintptr_t slot, py::handle argu
                 barePointers,
                 reinterpret_cast<void *>(stream),
                 token.is_none() ? nullptr : token.ptr(),
-                token.is_none() ? threadsDevice : device};
+                device < 0 ? threadsDevice : device};
   auto plan = planLaunch(Runtime(api), slot, readAll(arguments), how);
   plan->setNames(readNames(names, false));
   arm(caller, std::move(plan));
