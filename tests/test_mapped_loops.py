@@ -115,3 +115,28 @@ def test_blocks_and_threads_are_the_authors() -> None:
     assert text.count("known_block_size = array<i32: 8, 8, 1>") == 1
     assert text.count("known_block_size = array<i32: 16, 1, 1>") == 1
     assert text.count("known_block_size = array<i32: 16, 4, 1>") == 1
+
+
+ALIGNED = """
+func.func @f(%x: memref<8x4xf32>) {
+  scf.forall (%i) in (8) {
+    %tile = memref.alloc() {alignment = 256 : i64} : memref<4xf32>
+    scf.forall (%t) in (4) {
+      %v = memref.load %x[%i, %t] : memref<8x4xf32>
+      memref.store %v, %tile[%t] : memref<4xf32>
+    } {mapping = [#gpu.thread<x>]}
+    scf.forall (%t) in (4) {
+      %c3 = arith.constant 3 : index
+      %other = arith.subi %c3, %t : index
+      %v = memref.load %tile[%other] : memref<4xf32>
+      memref.store %v, %x[%i, %t] : memref<8x4xf32>
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+"""
+
+
+def test_a_tile_has_the_alignment_that_it_was_allocated_with() -> None:
+    lines = emit_text(ALIGNED, "isa", ["nvvm:sm_80"]).splitlines()
+    assert ".align 256 " in next(line for line in lines if ".shared" in line and "[" in line)
