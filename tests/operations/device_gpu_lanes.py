@@ -159,6 +159,25 @@ FIRST_OF_THE_REST = module(mapped("k", "i32", """
   }"""))  # fmt: skip
 
 
+# The two blocks look the same, and canonicalization would make one of them.
+FIRST_BY_A_CALL = module("""
+func.func @first(%v: i32) -> i32 {
+  %a = gpu.subgroup_broadcast %v, first_active_lane : i32
+  return %a : i32
+}
+""" + mapped("k", "i32", """
+  %two = arith.constant 2 : index
+  %c = arith.cmpi ult, %thread, %two : index
+  cf.cond_br %c, ^few, ^rest
+^few:
+  %a = func.call @first(%v) : (i32) -> i32
+  cf.br ^both(%a : i32)
+^rest:
+  %b = func.call @first(%v) : (i32) -> i32
+  cf.br ^both(%b : i32)
+^both(%r: i32):"""))  # fmt: skip
+
+
 def _first_of_the_rest(library: Library) -> None:
     for block in BLOCKS:
         threads = int(np.prod(block))
@@ -337,6 +356,12 @@ CASES = [
     Case("gpu.subgroup_broadcast", "first_active_lane, every type, in a branch", FIRST, _first),
     Case(
         "gpu.subgroup_broadcast", "first_active_lane, for all, then in a branch", FIRST_OF_THE_REST, _first_of_the_rest
+    ),
+    Case(
+        "gpu.subgroup_broadcast",
+        "first_active_lane, in a function that both sides of a branch call",
+        FIRST_BY_A_CALL,
+        _first_of_the_rest,
     ),
     *(
         Case(
