@@ -11,7 +11,7 @@ from offload.targets import registry
 from operations import Case, amd, nvidia, nvidia_fragments
 
 GOLDEN = sorted((HERE / "golden").glob("*.check"))
-ROOMS = ("input", "device", "cpu", "host")
+ROOMS = ("input", "tensors", "loops", "device", "cpu", "host")
 SOURCES = "\n".join(path.read_text() for room in ROOMS for path in sorted((ROOT / "offload/mlir" / room).iterdir()))
 
 

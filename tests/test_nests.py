@@ -186,29 +186,47 @@ def test_a_launch_in_a_parallel_loop_is_refused(loop: str) -> None:
 
 
 MANY = """
+#all = affine_map<(DIMS) -> (DIMS)>
 func.func @f(%x: tensor<SHAPExi32>, %y: tensor<SHAPExi32>) -> tensor<SHAPExi32> {
-  %r = arith.addi %x, %y : tensor<SHAPExi32>
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = [KINDS]}
+      ins(%x : tensor<SHAPExi32>) outs(%y : tensor<SHAPExi32>) {
+  ^bb0(%v: i32, %w: i32):
+    %index = linalg.index 0 : index
+    %n = arith.index_cast %index : index to i32
+    %both = arith.addi %v, %w : i32
+    %sum = arith.addi %both, %n : i32
+    linalg.yield %sum : i32
+  } -> tensor<SHAPExi32>
   return %r : tensor<SHAPExi32>
 }
 """
+
+
+def many(shape: str) -> str:
+    """A program whose loops stay as many as there are dimensions, as their iterations are counted."""
+    rank = shape.count("x") + 1
+    dims, kinds = ", ".join(f"d{i}" for i in range(rank)), ", ".join(['"parallel"'] * rank)
+    return MANY.replace("SHAPE", shape).replace("DIMS", dims).replace("KINDS", kinds)
+
+
 SHAPES = [(2, 3, 5, 70), (3, 2, 1, 9, 33), (2, 2, 2, 2, 2, 2), (70, 300, 1), (300, 3), (1, 1, 1, 1), (5, 0, 2, 3)]
 
 
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_element_of_many_dimensions(shape: tuple[int, ...], known: bool) -> None:
-    text = MANY.replace("SHAPE", "x".join(str(size) if known else "?" for size in shape))
+    text = many("x".join(str(size) if known else "?" for size in shape))
     x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
-    np.testing.assert_array_equal(on_host(text).f(x, x[::-1].copy()).numpy(), x + x[::-1])
+    np.testing.assert_array_equal(on_host(text).f(x, x[::-1].copy()).numpy(), x + x[::-1] + np.indices(shape)[0])
 
 
 @pytest.mark.parametrize("chip", ["gfx942", "sm_90"])
 def test_each_element_of_many_dimensions_on_devices(chip: str) -> None:
     x = np.arange(3 * 2 * 9 * 33, dtype=np.int32).reshape(3, 2, 9, 33)
     with shared("hip" if chip.startswith("gfx") else "cuda").chip(chip):
-        library = compiled(MANY.replace("SHAPE", "3x2x?x33"), chip)
-        there = library.device.array(x)
-        np.testing.assert_array_equal(library.f(there, there).numpy(), 2 * x)
+        library = compiled(many("3x2x?x33"), chip)
+        there, other = library.device.array(x), library.device.array(x)
+        np.testing.assert_array_equal(library.f(there, other).numpy(), 2 * x + np.indices(x.shape)[0])
 
 
 @pytest.mark.parametrize(
@@ -228,6 +246,6 @@ def test_each_element_of_many_dimensions_on_devices(chip: str) -> None:
     ],
 )
 def test_threads_are_neighbours_in_memory(shape: str, threads: str, loops: int) -> None:
-    text = emit_text(MANY.replace("SHAPE", shape), "kernels")
+    text = emit_text(many(shape), "kernels")
     (launch,) = re.findall(r"threads in \(%c(\d+), %c(\d+), %c(\d+)\)", text)
     assert (", ".join(launch), text.count("scf.for")) == (threads, loops)

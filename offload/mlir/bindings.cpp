@@ -9,7 +9,7 @@
 #include "codegen/llvm_module.h"
 #include "crash_notes.h"
 #include "input/ready_images.h"
-#include "input/tensors.h"
+#include "tensors/tensors.h"
 #include "pass_watch.h"
 #include "program.h"
 #include "session.h"

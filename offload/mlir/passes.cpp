@@ -29,6 +29,7 @@ void registerOffloadPasses() {
   registerSeparateTensorsPass();
   registerStructureTensorsPass();
   registerSerialFunctionsPass();
+  registerCollapseLinalgPass();
   registerReduceLinalgPass();
   registerReduceParallelPass();
   registerSerialLinalgPass();

@@ -26,6 +26,7 @@ namespace offload {
 ///   offload-inline-async             puts regions of the async dialect into the code around them
 ///   offload-group-launches           puts the kernels of many launches into one gpu.module
 ///   offload-mark-written-kernels     marks kernels that are there before loops become some
+///   offload-collapse-linalg          makes one loop of those over one piece of memory
 ///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
 ///   offload-serial-functions         lets parallel loops call functions with parallel loops
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
@@ -87,6 +88,7 @@ void registerProgramGlobalsPass();
 void registerSeparateTensorsPass();
 void registerStructureTensorsPass();
 void registerSerialFunctionsPass();
+void registerCollapseLinalgPass();
 void registerReduceLinalgPass();
 void registerReduceParallelPass();
 void registerSerialLinalgPass();

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/parallel_loops.h"
+#include "loops/parallel_loops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

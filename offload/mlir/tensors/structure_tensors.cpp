@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/tensors.h"
+#include "tensors/tensors.h"
 #include "passes.h"
 
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"

@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/map_foralls.h"
-#include "input/parallel_loops.h"
-#include "input/tensors.h"
+#include "loops/map_foralls.h"
+#include "loops/parallel_loops.h"
+#include "tensors/tensors.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/parallel_loops.h"
+#include "loops/parallel_loops.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,6 +1,6 @@
 //===- parallel_loops.cpp - Parallel loops of host code ---------------------===//
 
-#include "input/parallel_loops.h"
+#include "loops/parallel_loops.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/indexed_tensors.h"
+#include "tensors/indexed_tensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/parallel_loops.h"
+#include "loops/parallel_loops.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

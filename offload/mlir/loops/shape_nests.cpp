@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "host/buffer_flow.h"
-#include "input/parallel_loops.h"
+#include "loops/parallel_loops.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/map_foralls.h"
-#include "input/tensors.h"
+#include "loops/map_foralls.h"
+#include "tensors/tensors.h"
 #include "names.h"
 #include "passes.h"
 

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/tensors.h"
+#include "tensors/tensors.h"
 #include "names.h"
 #include "passes.h"
 

@@ -19,7 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/parallel_loops.h"
+#include "loops/parallel_loops.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

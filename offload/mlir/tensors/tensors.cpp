@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/tensors.h"
+#include "tensors/tensors.h"
 #include "names.h"
 #include "passes.h"
 

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/indexed_tensors.h"
+#include "tensors/indexed_tensors.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
