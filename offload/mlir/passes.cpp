@@ -31,6 +31,7 @@ void registerOffloadPasses() {
   registerSerialFunctionsPass();
   registerCollapseLinalgPass();
   registerReduceLinalgPass();
+  registerReduceRowsPass();
   registerReduceParallelPass();
   registerSerialLinalgPass();
   registerShapeNestsPass();

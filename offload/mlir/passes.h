@@ -28,6 +28,7 @@ namespace offload {
 ///   offload-mark-written-kernels     marks kernels that are there before loops become some
 ///   offload-collapse-linalg          makes one loop of those over one piece of memory
 ///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
+///   offload-reduce-rows              reduces rows of memory by subgroups and blocks
 ///   offload-serial-functions         lets parallel loops call functions with parallel loops
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
 ///   offload-reduce-parallel          writes scf.parallel with results as loops without
@@ -90,6 +91,7 @@ void registerStructureTensorsPass();
 void registerSerialFunctionsPass();
 void registerCollapseLinalgPass();
 void registerReduceLinalgPass();
+void registerReduceRowsPass();
 void registerReduceParallelPass();
 void registerSerialLinalgPass();
 void registerShapeNestsPass();

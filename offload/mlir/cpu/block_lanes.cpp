@@ -7,8 +7,10 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace offload {
 
@@ -25,11 +27,17 @@ Value *linearThread(IRBuilder<> &b, ArrayRef<Value *> blockDim, Value *x, Value 
 
 namespace {
 
+/// Of the lane number that a lane reads: always the same number up, down, or with one bit the other way.
+struct Distance {
+  enum { Up, Down, Xor } kind;
+  uint32_t lanes;
+};
+
 class LaneLowering {
 public:
   LaneLowering(Function &code, ArrayRef<Value *> blockDim, uint32_t most, uint32_t warpSize)
       : code(code), blockDim(blockDim), warpSize(warpSize),
-        words(ArrayType::get(Type::getInt64Ty(code.getContext()), most)) {}
+        words(ArrayType::get(Type::getInt64Ty(code.getContext()), most + 2 * warpSize)) {}
 
   /// Lanes exchange through arrays between barriers of the block. What is reached by all threads of a block
   /// is reached by all lanes of a warp. An array must not be written again before all have read it: two
@@ -76,22 +84,89 @@ private:
     call->eraseFromParent();
   }
 
+  /// Arrays have room for a warp in front and behind: what lies at a constant distance is read in any case,
+  /// by a vector of threads together, and looked at where it is a lane's. With the numbers of lanes, LLVM
+  /// would gather.
   void exchange(CallInst *call, Value *array, bool waitAgain) {
     IRBuilder<> b(call);
-    auto place = [&](Value *thread) {
-      return b.CreateInBoundsGEP(words, array, {b.getInt64(0), b.CreateZExt(thread, b.getInt64Ty())});
+    auto place = [&](Value *thread, int32_t apart = 0) {
+      Value *number =
+          b.CreateAdd(b.CreateZExt(thread, b.getInt64Ty()), b.getInt64(int32_t(warpSize) + apart));
+      return b.CreateInBoundsGEP(words, array, {b.getInt64(0), number});
     };
-    Value *own = thread(b);
+    auto word = [&](Value *address) { return b.CreateLoad(b.getInt64Ty(), address); };
+    Value *own = thread(b), *source = call->getArgOperand(1);
     b.CreateStore(call->getArgOperand(0), place(own));
     barrier(b);
-    Value *warp = b.CreateAnd(own, b.getInt32(~(warpSize - 1)));
-    Value *other = b.CreateOr(warp, b.CreateAnd(call->getArgOperand(1), b.getInt32(warpSize - 1)));
-    Value *there = b.CreateICmpULT(other, threads(b));
-    Value *word = b.CreateLoad(b.getInt64Ty(), place(b.CreateSelect(there, other, own)));
+    Value *lane = b.CreateAnd(own, b.getInt32(warpSize - 1)), *result, *other;
+    if (std::optional<Distance> distance = distanceOf(source)) {
+      auto apart = int32_t(distance->lanes);
+      Value *isLess = b.CreateICmpULT(lane, b.getInt32(distance->lanes)),
+            *isBelow = b.CreateICmpULT(lane, b.getInt32(warpSize - distance->lanes));
+      if (distance->kind == Distance::Xor) {
+        other = b.CreateXor(own, b.getInt32(distance->lanes));
+        Value *isSet = b.CreateICmpNE(b.CreateAnd(own, b.getInt32(distance->lanes)), b.getInt32(0));
+        result = b.CreateSelect(isSet, word(place(own, -apart)), word(place(own, apart)));
+      } else if (distance->kind == Distance::Up) {
+        other = own; // or one in front of it, which is there
+        result = b.CreateSelect(isLess, word(place(own)), word(place(own, -apart)));
+      } else {
+        other = b.CreateAdd(own, b.getInt32(distance->lanes));
+        result = b.CreateSelect(isBelow, word(place(own, apart)), word(place(own)));
+      }
+      result = b.CreateSelect(b.CreateICmpULT(other, threads(b)), result, word(place(own)));
+    } else {
+      other = b.CreateOr(b.CreateSub(own, lane), b.CreateAnd(source, b.getInt32(warpSize - 1)));
+      result = word(place(b.CreateSelect(b.CreateICmpULT(other, threads(b)), other, own)));
+    }
     if (waitAgain)
       barrier(b);
-    call->replaceAllUsesWith(word);
+    call->replaceAllUsesWith(result);
     call->eraseFromParent();
+  }
+
+  /// As shuffles of the whole warp have it (device/prepare_shuffles.cpp): a lane that would read beyond the
+  /// warp reads itself.
+  std::optional<Distance> distanceOf(Value *source) const {
+    Value *number, *lane, *same;
+    CmpPredicate order;
+    const APInt *lanes, *width;
+    if (!match(source,
+               m_Select(m_ICmp(order, m_Value(number), m_APInt(width)), m_Deferred(number), m_Value(same))) ||
+        order != CmpInst::ICMP_ULT || *width != warpSize || !isOwnLane(same))
+      return std::nullopt;
+    auto found = [&](decltype(Distance::kind) kind) -> std::optional<Distance> {
+      if (lane != same || !lanes->ult(warpSize) || (kind == Distance::Xor && !lanes->isPowerOf2()))
+        return std::nullopt;
+      return Distance{kind, uint32_t(lanes->getZExtValue())};
+    };
+    if (match(number, m_Xor(m_Value(lane), m_APInt(lanes))))
+      return found(Distance::Xor);
+    if (match(number, m_Add(m_Value(lane), m_APInt(lanes))))
+      return found(Distance::Down);
+    if (match(number, m_Sub(m_Value(lane), m_APInt(lanes))))
+      return found(Distance::Up);
+    return std::nullopt;
+  }
+
+  /// The rest of the thread's number in its block, divided by the size of a warp.
+  bool isOwnLane(Value *value) const {
+    Value *thread, *x, *y, *z, *row, *width, *height;
+    if (!match(value, m_TruncOrSelf(m_ZExtOrSelf(m_URem(m_Value(thread), m_SpecificInt(warpSize))))) ||
+        !match(thread, m_Add(m_Mul(m_Value(row), m_Value(width)), m_Value(x))) ||
+        !match(row, m_Add(m_Mul(m_Value(z), m_Value(height)), m_Value(y))))
+      return false;
+    return isOf(kThreadId, 'x', x) && isOf(kThreadId, 'y', y) && isOf(kThreadId, 'z', z) &&
+           isExtent(0, width) && isExtent(1, height);
+  }
+
+  bool isExtent(unsigned axis, Value *value) const {
+    return value == blockDim[axis] || isOf(kBlockDim, "xyz"[axis], value);
+  }
+
+  static bool isOf(StringRef standIn, char axis, Value *value) {
+    auto *instruction = dyn_cast<Instruction>(value);
+    return instruction && callOf(*instruction, (standIn + Twine(axis)).str());
   }
 
   Value *thread(IRBuilder<> &b) {

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "loops/parallel_loops.h"
+#include "loops/linalg_steps.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -81,17 +81,10 @@ struct CollapseLinalg : public PassWrapper<CollapseLinalg, OperationPass<ModuleO
   }
 
   void runOnOperation() final {
-    SmallVector<linalg::LinalgOp> found;
-    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<gpu::GPUModuleOp, gpu::LaunchOp, scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(op))
-        return WalkResult::skip();
-      if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && isWorthIt(linalgOp))
-        found.push_back(linalgOp);
-      return WalkResult::advance();
-    });
     IRRewriter rewriter(&getContext());
-    for (linalg::LinalgOp op : found)
-      collapse(op, rewriter);
+    for (linalg::LinalgOp op : hostLinalg(getOperation()))
+      if (isWorthIt(op))
+        collapse(op, rewriter);
   }
 
   static void collapse(linalg::LinalgOp op, RewriterBase &rewriter) {

@@ -1,15 +1,16 @@
 //===- reduce_linalg.cpp - offload-reduce-linalg ---------------------------===//
 //
-// A linalg operation without a parallel loop, a sum over everything or a product of two vectors, leaves the
-// order of its steps open, as all reductions of linalg do. It becomes an scf.parallel with results, which
-// many threads reduce. The output stays where it is: memory of a device, maybe, that kernels read and write.
+// A linalg operation that reduces everything to one value, a sum over everything or a product of two vectors,
+// leaves the order of its steps open, as all reductions of linalg do. It becomes an scf.parallel with
+// results, which many threads reduce. The output stays where it is: memory of a device, maybe, that kernels
+// read and write.
 //
 //===----------------------------------------------------------------------===//
 
+#include "loops/linalg_steps.h"
 #include "loops/parallel_loops.h"
 #include "passes.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -17,7 +18,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -26,116 +26,59 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// Steps that one thread has done before another kernel would begin.
-constexpr int64_t kFew = 256;
-
-bool isAssociative(Operation *op) {
-  return isa<arith::AddFOp, arith::AddIOp, arith::MulFOp, arith::MulIOp, arith::AndIOp, arith::OrIOp,
-             arith::XOrIOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp,
-             arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp, arith::MinUIOp>(op);
-}
-
-/// The operation that joins a value and what was reduced so far, for each output; none where there is more to
-/// it.
-std::optional<SmallVector<Operation *>> combiners(linalg::LinalgOp op) {
-  SmallVector<Operation *> found;
-  for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
-    SmallVector<Operation *> used;
-    // What an output is on the way may go nowhere else: to another output's value, say.
-    if (!matchReduction(op.getRegionOutputArgs(), i, used) || used.size() != 1 || !isAssociative(used[0]) ||
-        !used[0]->hasOneUse() || !op.getRegionOutputArgs()[i].hasOneUse())
-      return std::nullopt;
-    found.push_back(used[0]);
-  }
-  return found;
-}
-
-/// Whether the operation reduces everything, in more than a few steps.
+/// Whether the operation reduces everything, in more than a few steps. A parallel loop has one iteration.
 bool isWhole(linalg::LinalgOp op) {
-  if (op.getNumParallelLoops() != 0 || !op.hasPureBufferSemantics())
+  if (op.getNumReductionLoops() == 0 || !op.hasPureBufferSemantics())
     return false;
   int64_t steps = 1;
-  for (int64_t range : op.getStaticLoopRanges()) {
-    if (ShapedType::isDynamic(range))
-      return true;
+  bool isKnown = true;
+  for (auto [range, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray())) {
+    if (kind == utils::IteratorType::parallel && range != 1)
+      return false;
+    isKnown &= !ShapedType::isDynamic(range);
     steps *= range;
   }
-  return steps > kFew;
+  return !isKnown || steps > kFewSteps;
 }
 
-class Whole {
-public:
-  Whole(linalg::LinalgOp op, ArrayRef<Operation *> combiners)
-      : op(op), combiners(combiners), b(op), loc(op.getLoc()) {}
-
-  void replace() {
-    SmallVector<Value> from, until, step;
-    for (const Range &range : op.createLoopRanges(b, loc)) {
-      from.push_back(getValueOrCreateConstantIndexOp(b, loc, range.offset));
-      until.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
-      step.push_back(getValueOrCreateConstantIndexOp(b, loc, range.stride));
-    }
-    SmallVector<Value> initial;
-    SmallVector<SmallVector<Value>> places;
-    for (OpOperand &output : op.getDpsInitsMutable()) {
-      places.push_back(placeOf(b, output, from)); // the same one in all iterations
-      initial.push_back(memref::LoadOp::create(b, loc, output.get(), places.back()));
-    }
-    auto loop = scf::ParallelOp::create(
-        b, loc, from, until, step, initial,
-        [&](OpBuilder &in, Location, ValueRange iteration, ValueRange) { fill(in, iteration); });
-    loop->setAttr(kInPlace, b.getUnitAttr());
-    for (auto [result, output, place] : llvm::zip(loop.getResults(), op.getDpsInits(), places))
-      memref::StoreOp::create(b, loc, result, output, place);
-    op.erase();
+void replace(linalg::LinalgOp op, const LinalgSteps &steps) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  SmallVector<Value> first, from, until, step; // the first iteration; loops of more than one
+  SmallVector<unsigned> loops;
+  for (auto [i, range] : llvm::enumerate(op.createLoopRanges(b, loc))) {
+    first.push_back(getValueOrCreateConstantIndexOp(b, loc, range.offset));
+    if (op.getIteratorTypesArray()[i] == utils::IteratorType::parallel)
+      continue;
+    loops.push_back(unsigned(i));
+    from.push_back(first.back());
+    until.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
+    step.push_back(getValueOrCreateConstantIndexOp(b, loc, range.stride));
   }
-
-private:
-  SmallVector<Value> placeOf(OpBuilder &in, OpOperand &operand, ValueRange iteration) {
-    AffineMap map = op.getMatchingIndexingMap(&operand);
-    SmallVector<Value> place;
-    for (AffineExpr expression : map.getResults()) {
-      AffineMap one = AffineMap::get(map.getNumDims(), map.getNumSymbols(), expression);
-      place.push_back(affine::makeComposedAffineApply(in, loc, one, getAsOpFoldResult(iteration)));
-    }
-    return place;
+  SmallVector<Value> initial;
+  SmallVector<SmallVector<Value>> places;
+  for (OpOperand &output : op.getDpsInitsMutable()) {
+    places.push_back(steps.placeOf(b, output, first)); // the same one in all iterations
+    initial.push_back(memref::LoadOp::create(b, loc, output.get(), places.back()));
   }
-
-  void fill(OpBuilder &in, ValueRange iteration) {
-    IRMapping map;
-    Block *body = op.getBlock();
-    for (OpOperand *input : op.getDpsInputOperands()) {
-      Value value = input->get();
-      if (isa<MemRefType>(value.getType()))
-        value = memref::LoadOp::create(in, loc, value, placeOf(in, *input, iteration));
-      map.map(body->getArgument(input->getOperandNumber()), value);
-    }
-    for (Operation &each : body->without_terminator())
-      if (auto number = dyn_cast<linalg::IndexOp>(each))
-        map.map(number.getResult(), iteration[number.getDim()]);
-      else if (!llvm::is_contained(combiners, &each))
-        in.clone(each, map);
-    SmallVector<Value> values;
-    for (auto [combiner, output] : llvm::zip(combiners, op.getRegionOutputArgs()))
-      values.push_back(map.lookupOrDefault(combiner->getOperand(combiner->getOperand(0) == output)));
-    auto reduce = scf::ReduceOp::create(in, loc, values);
-    for (auto [combiner, output, region] :
-         llvm::zip(combiners, op.getRegionOutputArgs(), reduce.getReductions())) {
-      Block &block = region.front();
-      IRMapping both;
-      both.map(output, block.getArgument(0));
-      both.map(combiner->getOperand(combiner->getOperand(0) == output), block.getArgument(1));
-      OpBuilder inner = OpBuilder::atBlockEnd(&block);
-      Operation *joined = inner.clone(*combiner, both);
-      scf::ReduceReturnOp::create(inner, loc, joined->getResult(0));
-    }
-  }
-
-  linalg::LinalgOp op;
-  ArrayRef<Operation *> combiners;
-  OpBuilder b;
-  Location loc;
-};
+  auto loop = scf::ParallelOp::create(
+      b, loc, from, until, step, initial, [&](OpBuilder &in, Location, ValueRange numbers, ValueRange) {
+        SmallVector<Value> iteration = first;
+        for (auto [i, number] : llvm::zip_equal(loops, numbers))
+          iteration[i] = number;
+        auto reduce = scf::ReduceOp::create(in, loc, steps.values(in, iteration));
+        for (auto [i, region] : llvm::enumerate(reduce.getReductions())) {
+          Block &block = region.front();
+          OpBuilder inner = OpBuilder::atBlockEnd(&block);
+          Value both = steps.joined(inner, unsigned(i), block.getArgument(0), block.getArgument(1));
+          scf::ReduceReturnOp::create(inner, loc, both);
+        }
+      });
+  loop->setAttr(kInPlace, b.getUnitAttr());
+  for (auto [result, output, place] : llvm::zip_equal(loop.getResults(), op.getDpsInits(), places))
+    memref::StoreOp::create(b, loc, result, output, place);
+  op.erase();
+}
 
 struct ReduceLinalg : public PassWrapper<ReduceLinalg, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReduceLinalg)
@@ -147,17 +90,10 @@ struct ReduceLinalg : public PassWrapper<ReduceLinalg, OperationPass<ModuleOp>> 
   }
 
   void runOnOperation() final {
-    SmallVector<linalg::LinalgOp> whole;
-    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<gpu::GPUModuleOp, gpu::LaunchOp, scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(op))
-        return WalkResult::skip();
-      if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && isWhole(linalgOp))
-        whole.push_back(linalgOp);
-      return WalkResult::advance();
-    });
-    for (linalg::LinalgOp op : whole)
-      if (std::optional<SmallVector<Operation *>> found = combiners(op))
-        Whole(op, *found).replace();
+    for (linalg::LinalgOp op : hostLinalg(getOperation()))
+      if (isWhole(op))
+        if (std::optional<LinalgSteps> steps = LinalgSteps::of(op))
+          replace(op, *steps);
   }
 };
 

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "loops/linalg_steps.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -33,15 +34,9 @@ struct SerialLinalg : public PassWrapper<SerialLinalg, OperationPass<ModuleOp>> 
   }
 
   void runOnOperation() final {
-    SmallVector<linalg::LinalgOp> serial;
-    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<gpu::GPUModuleOp, gpu::LaunchOp, scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(op))
-        return WalkResult::skip();
-      if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && linalgOp.getNumParallelLoops() == 0)
-        serial.push_back(linalgOp);
-      return WalkResult::advance();
-    });
-    for (linalg::LinalgOp op : serial) {
+    for (linalg::LinalgOp op : hostLinalg(getOperation())) {
+      if (op.getNumParallelLoops() != 0)
+        continue;
       OpBuilder builder(op);
       Value one = arith::ConstantIndexOp::create(builder, op.getLoc(), 1);
       auto launch = gpu::LaunchOp::create(builder, op.getLoc(), one, one, one, one, one, one);

@@ -1,0 +1,95 @@
+//===- linalg_steps.cpp - The steps of a linalg operation that reduces ----===//
+
+#include "loops/linalg_steps.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+bool isAssociative(Operation *op) {
+  return isa<arith::AddFOp, arith::AddIOp, arith::MulFOp, arith::MulIOp, arith::AndIOp, arith::OrIOp,
+             arith::XOrIOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp,
+             arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp, arith::MinUIOp>(op);
+}
+
+/// The operand that is a step's value.
+Value stepsOf(Operation *combiner, Value output) {
+  return combiner->getOperand(combiner->getOperand(0) == output);
+}
+
+} // namespace
+
+SmallVector<linalg::LinalgOp> hostLinalg(Operation *root) {
+  SmallVector<linalg::LinalgOp> found;
+  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<gpu::GPUModuleOp, gpu::LaunchOp, scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(op))
+      return WalkResult::skip();
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+      found.push_back(linalgOp);
+    return WalkResult::advance();
+  });
+  return found;
+}
+
+std::optional<LinalgSteps> LinalgSteps::of(linalg::LinalgOp op) {
+  SmallVector<Operation *> found;
+  for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
+    SmallVector<Operation *> used;
+    // What an output is on the way may go nowhere else: to another output's value, say.
+    if (!matchReduction(op.getRegionOutputArgs(), i, used) || used.size() != 1 || !isAssociative(used[0]) ||
+        !used[0]->hasOneUse() || !op.getRegionOutputArgs()[i].hasOneUse())
+      return std::nullopt;
+    found.push_back(used[0]);
+  }
+  return LinalgSteps(op, std::move(found));
+}
+
+SmallVector<Value> LinalgSteps::placeOf(OpBuilder &in, OpOperand &operand, ValueRange iteration) const {
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  SmallVector<Value> place;
+  for (AffineExpr expression : map.getResults()) {
+    AffineMap one = AffineMap::get(map.getNumDims(), map.getNumSymbols(), expression);
+    place.push_back(affine::makeComposedAffineApply(in, op.getLoc(), one, getAsOpFoldResult(iteration)));
+  }
+  return place;
+}
+
+SmallVector<Value> LinalgSteps::values(OpBuilder &in, ValueRange iteration) const {
+  IRMapping map;
+  Block *body = op.getBlock();
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    Value value = input->get();
+    if (isa<MemRefType>(value.getType()))
+      value = memref::LoadOp::create(in, op.getLoc(), value, placeOf(in, *input, iteration));
+    map.map(body->getArgument(input->getOperandNumber()), value);
+  }
+  for (Operation &each : body->without_terminator())
+    if (auto number = dyn_cast<linalg::IndexOp>(each))
+      map.map(number.getResult(), iteration[number.getDim()]);
+    else if (!llvm::is_contained(combiners, &each))
+      in.clone(each, map);
+  SmallVector<Value> values;
+  for (auto [combiner, output] : llvm::zip_equal(combiners, op.getRegionOutputArgs()))
+    values.push_back(map.lookupOrDefault(stepsOf(combiner, output)));
+  return values;
+}
+
+Value LinalgSteps::joined(OpBuilder &in, unsigned output, Value one, Value other) const {
+  Operation *combiner = combiners[output];
+  Value before = op.getRegionOutputArgs()[output];
+  IRMapping both;
+  both.map(before, one);
+  both.map(stepsOf(combiner, before), other);
+  return in.clone(*combiner, both)->getResult(0);
+}
+
+} // namespace offload

@@ -1,0 +1,40 @@
+//===- linalg_steps.h - The steps of a linalg operation that reduces ------===//
+#pragma once
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Builders.h"
+
+namespace offload {
+
+/// Steps that one thread has done before it would be worth dividing them among several.
+inline constexpr int64_t kFewSteps = 256;
+
+/// The linalg operations of host code that are in no loop that becomes a kernel, in the order of the program.
+llvm::SmallVector<mlir::linalg::LinalgOp> hostLinalg(mlir::Operation *root);
+
+/// A linalg operation on buffers whose outputs' values each come from one operation that joins a step's value
+/// and what was reduced so far, in any order.
+class LinalgSteps {
+public:
+  /// None where there is more to an output than that.
+  static std::optional<LinalgSteps> of(mlir::linalg::LinalgOp op);
+
+  /// Where the operand has the element of an iteration, which is a number for each loop.
+  llvm::SmallVector<mlir::Value> placeOf(mlir::OpBuilder &in, mlir::OpOperand &operand,
+                                         mlir::ValueRange iteration) const;
+
+  /// What an iteration makes of its inputs, for each output.
+  llvm::SmallVector<mlir::Value> values(mlir::OpBuilder &in, mlir::ValueRange iteration) const;
+
+  /// Two of an output's values as one.
+  mlir::Value joined(mlir::OpBuilder &in, unsigned output, mlir::Value one, mlir::Value other) const;
+
+private:
+  LinalgSteps(mlir::linalg::LinalgOp op, llvm::SmallVector<mlir::Operation *> combiners)
+      : op(op), combiners(std::move(combiners)) {}
+
+  mutable mlir::linalg::LinalgOp op;
+  llvm::SmallVector<mlir::Operation *> combiners;
+};
+
+} // namespace offload

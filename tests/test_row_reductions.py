@@ -1,0 +1,123 @@
+"""Rows that linalg reduces, by subgroups and blocks: results as NumPy's, on the CPU and on emulated devices."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, PROGRAMS, on_host
+from emulator.driver import shared
+from emulator.on_device import OnDevice, compiled, emulated
+
+import offload
+
+PROGRAM = PROGRAMS / "row_reductions.mlir"
+
+_random = np.random.default_rng(12)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return _random.standard_normal(shape).astype(np.float32)
+
+
+def check(library: offload.Library | OnDevice, lengths: tuple[int, ...]) -> None:
+    for rows in (0, 1, 3, 9):
+        for length in lengths:
+            x, y = floats(rows, length), np.full(rows, 2, np.float32)
+            library.sums(x, y)
+            np.testing.assert_allclose(y, 2 + x.sum(1), rtol=1e-4, atol=1e-4)
+    a, v, product = _random.standard_normal((7, 100)), _random.standard_normal(100), np.ones(7)
+    library.product(a, v, product)
+    np.testing.assert_allclose(product, 1 + a @ v, rtol=1e-12)
+    numbers = _random.integers(-(2**31), 2**31, (3, 5000), np.int32)
+    least, most = np.zeros(3, np.int32), np.array([0, 2**31 - 1, 0], np.int32)
+    library.both_ends(numbers, least, most)
+    np.testing.assert_array_equal(least, numbers.min(1))
+    np.testing.assert_array_equal(most, np.maximum(numbers.max(1), [0, 2**31 - 1, 0]))
+    x, w, y = floats(5, 3, 70), floats(3), np.ones((3, 5), np.float32)
+    library.weighted(x, w, y)
+    np.testing.assert_allclose(y, 1 + np.einsum("jik,i,k->ij", x, w, np.arange(70)), rtol=1e-4, atol=1e-3)
+    row, total = floats(1, 5000), np.ones(1, np.float32)
+    library.one_row(row, total)
+    np.testing.assert_allclose(total, 1 + row.sum(1), rtol=1e-4)
+
+
+def test_on_the_cpu() -> None:
+    library = on_host(PROGRAM)
+    check(library, (0, 1, 31, 32, 33, 63, 64, 65, 1000))
+    x, y = floats(100, 64), np.ones(64, np.float32)
+    library.columns(x, y)
+    np.testing.assert_allclose(y, 1 + x.sum(0), rtol=1e-5, atol=1e-5)
+    short, y = floats(64, 63), np.ones(64, np.float32)
+    library.short(short, y)
+    np.testing.assert_allclose(y, 1 + short.sum(1), rtol=1e-5, atol=1e-5)
+    a, b, c = floats(16, 64), floats(24, 64), np.ones((16, 24), np.float32)
+    library.products(a, b, c)
+    np.testing.assert_allclose(c, 1 + a @ b.T, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "sm_80"])
+def test_on_devices(chip: str) -> None:
+    driver = shared(emulated(chip)[1])
+    with driver.chip(chip):
+        check(OnDevice(compiled(PROGRAM, chip)), (2, 64, 70))
+    driver.check()
+
+
+def test_for_each_target() -> None:
+    offload.compile(PROGRAM, targets=ALL_TARGETS)
+
+
+REDUCE = """
+func.func @f(%x: memref<9xLENGTHxKIND>, %y: memref<9xKIND>) {
+  linalg.reduce {COMBINER} ins(%x : memref<9xLENGTHxKIND>) outs(%y : memref<9xKIND>) dimensions = [1]
+  return
+}
+"""
+INTEGERS = {
+    "arith.addi": np.add,
+    "arith.muli": np.multiply,
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+    "arith.minsi": np.minimum,
+    "arith.maxui": lambda x, y: np.maximum(x.view(f"u{x.itemsize}"), y.view(f"u{y.itemsize}")).view(x.dtype),
+}
+FLOATS = {
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
+    "arith.maxnumf": np.fmax,
+    "arith.minnumf": np.fmin,
+}
+DTYPES = {
+    **{f"i{bits}": np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{"f16": np.dtype("f2"), "bf16": np.dtype(ml_dtypes.bfloat16), "f32": np.dtype("f4"), "f64": np.dtype("f8")},
+}
+
+
+def reduced(kind: str, length: int, combiner: str) -> tuple[np.ndarray, np.ndarray]:
+    """What the program leaves, and what NumPy does, step by step."""
+    dtype = DTYPES[kind]
+    if kind.startswith("i"):
+        x = _random.integers(0, 256, (9, length * dtype.itemsize), np.uint8).view(dtype)
+        y, function = x[:, 0] ^ x[:, 1], INTEGERS[combiner]
+    else:
+        x = _random.standard_normal((9, length)).astype(dtype)
+        x[0, :3], x[1, -1], x[2] = [np.inf, -np.inf, -0.0], np.nan, np.nan
+        y, function = _random.standard_normal(9).astype(dtype), FLOATS[combiner]
+    expected = y.copy()
+    for column in x.T:
+        expected = function(expected, column)
+    text = REDUCE.replace("KIND", kind).replace("COMBINER", combiner).replace("LENGTH", str(length))
+    on_host(text).f(x, y)
+    return y, expected
+
+
+@pytest.mark.parametrize("length", [64, 100, 2500])
+@pytest.mark.parametrize("kind", DTYPES)
+def test_each_type_and_combination(kind: str, length: int) -> None:
+    for combiner in INTEGERS if kind.startswith("i") else FLOATS:
+        y, expected = reduced(kind, length, combiner)
+        np.testing.assert_array_equal(
+            y.astype("f8") if kind[0] != "i" else y, expected.astype("f8") if kind[0] != "i" else expected, combiner
+        )
