@@ -27,6 +27,9 @@ constexpr int64_t kLeft[] = {1 << 17, 1 << 11, 1 << 5, 1};
 /// Of a row, how many values side by side go to different threads: enough for whole cache lines and few
 /// enough that each goes along the row for some steps.
 constexpr int64_t kColumns = 256;
+/// Values that each iteration of the first loop has at least, but for the last ones: with fewer, storing what
+/// they leave would be most of the work.
+constexpr int64_t kEach = 16;
 
 class Reduction {
 public:
@@ -40,7 +43,7 @@ public:
     SmallVector<Value> buffers;
     for (auto [stage, most] : llvm::enumerate(kLeft)) {
       std::optional<int64_t> known = getConstantIntValue(rest);
-      if (known && most > 1 && *known <= kLeft[stage + 1])
+      if (known && most > 1 && (*known <= kLeft[stage + 1] || (!buffers.empty() && *known <= most)))
         continue;
       bool isLast = most == 1;
       SmallVector<Value> next;
@@ -90,11 +93,13 @@ private:
   Threads shareOut(int64_t most) {
     if (most == 1)
       return {index(1), index(1), index(1)};
-    // Without values there is neither a row nor a column.
-    int64_t mostColumns = loop.getNumLoops() == 1 ? most : std::min(most, kColumns);
-    Value columns = clamp(b.createOrFold<arith::MinSIOp>(loc, counts.back(), total), index(mostColumns));
-    if (loop.getNumLoops() == 1)
+    if (loop.getNumLoops() == 1) {
+      Value columns = clamp(b.createOrFold<arith::CeilDivSIOp>(loc, total, index(kEach)), index(most));
       return {index(1), columns, columns};
+    }
+    // Without values there is neither a row nor a column.
+    Value columns =
+        clamp(b.createOrFold<arith::MinSIOp>(loc, counts.back(), total), index(std::min(most, kColumns)));
     Value room = b.createOrFold<arith::DivUIOp>(loc, index(most), columns);
     Value each = clamp(b.createOrFold<arith::MinSIOp>(loc, rows, total), room);
     return {each, columns, b.createOrFold<arith::MulIOp>(loc, each, columns)};
