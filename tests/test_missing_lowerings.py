@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, on_host
 from emulator.driver import shared
-from emulator.on_device import OnDevice
+from emulator.on_device import OnDevice, compiled, emulated
 
 import offload
 
@@ -46,6 +46,51 @@ def test_softmax(rank: int, axis: int, kind: str) -> None:
         if y.size:
             np.testing.assert_allclose(y, softmax(x.astype(np.float64), axis), rtol=8 * np.finfo(dtype).eps)
     assert len(emit(text, "object", ALL_TARGETS)) == len(ALL_TARGETS)
+
+
+ROWS = """
+func.func @known(%x: memref<9x100xKIND>, %y: memref<9x100xKIND>) {
+  linalg.softmax dimension(1) ins(%x : memref<9x100xKIND>) outs(%y : memref<9x100xKIND>)
+  return
+}
+func.func @unknown(%x: memref<?x?x?xKIND>, %y: memref<?x?x?xKIND>) {
+  linalg.softmax dimension(2) ins(%x : memref<?x?x?xKIND>) outs(%y : memref<?x?x?xKIND>)
+  return
+}
+func.func @in_place(%x: memref<70xKIND>) {
+  linalg.softmax dimension(0) ins(%x : memref<70xKIND>) outs(%x : memref<70xKIND>)
+  return
+}
+"""
+
+
+def check_rows(library: offload.Library | OnDevice, kind: str, lengths: tuple[int, ...]) -> None:
+    dtype = np.dtype(kind.replace("f", "float"))
+    random, close = np.random.default_rng(3), {"rtol": 16 * np.finfo(dtype).eps, "atol": np.finfo(dtype).tiny}
+    x, y = random.standard_normal((9, 100)).astype(dtype), np.zeros((9, 100), dtype)
+    library.known(x, y)
+    np.testing.assert_allclose(y, softmax(x.astype(np.float64), 1), **close)
+    row = random.standard_normal(70).astype(dtype)
+    want = softmax(row.astype(np.float64), 0)
+    library.in_place(row)
+    np.testing.assert_allclose(row, want, **close)
+    for length in lengths:
+        x, y = random.standard_normal((2, 3, length)).astype(dtype), np.zeros((2, 3, length), dtype)
+        library.unknown(x, y)
+        np.testing.assert_allclose(y, softmax(x.astype(np.float64), 2), **close)
+
+
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_softmax_of_rows_that_subgroups_share(kind: str) -> None:
+    check_rows(on_host(ROWS.replace("KIND", kind)), kind, (1, 63, 64, 65, 500))
+
+
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "sm_80"])
+def test_softmax_of_rows_on_devices(chip: str) -> None:
+    driver = shared(emulated(chip)[1])
+    with driver.chip(chip):
+        check_rows(OnDevice(compiled(ROWS.replace("KIND", "f32"), chip)), "f32", (3, 70))
+    driver.check()
 
 
 def test_softmax_of_values_that_are_no_numbers() -> None:

@@ -2,7 +2,7 @@
 //
 // Operations that MLIR 22 leaves as they are, lowers wrong, or at which its lowering ends the process:
 //
-//  * linalg.softmax on memrefs is written as loops;
+//  * linalg.softmax on memrefs is written out (loops/softmax.cpp);
 //  * memref.expand_shape that makes several dynamic sizes of one is a reinterpret_cast;
 //  * memref.subview that takes steps and drops dimensions does so one after the other; where it drops some of
 //    size 1 and keeps others, the result's shape says which;
@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "loops/softmax.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,71 +30,9 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// One row of a softmax: its largest value, its exponentials (which are kept in the output) and their sum,
-/// the quotients. What linalg's own decomposition on tensors computes.
-void writeRow(OpBuilder &b, linalg::SoftmaxOp op, ValueRange others) {
-  Location loc = op.getLoc();
-  unsigned dim = unsigned(op.getDimension());
-  Type type = op.getInputOperandType().getElementType();
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
-  Value size = memref::DimOp::create(b, loc, op.getInput(), dim);
-  auto at = [&](Value i) {
-    SmallVector<Value> place(others);
-    place.insert(place.begin() + dim, i);
-    return place;
-  };
-  auto along = [&](Value start, function_ref<Value(OpBuilder &, Value, Value)> step) {
-    return scf::ForOp::create(b, loc, zero, size, one, start,
-                              [&](OpBuilder &in, Location, Value i, ValueRange sofar) {
-                                scf::YieldOp::create(in, loc, step(in, i, sofar[0]));
-                              })
-        .getResult(0);
-  };
-  Value lowest = arith::getIdentityValue(arith::AtomicRMWKind::maxnumf, type, b, loc, /*useOnlyFinite=*/true);
-  Value largest = along(lowest, [&](OpBuilder &in, Value i, Value sofar) -> Value {
-    return arith::MaxNumFOp::create(in, loc, sofar, memref::LoadOp::create(in, loc, op.getInput(), at(i)));
-  });
-  Value nothing = arith::getIdentityValue(arith::AtomicRMWKind::addf, type, b, loc);
-  Value sum = along(nothing, [&](OpBuilder &in, Value i, Value sofar) -> Value {
-    Value value = memref::LoadOp::create(in, loc, op.getInput(), at(i));
-    Value power = math::ExpOp::create(in, loc, arith::SubFOp::create(in, loc, value, largest));
-    memref::StoreOp::create(in, loc, power, op.getOutput(), at(i));
-    return arith::AddFOp::create(in, loc, sofar, power);
-  });
-  scf::ForOp::create(b, loc, zero, size, one, {}, [&](OpBuilder &in, Location, Value i, ValueRange) {
-    Value power = memref::LoadOp::create(in, loc, op.getOutput(), at(i));
-    Value part = arith::DivFOp::create(in, loc, power, sum);
-    memref::StoreOp::create(in, loc, part, op.getOutput(), at(i));
-    scf::YieldOp::create(in, loc);
-  });
-}
-
 /// Tensors are not there any more; offload-check-input refuses numbers that have no exponentials.
 bool isWritten(linalg::SoftmaxOp op) {
   return op.hasPureBufferSemantics() && isa<FloatType>(op.getInputOperandType().getElementType());
-}
-
-/// Rows are iterations of a parallel loop, but in kernels, whose threads run operations of linalg alone.
-void write(linalg::SoftmaxOp op) {
-  OpBuilder b(op);
-  Location loc = op.getLoc();
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
-  SmallVector<Value> sizes;
-  for (int64_t i = 0, rank = op.getInputOperandType().getRank(); i < rank; ++i)
-    if (i != int64_t(op.getDimension()))
-      sizes.push_back(memref::DimOp::create(b, loc, op.getInput(), i));
-  bool isOneRow = sizes.empty();
-  if (isOneRow)
-    sizes.push_back(one);
-  SmallVector<Value> zeros(sizes.size(), zero), ones(sizes.size(), one);
-  auto row = [&](OpBuilder &in, Location, ValueRange ivs) {
-    writeRow(in, op, isOneRow ? ValueRange() : ivs);
-  };
-  if (op->getParentOfType<gpu::GPUModuleOp>() || op->getParentOfType<gpu::LaunchOp>())
-    scf::buildLoopNest(b, loc, zeros, sizes, ones, row);
-  else
-    scf::ParallelOp::create(b, loc, zeros, sizes, ones, row);
-  op.erase();
 }
 
 bool isLowered(memref::ExpandShapeOp op) {
@@ -212,13 +151,14 @@ struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<Mod
   StringRef getArgument() const final { return "offload-missing-lowerings"; }
   StringRef getDescription() const final { return "Write out what MLIR has no lowering for"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<arith::ArithDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect>();
+    registry.insert<arith::ArithDialect, gpu::GPUDialect, math::MathDialect, memref::MemRefDialect,
+                    scf::SCFDialect>();
   }
 
   void runOnOperation() final {
     getOperation()->walk([](Operation *op) {
       if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op); softmax && isWritten(softmax))
-        write(softmax);
+        writeSoftmax(softmax);
       else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op); expand && !isLowered(expand))
         write(expand);
       else if (auto view = dyn_cast<memref::SubViewOp>(op); view && !isLowered(view))

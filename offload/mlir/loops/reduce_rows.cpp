@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
+#include "loops/row_threads.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -27,18 +28,9 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kLanes = 32;      // that reduce a row together, on every target
-constexpr int64_t kRows = 4;        // of a block
 constexpr int64_t kThreads = 256;   // of a block that has one long row
-constexpr int64_t kEnough = 64;     // steps, two for each lane: a thread alone is as fast with fewer
 constexpr int64_t kLong = 2048;     // steps
 constexpr int64_t kManyRows = 1024; // fill a device by a subgroup each
-
-/// Types that lanes hand on to each other.
-bool canBeHandedOn(Type type) {
-  return type.isInteger(8) || type.isInteger(16) || type.isInteger(32) || type.isInteger(64) ||
-         isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
-}
 
 /// Whether the operand's elements of neighbouring steps are neighbours in memory, or the same one.
 bool isAlong(Type type, AffineMap map, unsigned loop) {
@@ -68,7 +60,7 @@ std::optional<unsigned> rowsOf(linalg::LinalgOp op) {
   bool areHandedOn = llvm::all_of(op.getRegionOutputArgs(),
                                   [](BlockArgument output) { return canBeHandedOn(output.getType()); });
   int64_t steps = op.getStaticLoopRanges()[loop];
-  if (!isRead || !areHandedOn || (!ShapedType::isDynamic(steps) && steps < kEnough))
+  if (!isRead || !areHandedOn || (!ShapedType::isDynamic(steps) && steps < kRowSteps))
     return std::nullopt;
   return loop;
 }
@@ -86,7 +78,7 @@ public:
       op.erase();
       return;
     }
-    Value enough = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes[loop], index(b, kEnough));
+    Value enough = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes[loop], index(b, kRowSteps));
     auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
     b.setInsertionPointToStart(either.thenBlock());
     launch();
@@ -97,36 +89,28 @@ private:
   /// A kernel whose threads along x reduce a row; there are enough steps for each of them.
   void launch() {
     bool isLong = areLong();
-    lanes = isLong ? kThreads : kLanes;
-    int64_t together = isLong ? 1 : kRows;
-    Value rows = index(b, 1), one = rows;
-    for (auto [i, size] : llvm::enumerate(sizes))
-      if (i != loop)
-        rows = b.createOrFold<arith::MulIOp>(loc, rows, size);
-    Value blocks = b.createOrFold<arith::CeilDivUIOp>(loc, rows, index(b, together));
-    auto launch = gpu::LaunchOp::create(b, loc, blocks, one, one, index(b, lanes), index(b, together), one);
-    OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
-    Value lane = launch.getThreadIds().x, row = launch.getBlockIds().x;
-    Value isMine = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, lane, index(in, 0)), mine = row;
-    if (together > 1) {
-      // Where no row is left for a subgroup it does the last one's work again, and leaves nothing.
-      Value first = arith::MulIOp::create(in, loc, row, index(in, together));
-      row = arith::AddIOp::create(in, loc, first, launch.getThreadIds().y);
-      Value exists = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, row, rows);
-      isMine = arith::AndIOp::create(in, loc, isMine, exists);
-      mine = arith::MinUIOp::create(in, loc, row, arith::SubIOp::create(in, loc, rows, index(in, 1)));
-    }
-    SmallVector<Value> iteration = iterationOf(in, mine);
-    SmallVector<Value> values = reduceOwn(in, iteration, lane);
-    for (int32_t offset = kLanes / 2; offset > 0; offset /= 2)
-      join(values, in, [&](Value value) -> Value {
-        return gpu::ShuffleOp::create(in, loc, value, offset, kLanes, gpu::ShuffleMode::XOR)
-            .getShuffleResult();
-      });
+    lanes = isLong ? kThreads : kRowLanes;
+    Value rows = index(b, 1);
+    SmallVector<Value> others = sizes;
+    others.erase(others.begin() + loop);
+    for (Value size : others)
+      rows = b.createOrFold<arith::MulIOp>(loc, rows, size);
+    RowThreads threads = launchRows(b, loc, rows, lanes, isLong ? 1 : kRowsOfBlock);
+    OpBuilder in(threads.launch.getBody().front().getTerminator());
+    // Where no row is left for a subgroup it does the last one's work again, and leaves nothing.
+    Value last = arith::SubIOp::create(in, loc, rows, index(in, 1));
+    SmallVector<Value> iteration =
+        placeOfRow(in, loc, arith::MinUIOp::create(in, loc, threads.row, last), others);
+    iteration.insert(iteration.begin() + loop, index(in, 0));
+    SmallVector<Value> values = reduceOwn(in, iteration, threads.lane);
+    for (auto [i, value] : llvm::enumerate(values))
+      value = acrossLanes(in, loc, value,
+                          [&](Value one, Value other) { return steps.joined(in, unsigned(i), one, other); });
     if (isLong)
-      reduceBlock(launch, in, values, lane);
-    iteration[loop] = index(in, 0);
-    scf::IfOp::create(in, loc, isMine, [&](OpBuilder &then, Location) {
+      reduceBlock(threads.launch, in, values, threads.lane);
+    Value isFirst = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, threads.lane, index(in, 0));
+    Value leaves = arith::AndIOp::create(in, loc, isFirst, threads.exists);
+    scf::IfOp::create(in, loc, leaves, [&](OpBuilder &then, Location) {
       for (auto [i, output] : llvm::enumerate(op.getDpsInitsMutable())) {
         SmallVector<Value> place = steps.placeOf(then, output, iteration);
         Value before = memref::LoadOp::create(then, loc, output.get(), place);
@@ -135,7 +119,6 @@ private:
       }
       scf::YieldOp::create(then, loc);
     });
-    gpu::TerminatorOp::create(in, loc);
   }
 
   /// Whether few rows are known to be long ones.
@@ -147,20 +130,6 @@ private:
       else if (i != loop)
         rows *= range;
     return op.getStaticLoopRanges()[loop] >= kLong && rows < kManyRows;
-  }
-
-  /// The numbers of the parallel loops' iteration that is a row's. Rows are numbered as loops are nested.
-  SmallVector<Value> iterationOf(OpBuilder &in, Value row) {
-    SmallVector<Value> iteration(sizes.size());
-    Value rest = row;
-    for (unsigned i = unsigned(sizes.size()), left = op.getNumParallelLoops(); i-- > 0;) {
-      if (i == loop)
-        continue;
-      iteration[i] = --left ? arith::RemUIOp::create(in, loc, rest, sizes[i]).getResult() : rest;
-      if (left)
-        rest = arith::DivUIOp::create(in, loc, rest, sizes[i]);
-    }
-    return iteration;
   }
 
   /// What a thread's own steps give: each so many steps after the one before.
@@ -182,16 +151,16 @@ private:
 
   /// What the subgroups of a block have goes through its memory; each thread then has all of it.
   void reduceBlock(gpu::LaunchOp launch, OpBuilder &in, SmallVectorImpl<Value> &values, Value lane) {
-    constexpr int64_t kSubgroups = kThreads / kLanes;
+    constexpr int64_t kSubgroups = kThreads / kRowLanes;
     auto space = gpu::AddressSpaceAttr::get(in.getContext(), gpu::AddressSpace::Workgroup);
     Value isFirst =
         arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq,
-                              arith::RemUIOp::create(in, loc, lane, index(in, kLanes)), index(in, 0));
+                              arith::RemUIOp::create(in, loc, lane, index(in, kRowLanes)), index(in, 0));
     SmallVector<Value> memory;
     for (Value value : values)
       memory.push_back(launch.addWorkgroupAttribution(
           MemRefType::get({kSubgroups}, value.getType(), MemRefLayoutAttrInterface(), space), loc));
-    Value subgroup = arith::DivUIOp::create(in, loc, lane, index(in, kLanes));
+    Value subgroup = arith::DivUIOp::create(in, loc, lane, index(in, kRowLanes));
     scf::IfOp::create(in, loc, isFirst, [&](OpBuilder &then, Location) {
       for (auto [value, held] : llvm::zip_equal(values, memory))
         memref::StoreOp::create(then, loc, value, held, subgroup);
@@ -205,11 +174,6 @@ private:
     }
   }
 
-  void join(SmallVectorImpl<Value> &values, OpBuilder &in, llvm::function_ref<Value(Value)> other) {
-    for (auto [i, value] : llvm::enumerate(values))
-      value = steps.joined(in, unsigned(i), value, other(value));
-  }
-
   Value index(OpBuilder &in, int64_t value) { return arith::ConstantIndexOp::create(in, loc, value); }
 
   linalg::LinalgOp op;
@@ -217,8 +181,8 @@ private:
   unsigned loop; // the one that reduces
   OpBuilder b;
   Location loc;
-  SmallVector<Value> sizes; // of the loops
-  int64_t lanes = kLanes;   // a row's threads
+  SmallVector<Value> sizes;  // of the loops
+  int64_t lanes = kRowLanes; // a row's threads
 };
 
 struct ReduceRows : public PassWrapper<ReduceRows, OperationPass<ModuleOp>> {

@@ -1,0 +1,158 @@
+//===- softmax.cpp - linalg.softmax written out ---------------------------===//
+//
+// As linalg's own decomposition on tensors has it, a row is gone through three times: for its largest value;
+// for its exponentials, which are kept in the output, and their sum; for the quotients.
+//
+// Rows of memory have a subgroup each, whose lanes share out the row and hand on to each other what they
+// have; a lane comes back to its own elements alone. Other rows, and those of few elements, have one thread.
+//
+//===----------------------------------------------------------------------===//
+
+#include "loops/softmax.h"
+#include "loops/row_threads.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// The elements of a row that a thread goes through.
+struct Share {
+  Value from, until, step;
+  bool isAll;
+};
+
+class Softmax {
+public:
+  explicit Softmax(linalg::SoftmaxOp op)
+      : op(op), b(op), loc(op.getLoc()), dim(unsigned(op.getDimension())), type(op.getInputOperandType()) {
+    for (unsigned i = 0; i < unsigned(type.getRank()); ++i)
+      if (i != dim)
+        others.push_back(memref::DimOp::create(b, loc, op.getInput(), i));
+    size = memref::DimOp::create(b, loc, op.getInput(), dim);
+  }
+
+  /// Kernels' threads run operations of linalg alone.
+  void write() {
+    int64_t known = type.getDimSize(dim);
+    if (op->getParentOfType<gpu::GPUModuleOp>() || op->getParentOfType<gpu::LaunchOp>()) {
+      byOneThread(/*isInKernel=*/true);
+    } else if (!areOfMemory() || (!ShapedType::isDynamic(known) && known < kRowSteps)) {
+      byOneThread(/*isInKernel=*/false);
+    } else if (!ShapedType::isDynamic(known)) {
+      bySubgroups();
+    } else {
+      Value enough = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, size, index(b, kRowSteps));
+      auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
+      b.setInsertionPointToStart(either.thenBlock());
+      bySubgroups();
+      b.setInsertionPointToStart(either.elseBlock());
+      byOneThread(/*isInKernel=*/false);
+    }
+    op.erase();
+  }
+
+private:
+  /// Whether neighbours in a row are neighbours in memory, and there are loops that kernels are made of.
+  bool areOfMemory() {
+    auto isAlong = [](Value memory) {
+      auto memref = cast<MemRefType>(memory.getType());
+      return memref.isStrided() && memref.getStridesAndOffset().first.back() == 1;
+    };
+    bool isInLoop = op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>();
+    return dim + 1 == unsigned(type.getRank()) && isAlong(op.getInput()) && isAlong(op.getOutput()) &&
+           canBeHandedOn(type.getElementType()) && !isInLoop;
+  }
+
+  void byOneThread(bool isInKernel) {
+    Value zero = index(b, 0), one = index(b, 1);
+    bool isOneRow = others.empty();
+    SmallVector<Value> sizes = isOneRow ? SmallVector<Value>{one} : others;
+    SmallVector<Value> zeros(sizes.size(), zero), ones(sizes.size(), one);
+    auto row = [&](OpBuilder &in, Location, ValueRange numbers) {
+      writeRow(in, isOneRow ? ValueRange() : numbers, {zero, size, one, /*isAll=*/true});
+    };
+    if (isInKernel)
+      scf::buildLoopNest(b, loc, zeros, sizes, ones, row);
+    else
+      scf::ParallelOp::create(b, loc, zeros, sizes, ones, row);
+  }
+
+  void bySubgroups() {
+    Value rows = index(b, 1);
+    for (Value other : others)
+      rows = b.createOrFold<arith::MulIOp>(loc, rows, other);
+    RowThreads threads = launchRows(b, loc, rows, kRowLanes, kRowsOfBlock);
+    OpBuilder in(threads.launch.getBody().front().getTerminator());
+    // Where no row is left for a subgroup it has nothing to go through.
+    Value until = arith::SelectOp::create(in, loc, threads.exists, size, index(in, 0));
+    writeRow(in, placeOfRow(in, loc, threads.row, others),
+             {threads.lane, until, index(in, kRowLanes), /*isAll=*/false});
+  }
+
+  void writeRow(OpBuilder &in, ValueRange row, Share share) {
+    auto at = [&](Value number) {
+      SmallVector<Value> place(row);
+      place.insert(place.begin() + dim, number);
+      return place;
+    };
+    auto along = [&](Value start, function_ref<Value(OpBuilder &, Value, Value)> step,
+                     function_ref<Value(Value, Value)> join) {
+      Value own = scf::ForOp::create(in, loc, share.from, share.until, share.step, start,
+                                     [&](OpBuilder &body, Location, Value number, ValueRange sofar) {
+                                       scf::YieldOp::create(body, loc, step(body, number, sofar[0]));
+                                     })
+                      .getResult(0);
+      return share.isAll ? own : acrossLanes(in, loc, own, join);
+    };
+    Type element = type.getElementType();
+    Value lowest =
+        arith::getIdentityValue(arith::AtomicRMWKind::maxnumf, element, in, loc, /*useOnlyFinite=*/true);
+    Value largest = along(
+        lowest,
+        [&](OpBuilder &body, Value number, Value sofar) -> Value {
+          Value value = memref::LoadOp::create(body, loc, op.getInput(), at(number));
+          return arith::MaxNumFOp::create(body, loc, sofar, value);
+        },
+        [&](Value a, Value c) -> Value { return arith::MaxNumFOp::create(in, loc, a, c); });
+    Value nothing = arith::getIdentityValue(arith::AtomicRMWKind::addf, element, in, loc);
+    Value sum = along(
+        nothing,
+        [&](OpBuilder &body, Value number, Value sofar) -> Value {
+          Value value = memref::LoadOp::create(body, loc, op.getInput(), at(number));
+          Value power = math::ExpOp::create(body, loc, arith::SubFOp::create(body, loc, value, largest));
+          memref::StoreOp::create(body, loc, power, op.getOutput(), at(number));
+          return arith::AddFOp::create(body, loc, sofar, power);
+        },
+        [&](Value a, Value c) -> Value { return arith::AddFOp::create(in, loc, a, c); });
+    scf::ForOp::create(in, loc, share.from, share.until, share.step, {},
+                       [&](OpBuilder &body, Location, Value number, ValueRange) {
+                         Value power = memref::LoadOp::create(body, loc, op.getOutput(), at(number));
+                         Value part = arith::DivFOp::create(body, loc, power, sum);
+                         memref::StoreOp::create(body, loc, part, op.getOutput(), at(number));
+                         scf::YieldOp::create(body, loc);
+                       });
+  }
+
+  Value index(OpBuilder &in, int64_t value) { return arith::ConstantIndexOp::create(in, loc, value); }
+
+  linalg::SoftmaxOp op;
+  OpBuilder b;
+  Location loc;
+  unsigned dim; // along the rows
+  ShapedType type;
+  SmallVector<Value> others; // the other dimensions' sizes
+  Value size;                // of a row
+};
+
+} // namespace
+
+void writeSoftmax(linalg::SoftmaxOp op) { Softmax(op).write(); }
+
+} // namespace offload
