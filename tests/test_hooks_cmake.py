@@ -109,7 +109,7 @@ def test_what_cmake_refuses(project: Path) -> None:
         "offload_add_modules(stray)": "offload_add_modules: unknown arguments: stray",
         "offload_embed(one two)": "offload_embed(one two DESTINATION <the folder where one is installed>)",
         "find_package(Offload 99 REQUIRED)": 'compatible with requested version "99"',
-        "offload_add_modules()": "cannot read ",
+        "offload_add_modules()": "pyproject.toml; where it is elsewhere, name it: offload_add_modules(PYPROJECT",
     }.items():
         text = f"cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES NONE)\nfind_package(Offload)\n{call}\n"
         (project / "CMakeLists.txt").write_text(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from compiling import EXAMPLES
-from packaging_tools import backend, clean_venv, configure, copy_of, run, unpack
+from packaging_tools import backend, clean_venv, configure, copy_of, names, run, unpack
 
 import offload.artifact
 from offload.artifact.elf import machine_name
@@ -116,12 +116,12 @@ def test_modules_of_any_name(tmp_path: Path) -> None:
     """Targets of CMake have other names than modules of Python."""
     (tmp_path / "CMakeLists.txt").write_text(CROSS.replace("offload_add_library", "# "))
     (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
-    names = ["größe.kernels", "a_b.c", "a.b_c"]
+    modules = ["größe.kernels", "a_b.c", "a.b_c"]
     table = '[[tool.offload.kernels]]\nmodule = "{}"\nsources = ["first.mlir"]\n'
-    (tmp_path / "pyproject.toml").write_text("".join(map(table.format, names)))
+    (tmp_path / "pyproject.toml").write_text("".join(map(table.format, modules)))
     configure(tmp_path)
     run("cmake", "--build", "build", cwd=tmp_path)
-    for name in names:
+    for name in modules:
         assert (tmp_path / "build/offload-modules" / name.replace(".", "/")).with_suffix(".offload.so").is_file()
 
 
@@ -138,3 +138,29 @@ def test_an_editable_package_of_scikit_build_core_in_place(tmp_path: Path) -> No
     (package / "pyproject.toml").write_text((package / "pyproject.toml").read_text().replace("src/", "lib/"))
     said = backend(package, "build_editable", tmp_path / "out", "scikit_build_core.build", settings, fails=True)
     assert "takes heat.kernels from its package's folder among the sources, and there is none" in " ".join(said.split())
+
+
+def test_a_wheel_in_which_cmake_installs_into_a_folder(tmp_path: Path) -> None:
+    """A module's name counts from the wheel's root, wherever the project's own files are to go."""
+    package = copy_of("scikit_build_core", tmp_path)
+    path = package / "pyproject.toml"
+    there = '[tool.scikit-build]\nwheel.install-dir = "native/code"\n'
+    path.write_text(path.read_text().replace("[tool.scikit-build]\n", there))
+    lists = package / "CMakeLists.txt"
+    lists.write_text(lists.read_text() + 'install(FILES CMakeLists.txt DESTINATION "own")\n')
+    made = {"heat/kernels.py", "heat/kernels.pyi", "heat/kernels.offload.so"}
+    chosen = "'cmake.define.OFFLOAD_TARGETS': 'host'"
+    backend(package, "build_wheel", tmp_path / "out", "scikit_build_core.build", f"{{{chosen}}}")
+    (wheel,) = (tmp_path / "out").glob("*.whl")
+    assert names(wheel) == {"heat/__init__.py", "heat/step.mlir", "native/code/own/CMakeLists.txt", *made}
+
+    settings = f"{{'editable.rebuild': 'true', 'build-dir': 'build', {chosen}}}"
+    backend(package, "build_editable", tmp_path / "editable", "scikit_build_core.build", settings)
+    python = clean_venv(tmp_path / "venv")
+    unpack(next((tmp_path / "editable").glob("*.whl")), python)
+    source = package / "src" / "heat" / "step.mlir"
+    source.write_text(
+        source.read_text().replace("%now:", "%before:").replace("%now,", "%before,").replace("%now[", "%before[")
+    )
+    said = run(python, "-c", "import heat.kernels; print(heat.kernels.step)", cwd=tmp_path).stdout
+    assert "<offload function step(r: float32, before: float32[n]" in said

@@ -3,8 +3,8 @@
 # offload_add_modules([PYPROJECT <file>] [DESTINATION <folder>] [COMPONENT <name>])
 #
 # Builds every module of [[tool.offload.kernels]] and installs it into its package below DESTINATION (default: the
-# install prefix, which is the root of a wheel under scikit-build-core), as part of COMPONENT. A new file that a
-# pattern names configures the project again.
+# root of the wheel under scikit-build-core, else the install prefix), as part of COMPONENT. A new file that a pattern
+# names configures the project again.
 function(offload_add_modules)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "PYPROJECT;DESTINATION;COMPONENT" "")
   if(arg_UNPARSED_ARGUMENTS)
@@ -14,9 +14,14 @@ function(offload_add_modules)
     set(arg_PYPROJECT "${CMAKE_CURRENT_SOURCE_DIR}/pyproject.toml")
   endif()
   if(NOT arg_DESTINATION)
-    set(arg_DESTINATION ".")
+    _offload_wheel_root(arg_DESTINATION)
   endif()
   get_filename_component(pyproject "${arg_PYPROJECT}" ABSOLUTE)
+  if(NOT EXISTS "${pyproject}")
+    message(FATAL_ERROR
+      "offload_add_modules: there is no file ${pyproject}; where it is elsewhere, name it: "
+      "offload_add_modules(PYPROJECT <file>)")
+  endif()
   get_filename_component(root "${pyproject}" DIRECTORY)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${pyproject}")
 
@@ -68,6 +73,20 @@ function(offload_add_modules)
     add_custom_target("${target}" ALL DEPENDS ${outputs})
     _offload_install(FILES "${arg_DESTINATION}/${package}" "${arg_COMPONENT}" ${outputs})
   endforeach()
+endfunction()
+
+# Where packages are installed, from the install prefix: with wheel.install-dir of scikit-build-core that is a folder of
+# the wheel, and what a module is called counts from the wheel's root. The path is relative, since an editable
+# installation that is built again has another prefix.
+function(_offload_wheel_root result)
+  set(root "")
+  if(SKBUILD AND SKBUILD_PLATLIB_DIR)
+    file(RELATIVE_PATH root "${CMAKE_INSTALL_PREFIX}" "${SKBUILD_PLATLIB_DIR}")
+  endif()
+  if(NOT root)
+    set(root ".")
+  endif()
+  set(${result} "${root}" PARENT_SCOPE)
 endfunction()
 
 # Where a module is made: in the build folder, but for scikit-build-core's editable.mode=inplace, which installs nothing
