@@ -164,3 +164,19 @@ def test_a_wheel_in_which_cmake_installs_into_a_folder(tmp_path: Path) -> None:
     )
     said = run(python, "-c", "import heat.kernels; print(heat.kernels.step)", cwd=tmp_path).stdout
     assert "<offload function step(r: float32, before: float32[n]" in said
+
+
+def test_a_wheel_for_any_machine(tmp_path: Path) -> None:
+    package = copy_of("scikit_build_core", tmp_path)
+    path = package / "pyproject.toml"
+    table = "[tool.scikit-build]\n"
+    path.write_text(path.read_text().replace(table, f"{table}wheel.platlib = false\n"))
+    settings = "{'build-dir': 'build', 'cmake.define.OFFLOAD_TARGETS': 'host'}"
+    backend_of = (package, "build_wheel", tmp_path / "out", "scikit_build_core.build", settings)
+    said = " ".join(backend(*backend_of, fails=True).split())
+    assert "the wheel would be named for any machine (py3-none-any), and what is compiled is for one: leave" in said
+    # The folder is configured again.
+    path.write_text(path.read_text().replace("wheel.platlib = false\n", ""))
+    backend(*backend_of)
+    (wheel,) = (tmp_path / "out").glob("*.whl")
+    assert "-py3-none-linux_" in wheel.name

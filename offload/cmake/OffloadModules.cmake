@@ -13,6 +13,7 @@ function(offload_add_modules)
   if(NOT arg_PYPROJECT)
     set(arg_PYPROJECT "${CMAKE_CURRENT_SOURCE_DIR}/pyproject.toml")
   endif()
+  _offload_check_wheel()
   if(NOT arg_DESTINATION)
     _offload_wheel_root(arg_DESTINATION)
   endif()
@@ -73,6 +74,18 @@ function(offload_add_modules)
     add_custom_target("${target}" ALL DEPENDS ${outputs})
     _offload_install(FILES "${arg_DESTINATION}/${package}" "${arg_COMPONENT}" ${outputs})
   endforeach()
+endfunction()
+
+# Refuses scikit-build-core's wheel.platlib = false: the wheel would be named for any machine, and its libraries are for
+# one. Its folder may be in the cache from an earlier configuration; the prefix is that of this one.
+function(_offload_check_wheel)
+  if(SKBUILD AND SKBUILD_PURELIB_DIR)
+    string(FIND "${CMAKE_INSTALL_PREFIX}/" "${SKBUILD_PURELIB_DIR}/" place)
+    if(place EQUAL 0)
+      message(FATAL_ERROR "offload_add_modules: the wheel would be named for any machine (py3-none-any), and what is "
+        "compiled is for one: leave wheel.platlib out of [tool.scikit-build]")
+    endif()
+  endif()
 endfunction()
 
 # Where packages are installed, from the install prefix: with wheel.install-dir of scikit-build-core that is a folder of
