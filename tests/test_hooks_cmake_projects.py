@@ -180,3 +180,16 @@ def test_a_wheel_for_any_machine(tmp_path: Path) -> None:
     backend(*backend_of)
     (wheel,) = (tmp_path / "out").glob("*.whl")
     assert "-py3-none-linux_" in wheel.name
+
+
+def test_an_editable_installation_by_a_scikit_build_core_that_imports_libraries(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(CROSS.replace("offload_add_library", "# "))
+    (tmp_path / "first.mlir").write_text((EXAMPLES / "saxpy.mlir").read_text())
+    (tmp_path / "pyproject.toml").write_text(
+        '[[tool.offload.kernels]]\nmodule = "b.kernels"\nsources = ["first.mlir"]\n'
+    )
+    editable = ("-DSKBUILD=2", "-DSKBUILD_STATE=editable")
+    said = configure(tmp_path, *editable, "-DSKBUILD_CORE_VERSION=0.12.2", fails=True)
+    assert "scikit-build-core 0.12.2 may import the library of a module in place of the" in " ".join(said.split())
+    configure(tmp_path, *editable, "-DSKBUILD_CORE_VERSION=1.0.0")
+    configure(tmp_path, "-DSKBUILD=2", "-DSKBUILD_STATE=wheel", "-DSKBUILD_CORE_VERSION=0.12.2")

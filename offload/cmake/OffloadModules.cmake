@@ -76,9 +76,18 @@ function(offload_add_modules)
   endforeach()
 endfunction()
 
-# Refuses scikit-build-core's wheel.platlib = false: the wheel would be named for any machine, and its libraries are for
-# one. Its folder may be in the cache from an earlier configuration; the prefix is that of this one.
+# Refuses what scikit-build-core would make into something that cannot be used.
+#
+# With wheel.platlib = false the wheel would be named for any machine, and its libraries are for one. The folder may be
+# in the cache from an earlier configuration; the prefix is that of this one. In editable installations, versions before
+# 1.0 take kernels.offload.so for an extension module "kernels" as well as kernels.py, and import the one listed last.
 function(_offload_check_wheel)
+  if(SKBUILD_STATE STREQUAL "editable" AND SKBUILD_CORE_VERSION VERSION_LESS "1.0"
+     AND NOT CMAKE_BINARY_DIR STREQUAL CMAKE_SOURCE_DIR)
+    message(FATAL_ERROR "offload_add_modules: an editable installation by scikit-build-core ${SKBUILD_CORE_VERSION} may "
+      "import the library of a module in place of the module: name scikit-build-core>=1.0 in requires of [build-system], "
+      "and install that for --no-build-isolation, or install with -C editable.mode=inplace")
+  endif()
   if(SKBUILD AND SKBUILD_PURELIB_DIR)
     string(FIND "${CMAKE_INSTALL_PREFIX}/" "${SKBUILD_PURELIB_DIR}/" place)
     if(place EQUAL 0)
