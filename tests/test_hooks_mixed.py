@@ -93,6 +93,38 @@ def test_modules_of_tables_that_were_renamed(front_end: str, tmp_path: Path) -> 
         assert not [entry for entry in file.getnames() if "/kernels." in entry or "/newer." in entry]
 
 
+HOOK = """from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+class Other(BuildHookInterface):
+    def initialize(self, version, build_data):
+        build_data["infer_tag"] = True
+        build_data["pure_python"] = False
+"""
+
+
+@pytest.mark.parametrize("place", ["build", "build.targets.sdist", "a hook"])
+def test_artifacts_of_a_project_are_not_what_was_made_in_place(place: str, tmp_path: Path) -> None:
+    """hatchling takes artifacts whatever is excluded; an editable module names a folder of its author's."""
+    package = copy_of("hatchling", tmp_path)
+    path = package / "pyproject.toml"
+    named = 'artifacts = ["*.so", "*/kernels.py"]\n'
+    if place == "a hook":
+        adds = "        build_data['artifacts'] += ['*.so', '*/kernels.py']\n"
+        (package / "hatch_build.py").write_text(HOOK + adds)
+        edit(
+            path,
+            "[tool.hatch.build.hooks.offload]",
+            "[tool.hatch.build.hooks.custom]\n[tool.hatch.build.hooks.offload]",
+        )
+    else:
+        path.write_text(f"{path.read_text()}\n[tool.hatch.{place}]\n{named}")
+    backend(package, "build_editable", tmp_path / "editable", HATCH, environment=HOST)
+    (package / "src" / "rowwise" / "own.so").write_text("")
+    backend(package, "build_sdist", tmp_path / "out", HATCH)
+    with tarfile.open(next((tmp_path / "out").glob("*.tar.gz"))) as file:
+        entries = [entry for entry in file.getnames() if "kernels." in entry or entry.endswith(".so")]
+    assert entries == ["rowwise-1.0/src/rowwise/own.so"]
+
+
 @pytest.mark.parametrize("front_end", [SETUPTOOLS, HATCH])
 def test_a_module_of_the_authors_own_is_not_replaced(front_end: str, tmp_path: Path) -> None:
     name, package_name = ("setuptools", "vectorops") if front_end == SETUPTOOLS else ("hatchling", "rowwise")
@@ -153,14 +185,6 @@ def test_what_a_target_is_linked_with_belongs_to_the_sources(tmp_path: Path) -> 
     (folder / "twice.ll").unlink()
     with pytest.raises(OffloadError, match=r'vectorops.kernels"\): targets: there is no file src/vectorops/twice.ll'):
         read_tables(package / "pyproject.toml")
-
-
-HOOK = """from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-class Other(BuildHookInterface):
-    def initialize(self, version, build_data):
-        build_data["infer_tag"] = True
-        build_data["pure_python"] = False
-"""
 
 
 def test_beside_a_hook_whose_code_is_for_one_python(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class OffloadBuildHook(BuildHookInterface):
         with self._as_hatch_says_it():
             self._check_keys()
             tables = read_tables(root / "pyproject.toml")
-            self._leave_out(self._made_in_place(tables))
+            self._leave_out(self._made_in_place(tables), build_data)
             if self.target_name != "wheel":
                 build_data["force_include"].update({str(root / file): file for table in tables for file in table.files})
                 return
@@ -111,12 +111,17 @@ class OffloadBuildHook(BuildHookInterface):
         for folder in {self._source_package(table) for table in tables}:
             yield from made_in(folder)
 
-    def _leave_out(self, files: Iterable[Path]) -> None:
-        config = self.build_config.target_config
-        excluded = config.get("exclude", self.build_config.build_config.get("exclude", []))
+    def _leave_out(self, files: Iterable[Path], build_data: dict[str, Any]) -> None:
+        """Excludes files, also where a project or another hook names all such files as artifacts, which hatchling
+        takes whatever is excluded."""
         patterns = [f"/{file.relative_to(self.root).as_posix()}" for file in files]
-        if patterns:
-            config["exclude"] = [*excluded, *patterns]
+        if not patterns:
+            return
+        config, general = self.build_config.target_config, self.build_config.build_config
+        config["exclude"] = [*config.get("exclude", general.get("exclude", [])), *patterns]
+        but = [f"!{pattern}" for pattern in patterns]
+        config["artifacts"] = [*config.get("artifacts", general.get("artifacts", [])), *but]
+        build_data["artifacts"] += but
 
     def _scratch(self) -> Path:
         if not hasattr(self, "_folder"):
