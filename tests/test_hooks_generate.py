@@ -172,7 +172,8 @@ double f(float *data, std::uint16_t *bits) {
 """
     )
     includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
-    flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+    flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion"]
+    flags += ["-Wshadow", "-Wold-style-cast", "-Werror"]
     subprocess.run(["g++", *flags, *includes, "use.cpp"], cwd=tmp_path, check=True)
     left_out = [line for line in text.splitlines() if " is not here: " in line]
     assert left_out == [

@@ -22,11 +22,11 @@ template <typename T, int Rank> struct Memref {
   T *allocated;
   T *aligned;
   std::int64_t offset = 0;
-  std::array<std::int64_t, Rank> sizes;
-  std::array<std::int64_t, Rank> strides;
+  std::array<std::int64_t, std::size_t{Rank}> sizes;
+  std::array<std::int64_t, std::size_t{Rank}> strides;
 
   /// A dense row-major array, in memory that the device in use can reach.
-  Memref(T *data, const std::array<std::int64_t, Rank> &shape)
+  Memref(T *data, const std::array<std::int64_t, std::size_t{Rank}> &shape)
       : allocated(data), aligned(data), sizes(shape) {
     std::int64_t stride = 1;
     for (std::size_t axis = Rank; axis-- > 0; stride *= shape[axis])
