@@ -126,6 +126,18 @@ def test_artifacts_of_a_project_are_not_what_was_made_in_place(place: str, tmp_p
 
 
 @pytest.mark.parametrize("front_end", [SETUPTOOLS, HATCH])
+def test_a_package_with_a_file_that_is_open_in_an_editor(front_end: str, tmp_path: Path) -> None:
+    """Emacs marks it by a link to nowhere beside it."""
+    name, package_name = ("setuptools", "vectorops") if front_end == SETUPTOOLS else ("hatchling", "rowwise")
+    package = copy_of(name, tmp_path)
+    (package / "src" / package_name / ".#__init__.py").symlink_to("author@machine.4711:1700000000")
+    backend(package, "build_editable", tmp_path / "editable", front_end, environment=HOST)
+    backend(package, "build_sdist", tmp_path / "out", front_end)
+    with tarfile.open(next((tmp_path / "out").glob("*.tar.gz"))) as file:
+        assert not [entry for entry in file.getnames() if "/kernels." in entry]
+
+
+@pytest.mark.parametrize("front_end", [SETUPTOOLS, HATCH])
 def test_a_module_of_the_authors_own_is_not_replaced(front_end: str, tmp_path: Path) -> None:
     name, package_name = ("setuptools", "vectorops") if front_end == SETUPTOOLS else ("hatchling", "rowwise")
     package = copy_of(name, tmp_path)

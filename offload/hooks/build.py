@@ -45,10 +45,11 @@ def outputs_of(module: str, package_folder: Path) -> Outputs:
 
 
 def made_in(folder: Path) -> list[Path]:
-    """The files of all modules that were compiled into a folder of a package."""
+    """The files of all modules that were compiled into a folder of a package. Raises OffloadError."""
     found = []
     for loader in sorted(folder.glob("*.py")):
-        if is_ours(loader.read_text(encoding="utf-8", errors="replace")):
+        # Editors mark a file that they have open by a link to nowhere, which ends as the file does.
+        if loader.is_file() and _may_be_written(loader):
             found += [path for path in outputs_of(loader.stem, folder) if path.exists()]
     return found
 
