@@ -91,6 +91,13 @@ def test_a_missing_file_is_named_with_those_that_are_there(tmp_path: Path) -> No
         read_tables(package(tmp_path, 'module = "pkg.kernels"\nsources = ["saxpi.mlir"]'))
 
 
+@pytest.mark.parametrize("name", ["k", "k/"])
+def test_a_folder_among_the_sources(name: str, tmp_path: Path) -> None:
+    (tmp_path / "k").mkdir()
+    with pytest.raises(OffloadError, match=rf'key "sources": "{name}" is a folder; its files are "k/\*\.mlir"$'):
+        read_tables(package(tmp_path, f'module = "pkg.kernels"\nsources = ["{name}"]'))
+
+
 def test_a_pattern_without_a_match_is_answered_with_files_that_are_there(tmp_path: Path) -> None:
     with pytest.raises(OffloadError, match=r"; there are: saxpy\.mlir, scale\.mlir$"):
         read_tables(package(tmp_path, 'module = "pkg.kernels"\nsources = ["k/*.mlr"]'))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import keyword
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -275,14 +275,21 @@ def _matches(where: str, root: Path, pattern: str) -> list[str]:
             raise OffloadError(f'{where}: key "sources": no file matches "{pattern}" in {root}{hint}')
         return found
     if not _is_file(root / pattern):
+        if pattern and _holds((root / pattern).is_dir):
+            files = f"{pattern.rstrip('/')}/*.mlir"
+            raise OffloadError(f'{where}: key "sources": "{pattern}" is a folder; its files are "{files}"')
         hint = _hint(root, (root / pattern).parent.glob("*.mlir"))
         raise OffloadError(f'{where}: key "sources": there is no file "{pattern}" in {root}{hint}')
     return [Path(pattern).as_posix()]
 
 
 def _is_file(path: Path) -> bool:
+    return _holds(path.is_file)
+
+
+def _holds(question: Callable[[], bool]) -> bool:
     try:
-        return path.is_file()
+        return question()
     except OSError:  # its name is longer than any file's, or it is in a folder that may not be entered
         return False
 
