@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,6 +189,19 @@ def test_every_file_begins_with_what_it_is_for() -> None:
         if not first.startswith(('"""', "//", "/*", "#")):
             silent.append(relative(path))
     assert silent == []
+
+
+def test_names_of_types_are_one_string_each() -> None:
+    """pyright takes nothing from several that stand in a row: the name is Any, and stubs with it mean less."""
+    torn = []
+    for path in PYTHON_FILES:
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+                tokens = tokenize.generate_tokens(io.StringIO(ast.get_source_segment(text, node) or "").readline)
+                if sum(token.type == tokenize.STRING for token in tokens) > 1:
+                    torn.append(f"{relative(path)}:{node.lineno}")
+    assert torn == []
 
 
 def test_versions_agree() -> None:

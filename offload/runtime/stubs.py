@@ -131,6 +131,8 @@ def _function(function: Signature) -> list[str]:
 def _kernel(kernel: KernelSignature) -> list[str]:
     callee = Callee(kernel.name, kernel.name, kernel.args, (), kernel.doc)
     launch, name = f"_launch_{kernel.name}", f"_kernel_{kernel.name}"
+    # What is no Waiting cannot be said, so the second overload takes everything; pyright minds, mypy does not.
+    meant = "  # pyright: ignore[reportOverlappingOverload]"
     return [
         f"class {launch}(Launch, Generic[_Done]):",
         f"    def __call__({', '.join([_receiver(callee), *_parameters(callee)])}) -> _Done:",
@@ -139,7 +141,7 @@ def _kernel(kernel: KernelSignature) -> list[str]:
         "",
         f"class {name}(Kernel):",
         "    @overload",
-        f"    def __getitem__(self, launch: Waiting) -> {launch}[None]: ...",
+        f"    def __getitem__(self, launch: Waiting) -> {launch}[None]: ...{meant}",
         "    @overload",
         f"    def __getitem__(self, launch: Any) -> {launch}[Pending]: ...",
     ]

@@ -45,8 +45,7 @@ Pointer: TypeAlias = "Int | ArrayLike"
 Size: TypeAlias = "int | tuple[int] | tuple[int, int] | tuple[int, int, int]"
 """Of a grid, a block or a cluster."""
 
-Waiting: TypeAlias = (
-    "tuple[Size, Size] | tuple[Size, Size, None] | tuple[Size, Size, None, int]"
-    " | tuple[Size, Size, None, int, Size | None]"
-)
+# Each in one string: pyright takes no type from several, and had Any here, so that no launch had a handle.
+_WithoutMore: TypeAlias = "tuple[Size, Size] | tuple[Size, Size, None]"
+Waiting: TypeAlias = "_WithoutMore | tuple[Size, Size, None, int] | tuple[Size, Size, None, int, Size | None]"
 """What a launch is given between brackets where the call waits for the kernel: no stream."""
