@@ -86,6 +86,22 @@ def test_hatchling_with_kernels_beside_the_package(named: str, tmp_path: Path) -
     assert [path.parent for path in package.rglob("top.py")] == [folder]
 
 
+@pytest.mark.parametrize(
+    "said",
+    ['[tool.hatch.build]\npackages = ["lib/rowwise"]', '[tool.hatch.build]\nsources = ["lib"]\nonly-include = ["lib"]',
+     '[tool.hatch.build.targets.wheel]\nsources = { "lib" = "" }\nonly-include = ["lib"]'],
+)  # fmt: skip
+def test_hatchling_with_a_folder_that_it_is_told_of_elsewhere(said: str, tmp_path: Path) -> None:
+    package = copy_of("hatchling", tmp_path)
+    (package / "src").rename(package / "lib")
+    path = package / "pyproject.toml"
+    text = path.read_text().replace('[tool.hatch.build.targets.wheel]\npackages = ["src/rowwise"]', said)
+    path.write_text(text.replace("src/rowwise/softmax", "lib/rowwise/softmax"))
+    python = editable(package, "hatchling.build")
+    assert "softmax" in in_venv(python, "-c", "import rowwise.kernels as k; print(k.__all__)", cwd=tmp_path)
+    assert (package / "lib" / "rowwise" / "kernels.offload.so").is_file()
+
+
 TOGGLE = """
 import importlib, os, subprocess, sys
 from pathlib import Path

@@ -91,9 +91,16 @@ class OffloadBuildHook(BuildHookInterface):
             )
 
     def _packages(self) -> list[Path]:
-        """The folders of packages that the project names for its wheels; else what hatchling takes, its namesake."""
-        wheel = self.build_config.build_config.get("targets", {}).get("wheel", {})
-        named = [Path(self.root, package) for package in wheel.get("packages", ())]
+        """The folders of packages that the project names for its wheels, for all targets or below a prefix that is
+        removed from paths; else what hatchling takes, its namesake."""
+        general = self.build_config.build_config
+        wheel = general.get("targets", {}).get("wheel", {})
+        named = [Path(self.root, package) for package in wheel.get("packages", general.get("packages", ()))]
+        sources = wheel.get("sources", general.get("sources", ()))
+        # One that is replaced by something else hatchling does not install as editable.
+        removed = [source for source in sources if not isinstance(sources, dict) or sources[source] in ("", ".")]
+        for folder in (Path(self.root, source) for source in removed):
+            named += sorted(path for path in folder.glob("*") if path.is_dir())
         core = self.metadata.core
         words = [re.sub(r"[^\w.]+", "_", name) for name in (core.raw_name, core.name)]
         namesakes = [Path(self.root, place, word) for word in words for place in ("", "src")]
