@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -17,6 +18,17 @@ Factory = pytest.TempPathFactory
 
 def test_every_example_is_built() -> None:
     assert {path.name for path in EXAMPLES.iterdir() if path.is_dir()} == {*FRONT_ENDS, "cmake_cpp"}
+
+
+def test_the_commands_that_the_readme_names(tmp_path: Path) -> None:
+    """Where offload is installed they need no index; a folder's name alone would be that of a package there."""
+    folder = Path(shutil.copytree(EXAMPLES, tmp_path / "packages"))
+    lines = (folder / "README.md").read_text().splitlines()
+    commands = [line.removeprefix("$ ").partition("  #")[0] for line in lines if line.startswith("$ ")]
+    assert [command.split()[0] for command in commands] == ["pip", "cmake"]
+    for command in commands:
+        run("sh", "-ec", command, cwd=folder, environment={"PIP_NO_INDEX": "1"})
+    assert [path.name for path in folder.glob("*.whl")] == [f"vectorops-1.0-py3-none-{LINUX}.whl"]
 
 
 @pytest.mark.parametrize("name", FRONT_ENDS)
