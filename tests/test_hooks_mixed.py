@@ -126,6 +126,27 @@ def test_artifacts_of_a_project_are_not_what_was_made_in_place(place: str, tmp_p
 
 
 @pytest.mark.parametrize("front_end", [SETUPTOOLS, HATCH])
+def test_sources_that_a_program_writes(front_end: str, tmp_path: Path) -> None:
+    name, file = ("setuptools", "vectorops/scale") if front_end == SETUPTOOLS else ("hatchling", "rowwise/softmax")
+    package = copy_of(name, tmp_path)
+    source = package / "src" / f"{file}.mlir"
+    source.rename(package / "template.txt")
+    writes = f"Path('src/{file}.mlir').write_text(Path('template.txt').read_text())\n"
+    if front_end == SETUPTOOLS:
+        (package / "setup.py").write_text(f"from pathlib import Path\nfrom setuptools import setup\n{writes}setup()\n")
+    else:
+        (package / "hatch_build.py").write_text(f"from pathlib import Path\n{HOOK}        {writes}")
+        offload_hook = "[tool.hatch.build.hooks.offload]"
+        edit(package / "pyproject.toml", offload_hook, f"[tool.hatch.build.hooks.custom]\n{offload_hook}")
+    wheel = wheel_of(package, tmp_path / "out", front_end)
+    assert f"{file.partition('/')[0]}/kernels.offload.so" in names(wheel)
+    source.unlink()
+    backend(package, "build_sdist", tmp_path / "out", front_end)
+    with tarfile.open(next((tmp_path / "out").glob("*.tar.gz"))) as archive:
+        assert [entry for entry in archive.getnames() if entry.endswith(f"/src/{file}.mlir")]
+
+
+@pytest.mark.parametrize("front_end", [SETUPTOOLS, HATCH])
 def test_a_package_with_a_file_that_is_open_in_an_editor(front_end: str, tmp_path: Path) -> None:
     """Emacs marks it by a link to nowhere beside it."""
     name, package_name = ("setuptools", "vectorops") if front_end == SETUPTOOLS else ("hatchling", "rowwise")
