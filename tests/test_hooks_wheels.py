@@ -235,16 +235,18 @@ def test_an_editable_installation_without_its_tools(tmp_path: Path) -> None:
     assert done.stdout.rstrip().endswith("or build it again where its tools are: pip install -e .")
 
 
-def test_a_setup_py_with_an_extension(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "given",
+    ['ext_modules=[OffloadExtension("vectorops.fast"', 'ext_package="vectorops", ext_modules=[OffloadExtension("fast"'],
+    ids=["its whole name", "ext_package"],
+)
+def test_a_setup_py_with_an_extension(given: str, tmp_path: Path) -> None:
     package = copy_of("setuptools", tmp_path)
     path = package / "pyproject.toml"
     path.write_text(path.read_text().split("[[tool.offload.kernels]]")[0])
     (package / "setup.py").write_text(
-        """
-from setuptools import setup
-from offload.hooks.setuptools import OffloadExtension
-setup(ext_modules=[OffloadExtension("vectorops.fast", ["src/vectorops/*.mlir"], targets=["host"], options={"opt": 2})])
-"""
+        "from setuptools import setup\nfrom offload.hooks.setuptools import OffloadExtension\n"
+        f'setup({given}, ["src/vectorops/*.mlir"], targets=["host"], options={{"opt": 2}})])\n'
     )
     wheel, said = wheel_of(package, tmp_path / "out", SETUPTOOLS)
     assert "py3-none-" in wheel.name

@@ -143,7 +143,7 @@ class BuildOffload(Command):
                 self._check_package(table)
                 check_ours(table, self._package_folder(table))
             # What stands in setup.py nothing but setup.py can read: like other extensions, it is built when installed.
-            in_setup_py = {extension.name for extension in self.distribution.offload_extensions}
+            in_setup_py = {_given(self.distribution, each)["module"] for each in self.distribution.offload_extensions}
             self._build([table for table in self.tables if table.module not in in_setup_py], self.editable_mode)
             self._build([table for table in self.tables if table.module in in_setup_py], editable=False)
             if self.editable_mode:
@@ -229,10 +229,17 @@ def tables_of(distribution: Distribution) -> list[KernelTable]:
     tables = read_tables(pyproject) if declares_kernels(pyproject) else []
     root = pyproject.resolve().parent
     tables += [
-        make_table(extension.given, root, "setup.py: OffloadExtension") for extension in distribution.offload_extensions
+        make_table(_given(distribution, extension), root, "setup.py: OffloadExtension")
+        for extension in distribution.offload_extensions
     ]
     check_distinct(tables)
     return tables
+
+
+def _given(distribution: Distribution, extension: OffloadExtension) -> dict[str, Any]:
+    """What an extension was given; its name counts from ``setup(ext_package=…)`` on, as that of any extension."""
+    package, module = distribution.ext_package, extension.given["module"]
+    return {**extension.given, "module": f"{package}.{module}"} if package and module else extension.given
 
 
 def _pyproject(distribution: Distribution) -> Path:
