@@ -255,7 +255,13 @@ def test_a_library_for_another_processor_than_the_wheels(tmp_path: Path) -> None
     ours, other = ("x86_64", "aarch64") if machine == 62 else ("aarch64", "x86_64")
     check_platform("here", path, f"linux_{ours}")
     check_platform("here", path, f"manylinux_2_28_{ours}")
-    check_platform("here", path, "any")
+    check_platform("here", path, f"musllinux_1_2_{ours}")
+    for platform in ("any", f"macosx_11_0_{ours}", "win_amd64"):
+        with pytest.raises(OffloadError) as caught:
+            check_platform("here", path, platform)
+        assert str(caught.value) == (
+            f"here: the library is for Linux on {ours}, and the wheel's tag would be {platform}: leave plat-name out"
+        )
     with pytest.raises(OffloadError) as caught:
         check_platform("pyproject.toml: 1", path, f"linux_{other}")
     assert str(caught.value) == (

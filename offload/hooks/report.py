@@ -29,11 +29,14 @@ def check_images(built: Artifact, where: str, targets: Iterable[Target]) -> None
 
 
 def check_platform(where: str, library: Path, platform: str) -> None:
-    """Raises OffloadError where a library's processor is not that of a wheel's platform: ``linux_x86_64``."""
+    """Raises OffloadError where a library's system or processor is not that of a wheel's platform: ``linux_x86_64``."""
     built = artifact.read(library).machine
-    wanted = next((number for name, number in elf.MACHINES.items() if platform.endswith(f"_{name}")), built)
-    if built != wanted:
-        made = next(name for name, number in elf.MACHINES.items() if number == built)
+    made = next(name for name, number in elf.MACHINES.items() if number == built)
+    if not platform.startswith(("linux_", "manylinux", "musllinux")):
+        raise OffloadError(
+            f"{where}: the library is for Linux on {made}, and the wheel's tag would be {platform}: leave plat-name out"
+        )
+    if not platform.endswith(f"_{made}"):
         raise OffloadError(
             f"{where}: the library is for {made}, and the wheel's tag would be {platform}: leave out the targets for "
             f"{made}, or build the wheel for it with _PYTHON_HOST_PLATFORM=linux-{made}"
