@@ -309,6 +309,52 @@ def test_quotient_and_remainder_of_few_bits_without_optimization(driver: Driver,
     np.testing.assert_array_equal(remainder, np.fmod(x, y))
 
 
+FEW_BITS = """
+gpu.module @m {{ gpu.func @k(%x: memref<?xi32>, %y: memref<?xi32>) kernel {{
+  %t = gpu.thread_id x
+  %unused = arith.constant {unused} : i32
+  %v = memref.load %x[%t] : memref<?xi32>
+  %w = memref.load %y[%t] : memref<?xi32>
+  %v1 = arith.shli %v, %unused : i32
+  %w1 = arith.shli %w, %unused : i32
+  %v2 = arith.shr{extended} %v1, %unused : i32
+  %w2 = arith.shr{extended} %w1, %unused : i32
+  %q = arith.div{sign} %v2, %w2 : i32
+  %r = arith.rem{sign} %v2, %w2 : i32
+  memref.store %q, %x[%t] : memref<?xi32>
+  memref.store %r, %y[%t] : memref<?xi32>
+  gpu.return
+}} }}
+"""
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize(("bits", "extended", "sign"), [(24, "ui", "ui"), (24, "si", "si"), (16, "si", "ui")])
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100", "gfx1201"])
+def test_quotients_of_numbers_that_need_few_bits(
+    driver: Driver, chip: str, bits: int, extended: str, sign: str, level: int
+) -> None:
+    """LLVM divides those of up to 24 bits by a reciprocal and corrects too large a quotient nowhere."""
+    generator = np.random.default_rng(3)
+    most = (1 << (bits - (extended == "si"))) - 1
+    y = generator.integers(2, most, 64)
+    x = most // y * y - 1
+    x[:2], y[:2] = most - 1, most
+    if extended == "si":
+        x[1::2], y[::3] = -x[1::2], -y[::3]
+    v, w = x.astype(np.int32), y.astype(np.int32)
+    if sign == "ui":
+        x, y = (value & 0xFFFFFFFF for value in (x, y))
+    quotient = np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
+    with driver.chip(chip):
+        library = OnDevice(
+            compiled(FEW_BITS.format(unused=32 - bits, extended=extended, sign=sign), f"{chip},O={level}")
+        )
+        library.kernels.k[1, 64](v, w)
+    np.testing.assert_array_equal(v, quotient.astype(np.uint32).view(np.int32))
+    np.testing.assert_array_equal(w, (x - quotient * y).astype(np.uint32).view(np.int32))
+
+
 HALVES = """
 gpu.module @m { gpu.func @k(%a: f16, %x: memref<?xf16>, %y: memref<?xf16>, %minus: i1) kernel {
   %t = gpu.thread_id x

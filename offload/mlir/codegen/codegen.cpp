@@ -374,8 +374,8 @@ void LLVMModule::optimize() {
   if (!reported->empty())
     throw Failure("LLVM's optimizer for " + options.triple + " failed", std::move(*reported));
   const MCSubtargetInfo *chip = machine->getMCSubtargetInfo();
-  if (machine->getTargetTriple().isAMDGPU() && level == OptimizationLevel::O0)
-    widenQuotients(*module);
+  if (machine->getTargetTriple().isAMDGPU())
+    writeNarrowQuotients(*module, level != OptimizationLevel::O0);
   if (machine->getTargetTriple().isAMDGPU() && chip->checkFeatures("+architected-sgprs"))
     splitBlockIds(*module);
   if (machine->getTargetTriple().isAMDGPU() && !chip->checkFeatures("+architected-flat-scratch") &&

@@ -1,12 +1,17 @@
-//===- narrow_quotients.h - Division of integers of less than 32 bits ------===//
+//===- narrow_quotients.h - Division of integers of few bits on AMD GPUs ---===//
 #pragma once
 
 #include "llvm/IR/Module.h"
 
 namespace offload {
 
-/// Makes quotients and remainders of 8 and 16 bits ones of 32: without optimization, LLVM 22 joins a quotient
-/// and a remainder of the same numbers to one operation, which AMD's code generator cannot select.
-void widenQuotients(llvm::Module &module);
+/// Writes quotients and remainders as operations on integers where LLVM 22 gets them wrong for AMD GPUs,
+/// which have no instruction for them. With operands of up to 24 bits it multiplies by an approximate
+/// reciprocal and corrects the quotient in one direction alone: 0xfffffe / 0xffffff is 1, and from 23 bits on
+/// (24 of signed ones) it depends on the last bit of what the hardware says. Later versions of LLVM do this
+/// for fewer bits. Without optimization (`optimized`) it does the same to unsigned numbers whose upper bits
+/// are all ones, and it cannot select a quotient and a remainder of 8 or 16 bits that it has joined: there
+/// all of up to 32 bits are written out.
+void writeNarrowQuotients(llvm::Module &module, bool optimized);
 
 } // namespace offload
