@@ -230,12 +230,13 @@ def _to_integer(op: str, source: str, target: str) -> Case:
     forms = [Form(name, [source], [target], f"%r0 = arith.{op} %x0 : {{T}} to {{R}}", shape) for name, shape in SHAPES]
 
     def run(library: Library) -> None:
-        bits = DTYPES[target]().itemsize * 8
+        bits = 1 if target == "i1" else DTYPES[target]().itemsize * 8
         low, high = (0, 2.0**bits) if op == "fptoui" else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1))
         high = min(high, 60000.0) if source == "f16" else high
         low = max(low, -60000.0)
         x = np.random.default_rng(1).uniform(low, high * 0.99, 400)
-        x = np.concatenate([x, np.random.default_rng(2).uniform(max(low, -3), 3, 96), [0.0, -0.0, 0.99, 1.5]])
+        near = np.random.default_rng(2).uniform(max(low, -3), min(high * 0.99, 3), 96)
+        x = np.concatenate([x, near, [0.0, -0.0, 0.99, -1.0 if target == "i1" and op == "fptosi" else 1.5]])
         x = x.astype(DTYPES[source])
         whole = [int(value) for value in np.trunc(x.astype(np.float64))]
         expected = np.array(
@@ -271,6 +272,6 @@ CASES = [
     *(_convert("truncf", b, a) for a, b in WIDENINGS),
     *(_directed(mode, b, a) for a, b in WIDENINGS for mode in MODES),
     *(_from_integer(op, a, b) for op in ("sitofp", "uitofp") for a in INTEGERS for b in TYPES),
-    *(_to_integer(op, a, b) for op in ("fptosi", "fptoui") for a in TYPES for b in INTEGERS[1:]),
+    *(_to_integer(op, a, b) for op in ("fptosi", "fptoui") for a in TYPES for b in INTEGERS),
     *(_bitcast(a, b) for a, b in (("f32", "i32"), ("i32", "f32"), ("f16", "i16"), ("i16", "bf16"), ("f64", "i64"))),
 ]

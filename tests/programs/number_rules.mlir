@@ -61,4 +61,11 @@ gpu.module @rules {
     memref.store %high, %x[%c1] : memref<2xi1>
     gpu.return
   }
+  gpu.func @bit(%x: memref<2xf32>, %y: memref<2xi1>) kernel {
+    %c0 = arith.constant 0 : index
+    %v = memref.load %x[%c0] : memref<2xf32>
+    %r = arith.fptosi %v : f32 to i1
+    memref.store %r, %y[%c0] : memref<2xi1>
+    gpu.return
+  }
 }

@@ -15,6 +15,9 @@
 // vectors, which comes first, knows indices and descriptors of 64 bits only: where others meet them, they are
 // converted.
 //
+// A float becomes a number of one bit by way of one of 32: LLVM's code generators compare it with 0, 1 or -1
+// instead, so that 1.5 was none on AMD GPUs, and NVIDIA's makes 1 of 0 and 0 of 1.
+//
 // A kernel with the name of a function of libm gets it back (see repair_math.cpp), and that function another
 // one: spmd.cpp renames it once the kernel's own code is gone.
 //
@@ -116,6 +119,19 @@ void widenSize(Operation *op) {
   op->erase();
 }
 
+template <typename Conversion> void convertThroughWord(Conversion op) {
+  Type type = op.getType();
+  if (!getElementTypeOrSelf(type).isInteger(1))
+    return;
+  OpBuilder b(op);
+  Type wide = b.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(type))
+    wide = vector.clone(wide);
+  Value converted = Conversion::create(b, op.getLoc(), wide, op.getArg());
+  op.replaceAllUsesWith(LLVM::TruncOp::create(b, op.getLoc(), type, converted).getResult());
+  op.erase();
+}
+
 bool isIndex(Type type) { return isa<BaseMemRefType>(type) || getElementTypeOrSelf(type).isIndex(); }
 
 /// A number, a vector of numbers, or a descriptor of such with other widths. Null where the types differ in
@@ -200,6 +216,8 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     takeFromOutside(getOperation());
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
+    getOperation()->walk(convertThroughWord<LLVM::FPToSIOp>);
+    getOperation()->walk(convertThroughWord<LLVM::FPToUIOp>);
     settleFragmentLoads(getOperation());
     removeMarks(getOperation());
     if (auto module = dyn_cast<gpu::GPUModuleOp>(getOperation()); module && failed(giveNamesBack(module)))
