@@ -37,14 +37,17 @@ def check(library: offload.Library | OnDevice, lengths: tuple[int, ...]) -> None
     x, w, y = floats(5, 3, 70), floats(3), np.ones((3, 5), np.float32)
     library.weighted(x, w, y)
     np.testing.assert_allclose(y, 1 + np.einsum("jik,i,k->ij", x, w, np.arange(70)), rtol=1e-4, atol=1e-3)
-    row, total = floats(1, 5000), np.ones(1, np.float32)
-    library.one_row(row, total)
-    np.testing.assert_allclose(total, 1 + row.sum(1), rtol=1e-4)
+    total, few = np.ones((), np.float32), floats(50, 20)
+    library.all(few, total)
+    np.testing.assert_allclose(total, 1 + few.sum(), rtol=1e-4)
 
 
 def test_on_the_cpu() -> None:
     library = on_host(PROGRAM)
     check(library, (0, 1, 31, 32, 33, 63, 64, 65, 1000))
+    row, total = floats(1, 50000), np.ones(1, np.float32)
+    library.one_row(row, total)
+    np.testing.assert_allclose(total, 1 + row.sum(1), rtol=1e-3)
     x, y = floats(100, 64), np.ones(64, np.float32)
     library.columns(x, y)
     np.testing.assert_allclose(y, 1 + x.sum(0), rtol=1e-5, atol=1e-5)

@@ -49,9 +49,13 @@ func.func @weighted(%x: memref<5x3x70xf32>, %w: memref<3xf32>, %y: memref<3x5xf3
   return
 }
 
-// Everything, though one loop is parallel.
-func.func @one_row(%x: memref<1x5000xf32>, %y: memref<1xf32>) {
-  linalg.reduce {arith.addf} ins(%x : memref<1x5000xf32>) outs(%y : memref<1xf32>) dimensions = [1]
+// Everything, though one loop is parallel; and less of it, which a block does.
+func.func @one_row(%x: memref<1x50000xf32>, %y: memref<1xf32>) {
+  linalg.reduce {arith.addf} ins(%x : memref<1x50000xf32>) outs(%y : memref<1xf32>) dimensions = [1]
+  return
+}
+func.func @all(%x: memref<50x20xf32>, %y: memref<f32>) {
+  linalg.reduce {arith.addf} ins(%x : memref<50x20xf32>) outs(%y : memref<f32>) dimensions = [0, 1]
   return
 }
 

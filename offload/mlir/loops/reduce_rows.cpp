@@ -28,9 +28,10 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kThreads = 256;   // of a block that has one long row
-constexpr int64_t kLong = 2048;     // steps
-constexpr int64_t kManyRows = 1024; // fill a device by a subgroup each
+constexpr int64_t kThreads = 256;       // of a block that has one long row
+constexpr int64_t kLong = 2048;         // steps
+constexpr int64_t kManyRows = 1024;     // fill a device by a subgroup each
+constexpr int64_t kMostAlone = 1 << 15; // steps of the only row: of more, several blocks are made
 
 /// Whether the operand's elements of neighbouring steps are neighbours in memory, or the same one.
 bool isAlong(Type type, AffineMap map, unsigned loop) {
@@ -43,10 +44,23 @@ bool isAlong(Type type, AffineMap map, unsigned loop) {
   return memref.getStridesAndOffset().first.back() == 1;
 }
 
+/// How many rows there are, where that is known.
+std::optional<int64_t> knownRows(linalg::LinalgOp op, unsigned loop) {
+  int64_t rows = 1;
+  for (auto [i, range] : llvm::enumerate(op.getStaticLoopRanges())) {
+    if (i == loop)
+      continue;
+    if (ShapedType::isDynamic(range))
+      return std::nullopt;
+    rows *= range;
+  }
+  return rows;
+}
+
 /// The loop that reduces rows, where that is what the operation does. One input has an element for each step,
 /// which nothing else needs.
 std::optional<unsigned> rowsOf(linalg::LinalgOp op) {
-  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() != 1 || op.getNumParallelLoops() == 0)
+  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() != 1)
     return std::nullopt;
   SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
   auto loop = unsigned(llvm::find(kinds, utils::IteratorType::reduction) - kinds.begin());
@@ -60,7 +74,9 @@ std::optional<unsigned> rowsOf(linalg::LinalgOp op) {
   bool areHandedOn = llvm::all_of(op.getRegionOutputArgs(),
                                   [](BlockArgument output) { return canBeHandedOn(output.getType()); });
   int64_t steps = op.getStaticLoopRanges()[loop];
-  if (!isRead || !areHandedOn || (!ShapedType::isDynamic(steps) && steps < kRowSteps))
+  bool isKnown = !ShapedType::isDynamic(steps), isAlone = knownRows(op, loop) == 1;
+  if (!isRead || !areHandedOn || (isKnown && steps < kRowSteps) ||
+      (isAlone && (!isKnown || steps < kFewSteps || steps > kMostAlone)))
     return std::nullopt;
   return loop;
 }
@@ -121,15 +137,11 @@ private:
     });
   }
 
-  /// Whether few rows are known to be long ones.
+  /// Whether few rows are known to be long ones; each thread has a step at least.
   bool areLong() {
-    int64_t rows = 1;
-    for (auto [i, range] : llvm::enumerate(op.getStaticLoopRanges()))
-      if (ShapedType::isDynamic(range))
-        return false;
-      else if (i != loop)
-        rows *= range;
-    return op.getStaticLoopRanges()[loop] >= kLong && rows < kManyRows;
+    int64_t length = op.getStaticLoopRanges()[loop];
+    std::optional<int64_t> rows = knownRows(op, loop);
+    return rows && *rows < kManyRows && length >= (*rows == 1 ? kThreads : kLong);
   }
 
   /// What a thread's own steps give: each so many steps after the one before.
