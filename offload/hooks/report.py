@@ -36,7 +36,8 @@ def check_platform(where: str, library: Path, platform: str) -> None:
         raise OffloadError(
             f"{where}: the library is for Linux on {made}, and the wheel's tag would be {platform}: leave plat-name out"
         )
-    if not platform.endswith(f"_{made}"):
+    wanted = next((number for name, number in elf.MACHINES.items() if platform.endswith(f"_{name}")), built)
+    if built != wanted:
         raise OffloadError(
             f"{where}: the library is for {made}, and the wheel's tag would be {platform}: leave out the targets for "
             f"{made}, or build the wheel for it with _PYTHON_HOST_PLATFORM=linux-{made}"
