@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import os
 import subprocess
@@ -26,7 +27,7 @@ from test_runtime_support import (
 
 from offload.artifact import container_object
 from offload.errors import ArtifactError, DeviceError, SignatureError
-from offload.runtime import DeviceArray, abi, load
+from offload.runtime import DeviceArray, abi, load, plans
 
 
 def refusal(function: Any, *args: Any, **kwargs: Any) -> str:
@@ -47,6 +48,14 @@ def test_loading_needs_no_numpy_and_no_compiler(tmp_path: Path) -> None:
     printed = subprocess.run([sys.executable, "-c", program, real_path()], check=True, capture_output=True,
                              text=True, env=environment, cwd=tmp_path).stdout  # fmt: skip
     assert printed == "3 False False\n"
+
+
+def test_tools_that_freeze_programs_find_the_extension_for_calls() -> None:
+    """PyInstaller and others read import statements; without the extension calls went through ctypes, unsaid."""
+    nodes = ast.walk(ast.parse(Path(plans.__file__).read_text()))
+    assert "offload.runtime._fast" in [
+        name.name for node in nodes if isinstance(node, ast.Import) for name in node.names
+    ]
 
 
 def test_a_bare_name_is_a_file_here(monkeypatch: pytest.MonkeyPatch) -> None:

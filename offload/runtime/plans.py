@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +34,8 @@ def _extension() -> Any:
     if not fast_calls() or _in_subinterpreter():
         return None
     try:
-        extension = importlib.import_module("offload.runtime._fast")
+        # A statement, which tools that freeze programs (PyInstaller) find.
+        import offload.runtime._fast as extension
     except ModuleNotFoundError:  # One that is there and cannot be loaded is an error.
         return None
     if extension.ABI_VERSION != abi.ABI_VERSION:
