@@ -83,6 +83,21 @@ def test_devices_that_are_there_are_used(project: Path, drivers: Path) -> None:
     assert "not run" not in said
 
 
+OLDER = """
+import pluggy
+now = pluggy.HookimplMarker.__call__
+def before(self, function=None, hookwrapper=False, optionalhook=False, tryfirst=False, trylast=False):
+    return now(self, function, hookwrapper, optionalhook, tryfirst, trylast)
+pluggy.HookimplMarker.__call__ = before
+"""
+
+
+def test_the_pluggy_of_debian_12(project: Path, no_drivers: Path) -> None:
+    """pytest 7.2 and pluggy 1.0 of the system, which had no test of any project run where offload is installed."""
+    (project / "older.py").write_text(OLDER)
+    assert "2 passed, 4 not run" in run(project, "-p", "older", LD_LIBRARY_PATH=no_drivers)
+
+
 def test_processes_of_xdist_tell_it_too(project: Path, no_drivers: Path) -> None:
     said = run(project, "-p", "xdist", "-n", "1", LD_LIBRARY_PATH=no_drivers)
     assert f"cuda: 2 not run: {NO_CUDA}\n" in said

@@ -141,14 +141,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         item.stash[_undo].enter_context(_using(needed[0]))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
-    try:
-        return (yield)
-    finally:
-        if _undo in item.stash:
-            item.stash[_undo].close()
-            del item.stash[_undo]
+# Wrappers are of the older kind: the pluggy of Debian 12 refuses the newer one, and with it every test of a machine.
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, None]:
+    yield
+    if _undo in item.stash:
+        item.stash[_undo].close()
+        del item.stash[_undo]
 
 
 @contextlib.contextmanager
@@ -167,13 +166,12 @@ def _using(backend: str) -> Iterator[None]:
             use(before)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    outcome = yield
     if _needed in item.stash:
         # Plain values: pytest-xdist sends reports from one process to another.
-        report.offload = item.stash[_needed]
-    return report
+        outcome.get_result().offload = item.stash[_needed]
 
 
 @pytest.hookimpl(tryfirst=True)
