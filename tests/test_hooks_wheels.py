@@ -303,3 +303,12 @@ def test_packages_without_kernels_are_built_as_ever(tmp_path: Path) -> None:
     wheel, said = wheel_of(package, tmp_path / "out", SETUPTOOLS)
     assert wheel.name == "vectorops-1.0-py3-none-any.whl"
     assert "build_offload" not in said
+
+
+def test_an_older_setuptools_loads_the_plugin(tmp_path: Path) -> None:
+    """58 has no SetupError: every package's build failed where offload was installed."""
+    code = (
+        "import setuptools.errors\ndel setuptools.errors.SetupError\nimport offload.hooks.setuptools as hook\n"
+        "print(hook.SetupError.__name__)"
+    )
+    assert run(sys.executable, "-c", code, cwd=tmp_path).stdout == "DistutilsSetupError\n"

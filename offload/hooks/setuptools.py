@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from setuptools import Command, Distribution, Extension
-from setuptools.errors import SetupError
+
+try:
+    from setuptools.errors import SetupError
+except ImportError:  # setuptools before 59, which environments of Python 3.10 come with
+    from distutils.errors import DistutilsSetupError as SetupError
 
 from offload.config import targets_instead
 from offload.errors import OffloadError
