@@ -90,11 +90,13 @@ def before(self, function=None, hookwrapper=False, optionalhook=False, tryfirst=
     return now(self, function, hookwrapper, optionalhook, tryfirst, trylast)
 pluggy.HookimplMarker.__call__ = before
 """
+NO_STASH = "import pytest\ndel pytest.StashKey\n"
 
 
-def test_the_pluggy_of_debian_12(project: Path, no_drivers: Path) -> None:
-    """pytest 7.2 and pluggy 1.0 of the system, which had no test of any project run where offload is installed."""
-    (project / "older.py").write_text(OLDER)
+@pytest.mark.parametrize("change", [OLDER, NO_STASH], ids=["the pluggy of Debian 12", "pytest 6.2"])
+def test_older_versions(change: str, project: Path, no_drivers: Path) -> None:
+    """What is loaded in every project may want nothing that they have not: no test of any of them would run."""
+    (project / "older.py").write_text(change)
     assert "2 passed, 4 not run" in run(project, "-p", "older", LD_LIBRARY_PATH=no_drivers)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -17,9 +18,10 @@ from offload.config import BACKEND_ALIASES, BACKENDS, environment
 FIXTURE = "offload_backend"
 NOT_RUN = "not run"
 _MARKERS = {name: name for name in BACKENDS if name != "host"} | BACKEND_ALIASES
-_own_markers = pytest.StashKey[frozenset[str]]()
-_needed = pytest.StashKey[list[str]]()
-_undo = pytest.StashKey[contextlib.ExitStack]()
+# By configuration and by test; a stash, which these have for it, came with pytest 7.
+_own_markers: WeakKeyDictionary[pytest.Config, frozenset[str]] = WeakKeyDictionary()
+_needed: WeakKeyDictionary[pytest.Item, list[str]] = WeakKeyDictionary()
+_undo: WeakKeyDictionary[pytest.Item, contextlib.ExitStack] = WeakKeyDictionary()
 _RAN = ("passed", "failed", "error", "xfailed", "xpassed")
 
 
@@ -48,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Raises UsageError for an unknown backend in an option, and for one that is required and absent."""
     registered = {line.split(":")[0].split("(")[0].strip() for line in config.getini("markers")}
-    config.stash[_own_markers] = frozenset(registered & set(_MARKERS))
+    _own_markers[config] = frozenset(registered & set(_MARKERS))
     for name, backend in _MARKERS.items():
         config.addinivalue_line("markers", f"{name}: needs a device of offload's backend {backend}; else it is not run")
     if config.getoption("--offload-backend"):
@@ -121,7 +123,7 @@ def _is_ours(item: pytest.Item, marker: str) -> bool:
     decided = item.config.getini("offload_markers")
     if decided is not None:
         return bool(decided)
-    return marker not in item.config.stash[_own_markers] or declares_kernels(item.config.rootpath / "pyproject.toml")
+    return marker not in _own_markers[item.config] or declares_kernels(item.config.rootpath / "pyproject.toml")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -133,21 +135,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     chosen, why_chosen = _chosen(item.config)
     for backend in needed:
         if why := _absence(backend) if backend in chosen else why_chosen:
-            item.stash[_needed] = [backend, why]
+            _needed[item] = [backend, why]
             pytest.skip(f"not run on {backend}: {why}")
     if len(needed) == 1:
-        item.stash[_needed] = needed
-        item.stash[_undo] = contextlib.ExitStack()
-        item.stash[_undo].enter_context(_using(needed[0]))
+        _needed[item] = needed
+        _undo[item] = contextlib.ExitStack()
+        _undo[item].enter_context(_using(needed[0]))
 
 
 # Wrappers are of the older kind: the pluggy of Debian 12 refuses the newer one, and with it every test of a machine.
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, None]:
     yield
-    if _undo in item.stash:
-        item.stash[_undo].close()
-        del item.stash[_undo]
+    if item in _undo:
+        _undo[item].close()
+        del _undo[item]
 
 
 @contextlib.contextmanager
@@ -169,9 +171,9 @@ def _using(backend: str) -> Iterator[None]:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     outcome = yield
-    if _needed in item.stash:
+    if item in _needed:
         # Plain values: pytest-xdist sends reports from one process to another.
-        outcome.get_result().offload = item.stash[_needed]
+        outcome.get_result().offload = _needed[item]
 
 
 @pytest.hookimpl(tryfirst=True)
