@@ -121,6 +121,7 @@ VENDOR_FILES = {
     "offload/mlir/codegen/amd_kernels.cpp",  # how LLVM's code generator is used
     "offload/mlir/codegen/amd_opcodes.h", "offload/mlir/codegen/wide_moves.cpp",  # mends an instruction of its
     "offload/mlir/codegen/short_regions.cpp",  # what its scheduler sees at a time
+    "offload/mlir/codegen/narrow_quotients.cpp",  # what its division of few bits gets wrong
     "offload/mlir/codegen/codegen.cpp", "offload/mlir/codegen/elf.cpp", "offload/mlir/codegen/llvm_module.h",
     "offload/mlir/bindings.cpp",
     # The names of each vendor's library of functions.

@@ -144,7 +144,7 @@ def _kernels(module: Any, debug: bool) -> Sequence[str]:
         passes.append("gpu.module(convert-linalg-to-loops)")
     if "linalg" in dialects:
         passes += ["offload-collapse-linalg", "offload-reduce-rows", "offload-reduce-linalg"]
-        passes += ["offload-serial-linalg-to-launch", "convert-linalg-to-parallel-loops"]
+        passes += ["offload-thread-tiles", "offload-serial-linalg-to-launch", "convert-linalg-to-parallel-loops"]
     if "affine" in dialects:
         passes.append("lower-affine")
     if "scf.forall" in host:

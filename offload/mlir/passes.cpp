@@ -32,6 +32,7 @@ void registerOffloadPasses() {
   registerCollapseLinalgPass();
   registerReduceLinalgPass();
   registerReduceRowsPass();
+  registerThreadTilesPass();
   registerReduceParallelPass();
   registerSerialLinalgPass();
   registerShapeNestsPass();

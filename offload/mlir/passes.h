@@ -29,6 +29,7 @@ namespace offload {
 ///   offload-collapse-linalg          makes one loop of those over one piece of memory
 ///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
 ///   offload-reduce-rows              reduces rows of memory by subgroups and blocks
+///   offload-thread-tiles             lets a thread compute several elements of products of matrices
 ///   offload-serial-functions         lets parallel loops call functions with parallel loops
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
 ///   offload-reduce-parallel          writes scf.parallel with results as loops without
@@ -92,6 +93,7 @@ void registerSerialFunctionsPass();
 void registerCollapseLinalgPass();
 void registerReduceLinalgPass();
 void registerReduceRowsPass();
+void registerThreadTilesPass();
 void registerReduceParallelPass();
 void registerSerialLinalgPass();
 void registerShapeNestsPass();

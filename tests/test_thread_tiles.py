@@ -1,0 +1,79 @@
+"""Products whose threads have several elements each: results as NumPy's, on the CPU and on emulated devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, PROGRAMS, on_host
+from emulator.driver import shared
+from emulator.on_device import OnDevice, compiled, emulated
+
+import offload
+
+PROGRAM = PROGRAMS / "thread_tiles.mlir"
+
+_random = np.random.default_rng(21)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return _random.standard_normal(shape).astype(np.float32)
+
+
+def convolved(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[:2], axis=(1, 2))
+    return np.einsum("nhwcij,ijcf->nhwf", windows, w)
+
+
+def check(library: offload.Library | OnDevice, sizes: tuple[tuple[int, int, int], ...]) -> None:
+    for m, k, n in sizes:
+        a, b, c = floats(m, k), floats(k, n), floats(m, n)
+        want = c + a @ b
+        library.product(a, b, c)
+        np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-4)
+    a, b = (_random.integers(-128, 128, shape, np.int8) for shape in ((64, 40), (40, 96)))
+    sums = np.ones((64, 96), np.int32)
+    library.fours(a, b, sums)
+    np.testing.assert_array_equal(sums, 1 + a.astype(np.int32) @ b.astype(np.int32))
+    x, w, y = _random.standard_normal((2, 12, 15, 3)), _random.standard_normal((3, 2, 3, 16)), np.ones((2, 10, 14, 16))
+    library.convolution(x, w, y)
+    np.testing.assert_allclose(y, 1 + convolved(x, w), rtol=1e-12, atol=1e-12)
+
+
+def test_on_the_cpu() -> None:
+    library = on_host(PROGRAM)
+    check(library, ((1, 1, 1), (4, 0, 5), (0, 3, 2), (2, 3, 0), (3, 7, 33), (65, 40, 31), (8, 100, 64)))
+    a, b, c = floats(16, 40), floats(40, 16), np.zeros((16, 16), np.float32)
+    library.few(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-5)
+    x, y = floats(2, 64, 64, 16), np.full((2, 63, 63, 16), -9, np.float32)
+    library.largest(x, floats(2, 2), y)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2), axis=(1, 2))
+    np.testing.assert_array_equal(y, windows.max((4, 5)))
+
+
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "sm_80"])
+def test_on_devices(chip: str) -> None:
+    driver = shared(emulated(chip)[1])
+    with driver.chip(chip):
+        check(OnDevice(compiled(PROGRAM, chip)), ((3, 5, 33), (17, 8, 9)))
+    driver.check()
+
+
+def test_for_each_target() -> None:
+    offload.compile(PROGRAM, targets=ALL_TARGETS)
+
+
+def test_steps_are_added_in_order() -> None:
+    """As one thread for each element did: sums of halves are rounded at each step, and more of them differ."""
+    text = """
+func.func @f(%a: memref<67x300xf16>, %b: memref<300x96xf16>, %c: memref<67x96xf16>) {
+  linalg.matmul ins(%a, %b : memref<67x300xf16>, memref<300x96xf16>) outs(%c : memref<67x96xf16>)
+  return
+}
+"""
+    a, b, c = (_random.standard_normal(shape).astype(np.float16) for shape in ((67, 300), (300, 96), (67, 96)))
+    want = c.copy()
+    for k in range(300):
+        want += a[:, k, None] * b[None, k]
+    on_host(text).f(a, b, c)
+    np.testing.assert_array_equal(c, want)
