@@ -15,6 +15,7 @@
 #include "codegen/streaming_stores.h"
 #include "codegen/strided_lanes.h"
 #include "codegen/workgroup_on_stack.h"
+#include "codegen/zero_signs.h"
 #include "device/check_lowered.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -376,6 +377,8 @@ void LLVMModule::optimize() {
   const MCSubtargetInfo *chip = machine->getMCSubtargetInfo();
   if (machine->getTargetTriple().isAMDGPU())
     writeNarrowQuotients(*module, level != OptimizationLevel::O0);
+  if (machine->getTargetTriple().isAMDGPU() && chip->checkFeatures("+fma-mix-insts"))
+    keepZeroSigns(*module);
   if (machine->getTargetTriple().isAMDGPU() && chip->checkFeatures("+architected-sgprs"))
     splitBlockIds(*module);
   if (machine->getTargetTriple().isAMDGPU() && !chip->checkFeatures("+architected-flat-scratch") &&
