@@ -125,3 +125,51 @@ def test_each_type_and_combination(kind: str, length: int) -> None:
         np.testing.assert_array_equal(
             y.astype("f8") if kind[0] != "i" else y, expected.astype("f8") if kind[0] != "i" else expected, combiner
         )
+
+
+IN_LOOPS = """
+#row = strided<[100, 1], offset: ?>
+func.func private @sums(%x: memref<4x100xf32, #row>, %y: memref<4xf32, strided<[1], offset: ?>>) {
+  linalg.reduce {arith.addf} ins(%x : memref<4x100xf32, #row>) outs(%y : memref<4xf32, strided<[1], offset: ?>>)
+      dimensions = [1]
+  return
+}
+func.func private @shares(%x: memref<4x100xf32, #row>) {
+  linalg.softmax dimension(1) ins(%x : memref<4x100xf32, #row>) outs(%x : memref<4x100xf32, #row>)
+  return
+}
+func.func @called(%x: memref<8x4x100xf32>, %y: memref<8x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
+    %a = memref.subview %x[%i, 0, 0] [1, 4, 100] [1, 1, 1] : memref<8x4x100xf32> to memref<4x100xf32, #row>
+    %b = memref.subview %y[%i, 0] [1, 4] [1, 1] : memref<8x4xf32> to memref<4xf32, strided<[1], offset: ?>>
+    func.call @sums(%a, %b) : (memref<4x100xf32, #row>, memref<4xf32, strided<[1], offset: ?>>) -> ()
+    func.call @shares(%a) : (memref<4x100xf32, #row>) -> ()
+    scf.reduce
+  }
+  return
+}
+func.func @inside(%x: memref<8x4x100xf32>) {
+  affine.parallel (%i) = (0) to (8) {
+    %a = memref.subview %x[%i, 0, 0] [1, 4, 100] [1, 1, 1] : memref<8x4x100xf32> to memref<4x100xf32, #row>
+    linalg.softmax dimension(1) ins(%a : memref<4x100xf32, #row>) outs(%a : memref<4x100xf32, #row>)
+  }
+  return
+}
+"""
+
+
+def test_rows_in_loops_and_in_functions_that_loops_call() -> None:
+    """Which are kernels, and launch none."""
+    library = on_host(IN_LOOPS)
+    x, y = floats(8, 4, 100), np.ones((8, 4), np.float32)
+    want, powers = 1 + x.sum(2), np.exp(x)
+    other = x.copy()
+    library.called(x, y)
+    library.inside(other)
+    np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+    for got in (x, other):
+        np.testing.assert_allclose(got, powers / powers.sum(2, keepdims=True), rtol=1e-5)
+    offload.compile(IN_LOOPS, targets=ALL_TARGETS)

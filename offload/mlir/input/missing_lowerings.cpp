@@ -10,10 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "loops/parallel_loops.h"
 #include "loops/softmax.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -156,9 +158,10 @@ struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<Mod
   }
 
   void runOnOperation() final {
-    getOperation()->walk([](Operation *op) {
+    SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation());
+    getOperation()->walk([&](Operation *op) {
       if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op); softmax && isWritten(softmax))
-        writeSoftmax(softmax);
+        writeSoftmax(softmax, !inKernels.contains(op->getParentOfType<func::FuncOp>()));
       else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op); expand && !isLowered(expand))
         write(expand);
       else if (auto view = dyn_cast<memref::SubViewOp>(op); view && !isLowered(view))

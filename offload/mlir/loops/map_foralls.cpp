@@ -12,8 +12,8 @@
 
 #include "loops/map_foralls.h"
 #include "loops/parallel_loops.h"
-#include "tensors/tensors.h"
 #include "passes.h"
+#include "tensors/tensors.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -132,34 +132,6 @@ bool isForThreads(Block &block, SmallVectorImpl<Sizes> &threads, int64_t &bytes)
     }
     return isa<scf::InParallelOp, scf::YieldOp>(op) || isOfTheBlock(&op) || readsAtMost(&op);
   });
-}
-
-bool isInKernel(Operation *op) {
-  return op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>();
-}
-
-/// Or in what will be one.
-bool isRunByThreads(Operation *op) {
-  return isInKernel(op) || op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>() ||
-         op->getParentOfType<affine::AffineParallelOp>();
-}
-
-/// The functions that code of kernels calls, themselves or through others: their loops are run by the thread
-/// that calls.
-llvm::SmallPtrSet<Operation *, 4> calledFromKernels(ModuleOp module) {
-  llvm::SmallPtrSet<Operation *, 4> found;
-  SmallVector<Operation *> next;
-  auto add = [&](func::CallOp call) {
-    if (Operation *callee = module.lookupSymbol(call.getCallee()); callee && found.insert(callee).second)
-      next.push_back(callee);
-  };
-  module.walk([&](func::CallOp call) {
-    if (isRunByThreads(call))
-      add(call);
-  });
-  while (!next.empty())
-    next.pop_back_val()->walk(add);
-  return found;
 }
 
 /// The block that all loops over threads of a mapped loop fit into.

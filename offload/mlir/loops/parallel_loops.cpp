@@ -2,11 +2,38 @@
 
 #include "loops/parallel_loops.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;
 
 namespace offload {
+
+bool isInKernel(Operation *op) {
+  return op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>();
+}
+
+bool isRunByThreads(Operation *op) {
+  return isInKernel(op) || op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>() ||
+         op->getParentOfType<affine::AffineParallelOp>();
+}
+
+SmallPtrSet<Operation *, 4> calledFromKernels(ModuleOp module) {
+  SmallPtrSet<Operation *, 4> found;
+  SmallVector<Operation *> next;
+  auto add = [&](func::CallOp call) {
+    if (Operation *callee = module.lookupSymbol(call.getCallee()); callee && found.insert(callee).second)
+      next.push_back(callee);
+  };
+  module.walk([&](func::CallOp call) {
+    if (isRunByThreads(call))
+      add(call);
+  });
+  while (!next.empty())
+    next.pop_back_val()->walk(add);
+  return found;
+}
 
 SmallVector<scf::ParallelOp> outermostParallel(Operation *root) {
   SmallVector<scf::ParallelOp> loops;

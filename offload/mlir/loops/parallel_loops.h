@@ -2,13 +2,24 @@
 #pragma once
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace offload {
 
 // Of a block, on every target.
 inline constexpr int64_t kMaxThreads = 1024;
 inline constexpr int64_t kMaxDeep = 64; // of these, along z
+
+bool isInKernel(mlir::Operation *op);
+
+/// Or in what will be one.
+bool isRunByThreads(mlir::Operation *op);
+
+/// The functions that code of kernels calls, themselves or through others: their loops are run by the thread
+/// that calls.
+llvm::SmallPtrSet<mlir::Operation *, 4> calledFromKernels(mlir::ModuleOp module);
 
 /// The outermost scf.parallel of host code, in the order of the program.
 llvm::SmallVector<mlir::scf::ParallelOp> outermostParallel(mlir::Operation *root);

@@ -10,11 +10,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
+#include "loops/parallel_loops.h"
 #include "loops/row_threads.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -208,8 +210,10 @@ struct ReduceRows : public PassWrapper<ReduceRows, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() final {
+    SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation()); // which launch none
     for (linalg::LinalgOp op : hostLinalg(getOperation()))
-      if (std::optional<unsigned> loop = rowsOf(op))
+      if (std::optional<unsigned> loop = rowsOf(op);
+          loop && !inKernels.contains(op->getParentOfType<func::FuncOp>()))
         if (std::optional<LinalgSteps> steps = LinalgSteps::of(op))
           Rows(op, *steps, *loop).replace();
   }

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/softmax.h"
+#include "loops/parallel_loops.h"
 #include "loops/row_threads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -39,12 +40,13 @@ public:
   }
 
   /// Kernels' threads run operations of linalg alone.
-  void write() {
+  void write(bool mayLaunch) {
     int64_t known = type.getDimSize(dim);
-    if (op->getParentOfType<gpu::GPUModuleOp>() || op->getParentOfType<gpu::LaunchOp>()) {
-      byOneThread(/*isInKernel=*/true);
-    } else if (!areOfMemory() || (!ShapedType::isDynamic(known) && known < kRowSteps)) {
-      byOneThread(/*isInKernel=*/false);
+    if (isInKernel(op)) {
+      byOneThread(/*isSerial=*/true);
+    } else if (!mayLaunch || isRunByThreads(op) || !areOfMemory() ||
+               (!ShapedType::isDynamic(known) && known < kRowSteps)) {
+      byOneThread(/*isSerial=*/false);
     } else if (!ShapedType::isDynamic(known)) {
       bySubgroups();
     } else {
@@ -53,24 +55,23 @@ public:
       b.setInsertionPointToStart(either.thenBlock());
       bySubgroups();
       b.setInsertionPointToStart(either.elseBlock());
-      byOneThread(/*isInKernel=*/false);
+      byOneThread(/*isSerial=*/false);
     }
     op.erase();
   }
 
 private:
-  /// Whether neighbours in a row are neighbours in memory, and there are loops that kernels are made of.
+  /// Whether neighbours in a row are neighbours in memory.
   bool areOfMemory() {
     auto isAlong = [](Value memory) {
       auto memref = cast<MemRefType>(memory.getType());
       return memref.isStrided() && memref.getStridesAndOffset().first.back() == 1;
     };
-    bool isInLoop = op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>();
     return dim + 1 == unsigned(type.getRank()) && isAlong(op.getInput()) && isAlong(op.getOutput()) &&
-           canBeHandedOn(type.getElementType()) && !isInLoop;
+           canBeHandedOn(type.getElementType());
   }
 
-  void byOneThread(bool isInKernel) {
+  void byOneThread(bool isSerial) {
     Value zero = index(b, 0), one = index(b, 1);
     bool isOneRow = others.empty();
     SmallVector<Value> sizes = isOneRow ? SmallVector<Value>{one} : others;
@@ -78,7 +79,7 @@ private:
     auto row = [&](OpBuilder &in, Location, ValueRange numbers) {
       writeRow(in, isOneRow ? ValueRange() : numbers, {zero, size, one, /*isAll=*/true});
     };
-    if (isInKernel)
+    if (isSerial)
       scf::buildLoopNest(b, loc, zeros, sizes, ones, row);
     else
       scf::ParallelOp::create(b, loc, zeros, sizes, ones, row);
@@ -153,6 +154,6 @@ private:
 
 } // namespace
 
-void writeSoftmax(linalg::SoftmaxOp op) { Softmax(op).write(); }
+void writeSoftmax(linalg::SoftmaxOp op, bool mayLaunch) { Softmax(op).write(mayLaunch); }
 
 } // namespace offload

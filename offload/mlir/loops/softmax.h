@@ -5,7 +5,8 @@
 
 namespace offload {
 
-/// Puts what a softmax of floating-point numbers on buffers computes in its place.
-void writeSoftmax(mlir::linalg::SoftmaxOp op);
+/// Puts what a softmax of floating-point numbers on buffers computes in its place: as a launch only where the
+/// function `mayLaunch`.
+void writeSoftmax(mlir::linalg::SoftmaxOp op, bool mayLaunch);
 
 } // namespace offload
