@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, PROGRAMS, emit_text, on_host
-from emulator.driver import shared
-from emulator.on_device import OnDevice, compiled, emulated
+from emulator.on_device import OnDevice, running_on
 
 import offload
 
@@ -36,10 +35,8 @@ def test_on_the_cpu() -> None:
 
 @pytest.mark.parametrize("chip", ["gfx942", "gfx1100", "sm_80"])
 def test_on_devices(chip: str) -> None:
-    driver = shared(emulated(chip)[1])
-    with driver.chip(chip):
-        check(OnDevice(compiled(PROGRAM, chip)))
-    driver.check()
+    with running_on(chip, PROGRAM) as library:
+        check(library)
 
 
 def test_for_each_target() -> None:

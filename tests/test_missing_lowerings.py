@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, on_host
 from emulator.driver import shared
-from emulator.on_device import OnDevice, compiled, emulated
+from emulator.on_device import OnDevice, running_on
 
 import offload
 
@@ -87,10 +87,8 @@ def test_softmax_of_rows_that_subgroups_share(kind: str) -> None:
 
 @pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "sm_80"])
 def test_softmax_of_rows_on_devices(chip: str) -> None:
-    driver = shared(emulated(chip)[1])
-    with driver.chip(chip):
-        check_rows(OnDevice(compiled(ROWS.replace("KIND", "f32"), chip)), "f32", (3, 70))
-    driver.check()
+    with running_on(chip, ROWS.replace("KIND", "f32")) as library:
+        check_rows(library, "f32", (3, 70))
 
 
 def test_softmax_of_values_that_are_no_numbers() -> None:

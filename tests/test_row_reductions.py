@@ -6,8 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, PROGRAMS, on_host
-from emulator.driver import shared
-from emulator.on_device import OnDevice, compiled, emulated
+from emulator.on_device import OnDevice, running_on
 
 import offload
 
@@ -61,10 +60,8 @@ def test_on_the_cpu() -> None:
 
 @pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "sm_80"])
 def test_on_devices(chip: str) -> None:
-    driver = shared(emulated(chip)[1])
-    with driver.chip(chip):
-        check(OnDevice(compiled(PROGRAM, chip)), (2, 64, 70))
-    driver.check()
+    with running_on(chip, PROGRAM) as library:
+        check(library, (2, 64, 70))
 
 
 def test_for_each_target() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, PROGRAMS, on_host
-from emulator.driver import shared
-from emulator.on_device import OnDevice, compiled, emulated
+from emulator.on_device import OnDevice, running_on
 
 import offload
 
@@ -53,10 +52,8 @@ def test_on_the_cpu() -> None:
 
 @pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "sm_80"])
 def test_on_devices(chip: str) -> None:
-    driver = shared(emulated(chip)[1])
-    with driver.chip(chip):
-        check(OnDevice(compiled(PROGRAM, chip)), ((3, 5, 33), (17, 8, 9)))
-    driver.check()
+    with running_on(chip, PROGRAM) as library:
+        check(library, ((3, 5, 33), (17, 8, 9)))
 
 
 def test_for_each_target() -> None:

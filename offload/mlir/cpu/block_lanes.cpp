@@ -84,9 +84,7 @@ private:
     call->eraseFromParent();
   }
 
-  /// Arrays have room for a warp in front and behind: what lies at a constant distance is read in any case,
-  /// by a vector of threads together, and looked at where it is a lane's. With the numbers of lanes, LLVM
-  /// would gather.
+  /// Arrays have room for a warp in front and behind (see atDistance).
   void exchange(CallInst *call, Value *array, bool waitAgain) {
     IRBuilder<> b(call);
     auto place = [&](Value *thread, int32_t apart = 0) {
@@ -95,34 +93,44 @@ private:
       return b.CreateInBoundsGEP(words, array, {b.getInt64(0), number});
     };
     auto word = [&](Value *address) { return b.CreateLoad(b.getInt64Ty(), address); };
-    Value *own = thread(b), *source = call->getArgOperand(1);
+    Value *own = thread(b), *source = call->getArgOperand(1), *result;
     b.CreateStore(call->getArgOperand(0), place(own));
     barrier(b);
-    Value *lane = b.CreateAnd(own, b.getInt32(warpSize - 1)), *result, *other;
+    Value *lane = b.CreateAnd(own, b.getInt32(warpSize - 1));
     if (std::optional<Distance> distance = distanceOf(source)) {
-      auto apart = int32_t(distance->lanes);
-      Value *isLess = b.CreateICmpULT(lane, b.getInt32(distance->lanes)),
-            *isBelow = b.CreateICmpULT(lane, b.getInt32(warpSize - distance->lanes));
-      if (distance->kind == Distance::Xor) {
-        other = b.CreateXor(own, b.getInt32(distance->lanes));
-        Value *isSet = b.CreateICmpNE(b.CreateAnd(own, b.getInt32(distance->lanes)), b.getInt32(0));
-        result = b.CreateSelect(isSet, word(place(own, -apart)), word(place(own, apart)));
-      } else if (distance->kind == Distance::Up) {
-        other = own; // or one in front of it, which is there
-        result = b.CreateSelect(isLess, word(place(own)), word(place(own, -apart)));
-      } else {
-        other = b.CreateAdd(own, b.getInt32(distance->lanes));
-        result = b.CreateSelect(isBelow, word(place(own, apart)), word(place(own)));
-      }
-      result = b.CreateSelect(b.CreateICmpULT(other, threads(b)), result, word(place(own)));
+      result = atDistance(b, *distance, own, lane, [&](int32_t apart) { return word(place(own, apart)); });
     } else {
-      other = b.CreateOr(b.CreateSub(own, lane), b.CreateAnd(source, b.getInt32(warpSize - 1)));
+      Value *other = b.CreateOr(b.CreateSub(own, lane), b.CreateAnd(source, b.getInt32(warpSize - 1)));
       result = word(place(b.CreateSelect(b.CreateICmpULT(other, threads(b)), other, own)));
     }
     if (waitAgain)
       barrier(b);
     call->replaceAllUsesWith(result);
     call->eraseFromParent();
+  }
+
+  /// What lies at a constant distance is read in any case, by a vector of threads together, and taken where
+  /// it is a lane's. With the numbers of lanes, LLVM would gather.
+  Value *atDistance(IRBuilder<> &b, Distance distance, Value *own, Value *lane,
+                    function_ref<Value *(int32_t apart)> word) {
+    auto apart = int32_t(distance.lanes);
+    Value *lanes = b.getInt32(distance.lanes), *there, *exists;
+    switch (distance.kind) {
+    case Distance::Up:
+      there = word(-apart);
+      exists = b.CreateICmpUGE(lane, lanes);
+      break;
+    case Distance::Down:
+      there = word(apart);
+      exists = b.CreateAnd(b.CreateICmpULT(lane, b.getInt32(warpSize - distance.lanes)),
+                           b.CreateICmpULT(b.CreateAdd(own, lanes), threads(b)));
+      break;
+    case Distance::Xor:
+      there = b.CreateSelect(b.CreateIsNotNull(b.CreateAnd(own, lanes)), word(-apart), word(apart));
+      exists = b.CreateICmpULT(b.CreateXor(own, lanes), threads(b));
+      break;
+    }
+    return b.CreateSelect(exists, there, word(0));
   }
 
   /// As shuffles of the whole warp have it (device/prepare_shuffles.cpp): a lane that would read beyond the
