@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, on_host
 from emulator.driver import shared
-from emulator.on_device import OnDevice, running_on
+from emulator.on_device import OnDevice
+from emulator.running import running_on
 
 import offload
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, PROGRAMS, on_host
-from emulator.on_device import OnDevice, running_on
+from emulator.on_device import OnDevice
+from emulator.running import running_on
 
 import offload
 

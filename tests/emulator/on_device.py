@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from device.checks import Program
 
 import offload
-from emulator.driver import shared
 from offload.runtime import DeviceArray, Function, Library
 
 
@@ -44,15 +41,6 @@ def compiled(source: object, chip: str, **options: Any) -> Library:
     library = offload.compile(source, targets=[target], **options)
     library.use(backend)
     return library
-
-
-@contextmanager
-def running_on(chip: str, source: object) -> Iterator[OnDevice]:
-    """A program on emulated devices of a chip, whose driver has nothing to object to at the end."""
-    driver = shared(emulated(chip)[1])
-    with driver.chip(chip):
-        yield OnDevice(compiled(source, chip))
-    driver.check()
 
 
 def compiled_program(program: Program) -> Library:
