@@ -110,6 +110,14 @@ def test_the_module() -> None:
     assert "/p/pyproject.toml" not in text
 
 
+def test_a_function_that_another_process_removed() -> None:
+    """Where the library that is loaded is a newer one than the module."""
+    module = {"__name__": "pkg.kernels", "__file__": "/nowhere/kernels.py", "library": SimpleNamespace(functions={})}
+    exec(module_text(METADATA, "kernels.offload.so", Origin(), None), module)
+    with pytest.raises(AttributeError, match=r"^pkg\.kernels\.plain is gone: its library was built again; import"):
+        module["__getattr__"]("plain")  # type: ignore[operator]
+
+
 def test_importing_the_module_loads_no_other(tmp_path: Path) -> None:
     """It takes a third of a millisecond; ``threading``, which a bare Python has not loaded, took ten times as long."""
     (tmp_path / "kernels.py").write_text(module_text(METADATA, "kernels.offload.so", Origin(), None))

@@ -316,6 +316,17 @@ def test_patterns_of_folders(tmp_path: Path) -> None:
     assert table.sources == ("pkg/build/more.mlir", "saxpy.mlir", "scale.mlir")
 
 
+@pytest.mark.parametrize(("pattern", "found"), [("*.mlir", "saxpy scale"), ("kept/.*.mlir", "kept/.own")])
+def test_hidden_files_are_named_by_a_dot(pattern: str, found: str, tmp_path: Path) -> None:
+    """As in a shell: an editor's copy beside a file is no source."""
+    path = package(tmp_path, f'module = "pkg.kernels"\nsources = ["{pattern}"]')
+    (tmp_path / "kept").mkdir()
+    for name in (".saxpy.mlir", "kept/.own.mlir"):
+        (tmp_path / name).touch()
+    (table,) = read_tables(path)
+    assert table.sources == tuple(f"{name}.mlir" for name in found.split())
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="** is allowed anywhere there")
 def test_a_pattern_that_is_none(tmp_path: Path) -> None:
     path = package(tmp_path, 'module = "pkg.kernels"\nsources = ["**.mlir"]')

@@ -28,7 +28,7 @@ def prepare(folder: Path) -> None:
             (folder / name).mkdir(exist_ok=True, mode=0o700)
         tag = folder / "CACHEDIR.TAG"  # for programs that make backups
         if not tag.exists():
-            tag.write_text(_TAG)
+            tag.write_text(_TAG, encoding="ascii")
     except OSError as error:
         if not _has_entries(folder):
             raise Unusable(f"{error.strerror or error}; set OFFLOAD_CACHE_DIR to another folder") from error

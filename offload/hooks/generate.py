@@ -37,7 +37,9 @@ def __getattr__(name):
             from offload import load
 
             __globals["library"] = load(__file__.rpartition("/")[0] + "/{library}")
-    value = library if name == "library" else library.functions[name]  # noqa: F821 - a global, set above
+    value = library if name == "library" else library.functions.get(name)  # noqa: F821 - a global, set above
+    if value is None:
+        raise AttributeError(f"{{__name__}}.{{name}} is gone: its library was built again; import it in a new process")
     __globals[name] = value
     return value
 

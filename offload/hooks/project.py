@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import keyword
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -269,7 +269,8 @@ def _matches(where: str, root: Path, pattern: str) -> list[str]:
             paths = [path.relative_to(root) for path in root.glob(pattern) if path.is_file()]
         except ValueError as error:  # "**.mlir", before Python 3.13
             raise OffloadError(f'{where}: key "sources": "{pattern}" is no pattern: {error}') from error
-        found = sorted(path.as_posix() for path in paths if "**" not in pattern or not _is_made(path))
+        ours = [path for path in paths if "**" not in pattern or not _is_made(path)]
+        found = sorted(path.as_posix() for path in ours if not _is_hidden(path, pattern))
         if not found:
             hint = _hint(root, root.rglob("*.mlir"))
             raise OffloadError(f'{where}: key "sources": no file matches "{pattern}" in {root}{hint}')
@@ -294,9 +295,18 @@ def _holds(question: Callable[[], bool]) -> bool:
         return False
 
 
+def _is_hidden(path: Path, pattern: str) -> bool:
+    """Whether a shell's patterns, too, leave a file out: an editor's copy, say, whose name begins with a dot."""
+    return _has_dot(path.parts) and not _has_dot(Path(pattern).parts)
+
+
+def _has_dot(parts: Sequence[str]) -> bool:
+    return any(part.startswith(".") for part in parts)
+
+
 def _is_made(path: Path) -> bool:
     """Whether a file below the root is a build's copy, or another project's in a virtual environment."""
-    return path.parts[0] in ("build", "dist") or any(part.startswith(".") for part in path.parts[:-1])
+    return path.parts[0] in ("build", "dist") or _has_dot(path.parts[:-1])
 
 
 def _hint(root: Path, files: Iterable[Path]) -> str:
