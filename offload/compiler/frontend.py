@@ -143,7 +143,7 @@ def _kernels(module: Any, debug: bool) -> Sequence[str]:
     if any(name.startswith("linalg.") for name in device):
         passes.append("gpu.module(convert-linalg-to-loops)")
     if "linalg" in dialects:
-        passes += ["offload-collapse-linalg", "offload-reduce-rows", "offload-reduce-linalg"]
+        passes += ["offload-collapse-linalg", "offload-transpose-tiles", "offload-reduce-rows", "offload-reduce-linalg"]
         passes += ["offload-thread-tiles", "offload-serial-linalg-to-launch", "convert-linalg-to-parallel-loops"]
     if "affine" in dialects:
         passes.append("lower-affine")

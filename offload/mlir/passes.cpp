@@ -33,6 +33,7 @@ void registerOffloadPasses() {
   registerReduceLinalgPass();
   registerReduceRowsPass();
   registerThreadTilesPass();
+  registerTransposeTilesPass();
   registerReduceParallelPass();
   registerSerialLinalgPass();
   registerShapeNestsPass();

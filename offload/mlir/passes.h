@@ -27,6 +27,7 @@ namespace offload {
 ///   offload-group-launches           puts the kernels of many launches into one gpu.module
 ///   offload-mark-written-kernels     marks kernels that are there before loops become some
 ///   offload-collapse-linalg          makes one loop of those over one piece of memory
+///   offload-transpose-tiles          takes what lies across the output through workgroup memory
 ///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
 ///   offload-reduce-rows              reduces rows of memory by subgroups and blocks
 ///   offload-thread-tiles             lets a thread compute several elements of products of matrices
@@ -94,6 +95,7 @@ void registerCollapseLinalgPass();
 void registerReduceLinalgPass();
 void registerReduceRowsPass();
 void registerThreadTilesPass();
+void registerTransposeTilesPass();
 void registerReduceParallelPass();
 void registerSerialLinalgPass();
 void registerShapeNestsPass();

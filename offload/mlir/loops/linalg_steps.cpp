@@ -53,7 +53,8 @@ std::optional<LinalgSteps> LinalgSteps::of(linalg::LinalgOp op) {
   return LinalgSteps(op, std::move(found));
 }
 
-SmallVector<Value> LinalgSteps::placeOf(OpBuilder &in, OpOperand &operand, ValueRange iteration) const {
+SmallVector<Value> placeOf(OpBuilder &in, OpOperand &operand, ValueRange iteration) {
+  auto op = cast<linalg::LinalgOp>(operand.getOwner());
   AffineMap map = op.getMatchingIndexingMap(&operand);
   SmallVector<Value> place;
   for (AffineExpr expression : map.getResults()) {

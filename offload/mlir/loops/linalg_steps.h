@@ -12,16 +12,17 @@ inline constexpr int64_t kFewSteps = 256;
 /// The linalg operations of host code that are in no loop that becomes a kernel, in the order of the program.
 llvm::SmallVector<mlir::linalg::LinalgOp> hostLinalg(mlir::Operation *root);
 
+/// Where an operand of a linalg operation on buffers has the element of an iteration, which is a number for
+/// each loop.
+llvm::SmallVector<mlir::Value> placeOf(mlir::OpBuilder &in, mlir::OpOperand &operand,
+                                       mlir::ValueRange iteration);
+
 /// A linalg operation on buffers whose outputs' values each come from one operation that joins a step's value
 /// and what was reduced so far, in any order.
 class LinalgSteps {
 public:
   /// None where there is more to an output than that.
   static std::optional<LinalgSteps> of(mlir::linalg::LinalgOp op);
-
-  /// Where the operand has the element of an iteration, which is a number for each loop.
-  llvm::SmallVector<mlir::Value> placeOf(mlir::OpBuilder &in, mlir::OpOperand &operand,
-                                         mlir::ValueRange iteration) const;
 
   /// What an iteration makes of its inputs, for each output.
   llvm::SmallVector<mlir::Value> values(mlir::OpBuilder &in, mlir::ValueRange iteration) const;

@@ -58,7 +58,7 @@ void replace(linalg::LinalgOp op, const LinalgSteps &steps) {
   SmallVector<Value> initial;
   SmallVector<SmallVector<Value>> places;
   for (OpOperand &output : op.getDpsInitsMutable()) {
-    places.push_back(steps.placeOf(b, output, first)); // the same one in all iterations
+    places.push_back(placeOf(b, output, first)); // the same one in all iterations
     initial.push_back(memref::LoadOp::create(b, loc, output.get(), places.back()));
   }
   auto loop = scf::ParallelOp::create(

@@ -130,7 +130,7 @@ private:
     Value leaves = arith::AndIOp::create(in, loc, isFirst, threads.exists);
     scf::IfOp::create(in, loc, leaves, [&](OpBuilder &then, Location) {
       for (auto [i, output] : llvm::enumerate(op.getDpsInitsMutable())) {
-        SmallVector<Value> place = steps.placeOf(then, output, iteration);
+        SmallVector<Value> place = placeOf(then, output, iteration);
         Value before = memref::LoadOp::create(then, loc, output.get(), place);
         Value both = steps.joined(then, unsigned(i), before, values[i]);
         memref::StoreOp::create(then, loc, both, output.get(), place);

@@ -99,7 +99,7 @@ private:
     SmallVector<Value> sums;
     for (ArrayRef<Value> element : elements)
       for (OpOperand &output : op.getDpsInitsMutable())
-        sums.push_back(memref::LoadOp::create(in, loc, output.get(), steps.placeOf(in, output, element)));
+        sums.push_back(memref::LoadOp::create(in, loc, output.get(), placeOf(in, output, element)));
     SmallVector<unsigned> reduction;
     op.getReductionDims(reduction);
     sums = reduce(in, elements, reduction, sums);
@@ -109,7 +109,7 @@ private:
         at = scf::IfOp::create(in, loc, exist[i], /*withElseRegion=*/false).getThenBodyBuilder();
       for (auto [j, output] : llvm::enumerate(op.getDpsInitsMutable()))
         memref::StoreOp::create(at, loc, sums[i * op.getNumDpsInits() + j], output.get(),
-                                steps.placeOf(at, output, element));
+                                placeOf(at, output, element));
     }
   }
 
