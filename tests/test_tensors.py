@@ -300,8 +300,9 @@ func.func @f(%x: tensor<?x?xf32>, %w: tensor<?x?xf32>, %to: tensor<?x?xf32>) -> 
 
 def test_a_chain_is_one_kernel_and_not_computed_again_in_a_product() -> None:
     text = emit_text(CHAIN, "kernels")
-    assert text.count("gpu.launch_func") == 2 and text.count("math.exp") == 1
-    assert "math" not in text[text.rindex("gpu.func") :]
+    # The product of large matrices is a kernel of its own.
+    assert text.count("gpu.launch_func") == 3 and text.count("math.exp") == 1
+    assert all("math" not in kernel for kernel in text.split("gpu.func")[2:])
 
 
 POISON = """

@@ -66,6 +66,18 @@ SHAPES = (
 )
 """From the shape dialect to sizes of tensors, arithmetic and assertions."""
 
+LINALG = (
+    "offload-collapse-linalg",
+    "offload-transpose-tiles",
+    "offload-reduce-rows",
+    "offload-reduce-linalg",
+    "offload-block-tiles",
+    "offload-thread-tiles",
+    "offload-serial-linalg-to-launch",
+    "convert-linalg-to-parallel-loops",
+)
+"""From linalg on memrefs to launches and parallel loops; what a pass does not take is the next one's."""
+
 OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "offload-group-launches", "gpu-kernel-outlining")
 
 
@@ -143,8 +155,7 @@ def _kernels(module: Any, debug: bool) -> Sequence[str]:
     if any(name.startswith("linalg.") for name in device):
         passes.append("gpu.module(convert-linalg-to-loops)")
     if "linalg" in dialects:
-        passes += ["offload-collapse-linalg", "offload-transpose-tiles", "offload-reduce-rows", "offload-reduce-linalg"]
-        passes += ["offload-thread-tiles", "offload-serial-linalg-to-launch", "convert-linalg-to-parallel-loops"]
+        passes += LINALG
     if "affine" in dialects:
         passes.append("lower-affine")
     if "scf.forall" in host:

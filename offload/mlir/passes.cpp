@@ -32,6 +32,7 @@ void registerOffloadPasses() {
   registerCollapseLinalgPass();
   registerReduceLinalgPass();
   registerReduceRowsPass();
+  registerBlockTilesPass();
   registerThreadTilesPass();
   registerTransposeTilesPass();
   registerReduceParallelPass();

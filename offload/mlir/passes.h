@@ -30,6 +30,7 @@ namespace offload {
 ///   offload-transpose-tiles          takes what lies across the output through workgroup memory
 ///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
 ///   offload-reduce-rows              reduces rows of memory by subgroups and blocks
+///   offload-block-tiles              computes products of matrices by tiles in workgroup memory
 ///   offload-thread-tiles             lets a thread compute several elements of products of matrices
 ///   offload-serial-functions         lets parallel loops call functions with parallel loops
 ///   offload-serial-linalg-to-launch  makes linalg without parallel loops kernels of one thread
@@ -94,6 +95,7 @@ void registerSerialFunctionsPass();
 void registerCollapseLinalgPass();
 void registerReduceLinalgPass();
 void registerReduceRowsPass();
+void registerBlockTilesPass();
 void registerThreadTilesPass();
 void registerTransposeTilesPass();
 void registerReduceParallelPass();

@@ -5,8 +5,8 @@ func.func @product(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>
 }
 
 // Rows in fours; sums in another type than what is multiplied.
-func.func @fours(%a: memref<64x40xi8>, %b: memref<40x96xi8>, %c: memref<64x96xi32>) {
-  linalg.matmul ins(%a, %b : memref<64x40xi8>, memref<40x96xi8>) outs(%c : memref<64x96xi32>)
+func.func @fours(%a: memref<64x12xi8>, %b: memref<12x96xi8>, %c: memref<64x96xi32>) {
+  linalg.matmul ins(%a, %b : memref<64x12xi8>, memref<12x96xi8>) outs(%c : memref<64x96xi32>)
   return
 }
 

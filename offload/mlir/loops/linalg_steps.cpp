@@ -40,6 +40,18 @@ SmallVector<linalg::LinalgOp> hostLinalg(Operation *root) {
   return found;
 }
 
+std::optional<unsigned> loopAlong(OpOperand &operand) {
+  AffineMap map = cast<linalg::LinalgOp>(operand.getOwner()).getMatchingIndexingMap(&operand);
+  auto memref = dyn_cast<MemRefType>(operand.get().getType());
+  if (!memref || !memref.isStrided() || !map.isProjectedPermutation())
+    return std::nullopt;
+  SmallVector<int64_t> strides = memref.getStridesAndOffset().first;
+  for (unsigned i = map.getNumResults(); i-- > 0;)
+    if (strides[i] == 1)
+      return map.getDimPosition(i);
+  return std::nullopt;
+}
+
 std::optional<LinalgSteps> LinalgSteps::of(linalg::LinalgOp op) {
   SmallVector<Operation *> found;
   for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
@@ -65,14 +77,19 @@ SmallVector<Value> placeOf(OpBuilder &in, OpOperand &operand, ValueRange iterati
 }
 
 SmallVector<Value> LinalgSteps::values(OpBuilder &in, ValueRange iteration) const {
+  SmallVector<Value> inputs;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    inputs.push_back(input->get());
+    if (isa<MemRefType>(inputs.back().getType()))
+      inputs.back() = memref::LoadOp::create(in, op.getLoc(), input->get(), placeOf(in, *input, iteration));
+  }
+  return valuesOf(in, iteration, inputs);
+}
+
+SmallVector<Value> LinalgSteps::valuesOf(OpBuilder &in, ValueRange iteration, ValueRange inputs) const {
   IRMapping map;
   Block *body = op.getBlock();
-  for (OpOperand *input : op.getDpsInputOperands()) {
-    Value value = input->get();
-    if (isa<MemRefType>(value.getType()))
-      value = memref::LoadOp::create(in, op.getLoc(), value, placeOf(in, *input, iteration));
-    map.map(body->getArgument(input->getOperandNumber()), value);
-  }
+  map.map(op.getRegionInputArgs(), inputs);
   for (Operation &each : body->without_terminator())
     if (auto number = dyn_cast<linalg::IndexOp>(each))
       map.map(number.getResult(), iteration[number.getDim()]);

@@ -17,6 +17,9 @@ llvm::SmallVector<mlir::linalg::LinalgOp> hostLinalg(mlir::Operation *root);
 llvm::SmallVector<mlir::Value> placeOf(mlir::OpBuilder &in, mlir::OpOperand &operand,
                                        mlir::ValueRange iteration);
 
+/// The loop whose steps are neighbours in the memory of an operand, where that is known.
+std::optional<unsigned> loopAlong(mlir::OpOperand &operand);
+
 /// A linalg operation on buffers whose outputs' values each come from one operation that joins a step's value
 /// and what was reduced so far, in any order.
 class LinalgSteps {
@@ -26,6 +29,10 @@ public:
 
   /// What an iteration makes of its inputs, for each output.
   llvm::SmallVector<mlir::Value> values(mlir::OpBuilder &in, mlir::ValueRange iteration) const;
+
+  /// The same where the inputs' elements are there already.
+  llvm::SmallVector<mlir::Value> valuesOf(mlir::OpBuilder &in, mlir::ValueRange iteration,
+                                          mlir::ValueRange inputs) const;
 
   /// Two of an output's values as one.
   mlir::Value joined(mlir::OpBuilder &in, unsigned output, mlir::Value one, mlir::Value other) const;

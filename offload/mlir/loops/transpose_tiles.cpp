@@ -34,19 +34,6 @@ constexpr int64_t kRowsOfThreads = 8; // of a block: a thread has four elements 
 constexpr int64_t kMostInputs = 3;    // whose tiles a block's memory holds on every device
 constexpr int64_t kFewElements = 1 << 12;
 
-/// The loop whose steps are neighbours in the operand's memory.
-std::optional<unsigned> loopAlong(OpOperand &operand) {
-  AffineMap map = cast<linalg::LinalgOp>(operand.getOwner()).getMatchingIndexingMap(&operand);
-  auto memref = dyn_cast<MemRefType>(operand.get().getType());
-  if (!memref || !memref.isStrided() || !map.isProjectedPermutation())
-    return std::nullopt;
-  SmallVector<int64_t> strides = memref.getStridesAndOffset().first;
-  for (unsigned i = map.getNumResults(); i-- > 0;)
-    if (strides[i] == 1)
-      return map.getDimPosition(i);
-  return std::nullopt;
-}
-
 /// The two loops of a tile, and the inputs that go through it.
 struct Crossing {
   unsigned along,

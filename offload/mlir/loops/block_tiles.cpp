@@ -1,0 +1,355 @@
+//===- block_tiles.cpp - offload-block-tiles ------------------------------===//
+//
+// A product of matrices that are large enough: linalg operations whose two inputs have the loop that reduces
+// in common, and a loop of the output each for itself. A block has a square tile of the output. It takes what
+// the tile needs of the inputs through its workgroup memory, a few steps at a time, so that an element is
+// loaded once for a row of threads and not once for each; a thread has some rows and columns of the tile, so
+// that what it loads from there serves several sums. Sums stay in registers; their steps keep their order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "loops/linalg_steps.h"
+#include "loops/parallel_loops.h"
+#include "loops/row_threads.h"
+#include "passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+constexpr int64_t kSide = 64;              // of a block's tile
+constexpr int64_t kDepth = 16;             // steps whose inputs are in the block's memory at a time
+constexpr int64_t kThreads = 16;           // of a block, along x and along y
+constexpr int64_t kOwn = kSide / kThreads; // rows, and columns, of a thread
+static_assert(kDepth == kThreads, "a thread brings as many elements of each input as it has rows");
+
+/// A product's loops: of the rows of a tile, of its columns, and the one that reduces.
+struct Product {
+  unsigned row, column, depth;
+  OpOperand *left, *right; // the inputs that have the rows, the columns
+};
+
+/// An input that has the steps of a loop, and not those of another; null where not one alone does.
+OpOperand *onlyInput(linalg::LinalgOp op, unsigned with, std::optional<unsigned> without) {
+  OpOperand *found = nullptr;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    if (!map.isFunctionOfDim(with) || (without && map.isFunctionOfDim(*without)))
+      continue;
+    if (found)
+      return nullptr;
+    found = input;
+  }
+  return found;
+}
+
+/// Whether a tile's last columns and rows may be computed where there are none: nothing fails, nothing is
+/// written, whatever the numbers are.
+bool canBeTried(linalg::LinalgOp op) {
+  return llvm::all_of(op.getBlock()->without_terminator(), [](Operation &each) { return isPure(&each); });
+}
+
+std::optional<Product> productOf(linalg::LinalgOp op) {
+  SmallVector<unsigned> reduction, parallel;
+  op.getReductionDims(reduction);
+  op.getParallelDims(parallel);
+  if (!op.hasPureBufferSemantics() || reduction.size() != 1 || op.getNumDpsInits() != 1 ||
+      op.getNumDpsInputs() != 2 || !canBeTried(op))
+    return std::nullopt;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto memref = dyn_cast<MemRefType>(operand.get().getType());
+    if (!memref || !op.getMatchingIndexingMap(&operand).isProjectedPermutation() ||
+        !canBeHandedOn(memref.getElementType()))
+      return std::nullopt;
+  }
+  Product found;
+  found.depth = reduction[0];
+  std::optional<unsigned> column = loopAlong(*op.getDpsInitOperand(0));
+  if (!column)
+    return std::nullopt;
+  found.column = *column;
+  found.right = onlyInput(op, found.column, std::nullopt);
+  bool hasRow = false;
+  for (unsigned loop : parallel) // the innermost of those that the other input alone has
+    if (loop != found.column && found.right)
+      if (OpOperand *input = onlyInput(op, loop, found.column); input && onlyInput(op, loop, std::nullopt)) {
+        found.row = loop;
+        found.left = input;
+        hasRow = true;
+      }
+  if (!hasRow || !op.getMatchingIndexingMap(found.left).isFunctionOfDim(found.depth) ||
+      !op.getMatchingIndexingMap(found.right).isFunctionOfDim(found.depth))
+    return std::nullopt;
+  auto isShort = [&](unsigned loop, int64_t least) {
+    int64_t range = op.getStaticLoopRanges()[loop];
+    return !ShapedType::isDynamic(range) && range < least;
+  };
+  if (isShort(found.row, kSide) || isShort(found.column, kSide) || isShort(found.depth, kDepth))
+    return std::nullopt;
+  return found;
+}
+
+class Tiles {
+public:
+  Tiles(linalg::LinalgOp op, const LinalgSteps &steps, const Product &product)
+      : op(op), steps(steps), product(product), b(op), loc(op.getLoc()) {}
+
+  void replace() {
+    for (const Range &range : op.createLoopRanges(b, loc))
+      sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
+    std::pair<unsigned, int64_t> least[] = {
+        {product.row, kSide}, {product.column, kSide}, {product.depth, kDepth}};
+    Value enough;
+    for (auto [loop, size] : least)
+      if (ShapedType::isDynamic(op.getStaticLoopRanges()[loop])) {
+        Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes[loop], index(b, size));
+        enough = enough ? arith::AndIOp::create(b, loc, enough, isLong).getResult() : isLong;
+      }
+    if (!enough) {
+      launch();
+      op.erase();
+      return;
+    }
+    auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(either.thenBlock());
+    launch();
+    op->moveBefore(either.elseBlock(), either.elseBlock()->begin());
+  }
+
+private:
+  /// An input's elements in a block's memory: as rows along which threads load, the right one's always along
+  /// the columns, in which neighbouring threads want them.
+  struct Held {
+    OpOperand *input;
+    unsigned own;   // its loop of the output
+    bool alongOwn;  // and whether that one's steps are neighbours in memory, else the reduction's
+    bool isOwnLast; // in the block's memory
+    Value memory;
+  };
+
+  void launch() {
+    SmallVector<Value> tiles = sizes;
+    tiles[product.depth] = index(b, 1);
+    Value one = index(b, 1), blocks = one;
+    for (auto [loop, count] : llvm::enumerate(tiles)) {
+      if (loop == product.row || loop == product.column)
+        count = b.createOrFold<arith::CeilDivUIOp>(loc, count, index(b, kSide));
+      blocks = b.createOrFold<arith::MulIOp>(loc, blocks, count);
+    }
+    auto launch =
+        gpu::LaunchOp::create(b, loc, blocks, one, one, index(b, kThreads), index(b, kThreads), one);
+    x = launch.getThreadIds().x;
+    y = launch.getThreadIds().y;
+    OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
+    first = placeOfRow(in, loc, launch.getBlockIds().x, tiles);
+    for (unsigned loop : {product.row, product.column})
+      first[loop] = arith::MulIOp::create(in, loc, first[loop], index(in, kSide));
+    Held left = held(launch, product.left, product.row), right = held(launch, product.right, product.column);
+    for (int64_t i = 0; i < kOwn; ++i) {
+      rows.push_back(arith::AddIOp::create(in, loc, y, index(in, i * kThreads)));
+      columns.push_back(arith::AddIOp::create(in, loc, x, index(in, i * kThreads)));
+    }
+    int64_t range = op.getStaticLoopRanges()[product.depth];
+    bool isKnown = !ShapedType::isDynamic(range);
+    Value depth = sizes[product.depth], whole = depth;
+    if (!isKnown || range % kDepth != 0) {
+      Value rest = arith::RemUIOp::create(in, loc, depth, index(in, kDepth));
+      whole = arith::SubIOp::create(in, loc, depth, rest);
+    }
+    auto along = scf::ForOp::create(in, loc, index(in, 0), whole, index(in, kDepth), atOutput(in),
+                                    [&](OpBuilder &body, Location, Value from, ValueRange sums) {
+                                      scf::YieldOp::create(
+                                          body, loc, add(body, from, index(body, kDepth), left, right, sums));
+                                    });
+    SmallVector<Value> sums(along.getResults());
+    if (whole != depth)
+      sums = add(in, whole, arith::SubIOp::create(in, loc, depth, whole), left, right, sums);
+    eachElement(in, [&](OpBuilder &at, ValueRange iteration, int64_t number) {
+      OpOperand &output = *op.getDpsInitOperand(0);
+      memref::StoreOp::create(at, loc, sums[size_t(number)], output.get(), placeOf(at, output, iteration));
+    });
+    gpu::TerminatorOp::create(in, loc);
+  }
+
+  Held held(gpu::LaunchOp launch, OpOperand *input, unsigned own) {
+    bool alongOwn = loopAlong(*input) == own, isOwnLast = alongOwn || own == product.column;
+    // A column too many keeps threads that write a column in different banks.
+    int64_t more = isOwnLast && !alongOwn ? 1 : 0;
+    auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+    SmallVector<int64_t> shape{kDepth, kSide + more};
+    if (!isOwnLast)
+      shape = {kSide, kDepth};
+    auto type = MemRefType::get(shape, cast<MemRefType>(input->get().getType()).getElementType(),
+                                MemRefLayoutAttrInterface(), space);
+    return {input, own, alongOwn, isOwnLast, launch.addWorkgroupAttribution(type, loc)};
+  }
+
+  Value atHeld(OpBuilder &in, const Held &from, Value own, Value depth) {
+    return memref::LoadOp::create(in, loc, from.memory,
+                                  from.isOwnLast ? ValueRange{depth, own} : ValueRange{own, depth});
+  }
+
+  /// What the output has, for each of the thread's elements; of those that there are not, what the last has.
+  SmallVector<Value> atOutput(OpBuilder &in) {
+    OpOperand &output = *op.getDpsInitOperand(0);
+    SmallVector<Value> found, iteration = first;
+    auto within = [&](unsigned loop, Value number) {
+      Value place = arith::AddIOp::create(in, loc, first[loop], number);
+      if (areAll(loop))
+        return place;
+      Value last = arith::SubIOp::create(in, loc, sizes[loop], index(in, 1));
+      return arith::MinUIOp::create(in, loc, place, last).getResult();
+    };
+    for (Value row : rows)
+      for (Value column : columns) {
+        iteration[product.row] = within(product.row, row);
+        iteration[product.column] = within(product.column, column);
+        found.push_back(memref::LoadOp::create(in, loc, output.get(), placeOf(in, output, iteration)));
+      }
+    return found;
+  }
+
+  /// Adds a few steps to a thread's sums, after the block has brought what they need.
+  SmallVector<Value> add(OpBuilder &in, Value from, Value count, const Held &left, const Held &right,
+                         ValueRange sums) {
+    for (const Held &each : {left, right})
+      bring(in, from, count, each);
+    gpu::BarrierOp::create(in, loc);
+    auto along = scf::ForOp::create(
+        in, loc, index(in, 0), count, index(in, 1), sums,
+        [&](OpBuilder &body, Location, Value number, ValueRange sofar) {
+          SmallVector<Value> lefts, rights, both, iteration = first;
+          for (int64_t i = 0; i < kOwn; ++i) {
+            lefts.push_back(atHeld(body, left, rows[size_t(i)], number));
+            rights.push_back(atHeld(body, right, columns[size_t(i)], number));
+          }
+          iteration[product.depth] = arith::AddIOp::create(body, loc, from, number);
+          for (auto [row, one] : llvm::zip_equal(rows, lefts)) {
+            iteration[product.row] = arith::AddIOp::create(body, loc, first[product.row], row);
+            for (auto [column, other] : llvm::zip_equal(columns, rights)) {
+              iteration[product.column] = arith::AddIOp::create(body, loc, first[product.column], column);
+              bool isFirst = left.input->getOperandNumber() == 0;
+              SmallVector<Value> inputs{isFirst ? one : other, isFirst ? other : one};
+              Value value = steps.valuesOf(body, iteration, inputs)[0];
+              both.push_back(steps.joined(body, 0, sofar[both.size()], value));
+            }
+          }
+          scf::YieldOp::create(body, loc, both);
+        });
+    gpu::BarrierOp::create(in, loc);
+    return SmallVector<Value>(along.getResults());
+  }
+
+  /// A thread's part of an input's elements for the next steps: neighbours in memory have neighbouring
+  /// threads.
+  void bring(OpBuilder &in, Value from, Value count, const Held &to) {
+    for (int64_t i = 0; i < kOwn; ++i) {
+      Value own, depth;
+      if (to.alongOwn) { // 64 threads along a row, 4 rows at a time
+        constexpr int64_t kTogether = kSide / kThreads;
+        Value part = arith::RemUIOp::create(in, loc, y, index(in, kTogether));
+        own = arith::AddIOp::create(in, loc, arith::MulIOp::create(in, loc, part, index(in, kThreads)), x);
+        Value row = arith::DivUIOp::create(in, loc, y, index(in, kTogether));
+        depth = arith::AddIOp::create(in, loc, row, index(in, i * kThreads / kTogether));
+      } else {
+        own = arith::AddIOp::create(in, loc, y, index(in, i * kThreads));
+        depth = x;
+      }
+      SmallVector<Value> iteration = first;
+      iteration[to.own] = arith::AddIOp::create(in, loc, first[to.own], own);
+      iteration[product.depth] = arith::AddIOp::create(in, loc, from, depth);
+      Value exists;
+      if (!areAll(to.own))
+        exists = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, iteration[to.own], sizes[to.own]);
+      if (getConstantIntValue(count) != kDepth) {
+        Value isStep = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, depth, count);
+        exists = exists ? arith::AndIOp::create(in, loc, exists, isStep).getResult() : isStep;
+      }
+      OpBuilder at = in;
+      if (exists)
+        at = scf::IfOp::create(in, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
+      Value value = memref::LoadOp::create(at, loc, to.input->get(), placeOf(at, *to.input, iteration));
+      memref::StoreOp::create(at, loc, value, to.memory,
+                              to.isOwnLast ? ValueRange{depth, own} : ValueRange{own, depth});
+    }
+  }
+
+  /// The thread's elements that there are, each with its number.
+  void eachElement(OpBuilder &in, function_ref<void(OpBuilder &, ValueRange, int64_t)> element) {
+    SmallVector<Value> iteration = first;
+    auto guarded = [&](OpBuilder &at, unsigned loop) {
+      if (areAll(loop))
+        return at;
+      Value exists = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::ult, iteration[loop], sizes[loop]);
+      return scf::IfOp::create(at, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
+    };
+    for (auto [i, row] : llvm::enumerate(rows)) {
+      iteration[product.row] = arith::AddIOp::create(in, loc, first[product.row], row);
+      OpBuilder ofRow = guarded(in, product.row);
+      for (auto [j, column] : llvm::enumerate(columns)) {
+        iteration[product.column] = arith::AddIOp::create(ofRow, loc, first[product.column], column);
+        OpBuilder at = guarded(ofRow, product.column);
+        element(at, iteration, int64_t(i) * kOwn + int64_t(j));
+      }
+    }
+  }
+
+  /// Whether each tile has all its steps of a loop.
+  bool areAll(unsigned loop) {
+    int64_t range = op.getStaticLoopRanges()[loop];
+    return !ShapedType::isDynamic(range) && range % kSide == 0;
+  }
+
+  Value index(OpBuilder &in, int64_t value) { return arith::ConstantIndexOp::create(in, loc, value); }
+
+  linalg::LinalgOp op;
+  const LinalgSteps &steps;
+  Product product;
+  OpBuilder b;
+  Location loc;
+  SmallVector<Value> sizes;         // of the loops
+  SmallVector<Value> first;         // iteration of a block's tile
+  SmallVector<Value> rows, columns; // of a thread, counted from there
+  Value x, y;                       // the thread
+};
+
+struct BlockTiles : public PassWrapper<BlockTiles, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(BlockTiles)
+
+  StringRef getArgument() const final { return "offload-block-tiles"; }
+  StringRef getDescription() const final {
+    return "Compute products of matrices by tiles in workgroup memory";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<affine::AffineDialect, arith::ArithDialect, gpu::GPUDialect, memref::MemRefDialect,
+                    scf::SCFDialect>();
+  }
+
+  void runOnOperation() final {
+    SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation()); // which launch none
+    for (linalg::LinalgOp op : hostLinalg(getOperation()))
+      if (std::optional<Product> product = productOf(op);
+          product && !inKernels.contains(op->getParentOfType<func::FuncOp>()))
+        if (std::optional<LinalgSteps> steps = LinalgSteps::of(op))
+          Tiles(op, *steps, *product).replace();
+  }
+};
+
+} // namespace
+
+void registerBlockTilesPass() { PassRegistration<BlockTiles>(); }
+
+} // namespace offload
