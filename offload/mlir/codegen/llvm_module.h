@@ -43,6 +43,7 @@ struct HostWay {
   bool coroutines = false; // threads that wait for others are coroutines even where loops would do
   uint32_t warpSize = 32;  // 32 or 64
   bool strips = true;      // neighbouring threads go through their loops together, for the vectorizer
+  uint32_t registers = 0;  // bytes of the vector registers, where they hold little of a strip
 };
 
 class LLVMModule {

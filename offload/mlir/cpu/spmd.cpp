@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "cpu/kernel_code.h"
+#include "cpu/strips.h"
 #include "names.h"
 
 #include "llvm/ADT/SCCIterator.h"
@@ -115,6 +116,8 @@ KernelResources lowerKernelsForHost(Module &module, const std::vector<std::strin
     if (Function *kernel = module.getFunction(name); kernel && !kernel->isDeclaration()) {
       auto limit = limits.find(name);
       uint32_t most = limit == limits.end() ? 0 : limit->second;
+      if (way.registers)
+        kernel->addFnAttr(kRegisters, std::to_string(way.registers));
       resources.push_back({name, lowerKernel(*kernel, most, way)});
     }
   for (Function &function : make_early_inc_range(module)) {

@@ -16,12 +16,15 @@ namespace {
 constexpr uint64_t kMostKept = 1 << 10;     // bytes of a wide strip: half of AVX-512's registers
 constexpr uint32_t kFewest = 4, kMost = 64; // lanes of a strip that is as long as a row of threads
 
-uint32_t lanesFor(Value *blockDim) {
+uint32_t lanesFor(Function &thread, Value *blockDim) {
   auto *size = dyn_cast<ConstantInt>(blockDim);
   uint64_t threads = size ? size->getZExtValue() : kNarrow;
   if (threads < kFewest)
     return 0;
-  return threads <= kMost && threads % kNarrow != 0 ? uint32_t(threads) : kNarrow;
+  uint32_t lanes = threads <= kMost && threads % kNarrow != 0 ? uint32_t(threads) : kNarrow;
+  uint64_t registers = thread.getFnAttributeAsParsedInteger(kRegisters), kept = bytesKept(thread).value_or(0);
+  return registers && kept * lanes > registers ? std::max(bit_floor(uint32_t(registers / kept)), kFewest)
+                                               : lanes;
 }
 
 /// 0 where a wide strip has nothing before a narrow one.
@@ -65,14 +68,14 @@ Function *makeStrip(Function &thread, unsigned x, uint32_t lanes, uint32_t warpS
 void addStrips(CallInst &call, const Loop &loop, Value *blockDim, uint32_t warpSize, uint32_t most) {
   Function &thread = *call.getCalledFunction();
   auto *x = find(call.args(), loop.variable);
-  uint32_t wide = wideLanesFor(thread, blockDim, most), lanes = wide ? wide : lanesFor(blockDim);
+  uint32_t wide = wideLanesFor(thread, blockDim, most), lanes = wide ? wide : lanesFor(thread, blockDim);
   // Line information would have to say where code stands that was taken apart.
   if (x == call.arg_end() || lanes == 0 || thread.getSubprogram())
     return;
   unsigned index = unsigned(x - call.arg_begin());
   Function *strip = makeStrip(thread, index, lanes, warpSize);
   if (!strip && wide)
-    strip = makeStrip(thread, index, lanes = lanesFor(blockDim), warpSize);
+    strip = makeStrip(thread, index, lanes = lanesFor(thread, blockDim), warpSize);
   if (!strip)
     return;
   BasicBlock *front = loop.variable->getIncomingBlock(loop.variable->getIncomingBlock(0) == loop.latch);

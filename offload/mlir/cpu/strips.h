@@ -20,6 +20,9 @@ namespace offload {
 /// little run for all threads of a row together, which then use memory in one piece.
 inline constexpr uint32_t kNarrow = 32, kWide = 1024;
 
+/// Attribute of a kernel: bytes of the processor's vector registers, where they hold little of a strip.
+inline constexpr char kRegisters[] = "offload-vector-registers";
+
 /// Code of one thread that `call` calls in the loop over x: puts loops over strips in front of that loop,
 /// which then runs the threads that are left over. Nothing changes where the code has no loop that a strip
 /// of at most `most` threads could run together. `blockDim` is the loop's bound.

@@ -31,15 +31,16 @@ namespace offload {
 namespace {
 
 constexpr int64_t kSide = 64;              // of a block's tile
-constexpr int64_t kDepth = 16;             // steps whose inputs are in the block's memory at a time
+constexpr int64_t kLeastSteps = 128;       // that are worth the way through the block's memory,
+constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read across the right input's rows
 constexpr int64_t kThreads = 16;           // of a block, along x and along y
 constexpr int64_t kOwn = kSide / kThreads; // rows, and columns, of a thread
-static_assert(kDepth == kThreads, "a thread brings as many elements of each input as it has rows");
 
 /// A product's loops: of the rows of a tile, of its columns, and the one that reduces.
 struct Product {
   unsigned row, column, depth;
   OpOperand *left, *right; // the inputs that have the rows, the columns
+  int64_t leastSteps;      // of the loop that reduces
 };
 
 /// An input that has the steps of a loop, and not those of another; null where not one alone does.
@@ -93,11 +94,12 @@ std::optional<Product> productOf(linalg::LinalgOp op) {
   if (!hasRow || !op.getMatchingIndexingMap(found.left).isFunctionOfDim(found.depth) ||
       !op.getMatchingIndexingMap(found.right).isFunctionOfDim(found.depth))
     return std::nullopt;
+  found.leastSteps = loopAlong(*found.right) == found.column ? kLeastSteps : kLeastCrossed;
   auto isShort = [&](unsigned loop, int64_t least) {
     int64_t range = op.getStaticLoopRanges()[loop];
     return !ShapedType::isDynamic(range) && range < least;
   };
-  if (isShort(found.row, kSide) || isShort(found.column, kSide) || isShort(found.depth, kDepth))
+  if (isShort(found.row, kSide) || isShort(found.column, kSide) || isShort(found.depth, found.leastSteps))
     return std::nullopt;
   return found;
 }
@@ -105,13 +107,13 @@ std::optional<Product> productOf(linalg::LinalgOp op) {
 class Tiles {
 public:
   Tiles(linalg::LinalgOp op, const LinalgSteps &steps, const Product &product)
-      : op(op), steps(steps), product(product), b(op), loc(op.getLoc()) {}
+      : op(op), steps(steps), product(product), b(op), loc(op.getLoc()), depth(depthFor(product)) {}
 
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
       sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
     std::pair<unsigned, int64_t> least[] = {
-        {product.row, kSide}, {product.column, kSide}, {product.depth, kDepth}};
+        {product.row, kSide}, {product.column, kSide}, {product.depth, product.leastSteps}};
     Value enough;
     for (auto [loop, size] : least)
       if (ShapedType::isDynamic(op.getStaticLoopRanges()[loop])) {
@@ -130,6 +132,13 @@ public:
   }
 
 private:
+  static int64_t depthFor(const Product &product) {
+    auto isWide = [](OpOperand *input) {
+      return cast<MemRefType>(input->get().getType()).getElementTypeBitWidth() > 32;
+    };
+    return isWide(product.left) || isWide(product.right) ? 16 : 32;
+  }
+
   /// An input's elements in a block's memory: as rows along which threads load, the right one's always along
   /// the columns, in which neighbouring threads want them.
   struct Held {
@@ -163,20 +172,19 @@ private:
       columns.push_back(arith::AddIOp::create(in, loc, x, index(in, i * kThreads)));
     }
     int64_t range = op.getStaticLoopRanges()[product.depth];
-    bool isKnown = !ShapedType::isDynamic(range);
-    Value depth = sizes[product.depth], whole = depth;
-    if (!isKnown || range % kDepth != 0) {
-      Value rest = arith::RemUIOp::create(in, loc, depth, index(in, kDepth));
-      whole = arith::SubIOp::create(in, loc, depth, rest);
+    Value all = sizes[product.depth], whole = all;
+    if (ShapedType::isDynamic(range) || range % depth != 0) {
+      Value rest = arith::RemUIOp::create(in, loc, all, index(in, depth));
+      whole = arith::SubIOp::create(in, loc, all, rest);
     }
-    auto along = scf::ForOp::create(in, loc, index(in, 0), whole, index(in, kDepth), atOutput(in),
+    auto along = scf::ForOp::create(in, loc, index(in, 0), whole, index(in, depth), atOutput(in),
                                     [&](OpBuilder &body, Location, Value from, ValueRange sums) {
                                       scf::YieldOp::create(
-                                          body, loc, add(body, from, index(body, kDepth), left, right, sums));
+                                          body, loc, add(body, from, index(body, depth), left, right, sums));
                                     });
     SmallVector<Value> sums(along.getResults());
-    if (whole != depth)
-      sums = add(in, whole, arith::SubIOp::create(in, loc, depth, whole), left, right, sums);
+    if (whole != all)
+      sums = add(in, whole, arith::SubIOp::create(in, loc, all, whole), left, right, sums);
     eachElement(in, [&](OpBuilder &at, ValueRange iteration, int64_t number) {
       OpOperand &output = *op.getDpsInitOperand(0);
       memref::StoreOp::create(at, loc, sums[size_t(number)], output.get(), placeOf(at, output, iteration));
@@ -186,20 +194,20 @@ private:
 
   Held held(gpu::LaunchOp launch, OpOperand *input, unsigned own) {
     bool alongOwn = loopAlong(*input) == own, isOwnLast = alongOwn || own == product.column;
-    // A column too many keeps threads that write a column in different banks.
-    int64_t more = isOwnLast && !alongOwn ? 1 : 0;
+    // A column too many keeps threads that have steps of their own in different banks.
+    int64_t more = alongOwn ? 0 : 1;
     auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-    SmallVector<int64_t> shape{kDepth, kSide + more};
+    SmallVector<int64_t> shape{depth, kSide + more};
     if (!isOwnLast)
-      shape = {kSide, kDepth};
+      shape = {kSide, depth + more};
     auto type = MemRefType::get(shape, cast<MemRefType>(input->get().getType()).getElementType(),
                                 MemRefLayoutAttrInterface(), space);
     return {input, own, alongOwn, isOwnLast, launch.addWorkgroupAttribution(type, loc)};
   }
 
-  Value atHeld(OpBuilder &in, const Held &from, Value own, Value depth) {
+  Value atHeld(OpBuilder &in, const Held &from, Value own, Value step) {
     return memref::LoadOp::create(in, loc, from.memory,
-                                  from.isOwnLast ? ValueRange{depth, own} : ValueRange{own, depth});
+                                  from.isOwnLast ? ValueRange{step, own} : ValueRange{own, step});
   }
 
   /// What the output has, for each of the thread's elements; of those that there are not, what the last has.
@@ -256,26 +264,21 @@ private:
   /// A thread's part of an input's elements for the next steps: neighbours in memory have neighbouring
   /// threads.
   void bring(OpBuilder &in, Value from, Value count, const Held &to) {
-    for (int64_t i = 0; i < kOwn; ++i) {
-      Value own, depth;
-      if (to.alongOwn) { // 64 threads along a row, 4 rows at a time
-        constexpr int64_t kTogether = kSide / kThreads;
-        Value part = arith::RemUIOp::create(in, loc, y, index(in, kTogether));
-        own = arith::AddIOp::create(in, loc, arith::MulIOp::create(in, loc, part, index(in, kThreads)), x);
-        Value row = arith::DivUIOp::create(in, loc, y, index(in, kTogether));
-        depth = arith::AddIOp::create(in, loc, row, index(in, i * kThreads / kTogether));
-      } else {
-        own = arith::AddIOp::create(in, loc, y, index(in, i * kThreads));
-        depth = x;
-      }
+    int64_t length = to.alongOwn ? kSide : depth, together = length / kThreads;
+    Value part = arith::RemUIOp::create(in, loc, y, index(in, together));
+    Value fast = arith::AddIOp::create(in, loc, arith::MulIOp::create(in, loc, part, index(in, kThreads)), x);
+    Value row = arith::DivUIOp::create(in, loc, y, index(in, together));
+    for (int64_t i = 0; i < kSide * depth / length; i += kThreads / together) {
+      Value slow = arith::AddIOp::create(in, loc, row, index(in, i));
+      Value own = to.alongOwn ? fast : slow, step = to.alongOwn ? slow : fast;
       SmallVector<Value> iteration = first;
       iteration[to.own] = arith::AddIOp::create(in, loc, first[to.own], own);
-      iteration[product.depth] = arith::AddIOp::create(in, loc, from, depth);
+      iteration[product.depth] = arith::AddIOp::create(in, loc, from, step);
       Value exists;
       if (!areAll(to.own))
         exists = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, iteration[to.own], sizes[to.own]);
-      if (getConstantIntValue(count) != kDepth) {
-        Value isStep = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, depth, count);
+      if (getConstantIntValue(count) != depth) {
+        Value isStep = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, step, count);
         exists = exists ? arith::AndIOp::create(in, loc, exists, isStep).getResult() : isStep;
       }
       OpBuilder at = in;
@@ -283,7 +286,7 @@ private:
         at = scf::IfOp::create(in, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
       Value value = memref::LoadOp::create(at, loc, to.input->get(), placeOf(at, *to.input, iteration));
       memref::StoreOp::create(at, loc, value, to.memory,
-                              to.isOwnLast ? ValueRange{depth, own} : ValueRange{own, depth});
+                              to.isOwnLast ? ValueRange{step, own} : ValueRange{own, step});
     }
   }
 
@@ -324,6 +327,7 @@ private:
   SmallVector<Value> first;         // iteration of a block's tile
   SmallVector<Value> rows, columns; // of a thread, counted from there
   Value x, y;                       // the thread
+  int64_t depth;                    // steps whose inputs are in the block's memory at a time
 };
 
 struct BlockTiles : public PassWrapper<BlockTiles, OperationPass<ModuleOp>> {
