@@ -171,3 +171,57 @@ def test_rows_in_loops_and_in_functions_that_loops_call() -> None:
     for got in (x, other):
         np.testing.assert_allclose(got, powers / powers.sum(2, keepdims=True), rtol=1e-5)
     offload.compile(IN_LOOPS, targets=ALL_TARGETS)
+
+
+ALONG_OUTPUTS = """
+#all = affine_map<(i, j) -> (i, j)>
+#rows = affine_map<(i, j) -> (i)>
+#columns = affine_map<(i, j) -> (j)>
+func.func @each(%x: memref<10x100xf64>, %y: memref<10x100xf64>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<10x100xf64>) outs(%y : memref<10x100xf64>) {
+  ^bb0(%a: f64, %b: f64):
+    %s = arith.addf %a, %b : f64
+    linalg.yield %s : f64
+  }
+  return
+}
+func.func @both_ways(%x: memref<10x100xf64>, %y: memref<10xf64>, %z: memref<100xf64>) {
+  linalg.generic {indexing_maps = [#all, #rows, #columns], iterator_types = ["reduction", "reduction"]}
+      ins(%x : memref<10x100xf64>) outs(%y, %z : memref<10xf64>, memref<100xf64>) {
+  ^bb0(%a: f64, %b: f64, %c: f64):
+    %s = arith.addf %a, %b : f64
+    %t = arith.maximumf %a, %c : f64
+    linalg.yield %s, %t : f64, f64
+  }
+  return
+}
+#outer = affine_map<(i, j, k) -> (i, k)>
+#inner = affine_map<(i, j, k) -> (j, k)>
+#every = affine_map<(i, j, k) -> (i, j, k)>
+func.func @products(%x: memref<80x20xf64>, %y: memref<90x20xf64>, %z: memref<80x90x20xf64>) {
+  linalg.generic {indexing_maps = [#outer, #inner, #every], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %y : memref<80x20xf64>, memref<90x20xf64>) outs(%z : memref<80x90x20xf64>) {
+  ^bb0(%a: f64, %b: f64, %c: f64):
+    %p = arith.mulf %a, %b : f64
+    %s = arith.addf %p, %c : f64
+    linalg.yield %s : f64
+  }
+  return
+}
+"""
+
+
+def test_loops_that_reduce_along_an_output() -> None:
+    """Which has more than one element for them: they keep an order, and do not reduce to one value."""
+    library = on_host(ALONG_OUTPUTS)
+    x, y, z = _random.standard_normal((10, 100)), np.ones(10), np.zeros(100)
+    each = np.ones((10, 100))
+    library.each(x, each)
+    np.testing.assert_array_equal(each, 1 + x)
+    library.both_ways(x, y, z)
+    np.testing.assert_allclose(y, 1 + x.sum(1), rtol=1e-12)
+    np.testing.assert_array_equal(z, np.maximum(x.max(0), 0))
+    a, b, c = _random.standard_normal((80, 20)), _random.standard_normal((90, 20)), np.ones((80, 90, 20))
+    library.products(a, b, c)
+    np.testing.assert_allclose(c, 1 + a[:, None] * b[None], rtol=1e-12)

@@ -41,6 +41,13 @@ SmallVector<linalg::LinalgOp> hostLinalg(Operation *root) {
 }
 
 std::optional<LinalgSteps> LinalgSteps::of(linalg::LinalgOp op) {
+  // A loop that reduces may also go along an output, whose elements then have a step each, or some of them.
+  SmallVector<unsigned> reduction;
+  op.getReductionDims(reduction);
+  for (OpOperand &output : op.getDpsInitsMutable())
+    for (unsigned loop : reduction)
+      if (op.getMatchingIndexingMap(&output).isFunctionOfDim(loop))
+        return std::nullopt;
   SmallVector<Operation *> found;
   for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
     SmallVector<Operation *> used;
