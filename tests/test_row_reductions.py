@@ -225,3 +225,50 @@ def test_loops_that_reduce_along_an_output() -> None:
     a, b, c = _random.standard_normal((80, 20)), _random.standard_normal((90, 20)), np.ones((80, 90, 20))
     library.products(a, b, c)
     np.testing.assert_allclose(c, 1 + a[:, None] * b[None], rtol=1e-12)
+
+
+COUNTED = """
+#all = affine_map<(i, j) -> (i, j)>
+#rows = affine_map<(i, j) -> (i)>
+func.func @rows(%x: memref<9x100xi32>, %y: memref<9xi32>, %steps: memref<i32>) {
+  %one = arith.constant 1 : i32
+  linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<9x100xi32>) outs(%y : memref<9xi32>) {
+  ^bb0(%a: i32, %b: i32):
+    %s = arith.addi %a, %b : i32
+    memref.atomic_rmw addi %one, %steps[] : (i32, memref<i32>) -> i32
+    linalg.yield %s : i32
+  }
+  return
+}
+#outer = affine_map<(i, j, k) -> (i, k)>
+#inner = affine_map<(i, j, k) -> (k, j)>
+#to = affine_map<(i, j, k) -> (i, j)>
+func.func @products(%x: memref<65x3xi32>, %y: memref<3x64xi32>, %z: memref<65x64xi32>, %steps: memref<i32>) {
+  %one = arith.constant 1 : i32
+  linalg.generic {indexing_maps = [#outer, #inner, #to], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %y : memref<65x3xi32>, memref<3x64xi32>) outs(%z : memref<65x64xi32>) {
+  ^bb0(%a: i32, %b: i32, %c: i32):
+    %p = arith.muli %a, %b : i32
+    %s = arith.addi %p, %c : i32
+    memref.atomic_rmw addi %one, %steps[] : (i32, memref<i32>) -> i32
+    linalg.yield %s : i32
+  }
+  return
+}
+"""
+
+
+def test_steps_that_write_are_done_once() -> None:
+    """No thread without a row or an element of its own repeats another one's."""
+    library, steps = on_host(COUNTED), np.zeros((), np.int32)
+    x, y = _random.integers(-9, 9, (9, 100), np.int32), np.ones(9, np.int32)
+    library.rows(x, y, steps)
+    np.testing.assert_array_equal(y, 1 + x.sum(1))
+    assert steps == x.size
+    a, b, c = (_random.integers(-9, 9, shape, np.int32) for shape in ((65, 3), (3, 64), (65, 64)))
+    want = c + a @ b
+    steps[...] = 0
+    library.products(a, b, c, steps)
+    np.testing.assert_array_equal(c, want)
+    assert steps == 65 * 64 * 3

@@ -12,6 +12,9 @@ inline constexpr int64_t kFewSteps = 256;
 /// The linalg operations of host code that are in no loop that becomes a kernel, in the order of the program.
 llvm::SmallVector<mlir::linalg::LinalgOp> hostLinalg(mlir::Operation *root);
 
+/// Whether a thread may do steps of the operation that another one does, too: these write nothing themselves.
+bool mayBeRepeated(mlir::linalg::LinalgOp op);
+
 /// A linalg operation on buffers whose outputs' values each come from one operation that joins a step's value
 /// and what was reduced so far, in any order.
 class LinalgSteps {
