@@ -34,9 +34,11 @@ SmallVector<linalg::LinalgOp> hostLinalg(Operation *root) {
   root->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<gpu::GPUModuleOp, gpu::LaunchOp, scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(op))
       return WalkResult::skip();
-    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-      found.push_back(linalgOp);
-    return WalkResult::advance();
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+    if (!linalgOp)
+      return WalkResult::advance();
+    found.push_back(linalgOp);
+    return WalkResult::skip();
   });
   return found;
 }
