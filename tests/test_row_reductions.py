@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, on_host
+from compiling import ALL_TARGETS, PROGRAMS, emit_text, on_host
 from emulator.on_device import OnDevice
 from emulator.running import running_on
 
@@ -272,3 +274,13 @@ def test_steps_that_write_are_done_once() -> None:
     library.products(a, b, c, steps)
     np.testing.assert_array_equal(c, want)
     assert steps == 65 * 64 * 3
+
+
+@pytest.mark.parametrize("kind", ["i8", "bf16", "f32"])
+def test_lanes_of_the_cpu_hand_on_no_more_than_the_value(kind: str) -> None:
+    """In words of 64 bits, a vector would have as few lanes as of these, and handing on be most of a short row."""
+    combiner = "arith.addi" if kind == "i8" else "arith.addf"
+    text = REDUCE.replace("KIND", kind).replace("COMBINER", combiner).replace("LENGTH", "100")
+    code = emit_text(text, "llvm", ["host:x86-64-v3"])
+    assert "x i8>" in code or "x bfloat>" in code or "x float>" in code
+    assert not re.findall(r"(?:load|store) (?:i64|<\d+ x i64>)", code), code
