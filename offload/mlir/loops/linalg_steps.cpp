@@ -108,7 +108,13 @@ Value LinalgSteps::joined(OpBuilder &in, unsigned output, Value one, Value other
   IRMapping both;
   both.map(before, one);
   both.map(stepsOf(combiner, before), other);
-  return in.clone(*combiner, both)->getResult(0);
+  Operation *made = in.clone(*combiner, both);
+  // Where no sum of the author's order runs over, one of another order may.
+  if (auto sum = dyn_cast<arith::AddIOp>(made))
+    sum.setOverflowFlags(arith::IntegerOverflowFlags::none);
+  else if (auto product = dyn_cast<arith::MulIOp>(made))
+    product.setOverflowFlags(arith::IntegerOverflowFlags::none);
+  return made->getResult(0);
 }
 
 } // namespace offload
