@@ -77,6 +77,30 @@ func.func @f(%x: memref<?xi32>) {{
 """
 
 
+SHARES = """
+  %e{n} = tensor.empty() : tensor<8x100xf32>
+  %x{m} = linalg.softmax dimension(1) ins(%x{n} : tensor<8x100xf32>) outs(%e{n} : tensor<8x100xf32>)
+    -> tensor<8x100xf32>
+"""
+
+
+def test_a_softmax_of_tensors_is_a_loop_as_others_are() -> None:
+    """Its kernels are no more the author's than these: equal ones are joined, and numbered with the rest."""
+    body = "".join(SHARES.format(n=n, m=n + 1) for n in range(1, 4))
+    library = on_host(f"""
+func.func @shares(%x0: tensor<8x100xf32>) -> tensor<8x100xf32> {{
+  %x1 = math.exp %x0 : tensor<8x100xf32>{body}
+  return %x4 : tensor<8x100xf32>
+}}
+""")
+    assert len(library.kernels) == 2
+    x = np.random.default_rng(8).standard_normal((8, 100)).astype(np.float32)
+    found, x = library.shares(x).numpy(), np.exp(x)
+    for _ in range(3):
+        x = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    np.testing.assert_allclose(found, x, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("place", "line"), [(1, 10), (2, 18)])
 def test_assertions_say_where_they_stand(place: int, line: int) -> None:
     """Those of equal loops, too: the first one meets 1 at 1, and the second one 2 at 2, which was 1."""

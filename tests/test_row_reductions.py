@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, on_host
+from compiling import ALL_TARGETS, PROGRAMS, emit_text, on_host
 from emulator.on_device import OnDevice
 from emulator.running import running_on
 
@@ -171,3 +173,133 @@ def test_rows_in_loops_and_in_functions_that_loops_call() -> None:
     for got in (x, other):
         np.testing.assert_allclose(got, powers / powers.sum(2, keepdims=True), rtol=1e-5)
     offload.compile(IN_LOOPS, targets=ALL_TARGETS)
+
+
+ALONG_OUTPUTS = """
+#all = affine_map<(i, j) -> (i, j)>
+#rows = affine_map<(i, j) -> (i)>
+#columns = affine_map<(i, j) -> (j)>
+func.func @each(%x: memref<10x100xf64>, %y: memref<10x100xf64>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<10x100xf64>) outs(%y : memref<10x100xf64>) {
+  ^bb0(%a: f64, %b: f64):
+    %s = arith.addf %a, %b : f64
+    linalg.yield %s : f64
+  }
+  return
+}
+func.func @both_ways(%x: memref<10x100xf64>, %y: memref<10xf64>, %z: memref<100xf64>) {
+  linalg.generic {indexing_maps = [#all, #rows, #columns], iterator_types = ["reduction", "reduction"]}
+      ins(%x : memref<10x100xf64>) outs(%y, %z : memref<10xf64>, memref<100xf64>) {
+  ^bb0(%a: f64, %b: f64, %c: f64):
+    %s = arith.addf %a, %b : f64
+    %t = arith.maximumf %a, %c : f64
+    linalg.yield %s, %t : f64, f64
+  }
+  return
+}
+#outer = affine_map<(i, j, k) -> (i, k)>
+#inner = affine_map<(i, j, k) -> (j, k)>
+#every = affine_map<(i, j, k) -> (i, j, k)>
+func.func @products(%x: memref<80x20xf64>, %y: memref<90x20xf64>, %z: memref<80x90x20xf64>) {
+  linalg.generic {indexing_maps = [#outer, #inner, #every], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %y : memref<80x20xf64>, memref<90x20xf64>) outs(%z : memref<80x90x20xf64>) {
+  ^bb0(%a: f64, %b: f64, %c: f64):
+    %p = arith.mulf %a, %b : f64
+    %s = arith.addf %p, %c : f64
+    linalg.yield %s : f64
+  }
+  return
+}
+"""
+
+
+def test_loops_that_reduce_along_an_output() -> None:
+    """Which has more than one element for them: they keep an order, and do not reduce to one value."""
+    library = on_host(ALONG_OUTPUTS)
+    x, y, z = _random.standard_normal((10, 100)), np.ones(10), np.zeros(100)
+    each = np.ones((10, 100))
+    library.each(x, each)
+    np.testing.assert_array_equal(each, 1 + x)
+    library.both_ways(x, y, z)
+    np.testing.assert_allclose(y, 1 + x.sum(1), rtol=1e-12)
+    np.testing.assert_array_equal(z, np.maximum(x.max(0), 0))
+    a, b, c = _random.standard_normal((80, 20)), _random.standard_normal((90, 20)), np.ones((80, 90, 20))
+    library.products(a, b, c)
+    np.testing.assert_allclose(c, 1 + a[:, None] * b[None], rtol=1e-12)
+
+
+COUNTED = """
+#all = affine_map<(i, j) -> (i, j)>
+#rows = affine_map<(i, j) -> (i)>
+func.func @rows(%x: memref<9x100xi32>, %y: memref<9xi32>, %steps: memref<i32>) {
+  %one = arith.constant 1 : i32
+  linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<9x100xi32>) outs(%y : memref<9xi32>) {
+  ^bb0(%a: i32, %b: i32):
+    %s = arith.addi %a, %b : i32
+    memref.atomic_rmw addi %one, %steps[] : (i32, memref<i32>) -> i32
+    linalg.yield %s : i32
+  }
+  return
+}
+#outer = affine_map<(i, j, k) -> (i, k)>
+#inner = affine_map<(i, j, k) -> (k, j)>
+#to = affine_map<(i, j, k) -> (i, j)>
+func.func @products(%x: memref<65x3xi32>, %y: memref<3x64xi32>, %z: memref<65x64xi32>, %steps: memref<i32>) {
+  %one = arith.constant 1 : i32
+  linalg.generic {indexing_maps = [#outer, #inner, #to], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %y : memref<65x3xi32>, memref<3x64xi32>) outs(%z : memref<65x64xi32>) {
+  ^bb0(%a: i32, %b: i32, %c: i32):
+    %p = arith.muli %a, %b : i32
+    %s = arith.addi %p, %c : i32
+    memref.atomic_rmw addi %one, %steps[] : (i32, memref<i32>) -> i32
+    linalg.yield %s : i32
+  }
+  return
+}
+"""
+
+
+def test_steps_that_write_are_done_once() -> None:
+    """No thread without a row or an element of its own repeats another one's."""
+    library, steps = on_host(COUNTED), np.zeros((), np.int32)
+    x, y = _random.integers(-9, 9, (9, 100), np.int32), np.ones(9, np.int32)
+    library.rows(x, y, steps)
+    np.testing.assert_array_equal(y, 1 + x.sum(1))
+    assert steps == x.size
+    a, b, c = (_random.integers(-9, 9, shape, np.int32) for shape in ((65, 3), (3, 64), (65, 64)))
+    want = c + a @ b
+    steps[...] = 0
+    library.products(a, b, c, steps)
+    np.testing.assert_array_equal(c, want)
+    assert steps == 65 * 64 * 3
+
+
+@pytest.mark.parametrize("kind", ["i8", "bf16", "f32"])
+def test_lanes_of_the_cpu_hand_on_no_more_than_the_value(kind: str) -> None:
+    """In words of 64 bits, a vector would have as few lanes as of these, and handing on be most of a short row."""
+    combiner = "arith.addi" if kind == "i8" else "arith.addf"
+    text = REDUCE.replace("KIND", kind).replace("COMBINER", combiner).replace("LENGTH", "100")
+    code = emit_text(text, "llvm", ["host:x86-64-v3"])
+    assert "x i8>" in code or "x bfloat>" in code or "x float>" in code
+    assert not re.findall(r"(?:load|store) (?:i64|<\d+ x i64>)", code), code
+
+
+@pytest.mark.parametrize(("shape", "result"), [("9x100", "9x"), ("1x30000", ""), ("20x5000", "")])
+def test_sums_in_another_order_may_run_over(shape: str, result: str) -> None:
+    """That none does was promised for the author's order alone: as a promise for this one, it would be wrong."""
+    dimensions = "[1]" if result else "[0, 1]"
+    text = f"""
+func.func @f(%x: memref<{shape}xi32>, %y: memref<{result}i32>) {{
+  linalg.reduce ins(%x : memref<{shape}xi32>) outs(%y : memref<{result}i32>) dimensions = {dimensions}
+    (%a: i32, %b: i32) {{
+      %s = arith.addi %a, %b overflow<nsw, nuw> : i32
+      linalg.yield %s : i32
+    }}
+  return
+}}
+"""
+    sums = [line for line in emit_text(text, "kernels").splitlines() if "arith.addi" in line and ": i32" in line]
+    assert sums
+    assert not [line for line in sums if "overflow" in line]

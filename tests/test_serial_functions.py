@@ -99,3 +99,52 @@ def test_recursion_is_refused_as_elsewhere() -> None:
     )
     with pytest.raises(CompileError, match=r"recursive|calls itself"):
         on_host(text)
+
+
+LINALG = """
+#all = affine_map<(i) -> (i)>
+func.func private @sums(%x: memref<8x100xf64>, %y: memref<8xf64>, %a: f64) -> f64 {
+  linalg.reduce {arith.addf} ins(%x : memref<8x100xf64>) outs(%y : memref<8xf64>) dimensions = [1]
+  return %a : f64
+}
+func.func @in_a_body(%x: memref<8x100xf64>, %y: memref<8xf64>, %from: memref<1xf64>, %to: memref<1xf64>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel"]}
+      ins(%from : memref<1xf64>) outs(%to : memref<1xf64>) {
+  ^bb0(%a: f64, %b: f64):
+    %s = func.call @sums(%x, %y, %a) : (memref<8x100xf64>, memref<8xf64>, f64) -> f64
+    linalg.yield %s : f64
+  }
+  return
+}
+#one = strided<[], offset: ?>
+func.func @few(%x: memref<20xf64>, %y: memref<f64, #one>) {
+  linalg.reduce {arith.addf} ins(%x : memref<20xf64>) outs(%y : memref<f64, #one>) dimensions = [0]
+  return
+}
+func.func @in_a_loop(%x: memref<20xf64>, %y: memref<8xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
+    %s = memref.subview %y[%i] [1] [1] : memref<8xf64> to memref<f64, #one>
+    func.call @few(%x, %s) : (memref<20xf64>, memref<f64, #one>) -> ()
+  }
+  return
+}
+"""
+
+
+def test_linalg_of_called_functions() -> None:
+    """Called from the body of a linalg operation, too; and where the operation would be a kernel of one thread."""
+    library, random = on_host(LINALG), np.random.default_rng(2)
+    x, y, to = random.standard_normal((8, 100)), np.ones(8), np.zeros(1)
+    library.in_a_body(x, y, np.full(1, 5.0), to)
+    np.testing.assert_allclose(y, 1 + x.sum(1), rtol=1e-12)
+    assert to == 5
+    few, sums, total = random.standard_normal(20), np.arange(8.0), np.ones(())
+    library.in_a_loop(few, sums)
+    np.testing.assert_allclose(sums, np.arange(8) + few.sum(), rtol=1e-12)
+    library.few(few, total)
+    np.testing.assert_allclose(total, 1 + few.sum(), rtol=1e-12)
+    assert "few_kernel" in list(library.kernels)
+    assert len(emit(LINALG, "object", ALL_TARGETS)) == 3 * len(ALL_TARGETS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, on_host
+from compiling import ALL_TARGETS, PROGRAMS, emit_text, on_host
 from emulator.on_device import OnDevice
 from emulator.running import running_on
 
@@ -59,6 +59,23 @@ def test_on_devices(chip: str) -> None:
 
 def test_for_each_target() -> None:
     offload.compile(PROGRAM, targets=ALL_TARGETS)
+
+
+@pytest.mark.parametrize("width", [1024, 1000])
+def test_neighbours_go_together_through_a_long_loop_around_a_short_one(width: int) -> None:
+    """On the CPU: not each thread alone, with a vector of its four elements."""
+    x, w, y = f"4x32x{width + 2}", "32x32x3", f"4x32x{width}"
+    text = f"""
+func.func @f(%x: memref<{x}xf32>, %w: memref<{w}xf32>, %y: memref<{y}xf32>) {{
+  linalg.conv_1d_ncw_fcw ins(%x, %w : memref<{x}xf32>, memref<{w}xf32>) outs(%y : memref<{y}xf32>)
+  return
+}}
+"""
+    assert "fmul <8 x float>" in emit_text(text, "llvm", ["host:x86-64-v3"])
+    a, b, c = floats(4, 32, width + 2), floats(32, 32, 3), floats(4, 32, width)
+    want = c + np.einsum("nlck,fck->nfl", np.lib.stride_tricks.sliding_window_view(a, 3, axis=2).swapaxes(1, 2), b)
+    on_host(text).f(a, b, c)
+    np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("rows", [60, 67])

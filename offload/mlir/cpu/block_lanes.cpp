@@ -87,14 +87,15 @@ private:
   /// Arrays have room for a warp in front and behind (see atDistance).
   void exchange(CallInst *call, Value *array, bool waitAgain) {
     IRBuilder<> b(call);
+    Value *given = narrowed(call);
     auto place = [&](Value *thread, int32_t apart = 0) {
       Value *number =
           b.CreateAdd(b.CreateZExt(thread, b.getInt64Ty()), b.getInt64(int32_t(warpSize) + apart));
-      return b.CreateInBoundsGEP(words, array, {b.getInt64(0), number});
+      return b.CreateInBoundsGEP(given->getType(), array, number);
     };
-    auto word = [&](Value *address) { return b.CreateLoad(b.getInt64Ty(), address); };
+    auto word = [&](Value *address) { return b.CreateLoad(given->getType(), address); };
     Value *own = thread(b), *source = call->getArgOperand(1), *result;
-    b.CreateStore(call->getArgOperand(0), place(own));
+    b.CreateStore(given, place(own));
     barrier(b);
     Value *lane = b.CreateAnd(own, b.getInt32(warpSize - 1));
     if (std::optional<Distance> distance = distanceOf(source)) {
@@ -105,8 +106,20 @@ private:
     }
     if (waitAgain)
       barrier(b);
-    call->replaceAllUsesWith(result);
+    call->replaceAllUsesWith(b.CreateZExt(result, call->getType()));
     call->eraseFromParent();
+  }
+
+  /// The word that a lane gives, without bits that nobody reads: a vector has more lanes of it then.
+  static Value *narrowed(CallInst *call) {
+    Value *word = call->getArgOperand(0), *inner;
+    if (!match(word, m_ZExt(m_Value(inner))))
+      return word;
+    unsigned bits = inner->getType()->getIntegerBitWidth();
+    bool areRead = llvm::any_of(call->users(), [&](User *user) {
+      return !isa<TruncInst>(user) || user->getType()->getIntegerBitWidth() > bits;
+    });
+    return areRead || bits < 8 || !isPowerOf2_32(bits) ? word : inner;
   }
 
   /// What lies at a constant distance is read in any case, by a vector of threads together, and taken where

@@ -47,6 +47,16 @@ uint64_t bytesCarried(const llvm::Loop &loop) {
   return bytes;
 }
 
+/// As many steps as a small loop has that shall be unrolled; 0 for others.
+unsigned smallSteps(const llvm::Loop &loop, ScalarEvolution &evolution) {
+  unsigned steps = evolution.getSmallConstantTripCount(&loop);
+  size_t size = 0;
+  for (BasicBlock *block : loop.blocks())
+    size += block->size();
+  bool isSmall = steps <= kMostSteps && steps * size <= kMostUnrolled;
+  return isSmall && !loop.getLoopID() && !waits(loop) && !onlyWrites(loop) ? steps : 0;
+}
+
 } // namespace
 
 bool waits(const llvm::Loop &loop) {
@@ -79,21 +89,20 @@ void unrollFully(Instruction &backEdge) {
 }
 
 void unrollSmallLoops(Function &code) {
-  simplifyLoops(code);
+  // Inside of another loop that leaves that one's steps, which are long enough to be taken together. Where
+  // threads wait in it, they are together anyway.
+  auto stepsInside = [](llvm::Loop &loop, ScalarEvolution &evolution) {
+    llvm::Loop *outermost = loop.getOutermostLoop();
+    return outermost != &loop && !waits(*outermost) ? smallSteps(loop, evolution) : 0;
+  };
+  while (takeApart(code, stepsInside))
+    ;
   LoopAnalyses analyses;
   auto &info = analyses.functions.getResult<LoopAnalysis>(code);
   auto &evolution = analyses.functions.getResult<ScalarEvolutionAnalysis>(code);
-  for (llvm::Loop *loop : info.getLoopsInPreorder()) {
-    unsigned steps =
-        loop->isInnermost() && loop->getLoopLatch() ? evolution.getSmallConstantTripCount(loop) : 0;
-    size_t size = 0;
-    for (BasicBlock *block : loop->blocks())
-      size += block->size();
-    if (steps == 0 || steps > kMostSteps || steps * size > kMostUnrolled || loop->getLoopID() ||
-        waits(*loop) || onlyWrites(*loop))
-      continue;
-    unrollFully(*loop->getLoopLatch()->getTerminator());
-  }
+  for (llvm::Loop *loop : info.getLoopsInPreorder())
+    if (loop->isInnermost() && loop->getLoopLatch() && smallSteps(*loop, evolution))
+      unrollFully(*loop->getLoopLatch()->getTerminator());
 }
 
 } // namespace offload

@@ -11,6 +11,7 @@
 #include "cpu/thread_loops.h"
 
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
 
 #include <optional>
 
@@ -45,10 +46,14 @@ unsigned joinLoops(llvm::Function &strip, llvm::CallInst *lane);
 /// something else than such loops, or nothing that threads could use together.
 std::optional<uint64_t> bytesKept(llvm::Function &code);
 
-/// step_loops.cpp: has small loops of known length unrolled, which leaves nothing to run together.
+/// step_loops.cpp: has small loops of known length unrolled; alone, such a loop leaves nothing to run
+/// together.
 void unrollSmallLoops(llvm::Function &code);
 /// Whether threads wait in the loop: it is cut at its own barriers.
 bool waits(const llvm::Loop &loop);
+/// waiting_loops.cpp: unrolls innermost loops, as many steps as `stepsOf` says. Whether any is gone.
+bool takeApart(llvm::Function &code,
+               llvm::function_ref<unsigned(llvm::Loop &, llvm::ScalarEvolution &)> stepsOf);
 /// waiting_loops.cpp: unrolls such loops where they are short and of known length.
 void unrollWaitingLoops(llvm::Function &code);
 /// Has the loop unrolled to which a branch goes back.

@@ -15,6 +15,8 @@
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/UnrollLoop.h"
 
@@ -28,7 +30,7 @@ constexpr unsigned kMostUnrolled = 512; // instructions
 
 /// As many steps as the loop has; 0 for one that is left as it is.
 unsigned stepsOf(llvm::Loop &loop, ScalarEvolution &evolution) {
-  if (!loop.isInnermost() || !loop.getLoopLatch() || !waits(loop))
+  if (!waits(loop))
     return 0;
   size_t size = 0;
   for (BasicBlock *block : loop.blocks())
@@ -39,7 +41,7 @@ unsigned stepsOf(llvm::Loop &loop, ScalarEvolution &evolution) {
 
 } // namespace
 
-void unrollWaitingLoops(Function &code) {
+bool takeApart(Function &code, function_ref<unsigned(llvm::Loop &, ScalarEvolution &)> stepsOf) {
   simplifyLoops(code);
   LoopAnalyses analyses;
   auto &of = analyses.functions;
@@ -48,18 +50,29 @@ void unrollWaitingLoops(Function &code) {
   auto &evolution = of.getResult<ScalarEvolutionAnalysis>(code);
   SmallVector<std::pair<llvm::Loop *, unsigned>> found;
   for (llvm::Loop *loop : info.getLoopsInPreorder())
-    if (unsigned steps = stepsOf(*loop, evolution))
+    if (unsigned steps = loop->isInnermost() && loop->getLoopLatch() ? stepsOf(*loop, evolution) : 0)
       found.push_back({loop, steps});
+  bool areGone = false;
   for (auto [loop, steps] : found) {
     // What is used behind the loop is found by the phis there.
     formLCSSA(*loop, tree, &info, &evolution);
     UnrollLoopOptions options{};
     options.Count = steps;
     options.Force = true;
-    UnrollLoop(loop, options, &info, &evolution, &tree, &of.getResult<AssumptionAnalysis>(code),
-               &of.getResult<TargetIRAnalysis>(code), &of.getResult<OptimizationRemarkEmitterAnalysis>(code),
-               /*PreserveLCSSA=*/true);
+    areGone |= LoopUnrollResult::FullyUnrolled ==
+               UnrollLoop(loop, options, &info, &evolution, &tree, &of.getResult<AssumptionAnalysis>(code),
+                          &of.getResult<TargetIRAnalysis>(code),
+                          &of.getResult<OptimizationRemarkEmitterAnalysis>(code),
+                          /*PreserveLCSSA=*/true);
   }
+  // Behind the last step stands the test that finds its end, with a way that nobody goes: one that leads
+  // nowhere, so that threads would have no end in common.
+  for (BasicBlock &block : code)
+    ConstantFoldTerminator(&block, /*DeleteDeadConditions=*/true);
+  EliminateUnreachableBlocks(code);
+  return areGone;
 }
+
+void unrollWaitingLoops(Function &code) { takeApart(code, stepsOf); }
 
 } // namespace offload

@@ -150,6 +150,9 @@ void write(arith::FloorDivSIOp op) {
 struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingLowerings)
 
+  MissingLowerings() = default;
+  MissingLowerings(const MissingLowerings &other) : PassWrapper(other) {}
+
   StringRef getArgument() const final { return "offload-missing-lowerings"; }
   StringRef getDescription() const final { return "Write out what MLIR has no lowering for"; }
   void getDependentDialects(DialectRegistry &registry) const final {
@@ -160,7 +163,7 @@ struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<Mod
   void runOnOperation() final {
     SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation());
     getOperation()->walk([&](Operation *op) {
-      if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op); softmax && isWritten(softmax))
+      if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op); softmax && withSoftmax && isWritten(softmax))
         writeSoftmax(softmax, !inKernels.contains(op->getParentOfType<func::FuncOp>()));
       else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op); expand && !isLowered(expand))
         write(expand);
@@ -170,6 +173,9 @@ struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<Mod
         write(division);
     });
   }
+
+  Option<bool> withSoftmax{*this, "softmax", llvm::cl::desc("Write linalg.softmax out"),
+                           llvm::cl::init(true)};
 };
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -33,9 +34,11 @@ SmallVector<linalg::LinalgOp> hostLinalg(Operation *root) {
   root->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<gpu::GPUModuleOp, gpu::LaunchOp, scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(op))
       return WalkResult::skip();
-    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-      found.push_back(linalgOp);
-    return WalkResult::advance();
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+    if (!linalgOp)
+      return WalkResult::advance();
+    found.push_back(linalgOp);
+    return WalkResult::skip();
   });
   return found;
 }
@@ -52,7 +55,23 @@ std::optional<unsigned> loopAlong(OpOperand &operand) {
   return std::nullopt;
 }
 
+bool mayBeRepeated(linalg::LinalgOp op) {
+  return llvm::all_of(op.getBlock()->without_terminator(), [](Operation &each) {
+    std::optional<SmallVector<MemoryEffects::EffectInstance>> effects = getEffectsRecursively(&each);
+    return effects && llvm::all_of(*effects, [](const MemoryEffects::EffectInstance &effect) {
+             return isa<MemoryEffects::Read>(effect.getEffect());
+           });
+  });
+}
+
 std::optional<LinalgSteps> LinalgSteps::of(linalg::LinalgOp op) {
+  // A loop that reduces may also go along an output, whose elements then have a step each, or some of them.
+  SmallVector<unsigned> reduction;
+  op.getReductionDims(reduction);
+  for (OpOperand &output : op.getDpsInitsMutable())
+    for (unsigned loop : reduction)
+      if (op.getMatchingIndexingMap(&output).isFunctionOfDim(loop))
+        return std::nullopt;
   SmallVector<Operation *> found;
   for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
     SmallVector<Operation *> used;
@@ -107,7 +126,13 @@ Value LinalgSteps::joined(OpBuilder &in, unsigned output, Value one, Value other
   IRMapping both;
   both.map(before, one);
   both.map(stepsOf(combiner, before), other);
-  return in.clone(*combiner, both)->getResult(0);
+  Operation *made = in.clone(*combiner, both);
+  // Where no sum of the author's order runs over, one of another order may.
+  if (auto sum = dyn_cast<arith::AddIOp>(made))
+    sum.setOverflowFlags(arith::IntegerOverflowFlags::none);
+  else if (auto product = dyn_cast<arith::MulIOp>(made))
+    product.setOverflowFlags(arith::IntegerOverflowFlags::none);
+  return made->getResult(0);
 }
 
 } // namespace offload

@@ -20,6 +20,9 @@ llvm::SmallVector<mlir::Value> placeOf(mlir::OpBuilder &in, mlir::OpOperand &ope
 /// The loop whose steps are neighbours in the memory of an operand, where that is known.
 std::optional<unsigned> loopAlong(mlir::OpOperand &operand);
 
+/// Whether a thread may do steps of the operation that another one does, too: these write nothing themselves.
+bool mayBeRepeated(mlir::linalg::LinalgOp op);
+
 /// A linalg operation on buffers whose outputs' values each come from one operation that joins a step's value
 /// and what was reduced so far, in any order.
 class LinalgSteps {

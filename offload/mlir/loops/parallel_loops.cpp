@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 using namespace mlir;
 
@@ -16,7 +17,7 @@ bool isInKernel(Operation *op) {
 
 bool isRunByThreads(Operation *op) {
   return isInKernel(op) || op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>() ||
-         op->getParentOfType<affine::AffineParallelOp>();
+         op->getParentOfType<affine::AffineParallelOp>() || op->getParentOfType<linalg::LinalgOp>();
 }
 
 SmallPtrSet<Operation *, 4> calledFromKernels(ModuleOp module) {

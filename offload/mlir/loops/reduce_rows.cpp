@@ -62,7 +62,7 @@ std::optional<int64_t> knownRows(linalg::LinalgOp op, unsigned loop) {
 /// The loop that reduces rows, where that is what the operation does. One input has an element for each step,
 /// which nothing else needs.
 std::optional<unsigned> rowsOf(linalg::LinalgOp op) {
-  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() != 1)
+  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() != 1 || !mayBeRepeated(op))
     return std::nullopt;
   SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
   auto loop = unsigned(llvm::find(kinds, utils::IteratorType::reduction) - kinds.begin());

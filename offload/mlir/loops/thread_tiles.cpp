@@ -32,7 +32,8 @@ constexpr int64_t kFewThreads = 1 << 12; // a device has others for: elements th
 /// The loop along which a thread has several elements: the innermost parallel one but one, where an input
 /// that the reduction reads does not depend on it.
 std::optional<unsigned> tiledLoop(linalg::LinalgOp op) {
-  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() == 0 || op.getNumParallelLoops() < 2)
+  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() == 0 || op.getNumParallelLoops() < 2 ||
+      !mayBeRepeated(op))
     return std::nullopt;
   SmallVector<unsigned> parallel, reduction;
   op.getParallelDims(parallel);
