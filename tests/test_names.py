@@ -131,3 +131,51 @@ def test_kernels_and_helpers_named_like_functions_of_libm(name: str, target: str
         x = np.array(numbers, np.float32 if kind == "f32" else np.float64)
         library.kernels[kernel][1, 3](x)
         np.testing.assert_allclose(x, want + more, rtol=1e-6)
+
+
+PRINTS = """\
+gpu.module @m {{
+  func.func private @{helper}(%v: i32) -> i32 {{
+    %r = arith.addi %v, %v : i32
+    return %r : i32
+  }}
+  gpu.func @{kernel}(%x: memref<?xf32>, %n: i32) kernel {{
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xf32>
+    %e = math.exp %v : f32
+    %c = math.cbrt %e : f32
+    memref.store %c, %x[%t] : memref<?xf32>
+    %w = func.call @{helper}(%n) : (i32) -> i32
+    %ok = arith.cmpi sge, %w, %n : i32
+    cf.assert %ok, "negative"
+    gpu.printf "%d\\n", %w : i32
+    gpu.return
+  }}
+}}
+"""
+CALLED = [
+    "printf",
+    "fflush",
+    "stdout",
+    "vprintf",
+    "__assertfail",
+    "__nv_expf",
+    "__ocml_cbrt_f32",
+    "__ockl_printf_begin",
+]
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_helpers_named_like_functions_that_targets_call(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    library = offload.compile(PRINTS.format(helper=name, kernel="k"), targets=ALL_TARGETS)
+    library.use("host")
+    library.kernels.k[1, 1](np.zeros(1, np.float32), 21)
+    assert capfd.readouterr().out == "42\n"
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.parametrize("name", CALLED)
+def test_kernels_are_not_named_like_functions_that_targets_call(name: str, target: str) -> None:
+    with pytest.raises(CompileError, match=f"a kernel cannot be called '{name}': operations .* rename it") as caught:
+        emit(PRINTS.format(helper="h", kernel=name), "lowered", [target])
+    assert caught.value.diagnostics[0].line == 6
