@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -179,3 +180,43 @@ def test_kernels_are_not_named_like_functions_that_targets_call(name: str, targe
     with pytest.raises(CompileError, match=f"a kernel cannot be called '{name}': operations .* rename it") as caught:
         emit(PRINTS.format(helper="h", kernel=name), "lowered", [target])
     assert caught.value.diagnostics[0].line == 6
+
+
+LAUNCHES = """
+func.func @"{name}"(%x: memref<?xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
+    %v = memref.load %x[%i] : memref<?xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %x[%i] : memref<?xf32>
+  }}
+  return
+}}
+func.func @a_b(%x: memref<?xf32>) {{
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {{
+    %v = memref.load %x[%tx] : memref<?xf32>
+    memref.store %v, %x[%bx] : memref<?xf32>
+    gpu.terminator
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_kernels_of_functions_with_any_name_are_for_every_target(name: str) -> None:
+    """Nobody has written the kernel's name: it is one that PTX has, and no other kernel."""
+    library = offload.compile(LAUNCHES.format(name=name), targets=ALL_TARGETS)
+    library.use("host")
+    x = np.ones(4, np.float32)
+    library.functions[name.replace("\\\\", "\\")](x)
+    assert x.tolist() == [2, 2, 2, 2]
+    first, second = library.kernels
+    assert first != second
+    assert re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", first + second)
+    if name == "a.b":
+        assert {first, second} == {"a_b_kernel", "a_b_kernel_0"}
