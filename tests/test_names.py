@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -131,3 +132,91 @@ def test_kernels_and_helpers_named_like_functions_of_libm(name: str, target: str
         x = np.array(numbers, np.float32 if kind == "f32" else np.float64)
         library.kernels[kernel][1, 3](x)
         np.testing.assert_allclose(x, want + more, rtol=1e-6)
+
+
+PRINTS = """\
+gpu.module @m {{
+  func.func private @{helper}(%v: i32) -> i32 {{
+    %r = arith.addi %v, %v : i32
+    return %r : i32
+  }}
+  gpu.func @{kernel}(%x: memref<?xf32>, %n: i32) kernel {{
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xf32>
+    %e = math.exp %v : f32
+    %c = math.cbrt %e : f32
+    memref.store %c, %x[%t] : memref<?xf32>
+    %w = func.call @{helper}(%n) : (i32) -> i32
+    %ok = arith.cmpi sge, %w, %n : i32
+    cf.assert %ok, "negative"
+    gpu.printf "%d\\n", %w : i32
+    gpu.return
+  }}
+}}
+"""
+CALLED = [
+    "printf",
+    "fflush",
+    "stdout",
+    "vprintf",
+    "__assertfail",
+    "__nv_expf",
+    "__ocml_cbrt_f32",
+    "__ockl_printf_begin",
+]
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_helpers_named_like_functions_that_targets_call(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    library = offload.compile(PRINTS.format(helper=name, kernel="k"), targets=ALL_TARGETS)
+    library.use("host")
+    library.kernels.k[1, 1](np.zeros(1, np.float32), 21)
+    assert capfd.readouterr().out == "42\n"
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.parametrize("name", CALLED)
+def test_kernels_are_not_named_like_functions_that_targets_call(name: str, target: str) -> None:
+    with pytest.raises(CompileError, match=f"a kernel cannot be called '{name}': operations .* rename it") as caught:
+        emit(PRINTS.format(helper="h", kernel=name), "lowered", [target])
+    assert caught.value.diagnostics[0].line == 6
+
+
+LAUNCHES = """
+func.func @"{name}"(%x: memref<?xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
+    %v = memref.load %x[%i] : memref<?xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %x[%i] : memref<?xf32>
+  }}
+  return
+}}
+func.func @a_b(%x: memref<?xf32>) {{
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {{
+    %v = memref.load %x[%tx] : memref<?xf32>
+    memref.store %v, %x[%bx] : memref<?xf32>
+    gpu.terminator
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_kernels_of_functions_with_any_name_are_for_every_target(name: str) -> None:
+    """Nobody has written the kernel's name: it is one that PTX has, and no other kernel."""
+    library = offload.compile(LAUNCHES.format(name=name), targets=ALL_TARGETS)
+    library.use("host")
+    x = np.ones(4, np.float32)
+    library.functions[name.replace("\\\\", "\\")](x)
+    assert x.tolist() == [2, 2, 2, 2]
+    first, second = library.kernels
+    assert first != second
+    assert re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", first + second)
+    if name == "a.b":
+        assert {first, second} == {"a_b_kernel", "a_b_kernel_0"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import command
+from compiling import command, emit
 
 import offload
 
@@ -137,3 +137,28 @@ def test_compiled_files_are_no_sources(action: tuple[str, ...], tmp_path: Path) 
     done = command(*action, str(path), cwd=tmp_path)
     assert done.returncode == 1
     assert f"error: cannot compile {path}: it is compiled already (ELF)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("stage", "target", "said"),
+    [
+        ("fat", "nvvm:sm_90", "it is compiled already (a fat binary), where"),
+        ("fat", "rocdl:gfx942", "it is compiled already (a bundle), where"),
+        ("llvm", "host", "it is LLVM IR, where"),
+    ],
+)
+def test_other_stages_are_no_sources(stage: str, target: str, said: str, tmp_path: Path) -> None:
+    kernel = "gpu.module @m { gpu.func @k() kernel { gpu.return } }"
+    (item,) = emit(kernel, stage, [target])
+    (tmp_path / "other").write_bytes(item.data)
+    done = command("build", "other", "-o", "other.so", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"offload: error: cannot compile other: {said} MLIR is needed")
+
+
+@pytest.mark.parametrize(
+    ("start", "what"), [(b"BC\xc0\xde5", "LLVM bitcode"), (b"!<arch>\n", "an archive of compiled code")]
+)
+def test_what_other_tools_take_is_no_source(start: bytes, what: str, tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(start)
+    assert f"cannot compile other: it is {what}, where" in command("build", "other", "-o", "o.so", cwd=tmp_path).stderr

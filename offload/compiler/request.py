@@ -14,6 +14,18 @@ from offload.paths import readable
 from offload.targets import Target
 from offload.targets.sysroot import ARCHITECTURES, here
 
+_LLVM = "mlir-translate --import-llvm makes MLIR of it, and --link takes it for kernels of an MLIR program"
+_NO_PROGRAMS = {
+    b"\x7fELF": ("compiled already (ELF)", "offload.load() loads a library that offload has built"),
+    b"!<arch>": ("an archive of compiled code", "--object takes it for the host code of an MLIR program"),
+    b"BC\xc0\xde": ("LLVM bitcode", _LLVM),
+    b"; ModuleID": ("LLVM IR", _LLVM),
+    b"\x50\xed\x55\xba": ("compiled already (a fat binary)", "a gpu.binary of an MLIR program takes it"),
+    b"__CLANG_OFFLOAD_BUNDLE__": ("compiled already (a bundle)", "a gpu.binary of an MLIR program takes it"),
+}
+"""How files begin that are given for programs and are none: what they are, and what to do. MLIR's parser would speak of
+their characters."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -34,11 +46,11 @@ class Source:
         """Reads a file. Raises OffloadError that names it, also where it holds no program."""
         try:
             data = Path(path).read_bytes()
-            if data.startswith(b"\x7fELF"):
-                raise OffloadError(
-                    f"cannot compile {path}: it is compiled already (ELF), where MLIR is needed, text or bytecode; "
-                    "offload.load() loads a library that offload has built"
-                )
+            for start, found in _NO_PROGRAMS.items():
+                if data.startswith(start):
+                    raise OffloadError(
+                        f"cannot compile {path}: it is {found[0]}, where MLIR is needed, text or bytecode; {found[1]}"
+                    )
             return cls(str(path), data)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             raise OffloadError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error

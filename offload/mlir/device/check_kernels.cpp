@@ -129,14 +129,19 @@ static std::optional<std::string> whyNotGlobal(Operation *op) {
          " has no value, and nothing else can define it for kernels: give it one, or `uninitialized`";
 }
 
-/// PTX's identifiers; LLVM gives kernels no others.
+/// PTX's identifiers; LLVM gives kernels no others. And what is printed, for one, would be told to the kernel.
 static std::optional<std::string> whyNotNamed(Operation *op, const ChipName &where) {
-  if (where.target != "nvvm" || !isa<FunctionOpInterface>(op))
+  if (!isa<FunctionOpInterface>(op))
     return std::nullopt;
   StringRef name = cast<SymbolOpInterface>(op).getName();
+  bool kernel = op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
+  if (kernel && isOfDeviceLibrary(name))
+    return "a kernel cannot be called '" + name.str() +
+           "': operations in kernels become calls of the library that has this name; rename it";
+  if (where.target != "nvvm")
+    return std::nullopt;
   bool plain = !llvm::isDigit(name.front()) &&
                llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; });
-  bool kernel = op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
   if (plain || !kernel)
     return std::nullopt;
   return "a kernel cannot be called '" + name.str() +

@@ -48,10 +48,10 @@ struct PrepareDevice : public PassWrapper<PrepareDevice, OperationPass<gpu::GPUM
                          << subgroupSize;
       return signalPassFailure();
     }
-    if (failed(givePlainNames(module)) || failed(refuseRecursion(module)) ||
-        failed(lowerLaneZeroRegions(module, *lanes)) || failed(lowerReductions(module, *lanes)) ||
-        failed(lowerShuffles(module, *lanes)) || failed(lowerIds(module, *lanes)) ||
-        failed(lowerPrints(module, *lanes)) || failed(lowerAtomics(module)) || failed(lowerFragments(module)))
+    if (failed(refuseRecursion(module)) || failed(lowerLaneZeroRegions(module, *lanes)) ||
+        failed(lowerReductions(module, *lanes)) || failed(lowerShuffles(module, *lanes)) ||
+        failed(lowerIds(module, *lanes)) || failed(lowerPrints(module, *lanes)) ||
+        failed(lowerAtomics(module)) || failed(lowerFragments(module)))
       return signalPassFailure();
     keepBranchesApart(module, target);
   }

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/numeric.h"
+#include "device/prepare_device.h"
 #include "passes.h"
 
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -428,6 +429,9 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
   void runOnOperation() final {
     MLIRContext *context = &getContext();
     bool nvidia = library == "nvvm", amd = library == "rocdl";
+    // Before the first call of a library's function is made.
+    if (auto module = dyn_cast<gpu::GPUModuleOp>(getOperation()); module && failed(givePlainNames(module)))
+      return signalPassFailure();
     if (nvidia || amd)
       intrinsicsToMath(getOperation());
     RewritePatternSet patterns(context);

@@ -24,6 +24,10 @@ std::optional<std::string> whyNotFor(mlir::Type type, const ChipName &where);
 /// The same for memory and arguments of functions in kernels (check_kernels.cpp).
 std::optional<std::string> whyNotInKernels(mlir::Operation *op, const ChipName &where);
 
+/// Whether operations become calls of a function, or uses of a variable, of this name in the library of a
+/// vendor's or of C (plain_names.cpp).
+bool isOfDeviceLibrary(llvm::StringRef name);
+
 /// The number that a vendor's own memory space has in LLVM; nothing for a space of everyone.
 std::optional<unsigned> numberOfSpace(mlir::Attribute space);
 

@@ -23,6 +23,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -186,7 +187,7 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
     for (gpu::LaunchOp launch : launches)
       if (!launch.getFunctionAttr())
         launch.setFunction(
-            unused((launch->getParentOfType<SymbolOpInterface>().getName() + "_kernel").str(), taken));
+            unused(plain(launch->getParentOfType<SymbolOpInterface>().getName()) + "_kernel", taken));
     if (unnamed.size() > kFew)
       group(unnamed, modules);
   }
@@ -204,6 +205,14 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
       size += operations;
       launch.setModule(module);
     }
+  }
+
+  /// A function's name as it may begin a kernel's on every target: PTX has no others.
+  static std::string plain(StringRef name) {
+    std::string found = !name.empty() && llvm::isDigit(name.front()) ? "_" : "";
+    for (char c : name)
+      found += llvm::isAlnum(c) || c == '$' ? c : '_';
+    return found;
   }
 
   /// The name, or as a symbol table renames what has it too; it is taken from now on.
