@@ -14,6 +14,7 @@ def set_numpy(array: type, floating: type, integer: type) -> None: ...
 def set_device_array(array: type, memory: type) -> None: ...
 def arm_function(
     caller: object,
+    native: object,
     api: int,
     function: int,
     arguments: Sequence[dict[str, Any]],

@@ -14,6 +14,7 @@ from offload.runtime.pickled import refusal
 if TYPE_CHECKING:
     import numpy
 
+    from offload.runtime.native import Native
     from offload.runtime.pending import Mark
 
 
@@ -103,11 +104,11 @@ class DeviceArray:
             self._memory.after(self._used_on)
         self._used_on = mark
 
-    def hold(self, stream: int | None, token: object = None) -> None:
-        """Lets work that is put on a stream from now on start after the work that uses this array, where that is not on
-        the stream of the token."""
+    def hold(self, stream: int | None, native: Native | None = None, token: object = None) -> None:
+        """Lets work that is put on a stream, of ``native`` or a driver's, from now on start after the work that uses
+        this array, where that is not on the stream of the token. Raises `DeviceError`."""
         if self._used_on is not None and self._used_on.token is not token:
-            self._used_on.hold(stream)
+            self._used_on.hold(stream, native)
 
     def settle(self) -> None:
         """Waits for the work that uses this array. Raises `DeviceError`."""

@@ -168,7 +168,7 @@ class Kernel:
             for pack, value in zip(packers, args, strict=True):
                 if type(value) is DeviceArray:
                     self._check_device(launch, value)
-                    value.hold(launch.handle, None if stream is None else stream.token)
+                    value.hold(launch.handle, self._native, None if stream is None else stream.token)
                 pieces.append(pack(value, keep))
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None

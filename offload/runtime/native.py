@@ -190,11 +190,12 @@ class DeviceMemory:
 
     def free_after(self, mark: Mark) -> DeviceError | None:
         """Lets giving it back start after the mark, whatever the thread is at. Returns what failed."""
-        return self._native.at_end(lambda: mark.hold(self._stream), self._process, each=False)
+        return mark.hold_at_end(self._stream, self._native)
 
     def after(self, mark: Mark) -> None:
-        """Lets what is done with the memory from now on, giving it back for instance, start after the mark."""
-        mark.hold(self._stream)
+        """Lets what is done with the memory from now on, giving it back for instance, start after the mark. Raises
+        `DeviceError`."""
+        mark.hold(self._stream, self._native)
 
     def copy(self, to: int, source: int, size: int) -> None:
         """Copies bytes between any two of device and host memory. Raises `DeviceError`."""

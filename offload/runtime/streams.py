@@ -21,6 +21,8 @@ class Stream:
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
+        if isinstance(foreign, Stream):
+            foreign = foreign.known_to(native)
         self._native = native
         self._owned = foreign is None
         self._foreign = foreign  # cupy, for one, destroys a stream with its object
@@ -34,6 +36,18 @@ class Stream:
             native.check()
         else:
             self.handle = interchange.stream_handle(foreign, native.backend)
+
+    def known_to(self, native: Native) -> Any:
+        """What a library takes for this stream: the stream itself where it is its own, the other package's that it
+        wraps. Raises TypeError for a stream that another library has made, whose handle means nothing here."""
+        if native.table == self._native.table:
+            return self
+        if not self._owned:
+            return self._foreign
+        raise TypeError(
+            f"a stream of another library, {self._native.file}: make one with lib.stream() of this library, or pass "
+            "another package's stream to both"
+        )
 
     def device(self) -> int:
         """The index of the device that it is on; a driver's default stream is on that of the calling thread. Raises
@@ -91,9 +105,8 @@ class Stream:
 def as_stream(native: Native, given: Any, label: str) -> Stream:
     """One of ours as it is, another package's wrapped. Raises `SignatureError` for what is no stream: ``label`` is what
     messages call the function or kernel."""
-    if isinstance(given, Stream):
-        return given
     try:
-        return Stream(native, given)
+        known = given.known_to(native) if isinstance(given, Stream) else given
+        return known if isinstance(known, Stream) else Stream(native, known)
     except TypeError as error:
         raise SignatureError(f"{label}: {error}") from None

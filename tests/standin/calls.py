@@ -4,12 +4,16 @@ driver with two devices that runs kernels by the CPU's code (see stage.py). Prin
 import asyncio
 import ctypes
 import gc
+import itertools
 import json
+import re
+import shutil
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np
-from stage import backend, open_driver, open_library
+from stage import artifact, backend, open_driver, open_library
 
 import offload
 
@@ -308,6 +312,53 @@ def dlpack() -> None:
         raise AssertionError(options)
 
 
-for part in (staged, on_streams, again, marks, foreign_streams, devices, memory, dlpack, frees):
+def two_libraries() -> None:
+    """Another library's runtime knows no stream of this one: its handle never comes to the driver, which would take it
+    for a stream. What has to wait for the other's work waits all the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        other = offload.load(shutil.copy(artifact, folder))
+    other.use(backend)
+    there, out = library.device.array(x), library.device.zeros(1000, np.float32)
+    stream, others = library.stream(), other.stream()
+    driver.standin_clear()
+    for _ in range(4):  # from the third on through the extension
+        kernel[4, 256, stream](there, out, 1)
+        other.kernels.saxpy_kernel[4, 256, others](there, out, 1)
+    library.saxpy(1, there, out)
+    other.saxpy(1, there, out)
+    assert np.array_equal(out.numpy(), 10 * x)
+    other.kernels.saxpy_kernel[4, 256, others](there, out, 1)
+    out = None
+    stream.synchronize()  # which kept the array, as the other did
+    others.synchronize()
+    log = driver.standin_log().decode().splitlines()
+    waits = [line for line in log if line.startswith("wait")]
+    assert all(re.match(r"wait S\d{1,3} E\d{1,3}$", line) for line in waits), waits
+    launches = [index for index, line in enumerate(log) if line.startswith("launch")]
+    for before, after in itertools.pairwise(launches[:8]):
+        assert any(line.startswith("sync E") for line in log[before:after]), log[before:after]
+    assert any(line.startswith("sync E") for line in log[launches[-1] :]), log[launches[-1] :]
+    out = library.device.array(y)
+    told = f"a stream of another library, {library.path}: make one with lib.stream() of this library"
+    for _ in range(3):  # from the second on through the extension
+        assert told in refusal(lambda: other.saxpy(2, there, out, stream=stream))
+        other.saxpy(0, there, out, stream=others)
+    for call in (lambda: other.kernels.saxpy_kernel[4, 256, stream], lambda: other.stream(stream)):
+        try:
+            call()
+        except (offload.SignatureError, TypeError) as error:
+            assert told in str(error)
+        else:
+            raise AssertionError("it was not refused")
+    again = offload.load(artifact)  # the same runtime
+    again.kernels.saxpy_kernel[4, 256, stream](there, out, 2).wait()
+    again.saxpy(0, there, out, stream=stream)
+    assert np.array_equal(out.numpy(), expected)
+    if backend == "cuda":  # another package's is for both
+        other.saxpy(0, there, out, stream=library.stream(1))
+        other.kernels.saxpy_kernel[4, 256, library.stream(1)](there, out, 0).wait()
+
+
+for part in (staged, on_streams, again, marks, foreign_streams, devices, memory, dlpack, frees, two_libraries):
     part()
 print(json.dumps("right"))

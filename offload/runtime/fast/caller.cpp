@@ -123,10 +123,10 @@ size_t Plan::find(PyObject *name) const {
   return all.size();
 }
 
-// The handle of a stream of lib.stream(); false for anything else.
-static bool handleOf(PyObject *stream, void **handle) {
+// The handle of a stream of lib.stream() of that library; false for anything else.
+static bool handleOf(PyObject *stream, PyObject *native, void **handle) {
   *handle = nullptr;
-  if (Py_TYPE(stream) != types.stream)
+  if (Py_TYPE(stream) != types.stream || slot(stream, types.streamNative) != native)
     return false;
   PyObject *number = slot(stream, types.handle);
   if (number && number != Py_None)
@@ -167,7 +167,7 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
   if (!stream)
     return call(bound, result, code);
   void *handle;
-  if (!handleOf(stream, &handle))
+  if (!handleOf(stream, names.native, &handle))
     return false;
   void *previous = runtime.setStream(handle);
   const bool taken = call(bound, result, code);

@@ -25,6 +25,7 @@ struct Runtime {
 struct Names {
   std::vector<PyObject *> names; // owned by the plan: interned strings
   bool takesStream = false;
+  PyObject *native = nullptr; // whose streams it takes; owned by what has the plan
 };
 
 // The most arguments that are put in order here where they come by name.

@@ -41,6 +41,7 @@ void setDeviceArray(py::handle array, py::handle memory) {
 
 void setStream(py::handle stream) {
   types.handle = slotOf(stream, "handle");
+  types.streamNative = slotOf(stream, "_native");
   types.stream = typeOf(stream);
 }
 
@@ -67,14 +68,16 @@ std::vector<Argument> readAll(py::handle descriptions) {
   return arguments;
 }
 
-void armFunction(py::handle caller, uintptr_t api, uintptr_t function, py::handle arguments,
-                 py::handle result, py::handle names, bool takesStream, bool brief) {
+void armFunction(py::handle caller, py::handle native, uintptr_t api, uintptr_t function,
+                 py::handle arguments, py::handle result, py::handle names, bool takesStream, bool brief) {
   Argument described{};
   if (!result.is_none())
     described = readArgument(result);
   auto plan = planFunction(Runtime(api), function, readAll(arguments),
                            result.is_none() ? nullptr : &described, brief);
-  plan->setNames(readNames(names, takesStream));
+  Names named = readNames(names, takesStream);
+  named.native = native.ptr();
+  plan->setNames(std::move(named));
   arm(caller, std::move(plan));
 }
 
