@@ -205,6 +205,8 @@ void mgpuEventRecord(void *event, void *stream) {
   struct mgpu_place point, recorded;
   if (event_place(event, &point) || mgpu_stream_place(stream, &recorded))
     return;
+  if (!mgpu_handle_of(event) && point.backend == recorded.backend)
+    point.device = recorded.device; /* which device a driver's own event is of, only the driver can tell */
   if (point.backend != recorded.backend || point.device != recorded.device)
     mgpu_fail(MGPU_ERROR_INVALID,
               "The event %p belongs to %s:%d and cannot be recorded on a stream of %s:%d.", event,

@@ -36,6 +36,22 @@ static void test_marks(void) {
   mgpuEventRecord(event, stream);
   CHECK_ERROR(MGPU_ERROR_INVALID, "cannot be recorded on a stream of hip:1");
   mgpuEventDestroy(event);
+  /* Whose another library's event is, only the driver knows. */
+  int (*create_event)(void **, unsigned), (*destroy_event)(void *), (*set_device)(int), (*get_device)(int *);
+  *(void **)&create_event = dlsym(hip.library, "hipEventCreateWithFlags");
+  *(void **)&destroy_event = dlsym(hip.library, "hipEventDestroy");
+  *(void **)&set_device = dlsym(hip.library, "hipSetDevice");
+  *(void **)&get_device = dlsym(hip.library, "hipGetDevice");
+  int before = 0;
+  get_device(&before);
+  set_device(1);
+  create_event(&event, 2);
+  set_device(before);
+  mgpuEventRecord(event, stream);
+  mgpuStreamWaitEvent(NULL, event);
+  mgpuEventSynchronize(event);
+  CHECK_CLEAN();
+  destroy_event(event);
   mgpuStreamDestroy(stream);
 }
 
