@@ -202,11 +202,13 @@ static int stream_device(void *stream, int current) {
   enum { PER_THREAD = 2 }; /* hipStreamPerThread, which stands for one of the current device */
   hipDevice_t device = current;
   if ((uintptr_t)stream <= PER_THREAD || !mgpu_hip.hipStreamGetDevice ||
-      mgpu_vendor_state(&mgpu_hip_vendor) != MGPU_VENDOR_READY ||
-      mgpu_hip.hipStreamGetDevice(stream, &device) != hipSuccess || device < 0 ||
-      device >= mgpu_hip_vendor.count)
+      mgpu_vendor_state(&mgpu_hip_vendor) != MGPU_VENDOR_READY)
     return current;
-  return device;
+  if (mgpu_hip.hipStreamGetDevice(stream, &device) != hipSuccess) {
+    after_failure();
+    return current;
+  }
+  return device < 0 || device >= mgpu_hip_vendor.count ? current : device;
 }
 
 static int event_create(int device, void **event) {

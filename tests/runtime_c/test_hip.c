@@ -123,6 +123,13 @@ void test_hip(void) {
   int (*last_error)(void);
   *(void **)&last_error = dlsym(hip.library, "hipGetLastError");
   CHECK(last_error() == 0, "other libraries do not find our failures");
+  static char foreign[256]; /* a stream of another library, about which the library does not answer */
+  void (*fail_once)(const char *, int, int);
+  *(void **)&fail_once = dlsym(hip.library, "standin_count");
+  fail_once("hipStreamGetDevice", 1, 400);
+  CHECK(mgpuStreamDevice(foreign) == 0, "the thread's device, then");
+  fail_once(NULL, 0, 0);
+  CHECK(last_error() == 0, "nor that it was asked in vain");
 
   void *stream = mgpuStreamCreate(), *event = mgpuEventCreate();
   mgpuEventRecord(event, NULL);
