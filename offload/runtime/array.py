@@ -176,7 +176,10 @@ class DeviceArray:
         self._memory.copy(self.pointer, values.ctypes.data, self.nbytes)
 
     def clear(self) -> None:
-        """Sets every byte of a contiguous array to zero. Raises `DeviceError`."""
+        """Sets every byte of a contiguous array to zero. Raises `SignatureError` for a strided one, between whose
+        elements others lie, `DeviceError` where the driver refuses."""
+        if self.strides is not None:
+            raise SignatureError("DeviceArray.clear(): the array is a strided view; clear a contiguous one")
         self.settle()
         self._memory.clear(self.pointer, self.nbytes)
 
