@@ -34,6 +34,8 @@ def consumer_stream(backend: str, stream: int | None) -> int | None:
         if stream is not None:
             raise ValueError(f"memory of the CPU has no streams; pass stream=None, not {stream!r}")
         return None
+    if stream is not None and not (isinstance(stream, int) and 0 <= stream < 1 << 64):
+        raise ValueError(f"stream={stream!r} is no handle of a stream")
     if backend == "cuda":
         if stream == 0:
             raise ValueError("stream=0 might be either default stream: pass 1 for the legacy one, 2 for the thread's")

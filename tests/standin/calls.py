@@ -297,8 +297,8 @@ def dlpack() -> None:
     there, out = flat, library.device.array(y)
     library.saxpy(2, Other(), out)
     assert np.array_equal(out.numpy(), expected)
-    refused = (0,) if backend == "cuda" else (1, 2)
-    for stream in (None, -1, 1, 2, 0):
+    refused = (*((0,) if backend == "cuda" else (1, 2)), -7, 1 << 64, "1")
+    for stream in (None, -1, 1, 2, 0, -7, 1 << 64, "1"):
         try:
             there.__dlpack__(stream=stream)
             assert stream not in refused
