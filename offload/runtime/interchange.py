@@ -164,6 +164,8 @@ def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]
     name = str(getattr(value, "dtype", dtype.name)).rpartition(".")[2]
     if name not in DTYPES or DTYPES[name].size != dtype.itemsize:
         name = dtype.name
+    if interface.get("mask") is not None:
+        raise Mismatch(f"a {type(value).__name__} with a mask", "kernels see no mask: pass an array without one")
     pointer, readonly = interface["data"]
     return (
         pointer or 0,
