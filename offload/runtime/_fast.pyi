@@ -35,5 +35,6 @@ def arm_launch(
     stream: int,
     token: object,
     device: int,
+    backend: str,
     names: Sequence[str],
 ) -> None: ...

@@ -147,6 +147,8 @@ class Kernel:
         packers = self._packers if self._packers is not None else self._prepare()
         if kwargs or len(args) != len(packers):
             args = self._callee.bind(args, kwargs)
+        if launch.stream is not None:
+            launch.stream.check(self._callee.label)
         if launch.handle and self._native.api.mgpuStreamCapturing(launch.handle):
             return self._capture(launch, packers, args)
         if not wanted(self._native, args):
@@ -246,7 +248,9 @@ class Kernel:
         stream = launch.stream
         token = None if stream is None else stream.token
         device = -1 if stream is None or stream.is_default() else stream.device()
-        how = (launch.sizes, launch.cluster, launch.shared, signature.bare_pointers, launch.handle or 0, token, device)
+        sizes = (launch.sizes, launch.cluster, launch.shared)
+        backend = "" if stream is None else stream.backend
+        how = (*sizes, signature.bare_pointers, launch.handle or 0, token, device, backend)
         arm_launch(launch, self._native, slot, signature.args, how, self._callee.names)
 
     def error(self, code: int) -> Exception:

@@ -120,8 +120,8 @@ def arm_launch(
     names: Sequence[str],
 ) -> None:
     """Gives a launch a plan. ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup
-    memory, whether memrefs are bare pointers, the stream's handle, its token, None where the call waits, and its
-    device, -1 where the thread's device counts."""
+    memory, whether memrefs are bare pointers, the stream's handle, its token, None where the call waits, its device,
+    -1 where the thread's device counts, and its backend."""
     if not FAST:
         return
     _know_types()

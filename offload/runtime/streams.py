@@ -17,7 +17,10 @@ class Stream:
     it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
     back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
-    __slots__ = ("__weakref__", "_device", "_foreign", "_native", "_owned", "_pending", "_process", "handle", "token")
+    __slots__ = (
+        *("__weakref__", "_device", "_foreign", "_native", "_owned", "_pending", "_process"),
+        *("backend", "handle", "token"),
+    )
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
@@ -36,6 +39,8 @@ class Stream:
             native.check()
         else:
             self.handle = interchange.stream_handle(foreign, native.backend)
+        self.backend = native.backend()
+        """The backend whose stream it is."""
 
     def known_to(self, native: Native) -> Any:
         """What a library takes for this stream: the stream itself where it is its own, the other package's that it
@@ -48,6 +53,15 @@ class Stream:
             f"a stream of another library, {self._native.file}: make one with lib.stream() of this library, or pass "
             "another package's stream to both"
         )
+
+    def check(self, label: str) -> None:
+        """Raises `SignatureError` where another backend is in use by now: arrays are looked at as that one's, and work
+        on the stream would be done by this one's devices. ``label`` is what messages call who takes the stream."""
+        if (now := self._native.backend()) != self.backend:
+            raise SignatureError(
+                f"{label}: a stream of {self.backend}, but the backend in use is {now}; make another one with "
+                f"lib.stream(), or choose lib.use('{self.backend}')"
+            )
 
     def device(self) -> int:
         """The index of the device that it is on; a driver's default stream is on that of the calling thread. Raises
@@ -76,6 +90,7 @@ class Stream:
         self._native.check()
 
     def __enter__(self) -> Stream:
+        self.check("with")
         self._native.entered.streams.append((self, self._native.api.mgpuSetThreadStream(self.handle)))
         return self
 
@@ -103,10 +118,12 @@ class Stream:
 
 
 def as_stream(native: Native, given: Any, label: str) -> Stream:
-    """One of ours as it is, another package's wrapped. Raises `SignatureError` for what is no stream: ``label`` is what
-    messages call the function or kernel."""
+    """One of ours as it is, another package's wrapped. Raises `SignatureError` for what is no stream, and for one of
+    another backend than the one in use: ``label`` is what messages call the function or kernel."""
     try:
         known = given.known_to(native) if isinstance(given, Stream) else given
-        return known if isinstance(known, Stream) else Stream(native, known)
+        stream = known if isinstance(known, Stream) else Stream(native, known)
     except TypeError as error:
         raise SignatureError(f"{label}: {error}") from None
+    stream.check(label)
+    return stream

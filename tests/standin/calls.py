@@ -213,6 +213,33 @@ def foreign_streams() -> None:
             raise AssertionError("taken for the thread's own stream")
 
 
+def streams_of_another_backend() -> None:
+    """Arrays are the CPU's there, and the work on the stream would be a GPU's; and the other way round."""
+    stream, there = library.stream(), library.device.array(x)
+    launch, out = kernel[4, 256, stream], y.copy()
+    for _ in range(3):  # now it has its plan
+        launch(there, library.device.array(y), 2)
+    library.saxpy(2, there, library.device.array(y), stream=stream)
+    stream.synchronize()
+    library.use("host")
+    try:
+        calls = [
+            lambda: launch(x, out, 2),
+            lambda: kernel[4, 256, stream],
+            lambda: library.saxpy(2, x, out, stream=stream),
+            stream.__enter__,
+        ]
+        for call in calls:
+            told = refusal(call)
+            assert f"a stream of {backend}, but the backend in use is host; make another" in told, told
+        of_host = library.stream()
+    finally:
+        library.use(backend)
+    assert f"a stream of host, but the backend in use is {backend}" in refusal(lambda: kernel[4, 256, of_host])
+    assert np.array_equal(out, y)
+    launch(there, library.device.array(y), 2).wait()
+
+
 def devices() -> None:
     second = library.device(1)
     assert (library.device.index, second.index, second.info.index) == (0, 1, 1)
@@ -359,6 +386,7 @@ def two_libraries() -> None:
         other.kernels.saxpy_kernel[4, 256, library.stream(1)](there, out, 0).wait()
 
 
-for part in (staged, on_streams, again, marks, foreign_streams, devices, memory, dlpack, frees, two_libraries):
+parts = (staged, on_streams, again, marks, foreign_streams, streams_of_another_backend, devices, memory, dlpack, frees)
+for part in (*parts, two_libraries):
     part()
 print(json.dumps("right"))

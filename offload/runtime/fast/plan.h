@@ -32,10 +32,10 @@ struct Types {
   PyTypeObject *deviceArray = nullptr; // offload.runtime.DeviceArray
   // Where the slots of a DeviceArray and of its memory lie.
   Py_ssize_t memory, usedOn, pointer, dtype, shape, strides, backend, index;
-  PyTypeObject *stream = nullptr;  // offload.runtime.Stream
-  Py_ssize_t handle, streamNative; // and its slots
-  PyTypeObject *mark = nullptr;    // offload.runtime.pending.Mark
-  Py_ssize_t token;                // and its slot
+  PyTypeObject *stream = nullptr;                 // offload.runtime.Stream
+  Py_ssize_t handle, streamNative, streamBackend; // and its slots
+  PyTypeObject *mark = nullptr;                   // offload.runtime.pending.Mark
+  Py_ssize_t token;                               // and its slot
 };
 extern Types types;
 
