@@ -244,6 +244,21 @@ void mgpuStreamWaitStream(void *waiter, void *waited) {
     wait_stream(waiter, waited);
 }
 
+/* A new stream for a function. Where the caller has set the thread's stream, the function's work is on that
+ * one's device and begins behind what is there. */
+static void *create_for_scope(void) {
+  struct mgpu_thread *thread = mgpu_thread();
+  struct mgpu_place place;
+  if (!thread->stream)
+    return create(MGPU_STREAM);
+  if (mgpu_stream_place(thread->stream, &place))
+    return NULL;
+  struct mgpu_handle *made = mgpu_handle_get(place.backend, place.device, MGPU_STREAM);
+  if (made)
+    wait_stream(made, thread->stream);
+  return made;
+}
+
 void *mgpuScopeStream(mgpuScope *scope) {
   if (mgpu_pending())
     return NULL;
@@ -256,7 +271,7 @@ void *mgpuScopeStream(mgpuScope *scope) {
     scope->next = (turn + 1) % MGPU_SCOPE_STREAMS;
     return scope->streams[turn];
   }
-  void *stream = create(MGPU_STREAM);
+  void *stream = create_for_scope();
   if (!stream)
     return NULL;
   if (scope->count == 0) {

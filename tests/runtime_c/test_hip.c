@@ -55,6 +55,33 @@ static void test_marks(void) {
   mgpuStreamDestroy(stream);
 }
 
+/* A function's streams are of the device of the stream that it is called with, and behind what is there. */
+static void test_scopes(void) {
+  mgpuSetDefaultDevice(1);
+  void *stream = mgpuStreamCreate();
+  mgpuSetDefaultDevice(0);
+  mgpuScope scope = {0, 0, NULL, {NULL}};
+  mgpuSetThreadStream(stream);
+  hip.clear();
+  void *inside = mgpuScopeStream(&scope);
+  CHECK(mgpuStreamDevice(inside) == 1, "on the device of the thread's stream");
+  int event = 0, from = 0, waiter = 0, waited = 0;
+  const char *recorded = strstr(hip.log(), "record "), *wait = strstr(hip.log(), "wait ");
+  CHECK(recorded && sscanf(recorded, "record E%d S%d", &event, &from) == 2, "%s", hip.log());
+  CHECK(wait && sscanf(wait, "wait S%d E%d", &waiter, &waited) == 2 && waited == event && waiter != from,
+        "%s", hip.log());
+  mgpuScopeEnd(&scope);
+  mgpuSetThreadStream(NULL);
+  hip.clear();
+  CHECK(mgpuStreamDevice(mgpuScopeStream(&scope)) == 0 && !strstr(hip.log(), "wait "), "its own stream");
+  mgpuScopeEnd(&scope);
+  mgpuSetThreadStream(stream);
+  mgpuStreamDestroy(stream);
+  CHECK(mgpuScopeStream(&scope) == NULL && scope.count == 0, "none beside one that is gone");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "has been destroyed already");
+  mgpuSetThreadStream(NULL);
+}
+
 void test_hip(void) {
   hip = standin_open("libamdhip64.so.6");
   int (*set_device)(int), (*get_device)(int *);
@@ -113,6 +140,7 @@ void test_hip(void) {
   check_strided();
   check_guard();
   CHECK(hip.live(MEMORY) == 0, "all freed");
+  test_scopes();
 
   hip.fail(700);
   mgpuStreamSynchronize(NULL);
