@@ -26,6 +26,10 @@ _DEVICES = {
 }
 DLPACK_DEVICES = {"host": 1, "cuda": 2, "hip": 10}
 
+# The default stream of a driver as DLPack calls it, by device type, and as the runtime does.
+_DEFAULT_STREAMS = {2: 1, 10: 0, 13: 1}
+_DEFAULT_STREAM = 1
+
 
 def consumer_stream(backend: str, stream: int | None) -> int | None:
     """The handle of the stream that a consumer of DLPack names; None where the data has to be ready at once. Raises
@@ -102,9 +106,8 @@ def foreign_memory(value: Any, ordered: bool) -> tuple[Any, ...] | None:
     objects.
 
     The last field is the producer's stream that has to be waited for, or None. DLPack producers order their
-    work before the driver's default stream, whose handle in CUDA is 1; elsewhere that work has to be
-    finished. Without ``ordered`` nobody waits. Raises `Mismatch` where the object refuses, or holds what no argument
-    can be."""
+    work before the driver's default stream. Without ``ordered`` nobody waits. Raises `Mismatch` where the object
+    refuses, or holds what no argument can be."""
     # DLPack first: packages that give both may leave the stream out of the other.
     if hasattr(value, "__dlpack__"):
         with sound(value, "__dlpack__"):
@@ -189,9 +192,14 @@ def _negated(value: Any) -> bool:
     return callable(is_neg) and is_neg() is True
 
 
-def _on_cpu(value: Any) -> bool:
+def _consumer(value: Any, ordered: bool) -> dict[str, int]:
+    """Which stream a producer orders its work before, as an argument. It is named: not all versions of torch take None
+    for the default stream, and what is not named for -1."""
     device = getattr(value, "__dlpack_device__", None)
-    return device is None or "host" in _DEVICES.get(device()[0], ())
+    kind = None if device is None else device()[0]
+    if kind not in _DEFAULT_STREAMS:
+        return {}
+    return {"stream": _DEFAULT_STREAMS[kind] if ordered else -1}
 
 
 def _exported(value: Any, ordered: bool) -> object:
@@ -199,8 +207,7 @@ def _exported(value: Any, ordered: bool) -> object:
     try:
         if _negated(value):
             raise BufferError("its numbers are stored with the opposite sign")
-        # torch takes a stream that is not named for -1, and orders nothing.
-        options = {} if _on_cpu(value) else {"stream": None if ordered else -1}
+        options = _consumer(value, ordered)
         try:
             return value.__dlpack__(max_version=(1, 1), **options)
         except TypeError:  # Written before DLPack 1.0.
@@ -255,7 +262,7 @@ def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
         (value, capsule),
         readonly,
         True,
-        1 if places == ("cuda",) and ordered else None,
+        _DEFAULT_STREAM if tensor.device_type in _DEFAULT_STREAMS and ordered else None,
     )
 
 
@@ -266,10 +273,7 @@ def stream_handle(stream: Any, backend: Callable[[], str]) -> int | None:
     if handle:
         return handle
     # 0 is a driver's default stream, which the runtime, for which 0 is the thread's own, has to be told otherwise.
-    default = {"cuda": 1, "host": None}
-    if (name := backend()) not in default:
-        raise TypeError(f"the default stream of {name} has no handle that can be passed; make a stream and pass that")
-    return default[name]
+    return None if backend() == "host" else _DEFAULT_STREAM
 
 
 def _driver_handle(stream: Any) -> int:

@@ -75,7 +75,7 @@ class Stream:
         return index
 
     def is_default(self) -> bool:
-        """Whether it is a driver's default stream (NULL, and 1 and 2 of CUDA's), which every device has."""
+        """Whether it is a driver's default stream (NULL, 1, and 2, the thread's), which every device has."""
         return not self._owned and (self.handle or 0) <= 2
 
     def keep(self, value: object) -> None:

@@ -56,8 +56,8 @@ int mgpu_stream_place(void *stream, struct mgpu_place *place) {
       return mgpu_pending();
     if (!stream)
       return mgpu_stream_own(backend, thread->device[backend], place);
-    *place = (struct mgpu_place){
-        backend, mgpu_backends[backend]->stream_device(stream, thread->device[backend]), stream};
+    int device = mgpu_backends[backend]->stream_device(&stream, thread->device[backend]);
+    *place = (struct mgpu_place){backend, device, stream};
     return 0;
   }
   if (!__atomic_load_n(&handle->live, __ATOMIC_ACQUIRE))

@@ -202,15 +202,11 @@ def foreign_streams() -> None:
         kernel[4, 256, foreign](there, out, 2).wait()
         assert np.array_equal(out.numpy(), expected), foreign
         assert library.stream(foreign).handle == raw.handle
-    if backend == "cuda":
-        assert library.stream(0).handle == 1, "the driver's default stream is not the thread's own"
-    else:
-        try:
-            library.stream(0)
-        except TypeError as error:
-            assert "the default stream of hip has no handle" in str(error)
-        else:
-            raise AssertionError("taken for the thread's own stream")
+    out, default = library.device.array(y), library.stream(0)
+    assert default.handle == 1, "the driver's default stream is not the thread's own"
+    driver.standin_clear()
+    kernel[4, 256, default](there, out, 2).wait()
+    assert re.search("launch .* stream (-1|0)\\b", driver.standin_log().decode()), driver.standin_log()
 
 
 def streams_of_another_backend() -> None:
@@ -271,15 +267,15 @@ def devices() -> None:
     assert "on device 0, but the kernel runs on device 1" in refusal(launch, on_first, out, 1)
     far.synchronize()
     assert np.array_equal(out.numpy(), 7 * x)
-    if backend == "cuda":  # every device has this stream: the thread's device says which one is meant
-        everywhere, to_first = kernel[4, 256, library.stream(0)], library.device.array(x)
-        for _ in range(4):
-            with second:
-                everywhere(there, out, 0).wait()
-                assert "on device 0, but the kernel runs on device 1" in refusal(everywhere, to_first, on_first, 1)
-            everywhere(to_first, on_first, 2).wait()
-            assert "on device 1, but the kernel runs on device 0" in refusal(everywhere, there, out, 1)
-        assert np.array_equal(on_first.numpy(), 8 * x)
+    # Every device has this stream: the thread's device says which one is meant.
+    everywhere, to_first = kernel[4, 256, library.stream(0)], library.device.array(x)
+    for _ in range(4):
+        with second:
+            everywhere(there, out, 0).wait()
+            assert "on device 0, but the kernel runs on device 1" in refusal(everywhere, to_first, on_first, 1)
+        everywhere(to_first, on_first, 2).wait()
+        assert "on device 1, but the kernel runs on device 0" in refusal(everywhere, there, out, 1)
+    assert np.array_equal(on_first.numpy(), 8 * x)
     try:
         library.device(7)
     except offload.DeviceError as error:
@@ -311,10 +307,11 @@ def dlpack() -> None:
     assert there.__dlpack_device__() == (kind, 0)
 
     class Other:
-        """Another package's array on the device. Like torch, it orders nothing for a stream that is not named."""
+        """Another package's array on the device. Like older versions of torch, it orders nothing for a stream that is
+        not named, nor for None."""
 
         def __dlpack__(self, *, stream: Any = -1, **options: Any) -> Any:
-            assert stream is None, stream
+            assert stream == (1 if backend == "cuda" else 0), stream
             return there.__dlpack__(stream=stream, **options)
 
         def __dlpack_device__(self) -> tuple[int, int]:
@@ -322,8 +319,11 @@ def dlpack() -> None:
 
     flat = library.device.array(x)
     there, out = flat, library.device.array(y)
+    driver.standin_clear()
     library.saxpy(2, Other(), out)
     assert np.array_equal(out.numpy(), expected)
+    waited = "sync S-1" if backend == "cuda" else "sync S0"  # for what it has put on the default stream
+    assert waited in driver.standin_log().decode().partition("launch")[0], driver.standin_log()
     refused = (*((0,) if backend == "cuda" else (1, 2)), -7, 1 << 64, "1")
     for stream in (None, -1, 1, 2, 0, -7, 1 << 64, "1"):
         try:
@@ -381,9 +381,9 @@ def two_libraries() -> None:
     again.kernels.saxpy_kernel[4, 256, stream](there, out, 2).wait()
     again.saxpy(0, there, out, stream=stream)
     assert np.array_equal(out.numpy(), expected)
-    if backend == "cuda":  # another package's is for both
-        other.saxpy(0, there, out, stream=library.stream(1))
-        other.kernels.saxpy_kernel[4, 256, library.stream(1)](there, out, 0).wait()
+    # Another package's is for both.
+    other.saxpy(0, there, out, stream=library.stream(1))
+    other.kernels.saxpy_kernel[4, 256, library.stream(1)](there, out, 0).wait()
 
 
 parts = (staged, on_streams, again, marks, foreign_streams, streams_of_another_backend, devices, memory, dlpack, frees)

@@ -363,8 +363,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   if (capturing(stream))
     return CAPTURE_UNSUPPORTED;
   NEED_CONTEXT;
-  if ((size_t)stream > 2)
-    note("sync S%d", number(stream));
+  note("sync S%d", stream_number(stream));
   waited();
   return CUDA_SUCCESS;
 }
