@@ -28,11 +28,12 @@ from offload.runtime.dtypes import Mismatch
 
 
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
-def test_calls_on_a_gpu(drivers: Path, built: dict[str, Path], tmp_path: Path, backend: str) -> None:
+@pytest.mark.parametrize("program", ["calls.py", "lent.py"])
+def test_calls_on_a_gpu(drivers: Path, built: dict[str, Path], tmp_path: Path, program: str, backend: str) -> None:
     copy = tmp_path / "copy.so"
     shutil.copy(built["saxpy"], copy)
     done = subprocess.run(
-        [sys.executable, HERE / "standin" / "calls.py", built["saxpy"], copy, drivers / "kernels.so", backend],
+        [sys.executable, HERE / "standin" / program, built["saxpy"], copy, drivers / "kernels.so", backend],
         env=os.environ | {"LD_LIBRARY_PATH": str(drivers)},
         capture_output=True,
         text=True,

@@ -43,7 +43,10 @@ class DeviceArray:
     too. The memory goes back when the last array on it is dropped. Other packages take it through `__dlpack__` or, on
     GPUs, `__cuda_array_interface__`."""
 
-    __slots__ = ("__weakref__", "_memory", "_owner", "_used_on", "dtype", "pointer", "shape", "shared", "strides")
+    __slots__ = (
+        *("__weakref__", "_lent", "_memory", "_owner", "_used_on"),
+        *("dtype", "pointer", "shape", "shared", "strides"),
+    )
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class DeviceArray:
         self._memory = memory
         self._owner = owner
         self._used_on: Mark | None = None
+        self._lent = False  # whether another package has been given the memory
         self.pointer = pointer
         self.dtype = dtype
         self.shape = shape
@@ -120,6 +124,8 @@ class DeviceArray:
         # The memory is given back on a stream of its own, behind the work that uses it.
         mark: Mark | None = getattr(self, "_used_on", None)
         error = None if mark is None else self._memory.free_after(mark)
+        if getattr(self, "_lent", False):
+            error = self._memory.free_after_others() or error
         if error is not None:
             raise error
 
@@ -204,6 +210,7 @@ class DeviceArray:
         (-1: as it is). Raises BufferError for a copy or another device, ValueError for a stream that is none."""
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("a DeviceArray is exported where it is: copy it with lib.device.array(x) or x.numpy()")
+        self._lent = self.backend != "host"
         if stream != -1:
             consumer = interchange.consumer_stream(self.backend, stream)
             if consumer is None:
@@ -223,6 +230,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.backend == "host":
             raise AttributeError("__cuda_array_interface__: the array is in the memory of the CPU, use DLPack")
+        self._lent = True
         self.settle()
         strides = None if self.strides is None else tuple(s * self.dtype.itemsize for s in self.strides)
         return {

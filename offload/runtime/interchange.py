@@ -13,6 +13,7 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
+from offload.runtime.abi import DEFAULT_STREAM
 from offload.runtime.dtypes import DTYPES, Mismatch
 
 # DLPack device types by what can use their memory, and back.
@@ -26,9 +27,8 @@ _DEVICES = {
 }
 DLPACK_DEVICES = {"host": 1, "cuda": 2, "hip": 10}
 
-# The default stream of a driver as DLPack calls it, by device type, and as the runtime does.
+# The default stream of a driver as DLPack calls it, by device type.
 _DEFAULT_STREAMS = {2: 1, 10: 0, 13: 1}
-_DEFAULT_STREAM = 1
 
 
 def consumer_stream(backend: str, stream: int | None) -> int | None:
@@ -262,7 +262,7 @@ def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
         (value, capsule),
         readonly,
         True,
-        _DEFAULT_STREAM if tensor.device_type in _DEFAULT_STREAMS and ordered else None,
+        DEFAULT_STREAM if tensor.device_type in _DEFAULT_STREAMS and ordered else None,
     )
 
 
@@ -273,7 +273,7 @@ def stream_handle(stream: Any, backend: Callable[[], str]) -> int | None:
     if handle:
         return handle
     # 0 is a driver's default stream, which the runtime, for which 0 is the thread's own, has to be told otherwise.
-    return None if backend() == "host" else _DEFAULT_STREAM
+    return None if backend() == "host" else DEFAULT_STREAM
 
 
 def _driver_handle(stream: Any) -> int:

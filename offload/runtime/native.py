@@ -192,6 +192,24 @@ class DeviceMemory:
         """Lets giving it back start after the mark, whatever the thread is at. Returns what failed."""
         return mark.hold_at_end(self._stream, self._native)
 
+    def free_after_others(self) -> DeviceError | None:
+        """Lets giving it back start after what other packages have put on the device's default stream: they let go of
+        an array as soon as they have launched what uses it. Whatever the thread is at; returns what failed."""
+        return self._native.at_end(self._wait_for_others, self._process, each=False)
+
+    def _wait_for_others(self) -> None:
+        api = self._native.api
+        if api.mgpuBackendName() != self.backend.encode():  # whose default stream cannot be named now
+            return
+        before = api.mgpuGetDefaultDevice()
+        api.mgpuSetDefaultDevice(self.device)
+        # While a graph is captured, nothing may be asked of that stream: the driver says so, and loses nothing.
+        if api.mgpuStreamCapturing(abi.DEFAULT_STREAM) or api.mgpuGetLastError():
+            api.mgpuSetDefaultDevice(before)
+            return
+        api.mgpuStreamWaitStream(self._stream, abi.DEFAULT_STREAM)
+        api.mgpuSetDefaultDevice(before)
+
     def after(self, mark: Mark) -> None:
         """Lets what is done with the memory from now on, giving it back for instance, start after the mark. Raises
         `DeviceError`."""

@@ -1,0 +1,68 @@
+"""``lent.py ARTIFACT COPY KERNELS BACKEND``: memory that another package has been given and lets go of, on a stand-in
+driver with two devices (see stage.py): it is given back behind what that package has put on the default stream. Prints
+"right", or fails."""
+
+import ctypes
+import json
+import re
+from typing import Any
+
+import numpy as np
+from stage import backend, open_driver, open_library
+
+library = open_library()
+library.use(backend)
+driver = open_driver(library)
+driver.standin_log.restype = ctypes.c_char_p
+driver.standin_capture.argtypes = (ctypes.c_void_p,)
+default = "-1" if backend == "cuda" else "0"
+
+
+def waits(*arrays: list[Any]) -> list[str]:
+    """What the driver is told of events when arrays go that are in lists and nowhere else."""
+    driver.standin_clear()
+    for array in arrays:
+        array.clear()
+    log = driver.standin_log().decode().splitlines()
+    return [line for line in log if re.match("record|wait", line)]
+
+
+def lent() -> None:
+    for device in (library.device, library.device(1)):
+        assert waits([device.zeros(4, np.float32)]) == [], "nobody else has had it"
+        array: list[Any] = [device.zeros(4, np.float32)]
+        array[0].__dlpack__(stream=-1)
+        recorded, waited = waits(array)
+        assert re.match(rf"record E\d+ S{default}$", recorded), recorded
+        assert re.match(rf"wait S\d+ {recorded.split()[1]}$", waited), waited
+        array = [device.zeros(4, np.float32)]
+        assert array[0].__cuda_array_interface__["version"] == 3
+        assert len(waits(array)) == 2
+        assert library.device.index == 0
+
+
+def captured() -> None:
+    """Nothing is asked of a default stream that a graph is made of."""
+    array = [library.device.zeros(4, np.float32)]
+    array[0].__dlpack__(stream=-1)
+    driver.standin_capture(1 if backend == "cuda" else 0)
+    told = waits(array)
+    driver.standin_capture(None)
+    assert told == [], told
+
+
+def on_the_cpu() -> None:
+    array = [library.device.zeros(4, np.float32)]
+    array[0].__dlpack__(stream=-1)
+    library.use("host")
+    assert waits(array) == []
+    of_cpu = library.device.zeros(4, np.float32)
+    assert np.from_dlpack(of_cpu).tolist() == [0] * 4
+    library.use(backend)
+
+
+lent()
+if backend == "cuda":  # whose default stream has a handle that can be captured here
+    captured()
+on_the_cpu()
+print(json.dumps("right"))
