@@ -181,6 +181,7 @@ def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]
         value,
         bool(readonly),
         bool(dtype.isnative),
+        None,
         interface.get("stream"),
     )
 
@@ -262,6 +263,7 @@ def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
         (value, capsule),
         readonly,
         True,
+        tensor.device_id if tensor.device_type in _DEFAULT_STREAMS else None,
         DEFAULT_STREAM if tensor.device_type in _DEFAULT_STREAMS and ordered else None,
     )
 

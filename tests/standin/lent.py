@@ -1,6 +1,6 @@
 """``lent.py ARTIFACT COPY KERNELS BACKEND``: memory that another package has been given and lets go of, on a stand-in
-driver with two devices (see stage.py): it is given back behind what that package has put on the default stream. Prints
-"right", or fails."""
+driver with two devices (see stage.py): it is given back behind what that package has put on the default stream; and
+memory that another package gives, on one device or the other. Prints "right", or fails."""
 
 import ctypes
 import json
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from stage import backend, open_driver, open_library
+
+import offload
 
 library = open_library()
 library.use(backend)
@@ -61,7 +63,39 @@ def on_the_cpu() -> None:
     library.use(backend)
 
 
+def borrowed() -> None:
+    kernel = library.kernels.saxpy_kernel
+    with library.device(1):
+        theirs = library.device.array(np.ones(1000, np.float32))
+        stream = library.stream()
+
+    class Other:
+        def __dlpack__(self, **options: Any) -> Any:
+            return theirs.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return theirs.__dlpack_device__()
+
+    ours = library.device.zeros(1000, np.float32)
+    for _ in range(3):
+        for launch, other in ((kernel[4, 256], ours), (kernel[4, 256, library.stream()], ours)):
+            try:
+                launch(Other(), other, 2)
+            except offload.SignatureError as error:
+                assert "float32[1000] on device 1, but the kernel runs on device 0; launch it " in str(error), error
+            else:
+                raise AssertionError("it was launched on the other device")
+        driver.standin_clear()
+        kernel[4, 256, stream](Other(), Other(), 1).wait()
+    assert theirs.numpy().tolist() == [8] * 1000
+    # Its work is on the default stream of its device, whatever the thread's is.
+    log = driver.standin_log().decode().splitlines()
+    assert log[0] == f"sync S{default} on 1", log
+    assert library.device.index == 0
+
+
 lent()
+borrowed()
 if backend == "cuda":  # whose default stream has a handle that can be captured here
     captured()
 on_the_cpu()

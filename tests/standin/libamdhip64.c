@@ -246,7 +246,10 @@ EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
   if (capturing(stream))
     return CAPTURE_UNSUPPORTED;
   NEED_DEVICE_OF_STREAM(stream);
-  note("sync S%d", number(stream));
+  if (stream)
+    note("sync S%d", number(stream));
+  else
+    note("sync S0 on %d", current);
   waited();
   return hipSuccess;
 }

@@ -363,7 +363,10 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   if (capturing(stream))
     return CAPTURE_UNSUPPORTED;
   NEED_CONTEXT;
-  note("sync S%d", stream_number(stream));
+  if ((size_t)stream > 2)
+    note("sync S%d", number(stream));
+  else
+    note("sync S%d on %d", stream_number(stream), here());
   waited();
   return CUDA_SUCCESS;
 }
