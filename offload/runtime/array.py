@@ -108,9 +108,9 @@ class DeviceArray:
             self._memory.after(self._used_on)
         self._used_on = mark
 
-    def hold(self, stream: int | None, native: Native | None = None, token: object = None) -> None:
-        """Lets work that is put on a stream, of ``native`` or a driver's, from now on start after the work that uses
-        this array, where that is not on the stream of the token. Raises `DeviceError`."""
+    def hold(self, stream: int | None, native: Native, token: object = None) -> None:
+        """Lets work that is put on a stream of ``native`` from now on start after the work that uses this array, where
+        that is not on the stream of the token. Raises `DeviceError`."""
         if self._used_on is not None and self._used_on.token is not token:
             self._used_on.hold(stream, native)
 
@@ -215,8 +215,8 @@ class DeviceArray:
             consumer = interchange.consumer_stream(self.backend, stream)
             if consumer is None:
                 self.settle()
-            else:
-                self.hold(consumer)
+            elif self._used_on is not None:
+                self._used_on.hold_foreign(consumer, self.backend, self.device)
         strides = row_major(self.shape) if self.strides is None else self.strides
         place, versioned = self.__dlpack_device__(), max_version is not None and max_version[0] >= 1
         return export.capsule(

@@ -43,6 +43,24 @@ def lent() -> None:
         assert library.device.index == 0
 
 
+def consumed() -> None:
+    """Who takes an array that work uses goes on behind that, on the array's device, whatever the thread's is."""
+    with library.device(1):
+        there, out = (library.device.array(np.ones(1000, np.float32)) for _ in range(2))
+        pending = library.kernels.saxpy_kernel[4, 256, library.stream()](there, out, 1)
+    if backend == "cuda":  # for the other, exporting waits
+        driver.standin_clear()
+        out.__dlpack__(stream=1)
+        (waited,) = driver.standin_log().decode().splitlines()
+        assert re.match(r"wait S-1 E\d+ on 1$", waited), waited
+    library.use("host")
+    driver.standin_clear()
+    out.__dlpack__(stream=1 if backend == "cuda" else 0)
+    assert re.match(r"sync E\d+$", driver.standin_log().decode()), driver.standin_log()
+    library.use(backend)
+    pending.wait()
+
+
 def captured() -> None:
     """Nothing is asked of a default stream that a graph is made of."""
     array = [library.device.zeros(4, np.float32)]
@@ -96,6 +114,7 @@ def borrowed() -> None:
 
 lent()
 borrowed()
+consumed()
 if backend == "cuda":  # whose default stream has a handle that can be captured here
     captured()
 on_the_cpu()

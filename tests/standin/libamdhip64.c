@@ -259,7 +259,10 @@ EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsig
   if (capturing(stream))
     return CAPTURE_ISOLATION; /* no event is from inside */
   (void)flags;
-  note("wait S%d E%d", number(stream), number(event));
+  if (stream)
+    note("wait S%d E%d", number(stream), number(event));
+  else
+    note("wait S0 E%d on %d", number(event), current);
   return hipSuccess;
 }
 
