@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.errors import SignatureError
 from offload.runtime import export, interchange
-from offload.runtime.memory import array_over, row_major
+from offload.runtime.memory import Allocation, Uses, array_over, row_major
 from offload.runtime.native import DeviceMemory
 from offload.runtime.pickled import refusal
 
@@ -35,6 +35,14 @@ def without_mask(source: Any) -> Any:
     return source
 
 
+def _uses_of(owner: object) -> Uses:
+    """Those of the memory that it owns: an array, of which another is a view, or an allocation, of which there may be
+    several arrays."""
+    if isinstance(owner, DeviceArray):
+        return owner._uses
+    return owner.uses if isinstance(owner, Allocation) else Uses()
+
+
 class DeviceArray:
     """An array in the memory of a device.
 
@@ -44,7 +52,7 @@ class DeviceArray:
     GPUs, `__cuda_array_interface__`."""
 
     __slots__ = (
-        *("__weakref__", "_lent", "_memory", "_owner", "_used_on"),
+        *("__weakref__", "_lent", "_memory", "_owner", "_uses"),
         *("dtype", "pointer", "shape", "shared", "strides"),
     )
 
@@ -61,7 +69,7 @@ class DeviceArray:
     ) -> None:
         self._memory = memory
         self._owner = owner
-        self._used_on: Mark | None = None
+        self._uses = _uses_of(owner)
         self._lent = False  # whether another package has been given the memory
         self.pointer = pointer
         self.dtype = dtype
@@ -104,25 +112,28 @@ class DeviceArray:
 
     def used_until(self, mark: Mark) -> None:
         """Remembers that the work before ``mark`` uses this array."""
-        if self._used_on is not None and self._used_on.token is not mark.token:
-            self._memory.after(self._used_on)
-        self._used_on = mark
+        before = self._uses.mark
+        if before is not None and before.token is not mark.token:
+            self._memory.after(before)
+        self._uses.mark = mark
 
     def hold(self, stream: int | None, native: Native, token: object = None) -> None:
         """Lets work that is put on a stream of ``native`` from now on start after the work that uses this array, where
         that is not on the stream of the token. Raises `DeviceError`."""
-        if self._used_on is not None and self._used_on.token is not token:
-            self._used_on.hold(stream, native)
+        mark = self._uses.mark
+        if mark is not None and mark.token is not token:
+            mark.hold(stream, native)
 
     def settle(self) -> None:
         """Waits for the work that uses this array. Raises `DeviceError`."""
-        if self._used_on is not None:
-            mark, self._used_on = self._used_on, None
+        mark, self._uses.mark = self._uses.mark, None
+        if mark is not None:
             mark.wait()
 
     def __del__(self) -> None:
         # The memory is given back on a stream of its own, behind the work that uses it.
-        mark: Mark | None = getattr(self, "_used_on", None)
+        uses: Uses | None = getattr(self, "_uses", None)
+        mark = None if uses is None else uses.mark
         error = None if mark is None else self._memory.free_after(mark)
         if getattr(self, "_lent", False):
             error = self._memory.free_after_others() or error
@@ -215,8 +226,8 @@ class DeviceArray:
             consumer = interchange.consumer_stream(self.backend, stream)
             if consumer is None:
                 self.settle()
-            elif self._used_on is not None:
-                self._used_on.hold_foreign(consumer, self.backend, self.device)
+            elif self._uses.mark is not None:
+                self._uses.mark.hold_foreign(consumer, self.backend, self.device)
         strides = row_major(self.shape) if self.strides is None else self.strides
         place, versioned = self.__dlpack_device__(), max_version is not None and max_version[0] >= 1
         return export.capsule(

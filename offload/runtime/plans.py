@@ -17,6 +17,7 @@ from offload.runtime import abi
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.export import destroy_with, dlpack_code
+from offload.runtime.memory import Uses
 from offload.runtime.native import DeviceMemory, Native
 from offload.runtime.pending import Mark
 from offload.runtime.streams import Stream
@@ -83,7 +84,7 @@ def _know_types() -> None:
     _fast.set_stream(Stream)
     _fast.set_mark(Mark)
     _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
-    _fast.set_device_array(DeviceArray, DeviceMemory)
+    _fast.set_device_array(DeviceArray, DeviceMemory, Uses)
 
 
 def arm_function(

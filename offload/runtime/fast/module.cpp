@@ -27,9 +27,10 @@ void setNumpy(py::handle array, py::handle floating, py::handle integer) {
   types.integer = typeOf(integer);
 }
 
-void setDeviceArray(py::handle array, py::handle memory) {
+void setDeviceArray(py::handle array, py::handle memory, py::handle uses) {
   types.memory = slotOf(array, "_memory");
-  types.usedOn = slotOf(array, "_used_on");
+  types.uses = slotOf(array, "_uses");
+  types.usedUntil = slotOf(uses, "mark");
   types.pointer = slotOf(array, "pointer");
   types.dtype = slotOf(array, "dtype");
   types.shape = slotOf(array, "shape");
