@@ -173,8 +173,8 @@ for used, copied in ((library.same(array), array), (array, library.same(array)),
         seen.append([line.split()[0] for line in driver.standin_log().decode().splitlines()][0])
         launch(used)
 with library.device(1):
-    array = library.device.zeros(8, numpy.float32)
-print(json.dumps([seen, library.same(array).device]))
+    array, far = library.device.zeros(8, numpy.float32), library.stream()
+print(json.dumps([seen, library.same(array).device, library.twice(8, stream=far)[0].device, library.device.index]))
 """
 
 
@@ -187,4 +187,4 @@ def test_arrays_on_the_same_memory_are_used_together(drivers: Path, backend: str
     artifact = offload.build(path, tmp_path / "aliases.so", targets=["nvvm:sm_90", "rocdl:gfx942", "host"])
     environment = {"LD_LIBRARY_PATH": str(drivers)}
     said = json.loads(python(RUN_ALIASES, artifact, driver, backend, cwd=tmp_path, environment=environment))
-    assert said == [["sync", "wait"] * 3, 1]
+    assert said == [["sync", "wait"] * 3, 1, 1, 0]

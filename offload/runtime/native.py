@@ -140,10 +140,10 @@ class Native:
 
 class _Entered(threading.local):
     """The streams in whose ``with`` a thread is, the innermost last, since the runtime knows their handles alone; and
-    with each the handle of the one before it."""
+    with each the handle of the one before it, and the device of before."""
 
     def __init__(self) -> None:
-        self.streams: list[tuple[object, int | None]] = []
+        self.streams: list[tuple[object, int | None, int]] = []
 
 
 class DeviceMemory:

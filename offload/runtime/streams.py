@@ -13,9 +13,10 @@ from offload.runtime.pickled import refusal
 class Stream:
     """A stream of the backend in use when it was made.
 
-    As a context manager it replaces the calling thread's own stream, so that functions and copies inside use
-    it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
-    back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
+    As a context manager it replaces the calling thread's own stream, and its device is the thread's, so that functions
+    and copies inside use it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver
+    stream goes back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it
+    keeps."""
 
     __slots__ = (
         *("__weakref__", "_device", "_foreign", "_native", "_owned", "_pending", "_process"),
@@ -91,12 +92,17 @@ class Stream:
 
     def __enter__(self) -> Stream:
         self.check("with")
-        self._native.entered.streams.append((self, self._native.api.mgpuSetThreadStream(self.handle)))
+        before = self._native.device_of_thread()
+        if not self.is_default():
+            self._native.api.mgpuSetDefaultDevice(self.device())
+            self._native.check()
+        self._native.entered.streams.append((self, self._native.api.mgpuSetThreadStream(self.handle), before))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _, previous = self._native.entered.streams.pop()
+        _, previous, device = self._native.entered.streams.pop()
         self._native.api.mgpuSetThreadStream(previous)
+        self._native.api.mgpuSetDefaultDevice(device)
 
     def __del__(self) -> None:
         error = (

@@ -260,6 +260,10 @@ def devices() -> None:
         assert (
             "float32[1000] on device 1, but the kernel runs on device 0; launch it on a stream of device 1" in message
         )
+    with far:  # what is done on it is done on its device
+        assert library.device.index == library.device.zeros(1, np.float32).device == 1
+        kernel[4, 256](there, out, 0)
+    assert library.device.index == 0
     launch, on_first = kernel[4, 256, far], library.device.zeros(1000, np.float32)
     for _ in range(4):
         launch(there, out, 0)
