@@ -4,6 +4,7 @@ stand-in drivers with two devices (tests/standin/calls.py), and on the CPU."""
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import os
 import pickle
@@ -14,12 +15,13 @@ import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from compiling import EXAMPLES, HERE, python
-from test_runtime_support import real, real_path
+from test_runtime_support import fake, real, real_path
 
 import offload
 from offload.errors import DeviceError
@@ -40,6 +42,23 @@ def test_calls_on_a_gpu(drivers: Path, built: dict[str, Path], tmp_path: Path, p
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, '"right"\n'), done.stderr
+
+
+class Indexed:
+    """What cuda-python calls a CUstream."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __index__(self) -> int:
+        return self.number
+
+
+def test_handles_of_other_packages_are_numbers_of_many_kinds() -> None:
+    for handle, number in ((ctypes.c_void_p(7), 7), (np.int64(7), 7), (Indexed(7), 7), (ctypes.c_void_p(0), None)):
+        assert real().stream(SimpleNamespace(handle=handle)).handle == number  # Numba has all of them
+    assert fake().stream(SimpleNamespace(handle=ctypes.c_void_p(0))).handle == 1, "a driver's default stream"
+    assert real().stream(np.uint64(7)).handle == 7
 
 
 def test_nothing_is_staged_on_the_cpu() -> None:

@@ -279,18 +279,20 @@ def stream_handle(stream: Any, backend: Callable[[], str]) -> int | None:
 
 
 def _driver_handle(stream: Any) -> int:
-    if isinstance(stream, int) and not isinstance(stream, bool):
-        if not -(1 << 63) <= stream < 1 << 64:  # ctypes would pass what is left of it in 64 bits
-            raise TypeError(f"{stream} is no handle of a stream: these have 64 bits")
-        return stream
+    if isinstance(stream, Integral) and not isinstance(stream, bool):
+        number = int(stream)
+        if not -(1 << 63) <= number < 1 << 64:  # ctypes would pass what is left of it in 64 bits
+            raise TypeError(f"{number} is no handle of a stream: these have 64 bits")
+        return number
     if hasattr(stream, "__cuda_stream__"):
         return int(stream.__cuda_stream__()[1])
     # torch, cupy, PyCUDA and Numba; then hip-python's ihipStream_t.
     for attribute in ("cuda_stream", "ptr", "handle"):
-        handle = getattr(stream, attribute, None)
-        handle = getattr(handle, "value", handle)
-        if isinstance(handle, int):
-            return handle
+        handle: Any = getattr(stream, attribute, None)
+        if isinstance(handle, ctypes.c_void_p):  # Numba's; None is that of its default stream
+            return handle.value or 0
+        if hasattr(handle, "__index__"):  # an integer, or one of cuda-python's
+            return index(handle)
     if hasattr(stream, "as_c_void_p"):
         return int(stream.as_c_void_p().value or 0)
     raise TypeError(
