@@ -44,6 +44,27 @@ def test_calls_on_a_gpu(drivers: Path, built: dict[str, Path], tmp_path: Path, p
     assert (done.returncode, done.stdout) == (0, '"right"\n'), done.stderr
 
 
+def test_two_threads_wait_for_one_array() -> None:
+    """The second one waits, too, and does not find that the first is at it already."""
+    array, waits = real().device.zeros(3, np.float32), []
+
+    class Slow:
+        token = None
+
+        def wait(self) -> None:
+            waits.append(threading.get_ident())
+            if len(waits) == 1:
+                other = threading.Thread(target=array.numpy)
+                other.start()
+                other.join()
+
+    array._uses.mark = Slow()  # type: ignore[assignment]
+    array.settle()
+    assert len(set(waits)) == 2
+    array.settle()
+    assert len(waits) == 2, "all that used it is done"
+
+
 class Indexed:
     """What cuda-python calls a CUstream."""
 

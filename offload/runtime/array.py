@@ -126,9 +126,15 @@ class DeviceArray:
 
     def settle(self) -> None:
         """Waits for the work that uses this array. Raises `DeviceError`."""
-        mark, self._uses.mark = self._uses.mark, None
-        if mark is not None:
+        uses = self._uses
+        mark = uses.mark
+        if mark is None:
+            return
+        try:
             mark.wait()
+        finally:  # and not before: another thread would find nothing to wait for
+            if uses.mark is mark:
+                uses.mark = None
 
     def __del__(self) -> None:
         # The memory is given back on a stream of its own, behind the work that uses it.
