@@ -197,17 +197,17 @@ class DeviceMemory:
         an array as soon as they have launched what uses it. Whatever the thread is at; returns what failed."""
         return self._native.at_end(self._wait_for_others, self._process, each=False)
 
-    def _wait_for_others(self) -> None:
+    def _wait_for_others(self, default: int = abi.DEFAULT_STREAM) -> None:  # modules lose their names at the end
         api = self._native.api
         if api.mgpuBackendName() != self.backend.encode():  # whose default stream cannot be named now
             return
         before = api.mgpuGetDefaultDevice()
         api.mgpuSetDefaultDevice(self.device)
         # While a graph is captured, nothing may be asked of that stream: the driver says so, and loses nothing.
-        if api.mgpuStreamCapturing(abi.DEFAULT_STREAM) or api.mgpuGetLastError():
+        if api.mgpuStreamCapturing(default) or api.mgpuGetLastError():
             api.mgpuSetDefaultDevice(before)
             return
-        api.mgpuStreamWaitStream(self._stream, abi.DEFAULT_STREAM)
+        api.mgpuStreamWaitStream(self._stream, default)
         api.mgpuSetDefaultDevice(before)
 
     def after(self, mark: Mark) -> None:
