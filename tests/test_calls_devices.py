@@ -4,6 +4,7 @@ stand-in drivers with two devices (tests/standin/calls.py), and on the CPU."""
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import os
 import pickle
@@ -14,12 +15,13 @@ import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from compiling import EXAMPLES, HERE, python
-from test_runtime_support import real, real_path
+from test_runtime_support import fake, real, real_path
 
 import offload
 from offload.errors import DeviceError
@@ -28,17 +30,56 @@ from offload.runtime.dtypes import Mismatch
 
 
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
-def test_calls_on_a_gpu(drivers: Path, built: dict[str, Path], tmp_path: Path, backend: str) -> None:
+@pytest.mark.parametrize("program", ["calls.py", "lent.py"])
+def test_calls_on_a_gpu(drivers: Path, built: dict[str, Path], tmp_path: Path, program: str, backend: str) -> None:
     copy = tmp_path / "copy.so"
     shutil.copy(built["saxpy"], copy)
     done = subprocess.run(
-        [sys.executable, HERE / "standin" / "calls.py", built["saxpy"], copy, drivers / "kernels.so", backend],
+        [sys.executable, HERE / "standin" / program, built["saxpy"], copy, drivers / "kernels.so", backend],
         env=os.environ | {"LD_LIBRARY_PATH": str(drivers)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, '"right"\n'), done.stderr
+
+
+def test_two_threads_wait_for_one_array() -> None:
+    """The second one waits, too, and does not find that the first is at it already."""
+    array, waits = real().device.zeros(3, np.float32), []
+
+    class Slow:
+        token = None
+
+        def wait(self) -> None:
+            waits.append(threading.get_ident())
+            if len(waits) == 1:
+                other = threading.Thread(target=array.numpy)
+                other.start()
+                other.join()
+
+    array._uses.mark = Slow()  # type: ignore[assignment]
+    array.settle()
+    assert len(set(waits)) == 2
+    array.settle()
+    assert len(waits) == 2, "all that used it is done"
+
+
+class Indexed:
+    """What cuda-python calls a CUstream."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __index__(self) -> int:
+        return self.number
+
+
+def test_handles_of_other_packages_are_numbers_of_many_kinds() -> None:
+    for handle, number in ((ctypes.c_void_p(7), 7), (np.int64(7), 7), (Indexed(7), 7), (ctypes.c_void_p(0), None)):
+        assert real().stream(SimpleNamespace(handle=handle)).handle == number  # Numba has all of them
+    assert fake().stream(SimpleNamespace(handle=ctypes.c_void_p(0))).handle == 1, "a driver's default stream"
+    assert real().stream(np.uint64(7)).handle == 7
 
 
 def test_nothing_is_staged_on_the_cpu() -> None:

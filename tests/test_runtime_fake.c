@@ -51,6 +51,9 @@ static int32_t use(const char *name) {
 }
 static const char *name(void) { return backend; }
 static int32_t device(void) { return 0; }
+static void set_device(int32_t number) { (void)number; }
+static bool capturing(void *stream) { return (void)stream, false; }
+static void wait_stream(void *waiter, void *waited) { (void)waiter, (void)waited; }
 
 int64_t _mlir_ciface_synchronized(void) { return synchronized; }
 
@@ -74,6 +77,9 @@ __attribute__((visibility("default"))) const mgpuApi *offload_api(uint32_t versi
       .mgpuBackendUse = use,
       .mgpuBackendName = name,
       .mgpuGetDefaultDevice = device,
+      .mgpuSetDefaultDevice = set_device,
+      .mgpuStreamCapturing = capturing,
+      .mgpuStreamWaitStream = wait_stream,
   };
   return version == FAKE_VERSION ? &table : NULL;
 }

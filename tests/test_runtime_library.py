@@ -372,6 +372,7 @@ def test_strided_device_arrays() -> None:
     assert np.array_equal(np.from_dlpack(view), expected)
     assert real().weigh_strided(view) == (expected * [[0, 1, 2], [10, 11, 12]]).sum()
     assert "strided view" in refusal(view.copy_from, expected)
+    assert refusal(view.clear) == "DeviceArray.clear(): the array is a strided view; clear a contiguous one"
 
 
 def test_a_mask_is_not_lost_on_the_way() -> None:

@@ -90,6 +90,16 @@ def test_interfaces_that_tell_of_no_array(field: dict[str, Any], said: str) -> N
     assert wanted in refusal(real().kernels.saxpy[1, 2], 1, value, value)
 
 
+def test_a_mask_of_another_package() -> None:
+    """The CUDA array interface has one, too, and kernels see none."""
+    value = exporter(__cuda_array_interface__=ON_GPU | {"mask": exporter()})
+    said = "given a Odd with a mask; kernels see no mask: pass an array without one"
+    assert said in refusal(real().scale, 1, value)
+    assert said in refusal(real().kernels.saxpy[1, 2], 1, value, value)
+    told = refusal(real().scale, 1, exporter(__cuda_array_interface__=ON_GPU | {"mask": None}))
+    assert "mask" not in told, told
+
+
 new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
 )

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_runtime_support import real, refusal
 
+from offload.runtime.dtypes import bfloat16_bits
+
 # Scalars.
 
 
@@ -52,6 +54,19 @@ def test_bfloat16_rounds_to_nearest_even(value: float) -> None:
     if rest > 0x8000 or (rest == 0x8000 and low & 1):
         low += 1
     assert real().echo_bfloat16(value) == struct.unpack("<f", struct.pack("<I", low << 16))[0]
+
+
+@pytest.mark.parametrize(
+    ("tie", "low", "high"), [(1 + 2**-8, 1, 1 + 2**-7), (1 + 3 * 2**-8, 1 + 2**-7, 1 + 2**-6), (2**-134, 0.0, 2**-133)]
+)
+def test_bfloat16_is_rounded_once(tie: float, low: float, high: float) -> None:
+    """A number beside the middle of two is none, though the nearest float32 may be."""
+    for sign in (1, -1):
+        for _ in range(2):  # the second time it is a fast call
+            assert real().echo_bfloat16(sign * tie * (1 - 2**-40)) == sign * low
+            assert real().echo_bfloat16(sign * tie * (1 + 2**-40)) == sign * high
+        assert bfloat16_bits(sign * tie * (1 + 2**-40)) == bfloat16_bits(sign * high)
+        assert bfloat16_bits(sign * tie * (1 - 2**-40)) == bfloat16_bits(sign * low)
 
 
 @given(st.floats(width=16, allow_nan=False))

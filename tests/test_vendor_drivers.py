@@ -133,3 +133,58 @@ def test_assembly_is_compiled_at_its_level(drivers: Path, properties: str, level
     seen, loaded = run_ready(drivers, source, data, "libcuda.so.1", tmp_path)
     assert loaded == data
     assert [line for line in seen["log"] if line.startswith("level")] == [f"level {level}"]
+
+
+ALIASES = """
+module attributes {gpu.container_module} {
+  gpu.module @m {
+    gpu.func @k(%x: memref<?xf32>) kernel {
+      %i = gpu.thread_id x
+      %v = memref.load %x[%i] : memref<?xf32>
+      memref.store %v, %x[%i] : memref<?xf32>
+      gpu.return
+    }
+  }
+  func.func @same(%x: memref<?xf32, 1>) -> memref<?xf32, 1> {
+    return %x : memref<?xf32, 1>
+  }
+  func.func @twice(%n: index) -> (memref<?xf32, 1>, memref<?xf32, 1>) {
+    %x = gpu.alloc (%n) : memref<?xf32, 1>
+    return %x, %x : memref<?xf32, 1>, memref<?xf32, 1>
+  }
+}
+"""
+RUN_ALIASES = """
+import ctypes, json, sys, numpy, offload
+library = offload.load(sys.argv[1])
+library.use(sys.argv[3])
+driver = ctypes.CDLL(sys.argv[2])
+driver.standin_log.restype = ctypes.c_char_p
+stream, seen = library.stream(), []
+array = library.device.zeros(8, numpy.float32)
+for used, copied in ((library.same(array), array), (array, library.same(array)), library.twice(8)):
+    assert used.pointer == copied.pointer
+    launch = library.kernels.k[1, 8, stream]
+    for _ in range(3):
+        launch(used)
+    for take in (lambda: copied.numpy(), lambda: library.kernels.k[1, 8, library.stream()](copied)):
+        driver.standin_clear()
+        take()
+        seen.append([line.split()[0] for line in driver.standin_log().decode().splitlines()][0])
+        launch(used)
+with library.device(1):
+    array, far = library.device.zeros(8, numpy.float32), library.stream()
+print(json.dumps([seen, library.same(array).device, library.twice(8, stream=far)[0].device, library.device.index]))
+"""
+
+
+@pytest.mark.parametrize(("backend", "driver"), [("cuda", "libcuda.so.1"), ("hip", "libamdhip64.so.6")])
+def test_arrays_on_the_same_memory_are_used_together(drivers: Path, backend: str, driver: str, tmp_path: Path) -> None:
+    """What a function gives may lie in an argument, or in another result: work on one is waited for by who takes the
+    other, by the CPU for a copy and by the stream for a launch; and it is on the device of its memory."""
+    path = tmp_path / "aliases.mlir"
+    path.write_text(ALIASES)
+    artifact = offload.build(path, tmp_path / "aliases.so", targets=["nvvm:sm_90", "rocdl:gfx942", "host"])
+    environment = {"LD_LIBRARY_PATH": str(drivers)}
+    said = json.loads(python(RUN_ALIASES, artifact, driver, backend, cwd=tmp_path, environment=environment))
+    assert said == [["sync", "wait"] * 3, 1, 1, 0]

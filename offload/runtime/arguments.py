@@ -6,6 +6,7 @@ in elements: "Target LLVM IR" of the MLIR documentation, section "C-compatible w
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import struct
 from collections.abc import Callable
@@ -209,7 +210,8 @@ def check_place(view: View, name: str, space: str, native: Native) -> None:
             f"make it anew with lib.device.array(...), or choose lib.use('{view.places[0]}')",
         )
     if view.wait_for is not None and backend != "host":
-        native.api.mgpuStreamSynchronize(view.wait_for)
+        with contextlib.nullcontext() if view.device is None else native.on_device(view.device):
+            native.api.mgpuStreamSynchronize(view.wait_for)
         native.check()
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.errors import SignatureError
 from offload.runtime import export, interchange
-from offload.runtime.memory import array_over, row_major
+from offload.runtime.memory import Allocation, Uses, array_over, row_major
 from offload.runtime.native import DeviceMemory
 from offload.runtime.pickled import refusal
 
 if TYPE_CHECKING:
     import numpy
 
+    from offload.runtime.native import Native
     from offload.runtime.pending import Mark
 
 
@@ -34,6 +35,14 @@ def without_mask(source: Any) -> Any:
     return source
 
 
+def _uses_of(owner: object) -> Uses:
+    """Those of the memory that it owns: an array, of which another is a view, or an allocation, of which there may be
+    several arrays."""
+    if isinstance(owner, DeviceArray):
+        return owner._uses
+    return owner.uses if isinstance(owner, Allocation) else Uses()
+
+
 class DeviceArray:
     """An array in the memory of a device.
 
@@ -42,7 +51,10 @@ class DeviceArray:
     too. The memory goes back when the last array on it is dropped. Other packages take it through `__dlpack__` or, on
     GPUs, `__cuda_array_interface__`."""
 
-    __slots__ = ("__weakref__", "_memory", "_owner", "_used_on", "dtype", "pointer", "shape", "shared", "strides")
+    __slots__ = (
+        *("__weakref__", "_lent", "_memory", "_owner", "_uses"),
+        *("dtype", "pointer", "shape", "shared", "strides"),
+    )
 
     def __init__(
         self,
@@ -57,7 +69,8 @@ class DeviceArray:
     ) -> None:
         self._memory = memory
         self._owner = owner
-        self._used_on: Mark | None = None
+        self._uses = _uses_of(owner)
+        self._lent = False  # whether another package has been given the memory
         self.pointer = pointer
         self.dtype = dtype
         self.shape = shape
@@ -99,26 +112,37 @@ class DeviceArray:
 
     def used_until(self, mark: Mark) -> None:
         """Remembers that the work before ``mark`` uses this array."""
-        if self._used_on is not None and self._used_on.token is not mark.token:
-            self._memory.after(self._used_on)
-        self._used_on = mark
+        before = self._uses.mark
+        if before is not None and before.token is not mark.token:
+            self._memory.after(before)
+        self._uses.mark = mark
 
-    def hold(self, stream: int | None, token: object = None) -> None:
-        """Lets work that is put on a stream from now on start after the work that uses this array, where that is not on
-        the stream of the token."""
-        if self._used_on is not None and self._used_on.token is not token:
-            self._used_on.hold(stream)
+    def hold(self, stream: int | None, native: Native, token: object = None) -> None:
+        """Lets work that is put on a stream of ``native`` from now on start after the work that uses this array, where
+        that is not on the stream of the token. Raises `DeviceError`."""
+        mark = self._uses.mark
+        if mark is not None and mark.token is not token:
+            mark.hold(stream, native)
 
     def settle(self) -> None:
         """Waits for the work that uses this array. Raises `DeviceError`."""
-        if self._used_on is not None:
-            mark, self._used_on = self._used_on, None
+        uses = self._uses
+        mark = uses.mark
+        if mark is None:
+            return
+        try:
             mark.wait()
+        finally:  # and not before: another thread would find nothing to wait for
+            if uses.mark is mark:
+                uses.mark = None
 
     def __del__(self) -> None:
         # The memory is given back on a stream of its own, behind the work that uses it.
-        mark: Mark | None = getattr(self, "_used_on", None)
+        uses: Uses | None = getattr(self, "_uses", None)
+        mark = None if uses is None else uses.mark
         error = None if mark is None else self._memory.free_after(mark)
+        if getattr(self, "_lent", False):
+            error = self._memory.free_after_others() or error
         if error is not None:
             raise error
 
@@ -175,7 +199,10 @@ class DeviceArray:
         self._memory.copy(self.pointer, values.ctypes.data, self.nbytes)
 
     def clear(self) -> None:
-        """Sets every byte of a contiguous array to zero. Raises `DeviceError`."""
+        """Sets every byte of a contiguous array to zero. Raises `SignatureError` for a strided one, between whose
+        elements others lie, `DeviceError` where the driver refuses."""
+        if self.strides is not None:
+            raise SignatureError("DeviceArray.clear(): the array is a strided view; clear a contiguous one")
         self.settle()
         self._memory.clear(self.pointer, self.nbytes)
 
@@ -200,12 +227,13 @@ class DeviceArray:
         (-1: as it is). Raises BufferError for a copy or another device, ValueError for a stream that is none."""
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("a DeviceArray is exported where it is: copy it with lib.device.array(x) or x.numpy()")
+        self._lent = self.backend != "host"
         if stream != -1:
             consumer = interchange.consumer_stream(self.backend, stream)
             if consumer is None:
                 self.settle()
-            else:
-                self.hold(consumer)
+            elif self._uses.mark is not None:
+                self._uses.mark.hold_foreign(consumer, self.backend, self.device)
         strides = row_major(self.shape) if self.strides is None else self.strides
         place, versioned = self.__dlpack_device__(), max_version is not None and max_version[0] >= 1
         return export.capsule(
@@ -219,6 +247,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.backend == "host":
             raise AttributeError("__cuda_array_interface__: the array is in the memory of the CPU, use DLPack")
+        self._lent = True
         self.settle()
         strides = None if self.strides is None else tuple(s * self.dtype.itemsize for s in self.strides)
         return {

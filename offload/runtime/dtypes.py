@@ -174,7 +174,11 @@ def bfloat16_bits(value: float) -> int:
     """The bits of the bfloat16 nearest to ``value``, ties to even, NaNs quiet."""
     if math.isnan(value):
         return 0x7FC0
-    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    single = struct.pack("<f", value)
+    bits: int = struct.unpack("<I", single)[0]
+    if bits & 0xFFFF == 0x8000:  # the middle of two, where the number itself may be beside it
+        near = abs(struct.unpack("<f", single)[0])
+        bits += (abs(value) > near) - (abs(value) < near)
     return bits + 0x7FFF + (bits >> 16 & 1) >> 16 & 0xFFFF
 
 

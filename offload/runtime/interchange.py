@@ -13,6 +13,7 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
+from offload.runtime.abi import DEFAULT_STREAM
 from offload.runtime.dtypes import DTYPES, Mismatch
 
 # DLPack device types by what can use their memory, and back.
@@ -26,6 +27,9 @@ _DEVICES = {
 }
 DLPACK_DEVICES = {"host": 1, "cuda": 2, "hip": 10}
 
+# The default stream of a driver as DLPack calls it, by device type.
+_DEFAULT_STREAMS = {2: 1, 10: 0, 13: 1}
+
 
 def consumer_stream(backend: str, stream: int | None) -> int | None:
     """The handle of the stream that a consumer of DLPack names; None where the data has to be ready at once. Raises
@@ -34,6 +38,8 @@ def consumer_stream(backend: str, stream: int | None) -> int | None:
         if stream is not None:
             raise ValueError(f"memory of the CPU has no streams; pass stream=None, not {stream!r}")
         return None
+    if stream is not None and not (isinstance(stream, int) and 0 <= stream < 1 << 64):
+        raise ValueError(f"stream={stream!r} is no handle of a stream")
     if backend == "cuda":
         if stream == 0:
             raise ValueError("stream=0 might be either default stream: pass 1 for the legacy one, 2 for the thread's")
@@ -100,9 +106,8 @@ def foreign_memory(value: Any, ordered: bool) -> tuple[Any, ...] | None:
     objects.
 
     The last field is the producer's stream that has to be waited for, or None. DLPack producers order their
-    work before the driver's default stream, whose handle in CUDA is 1; elsewhere that work has to be
-    finished. Without ``ordered`` nobody waits. Raises `Mismatch` where the object refuses, or holds what no argument
-    can be."""
+    work before the driver's default stream. Without ``ordered`` nobody waits. Raises `Mismatch` where the object
+    refuses, or holds what no argument can be."""
     # DLPack first: packages that give both may leave the stream out of the other.
     if hasattr(value, "__dlpack__"):
         with sound(value, "__dlpack__"):
@@ -162,6 +167,8 @@ def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]
     name = str(getattr(value, "dtype", dtype.name)).rpartition(".")[2]
     if name not in DTYPES or DTYPES[name].size != dtype.itemsize:
         name = dtype.name
+    if interface.get("mask") is not None:
+        raise Mismatch(f"a {type(value).__name__} with a mask", "kernels see no mask: pass an array without one")
     pointer, readonly = interface["data"]
     return (
         pointer or 0,
@@ -174,6 +181,7 @@ def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]
         value,
         bool(readonly),
         bool(dtype.isnative),
+        None,
         interface.get("stream"),
     )
 
@@ -185,9 +193,14 @@ def _negated(value: Any) -> bool:
     return callable(is_neg) and is_neg() is True
 
 
-def _on_cpu(value: Any) -> bool:
+def _consumer(value: Any, ordered: bool) -> dict[str, int]:
+    """Which stream a producer orders its work before, as an argument. It is named: not all versions of torch take None
+    for the default stream, and what is not named for -1."""
     device = getattr(value, "__dlpack_device__", None)
-    return device is None or "host" in _DEVICES.get(device()[0], ())
+    kind = None if device is None else device()[0]
+    if kind not in _DEFAULT_STREAMS:
+        return {}
+    return {"stream": _DEFAULT_STREAMS[kind] if ordered else -1}
 
 
 def _exported(value: Any, ordered: bool) -> object:
@@ -195,8 +208,7 @@ def _exported(value: Any, ordered: bool) -> object:
     try:
         if _negated(value):
             raise BufferError("its numbers are stored with the opposite sign")
-        # torch takes a stream that is not named for -1, and orders nothing.
-        options = {} if _on_cpu(value) else {"stream": None if ordered else -1}
+        options = _consumer(value, ordered)
         try:
             return value.__dlpack__(max_version=(1, 1), **options)
         except TypeError:  # Written before DLPack 1.0.
@@ -251,7 +263,8 @@ def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
         (value, capsule),
         readonly,
         True,
-        1 if places == ("cuda",) and ordered else None,
+        tensor.device_id if tensor.device_type in _DEFAULT_STREAMS else None,
+        DEFAULT_STREAM if tensor.device_type in _DEFAULT_STREAMS and ordered else None,
     )
 
 
@@ -262,25 +275,24 @@ def stream_handle(stream: Any, backend: Callable[[], str]) -> int | None:
     if handle:
         return handle
     # 0 is a driver's default stream, which the runtime, for which 0 is the thread's own, has to be told otherwise.
-    default = {"cuda": 1, "host": None}
-    if (name := backend()) not in default:
-        raise TypeError(f"the default stream of {name} has no handle that can be passed; make a stream and pass that")
-    return default[name]
+    return None if backend() == "host" else DEFAULT_STREAM
 
 
 def _driver_handle(stream: Any) -> int:
-    if isinstance(stream, int) and not isinstance(stream, bool):
-        if not -(1 << 63) <= stream < 1 << 64:  # ctypes would pass what is left of it in 64 bits
-            raise TypeError(f"{stream} is no handle of a stream: these have 64 bits")
-        return stream
+    if isinstance(stream, Integral) and not isinstance(stream, bool):
+        number = int(stream)
+        if not -(1 << 63) <= number < 1 << 64:  # ctypes would pass what is left of it in 64 bits
+            raise TypeError(f"{number} is no handle of a stream: these have 64 bits")
+        return number
     if hasattr(stream, "__cuda_stream__"):
         return int(stream.__cuda_stream__()[1])
     # torch, cupy, PyCUDA and Numba; then hip-python's ihipStream_t.
     for attribute in ("cuda_stream", "ptr", "handle"):
-        handle = getattr(stream, attribute, None)
-        handle = getattr(handle, "value", handle)
-        if isinstance(handle, int):
-            return handle
+        handle: Any = getattr(stream, attribute, None)
+        if isinstance(handle, ctypes.c_void_p):  # Numba's; None is that of its default stream
+            return handle.value or 0
+        if hasattr(handle, "__index__"):  # an integer, or one of cuda-python's
+            return index(handle)
     if hasattr(stream, "as_c_void_p"):
         return int(stream.as_c_void_p().value or 0)
     raise TypeError(

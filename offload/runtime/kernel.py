@@ -24,7 +24,7 @@ from offload.runtime.plans import Caller, arm_launch
 from offload.runtime.pointers import PointerPacker
 from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import as_stream
-from offload.runtime.views import view_of
+from offload.runtime.views import View, view_of
 
 _SIZE_LIMIT = 2**31 - 1
 _KEPT_LAUNCHES = 64
@@ -147,6 +147,8 @@ class Kernel:
         packers = self._packers if self._packers is not None else self._prepare()
         if kwargs or len(args) != len(packers):
             args = self._callee.bind(args, kwargs)
+        if launch.stream is not None:
+            launch.stream.check(self._callee.label)
         if launch.handle and self._native.api.mgpuStreamCapturing(launch.handle):
             return self._capture(launch, packers, args)
         if not wanted(self._native, args):
@@ -168,8 +170,11 @@ class Kernel:
             for pack, value in zip(packers, args, strict=True):
                 if type(value) is DeviceArray:
                     self._check_device(launch, value)
-                    value.hold(launch.handle, None if stream is None else stream.token)
+                    value.hold(launch.handle, self._native, None if stream is None else stream.token)
+                seen = len(keep)
                 pieces.append(pack(value, keep))
+                if len(keep) > seen:
+                    self._check_view(launch, keep[seen])
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
         self._start(launch, pieces)
@@ -205,6 +210,7 @@ class Kernel:
                     value.settle()
                 as_is = packer is None or value is None or isinstance(value, Integral)
                 seen = value if as_is else view_of(value, ordered=False)
+                self._check_view(launch, seen)
                 pieces.append(pack(seen, keep))
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
@@ -231,12 +237,21 @@ class Kernel:
         self._native.check()
 
     def _check_device(self, launch: Launch, array: DeviceArray) -> None:
-        there, stream = array.device, launch.stream
+        if array.backend == self._native.backend():
+            self._check_place(launch, array.device, f"{array.dtype.name}{list(array.shape)}")
+
+    def _check_view(self, launch: Launch, view: object) -> None:
+        """Of another package's array, which is on one GPU."""
+        if isinstance(view, View) and view.device is not None and view.places == (self._native.backend(),):
+            self._check_place(launch, view.device, str(view))
+
+    def _check_place(self, launch: Launch, there: int, array: str) -> None:
+        stream = launch.stream
         here = self._native.device_of_thread() if stream is None else stream.device()
-        if here != there and array.backend == self._native.backend():
+        if here != there:
             instead = f"inside 'with lib.device({there}):'" if stream is None else f"on a stream of device {there}"
             raise Mismatch(
-                f"{array.dtype.name}{list(array.shape)} on device {there}, but the kernel runs on device {here}",
+                f"{array} on device {there}, but the kernel runs on device {here}",
                 f"launch it {instead}, or copy the array to device {here}",
             )
 
@@ -246,7 +261,9 @@ class Kernel:
         stream = launch.stream
         token = None if stream is None else stream.token
         device = -1 if stream is None or stream.is_default() else stream.device()
-        how = (launch.sizes, launch.cluster, launch.shared, signature.bare_pointers, launch.handle or 0, token, device)
+        sizes = (launch.sizes, launch.cluster, launch.shared)
+        backend = "" if stream is None else stream.backend
+        how = (*sizes, signature.bare_pointers, launch.handle or 0, token, device, backend)
         arm_launch(launch, self._native, slot, signature.args, how, self._callee.names)
 
     def error(self, code: int) -> Exception:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from offload.runtime.pending import Mark
 
 # MLIR's MemRefToLLVM gives a constant of memref.get_global this allocated pointer: nobody may free it.
 GLOBAL_MEMORY = 0xDEADBEEF
@@ -29,15 +32,25 @@ def c_free() -> Callable[[int], None]:
     return free
 
 
+class Uses:
+    """What uses memory of a device: work up to ``mark``, if there is any. Arrays on the same memory share it."""
+
+    __slots__ = ("mark",)
+
+    def __init__(self) -> None:
+        self.mark: Mark | None = None
+
+
 class Allocation:
     """Owns the allocation at ``pointer`` and calls ``release(pointer)`` once, from whatever thread drops it
-    last."""
+    last. ``uses`` is for memory of a device."""
 
-    __slots__ = ("pointer", "release")
+    __slots__ = ("pointer", "release", "uses")
 
     def __init__(self, pointer: int, release: Callable[[int], None]) -> None:
         self.pointer = pointer
         self.release = release
+        self.uses = Uses()
 
     def __del__(self) -> None:
         if self.pointer:

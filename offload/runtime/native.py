@@ -140,10 +140,10 @@ class Native:
 
 class _Entered(threading.local):
     """The streams in whose ``with`` a thread is, the innermost last, since the runtime knows their handles alone; and
-    with each the handle of the one before it."""
+    with each the handle of the one before it, and the device of before."""
 
     def __init__(self) -> None:
-        self.streams: list[tuple[object, int | None]] = []
+        self.streams: list[tuple[object, int | None, int]] = []
 
 
 class DeviceMemory:
@@ -190,11 +190,30 @@ class DeviceMemory:
 
     def free_after(self, mark: Mark) -> DeviceError | None:
         """Lets giving it back start after the mark, whatever the thread is at. Returns what failed."""
-        return self._native.at_end(lambda: mark.hold(self._stream), self._process, each=False)
+        return mark.hold_at_end(self._stream, self._native)
+
+    def free_after_others(self) -> DeviceError | None:
+        """Lets giving it back start after what other packages have put on the device's default stream: they let go of
+        an array as soon as they have launched what uses it. Whatever the thread is at; returns what failed."""
+        return self._native.at_end(self._wait_for_others, self._process, each=False)
+
+    def _wait_for_others(self, default: int = abi.DEFAULT_STREAM) -> None:  # modules lose their names at the end
+        api = self._native.api
+        if api.mgpuBackendName() != self.backend.encode():  # whose default stream cannot be named now
+            return
+        before = api.mgpuGetDefaultDevice()
+        api.mgpuSetDefaultDevice(self.device)
+        # While a graph is captured, nothing may be asked of that stream: the driver says so, and loses nothing.
+        if api.mgpuStreamCapturing(default) or api.mgpuGetLastError():
+            api.mgpuSetDefaultDevice(before)
+            return
+        api.mgpuStreamWaitStream(self._stream, default)
+        api.mgpuSetDefaultDevice(before)
 
     def after(self, mark: Mark) -> None:
-        """Lets what is done with the memory from now on, giving it back for instance, start after the mark."""
-        mark.hold(self._stream)
+        """Lets what is done with the memory from now on, giving it back for instance, start after the mark. Raises
+        `DeviceError`."""
+        mark.hold(self._stream, self._native)
 
     def copy(self, to: int, source: int, size: int) -> None:
         """Copies bytes between any two of device and host memory. Raises `DeviceError`."""

@@ -32,10 +32,38 @@ class Mark:
             self._native.api.mgpuEventSynchronize(self._event)
         self._native.check()
 
-    def hold(self, stream: int | None) -> None:
-        """Lets work that is put on ``stream`` from now on start after the mark; the caller does not wait."""
-        if self._event:
+    def hold(self, stream: int | None, native: Native) -> None:
+        """Lets work that is put on ``stream`` from now on start after the mark. ``native`` is whose stream it is. The
+        caller waits only where that is another library, whose streams the mark's does not know. Raises `DeviceError`
+        there."""
+        self._order(stream, native)
+        if not self._knows(native):
+            self._native.check()
+
+    def hold_foreign(self, stream: int, backend: str, device: int) -> None:
+        """The same for a driver's stream, which may be the default one of that device. The caller waits where another
+        backend is in use, to which streams would belong. Raises `DeviceError`."""
+        if self._native.backend() != backend:
+            self.wait()
+            return
+        with self._native.on_device(device):
+            self._order(stream, self._native)
+        self._native.check()
+
+    def hold_at_end(self, stream: int | None, native: Native) -> DeviceError | None:
+        """The same where an object goes, whatever the thread is at. Returns what failed."""
+        return self._native.at_end(lambda: self._order(stream, native), self._process, each=False)
+
+    def _knows(self, native: Native) -> bool:
+        return native.table == self._native.table
+
+    def _order(self, stream: int | None, native: Native) -> None:
+        if not self._event:
+            return
+        if self._knows(native):
             self._native.api.mgpuStreamWaitEvent(stream, self._event)
+        else:
+            self._native.api.mgpuEventSynchronize(self._event)
 
     def __del__(self) -> None:
         if event := getattr(self, "_event", None):

@@ -17,6 +17,7 @@ from offload.runtime import abi
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.export import destroy_with, dlpack_code
+from offload.runtime.memory import Uses
 from offload.runtime.native import DeviceMemory, Native
 from offload.runtime.pending import Mark
 from offload.runtime.streams import Stream
@@ -83,7 +84,7 @@ def _know_types() -> None:
     _fast.set_stream(Stream)
     _fast.set_mark(Mark)
     _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
-    _fast.set_device_array(DeviceArray, DeviceMemory)
+    _fast.set_device_array(DeviceArray, DeviceMemory, Uses)
 
 
 def arm_function(
@@ -105,7 +106,7 @@ def arm_function(
     result = described.pop() if results else None
     try:
         _fast.arm_function(
-            caller, native.table, address, described, result, names, "stream" not in names, signature.brief
+            caller, native, native.table, address, described, result, names, "stream" not in names, signature.brief
         )
     except ValueError:  # Too many arguments, or results in memory.
         return
@@ -120,8 +121,8 @@ def arm_launch(
     names: Sequence[str],
 ) -> None:
     """Gives a launch a plan. ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup
-    memory, whether memrefs are bare pointers, the stream's handle, its token, None where the call waits, and its
-    device, -1 where the thread's device counts."""
+    memory, whether memrefs are bare pointers, the stream's handle, its token, None where the call waits, its device,
+    -1 where the thread's device counts, and its backend."""
     if not FAST:
         return
     _know_types()

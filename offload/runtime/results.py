@@ -138,7 +138,8 @@ class StructResult:
             owner = owners[allocated] = Allocation(allocated, release)
         if on_device:
             elements = None if result.strides is None else words[3 + rank :]
-            return DeviceArray(self.native.memory(), pointer, dtype, shape, strides=elements, owner=owner)
+            memory = source._memory if isinstance(source, DeviceArray) else self.native.memory()
+            return DeviceArray(memory, pointer, dtype, shape, strides=elements, owner=owner)
         return array_over(pointer, dtype, shape, strides, owner=owner, readonly=allocated == GLOBAL_MEMORY)
 
     @staticmethod

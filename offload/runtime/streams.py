@@ -13,14 +13,20 @@ from offload.runtime.pickled import refusal
 class Stream:
     """A stream of the backend in use when it was made.
 
-    As a context manager it replaces the calling thread's own stream, so that functions and copies inside use
-    it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver stream goes
-    back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
+    As a context manager it replaces the calling thread's own stream, and its device is the thread's, so that functions
+    and copies inside use it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver
+    stream goes back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it
+    keeps."""
 
-    __slots__ = ("__weakref__", "_device", "_foreign", "_native", "_owned", "_pending", "_process", "handle", "token")
+    __slots__ = (
+        *("__weakref__", "_device", "_foreign", "_native", "_owned", "_pending", "_process"),
+        *("backend", "handle", "token"),
+    )
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
+        if isinstance(foreign, Stream):
+            foreign = foreign.known_to(native)
         self._native = native
         self._owned = foreign is None
         self._foreign = foreign  # cupy, for one, destroys a stream with its object
@@ -34,6 +40,29 @@ class Stream:
             native.check()
         else:
             self.handle = interchange.stream_handle(foreign, native.backend)
+        self.backend = native.backend()
+        """The backend whose stream it is."""
+
+    def known_to(self, native: Native) -> Any:
+        """What a library takes for this stream: the stream itself where it is its own, the other package's that it
+        wraps. Raises TypeError for a stream that another library has made, whose handle means nothing here."""
+        if native.table == self._native.table:
+            return self
+        if not self._owned:
+            return self._foreign
+        raise TypeError(
+            f"a stream of another library, {self._native.file}: make one with lib.stream() of this library, or pass "
+            "another package's stream to both"
+        )
+
+    def check(self, label: str) -> None:
+        """Raises `SignatureError` where another backend is in use by now: arrays are looked at as that one's, and work
+        on the stream would be done by this one's devices. ``label`` is what messages call who takes the stream."""
+        if (now := self._native.backend()) != self.backend:
+            raise SignatureError(
+                f"{label}: a stream of {self.backend}, but the backend in use is {now}; make another one with "
+                f"lib.stream(), or choose lib.use('{self.backend}')"
+            )
 
     def device(self) -> int:
         """The index of the device that it is on; a driver's default stream is on that of the calling thread. Raises
@@ -47,7 +76,7 @@ class Stream:
         return index
 
     def is_default(self) -> bool:
-        """Whether it is a driver's default stream (NULL, and 1 and 2 of CUDA's), which every device has."""
+        """Whether it is a driver's default stream (NULL, 1, and 2, the thread's), which every device has."""
         return not self._owned and (self.handle or 0) <= 2
 
     def keep(self, value: object) -> None:
@@ -62,12 +91,18 @@ class Stream:
         self._native.check()
 
     def __enter__(self) -> Stream:
-        self._native.entered.streams.append((self, self._native.api.mgpuSetThreadStream(self.handle)))
+        self.check("with")
+        before = self._native.device_of_thread()
+        if not self.is_default():
+            self._native.api.mgpuSetDefaultDevice(self.device())
+            self._native.check()
+        self._native.entered.streams.append((self, self._native.api.mgpuSetThreadStream(self.handle), before))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _, previous = self._native.entered.streams.pop()
+        _, previous, device = self._native.entered.streams.pop()
         self._native.api.mgpuSetThreadStream(previous)
+        self._native.api.mgpuSetDefaultDevice(device)
 
     def __del__(self) -> None:
         error = (
@@ -89,11 +124,12 @@ class Stream:
 
 
 def as_stream(native: Native, given: Any, label: str) -> Stream:
-    """One of ours as it is, another package's wrapped. Raises `SignatureError` for what is no stream: ``label`` is what
-    messages call the function or kernel."""
-    if isinstance(given, Stream):
-        return given
+    """One of ours as it is, another package's wrapped. Raises `SignatureError` for what is no stream, and for one of
+    another backend than the one in use: ``label`` is what messages call the function or kernel."""
     try:
-        return Stream(native, given)
+        known = given.known_to(native) if isinstance(given, Stream) else given
+        stream = known if isinstance(known, Stream) else Stream(native, known)
     except TypeError as error:
         raise SignatureError(f"{label}: {error}") from None
+    stream.check(label)
+    return stream

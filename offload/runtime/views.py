@@ -12,7 +12,8 @@ from offload.runtime.dtypes import Mismatch
 class View(NamedTuple):
     """The memory of an array. ``strides`` count bytes, None stands for row-major; ``places`` are the backends
     that can use the memory ("host" is the CPU); ``owner`` keeps it alive. ``native`` is false for foreign
-    byte order, ``wait_for`` a foreign stream whose work has to be done first."""
+    byte order, ``device`` the index of the GPU whose memory it is, where that is known, ``wait_for`` a foreign stream
+    whose work has to be done first, of that GPU if it is a default stream."""
 
     pointer: int
     dtype: str
@@ -24,6 +25,7 @@ class View(NamedTuple):
     owner: object
     readonly: bool = False
     native: bool = True
+    device: int | None = None
     wait_for: int | None = None
 
     def __str__(self) -> str:

@@ -46,7 +46,7 @@ void mgpuCheckSizes(int64_t rank, const int64_t *sizes, int64_t elementBytes, bo
   int64_t left = onStack && bytes > 0 ? stack_left() : INT64_MAX;
   if (bytes >= 0 && bytes <= left)
     return;
-  char words[200];
+  char words[200] = ""; /* which sizes of rank 0 leave so */
   struct mgpu_text shape = {words, sizeof words, 0};
   mgpu_text_sizes(&shape, rank, sizes);
   if (bytes < 0)

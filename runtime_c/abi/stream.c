@@ -56,8 +56,8 @@ int mgpu_stream_place(void *stream, struct mgpu_place *place) {
       return mgpu_pending();
     if (!stream)
       return mgpu_stream_own(backend, thread->device[backend], place);
-    *place = (struct mgpu_place){
-        backend, mgpu_backends[backend]->stream_device(stream, thread->device[backend]), stream};
+    int device = mgpu_backends[backend]->stream_device(&stream, thread->device[backend]);
+    *place = (struct mgpu_place){backend, device, stream};
     return 0;
   }
   if (!__atomic_load_n(&handle->live, __ATOMIC_ACQUIRE))
@@ -205,6 +205,8 @@ void mgpuEventRecord(void *event, void *stream) {
   struct mgpu_place point, recorded;
   if (event_place(event, &point) || mgpu_stream_place(stream, &recorded))
     return;
+  if (!mgpu_handle_of(event) && point.backend == recorded.backend)
+    point.device = recorded.device; /* which device a driver's own event is of, only the driver can tell */
   if (point.backend != recorded.backend || point.device != recorded.device)
     mgpu_fail(MGPU_ERROR_INVALID,
               "The event %p belongs to %s:%d and cannot be recorded on a stream of %s:%d.", event,
@@ -242,6 +244,21 @@ void mgpuStreamWaitStream(void *waiter, void *waited) {
     wait_stream(waiter, waited);
 }
 
+/* A new stream for a function. Where the caller has set the thread's stream, the function's work is on that
+ * one's device and begins behind what is there. */
+static void *create_for_scope(void) {
+  struct mgpu_thread *thread = mgpu_thread();
+  struct mgpu_place place;
+  if (!thread->stream)
+    return create(MGPU_STREAM);
+  if (mgpu_stream_place(thread->stream, &place))
+    return NULL;
+  struct mgpu_handle *made = mgpu_handle_get(place.backend, place.device, MGPU_STREAM);
+  if (made)
+    wait_stream(made, thread->stream);
+  return made;
+}
+
 void *mgpuScopeStream(mgpuScope *scope) {
   if (mgpu_pending())
     return NULL;
@@ -254,7 +271,7 @@ void *mgpuScopeStream(mgpuScope *scope) {
     scope->next = (turn + 1) % MGPU_SCOPE_STREAMS;
     return scope->streams[turn];
   }
-  void *stream = create(MGPU_STREAM);
+  void *stream = create_for_scope();
   if (!stream)
     return NULL;
   if (scope->count == 0) {

@@ -69,8 +69,9 @@ struct mgpu_backend {
   int (*stream_destroy)(int device, void *stream);
   int (*stream_sync)(int device, void *stream);
   int (*stream_wait_event)(int device, void *stream, void *event);
-  /* The device of a stream that another library has made; `current` where the driver cannot tell. */
-  int (*stream_device)(void *stream, int current);
+  /* The device of a stream that another library has made; `current` where the driver cannot tell. *stream
+   * becomes what the driver calls it: 1 is a default stream's handle here, whatever it is there. */
+  int (*stream_device)(void **stream, int current);
   /* Whether work on the stream is put into a graph, and does not run. NULL where there are no graphs. */
   int (*stream_capturing)(int device, void *stream, bool *capturing);
   int (*event_create)(int device, void **event);

@@ -196,8 +196,9 @@ static int stream_wait_event(int device, void *stream, void *event) {
   MGPU_CUDA_CALL(device, cuStreamWaitEvent, (stream, event, 0));
 }
 
-static int stream_device(void *stream, int current) {
+static int stream_device(void **handle, int current) {
   enum { PER_THREAD = 2 }; /* CU_STREAM_PER_THREAD; 1 is CU_STREAM_LEGACY */
+  void *stream = *handle;
   const int entered = current;
   CUcontext context = NULL, previous;
   CUdevice ordinal = 0;

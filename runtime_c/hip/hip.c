@@ -198,15 +198,20 @@ static int stream_wait_event(int device, void *stream, void *event) {
   MGPU_HIP_CALL(device, hipStreamWaitEvent, (stream, event, 0));
 }
 
-static int stream_device(void *stream, int current) {
-  enum { PER_THREAD = 2 }; /* hipStreamPerThread, which stands for one of the current device */
+static int stream_device(void **handle, int current) {
+  enum { LEGACY = 1, PER_THREAD = 2 }; /* hipStreamPerThread, which stands for one of the current device */
   hipDevice_t device = current;
+  void *stream = *handle;
+  if ((uintptr_t)stream == LEGACY) /* hipStreamLegacy of late versions: NULL in all of them */
+    *handle = NULL;
   if ((uintptr_t)stream <= PER_THREAD || !mgpu_hip.hipStreamGetDevice ||
-      mgpu_vendor_state(&mgpu_hip_vendor) != MGPU_VENDOR_READY ||
-      mgpu_hip.hipStreamGetDevice(stream, &device) != hipSuccess || device < 0 ||
-      device >= mgpu_hip_vendor.count)
+      mgpu_vendor_state(&mgpu_hip_vendor) != MGPU_VENDOR_READY)
     return current;
-  return device;
+  if (mgpu_hip.hipStreamGetDevice(stream, &device) != hipSuccess) {
+    after_failure();
+    return current;
+  }
+  return device < 0 || device >= mgpu_hip_vendor.count ? current : device;
 }
 
 static int event_create(int device, void **event) {

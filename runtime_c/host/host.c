@@ -261,7 +261,7 @@ static int nothing(int device, void *object) {
   return 0;
 }
 
-static int stream_device(void *stream, int current) {
+static int stream_device(void **stream, int current) {
   (void)stream;
   return current;
 }

@@ -93,6 +93,10 @@ void check_strided(void) {
   const int64_t shape[] = {2, 3, 4}, other[] = {2, 3, 5};
   mgpuCheckShapes(3, shape, shape, "a.mlir:1");
   mgpuCheckShapes(0, NULL, NULL, "a.mlir:1");
+  mgpuCheckSizes(0, NULL, INT64_MAX, false, "a.mlir:1");
+  CHECK_CLEAN();
+  mgpuCheckSizes(0, NULL, INT64_MAX, true, "a.mlir:1");
+  CHECK_ERROR(MGPU_ERROR_MEMORY, "a.mlir:1: memref.alloca of shape () takes 9223372036854775807 bytes");
   CHECK(mgpuGetLastError() == MGPU_SUCCESS, "equal shapes are no error");
   mgpuCheckShapes(3, shape, other, "a.mlir:1");
   CHECK_ERROR(MGPU_ERROR_INVALID,

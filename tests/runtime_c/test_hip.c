@@ -36,7 +36,50 @@ static void test_marks(void) {
   mgpuEventRecord(event, stream);
   CHECK_ERROR(MGPU_ERROR_INVALID, "cannot be recorded on a stream of hip:1");
   mgpuEventDestroy(event);
+  /* Whose another library's event is, only the driver knows. */
+  int (*create_event)(void **, unsigned), (*destroy_event)(void *), (*set_device)(int), (*get_device)(int *);
+  *(void **)&create_event = dlsym(hip.library, "hipEventCreateWithFlags");
+  *(void **)&destroy_event = dlsym(hip.library, "hipEventDestroy");
+  *(void **)&set_device = dlsym(hip.library, "hipSetDevice");
+  *(void **)&get_device = dlsym(hip.library, "hipGetDevice");
+  int before = 0;
+  get_device(&before);
+  set_device(1);
+  create_event(&event, 2);
+  set_device(before);
+  mgpuEventRecord(event, stream);
+  mgpuStreamWaitEvent(NULL, event);
+  mgpuEventSynchronize(event);
+  CHECK_CLEAN();
+  destroy_event(event);
   mgpuStreamDestroy(stream);
+}
+
+/* A function's streams are of the device of the stream that it is called with, and behind what is there. */
+static void test_scopes(void) {
+  mgpuSetDefaultDevice(1);
+  void *stream = mgpuStreamCreate();
+  mgpuSetDefaultDevice(0);
+  mgpuScope scope = {0, 0, NULL, {NULL}};
+  mgpuSetThreadStream(stream);
+  hip.clear();
+  void *inside = mgpuScopeStream(&scope);
+  CHECK(mgpuStreamDevice(inside) == 1, "on the device of the thread's stream");
+  int event = 0, from = 0, waiter = 0, waited = 0;
+  const char *recorded = strstr(hip.log(), "record "), *wait = strstr(hip.log(), "wait ");
+  CHECK(recorded && sscanf(recorded, "record E%d S%d", &event, &from) == 2, "%s", hip.log());
+  CHECK(wait && sscanf(wait, "wait S%d E%d", &waiter, &waited) == 2 && waited == event && waiter != from,
+        "%s", hip.log());
+  mgpuScopeEnd(&scope);
+  mgpuSetThreadStream(NULL);
+  hip.clear();
+  CHECK(mgpuStreamDevice(mgpuScopeStream(&scope)) == 0 && !strstr(hip.log(), "wait "), "its own stream");
+  mgpuScopeEnd(&scope);
+  mgpuSetThreadStream(stream);
+  mgpuStreamDestroy(stream);
+  CHECK(mgpuScopeStream(&scope) == NULL && scope.count == 0, "none beside one that is gone");
+  CHECK_ERROR(MGPU_ERROR_INVALID, "has been destroyed already");
+  mgpuSetThreadStream(NULL);
 }
 
 void test_hip(void) {
@@ -97,6 +140,7 @@ void test_hip(void) {
   check_strided();
   check_guard();
   CHECK(hip.live(MEMORY) == 0, "all freed");
+  test_scopes();
 
   hip.fail(700);
   mgpuStreamSynchronize(NULL);
@@ -107,6 +151,13 @@ void test_hip(void) {
   int (*last_error)(void);
   *(void **)&last_error = dlsym(hip.library, "hipGetLastError");
   CHECK(last_error() == 0, "other libraries do not find our failures");
+  static char foreign[256]; /* a stream of another library, about which the library does not answer */
+  void (*fail_once)(const char *, int, int);
+  *(void **)&fail_once = dlsym(hip.library, "standin_count");
+  fail_once("hipStreamGetDevice", 1, 400);
+  CHECK(mgpuStreamDevice(foreign) == 0, "the thread's device, then");
+  fail_once(NULL, 0, 0);
+  CHECK(last_error() == 0, "nor that it was asked in vain");
 
   void *stream = mgpuStreamCreate(), *event = mgpuEventCreate();
   mgpuEventRecord(event, NULL);

@@ -4,12 +4,16 @@ driver with two devices that runs kernels by the CPU's code (see stage.py). Prin
 import asyncio
 import ctypes
 import gc
+import itertools
 import json
+import re
+import shutil
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np
-from stage import backend, open_driver, open_library
+from stage import artifact, backend, open_driver, open_library
 
 import offload
 
@@ -198,15 +202,38 @@ def foreign_streams() -> None:
         kernel[4, 256, foreign](there, out, 2).wait()
         assert np.array_equal(out.numpy(), expected), foreign
         assert library.stream(foreign).handle == raw.handle
-    if backend == "cuda":
-        assert library.stream(0).handle == 1, "the driver's default stream is not the thread's own"
-    else:
-        try:
-            library.stream(0)
-        except TypeError as error:
-            assert "the default stream of hip has no handle" in str(error)
-        else:
-            raise AssertionError("taken for the thread's own stream")
+    out, default = library.device.array(y), library.stream(0)
+    assert default.handle == 1, "the driver's default stream is not the thread's own"
+    driver.standin_clear()
+    kernel[4, 256, default](there, out, 2).wait()
+    assert re.search("launch .* stream (-1|0)\\b", driver.standin_log().decode()), driver.standin_log()
+
+
+def streams_of_another_backend() -> None:
+    """Arrays are the CPU's there, and the work on the stream would be a GPU's; and the other way round."""
+    stream, there = library.stream(), library.device.array(x)
+    launch, out = kernel[4, 256, stream], y.copy()
+    for _ in range(3):  # now it has its plan
+        launch(there, library.device.array(y), 2)
+    library.saxpy(2, there, library.device.array(y), stream=stream)
+    stream.synchronize()
+    library.use("host")
+    try:
+        calls = [
+            lambda: launch(x, out, 2),
+            lambda: kernel[4, 256, stream],
+            lambda: library.saxpy(2, x, out, stream=stream),
+            stream.__enter__,
+        ]
+        for call in calls:
+            told = refusal(call)
+            assert f"a stream of {backend}, but the backend in use is host; make another" in told, told
+        of_host = library.stream()
+    finally:
+        library.use(backend)
+    assert f"a stream of host, but the backend in use is {backend}" in refusal(lambda: kernel[4, 256, of_host])
+    assert np.array_equal(out, y)
+    launch(there, library.device.array(y), 2).wait()
 
 
 def devices() -> None:
@@ -233,6 +260,10 @@ def devices() -> None:
         assert (
             "float32[1000] on device 1, but the kernel runs on device 0; launch it on a stream of device 1" in message
         )
+    with far:  # what is done on it is done on its device
+        assert library.device.index == library.device.zeros(1, np.float32).device == 1
+        kernel[4, 256](there, out, 0)
+    assert library.device.index == 0
     launch, on_first = kernel[4, 256, far], library.device.zeros(1000, np.float32)
     for _ in range(4):
         launch(there, out, 0)
@@ -240,15 +271,15 @@ def devices() -> None:
     assert "on device 0, but the kernel runs on device 1" in refusal(launch, on_first, out, 1)
     far.synchronize()
     assert np.array_equal(out.numpy(), 7 * x)
-    if backend == "cuda":  # every device has this stream: the thread's device says which one is meant
-        everywhere, to_first = kernel[4, 256, library.stream(0)], library.device.array(x)
-        for _ in range(4):
-            with second:
-                everywhere(there, out, 0).wait()
-                assert "on device 0, but the kernel runs on device 1" in refusal(everywhere, to_first, on_first, 1)
-            everywhere(to_first, on_first, 2).wait()
-            assert "on device 1, but the kernel runs on device 0" in refusal(everywhere, there, out, 1)
-        assert np.array_equal(on_first.numpy(), 8 * x)
+    # Every device has this stream: the thread's device says which one is meant.
+    everywhere, to_first = kernel[4, 256, library.stream(0)], library.device.array(x)
+    for _ in range(4):
+        with second:
+            everywhere(there, out, 0).wait()
+            assert "on device 0, but the kernel runs on device 1" in refusal(everywhere, to_first, on_first, 1)
+        everywhere(to_first, on_first, 2).wait()
+        assert "on device 1, but the kernel runs on device 0" in refusal(everywhere, there, out, 1)
+    assert np.array_equal(on_first.numpy(), 8 * x)
     try:
         library.device(7)
     except offload.DeviceError as error:
@@ -280,10 +311,11 @@ def dlpack() -> None:
     assert there.__dlpack_device__() == (kind, 0)
 
     class Other:
-        """Another package's array on the device. Like torch, it orders nothing for a stream that is not named."""
+        """Another package's array on the device. Like older versions of torch, it orders nothing for a stream that is
+        not named, nor for None."""
 
         def __dlpack__(self, *, stream: Any = -1, **options: Any) -> Any:
-            assert stream is None, stream
+            assert stream == (1 if backend == "cuda" else 0), stream
             return there.__dlpack__(stream=stream, **options)
 
         def __dlpack_device__(self) -> tuple[int, int]:
@@ -291,10 +323,13 @@ def dlpack() -> None:
 
     flat = library.device.array(x)
     there, out = flat, library.device.array(y)
+    driver.standin_clear()
     library.saxpy(2, Other(), out)
     assert np.array_equal(out.numpy(), expected)
-    refused = (0,) if backend == "cuda" else (1, 2)
-    for stream in (None, -1, 1, 2, 0):
+    waited = "sync S-1" if backend == "cuda" else "sync S0"  # for what it has put on the default stream
+    assert waited in driver.standin_log().decode().partition("launch")[0], driver.standin_log()
+    refused = (*((0,) if backend == "cuda" else (1, 2)), -7, 1 << 64, "1")
+    for stream in (None, -1, 1, 2, 0, -7, 1 << 64, "1"):
         try:
             there.__dlpack__(stream=stream)
             assert stream not in refused
@@ -308,6 +343,54 @@ def dlpack() -> None:
         raise AssertionError(options)
 
 
-for part in (staged, on_streams, again, marks, foreign_streams, devices, memory, dlpack, frees):
+def two_libraries() -> None:
+    """Another library's runtime knows no stream of this one: its handle never comes to the driver, which would take it
+    for a stream. What has to wait for the other's work waits all the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        other = offload.load(shutil.copy(artifact, folder))
+    other.use(backend)
+    there, out = library.device.array(x), library.device.zeros(1000, np.float32)
+    stream, others = library.stream(), other.stream()
+    driver.standin_clear()
+    for _ in range(4):  # from the third on through the extension
+        kernel[4, 256, stream](there, out, 1)
+        other.kernels.saxpy_kernel[4, 256, others](there, out, 1)
+    library.saxpy(1, there, out)
+    other.saxpy(1, there, out)
+    assert np.array_equal(out.numpy(), 10 * x)
+    other.kernels.saxpy_kernel[4, 256, others](there, out, 1)
+    out = None
+    stream.synchronize()  # which kept the array, as the other did
+    others.synchronize()
+    log = driver.standin_log().decode().splitlines()
+    waits = [line for line in log if line.startswith("wait")]
+    assert all(re.match(r"wait S\d{1,3} E\d{1,3}$", line) for line in waits), waits
+    launches = [index for index, line in enumerate(log) if line.startswith("launch")]
+    for before, after in itertools.pairwise(launches[:8]):
+        assert any(line.startswith("sync E") for line in log[before:after]), log[before:after]
+    assert any(line.startswith("sync E") for line in log[launches[-1] :]), log[launches[-1] :]
+    out = library.device.array(y)
+    told = f"a stream of another library, {library.path}: make one with lib.stream() of this library"
+    for _ in range(3):  # from the second on through the extension
+        assert told in refusal(lambda: other.saxpy(2, there, out, stream=stream))
+        other.saxpy(0, there, out, stream=others)
+    for call in (lambda: other.kernels.saxpy_kernel[4, 256, stream], lambda: other.stream(stream)):
+        try:
+            call()
+        except (offload.SignatureError, TypeError) as error:
+            assert told in str(error)
+        else:
+            raise AssertionError("it was not refused")
+    again = offload.load(artifact)  # the same runtime
+    again.kernels.saxpy_kernel[4, 256, stream](there, out, 2).wait()
+    again.saxpy(0, there, out, stream=stream)
+    assert np.array_equal(out.numpy(), expected)
+    # Another package's is for both.
+    other.saxpy(0, there, out, stream=library.stream(1))
+    other.kernels.saxpy_kernel[4, 256, library.stream(1)](there, out, 0).wait()
+
+
+parts = (staged, on_streams, again, marks, foreign_streams, streams_of_another_backend, devices, memory, dlpack, frees)
+for part in (*parts, two_libraries):
     part()
 print(json.dumps("right"))

@@ -31,6 +31,11 @@ static hipError_t need(bool fine) {
   if (kept(need(((const struct object *)(thing))->device == current)))                                       \
   return last
 
+/* A default stream is every device's. */
+#define NEED_DEVICE_OF_STREAM(stream)                                                                        \
+  if ((stream) && kept(need(((const struct object *)(void *)(stream))->device == current)))                  \
+  return last
+
 EXPORT hipError_t hipInit(unsigned int flags) {
   TURN;
   (void)flags;
@@ -199,7 +204,7 @@ EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx,
   TURN;
   (void)extra;
   NEED_DEVICE_OF(function);
-  NEED_DEVICE_OF(stream);
+  NEED_DEVICE_OF_STREAM(stream);
   note("launch %s grid %u %u %u block %u %u %u smem %u stream %d",
        ((const struct object *)(void *)function)->name, gx, gy, gz, bx, by, bz, smem, number(stream));
   note_parameters(params);
@@ -224,7 +229,7 @@ EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int fla
 
 EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
   TURN;
-  NEED_DEVICE_OF(stream);
+  NEED_DEVICE_OF_STREAM(stream);
   destroy(STREAMS, stream);
   return hipSuccess;
 }
@@ -240,8 +245,11 @@ EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
   NOT_IN_CAPTURE;
   if (capturing(stream))
     return CAPTURE_UNSUPPORTED;
-  NEED_DEVICE_OF(stream);
-  note("sync S%d", number(stream));
+  NEED_DEVICE_OF_STREAM(stream);
+  if (stream)
+    note("sync S%d", number(stream));
+  else
+    note("sync S0 on %d", current);
   waited();
   return hipSuccess;
 }
@@ -251,7 +259,10 @@ EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsig
   if (capturing(stream))
     return CAPTURE_ISOLATION; /* no event is from inside */
   (void)flags;
-  note("wait S%d E%d", number(stream), number(event));
+  if (stream)
+    note("wait S%d E%d", number(stream), number(event));
+  else
+    note("wait S0 E%d on %d", number(event), current);
   return hipSuccess;
 }
 
@@ -317,7 +328,7 @@ EXPORT hipError_t hipMallocManaged(void **out, size_t size, unsigned int flags) 
 
 EXPORT hipError_t hipMallocAsync(void **out, size_t size, hipStream_t stream) {
   TURN;
-  NEED_DEVICE_OF(stream);
+  NEED_DEVICE_OF_STREAM(stream);
   return give(out, size, POOL);
 }
 
@@ -331,7 +342,7 @@ EXPORT hipError_t hipFree(void *memory) {
 
 EXPORT hipError_t hipFreeAsync(void *memory, hipStream_t stream) {
   TURN;
-  NEED_DEVICE_OF(stream);
+  NEED_DEVICE_OF_STREAM(stream);
   emulated_memory(memory, 0);
   return memory_free(memory, POOL) ? INVALID_VALUE : hipSuccess;
 }

@@ -365,6 +365,8 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   NEED_CONTEXT;
   if ((size_t)stream > 2)
     note("sync S%d", number(stream));
+  else
+    note("sync S%d on %d", stream_number(stream), here());
   waited();
   return CUDA_SUCCESS;
 }
@@ -375,7 +377,10 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int f
     return CAPTURE_ISOLATION; /* no event is from inside */
   (void)flags;
   NEED_CONTEXT;
-  note("wait S%d E%d", stream_number(stream), number(event));
+  if ((size_t)stream > 2)
+    note("wait S%d E%d", number(stream), number(event));
+  else
+    note("wait S%d E%d on %d", stream_number(stream), number(event), here());
   return CUDA_SUCCESS;
 }
 

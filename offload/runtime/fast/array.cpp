@@ -56,8 +56,9 @@ bool fillFromDevice(const Argument &argument, PyObject *value, const Place &plac
   if (!argument.identity || argument.onHost || !place.backend)
     return false;
   PyObject *memory = slot(value, types.memory), *shape = slot(value, types.shape);
-  if (!memory || !shape || !knows(argument, slot(value, types.dtype)) ||
-      slot(value, types.strides) != Py_None || !isFree(slot(value, types.usedOn), place) ||
+  PyObject *uses = slot(value, types.uses);
+  if (!memory || !shape || !uses || !knows(argument, slot(value, types.dtype)) ||
+      slot(value, types.strides) != Py_None || !isFree(slot(uses, types.usedUntil), place) ||
       !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) != argument.rank)
     return false;
   PyObject *name = slot(memory, types.backend);

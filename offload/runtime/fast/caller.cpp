@@ -4,6 +4,7 @@
 #include <structmember.h>
 
 #include <cstddef>
+#include <cstring>
 #include <stdexcept>
 
 namespace py = pybind11;
@@ -107,6 +108,11 @@ Runtime::Runtime(uintptr_t table) {
   capturing = api->mgpuStreamCapturing;
 }
 
+bool Runtime::uses(const char *backend) const {
+  const char *now = backendName();
+  return now && std::strcmp(now, backend) == 0;
+}
+
 Plan::~Plan() {
   for (PyObject *name : names.names)
     Py_DECREF(name);
@@ -123,11 +129,17 @@ size_t Plan::find(PyObject *name) const {
   return all.size();
 }
 
-// The handle of a stream of lib.stream(); false for anything else.
-static bool handleOf(PyObject *stream, void **handle) {
+// The handle of a stream of lib.stream() of that library, and of the backend in use; false for anything else.
+static bool handleOf(PyObject *stream, PyObject *native, const Runtime &runtime, void **handle) {
   *handle = nullptr;
-  if (Py_TYPE(stream) != types.stream)
+  if (Py_TYPE(stream) != types.stream || slot(stream, types.streamNative) != native)
     return false;
+  PyObject *name = slot(stream, types.streamBackend);
+  const char *text = name ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!text || !runtime.uses(text)) {
+    PyErr_Clear();
+    return false;
+  }
   PyObject *number = slot(stream, types.handle);
   if (number && number != Py_None)
     *handle = PyLong_AsVoidPtr(number);
@@ -167,7 +179,7 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
   if (!stream)
     return call(bound, result, code);
   void *handle;
-  if (!handleOf(stream, &handle))
+  if (!handleOf(stream, names.native, runtime, &handle))
     return false;
   void *previous = runtime.setStream(handle);
   const bool taken = call(bound, result, code);

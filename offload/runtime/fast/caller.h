@@ -6,6 +6,7 @@
 #include "mgpu.h"
 
 #include <memory>
+#include <string>
 
 namespace offload {
 
@@ -19,12 +20,15 @@ struct Runtime {
   decltype(mgpuApi::mgpuStreamCapturing) capturing;
 
   explicit Runtime(uintptr_t table);
+  // Whether the backend in use has that name.
+  bool uses(const char *backend) const;
 };
 
 // How arguments are named, and whether stream= is none of them but the stream of the call.
 struct Names {
   std::vector<PyObject *> names; // owned by the plan: interned strings
   bool takesStream = false;
+  PyObject *native = nullptr; // whose streams it takes; owned by what has the plan
 };
 
 // The most arguments that are put in order here where they come by name.
@@ -86,8 +90,9 @@ struct How {
   int32_t shared;
   bool barePointers;
   void *stream;
-  PyObject *token; // owned by the stream, and that by the launch
-  int32_t device;  // of the stream, or threadsDevice
+  PyObject *token;     // owned by the stream, and that by the launch
+  int32_t device;      // of the stream, or threadsDevice
+  std::string backend; // of the stream, where there is a token
 };
 
 // Launches the kernel of a slot.

@@ -31,7 +31,7 @@ public:
     int64_t words[maxWords];
     void *pointers[maxWords + 1];
     Kept kept;
-    if (how.token && runtime.capturing(how.stream))
+    if (how.token && (!runtime.uses(how.backend.c_str()) || runtime.capturing(how.stream)))
       return false;
     // Capsules would have to live on: Python keeps them.
     if (!fill(args, kept, words, how.device, how.token) || (how.token && !kept.empty()))

@@ -27,9 +27,10 @@ void setNumpy(py::handle array, py::handle floating, py::handle integer) {
   types.integer = typeOf(integer);
 }
 
-void setDeviceArray(py::handle array, py::handle memory) {
+void setDeviceArray(py::handle array, py::handle memory, py::handle uses) {
   types.memory = slotOf(array, "_memory");
-  types.usedOn = slotOf(array, "_used_on");
+  types.uses = slotOf(array, "_uses");
+  types.usedUntil = slotOf(uses, "mark");
   types.pointer = slotOf(array, "pointer");
   types.dtype = slotOf(array, "dtype");
   types.shape = slotOf(array, "shape");
@@ -41,6 +42,8 @@ void setDeviceArray(py::handle array, py::handle memory) {
 
 void setStream(py::handle stream) {
   types.handle = slotOf(stream, "handle");
+  types.streamNative = slotOf(stream, "_native");
+  types.streamBackend = slotOf(stream, "backend");
   types.stream = typeOf(stream);
 }
 
@@ -67,27 +70,31 @@ std::vector<Argument> readAll(py::handle descriptions) {
   return arguments;
 }
 
-void armFunction(py::handle caller, uintptr_t api, uintptr_t function, py::handle arguments,
-                 py::handle result, py::handle names, bool takesStream, bool brief) {
+void armFunction(py::handle caller, py::handle native, uintptr_t api, uintptr_t function,
+                 py::handle arguments, py::handle result, py::handle names, bool takesStream, bool brief) {
   Argument described{};
   if (!result.is_none())
     described = readArgument(result);
   auto plan = planFunction(Runtime(api), function, readAll(arguments),
                            result.is_none() ? nullptr : &described, brief);
-  plan->setNames(readNames(names, takesStream));
+  Names named = readNames(names, takesStream);
+  named.native = native.ptr();
+  plan->setNames(std::move(named));
   arm(caller, std::move(plan));
 }
 
 void armLaunch(py::handle caller, uintptr_t api, uintptr_t slot, py::handle arguments,
                std::array<intptr_t, 6> sizes, std::array<intptr_t, 3> cluster, int32_t shared,
-               bool barePointers, uintptr_t stream, py::handle token, int32_t device, py::handle names) {
+               bool barePointers, uintptr_t stream, py::handle token, int32_t device, std::string backend,
+               py::handle names) {
   const How how{sizes,
                 cluster,
                 shared,
                 barePointers,
                 reinterpret_cast<void *>(stream),
                 token.is_none() ? nullptr : token.ptr(),
-                device < 0 ? threadsDevice : device};
+                device < 0 ? threadsDevice : device,
+                std::move(backend)};
   auto plan = planLaunch(Runtime(api), slot, readAll(arguments), how);
   plan->setNames(readNames(names, false));
   arm(caller, std::move(plan));

@@ -30,12 +30,12 @@ struct Types {
   PyTypeObject *floating = nullptr;    // numpy.floating
   PyTypeObject *integer = nullptr;     // numpy.integer
   PyTypeObject *deviceArray = nullptr; // offload.runtime.DeviceArray
-  // Where the slots of a DeviceArray and of its memory lie.
-  Py_ssize_t memory, usedOn, pointer, dtype, shape, strides, backend, index;
-  PyTypeObject *stream = nullptr; // offload.runtime.Stream
-  Py_ssize_t handle;              // and its slot
-  PyTypeObject *mark = nullptr;   // offload.runtime.pending.Mark
-  Py_ssize_t token;               // and its slot
+  // Where the slots of a DeviceArray, of what uses it, and of its memory lie.
+  Py_ssize_t memory, uses, usedUntil, pointer, dtype, shape, strides, backend, index;
+  PyTypeObject *stream = nullptr;                 // offload.runtime.Stream
+  Py_ssize_t handle, streamNative, streamBackend; // and its slots
+  PyTypeObject *mark = nullptr;                   // offload.runtime.pending.Mark
+  Py_ssize_t token;                               // and its slot
 };
 extern Types types;
 

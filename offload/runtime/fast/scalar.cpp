@@ -91,7 +91,11 @@ bool bfloatBits(double number, int64_t *word) {
   }
   if (!narrow(number, &single))
     return false;
-  const uint64_t bits = static_cast<uint64_t>(bitsOf(single));
+  uint64_t bits = static_cast<uint64_t>(bitsOf(single));
+  if ((bits & 0xFFFF) == 0x8000) { // the middle of two, where the number itself may be beside it
+    const double near = std::fabs(static_cast<double>(single)), own = std::fabs(number);
+    bits += static_cast<uint64_t>(own > near) - static_cast<uint64_t>(own < near);
+  }
   *word = static_cast<int64_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF);
   return std::isinf(number) || (*word & 0x7FFF) != 0x7F80;
 }
