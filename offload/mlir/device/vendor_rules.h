@@ -24,6 +24,9 @@ std::optional<std::string> whyNotFor(mlir::Type type, const ChipName &where);
 /// The same for memory and arguments of functions in kernels (check_kernels.cpp).
 std::optional<std::string> whyNotInKernels(mlir::Operation *op, const ChipName &where);
 
+/// Why a lowered operation of a vendor is no instruction of any chip, where MLIR's translation would crash.
+std::optional<std::string> whyNotInstruction(mlir::Operation *op);
+
 /// The number that a vendor's own memory space has in LLVM; nothing for a space of everyone.
 std::optional<unsigned> numberOfSpace(mlir::Attribute space);
 
