@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, on_host
+from emulator.running import running_on
 
 SOURCE = """gpu.module @m {{
   gpu.func @k(%x: memref<?x{type}>) kernel {{
@@ -99,3 +100,47 @@ def test_integers_become_bf16_with_one_rounding_in_host_code(sign: str) -> None:
     for place in range(20, 54):  # 257 is half way between two numbers of bf16
         even, odd = 256.0 * 2**place, 258.0 * 2**place
         assert [float(function((257 << place) + more)) for more in (-1, 0, 1)] == [even, even, odd]
+
+
+PRODUCT = """gpu.module @m {{
+  gpu.func @k(%x: memref<?x{count}xi1>, %out: memref<?xi32>) kernel {{
+    %zero = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %bits = vector.load %x[%t, %zero] : memref<?x{count}xi1>, vector<{count}xi1>
+    %v = arith.extsi %bits : vector<{count}xi1> to vector<{count}xi32>
+    %r = vector.reduction <mul>, %v : vector<{count}xi32> into i32
+    memref.store %r, %out[%t] : memref<?xi32>
+    gpu.return
+  }}
+}}
+"""
+IN_HOST_CODE = """func.func @f(%x: vector<3xi1>) -> i32 {
+  %v = arith.extsi %x : vector<3xi1> to vector<3xi32>
+  %r = vector.reduction <mul>, %v : vector<3xi32> into i32
+  return %r : i32
+}
+func.func @g(%set: i1) -> i32 {
+  %x = vector.broadcast %set : i1 to vector<3xi1>
+  %r = call @f(%x) : (vector<3xi1>) -> i32
+  return %r : i32
+}"""
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 7])
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1201", "sm_90", "host"])
+def test_products_of_bits_with_a_sign(chip: str, count: int) -> None:
+    """LLVM makes that of an odd number of -1 a 1."""
+    x = np.ones((4, count), bool)
+    x[1, 0], x[2, count - 1], out = False, False, np.zeros(4, np.int32)
+    source = PRODUCT.format(count=count)
+    if chip == "host":
+        on_host(source).kernels.k[1, 4](x, out)
+    else:
+        with running_on(chip, source) as library:
+            library.kernels.k[1, 4](x, out)
+    np.testing.assert_array_equal(out, (-x.astype(np.int32)).prod(axis=1))
+
+
+def test_products_of_bits_with_a_sign_in_host_code() -> None:
+    library = on_host(IN_HOST_CODE)
+    assert [library.g(True), library.g(False)] == [-1, 0]

@@ -117,6 +117,20 @@ def test_chips_without_an_instruction_are_refused(target: str, source: str, line
     assert (first.line, first.column) == (line or marked[0], column)
 
 
+def test_a_product_that_is_no_instruction_is_refused() -> None:
+    """MLIR's translation has no intrinsic for it, and would end the process."""
+    source = nvidia._mma("4x1xf64", "2x1xf64", "2x2xf64", "16, 8, 8")
+    with pytest.raises(CompileError) as caught:
+        offload.compile(source, targets=["nvvm:sm_90"])
+    (first,) = caught.value.diagnostics
+    assert first.message == (
+        "no instruction makes this product: of shape m16n8k8, of f64 and f64, added to f64, giving f64; "
+        "PTX lists shapes, types and layouts under mma"
+    )
+    (marked,) = [number for number, content in enumerate(source.splitlines(), 1) if content.endswith("// here")]
+    assert (first.line, first.column) == (marked, 6)
+
+
 def test_a_type_of_one_vendor_in_a_signature_is_refused() -> None:
     source = kernel("", "%x: memref<4xf32, #amdgpu.address_space<fat_raw_buffer>>")
     with pytest.raises(CompileError, match="is a type of AMD GPUs, and target host has nothing like it") as caught:

@@ -9,6 +9,7 @@
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
 #include "codegen/narrow_quotients.h"
+#include "codegen/odd_products.h"
 #include "codegen/private_memory.h"
 #include "codegen/seldom_arrays.h"
 #include "codegen/serial_sums.h"
@@ -321,6 +322,7 @@ void LLVMModule::optimize() {
     allowFastMath(*module);
   if (roundsVectorsOfBfloatWrongly())
     widenSmallFloats(*module, /*half=*/false, /*bfloat=*/true);
+  writeOddProducts(*module);
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
   PassBuilder builder(machine.get(), tuning);

@@ -123,6 +123,9 @@ bool refuseUnlowered(Operation *root, StringRef target) {
     } else if (!translates(op, target)) {
       op->emitError(reason(op, target));
       refused = true;
+    } else if (std::optional<std::string> why = whyNotInstruction(op)) {
+      op->emitError(*why);
+      refused = true;
     }
   });
   if (refused || casts.empty()) // a cast next to a refused operation says nothing new

@@ -8,6 +8,7 @@
 #include "device/lanes.h"
 #include "names.h"
 
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -86,6 +87,10 @@ struct AmdLanes : Lanes {
       result = arith::SelectOp::create(b, loc, wanted, there, result);
     }
     return result;
+  }
+
+  bool exchangesWords(Operation *op) const override {
+    return isa<amdgpu::SwizzleBitModeOp, amdgpu::PermlaneSwapOp>(op);
   }
 
   unsigned generation;

@@ -28,6 +28,8 @@ public:
   virtual bool hasSets() const { return false; }
   /// Whether the target's lowering makes this reduction, which all lanes reach, one instruction.
   virtual bool reduces(mlir::gpu::SubgroupReduceOp) const { return false; }
+  /// Whether this is the vendor's own exchange of values between lanes, whose lowering knows whole words.
+  virtual bool exchangesWords(mlir::Operation *) const { return false; }
   /// Whether the target runs clusters of blocks; where not, each block is a cluster.
   virtual bool hasClusters() const { return false; }
   /// Whether an assertion has a lowering of MLIR's own.

@@ -6,12 +6,16 @@
 // get a value that the dialect leaves open: where it can be had, the one of their own segment of `width`
 // lanes, so that code written for smaller subgroups works.
 //
+// AMD's own exchanges (swizzle_bitmode, permlane_swap) have a lowering for values of up to a word and of
+// whole words; the others are cut into words here.
+//
 //===----------------------------------------------------------------------===//
 
 #include "device/prepare_device.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -142,6 +146,24 @@ template <typename Op> LogicalResult replace(Op op, const Lanes &lanes, OpBuilde
   return success();
 }
 
+/// LLVM refuses what the lowering makes of 48 or 72 bits: a cast to words.
+void exchangeWords(Operation *op, const Lanes &lanes) {
+  Value given = op->getOperand(0);
+  int64_t count = isa<VectorType>(given.getType()) ? cast<VectorType>(given.getType()).getNumElements() : 1;
+  uint64_t bits = uint64_t(count) * getElementTypeOrSelf(given).getIntOrFloatBitWidth();
+  if (bits <= lanes.wordBits || bits % lanes.wordBits == 0)
+    return;
+  OpBuilder b(op);
+  Value result = throughWords(b, op->getLoc(), lanes, given, [&](Value word) {
+    Operation *exchange = b.clone(*op);
+    exchange->setOperand(0, word);
+    exchange->getResult(0).setType(word.getType());
+    return exchange->getResult(0);
+  });
+  op->getResult(0).replaceAllUsesWith(result);
+  op->erase();
+}
+
 } // namespace
 
 LogicalResult lowerShuffles(gpu::GPUModuleOp module, const Lanes &lanes) {
@@ -157,6 +179,8 @@ LogicalResult lowerShuffles(gpu::GPUModuleOp module, const Lanes &lanes) {
         done = replace(op, lanes, b, sourceOf(b, op, lanes));
     } else if (auto op = dyn_cast<gpu::SubgroupBroadcastOp>(any)) {
       done = lower(op, lanes);
+    } else if (lanes.exchangesWords(any)) {
+      exchangeWords(any, lanes);
     }
     return failed(done) ? WalkResult::interrupt() : WalkResult::advance();
   });

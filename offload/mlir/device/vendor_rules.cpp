@@ -339,6 +339,27 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
 
 } // namespace
 
+std::optional<std::string> whyNotInstruction(Operation *op) {
+  auto mma = dyn_cast<NVVM::MmaOp>(op);
+  if (!mma || !mma.getMultiplicandAPtxType() || !mma.getMultiplicandBPtxType())
+    return std::nullopt;
+  NVVM::MMAShapeAttr shape = mma.getShape();
+  NVVM::MMATypes a = *mma.getMultiplicandAPtxType(), b = *mma.getMultiplicandBPtxType();
+  NVVM::MMATypes c = mma.accumPtxType(), d = mma.resultPtxType();
+  if (NVVM::MmaOp::getIntrinsicID(shape.getM(), shape.getN(), uint64_t(shape.getK()), mma.getB1Op(),
+                                  mma.getIntOverflowBehavior(), mma.getLayoutA(), mma.getLayoutB(), a, b, c,
+                                  d) != llvm::Intrinsic::not_intrinsic)
+    return std::nullopt;
+  std::string text;
+  llvm::raw_string_ostream(text) << "no instruction makes this product: of shape m" << shape.getM() << "n"
+                                 << shape.getN() << "k" << shape.getK() << ", of "
+                                 << NVVM::stringifyMMATypes(a) << " and " << NVVM::stringifyMMATypes(b)
+                                 << ", added to " << NVVM::stringifyMMATypes(c) << ", giving "
+                                 << NVVM::stringifyMMATypes(d)
+                                 << "; PTX lists shapes, types and layouts under mma";
+  return text;
+}
+
 bool takesFromLanes(Operation *op) {
   return isa<amdgpu::DPPOp, amdgpu::PermlaneSwapOp, amdgpu::SwizzleBitModeOp>(op);
 }

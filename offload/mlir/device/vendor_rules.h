@@ -28,6 +28,9 @@ std::optional<std::string> whyNotInKernels(mlir::Operation *op, const ChipName &
 /// vendor's or of C (plain_names.cpp).
 bool isOfDeviceLibrary(llvm::StringRef name);
 
+/// Why a lowered operation of a vendor is no instruction of any chip, where MLIR's translation would crash.
+std::optional<std::string> whyNotInstruction(mlir::Operation *op);
+
 /// The number that a vendor's own memory space has in LLVM; nothing for a space of everyone.
 std::optional<unsigned> numberOfSpace(mlir::Attribute space);
 
