@@ -29,7 +29,7 @@ def check(library: offload.Library | OnDevice, sizes: tuple[tuple[int, int, int]
         want = c + a @ b
         library.product(a, b, c)
         close(c, want)
-    a, b = (_random.integers(-128, 128, shape, np.int8) for shape in ((64, 32), (32, 128)))
+    a, b = (_random.integers(-128, 128, shape, np.int8) for shape in ((64, 160), (160, 128)))
     sums = np.ones((64, 128), np.int32)
     library.whole(a, b, sums)
     np.testing.assert_array_equal(sums, 1 + a.astype(np.int32) @ b.astype(np.int32))
@@ -40,7 +40,7 @@ def check(library: offload.Library | OnDevice, sizes: tuple[tuple[int, int, int]
 
 
 def check_all(library: offload.Library | OnDevice) -> None:
-    a, b, c = floats(50, 80, dtype=np.float64), floats(90, 50, dtype=np.float64), np.full((90, 80), -3.5).T
+    a, b, c = floats(130, 80, dtype=np.float64), floats(90, 130, dtype=np.float64), np.full((90, 80), -3.5).T
     library.columns(a, b, c)
     np.testing.assert_array_equal(c, np.minimum(-3.5, (a.T[:, None] - b[None]).min(-1)))
     query, key, scores = floats(2, 65, 3, 16), floats(2, 65, 3, 16), np.zeros((2, 3, 65, 65), np.float32)
@@ -50,9 +50,12 @@ def check_all(library: offload.Library | OnDevice) -> None:
 
 def test_on_the_cpu() -> None:
     library = on_host(PROGRAM)
-    check(library, ((0, 16, 64), (64, 0, 64), (64, 15, 64), (64, 16, 64), (65, 17, 130), (63, 40, 64), (200, 100, 100)))
+    check(
+        library,
+        ((0, 128, 64), (64, 0, 64), (64, 127, 64), (64, 128, 64), (65, 129, 130), (63, 140, 64), (200, 300, 100)),
+    )
     check_all(library)
-    a, b = (_random.integers(1, 100, shape, np.int32) for shape in ((66, 16), (16, 66)))
+    a, b = (_random.integers(1, 100, shape, np.int32) for shape in ((66, 130), (130, 66)))
     c = np.zeros((66, 66), np.int32)
     library.quotients(a, b, c)
     np.testing.assert_array_equal(c, (a[:, :, None] // b[None]).sum(1))
@@ -61,7 +64,7 @@ def test_on_the_cpu() -> None:
 @pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "sm_80"])
 def test_on_devices(chip: str) -> None:
     with running_on(chip, PROGRAM) as library:
-        check(library, ((64, 20, 65),))
+        check(library, ((64, 130, 65),))
         if chip in ("gfx1100", "sm_80"):
             check_all(library)
 

@@ -10,9 +10,9 @@ func.func @product(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>
 #jk = affine_map<(i, j, k) -> (j, k)>
 #ki = affine_map<(i, j, k) -> (k, i)>
 #ij = affine_map<(i, j, k) -> (i, j)>
-func.func @whole(%a: memref<64x32xi8>, %b: memref<32x128xi8>, %c: memref<64x128xi32>) {
+func.func @whole(%a: memref<64x160xi8>, %b: memref<160x128xi8>, %c: memref<64x128xi32>) {
   linalg.generic {indexing_maps = [#ik, #kj, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : memref<64x32xi8>, memref<32x128xi8>) outs(%c : memref<64x128xi32>) {
+      ins(%a, %b : memref<64x160xi8>, memref<160x128xi8>) outs(%c : memref<64x128xi32>) {
   ^bb0(%l: i8, %r: i8, %sum: i32):
     %l4 = arith.extsi %l : i8 to i32
     %r4 = arith.extsi %r : i8 to i32
@@ -44,9 +44,9 @@ func.func @rows(%a: memref<70x37xf16>, %b: memref<67x37xf16>, %c: memref<70x67xf
 }
 
 // Columns of both inputs, and an output that is laid out by columns: its rows are the tile's columns.
-func.func @columns(%a: memref<50x80xf64>, %b: memref<90x50xf64>, %c: memref<80x90xf64, strided<[1, 80]>>) {
+func.func @columns(%a: memref<130x80xf64>, %b: memref<90x130xf64>, %c: memref<80x90xf64, strided<[1, 80]>>) {
   linalg.generic {indexing_maps = [#ki, #jk, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : memref<50x80xf64>, memref<90x50xf64>) outs(%c : memref<80x90xf64, strided<[1, 80]>>) {
+      ins(%a, %b : memref<130x80xf64>, memref<90x130xf64>) outs(%c : memref<80x90xf64, strided<[1, 80]>>) {
   ^bb0(%l: f64, %r: f64, %least: f64):
     %lr = arith.subf %l, %r : f64
     %next = arith.minimumf %least, %lr : f64
@@ -72,9 +72,9 @@ func.func @scores(%q: memref<2x65x3x16xf32>, %key: memref<2x65x3x16xf32>, %s: me
 }
 
 // What may fail is computed where there are elements alone: by a thread for a few of them.
-func.func @quotients(%a: memref<66x16xi32>, %b: memref<16x66xi32>, %c: memref<66x66xi32>) {
+func.func @quotients(%a: memref<66x130xi32>, %b: memref<130x66xi32>, %c: memref<66x66xi32>) {
   linalg.generic {indexing_maps = [#ik, #kj, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : memref<66x16xi32>, memref<16x66xi32>) outs(%c : memref<66x66xi32>) {
+      ins(%a, %b : memref<66x130xi32>, memref<130x66xi32>) outs(%c : memref<66x66xi32>) {
   ^bb0(%l: i32, %r: i32, %sum: i32):
     %lr = arith.divsi %l, %r : i32
     %next = arith.addi %sum, %lr : i32
