@@ -113,7 +113,7 @@ def test_a_process_that_is_lost_within_a_build(
     spread = offload.build(source, tmp_path / "spread.so", targets=targets, executor=url, progress=progress)
     assert processes[1].poll() == -signal.SIGKILL
     assert spread.read_bytes() == alone.read_bytes()
-    assert len(lines) == 4 + 3 * len(targets), lines
+    assert len(lines) == 4 + 4 * len(targets), lines
 
 
 def test_a_scheduler_that_is_lost(cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from compiling import emit_text, on_host
+from compiling import emit, on_host
 from cpu_levels import levels_here
 
 STEPS, WIDTH = 7, 700
@@ -248,9 +248,10 @@ gpu.func @k(%a: memref<?xf32>, %y: memref<?xf32>, %n: i32, %m: i32) kernel {
 @pytest.mark.parametrize("source", [GUARDED, FLAT, PRODUCT], ids=["columns", "flat", "linalg.matmul"])
 @pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_loops_behind_a_bounds_check_are_vector_code(source: str, level: str) -> None:
-    text = emit_text(source, "isa", [f"host:{level}"])
-    assert re.search(r"\tv?(mulps|fn?madd\d+ps)\t", text), text
-    assert re.search(r"\tv?(addps|fn?madd\d+ps)\t", text), text
+    for emitted in emit(source, "isa", [f"host:{level}"]):  # a product has a kernel for large matrices, too
+        text = emitted.data.decode()
+        assert re.search(r"\tv?(mulps|fn?madd\d+ps)\t", text), text
+        assert re.search(r"\tv?(addps|fn?madd\d+ps)\t", text), text
 
 
 @pytest.mark.parametrize("size", [1, 15, 16, 33, 70])

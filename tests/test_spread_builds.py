@@ -78,7 +78,7 @@ def test_there_are_as_many_jobs_as_there_is_room_for(
     assert executor.jobs == jobs
     assert path.read_bytes() == expected
     assert lines[:2] == ["parsing", "making kernels"] and lines[-2:] == ["compiling host code", "linking"]
-    assert len(lines) == 4 + 3 * len(TARGETS), lines  # it has three kernels, each a module
+    assert len(lines) == 4 + 4 * len(TARGETS), lines  # it has four kernels, each a module
 
 
 def test_large_programs_are_cut_between_their_kernels(expected: bytes, tmp_path: Path) -> None:

@@ -129,7 +129,8 @@ static std::optional<std::string> whyNotGlobal(Operation *op) {
          " has no value, and nothing else can define it for kernels: give it one, or `uninitialized`";
 }
 
-/// PTX's identifiers; LLVM gives kernels no others. And what is printed, for one, would be told to the kernel.
+/// PTX's identifiers; LLVM gives kernels no others. And what is printed, for one, would be told to the
+/// kernel.
 static std::optional<std::string> whyNotNamed(Operation *op, const ChipName &where) {
   if (!isa<FunctionOpInterface>(op))
     return std::nullopt;

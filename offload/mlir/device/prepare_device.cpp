@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "device/active_lanes.h"
 #include "device/prepare_device.h"
+#include "device/active_lanes.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Complex/IR/Complex.h"

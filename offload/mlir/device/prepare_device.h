@@ -8,8 +8,8 @@
 
 namespace offload {
 
-/// plain_names.cpp: gives what nobody outside of the module sees names that every assembly language has and no
-/// library. For offload-prepare-math, which makes the first calls of libraries.
+/// plain_names.cpp: gives what nobody outside of the module sees names that every assembly language has and
+/// no library. For offload-prepare-math, which makes the first calls of libraries.
 llvm::LogicalResult givePlainNames(mlir::gpu::GPUModuleOp module);
 
 // Each rewrites one group of operations in the module, or fails with an error at the operation. One per file,

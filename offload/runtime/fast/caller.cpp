@@ -187,8 +187,7 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
   return taken;
 }
 
-bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device,
-                PyObject *token) const {
+bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, PyObject *token) const {
   Place place;
   place.token = token;
   bool asked = false;
