@@ -28,8 +28,8 @@ namespace offload {
 ///   offload-mark-written-kernels     marks kernels that are there before loops become some
 ///   offload-collapse-linalg          makes one loop of those over one piece of memory
 ///   offload-transpose-tiles          takes what lies across the output through workgroup memory
-///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
 ///   offload-reduce-rows              reduces rows of memory by subgroups and blocks
+///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
 ///   offload-block-tiles              computes products of matrices by tiles in workgroup memory
 ///   offload-thread-tiles             lets a thread compute several elements of products of matrices
 ///   offload-serial-functions         lets parallel loops call functions with parallel loops

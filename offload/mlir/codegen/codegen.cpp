@@ -290,7 +290,7 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, co
   HostWay vectorized = way;
   vectorized.strips = options.level >= 2; // as the vectorizer is, see optimize()
   if (machine->getTargetTriple().isX86() && !has("+avx"))
-    vectorized.registers = 256;
+    vectorized.registers = 256; // sixteen of SSE's
   resources = offload::lowerKernelsForHost(*module, kernels, limits, vectorized, error);
   defineFarMath(*module);
   // LLVM uses half of AVX-512, for the sake of its first generation.

@@ -112,23 +112,9 @@ public:
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
       sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
-    std::pair<unsigned, int64_t> least[] = {
-        {product.row, kSide}, {product.column, kSide}, {product.depth, product.leastSteps}};
-    Value enough;
-    for (auto [loop, size] : least)
-      if (ShapedType::isDynamic(op.getStaticLoopRanges()[loop])) {
-        Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes[loop], index(b, size));
-        enough = enough ? arith::AndIOp::create(b, loc, enough, isLong).getResult() : isLong;
-      }
-    if (!enough) {
-      launch();
-      op.erase();
-      return;
-    }
-    auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
-    b.setInsertionPointToStart(either.thenBlock());
-    launch();
-    op->moveBefore(either.elseBlock(), either.elseBlock()->begin());
+    launchWhereLong(b, op, sizes,
+                    {{product.row, kSide}, {product.column, kSide}, {product.depth, product.leastSteps}},
+                    [&] { launch(); });
   }
 
 private:

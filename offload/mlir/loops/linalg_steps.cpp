@@ -64,6 +64,27 @@ bool mayBeRepeated(linalg::LinalgOp op) {
   });
 }
 
+void launchWhereLong(OpBuilder &b, linalg::LinalgOp op, ValueRange sizes,
+                     ArrayRef<std::pair<unsigned, int64_t>> least, function_ref<void()> launch) {
+  Location loc = op.getLoc();
+  Value enough;
+  for (auto [loop, steps] : least)
+    if (ShapedType::isDynamic(op.getStaticLoopRanges()[loop])) {
+      Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes[loop],
+                                           arith::ConstantIndexOp::create(b, loc, steps));
+      enough = enough ? arith::AndIOp::create(b, loc, enough, isLong).getResult() : isLong;
+    }
+  if (!enough) {
+    launch();
+    op.erase();
+    return;
+  }
+  auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
+  b.setInsertionPointToStart(either.thenBlock());
+  launch();
+  op->moveBefore(either.elseBlock(), either.elseBlock()->begin());
+}
+
 std::optional<LinalgSteps> LinalgSteps::of(linalg::LinalgOp op) {
   // A loop that reduces may also go along an output, whose elements then have a step each, or some of them.
   SmallVector<unsigned> reduction;

@@ -23,6 +23,11 @@ std::optional<unsigned> loopAlong(mlir::OpOperand &operand);
 /// Whether a thread may do steps of the operation that another one does, too: these write nothing themselves.
 bool mayBeRepeated(mlir::linalg::LinalgOp op);
 
+/// Has `launch`, at the builder's place, do the operation where each of these loops has so many steps at
+/// least. Where that is not known the operation stays, for when one has fewer.
+void launchWhereLong(mlir::OpBuilder &b, mlir::linalg::LinalgOp op, mlir::ValueRange sizes,
+                     llvm::ArrayRef<std::pair<unsigned, int64_t>> least, llvm::function_ref<void()> launch);
+
 /// A linalg operation on buffers whose outputs' values each come from one operation that joins a step's value
 /// and what was reduced so far, in any order.
 class LinalgSteps {

@@ -91,16 +91,7 @@ public:
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
       sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
-    if (!ShapedType::isDynamic(op.getStaticLoopRanges()[loop])) {
-      launch();
-      op.erase();
-      return;
-    }
-    Value enough = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes[loop], index(b, kRowSteps));
-    auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
-    b.setInsertionPointToStart(either.thenBlock());
-    launch();
-    op->moveBefore(either.elseBlock(), either.elseBlock()->begin());
+    launchWhereLong(b, op, sizes, {{loop, kRowSteps}}, [&] { launch(); });
   }
 
 private:

@@ -83,21 +83,7 @@ public:
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
       sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
-    Value enough;
-    for (unsigned loop : {along, across})
-      if (ShapedType::isDynamic(op.getStaticLoopRanges()[loop])) {
-        Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes[loop], index(b, kSide));
-        enough = enough ? arith::AndIOp::create(b, loc, enough, isLong).getResult() : isLong;
-      }
-    if (!enough) {
-      launch();
-      op.erase();
-      return;
-    }
-    auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
-    b.setInsertionPointToStart(either.thenBlock());
-    launch();
-    op->moveBefore(either.elseBlock(), either.elseBlock()->begin());
+    launchWhereLong(b, op, sizes, {{along, kSide}, {across, kSide}}, [&] { launch(); });
   }
 
 private:
