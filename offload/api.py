@@ -45,7 +45,8 @@ def build(
     executor: Executor | str | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Builds MLIR files (text or bytecode) into one shared library and returns its path.
+    """Builds MLIR files (text or bytecode) into one shared library and returns its path. Several are one program: what
+    one declares, another may define, and kernels of one are launched by others.
 
     ``targets`` are spellings such as ``"nvvm:sm_90"`` (default: OFFLOAD_TARGETS, else the CPU); ``opt`` is the level
     of the host code, 0 to 3; ``link`` are bitcode files for the device, ``objects`` object files for the host.

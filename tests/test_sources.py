@@ -123,6 +123,72 @@ def test_gpu_modules_of_one_name(first: bool, tmp_path: Path) -> None:
     assert library.m() == 7
 
 
+def parted(kind: str, function: str) -> tuple[str, str]:
+    """The kernels of :func:`module`, and what launches them."""
+    kernels, launches = module(kind, function).split("func.func", 1)
+    return kernels, "func.func" + launches
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_kernels_of_one_source_launched_in_others(order: tuple[int, ...], tmp_path: Path) -> None:
+    kernels, launches = parted("f32", "fills")
+    more = parted("f32", "fills_too")[1]
+    texts = [kernels, launches, more]
+    library = offload.load(offload.build(files(tmp_path, *(texts[i] for i in order)), tmp_path / "out.so"))
+    library.use("host")
+    assert [kernel.name for kernel in library.metadata.kernels] == ["k"]
+    x = np.zeros(4, np.float32)
+    library.fills(x, np.float32(2.5))
+    assert x.tolist() == [2.5] * 4
+    library.fills_too(x, np.float32(3.5))
+    assert x.tolist() == [3.5] * 4
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_two_kernels_of_one_module_launched_in_two_sources(first: bool, tmp_path: Path) -> None:
+    kernels, launches = parted("f32", "fills")
+    body = kernels[kernels.index("  gpu.func") : kernels.rindex("}")]
+    both = kernels.replace(body, body + body.replace("@k(", "@l("))
+    others = [launches, parted("f32", "fills_too")[1].replace("@m::@k", "@m::@l")]
+    sources = files(tmp_path, *([both, *others] if first else [*others, both]))
+    library = offload.load(offload.build(sources, tmp_path / "out.so"))
+    library.use("host")
+    x = np.zeros(4, np.float32)
+    library.fills_too(x, np.float32(2.5))
+    assert x.tolist() == [2.5] * 4
+    library.fills(x, np.float32(3.5))
+    assert x.tolist() == [3.5] * 4
+
+
+def test_a_kernel_that_no_source_has(tmp_path: Path) -> None:
+    kernels, launches = parted("f32", "fills")
+    assert said(tmp_path, launches, DOUBLES).startswith(
+        "0.mlir:4:3: error: 'gpu.launch_func' op starts '@m::@k', which no source has: name the file with gpu.module "
+        "@m among the sources, too\n  gpu.launch_func @m::@k"
+    )
+    other = kernels.replace("@k(", "@other(")
+    text = said(tmp_path, launches, other)
+    assert text.startswith("0.mlir:4:3: error: 'gpu.launch_func' op kernel function '@m::@k' is undefined"), text
+
+
+def test_a_launch_that_does_not_fit_the_kernel_of_another_source(tmp_path: Path) -> None:
+    text = said(tmp_path, parted("f32", "fills")[1], parted("i32", "fills")[0])
+    assert text.startswith("0.mlir:4:3: error: 'gpu.launch_func' op type of function argument 0 does not match"), text
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_launches_of_a_name_that_two_other_sources_have(order: tuple[int, ...], tmp_path: Path) -> None:
+    launches, *modules = parted("f32", "fills")[1], module("f32", "floats"), module("i32", "words")
+    texts = [launches, *modules]
+    text = said(tmp_path, *(texts[i] for i in order))
+    holders = [number for number, i in enumerate(order) if i]
+    assert text.startswith(
+        f"{holders[1]}.mlir:1:1: error: gpu.module @m is in two sources, and another source launches its kernels: "
+        "rename one of them\ngpu.module @m {"
+    )
+    assert f"{holders[0]}.mlir:1:1: note: the other one" in text
+
+
 def test_the_same_public_name_twice(tmp_path: Path) -> None:
     assert said(tmp_path, DOUBLES, "\n" + DOUBLES) == (
         "1.mlir:2:1: error: 'a' is defined in two sources: rename one, or make it private\n"

@@ -12,9 +12,11 @@ from offload.compiler.request import Source
 def parse(sources: Sequence[Source], session: Any) -> Any:
     """One module from all sources; public symbols must differ. Raises CompileError."""
     with failures(sources, "parsing"):
-        merged = session.parse(sources[0].data, sources[0].name)
-        for source in sources[1:]:
-            merged.append(session.parse(source.data, source.name))
+        merged, *others = (session.parse(source.data, source.name, len(sources) == 1) for source in sources)
+        for other in others:
+            merged.append(other)
+        if others:
+            merged.settle_launches()
     return merged
 
 

@@ -9,10 +9,10 @@
 #include "codegen/llvm_module.h"
 #include "crash_notes.h"
 #include "input/ready_images.h"
-#include "tensors/tensors.h"
 #include "pass_watch.h"
 #include "program.h"
 #include "session.h"
+#include "tensors/tensors.h"
 
 #include "llvm/Config/llvm-config.h"
 
@@ -73,12 +73,12 @@ PYBIND11_MODULE(_native, m) {
       .def("operations_of", &Session::operationsOf, py::arg("dialect"))
       .def(
           "parse",
-          [](std::shared_ptr<Session> self, const py::bytes &data, const std::string &filename) {
+          [](std::shared_ptr<Session> self, const py::bytes &data, const std::string &filename, bool alone) {
             std::string text = data;
             py::gil_scoped_release release;
-            return IRModule::parse(self, text, filename);
+            return IRModule::parse(self, text, filename, alone);
           },
-          py::arg("data"), py::arg("filename"));
+          py::arg("data"), py::arg("filename"), py::arg("alone") = true);
 
   py::class_<IRModule, std::shared_ptr<IRModule>>(m, "Module")
       .def(
@@ -92,6 +92,7 @@ PYBIND11_MODULE(_native, m) {
       .def("has_tensors", [](const IRModule &module) { return hasTensors(module.get()); })
       .def("signatures", &signatures)
       .def("append", &append, py::arg("other"))
+      .def("settle_launches", &settleLaunches)
       .def("exported_symbols", &exportedSymbols)
       .def("device_modules", &deviceModules)
       .def("attached_targets",

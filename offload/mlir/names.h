@@ -9,6 +9,8 @@ inline constexpr char kActiveSet[] =
 inline constexpr char kArgumentName[] =
     "offload.name";                           // argument attribute: the author's name of an argument
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python
+inline constexpr char kElsewhere[] =
+    "offload.elsewhere"; // on a gpu.module that stands in for one of another source
 inline constexpr char kOptional[] =
     "offload.optional"; // argument attribute: Python may pass None, which is an empty array
 inline constexpr char kOnTensors[] =

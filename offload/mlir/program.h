@@ -16,6 +16,11 @@ std::string signatures(const IRModule &module);
 /// what the other module defines; private symbols of one name are renamed. Throws Failure, at the symbol in
 /// `other`, for two definitions and for types that differ.
 void append(IRModule &module, IRModule &other);
+/// For a source among several: a gpu.module stands in for each whose kernels it launches and does not have.
+void declareKernels(mlir::ModuleOp module);
+/// After the last source is appended. Throws Failure, at the launch, for a kernel that none of them has, or
+/// not with these arguments.
+void settleLaunches(IRModule &module);
 
 /// What the library exports: the public functions with a body and, for those of the func dialect, their C
 /// interfaces.

@@ -4,6 +4,7 @@
 #include "names.h"
 #include "pass_watch.h"
 #include "passes.h"
+#include "program.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -155,7 +156,7 @@ static void nameArguments(ModuleOp module, const AsmParserState &state) {
 }
 
 std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, StringRef data,
-                                          const std::string &filename) {
+                                          const std::string &filename, bool alone) {
   SharedLock shared(optionsLock());
   llvm::SourceMgr sources;
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(data, filename);
@@ -177,6 +178,8 @@ std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, Stri
   if (module->walk([](gpu::LaunchFuncOp) { return WalkResult::interrupt(); }).wasInterrupted())
     module->getOperation()->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
                                     UnitAttr::get(&session->context()));
+  if (!alone)
+    declareKernels(*module);
   if (failed(verify(*module)))
     session->fail("the input is not valid");
   if (isText)

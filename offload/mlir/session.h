@@ -10,7 +10,9 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <memory>
 #include <shared_mutex>
@@ -69,9 +71,10 @@ public:
       : session(std::move(session)), op(std::move(op)) {}
 
   /// Parses MLIR text or bytecode. SSA names of function and kernel arguments are kept in the argument
-  /// attribute `offload.name`. Throws Failure.
+  /// attribute `offload.name`. `alone`: it is the whole program, which has every kernel that it launches.
+  /// Throws Failure.
   static std::shared_ptr<IRModule> parse(std::shared_ptr<Session> session, llvm::StringRef data,
-                                         const std::string &filename);
+                                         const std::string &filename, bool alone);
 
   /// Runs passes on the builtin.module: a textual pipeline without its anchor
   /// ("canonicalize,gpu.module(cse)"). Where a pass fails and `reproducer` names a file, the IR before that
@@ -88,6 +91,11 @@ public:
   mlir::ModuleOp get() const { return const_cast<IRModule *>(this)->op.get(); }
 
   std::shared_ptr<Session> session;
+
+  // Of a program from several sources (input/join_sources.cpp): names of gpu.modules whose kernels a source
+  // launches that does not have them, and those that two sources have, with the second one.
+  llvm::StringSet<> launchedElsewhere;
+  llvm::StringMap<mlir::Operation *> heldTwice;
 
 private:
   mlir::OwningOpRef<mlir::ModuleOp> op; // after `session`: the IR dies before its context

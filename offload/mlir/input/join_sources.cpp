@@ -2,16 +2,19 @@
 //
 // Sources meet by the names that they give to others, in any order: a declaration of one stands for the
 // definition of another, and both must say the same type. What a source keeps to itself is renamed where the
-// name is taken.
+// name is taken. A kernel may be launched in another source than the one that has it: until that one comes, a
+// gpu.module with its name stands in, for MLIR takes no launch without a kernel.
 //
 //===----------------------------------------------------------------------===//
 
+#include "names.h"
 #include "program.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/Verifier.h"
 
 using namespace mlir;
 
@@ -25,9 +28,13 @@ bool isOwn(LLVM::Linkage linkage) {
   return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
 }
 
+bool holdsKernels(Operation *op) { return isa<gpu::GPUModuleOp, gpu::BinaryOp>(op); }
+
+bool standsIn(Operation *op) { return op->hasAttr(kElsewhere); }
+
 Role roleOf(Operation *op) {
-  if (isa<gpu::GPUModuleOp, gpu::BinaryOp>(op)) // what they hold is found by the names of kernels
-    return Role::Own;
+  if (holdsKernels(op)) // what they hold is found by the names of kernels
+    return standsIn(op) ? Role::Declared : Role::Own;
   bool own = cast<SymbolOpInterface>(op).isPrivate(), declared = false;
   if (auto function = dyn_cast<FunctionOpInterface>(op))
     declared = function.isExternal();
@@ -77,7 +84,46 @@ bool agree(Operation *op, Operation *same) {
          op->getName() == same->getName() && typeOf(op) && typeOf(op) == typeOf(same);
 }
 
+/// One of these has the kernels that the other stands in for, or both stand in: `op` goes, or `same` does.
+/// Returns whether it is `op` that stays.
+bool resolve(Operation &op, Operation *same, SymbolTable &mine) {
+  if (!standsIn(&op)) {
+    mine.erase(same);
+    return true;
+  }
+  auto missing = cast<gpu::GPUModuleOp>(op);
+  if (auto both = standsIn(same) ? cast<gpu::GPUModuleOp>(same) : nullptr)
+    for (Operation &kernel : llvm::make_early_inc_range(*missing.getBody()))
+      if (!both.lookupSymbol(cast<SymbolOpInterface>(kernel).getName()))
+        kernel.moveBefore(both.getBody(), both.getBody()->end());
+  return false;
+}
+
 } // namespace
+
+void declareKernels(ModuleOp module) {
+  SymbolTable symbols(module);
+  module.walk([&](gpu::LaunchFuncOp launch) {
+    Operation *there = symbols.lookup(launch.getKernelModuleName());
+    if ((there && !standsIn(there)) || launch.getKernel().getNestedReferences().empty())
+      return;
+    OpBuilder builder(module.getContext());
+    auto standIn = cast_or_null<gpu::GPUModuleOp>(there);
+    if (!standIn) {
+      standIn = gpu::GPUModuleOp::create(builder, launch.getLoc(), launch.getKernelModuleName());
+      standIn->setAttr(kElsewhere, builder.getUnitAttr());
+      symbols.insert(standIn);
+    }
+    if (standIn.lookupSymbol(launch.getKernelName()))
+      return;
+    builder.setInsertionPointToEnd(standIn.getBody());
+    auto type = builder.getFunctionType(launch.getKernelOperands().getTypes(), {});
+    auto kernel = gpu::GPUFuncOp::create(builder, launch.getLoc(), launch.getKernelName(), type);
+    kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+    builder.setInsertionPointToEnd(&kernel.getBody().front());
+    gpu::ReturnOp::create(builder, launch.getLoc());
+  });
+}
 
 void append(IRModule &module, IRModule &other) {
   SymbolTable mine(module.get()), theirs(other.get());
@@ -85,7 +131,13 @@ void append(IRModule &module, IRModule &other) {
     auto symbol = dyn_cast<SymbolOpInterface>(op);
     if (Operation *same = symbol ? mine.lookup(symbol.getName()) : nullptr) {
       LogicalResult renamed = success();
-      if (roleOf(&op) == Role::Own) {
+      if (holdsKernels(&op) && holdsKernels(same) && (standsIn(&op) || standsIn(same))) {
+        module.launchedElsewhere.insert(symbol.getName());
+        if (!resolve(op, same, mine))
+          continue;
+      } else if (roleOf(&op) == Role::Own) {
+        if (holdsKernels(&op) && holdsKernels(same))
+          module.heldTwice.try_emplace(symbol.getName(), &op);
         renamed = theirs.renameToUnique(&op, {&mine});
       } else if (roleOf(same) == Role::Own) {
         renamed = mine.renameToUnique(same, {&theirs});
@@ -107,6 +159,28 @@ void append(IRModule &module, IRModule &other) {
   for (NamedAttribute attribute : other.get()->getAttrs())
     if (!module.get()->hasAttr(attribute.getName()))
       module.get()->setAttr(attribute.getName(), attribute.getValue());
+}
+
+void settleLaunches(IRModule &module) {
+  SymbolTable symbols(module.get());
+  module.get().walk([&](gpu::LaunchFuncOp launch) {
+    Operation *holder = symbols.lookup(launch.getKernelModuleName());
+    if (holder && standsIn(holder))
+      launch.emitOpError("starts '") << launch.getKernel()
+                                     << "', which no source has: name the file with gpu.module @"
+                                     << launch.getKernelModuleName().getValue() << " among the sources, too";
+  });
+  for (const auto &[name, other] : module.heldTwice)
+    if (module.launchedElsewhere.contains(name)) {
+      auto error = other->emitError("gpu.module @")
+                   << name
+                   << " is in two sources, and another source launches its kernels: rename one of them";
+      error.attachNote(symbols.lookup(name)->getLoc()) << "the other one";
+    }
+  module.session->failOnErrors("the sources do not make one program");
+  // Each launch was valid beside what stood in for its kernel.
+  if (!module.launchedElsewhere.empty() && failed(verify(module.get())))
+    module.session->fail("the sources do not make one program");
 }
 
 } // namespace offload
