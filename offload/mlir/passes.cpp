@@ -31,6 +31,7 @@ void registerOffloadPasses() {
   registerSerialFunctionsPass();
   registerCollapseLinalgPass();
   registerReduceLinalgPass();
+  registerFuseRowsPass();
   registerReduceRowsPass();
   registerBlockTilesPass();
   registerThreadTilesPass();

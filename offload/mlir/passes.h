@@ -28,6 +28,7 @@ namespace offload {
 ///   offload-mark-written-kernels     marks kernels that are there before loops become some
 ///   offload-collapse-linalg          makes one loop of those over one piece of memory
 ///   offload-transpose-tiles          takes what lies across the output through workgroup memory
+///   offload-fuse-rows                makes one kernel of what is done row by row
 ///   offload-reduce-rows              reduces rows of memory by subgroups and blocks
 ///   offload-reduce-linalg            writes linalg that reduces everything as scf.parallel with results
 ///   offload-block-tiles              computes products of matrices by tiles in workgroup memory
@@ -94,6 +95,7 @@ void registerStructureTensorsPass();
 void registerSerialFunctionsPass();
 void registerCollapseLinalgPass();
 void registerReduceLinalgPass();
+void registerFuseRowsPass();
 void registerReduceRowsPass();
 void registerBlockTilesPass();
 void registerThreadTilesPass();

@@ -116,6 +116,23 @@ SmallVector<Value> placeOf(OpBuilder &in, OpOperand &operand, ValueRange iterati
   return place;
 }
 
+SmallVector<Value> yieldedOf(OpBuilder &in, linalg::LinalgOp op, ValueRange iteration, ValueRange inputs,
+                             ValueRange outputs) {
+  IRMapping map;
+  map.map(op.getRegionInputArgs(), inputs);
+  map.map(op.getRegionOutputArgs(), outputs);
+  Block *body = op.getBlock();
+  for (Operation &each : body->without_terminator())
+    if (auto number = dyn_cast<linalg::IndexOp>(each))
+      map.map(number.getResult(), iteration[number.getDim()]);
+    else
+      in.clone(each, map);
+  SmallVector<Value> yielded;
+  for (Value value : body->getTerminator()->getOperands())
+    yielded.push_back(map.lookupOrDefault(value));
+  return yielded;
+}
+
 SmallVector<Value> LinalgSteps::values(OpBuilder &in, ValueRange iteration) const {
   SmallVector<Value> inputs;
   for (OpOperand *input : op.getDpsInputOperands()) {
@@ -139,6 +156,24 @@ SmallVector<Value> LinalgSteps::valuesOf(OpBuilder &in, ValueRange iteration, Va
   for (auto [combiner, output] : llvm::zip_equal(combiners, op.getRegionOutputArgs()))
     values.push_back(map.lookupOrDefault(stepsOf(combiner, output)));
   return values;
+}
+
+Value LinalgSteps::neutral(OpBuilder &in, unsigned output) const {
+  Operation *combiner = combiners[output];
+  Type type = combiner->getResult(0).getType();
+  auto floats = dyn_cast<FloatType>(type);
+  auto math = dyn_cast<arith::ArithFastMathInterface>(combiner);
+  auto has = [&](arith::FastMathFlags flag) {
+    return math && arith::bitEnumContainsAll(math.getFastMathFlagsAttr().getValue(), flag);
+  };
+  TypedAttr value;
+  if (isa<arith::AddFOp>(combiner)) // the sum of this and of zero is zero, whatever its sign
+    value = FloatAttr::get(floats, APFloat::getZero(floats.getFloatSemantics(), /*Negative=*/true));
+  else if (isa<arith::MaxNumFOp, arith::MinNumFOp>(combiner) && !has(arith::FastMathFlags::nnan))
+    value = FloatAttr::get(floats, APFloat::getQNaN(floats.getFloatSemantics()));
+  else
+    value = *arith::getNeutralElement(combiner);
+  return arith::ConstantOp::create(in, op.getLoc(), value);
 }
 
 Value LinalgSteps::joined(OpBuilder &in, unsigned output, Value one, Value other) const {

@@ -20,6 +20,11 @@ llvm::SmallVector<mlir::Value> placeOf(mlir::OpBuilder &in, mlir::OpOperand &ope
 /// The loop whose steps are neighbours in the memory of an operand, where that is known.
 std::optional<unsigned> loopAlong(mlir::OpOperand &operand);
 
+/// What an iteration yields where the operands' elements are these; one that is not looked at may be null.
+llvm::SmallVector<mlir::Value> yieldedOf(mlir::OpBuilder &in, mlir::linalg::LinalgOp op,
+                                         mlir::ValueRange iteration, mlir::ValueRange inputs,
+                                         mlir::ValueRange outputs);
+
 /// Whether a thread may do steps of the operation that another one does, too: these write nothing themselves.
 bool mayBeRepeated(mlir::linalg::LinalgOp op);
 
@@ -41,6 +46,9 @@ public:
   /// The same where the inputs' elements are there already.
   llvm::SmallVector<mlir::Value> valuesOf(mlir::OpBuilder &in, mlir::ValueRange iteration,
                                           mlir::ValueRange inputs) const;
+
+  /// What joined with an output's value leaves it as it is.
+  mlir::Value neutral(mlir::OpBuilder &in, unsigned output) const;
 
   /// Two of an output's values as one.
   mlir::Value joined(mlir::OpBuilder &in, unsigned output, mlir::Value one, mlir::Value other) const;

@@ -30,9 +30,6 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kThreads = 256;       // of a block that has one long row
-constexpr int64_t kLong = 2048;         // steps
-constexpr int64_t kManyRows = 1024;     // fill a device by a subgroup each
 constexpr int64_t kMostAlone = 1 << 15; // steps of the only row: of more, several blocks are made
 
 /// Whether the operand's elements of neighbouring steps are neighbours in memory, or the same one.
@@ -98,7 +95,7 @@ private:
   /// A kernel whose threads along x reduce a row; there are enough steps for each of them.
   void launch() {
     bool isLong = areLong();
-    lanes = isLong ? kThreads : kRowLanes;
+    lanes = isLong ? kBlockLanes : kRowLanes;
     Value rows = index(b, 1);
     SmallVector<Value> others = sizes;
     others.erase(others.begin() + loop);
@@ -112,11 +109,8 @@ private:
         placeOfRow(in, loc, arith::MinUIOp::create(in, loc, threads.row, last), others);
     iteration.insert(iteration.begin() + loop, index(in, 0));
     SmallVector<Value> values = reduceOwn(in, iteration, threads.lane);
-    for (auto [i, value] : llvm::enumerate(values))
-      value = acrossLanes(in, loc, value,
-                          [&](Value one, Value other) { return steps.joined(in, unsigned(i), one, other); });
-    if (isLong)
-      reduceBlock(threads.launch, in, values, threads.lane);
+    acrossRow(threads.launch, in, loc, values, threads.lane, isLong,
+              [&](unsigned output, Value one, Value other) { return steps.joined(in, output, one, other); });
     Value isFirst = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, threads.lane, index(in, 0));
     Value leaves = arith::AndIOp::create(in, loc, isFirst, threads.exists);
     scf::IfOp::create(in, loc, leaves, [&](OpBuilder &then, Location) {
@@ -134,7 +128,7 @@ private:
   bool areLong() {
     int64_t length = op.getStaticLoopRanges()[loop];
     std::optional<int64_t> rows = knownRows(op, loop);
-    return rows && *rows < kManyRows && length >= (*rows == 1 ? kThreads : kLong);
+    return rows && *rows < kManyRows && length >= (*rows == 1 ? kBlockLanes : kLongRow);
   }
 
   /// What a thread's own steps give: each so many steps after the one before.
@@ -152,31 +146,6 @@ private:
                                      scf::YieldOp::create(body, loc, both);
                                    });
     return SmallVector<Value>(rest.getResults());
-  }
-
-  /// What the subgroups of a block have goes through its memory; each thread then has all of it.
-  void reduceBlock(gpu::LaunchOp launch, OpBuilder &in, SmallVectorImpl<Value> &values, Value lane) {
-    constexpr int64_t kSubgroups = kThreads / kRowLanes;
-    auto space = gpu::AddressSpaceAttr::get(in.getContext(), gpu::AddressSpace::Workgroup);
-    Value isFirst =
-        arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq,
-                              arith::RemUIOp::create(in, loc, lane, index(in, kRowLanes)), index(in, 0));
-    SmallVector<Value> memory;
-    for (Value value : values)
-      memory.push_back(launch.addWorkgroupAttribution(
-          MemRefType::get({kSubgroups}, value.getType(), MemRefLayoutAttrInterface(), space), loc));
-    Value subgroup = arith::DivUIOp::create(in, loc, lane, index(in, kRowLanes));
-    scf::IfOp::create(in, loc, isFirst, [&](OpBuilder &then, Location) {
-      for (auto [value, held] : llvm::zip_equal(values, memory))
-        memref::StoreOp::create(then, loc, value, held, subgroup);
-      scf::YieldOp::create(then, loc);
-    });
-    gpu::BarrierOp::create(in, loc);
-    for (auto [i, value, held] : llvm::enumerate(values, memory)) {
-      value = memref::LoadOp::create(in, loc, held, index(in, 0));
-      for (int64_t other = 1; other < kSubgroups; ++other)
-        value = steps.joined(in, unsigned(i), value, memref::LoadOp::create(in, loc, held, index(in, other)));
-    }
   }
 
   Value index(OpBuilder &in, int64_t value) { return arith::ConstantIndexOp::create(in, loc, value); }

@@ -3,6 +3,8 @@
 #include "loops/row_threads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -41,6 +43,36 @@ Value acrossLanes(OpBuilder &b, Location loc, Value value, function_ref<Value(Va
     value = join(value, other.getShuffleResult());
   }
   return value;
+}
+
+void acrossRow(gpu::LaunchOp launch, OpBuilder &b, Location loc, MutableArrayRef<Value> values, Value lane,
+               bool isBlock, function_ref<Value(unsigned, Value, Value)> join) {
+  for (auto [i, value] : llvm::enumerate(values))
+    value = acrossLanes(b, loc, value, [&](Value one, Value other) { return join(unsigned(i), one, other); });
+  if (!isBlock)
+    return;
+  // What the subgroups of a block have goes through its memory.
+  constexpr int64_t kSubgroups = kBlockLanes / kRowLanes;
+  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(b, loc, value); };
+  auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  Value inSubgroup = arith::RemUIOp::create(b, loc, lane, index(kRowLanes));
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, inSubgroup, index(0));
+  SmallVector<Value> memory;
+  for (Value value : values)
+    memory.push_back(launch.addWorkgroupAttribution(
+        MemRefType::get({kSubgroups}, value.getType(), MemRefLayoutAttrInterface(), space), loc));
+  Value subgroup = arith::DivUIOp::create(b, loc, lane, index(kRowLanes));
+  scf::IfOp::create(b, loc, isFirst, [&](OpBuilder &then, Location) {
+    for (auto [value, held] : llvm::zip_equal(values, memory))
+      memref::StoreOp::create(then, loc, value, held, subgroup);
+    scf::YieldOp::create(then, loc);
+  });
+  gpu::BarrierOp::create(b, loc);
+  for (auto [i, value, held] : llvm::enumerate(values, memory)) {
+    value = memref::LoadOp::create(b, loc, held, index(0));
+    for (int64_t other = 1; other < kSubgroups; ++other)
+      value = join(unsigned(i), value, memref::LoadOp::create(b, loc, held, index(other)));
+  }
 }
 
 } // namespace offload

@@ -1,0 +1,347 @@
+//===- fuse_rows.cpp - offload-fuse-rows ----------------------------------===//
+//
+// Operations one after another that do for each row what needs nothing of other rows, such as the largest
+// value, the exponentials, their sum and the quotients of a softmax, or the parts of a normalization: one
+// kernel, whose threads do all of it for a row before they are done. What is one number for a row stays in
+// registers; what is one for each element is written by the thread that reads it. The threads go through a
+// row as few times as they must: once for all steps up to one that needs what another has reduced.
+//
+// As in reduce_rows.cpp, a row has the lanes of a subgroup, or all threads of a block where it is long.
+//
+//===----------------------------------------------------------------------===//
+
+#include "loops/parallel_loops.h"
+#include "loops/row_steps.h"
+#include "loops/row_threads.h"
+#include "passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+constexpr int64_t kFewRows = 256;       // of which each would have more to do
+constexpr int64_t kMostSteps = 1 << 15; // than a block of its own does as fast as a whole device
+
+/// How many there are of the rows, where that is known.
+std::optional<int64_t> knownRows(const RowSteps &rows) {
+  int64_t count = 1;
+  for (unsigned loop : ArrayRef(rows.loops).drop_back()) {
+    int64_t range = rows.first.getStaticLoopRanges()[loop];
+    if (ShapedType::isDynamic(range))
+      return std::nullopt;
+    count *= range;
+  }
+  return count;
+}
+
+int64_t knownLength(const RowSteps &rows) { return rows.first.getStaticLoopRanges()[rows.loops.back()]; }
+
+bool areManyRows(const RowSteps &rows) {
+  std::optional<int64_t> count = knownRows(rows);
+  return count && *count >= kFewRows;
+}
+
+bool isWorthIt(const RowSteps &rows) {
+  int64_t length = knownLength(rows);
+  bool isAlone = knownRows(rows) == 1;
+  if (ShapedType::isDynamic(length))
+    return !isAlone;
+  return length >= (isAlone ? kFewSteps : kRowSteps) && (length <= kMostSteps || areManyRows(rows));
+}
+
+class FusedRows {
+public:
+  explicit FusedRows(RowSteps &rows)
+      : rows(rows), b(rows.steps.back().op), loc(rows.first.getLoc()), length(knownLength(rows)) {}
+
+  void replace() {
+    SmallVector<Range> ranges = rows.first.createLoopRanges(b, loc);
+    for (unsigned loop : rows.loops)
+      sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, ranges[loop].size));
+    if (!ShapedType::isDynamic(length)) {
+      launch();
+      for (const RowStep &step : rows.steps)
+        step.op->erase();
+      eraseUnread();
+      return;
+    }
+    Value isFit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes.back(), index(b, kRowSteps));
+    if (!areManyRows(rows)) {
+      Value isShort =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, sizes.back(), index(b, kMostSteps));
+      isFit = arith::AndIOp::create(b, loc, isFit, isShort);
+    }
+    auto either = scf::IfOp::create(b, loc, isFit, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(either.thenBlock());
+    launch();
+    for (const RowStep &step : rows.steps)
+      step.op->moveBefore(either.elseBlock()->getTerminator());
+  }
+
+private:
+  void launch() {
+    bool isLong = areLong();
+    int64_t lanes = isLong ? kBlockLanes : kRowLanes;
+    Value count = index(b, 1);
+    SmallVector<Value> dimensions(sizes.begin(), sizes.end() - 1);
+    for (Value size : dimensions)
+      count = b.createOrFold<arith::MulIOp>(loc, count, size);
+    RowThreads threads = launchRows(b, loc, count, lanes, isLong ? 1 : kRowsOfBlock);
+    kernel = threads.launch;
+    in = OpBuilder(threads.launch.getBody().front().getTerminator());
+    lane = threads.lane;
+    step = index(in, lanes);
+    // Where no row is left for a subgroup it looks at the last one, goes through nothing, and leaves nothing.
+    Value last = arith::SubIOp::create(in, loc, count, index(in, 1));
+    row = placeOfRow(in, loc, arith::MinUIOp::create(in, loc, threads.row, last), dimensions);
+    until = arith::SelectOp::create(in, loc, threads.exists, sizes.back(), index(in, 0));
+    zero = index(in, 0);
+    for (const RowStep &each : rows.steps)
+      add(each);
+    goThrough();
+    leave(threads.exists);
+  }
+
+  /// Few rows that are known to be long have a block each.
+  bool areLong() const {
+    std::optional<int64_t> count = knownRows(rows);
+    return count && *count < kManyRows && length >= (*count == 1 ? kBlockLanes : kLongRow);
+  }
+
+  /// A step with the numbers that do not change along the row.
+  struct Pending {
+    const RowStep *step;
+    SmallVector<Value> inputs; // null where it is an element of the row
+    SmallVector<Value> before; // of outputs that are one number for a row
+  };
+
+  void add(const RowStep &next) {
+    auto waits = [&](const RowAccess &access) { return access.memory && reduced.contains(access.buffer); };
+    if (llvm::any_of(next.inputs, waits) || llvm::any_of(next.outputs, waits))
+      goThrough();
+    Pending made{&next, {}, {}};
+    for (const RowAccess &input : next.inputs)
+      made.inputs.push_back(input.isAlongRow() ? Value() : numberOf(input));
+    bool writesRows = !next.isOfElements || next.sums;
+    for (auto [i, output] : llvm::enumerate(next.outputs))
+      made.before.push_back(writesRows && isRead(next, unsigned(i)) ? numberOf(output) : Value());
+    if (next.isOfElements) {
+      if (next.sums)
+        for (const RowAccess &output : next.outputs)
+          reduced.insert(output.buffer);
+      pending.push_back(std::move(made));
+      return;
+    }
+    for (auto [output, value] :
+         llvm::zip_equal(next.outputs, results(in, made, zero, made.inputs, made.before)))
+      leaving[output.buffer] = {value, &output};
+  }
+
+  /// Whether a step looks at what an output was.
+  static bool isRead(const RowStep &each, unsigned output) {
+    auto op = dyn_cast<linalg::LinalgOp>(each.op);
+    return op && !op.getRegionOutputArgs()[output].use_empty();
+  }
+
+  /// What is one number for the row: the last one that a step left, or that which is in memory.
+  Value numberOf(const RowAccess &access) {
+    if (!access.memory)
+      return access.number;
+    if (auto left = leaving.find(access.buffer); left != leaving.end())
+      return left->second.value;
+    auto [known, isNew] = read.try_emplace(access.buffer);
+    // Memory that no step writes may be found in several ways.
+    if (isNew || !isWritten(access.buffer))
+      known->second = memref::LoadOp::create(in, loc, access.memory, place(access, zero));
+    return known->second;
+  }
+
+  bool isWritten(Value buffer) const {
+    return llvm::any_of(rows.steps, [&](const RowStep &each) {
+      return llvm::any_of(each.outputs, [&](const RowAccess &output) { return output.buffer == buffer; });
+    });
+  }
+
+  SmallVector<Value> place(const RowAccess &access, Value number) const {
+    SmallVector<Value> found;
+    for (int role : access.place)
+      found.push_back(role == kAlongRow ? number : role == kUnit ? zero : row[size_t(role)]);
+    return found;
+  }
+
+  SmallVector<Value> iteration(const RowStep &of, Value number) const {
+    SmallVector<Value> found;
+    for (int role : of.loops)
+      found.push_back(role == kAlongRow ? number : role == kUnit ? zero : row[size_t(role)]);
+    return found;
+  }
+
+  /// What a step that does not reduce makes of these.
+  SmallVector<Value> results(OpBuilder &at, const Pending &made, Value number, ValueRange inputs,
+                             ValueRange before) const {
+    auto op = dyn_cast<linalg::LinalgOp>(made.step->op);
+    if (!op)
+      return {inputs[0]}; // a copy
+    return yieldedOf(at, op, iteration(*made.step, number), inputs, before);
+  }
+
+  /// The threads of a row go through it, and do for each element what the pending steps do.
+  void goThrough() {
+    SmallVector<Value> sums;
+    for (const Pending &made : pending)
+      if (made.step->sums)
+        for (unsigned i = 0; i < made.step->outputs.size(); ++i)
+          sums.push_back(made.step->sums->neutral(in, i));
+    if (pending.empty())
+      return;
+    auto loop = scf::ForOp::create(in, loc, lane, until, step, sums,
+                                   [&](OpBuilder &body, Location, Value number, ValueRange sofar) {
+                                     scf::YieldOp::create(body, loc, doElement(body, number, sofar));
+                                   });
+    sums = llvm::to_vector(ValueRange(loop.getResults()));
+    auto sum = sums.begin();
+    for (const Pending &made : pending) {
+      if (!made.step->sums)
+        continue;
+      SmallVector<Value> own(sum, sum + made.step->outputs.size());
+      sum += own.size();
+      auto join = [&](unsigned output, Value one, Value other) {
+        return made.step->sums->joined(in, output, one, other);
+      };
+      acrossRow(kernel, in, loc, own, lane, areLong(), join);
+      for (auto [i, output] : llvm::enumerate(made.step->outputs))
+        leaving[output.buffer] = {join(unsigned(i), made.before[i], own[i]), &output};
+    }
+    pending.clear();
+    reduced.clear();
+  }
+
+  SmallVector<Value> doElement(OpBuilder &body, Value number, ValueRange sofar) {
+    llvm::SmallDenseMap<Value, Value> here; // elements by their buffer
+    auto elementOf = [&](const RowAccess &access) -> Value {
+      if (auto known = here.find(access.buffer); known != here.end() && isWritten(access.buffer))
+        return known->second;
+      return here[access.buffer] = memref::LoadOp::create(body, loc, access.memory, place(access, number));
+    };
+    SmallVector<Value> sums;
+    for (const Pending &made : pending) {
+      SmallVector<Value> inputs;
+      for (auto [input, value] : llvm::zip_equal(made.step->inputs, made.inputs))
+        inputs.push_back(value ? value : elementOf(input));
+      if (const std::optional<LinalgSteps> &steps = made.step->sums) {
+        SmallVector<Value> values = steps->valuesOf(body, iteration(*made.step, number), inputs);
+        for (auto [i, value] : llvm::enumerate(values))
+          sums.push_back(steps->joined(body, unsigned(i), sofar[sums.size()], value));
+        continue;
+      }
+      SmallVector<Value> before;
+      for (auto [i, output] : llvm::enumerate(made.step->outputs))
+        before.push_back(isRead(*made.step, unsigned(i)) ? elementOf(output) : Value());
+      for (auto [output, value] :
+           llvm::zip_equal(made.step->outputs, results(body, made, number, inputs, before))) {
+        memref::StoreOp::create(body, loc, value, output.memory, place(output, number));
+        here[output.buffer] = value;
+      }
+    }
+    return sums;
+  }
+
+  /// The first of a row's threads leaves what is one number for it, when all have read what was there.
+  void leave(Value exists) {
+    if (leaving.empty())
+      return;
+    if (llvm::any_of(leaving, [&](const auto &left) { return read.contains(left.first); }))
+      gpu::BarrierOp::create(in, loc);
+    Value isFirst = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, lane, zero);
+    Value leaves = arith::AndIOp::create(in, loc, isFirst, exists);
+    scf::IfOp::create(in, loc, leaves, [&](OpBuilder &then, Location) {
+      for (const auto &[buffer, left] : leaving)
+        memref::StoreOp::create(then, loc, left.value, left.to->memory, place(*left.to, zero));
+      scf::YieldOp::create(then, loc);
+    });
+  }
+
+  /// Memory between the steps that nothing reads any more.
+  void eraseUnread() {
+    llvm::SmallSetVector<Operation *, 8> allocations;
+    for (const RowStep &each : rows.steps)
+      for (const RowAccess &output : each.outputs)
+        if (auto allocation = output.memory.getDefiningOp<memref::AllocOp>())
+          allocations.insert(allocation);
+    for (Operation *allocation : allocations) {
+      SmallVector<Operation *> users(allocation->getUsers());
+      if (!llvm::all_of(users, [&](Operation *user) {
+            auto store = dyn_cast<memref::StoreOp>(user);
+            return isa<memref::DeallocOp>(user) || (store && store.getMemRef() == allocation->getResult(0));
+          }))
+        continue;
+      for (Operation *user : users)
+        user->erase();
+      allocation->erase();
+    }
+  }
+
+  Value index(OpBuilder &at, int64_t value) const { return arith::ConstantIndexOp::create(at, loc, value); }
+
+  struct Left {
+    Value value;
+    const RowAccess *to;
+  };
+
+  RowSteps &rows;
+  OpBuilder b;
+  Location loc;
+  int64_t length;           // of a row, where that is known
+  SmallVector<Value> sizes; // of the rows' dimensions, and along them
+  gpu::LaunchOp kernel;
+  OpBuilder in{b}; // the kernel
+  Value lane, step, until, zero;
+  SmallVector<Value> row;
+  SmallVector<Pending> pending;           // what is done when the row is gone through next,
+  llvm::SmallDenseSet<Value> reduced;     // and leaves numbers here
+  llvm::MapVector<Value, Left> leaving;   // numbers by the buffer that they go to
+  llvm::SmallDenseMap<Value, Value> read; // numbers that were in memory before
+};
+
+struct FuseRows : public PassWrapper<FuseRows, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FuseRows)
+
+  StringRef getArgument() const final { return "offload-fuse-rows"; }
+  StringRef getDescription() const final { return "Make one kernel of what is done row by row"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<affine::AffineDialect, arith::ArithDialect, gpu::GPUDialect, memref::MemRefDialect,
+                    scf::SCFDialect>();
+  }
+
+  void runOnOperation() final {
+    SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation()); // which launch none
+    llvm::SmallSetVector<Block *, 8> blocks;
+    for (linalg::LinalgOp op : hostLinalg(getOperation()))
+      if (!inKernels.contains(op->getParentOfType<func::FuncOp>()))
+        blocks.insert(op->getBlock());
+    for (Block *block : blocks)
+      for (RowSteps &rows : rowStepsOf(*block))
+        if (isWorthIt(rows))
+          FusedRows(rows).replace();
+  }
+};
+
+} // namespace
+
+void registerFuseRowsPass() { PassRegistration<FuseRows>(); }
+
+} // namespace offload

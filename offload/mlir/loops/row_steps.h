@@ -1,0 +1,45 @@
+//===- row_steps.h - Operations one after another on the same rows --------===//
+#pragma once
+
+#include "loops/linalg_steps.h"
+
+#include <vector>
+
+namespace offload {
+
+// What a loop is, or a dimension of memory, where operations work on the same rows: a dimension of the rows,
+// by number, or one of these.
+inline constexpr int kAlongRow = -1;
+inline constexpr int kUnit = -2; // of size one
+
+/// Memory that a step reads or writes.
+struct RowAccess {
+  mlir::Value number; // in place of all below: the operand is no memory
+  mlir::Value memory;
+  mlir::Value buffer;           // the memory without what views of it add in dimensions of size one
+  llvm::SmallVector<int> place; // what each dimension is
+
+  bool isAlongRow() const { return llvm::is_contained(place, kAlongRow); }
+};
+
+/// An operation of linalg or a copy that does for each row, or for each element of each row, the same.
+struct RowStep {
+  mlir::Operation *op;
+  std::optional<LinalgSteps> sums; // of one that reduces the rows
+  llvm::SmallVector<int> loops;    // what each is; of a copy none
+  llvm::SmallVector<RowAccess> inputs, outputs;
+  bool isOfElements; // or of rows
+};
+
+/// Steps in the order of the program; between them is nothing that they could disturb. No step needs what
+/// another one does to other rows.
+struct RowSteps {
+  std::vector<RowStep> steps;
+  mutable mlir::linalg::LinalgOp first; // one that reduces the rows: its loops are those of all steps
+  llvm::SmallVector<unsigned> loops;    // of `first`: those of the rows, and the one along them
+};
+
+/// All of a block that are more than one operation, and reduce something.
+std::vector<RowSteps> rowStepsOf(mlir::Block &block);
+
+} // namespace offload

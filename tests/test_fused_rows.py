@@ -1,0 +1,76 @@
+"""Operations one after another on the same rows are one kernel: results as NumPy has them, also on emulated devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, PROGRAMS, on_host
+from emulator.on_device import OnDevice
+from emulator.running import running_on
+
+import offload
+
+PROGRAM = PROGRAMS / "fused_rows.mlir"
+
+_random = np.random.default_rng(17)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return _random.standard_normal(shape).astype(np.float32)
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(1, keepdims=True))
+    return powers / powers.sum(1, keepdims=True)
+
+
+def numpy_of(result: object) -> np.ndarray:
+    return result if isinstance(result, np.ndarray) else result.numpy()  # type: ignore[attr-defined]
+
+
+def check(library: offload.Library | OnDevice, lengths: tuple[int, ...]) -> None:
+    for rows in (1, 3, 9):
+        for length in lengths:
+            x = floats(rows, length)
+            np.testing.assert_allclose(numpy_of(library.softmax(x)), softmax(x), rtol=1e-5, atol=1e-7)
+    x, gamma, beta = floats(3, 5, 96), floats(96), floats(96)
+    normalized = (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-5) * gamma + beta
+    np.testing.assert_allclose(numpy_of(library.normalized(x, gamma, beta)), normalized, rtol=1e-4, atol=1e-5)
+    a, sums = _random.standard_normal((9, 70)), _random.standard_normal(9)
+    first = sums + a.sum(1)
+    changed = first[:, None] - a
+    library.in_place(a, sums)
+    np.testing.assert_allclose(a, changed, rtol=1e-12)
+    np.testing.assert_allclose(sums, np.maximum(first, changed.max(1)), rtol=1e-12)
+    numbers = _random.integers(-(2**31), 2**31, (2, 5000), np.int32)
+    y, most, rest = map(numpy_of, library.long(numbers))
+    np.testing.assert_array_equal(y, numbers ^ np.arange(5000, dtype=np.int32))
+    np.testing.assert_array_equal(most, y.max(1))
+    np.testing.assert_array_equal(rest, (y.sum(1, dtype="i8") - most).astype(np.int32))
+    x, y = _random.random((1, 4000), np.float32), np.zeros(4000, np.float32)
+    library.alone(x, y)
+    np.testing.assert_allclose(y, x[0] / x.sum(), rtol=1e-4)
+    x, y = floats(70, 9), floats(9, 70)
+    expected = x.T + y.sum(1, keepdims=True)
+    library.across(x, y)
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_on_the_cpu() -> None:
+    library = on_host(PROGRAM)
+    check(library, (1, 63, 64, 65, 1000, 32768, 32769))
+    assert library.softmax(floats(0, 100)).shape == (0, 100)
+    memory = floats(10, 70)
+    x, y, before = memory[1:], memory[:-1], memory.copy()
+    library.apart(x, y)
+    np.testing.assert_allclose(y, np.repeat(before[1:].sum(1, keepdims=True), 70, 1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "sm_80"])
+def test_on_devices(chip: str) -> None:
+    with running_on(chip, PROGRAM) as library:
+        check(library, (2, 64, 70))
+
+
+def test_for_each_target() -> None:
+    offload.compile(PROGRAM, targets=ALL_TARGETS)
