@@ -2,6 +2,7 @@
 
 Runs eleven kernels, written for a GPU, on the target host:native, and next to them what others make of the same
 problems: NumPy, Numba, PoCL with the same kernels in OpenCL C, IREE with tensor programs, and C loops with OpenMP.
+``linalg`` is offload with IREE's tensor programs: what its passes make of them, beside the kernels that people wrote.
 Every engine calls with arrays that are there already, in a process of its own; engines take turns, and every answer is
 compared with NumPy's in double precision. Each kernel has a large problem, and a small one that shows what a call
 costs. Figures are medians over the turns. An engine that is not installed is named with what is missing; they come

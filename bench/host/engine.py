@@ -37,6 +37,7 @@ class Engine(Protocol):
 
 ENGINES = {
     "offload": "ours",
+    "linalg": "ours_linalg",
     "numpy": "with_numpy",
     "c": "with_c",
     "numba": "with_numba",

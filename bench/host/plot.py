@@ -9,7 +9,14 @@ from typing import Any
 from host.problem import SIZES
 from host.results import OURS
 
-COLOURS = {"numpy": "#999999", "c": "#000000", "numba": "#0072b2", "pocl": "#009e73", "iree": "#d55e00"}
+COLOURS = {
+    "linalg": "#e69f00",
+    "numpy": "#999999",
+    "c": "#000000",
+    "numba": "#0072b2",
+    "pocl": "#009e73",
+    "iree": "#d55e00",
+}
 
 
 def plot(report: Mapping[str, Any], path: Path) -> None:

@@ -3,12 +3,15 @@
 // As linalg's own decomposition on tensors has it, a row is gone through three times: for its largest value;
 // for its exponentials, which are kept in the output, and their sum; for the quotients.
 //
-// Rows of memory have a subgroup each, whose lanes share out the row and hand on to each other what they
-// have; a lane comes back to its own elements alone. Other rows, and those of few elements, have one thread.
+// Rows of memory that are known to have many elements are left to offload-fuse-rows, in these steps: with
+// what is done to the same rows in front and behind. Where it shows at run time how many elements there are,
+// rows have a subgroup each, whose lanes share out the row and hand on to each other what they have; a lane
+// comes back to its own elements alone. Other rows, and those of few elements, have one thread.
 //
 //===----------------------------------------------------------------------===//
 
 #include "loops/softmax.h"
+#include "loops/linalg_steps.h"
 #include "loops/parallel_loops.h"
 #include "loops/row_threads.h"
 
@@ -47,8 +50,10 @@ public:
     } else if (!mayLaunch || isRunByThreads(op) || !areOfMemory() ||
                (!ShapedType::isDynamic(known) && known < kRowSteps)) {
       byOneThread(/*isSerial=*/false);
-    } else if (!ShapedType::isDynamic(known)) {
+    } else if (!ShapedType::isDynamic(known) && isOneRow() && known < kFewSteps) {
       bySubgroups();
+    } else if (!ShapedType::isDynamic(known)) {
+      bySteps();
     } else {
       Value enough = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, size, index(b, kRowSteps));
       auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
@@ -71,6 +76,10 @@ private:
            canBeHandedOn(type.getElementType());
   }
 
+  bool isOneRow() const {
+    return llvm::all_of(llvm::seq(dim), [&](unsigned i) { return type.getDimSize(i) == 1; });
+  }
+
   void byOneThread(bool isSerial) {
     Value zero = index(b, 0), one = index(b, 1);
     bool isOneRow = others.empty();
@@ -83,6 +92,64 @@ private:
       scf::buildLoopNest(b, loc, zeros, sizes, ones, row);
     else
       scf::ParallelOp::create(b, loc, zeros, sizes, ones, row);
+  }
+
+  /// Operations of linalg, of which one kernel is made later on.
+  void bySteps() {
+    SmallVector<int64_t> shape(type.getShape());
+    shape.erase(shape.begin() + dim);
+    SmallVector<Value> dynamic;
+    for (auto [size, other] : llvm::zip_equal(shape, others))
+      if (ShapedType::isDynamic(size))
+        dynamic.push_back(other);
+    Type element = type.getElementType();
+    auto numbers = MemRefType::get(shape, element);
+    Value largest = memref::AllocOp::create(b, loc, numbers, dynamic);
+    Value sum = memref::AllocOp::create(b, loc, numbers, dynamic);
+    Value lowest =
+        arith::getIdentityValue(arith::AtomicRMWKind::maxnumf, element, b, loc, /*useOnlyFinite=*/true);
+    Value nothing = arith::getIdentityValue(arith::AtomicRMWKind::addf, element, b, loc);
+    auto reduce = [&](Value from, Value to, function_ref<Value(OpBuilder &, Value, Value)> join) {
+      step({from}, to, utils::IteratorType::reduction,
+           [&](OpBuilder &in, ValueRange values) { return join(in, values[1], values[0]); });
+    };
+    linalg::FillOp::create(b, loc, lowest, largest);
+    reduce(op.getInput(), largest, [&](OpBuilder &in, Value sofar, Value value) -> Value {
+      return arith::MaxNumFOp::create(in, loc, sofar, value);
+    });
+    step({op.getInput(), largest}, op.getOutput(), utils::IteratorType::parallel,
+         [&](OpBuilder &in, ValueRange values) -> Value {
+           return math::ExpOp::create(in, loc, arith::SubFOp::create(in, loc, values[0], values[1]));
+         });
+    linalg::FillOp::create(b, loc, nothing, sum);
+    reduce(op.getOutput(), sum, [&](OpBuilder &in, Value sofar, Value value) -> Value {
+      return arith::AddFOp::create(in, loc, sofar, value);
+    });
+    step({op.getOutput(), sum}, op.getOutput(), utils::IteratorType::parallel,
+         [&](OpBuilder &in, ValueRange values) -> Value {
+           return arith::DivFOp::create(in, loc, values[0], values[1]);
+         });
+    memref::DeallocOp::create(b, loc, largest);
+    memref::DeallocOp::create(b, loc, sum);
+  }
+
+  /// An operation on each element of the rows, which memory of a smaller rank has one number for each of.
+  void step(ValueRange inputs, Value output, utils::IteratorType along,
+            function_ref<Value(OpBuilder &, ValueRange)> body) {
+    auto rank = unsigned(type.getRank());
+    AffineMap elements = b.getMultiDimIdentityMap(rank), rows = elements.dropResult(dim);
+    SmallVector<AffineMap> maps;
+    auto add = [&](Value memory) {
+      maps.push_back(cast<MemRefType>(memory.getType()).getRank() == rank ? elements : rows);
+    };
+    llvm::for_each(inputs, add);
+    add(output);
+    SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
+    loops[dim] = along;
+    linalg::GenericOp::create(b, loc, inputs, output, maps, loops,
+                              [&](OpBuilder &in, Location, ValueRange values) {
+                                linalg::YieldOp::create(in, loc, body(in, values));
+                              });
   }
 
   void bySubgroups() {
