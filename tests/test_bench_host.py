@@ -40,7 +40,7 @@ def test_answers_are_right_at_each_call(bench: Any, engine: str, kernel: str) ->
     problem = bench("host.problems").problem(kernel, "small")
     prepare = bench("host.engine").make(engine).prepare
     if engine == "linalg" and kernel in ("histogram", "spmv", "scan"):
-        with pytest.raises(bench("host.engine").LeftOut, match="^linalg has no "):
+        with pytest.raises(bench("host.engine").LeftOut, match=r"^linalg has no "):
             prepare(problem)
         return
     program = prepare(problem)

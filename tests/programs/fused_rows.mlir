@@ -154,6 +154,21 @@ func.func @long(%x: tensor<2x5000xi32>) -> (tensor<2x5000xi32>, tensor<2xi32>, t
   return %y, %most, %off : tensor<2x5000xi32>, tensor<2xi32>, tensor<2xi32>
 }
 
+// linalg.softmax with what is in front; its few rows have a block each.
+func.func @shares(%x: tensor<3x2x2500xf32>) -> tensor<3x2x2500xf32> {
+  %scale = arith.constant 0.125 : f32
+  %elements = tensor.empty() : tensor<3x2x2500xf32>
+  %scaled = linalg.generic {indexing_maps = [#all3, #all3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<3x2x2500xf32>) outs(%elements : tensor<3x2x2500xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %r = arith.mulf %v, %scale : f32
+    linalg.yield %r : f32
+  } -> tensor<3x2x2500xf32>
+  %y = linalg.softmax dimension(2) ins(%scaled : tensor<3x2x2500xf32>) outs(%elements : tensor<3x2x2500xf32>)
+      -> tensor<3x2x2500xf32>
+  return %y : tensor<3x2x2500xf32>
+}
+
 // One row, whose number of rows is no dimension.
 func.func @alone(%x: memref<1x4000xf32>, %y: memref<4000xf32>) {
   %zero = arith.constant 0.0 : f32
