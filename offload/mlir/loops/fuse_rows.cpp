@@ -33,8 +33,9 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kFewRows = 256;       // of which each would have more to do
-constexpr int64_t kMostSteps = 1 << 15; // than a block of its own does as fast as a whole device
+constexpr int64_t kFewRows = 256;         // of which each would have more to do
+constexpr int64_t kMostSteps = 1 << 15;   // than a block of its own does as fast as a whole device,
+constexpr int64_t kMostOfLanes = 1 << 13; // or than the lanes of a subgroup do
 
 /// How many there are of the rows, where that is known.
 std::optional<int64_t> knownRows(const RowSteps &rows) {
@@ -82,7 +83,7 @@ public:
     Value isFit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes.back(), index(b, kRowSteps));
     if (!areManyRows(rows)) {
       Value isShort =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, sizes.back(), index(b, kMostSteps));
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, sizes.back(), index(b, kMostOfLanes));
       isFit = arith::AndIOp::create(b, loc, isFit, isShort);
     }
     auto either = scf::IfOp::create(b, loc, isFit, /*withElseRegion=*/true);
@@ -116,10 +117,10 @@ private:
     leave(threads.exists);
   }
 
-  /// Few rows that are known to be long have a block each.
+  /// Rows that are known to be long have a block each, unless they are known to be many.
   bool areLong() const {
     std::optional<int64_t> count = knownRows(rows);
-    return count && *count < kManyRows && length >= (*count == 1 ? kBlockLanes : kLongRow);
+    return (!count || *count < kManyRows) && length >= (count == 1 ? kBlockLanes : kLongRow);
   }
 
   /// A step with the numbers that do not change along the row.
