@@ -92,17 +92,14 @@ class Stream:
 
     def __enter__(self) -> Stream:
         self.check("with")
-        before = self._native.device_of_thread()
-        if not self.is_default():
-            self._native.api.mgpuSetDefaultDevice(self.device())
-            self._native.check()
-        self._native.entered.streams.append((self, self._native.api.mgpuSetThreadStream(self.handle), before))
+        entered = self._native.entered
+        entered.enter_stream(self.backend, None if self.is_default() else self.device(), self.handle)
+        entered.streams.append(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _, previous, device = self._native.entered.streams.pop()
-        self._native.api.mgpuSetThreadStream(previous)
-        self._native.api.mgpuSetDefaultDevice(device)
+        self._native.entered.leave(self.backend)
+        self._native.entered.streams.pop()
 
     def __del__(self) -> None:
         error = (

@@ -288,6 +288,40 @@ def devices() -> None:
         raise AssertionError("there are two")
 
 
+def chosen_inside() -> None:
+    """Another backend is used inside of a `with`: it has a device and a stream of its own."""
+    second, stream, there = library.device(1), library.stream(), library.device.array(x)
+
+    def stream_of_launch() -> str:
+        driver.standin_clear()
+        library.saxpy(0, there, there)
+        return re.search("launch .* (stream .*)", driver.standin_log().decode())[1]  # type: ignore[index]
+
+    own = stream_of_launch()
+    with second:
+        library.use("host")
+        assert library.device.index == 0
+        library.use(backend)
+        assert library.device.index == 1
+        try:
+            library.use("rocm" if backend == "cuda" else "cuda")
+        except offload.DeviceError:
+            assert library.device.index == 1
+        library.use("host")
+    assert library.device.index == 0
+    library.use(backend)
+    assert library.device.index == 0, "the `with` was left while another backend was in use"
+    with stream:
+        on_stream, out = stream_of_launch(), y.copy()
+        assert on_stream != own
+        library.use("host")
+        library.saxpy(2, x, out)  # which a GPU would have done, with the addresses of the CPU
+        assert np.array_equal(out, expected)
+        library.use(backend)
+        assert stream_of_launch() == on_stream
+    assert stream_of_launch() == own
+
+
 def memory() -> None:
     live = driver.standin_live
     pinned = library.device.pinned((10, 10), np.float32)
@@ -391,6 +425,6 @@ def two_libraries() -> None:
 
 
 parts = (staged, on_streams, again, marks, foreign_streams, streams_of_another_backend, devices, memory, dlpack, frees)
-for part in (*parts, two_libraries):
+for part in (*parts, chosen_inside, two_libraries):
     part()
 print(json.dumps("right"))
