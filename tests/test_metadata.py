@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,15 @@ def test_kernels_that_python_cannot_launch_say_so() -> None:
         library.kernels.k(1)
     with pytest.raises(AttributeError, match=r"^the program has no kernel 'j'"):
         library.kernels.j(1)
+
+
+def test_functions_of_programs_that_choose_devices_are_marked(tmp_path: Path) -> None:
+    """Arrays that they are given may be on any device."""
+    plain = "func.func @f(%x: memref<?xf32>) { return }\n"
+    chooses = "func.func @g(%n: i32) { gpu.set_default_device %n return }\n"
+    assert [on_host(program).signatures["f"].any_device for program in (plain, plain + chooses)] == [False, True]
+    (tmp_path / "h.c").write_text("void h(void) {}\n")
+    subprocess.run(["cc", "-c", "-fPIC", "h.c"], cwd=tmp_path, check=True)
+    calls = "func.func private @h()\nfunc.func @g() { call @h() : () -> () return }\n"
+    linked = offload.compile(plain + calls, targets=["host"], objects=[tmp_path / "h.o"])
+    assert linked.signatures["f"].any_device

@@ -94,7 +94,8 @@ class Argument(NamedTuple):
 
 class Signature(NamedTuple):
     """A host function: ``name`` is the author's, ``symbol`` its C interface in the library, ``doc`` what the author
-    says of it. A ``brief`` one is a few operations that cannot fail, wait or call anything."""
+    says of it. A ``brief`` one is a few operations that cannot fail, wait or call anything; one of ``any_device`` may
+    choose the devices that its work goes to, or call what does."""
 
     name: str
     symbol: str
@@ -102,6 +103,7 @@ class Signature(NamedTuple):
     results: tuple[Argument, ...] = ()
     doc: str = ""
     brief: bool = False
+    any_device: bool = False
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -110,8 +112,7 @@ class Signature(NamedTuple):
             "args": [a.to_json() for a in self.args],
             "results": [r.to_json() for r in self.results],
         }
-        if self.brief:
-            value["brief"] = True
+        value |= {key: True for key in ("brief", "any_device") if getattr(self, key)}
         return {**value, "doc": self.doc} if self.doc else value
 
     @classmethod
@@ -125,6 +126,7 @@ class Signature(NamedTuple):
             record.all("results", Argument.from_json),
             record.text("doc"),
             record.flag("brief"),
+            record.flag("any_device"),
         )
 
 

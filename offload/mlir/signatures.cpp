@@ -117,6 +117,18 @@ static StringRef spaceOfResult(BufferFlow &flow, func::FuncOp function, unsigned
   return "any";
 }
 
+/// May host code of the program choose devices? Functions of other object files may.
+static bool choosesDevices(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        auto function = dyn_cast<func::FuncOp>(op);
+        return isa<gpu::SetDefaultDeviceOp>(op) || (function && function.isExternal())
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Names that are valid and different from each other; numbered where the author gave none.
 static std::vector<std::string> uniqueNames(ArrayRef<std::string> given) {
   std::vector<std::string> names;
@@ -348,6 +360,7 @@ static void addKernels(json::Array &kernels, ModuleOp module, gpu::BinaryOp devi
 
 std::string signatures(const IRModule &module) {
   json::Array functions, kernels;
+  bool anyDevice = choosesDevices(module.get());
   BufferFlow flow(module.get());
   for (auto function : module.get().getOps<FunctionOpInterface>()) {
     if (!function.isPublic() || function.isExternal())
@@ -357,6 +370,8 @@ std::string signatures(const IRModule &module) {
       entry = describeFunction(flow, source);
     else if (auto lowered = dyn_cast<LLVM::LLVMFuncOp>(function.getOperation()))
       entry = describeLowered(lowered);
+    if (entry && anyDevice)
+      (*entry)["any_device"] = true;
     if (entry)
       functions.push_back(std::move(*entry));
   }

@@ -122,6 +122,12 @@ class Native:
         """The index of the calling thread's device."""
         return int(self.api.mgpuGetDefaultDevice())
 
+    def device_of_work(self) -> int:
+        """The index of the device that work of the calling thread goes to: that of its stream. Raises `DeviceError`."""
+        device = int(self.api.mgpuStreamDevice(None))
+        self.check()
+        return device
+
     @contextlib.contextmanager
     def on_device(self, index: int) -> Iterator[None]:
         """Makes a device the calling thread's for a while. Raises `DeviceError` where there is no such device."""

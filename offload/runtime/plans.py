@@ -106,7 +106,8 @@ def arm_function(
     result = described.pop() if results else None
     try:
         _fast.arm_function(
-            caller, native, native.table, address, described, result, names, "stream" not in names, signature.brief
+            *(caller, native, native.table, address, described, result, names),
+            *("stream" not in names, signature.brief, signature.any_device),
         )
     except ValueError:  # Too many arguments, or results in memory.
         return

@@ -68,7 +68,7 @@ bool fillFromDevice(const Argument &argument, PyObject *value, const Place &plac
     return false;
   }
   PyObject *index = slot(memory, types.index), *pointer = slot(value, types.pointer);
-  if (place.device >= 0 && (!index || PyLong_AsLong(index) != place.device)) {
+  if (place.device >= 0 && argument.onDevice && (!index || PyLong_AsLong(index) != place.device)) {
     PyErr_Clear();
     return false;
   }

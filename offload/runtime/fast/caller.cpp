@@ -102,7 +102,7 @@ Runtime::Runtime(uintptr_t table) {
   const mgpuApi *api = reinterpret_cast<const mgpuApi *>(table);
   lastError = api->mgpuGetLastError;
   backendName = api->mgpuBackendName;
-  device = api->mgpuGetDefaultDevice;
+  streamDevice = api->mgpuStreamDevice;
   launch = api->mgpuKernelLaunch;
   setStream = api->mgpuSetThreadStream;
   capturing = api->mgpuStreamCapturing;
@@ -199,7 +199,8 @@ bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t devic
     } else {
       if (!asked && (argument.onDevice || Py_TYPE(args[i]) == types.deviceArray)) {
         place.backend = runtime.backendName();
-        place.device = device == threadsDevice ? runtime.device() : device;
+        const bool host = place.backend && std::strcmp(place.backend, "host") == 0; // all memory is the CPU's
+        place.device = host ? anyDevice : device == threadsDevice ? runtime.streamDevice(nullptr) : device;
         asked = true;
       }
       if (!fillDescriptor(argument, args[i], place, kept, words))

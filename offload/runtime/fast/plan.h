@@ -109,7 +109,7 @@ bool takesStrides(const Argument &argument, const int64_t *shape, const int64_t 
 // What a call runs on.
 struct Place {
   const char *backend = nullptr; // null where none can be used now
-  int32_t device = -1;           // -1: arrays may be on any
+  int32_t device = -1;           // of arrays that kernels use; -1: any
   PyObject *token = nullptr;     // of the stream; arrays that only work on it uses need no waiting
 };
 
