@@ -163,6 +163,21 @@ class KernelSignature(NamedTuple):
         )
 
 
+class Refused(NamedTuple):
+    """A function, or a kernel of ``module``, that Python cannot call: ``why`` is a type that has no counterpart there,
+    and whose it is."""
+
+    name: str
+    module: str
+    why: str
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "refused") -> Refused:
+        """Raises `ArtifactError` where the value is not of schema 1."""
+        record = _Record(value, where)
+        return cls(record.get("name", str), record.get("module", str), record.get("why", str))
+
+
 class ImageInfo(NamedTuple):
     """What is known of one image besides its bytes. ``resources`` maps a kernel to its registers, spilled
     bytes, workgroup memory bytes and whatever else the target's tools tell."""
@@ -203,17 +218,23 @@ class ImageInfo(NamedTuple):
 
 class Metadata(NamedTuple):
     """The content of the section ``.offload.meta``. ``images`` are in the container's order; ``runtime`` says
-    whether the mgpu runtime is linked in ("static") or is a library of its own ("shared")."""
+    whether the mgpu runtime is linked in ("static") or is a library of its own ("shared"). ``refused`` may leave out
+    functions and kernels that Python cannot call."""
 
     functions: tuple[Signature, ...] = ()
     kernels: tuple[KernelSignature, ...] = ()
     images: tuple[ImageInfo, ...] = ()
     producer: Mapping[str, Any] = {}
     runtime: str = "static"
+    refused: tuple[Refused, ...] = ()
+
+    def why_refused(self, name: str, module: str = "") -> str:
+        """Why Python cannot call a function or a kernel; empty where that is not known."""
+        return next((entry.why for entry in self.refused if (entry.name, entry.module) == (name, module)), "")
 
     def to_json(self) -> str:
         """Compact JSON with sorted keys: equal metadata gives equal text."""
-        value = {
+        value: dict[str, Any] = {
             "schema": SCHEMA,
             "producer": dict(self.producer),
             "runtime": self.runtime,
@@ -221,6 +242,8 @@ class Metadata(NamedTuple):
             "kernels": [kernel.to_json() for kernel in self.kernels],
             "images": [image.to_json() for image in self.images],
         }
+        if self.refused:
+            value["refused"] = [entry._asdict() for entry in self.refused]
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -243,6 +266,7 @@ class Metadata(NamedTuple):
             record.all("images", ImageInfo.from_json),
             record.get("producer", dict),
             record.choice("runtime", RUNTIMES),
+            record.all("refused", Refused.from_json) if "refused" in record.value else (),
         )
 
 
