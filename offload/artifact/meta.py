@@ -24,7 +24,7 @@ class Argument(NamedTuple):
     layout, else counts elements, None for dynamic; ``offset`` counts elements. ``space`` says which memory is
     meant: "device", "host", or "any" where the type does not tell. Scalars have rank 0. ``optional`` says that None
     may be passed, which the function sees as an array with 0 for each dynamic size. A ``pointer`` is a "uint64" that is
-    an address."""
+    an address. The CPU uses a ``shared`` result of device memory, too."""
 
     name: str
     kind: str
@@ -35,6 +35,7 @@ class Argument(NamedTuple):
     space: str = "any"
     optional: bool = False
     pointer: bool = False
+    shared: bool = False
 
     @property
     def rank(self) -> int:
@@ -57,7 +58,7 @@ class Argument(NamedTuple):
             "offset": self.offset,
             "space": self.space,
         }
-        return value | {key: True for key in ("optional", "pointer") if getattr(self, key)}
+        return value | {key: True for key in ("optional", "pointer", "shared") if getattr(self, key)}
 
     @classmethod
     def from_json(cls, value: Any, where: str = "argument") -> Argument:
@@ -89,6 +90,7 @@ class Argument(NamedTuple):
             record.choice("space", SPACES),
             optional,
             pointer,
+            record.flag("shared"),
         )
 
 

@@ -123,13 +123,20 @@ static StringRef spaceOf(BufferFlow &flow, Value argument) {
 }
 
 /// Where the memory of a returned memref comes from: "device" where gpu.alloc may have made it, else "any"
-/// (host memory, or an argument's own).
-static StringRef spaceOfResult(BufferFlow &flow, func::FuncOp function, unsigned index) {
+/// (host memory, or an argument's own). Adds `shared` where the CPU reaches all that it may have made.
+static void addSpaceOfResult(json::Object &entry, BufferFlow &flow, func::FuncOp function, unsigned index) {
+  bool device = false, shared = true;
   for (Block &block : function.getBody())
     if (auto op = dyn_cast<func::ReturnOp>(block.getTerminator()))
-      if (isa<BaseMemRefType>(op.getOperand(index).getType()) && flow.classOf(op.getOperand(index)).device)
-        return "device";
-  return "any";
+      if (isa<BaseMemRefType>(op.getOperand(index).getType())) {
+        const BufferClass &buffer = flow.classOf(op.getOperand(index));
+        device |= buffer.device;
+        shared &= !buffer.deviceAlone;
+      }
+  if (device)
+    entry["space"] = "device";
+  if (device && shared)
+    entry["shared"] = true;
 }
 
 /// May host code of the program choose devices? Functions of other object files may.
@@ -211,12 +218,12 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
     arguments.push_back(std::move(*entry));
   }
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
-    std::optional<json::Object> entry =
-        describe(type, "result" + std::to_string(i), spaceOfResult(flow, function, unsigned(i)));
+    std::optional<json::Object> entry = describe(type, "result" + std::to_string(i), "any");
     if (!entry) {
       whyNot = noCounterpart(type, "result " + Twine(i + 1) + " of " + Twine(function.getNumResults()));
       return std::nullopt;
     }
+    addSpaceOfResult(*entry, flow, function, unsigned(i));
     results.push_back(std::move(*entry));
   }
   json::Object entry{{"name", function.getName()},
