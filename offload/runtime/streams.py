@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from offload.errors import SignatureError
@@ -74,6 +75,19 @@ class Stream:
         if self._owned:
             self._device = index
         return index
+
+    @property
+    def __cuda_stream__(self) -> Callable[[], tuple[int, int]]:
+        """The protocol of cuda-python: called, the version and the driver's stream, for other packages, which must not
+        use it when this object is gone. A stream of the CPU has none."""
+        if self.backend == "host":
+            raise AttributeError("__cuda_stream__: a stream of the CPU is no driver's")
+        return self._driver_stream
+
+    def _driver_stream(self) -> tuple[int, int]:
+        handle = self._native.api.mgpuStreamDriver(self.handle)
+        self._native.check()
+        return 0, handle or 0
 
     def is_default(self) -> bool:
         """Whether it is a driver's default stream (NULL, 1, and 2, the thread's), which every device has."""

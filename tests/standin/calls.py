@@ -373,6 +373,30 @@ def chosen_inside() -> None:
     assert stream_of_launch() == own
 
 
+def lent_streams() -> None:
+    """The protocol of cuda-python gives other packages the driver's stream, not the runtime's handle."""
+    with tempfile.TemporaryDirectory() as folder:
+        other = offload.load(shutil.copy(artifact, folder))
+    other.use(backend)
+    stream, there = library.stream(), library.device.array(x)
+
+    class Theirs:
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return stream.__cuda_stream__()
+
+    driver.standin_clear()
+    kernel[4, 256, stream](there, there, 0).wait()
+    other.kernels.saxpy_kernel[4, 256, Theirs()](there, there, 0).wait()
+    ours, others = re.findall("launch .* (stream .*)", driver.standin_log().decode())
+    assert ours == others
+    assert stream.__cuda_stream__()[1] not in (0, stream.handle)
+    assert library.stream(0).__cuda_stream__() == (0, 1 if backend == "cuda" else 0)
+    assert library.stream(Theirs()).__cuda_stream__() == stream.__cuda_stream__()
+    library.use("host")
+    assert not hasattr(library.stream(), "__cuda_stream__")
+    library.use(backend)
+
+
 def memory() -> None:
     live = driver.standin_live
     pinned = library.device.pinned((10, 10), np.float32)
@@ -476,6 +500,6 @@ def two_libraries() -> None:
 
 
 parts = (staged, on_streams, again, marks, foreign_streams, streams_of_another_backend, devices, memory, dlpack, frees)
-for part in (*parts, devices_of_functions, chosen_inside, two_libraries):
+for part in (*parts, devices_of_functions, chosen_inside, lent_streams, two_libraries):
     part()
 print(json.dumps("right"))
