@@ -145,6 +145,18 @@ def test_an_output_that_cannot_be_there(name: str, reason: str, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["a.mlir"]
 
 
+def test_an_output_that_is_called_as_folders_are(tmp_path: Path) -> None:
+    """It was a file without an ending, where the folder was not there."""
+    (tmp_path / "a.mlir").write_bytes(SAXPY)
+    said = f"cannot write {tmp_path}/out/: this is the name of a folder; name the library in it"
+    done = command("build", "a.mlir", "-q", "-o", f"{tmp_path}/out/", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, f"offload: error: {said}\n")
+    with pytest.raises(offload.OffloadError, match=f"^{said}$"):
+        offload.build(tmp_path / "a.mlir", f"{tmp_path}/out/", targets=["host"])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mlir"]
+    assert command("build", "a.mlir", "-q", "--emit", "isa", "-o", "out/", cwd=tmp_path).returncode == 0
+
+
 @pytest.mark.parametrize("option", [["--emit", "llvm", "-o"], ["--dump"]])
 def test_a_folder_of_outputs_that_cannot_be_there(option: list[str], tmp_path: Path) -> None:
     (tmp_path / "a.mlir").write_text("func.func @f() { foo.op }\n")
