@@ -121,7 +121,7 @@ class MemrefPacker:
         return self.pack(base % (1 << 64), base % (1 << 64), offset, *view.shape, *strides)
 
     def _check_type(self, view: View, name: str) -> None:
-        if view.dtype.startswith("void"):
+        if view.dtype.startswith(("void", "record")):
             raise Mismatch(
                 f"{view} of records", f"pass one of the fields, or convert it to an array of {self.element.name}"
             )

@@ -147,6 +147,8 @@ class Kernels(Mapping[str, Kernel]):
         }
 
     def __getitem__(self, name: str) -> Kernel:
+        if not isinstance(name, str):
+            raise KeyError(name)
         found = self._kernels.get(name) or self._qualified.get(name)
         if found is None:
             raise KeyError(str(self._missing(name)))
