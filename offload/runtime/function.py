@@ -106,7 +106,7 @@ class Function(Caller):
                 f"device {here}",
             )
 
-    def start(self, *args: Any, **kwargs: Any) -> Running:
+    def start(self, /, *args: Any, **kwargs: Any) -> Running:
         """Calls in a thread of its own, on the calling thread's device and stream, and returns at once. The result, or
         what it raises, comes from ``wait()`` or from ``await``."""
         return Running(self._native, lambda: self(*args, **kwargs))
