@@ -24,7 +24,8 @@ class Argument(NamedTuple):
     layout, else counts elements, None for dynamic; ``offset`` counts elements. ``space`` says which memory is
     meant: "device", "host", or "any" where the type does not tell. Scalars have rank 0. ``optional`` says that None
     may be passed, which the function sees as an array with 0 for each dynamic size. A ``pointer`` is a "uint64" that is
-    an address. The CPU uses a ``shared`` result of device memory, too."""
+    an address. The CPU uses a ``shared`` result of device memory, too. A function leaves a ``read_only`` array as it
+    is."""
 
     name: str
     kind: str
@@ -36,6 +37,7 @@ class Argument(NamedTuple):
     optional: bool = False
     pointer: bool = False
     shared: bool = False
+    read_only: bool = False
 
     @property
     def rank(self) -> int:
@@ -58,7 +60,7 @@ class Argument(NamedTuple):
             "offset": self.offset,
             "space": self.space,
         }
-        return value | {key: True for key in ("optional", "pointer", "shared") if getattr(self, key)}
+        return value | {key: True for key in ("optional", "pointer", "shared", "read_only") if getattr(self, key)}
 
     @classmethod
     def from_json(cls, value: Any, where: str = "argument") -> Argument:
@@ -91,6 +93,7 @@ class Argument(NamedTuple):
             optional,
             pointer,
             record.flag("shared"),
+            record.flag("read_only"),
         )
 
 

@@ -215,6 +215,8 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
       return std::nullopt;
     }
     addOptional(*entry, function, unsigned(i));
+    if (function.getArgAttr(unsigned(i), kReadOnly))
+      (*entry)["read_only"] = true;
     arguments.push_back(std::move(*entry));
   }
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {

@@ -113,7 +113,7 @@ class MemrefPacker:
         name = self.argument.name or "x"
         self._check_type(view, name)
         check_place(view, name, self.space, self.native)
-        check_use(view, name)
+        check_use(view, name, not self.argument.read_only)
         strides = self._strides(view, name)
         # The type of a strided memref fixes the offset; the base moves so that it lands on the first element.
         offset = self.argument.offset or 0

@@ -153,6 +153,7 @@ def _describe(argument: Argument, space: str) -> dict[str, Any] | None:
             "offset": argument.offset or 0,
             "space": space,
             "optional": argument.optional,
+            "read_only": argument.read_only,
             "alignment": dtype.alignment,
             "dlpack": dlpack_code(argument.dtype),
             "dtypes": _dtypes(argument.dtype),

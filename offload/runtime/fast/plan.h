@@ -58,6 +58,7 @@ struct Argument {
   bool onDevice = false; // device memory alone
   bool onHost = false;   // host memory alone
   bool optional = false; // None stands for an array with 0 for each dynamic size
+  bool readOnly = false; // arrays that may not be written will do
   uint8_t size = 0;      // bytes of an element or a scalar
   uint8_t alignment = 1; // bytes
   int dlpackCode = -1;   // of the element type; -1: it has none
