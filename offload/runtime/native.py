@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from offload.runtime.pending import Mark
 
 
+_entered: dict[int, Entered] = {}
+"""By the address of a function table: a file that is loaded twice has one runtime."""
+
+
 class Native:
     """The function table of one loaded library.
 
@@ -52,7 +56,7 @@ class Native:
         # Reading a member of the table makes a new function object each time, so they are read once.
         self.api: Any = SimpleNamespace(**{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS})
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
-        self.entered = Entered(self.api)
+        self.entered = _entered.setdefault(self.table, Entered(self.api))
         self.auto_stage = False
         self._told = ""
         # Modules lose their names when the interpreter ends.

@@ -358,7 +358,7 @@ def chosen_inside() -> None:
             library.use("rocm" if backend == "cuda" else "cuda")
         except offload.DeviceError:
             assert library.device.index == 1
-        library.use("host")
+        offload.load(artifact).use("host")  # the same runtime
     assert library.device.index == 0
     library.use(backend)
     assert library.device.index == 0, "the `with` was left while another backend was in use"
