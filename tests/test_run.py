@@ -223,6 +223,12 @@ def test_missing_entry_lists_the_functions(tmp_path: Path) -> None:
     assert "main, unfinished_line, pair, clocks, with_arguments" in done.stderr
 
 
+def test_entry_whose_arguments_may_be_left_out(tmp_path: Path) -> None:
+    program = "func.func @main(%x: memref<?xf32> {offload.optional}) -> index {\n  %c0 = arith.constant 0 : index\n"
+    program += "  %n = memref.dim %x, %c0 : memref<?xf32>\n  return %n : index\n}\n"
+    assert output(tmp_path, program) == "0\n"
+
+
 def test_entry_with_arguments_is_refused(tmp_path: Path) -> None:
     done = run(tmp_path, SCALARS, "--entry", "with_arguments")
     assert (done.returncode, done.stdout) == (1, "")
