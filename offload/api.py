@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from offload.errors import OffloadError, TargetError
-from offload.paths import named
+from offload.paths import named, output_named
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -69,7 +69,7 @@ def build(
     """
     from offload.compiler.output import check_output, write_atomically
 
-    target_path = named(output)
+    target_path = output_named(output)
     request = make_request(
         _sources(sources),
         targets,

@@ -31,6 +31,13 @@ def named(path: str | os.PathLike[str]) -> Path:
     raise OffloadError(f"{str(made)!r} is no name of a file: it has a character that file names cannot have")
 
 
+def output_named(path: str | os.PathLike[str]) -> Path:
+    """The path of a library that is to be written. Raises as `named` does, and for the name of a folder."""
+    if str(path).endswith(os.sep):  # which a Path forgets
+        raise OffloadError(f"cannot write {path}: this is the name of a folder; name the library in it")
+    return named(path)
+
+
 def readable(name: str) -> str:
     """A name as MLIR and LLVM take it, who write UTF-8: other bytes, which a file's name may have, are replaced."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -156,6 +156,25 @@ def test_calls_in_the_background() -> None:
     assert real().echo_int8(1) == 1
 
 
+def test_failures_of_calls_that_nobody_waits_for_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda said: told.append(said.exc_value))
+    for arguments in ((), (3,)):
+        running = real().fails.start(*arguments)
+        running._thread.join()
+        del running
+    assert [type(error) for error in told] == [offload.SignatureError, DeviceError]
+    running = real().fails.start(3)
+    with pytest.raises(DeviceError):
+        running.wait()
+    del running
+    assert len(told) == 2, "that one was raised"
+    monkeypatch.setattr(threading, "excepthook", lambda said: told.append(said.exc_value))
+    thread = real().fails.start(3)._thread  # which may go on
+    thread.join()
+    assert isinstance(told[2], DeviceError)
+
+
 def test_a_call_in_the_background_keeps_its_stream() -> None:
     flag, stream = np.zeros(1, np.int64), real().stream()
     kept = weakref.ref(stream)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,8 @@ def test_inspect_as_text(built: dict[str, Path], tmp_path: Path) -> None:
 FOR_C = """
 func.func @lanes(%v: vector<4xf32>) -> vector<4xf32> { return %v : vector<4xf32> }
 func.func @plain(%v: f32) -> f32 { return %v : f32 }
+func.func @narrow(%a: f32, %x: memref<8xi4>) { return }
+gpu.module @m { gpu.func @k(%x: memref<?xvector<4xf32>>, %n: i7) kernel { gpu.return } }
 """
 
 
@@ -75,8 +78,31 @@ def test_inspect_names_what_python_cannot_call(tmp_path: Path) -> None:
     (tmp_path / "c.mlir").write_text(FOR_C)
     path = offload.build(tmp_path / "c.mlir", tmp_path / "c.so", targets="host")
     lines = command("inspect", path, cwd=tmp_path).stdout.splitlines()
-    assert lines[1:5] == ["functions:", "  plain(v: float32) -> float32", "  for C alone: lanes", "kernels:"]
-    assert inspected(path, tmp_path)["without_signature"] == {"functions": ["lanes"], "kernels": []}
+    lanes, narrow = "vector<4xf32> of argument 'v' (1 of 1)", "memref<8xi4> of argument 'x' (2 of 2)"
+    packed = "memref<?xvector<4xf32>> of argument 'x' (1 of 2)"
+    assert lines[1:6] == [
+        "functions:",
+        "  plain(v: float32) -> float32",
+        f"  for C alone: lanes ({lanes}), narrow ({narrow})",
+        "kernels:",
+        f"  m::k: for host code alone, with a type that has no counterpart in Python ({packed})",
+    ]
+    assert inspected(path, tmp_path)["without_signature"] == {
+        "functions": ["lanes", "narrow"],
+        "kernels": [{"name": "k", "module": "m"}],
+        "why": [
+            {"name": "lanes", "module": "", "why": lanes},
+            {"name": "narrow", "module": "", "why": narrow},
+            {"name": "k", "module": "m", "why": packed},
+        ],
+    }
+    library = offload.load(path)
+    told = f"^c.so has a function 'narrow' with a type that has no counterpart in Python: {re.escape(narrow)}; it is"
+    with pytest.raises(AttributeError, match=told):
+        library.narrow(1)
+    told = f"has a kernel 'k' that Python .* whose type has no counterpart there, {re.escape(packed)}: launch it from"
+    with pytest.raises(AttributeError, match=told):
+        library.kernels.k(1)
 
 
 def test_resources_are_those_of_kernels_alone(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ VENDOR_FILES = {
     "offload/artifact/elf.py",  # names of ELF machines
     "offload/artifact/container.py",  # the kinds and suffixes of LLVM's offloading container
     "offload/runtime/interchange.py", "offload/runtime/typing.py",  # __cuda_array_interface__, DLPack's device types
+    "offload/runtime/streams.py",  # __cuda_stream__
     "offload/hooks/pytest_plugin.py", "offload/runtime/array.py",  # names of backends
     "offload/cli.py",  # examples in help texts
     "offload/mlir/device/vendor_rules.cpp",  # which operation is whose, which chip has it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -97,13 +98,15 @@ def test_functions_for_c_alone_are_told(tmp_path: Path) -> None:
     )
     path = offload.build(program, tmp_path / "program.so")
     library = offload.load(path)
-    with pytest.raises(AttributeError, match=r"^program.so has a function 'h' for C alone; give Python one that"):
+    why = r"!llvm.struct<\(f32, f32\)> of argument 'x' \(1 of 1\)"
+    told = f"^program.so has a function 'h' for C alone, because of a type that has no counterpart in Python: {why};"
+    with pytest.raises(AttributeError, match=told):
         library.h(1)
     with pytest.raises(AttributeError, match=r"^program.so has no function 'printf'\. It has: g$"):
         library.printf(1)  # the loader finds that one, too
     assert offload.artifact.functions_for_c(path, library.metadata) == {"f": "_mlir_ciface_f", "h": "h"}
     said = command("inspect", path, cwd=tmp_path).stdout
-    assert "  g(x: float32) -> float32\n  for C alone: f, h\nkernels:" in said
+    assert "  g(x: float32) -> float32\n  for C alone: f (vector<4xf32> of argument 'x' (1 of 1)), h (" in said
 
 
 def test_kernels_that_python_cannot_launch_say_so() -> None:
@@ -116,3 +119,15 @@ def test_kernels_that_python_cannot_launch_say_so() -> None:
         library.kernels.k(1)
     with pytest.raises(AttributeError, match=r"^the program has no kernel 'j'"):
         library.kernels.j(1)
+
+
+def test_functions_of_programs_that_choose_devices_are_marked(tmp_path: Path) -> None:
+    """Arrays that they are given may be on any device."""
+    plain = "func.func @f(%x: memref<?xf32>) { return }\n"
+    chooses = "func.func @g(%n: i32) { gpu.set_default_device %n return }\n"
+    assert [on_host(program).signatures["f"].any_device for program in (plain, plain + chooses)] == [False, True]
+    (tmp_path / "h.c").write_text("void h(void) {}\n")
+    subprocess.run(["cc", "-c", "-fPIC", "h.c"], cwd=tmp_path, check=True)
+    calls = "func.func private @h()\nfunc.func @g() { call @h() : () -> () return }\n"
+    linked = offload.compile(plain + calls, targets=["host"], objects=[tmp_path / "h.o"])
+    assert linked.signatures["f"].any_device

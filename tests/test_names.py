@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, emit
+from compiling import ALL_TARGETS, emit, on_host
 
 import offload
 from offload import CompileError
@@ -220,3 +220,10 @@ def test_kernels_of_functions_with_any_name_are_for_every_target(name: str) -> N
     assert re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", first + second)
     if name == "a.b":
         assert {first, second} == {"a_b_kernel", "a_b_kernel_0"}
+
+
+def test_arguments_are_named_as_what_python_calls_them_with() -> None:
+    """'self' was taken for the function itself where it was called in the background."""
+    library = on_host("func.func @f(%self: i32, %stream: i32) -> i32 {\n  return %self : i32\n}\n")
+    assert library.f(self=1, stream=2) == 1
+    assert library.f.start(self=1, stream=2).wait() == 1

@@ -350,5 +350,8 @@ def test_a_machine_without_that_device_says_so(tmp_path: Path) -> None:
     """The library has no image for the CPU, which is not used in the GPU's place."""
     library = offload.compile(binary(nvvm_object("sm_90", CUBIN)))
     library.use("host")
-    with pytest.raises(offload.DeviceError, match=r'No image of gpu\.module "m" fits host:0\. Images: nvvm sm_90 bin'):
+    with pytest.raises(
+        offload.DeviceError, match=r'No image of gpu\.module "m" fits host:0\. Images: nvvm sm_90 bin'
+    ) as said:
         library.f(np.zeros(4, np.float32), 1.0)
+    assert str(said.value).endswith(". Build for this device, too: --target host.")

@@ -223,6 +223,30 @@ def test_missing_entry_lists_the_functions(tmp_path: Path) -> None:
     assert "main, unfinished_line, pair, clocks, with_arguments" in done.stderr
 
 
+def test_entry_whose_arguments_may_be_left_out(tmp_path: Path) -> None:
+    program = "func.func @main(%x: memref<?xf32> {offload.optional}) -> index {\n  %c0 = arith.constant 0 : index\n"
+    program += "  %n = memref.dim %x, %c0 : memref<?xf32>\n  return %n : index\n}\n"
+    assert output(tmp_path, program) == "0\n"
+
+
+def test_a_library_without_code_for_this_machine_says_what_to_build(tmp_path: Path) -> None:
+    (tmp_path / "gpu.mlir").write_text("""
+func.func @main() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%a, %b, %c) in (%d = %c1, %e = %c1, %f = %c1)
+             threads(%g, %h, %i) in (%j = %c1, %k = %c1, %l = %c1) {
+    gpu.printf "%lld\\n", %g : index
+    gpu.terminator
+  }
+  return
+}
+""")
+    hidden = {"CUDA_VISIBLE_DEVICES": "-1"}
+    done = command("run", "gpu.mlir", "-t", "nvvm:sm_90", cwd=tmp_path, environment=hidden)
+    assert done.returncode == 1
+    assert done.stderr.endswith(". Build for one of these, too: --target host is for the CPU.\n"), done.stderr
+
+
 def test_entry_with_arguments_is_refused(tmp_path: Path) -> None:
     done = run(tmp_path, SCALARS, "--entry", "with_arguments")
     assert (done.returncode, done.stdout) == (1, "")

@@ -51,6 +51,8 @@ static int32_t use(const char *name) {
 }
 static const char *name(void) { return backend; }
 static int32_t device(void) { return 0; }
+static int32_t device_of(void *stream) { return (void)stream, 0; }
+static void *thread_stream(void *stream) { return (void)stream, NULL; }
 static void set_device(int32_t number) { (void)number; }
 static bool capturing(void *stream) { return (void)stream, false; }
 static void wait_stream(void *waiter, void *waited) { (void)waiter, (void)waited; }
@@ -78,6 +80,8 @@ __attribute__((visibility("default"))) const mgpuApi *offload_api(uint32_t versi
       .mgpuBackendName = name,
       .mgpuGetDefaultDevice = device,
       .mgpuSetDefaultDevice = set_device,
+      .mgpuStreamDevice = device_of,
+      .mgpuSetThreadStream = thread_stream,
       .mgpuStreamCapturing = capturing,
       .mgpuStreamWaitStream = wait_stream,
   };

@@ -123,6 +123,7 @@ def test_names() -> None:
         real().kernels.saxp  # noqa: B018
     with pytest.raises(KeyError, match="has no kernel 'saxp'"):
         real().kernels["saxp"]
+    assert 3 not in real().kernels  # type: ignore[comparison-overlap]
     assert not hasattr(real(), "__array_interface__")
     assert repr(real()).startswith("<offload library")
 
@@ -315,7 +316,9 @@ def test_refused_device_arrays() -> None:
     x = device.zeros(3, np.float32)
     message = refusal(x.copy_from, np.zeros(3))
     assert message.startswith("DeviceArray.copy_from(): expected float32[3], given float64[3]; convert it")
-    refusal(x.copy_from, np.zeros(4, np.float32))
+    assert "given float32[4]; pass one of that shape, for instance with" in refusal(x.copy_from, np.zeros(4, "f4"))
+    with pytest.raises(TypeError, match=r"^a DeviceArray is not true or false by itself: ask \.size, or"):
+        bool(x)  # it was True, of one that holds 0, too
     assert "cannot be in device memory" in refusal(device.empty, 3, object)
     assert refusal(device.array, "abc").startswith("an array of <U3 cannot be in device memory; use a native numeric")
     with pytest.raises(ValueError, match="no negative sizes"):

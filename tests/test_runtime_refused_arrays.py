@@ -157,6 +157,7 @@ def test_elements_without_a_dtype() -> None:
     records = np.zeros(2, [("x", np.float32), ("y", np.float32)])
     said = "given void64[2] of records; pass one of the fields, or convert it to an array of float32"
     assert said in refusal(real().scale, 1, records)
+    assert said.replace("void", "record") in refusal(real().scale, 1, records.view(np.recarray))
 
 
 def test_refused_shape_and_types_without_a_counterpart() -> None:

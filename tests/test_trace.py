@@ -145,6 +145,22 @@ print(driver.standin_log().decode())
     assert "sync" in kinds[0]
 
 
+def test_default_streams_have_lanes_of_their_own(drivers: Path, built: dict[str, Path], tmp_path: Path) -> None:
+    """The legacy one of CUDA and the thread's, which are other queues, were in one lane."""
+    code = """
+import sys, numpy, offload
+library = offload.load(sys.argv[1])
+library.use(sys.argv[2])
+x = library.device.zeros(1000, numpy.float32)
+for handle in (1, 2):
+    library.kernels.saxpy_kernel[4, 256, library.stream(handle)](x, x, 2.0).wait()
+"""
+    events = run(built["saxpy"], "cuda", tmp_path, code, LD_LIBRARY_PATH=str(drivers))
+    names = lanes(events, "thread_name")
+    launches = [event for event in works(events) if event["name"] == "saxpy_kernel"]
+    assert [names[event["pid"], event["tid"]] for event in launches] == ["stream 0x1", "stream 0x2"]
+
+
 def test_work_that_is_put_off_is_where_it_ran(built: dict[str, Path], tmp_path: Path) -> None:
     events = run(built["saxpy"], "host", tmp_path, OFFLOAD_HOST_SCHEDULE="5")
     launches = {event["args"]["call"]: event for event in calls(events) if event["cat"] == "launch"}

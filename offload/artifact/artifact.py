@@ -148,6 +148,7 @@ def describe(artifact: Artifact) -> dict[str, Any]:
     metadata = artifact.metadata
     functions, kernels = without_signature(artifact)
     silent = {"functions": list(functions), "kernels": [{"name": name, "module": module} for module, name in kernels]}
+    why = {"why": [entry._asdict() for entry in metadata.refused]} if metadata.refused else {}
     return {
         "functions": [
             {
@@ -180,7 +181,7 @@ def describe(artifact: Artifact) -> dict[str, Any]:
             for image, info in zip(artifact.images, metadata.images, strict=True)
         ],
         "producer": dict(metadata.producer),
-        **({"without_signature": silent} if functions or kernels else {}),
+        **({"without_signature": silent | why} if functions or kernels else {}),
     }
 
 

@@ -24,7 +24,8 @@ class Argument(NamedTuple):
     layout, else counts elements, None for dynamic; ``offset`` counts elements. ``space`` says which memory is
     meant: "device", "host", or "any" where the type does not tell. Scalars have rank 0. ``optional`` says that None
     may be passed, which the function sees as an array with 0 for each dynamic size. A ``pointer`` is a "uint64" that is
-    an address."""
+    an address. The CPU uses a ``shared`` result of device memory, too. A function leaves a ``read_only`` array as it
+    is."""
 
     name: str
     kind: str
@@ -35,6 +36,8 @@ class Argument(NamedTuple):
     space: str = "any"
     optional: bool = False
     pointer: bool = False
+    shared: bool = False
+    read_only: bool = False
 
     @property
     def rank(self) -> int:
@@ -57,7 +60,7 @@ class Argument(NamedTuple):
             "offset": self.offset,
             "space": self.space,
         }
-        return value | {key: True for key in ("optional", "pointer") if getattr(self, key)}
+        return value | {key: True for key in ("optional", "pointer", "shared", "read_only") if getattr(self, key)}
 
     @classmethod
     def from_json(cls, value: Any, where: str = "argument") -> Argument:
@@ -89,12 +92,15 @@ class Argument(NamedTuple):
             record.choice("space", SPACES),
             optional,
             pointer,
+            record.flag("shared"),
+            record.flag("read_only"),
         )
 
 
 class Signature(NamedTuple):
     """A host function: ``name`` is the author's, ``symbol`` its C interface in the library, ``doc`` what the author
-    says of it. A ``brief`` one is a few operations that cannot fail, wait or call anything."""
+    says of it. A ``brief`` one is a few operations that cannot fail, wait or call anything; one of ``any_device`` may
+    choose the devices that its work goes to, or call what does."""
 
     name: str
     symbol: str
@@ -102,6 +108,7 @@ class Signature(NamedTuple):
     results: tuple[Argument, ...] = ()
     doc: str = ""
     brief: bool = False
+    any_device: bool = False
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -110,8 +117,7 @@ class Signature(NamedTuple):
             "args": [a.to_json() for a in self.args],
             "results": [r.to_json() for r in self.results],
         }
-        if self.brief:
-            value["brief"] = True
+        value |= {key: True for key in ("brief", "any_device") if getattr(self, key)}
         return {**value, "doc": self.doc} if self.doc else value
 
     @classmethod
@@ -125,6 +131,7 @@ class Signature(NamedTuple):
             record.all("results", Argument.from_json),
             record.text("doc"),
             record.flag("brief"),
+            record.flag("any_device"),
         )
 
 
@@ -159,6 +166,21 @@ class KernelSignature(NamedTuple):
             record.flag("bare_pointers"),
             record.text("doc"),
         )
+
+
+class Refused(NamedTuple):
+    """A function, or a kernel of ``module``, that Python cannot call: ``why`` is a type that has no counterpart there,
+    and whose it is."""
+
+    name: str
+    module: str
+    why: str
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "refused") -> Refused:
+        """Raises `ArtifactError` where the value is not of schema 1."""
+        record = _Record(value, where)
+        return cls(record.get("name", str), record.get("module", str), record.get("why", str))
 
 
 class ImageInfo(NamedTuple):
@@ -201,17 +223,23 @@ class ImageInfo(NamedTuple):
 
 class Metadata(NamedTuple):
     """The content of the section ``.offload.meta``. ``images`` are in the container's order; ``runtime`` says
-    whether the mgpu runtime is linked in ("static") or is a library of its own ("shared")."""
+    whether the mgpu runtime is linked in ("static") or is a library of its own ("shared"). ``refused`` may leave out
+    functions and kernels that Python cannot call."""
 
     functions: tuple[Signature, ...] = ()
     kernels: tuple[KernelSignature, ...] = ()
     images: tuple[ImageInfo, ...] = ()
     producer: Mapping[str, Any] = {}
     runtime: str = "static"
+    refused: tuple[Refused, ...] = ()
+
+    def why_refused(self, name: str, module: str = "") -> str:
+        """Why Python cannot call a function or a kernel; empty where that is not known."""
+        return next((entry.why for entry in self.refused if (entry.name, entry.module) == (name, module)), "")
 
     def to_json(self) -> str:
         """Compact JSON with sorted keys: equal metadata gives equal text."""
-        value = {
+        value: dict[str, Any] = {
             "schema": SCHEMA,
             "producer": dict(self.producer),
             "runtime": self.runtime,
@@ -219,6 +247,8 @@ class Metadata(NamedTuple):
             "kernels": [kernel.to_json() for kernel in self.kernels],
             "images": [image.to_json() for image in self.images],
         }
+        if self.refused:
+            value["refused"] = [entry._asdict() for entry in self.refused]
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -241,6 +271,7 @@ class Metadata(NamedTuple):
             record.all("images", ImageInfo.from_json),
             record.get("producer", dict),
             record.choice("runtime", RUNTIMES),
+            record.all("refused", Refused.from_json) if "refused" in record.value else (),
         )
 
 

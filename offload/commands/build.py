@@ -15,6 +15,7 @@ from offload.commands.progress import shown
 from offload.errors import OffloadError, TargetError
 from offload.executors import opened
 from offload.files import plain_name
+from offload.paths import output_named
 
 if TYPE_CHECKING:
     from offload.compiler.driver import Emitted
@@ -151,7 +152,7 @@ def _output(options: argparse.Namespace) -> Path | None:
     if options.emit is not None and options.output == "-":
         return None  # printed, as without -o
     if options.output is not None:
-        return Path(options.output)
+        return Path(options.output) if options.emit is not None else output_named(options.output)
     if options.emit is not None or options.print_pipeline:
         return None
     first = options.sources[0]

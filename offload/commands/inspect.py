@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from offload import artifact
-from offload.artifact import Artifact, Image
+from offload.artifact import Artifact, Image, Metadata
 from offload.errors import OffloadError
 from offload.targets import registry, run_tool
 from offload.targets.tools import from_path, search
@@ -45,20 +45,26 @@ def _print(found: Artifact) -> None:
         print(f"  {function.name}({arguments}) -> {results}")
     functions, kernels = artifact.without_signature(found)
     if functions:
-        print(f"  for C alone: {', '.join(functions)}")
+        print(f"  for C alone: {', '.join(name + _because(metadata, name) for name in functions)}")
     print("kernels:")
     for kernel in metadata.kernels:
         arguments = ", ".join(f"{argument.name}: {argument}" for argument in kernel.args)
         pointers = " with bare pointers" if kernel.bare_pointers else ""
         print(f"  {kernel.module}::{kernel.name}({arguments}){pointers}")
     for module, name in kernels:
-        print(f"  {module}::{name}: for host code alone, with a type that has no counterpart in Python")
+        because = _because(metadata, name, module)
+        print(f"  {module}::{name}: for host code alone, with a type that has no counterpart in Python{because}")
     print("images:")
     for image, info in zip(found.images, metadata.images, strict=True):
         print(f"  {image.module:<24} {image.target:<6} {image.chip:<12} {image.format:<8} {len(image.data):>9,} bytes")
         for name, values in sorted(info.resources.items()):
             used = ", ".join(f"{what} {value}" for what, value in values.items())
             print(f"      {name}: {used}")
+
+
+def _because(metadata: Metadata, name: str, module: str = "") -> str:
+    why = metadata.why_refused(name, module)
+    return f" ({why})" if why else ""
 
 
 def _disassemble(image: Image) -> str:

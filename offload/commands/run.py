@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         names = ", ".join(library.functions) or "none"
         raise OffloadError(f"the program has no function {options.entry!r} to run; it has: {names}")
     function = library.functions[options.entry]
-    if function.signature.args:
+    if any(not argument.optional for argument in function.signature.args):
         raise OffloadError(f"{options.entry}() takes arguments; 'offload run' calls functions without any")
     sys.stdout.flush()
     # The program prints through C's buffer, which would otherwise come out last.

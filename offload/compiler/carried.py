@@ -27,6 +27,7 @@ def container(request: BuildRequest, module: Any, builds: Sequence[Linked], imag
                 "runtime": request.runtime,
                 "functions": signatures["functions"],
                 "kernels": signatures["kernels"],
+                "refused": signatures["refused"],
                 "images": [_info(*pair) for pair in zip(builds, images, strict=True)],
             }
         )

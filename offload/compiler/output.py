@@ -42,8 +42,10 @@ def check_output_folder(folder: Path) -> None:
 
 def check_no_source(path: Path, sources: Sequence[Source]) -> None:
     """Raises OffloadError where the output would replace one of the sources."""
-    own = _resolved(Path(readable(str(path))))
-    if any(_resolved(Path(source.name)) == own for source in sources):
+    own = readable(str(_resolved(path)))
+    # Sources have readable names, which are UTF-8 whatever the locale has for names of files.
+    named = (Path(os.fsdecode(source.name.encode())) for source in sources)
+    if any(readable(str(_resolved(name))) == own for name in named):
         raise OffloadError(f"cannot write {path}: it is one of the sources; name another output")
 
 

@@ -17,6 +17,8 @@ inline constexpr char kOnTensors[] =
     "offload.on_tensors"; // on a function that had tensors: MLIR has given them memory, and frees it
 inline constexpr char kPlainPointers[] =
     "offload.plain_pointers"; // on a launch of compiled code: whether it takes those, or descriptors
+inline constexpr char kReadOnly[] =
+    "offload.read_only";                          // on an argument that was a tensor: it stays as it is
 inline constexpr char kReady[] = "offload.ready"; // on a gpu.module whose kernels are compiled already
 inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
 

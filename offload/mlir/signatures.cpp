@@ -98,6 +98,21 @@ static std::optional<json::Object> describe(Type type, StringRef name, StringRef
   return entry;
 }
 
+/// Why there is no signature, for people: a type that `describe` has nothing for, and whose it is.
+static std::string noCounterpart(Type type, const Twine &whose) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  constexpr size_t kMost = 200;
+  if (text.size() > kMost)
+    text = text.substr(0, kMost) + "...";
+  return (text + " of " + whose).str();
+}
+
+static std::string noCounterpart(Type type, StringRef argument, size_t index, size_t count) {
+  return noCounterpart(type,
+                       "argument '" + argument + "' (" + Twine(index + 1) + " of " + Twine(count) + ")");
+}
+
 /// Who touches the memory of an argument: "device" where a kernel does, "host" where host code alone does,
 /// "any" where neither is seen (a copy source, say).
 static StringRef spaceOf(BufferFlow &flow, Value argument) {
@@ -108,13 +123,32 @@ static StringRef spaceOf(BufferFlow &flow, Value argument) {
 }
 
 /// Where the memory of a returned memref comes from: "device" where gpu.alloc may have made it, else "any"
-/// (host memory, or an argument's own).
-static StringRef spaceOfResult(BufferFlow &flow, func::FuncOp function, unsigned index) {
+/// (host memory, or an argument's own). Adds `shared` where the CPU reaches all that it may have made.
+static void addSpaceOfResult(json::Object &entry, BufferFlow &flow, func::FuncOp function, unsigned index) {
+  bool device = false, shared = true;
   for (Block &block : function.getBody())
     if (auto op = dyn_cast<func::ReturnOp>(block.getTerminator()))
-      if (isa<BaseMemRefType>(op.getOperand(index).getType()) && flow.classOf(op.getOperand(index)).device)
-        return "device";
-  return "any";
+      if (isa<BaseMemRefType>(op.getOperand(index).getType())) {
+        const BufferClass &buffer = flow.classOf(op.getOperand(index));
+        device |= buffer.device;
+        shared &= !buffer.deviceAlone;
+      }
+  if (device)
+    entry["space"] = "device";
+  if (device && shared)
+    entry["shared"] = true;
+}
+
+/// May host code of the program choose devices? Functions of other object files may.
+static bool choosesDevices(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        auto function = dyn_cast<func::FuncOp>(op);
+        return isa<gpu::SetDefaultDeviceOp>(op) || (function && function.isExternal())
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// Names that are valid and different from each other; numbered where the author gave none.
@@ -167,7 +201,8 @@ static bool isBrief(func::FuncOp function) {
   return body.getOperations().size() <= kMost && llvm::all_of(body, isPlain);
 }
 
-static std::optional<json::Object> describeFunction(BufferFlow &flow, func::FuncOp function) {
+static std::optional<json::Object> describeFunction(BufferFlow &flow, func::FuncOp function,
+                                                    std::string &whyNot) {
   std::vector<std::string> given;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     given.push_back(givenName(function, i));
@@ -175,16 +210,22 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
   json::Array arguments, results;
   for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
     std::optional<json::Object> entry = describe(argument.getType(), names[i], spaceOf(flow, argument));
-    if (!entry)
+    if (!entry) {
+      whyNot = noCounterpart(argument.getType(), names[i], i, names.size());
       return std::nullopt;
+    }
     addOptional(*entry, function, unsigned(i));
+    if (function.getArgAttr(unsigned(i), kReadOnly))
+      (*entry)["read_only"] = true;
     arguments.push_back(std::move(*entry));
   }
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
-    std::optional<json::Object> entry =
-        describe(type, "result" + std::to_string(i), spaceOfResult(flow, function, unsigned(i)));
-    if (!entry)
+    std::optional<json::Object> entry = describe(type, "result" + std::to_string(i), "any");
+    if (!entry) {
+      whyNot = noCounterpart(type, "result " + Twine(i + 1) + " of " + Twine(function.getNumResults()));
       return std::nullopt;
+    }
+    addSpaceOfResult(*entry, flow, function, unsigned(i));
     results.push_back(std::move(*entry));
   }
   json::Object entry{{"name", function.getName()},
@@ -199,7 +240,7 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
 
 /// A function that came in the LLVM dialect: callable as it is where numbers and addresses are all that it
 /// takes and returns. Nothing says what its pointers point to.
-static std::optional<json::Object> describeLowered(LLVM::LLVMFuncOp function) {
+static std::optional<json::Object> describeLowered(LLVM::LLVMFuncOp function, std::string &whyNot) {
   Type result = function.getFunctionType().getReturnType();
   bool plain = isVisible(function) && function.getCConv() == LLVM::CConv::C && !function.isVarArg() &&
                !function.getName().starts_with("_mlir_ciface_");
@@ -216,14 +257,18 @@ static std::optional<json::Object> describeLowered(LLVM::LLVMFuncOp function) {
   json::Array arguments, results;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     std::optional<json::Object> entry = describe(type, names[i], "any");
-    if (!entry)
+    if (!entry) {
+      whyNot = noCounterpart(type, names[i], i, names.size());
       return std::nullopt;
+    }
     arguments.push_back(std::move(*entry));
   }
   if (!isa<LLVM::LLVMVoidType>(result)) {
     std::optional<json::Object> entry = describe(result, "result0", "any");
-    if (!entry)
+    if (!entry) {
+      whyNot = noCounterpart(result, "its result");
       return std::nullopt;
+    }
     results.push_back(std::move(*entry));
   }
   json::Object entry{{"name", function.getName()},
@@ -272,16 +317,24 @@ static std::optional<SmallVector<Type>> launchedTypes(ArrayRef<gpu::LaunchFuncOp
   return types;
 }
 
+/// The kernels of a program, and those that have no signature, with what speaks against it.
+struct DescribedKernels {
+  json::Array all, refused;
+};
+
 /// `kernel` is where its author says more of it; there is none for compiled code.
 /// `launches`, of a kernel that is compiled already, tell whether it takes plain pointers.
-static void addKernel(json::Array &kernels, StringRef device, StringRef name, ArrayRef<Type> types,
+static void addKernel(DescribedKernels &kernels, StringRef device, StringRef name, ArrayRef<Type> types,
                       ArrayRef<std::string> names, ArrayRef<gpu::LaunchFuncOp> launches,
                       FunctionOpInterface kernel = {}) {
   json::Array arguments;
   for (auto [i, type] : llvm::enumerate(types)) {
     std::optional<json::Object> entry = describe(type, names[i], isa<MemRefType>(type) ? "device" : "any");
-    if (!entry)
+    if (!entry) {
+      kernels.refused.push_back(json::Object{
+          {"name", name}, {"module", device}, {"why", noCounterpart(type, names[i], i, types.size())}});
       return;
+    }
     if (kernel && types.size() == kernel.getNumArguments())
       addOptional(*entry, kernel, unsigned(i));
     arguments.push_back(std::move(*entry));
@@ -293,10 +346,10 @@ static void addKernel(json::Array &kernels, StringRef device, StringRef name, Ar
       entry["bare_pointers"] = *plain;
   if (kernel)
     addDoc(entry, kernel);
-  kernels.push_back(std::move(entry));
+  kernels.all.push_back(std::move(entry));
 }
 
-static void addKernels(json::Array &kernels, ModuleOp module, gpu::GPUModuleOp device) {
+static void addKernels(DescribedKernels &kernels, ModuleOp module, gpu::GPUModuleOp device) {
   for (auto kernel : device.getOps<FunctionOpInterface>()) {
     if (!kernel->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
       continue;
@@ -314,7 +367,7 @@ static void addKernels(json::Array &kernels, ModuleOp module, gpu::GPUModuleOp d
 }
 
 /// The kernels of compiled code: their arguments are known from launches or else from a kernel table.
-static void addKernels(json::Array &kernels, ModuleOp module, gpu::BinaryOp device) {
+static void addKernels(DescribedKernels &kernels, ModuleOp module, gpu::BinaryOp device) {
   llvm::MapVector<StringRef, SmallVector<Type>> tables;
   for (Attribute object : device.getObjects())
     if (gpu::KernelTableAttr table = cast<gpu::ObjectAttr>(object).getKernels())
@@ -347,18 +400,25 @@ static void addKernels(json::Array &kernels, ModuleOp module, gpu::BinaryOp devi
 }
 
 std::string signatures(const IRModule &module) {
-  json::Array functions, kernels;
+  json::Array functions;
+  DescribedKernels kernels;
+  bool anyDevice = choosesDevices(module.get());
   BufferFlow flow(module.get());
   for (auto function : module.get().getOps<FunctionOpInterface>()) {
     if (!function.isPublic() || function.isExternal())
       continue;
     std::optional<json::Object> entry;
+    std::string whyNot;
     if (auto source = dyn_cast<func::FuncOp>(function.getOperation()))
-      entry = describeFunction(flow, source);
+      entry = describeFunction(flow, source, whyNot);
     else if (auto lowered = dyn_cast<LLVM::LLVMFuncOp>(function.getOperation()))
-      entry = describeLowered(lowered);
+      entry = describeLowered(lowered, whyNot);
+    if (entry && anyDevice)
+      (*entry)["any_device"] = true;
     if (entry)
       functions.push_back(std::move(*entry));
+    else if (!whyNot.empty())
+      kernels.refused.push_back(json::Object{{"name", function.getName()}, {"module", ""}, {"why", whyNot}});
   }
   for (Operation &op : *module.get().getBody()) {
     if (auto device = dyn_cast<gpu::GPUModuleOp>(op))
@@ -366,7 +426,9 @@ std::string signatures(const IRModule &module) {
     else if (auto binary = dyn_cast<gpu::BinaryOp>(op))
       addKernels(kernels, module.get(), binary);
   }
-  json::Value result = json::Object{{"functions", std::move(functions)}, {"kernels", std::move(kernels)}};
+  json::Value result = json::Object{{"functions", std::move(functions)},
+                                    {"kernels", std::move(kernels.all)},
+                                    {"refused", std::move(kernels.refused)}};
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << result;

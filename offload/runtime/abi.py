@@ -190,6 +190,7 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (None, "mgpuErrorExchange", (POINTER(KeptError),)),
     (_event, "mgpuStreamMark", (_stream,)),
     (c_int32, "mgpuStreamDevice", (_stream,)),
+    (_stream, "mgpuStreamDriver", (_stream,)),
 )
 
 

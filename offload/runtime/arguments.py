@@ -113,7 +113,7 @@ class MemrefPacker:
         name = self.argument.name or "x"
         self._check_type(view, name)
         check_place(view, name, self.space, self.native)
-        check_use(view, name)
+        check_use(view, name, not self.argument.read_only)
         strides = self._strides(view, name)
         # The type of a strided memref fixes the offset; the base moves so that it lands on the first element.
         offset = self.argument.offset or 0
@@ -121,7 +121,7 @@ class MemrefPacker:
         return self.pack(base % (1 << 64), base % (1 << 64), offset, *view.shape, *strides)
 
     def _check_type(self, view: View, name: str) -> None:
-        if view.dtype.startswith("void"):
+        if view.dtype.startswith(("void", "record")):
             raise Mismatch(
                 f"{view} of records", f"pass one of the fields, or convert it to an array of {self.element.name}"
             )

@@ -107,6 +107,9 @@ class DeviceArray:
             raise TypeError("len() of a DeviceArray of rank 0")
         return self.shape[0]
 
+    def __bool__(self) -> bool:
+        raise TypeError("a DeviceArray is not true or false by itself: ask .size, or what .numpy() gives")
+
     def __repr__(self) -> str:
         return f"<DeviceArray {self.dtype.name}[{', '.join(map(str, self.shape))}] on {self.backend}>"
 
@@ -187,10 +190,14 @@ class DeviceArray:
 
         values = source.numpy() if isinstance(source, DeviceArray) else numpy.asarray(without_mask(source))
         if values.shape != self.shape or values.dtype != self.dtype:
+            advice = (
+                f"convert it, for instance with numpy.asarray(x, '{self.dtype.name}')"
+                if values.shape == self.shape
+                else "pass one of that shape, for instance with numpy.broadcast_to or reshape"
+            )
             raise SignatureError(
                 f"DeviceArray.copy_from(): expected {self.dtype.name}{list(self.shape)}, given "
-                f"{values.dtype.name}{list(values.shape)}; convert it, for instance with "
-                f"numpy.asarray(x, '{self.dtype.name}')"
+                f"{values.dtype.name}{list(values.shape)}; {advice}"
             )
         if self.strides is not None:
             raise SignatureError("DeviceArray.copy_from(): the array is a strided view; copy into a contiguous one")

@@ -19,6 +19,7 @@ from offload.runtime.pointers import PointerPacker
 from offload.runtime.results import ScalarResult, StructResult, by_value_type, half_argument, is_half
 from offload.runtime.staging import Staging, wanted
 from offload.runtime.streams import as_stream
+from offload.runtime.views import gpu_of, view_of
 
 # Appends the C values of one argument; the second list is for what has to stay alive during the call.
 _Converter = Callable[[Any, list[Any], list[object]], None]
@@ -44,6 +45,8 @@ class Function(Caller):
         self._packers: list[MemrefPacker | PointerPacker | None] = []
         self._result: ScalarResult | StructResult | None = None
         self._views = False  # whether a result may lie in an argument
+        # Of arrays that kernels use; where the program chooses its devices itself, it knows what is where.
+        self._placed = [argument.space == "device" and not signature.any_device for argument in signature.args]
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = self._callee.help()
 
@@ -74,7 +77,10 @@ class Function(Caller):
         index = 0
         try:
             for convert in converters:
+                seen = len(keep)
                 convert(args[index], values, keep)
+                if self._placed[index]:
+                    self._check_place(keep[seen] if len(keep) > seen else args[index])
                 index += 1
         except Mismatch as mismatch:
             raise self._callee.refuse(index, mismatch) from None
@@ -90,7 +96,17 @@ class Function(Caller):
         self._native.check()
         return returned
 
-    def start(self, *args: Any, **kwargs: Any) -> Running:
+    def _check_place(self, value: Any) -> None:
+        """Of an array on one GPU, ours or another package's."""
+        there = gpu_of(value, self._native.backend())
+        if there is not None and there != (here := self._native.device_of_work()):
+            raise Mismatch(
+                f"{view_of(value)} on device {there}, but the function runs on device {here}",
+                f"call it inside 'with lib.device({there}):' or on a stream of device {there}, or copy the array to "
+                f"device {here}",
+            )
+
+    def start(self, /, *args: Any, **kwargs: Any) -> Running:
         """Calls in a thread of its own, on the calling thread's device and stream, and returns at once. The result, or
         what it raises, comes from ``wait()`` or from ``await``."""
         return Running(self._native, lambda: self(*args, **kwargs))

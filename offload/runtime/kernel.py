@@ -24,7 +24,7 @@ from offload.runtime.plans import Caller, arm_launch
 from offload.runtime.pointers import PointerPacker
 from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import as_stream
-from offload.runtime.views import View, view_of
+from offload.runtime.views import gpu_of, view_of
 
 _SIZE_LIMIT = 2**31 - 1
 _KEPT_LAUNCHES = 64
@@ -169,12 +169,12 @@ class Kernel:
         try:
             for pack, value in zip(packers, args, strict=True):
                 if type(value) is DeviceArray:
-                    self._check_device(launch, value)
+                    self._check_place(launch, value)
                     value.hold(launch.handle, self._native, None if stream is None else stream.token)
                 seen = len(keep)
                 pieces.append(pack(value, keep))
                 if len(keep) > seen:
-                    self._check_view(launch, keep[seen])
+                    self._check_place(launch, keep[seen])
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
         self._start(launch, pieces)
@@ -206,11 +206,11 @@ class Kernel:
                         "put it on the device before the capture, with lib.device.array(...)",
                     )
                 if type(value) is DeviceArray:
-                    self._check_device(launch, value)
+                    self._check_place(launch, value)
                     value.settle()
                 as_is = packer is None or value is None or isinstance(value, Integral)
                 seen = value if as_is else view_of(value, ordered=False)
-                self._check_view(launch, seen)
+                self._check_place(launch, seen)
                 pieces.append(pack(seen, keep))
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
@@ -236,22 +236,17 @@ class Kernel:
         )
         self._native.check()
 
-    def _check_device(self, launch: Launch, array: DeviceArray) -> None:
-        if array.backend == self._native.backend():
-            self._check_place(launch, array.device, f"{array.dtype.name}{list(array.shape)}")
-
-    def _check_view(self, launch: Launch, view: object) -> None:
-        """Of another package's array, which is on one GPU."""
-        if isinstance(view, View) and view.device is not None and view.places == (self._native.backend(),):
-            self._check_place(launch, view.device, str(view))
-
-    def _check_place(self, launch: Launch, there: int, array: str) -> None:
+    def _check_place(self, launch: Launch, value: Any) -> None:
+        """Of an array on one GPU, ours or another package's."""
+        there = gpu_of(value, self._native.backend())
+        if there is None:
+            return
         stream = launch.stream
-        here = self._native.device_of_thread() if stream is None else stream.device()
+        here = self._native.device_of_work() if stream is None else stream.device()
         if here != there:
             instead = f"inside 'with lib.device({there}):'" if stream is None else f"on a stream of device {there}"
             raise Mismatch(
-                f"{array} on device {there}, but the kernel runs on device {here}",
+                f"{view_of(value)} on device {there}, but the kernel runs on device {here}",
                 f"launch it {instead}, or copy the array to device {here}",
             )
 

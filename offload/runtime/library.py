@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from offload.artifact import INTERFACE, Artifact, KernelSignature, Signature, functions_for_c
+from offload.artifact import INTERFACE, Artifact, KernelSignature, Metadata, Signature, functions_for_c
 from offload.artifact import read as read_artifact
 from offload.artifact.elf import MACHINES, machine_name
 from offload.errors import ArtifactError
@@ -106,15 +106,18 @@ def for_c_alone(library: Library, name: str) -> str | None:
     """Why Python cannot call a function that the library has for C; None where there is none of that name."""
     advice = "give Python one that takes and returns scalars and ranked memrefs"
     if hasattr(library._loaded, f"{INTERFACE}{name}"):
+        why = library.metadata.why_refused(name)
         return (
-            f"{_called(library.path)} has a function {name!r} with a type that has no counterpart in Python: it is "
-            f"there for C ({INTERFACE}{name}); {advice}"
+            f"{_called(library.path)} has a function {name!r} with a type that has no counterpart in Python: "
+            f"{f'{why}; ' if why else ''}it is there for C ({INTERFACE}{name}); {advice}"
         )
     # The loader finds functions of the C library under a library's handle, too: the file knows its own.
     if hasattr(library._loaded, name):
         with contextlib.suppress(ArtifactError):
             if name in functions_for_c(library.path, library.metadata):
-                return f"{_called(library.path)} has a function {name!r} for C alone; {advice}"
+                why = library.metadata.why_refused(name)
+                because = f", because of a type that has no counterpart in Python: {why}" if why else ""
+                return f"{_called(library.path)} has a function {name!r} for C alone{because}; {advice}"
     return None
 
 
@@ -123,12 +126,20 @@ class Kernels(Mapping[str, Kernel]):
     modules is found as ``lib.kernels["module.kernel"]``, which works for every kernel."""
 
     def __init__(
-        self, owner: str, kernels: Mapping[tuple[str, str], Kernel], carried: Iterable[tuple[str, str]] = ()
+        self,
+        owner: str,
+        kernels: Mapping[tuple[str, str], Kernel],
+        carried: Iterable[tuple[str, str]] = (),
+        metadata: Metadata = Metadata(),  # noqa: B008  # of immutable parts
     ) -> None:
         """``carried`` are the kernels of all images, by module and name, callable from Python or not."""
         self._owner = owner
         silent = set(carried) - kernels.keys()
-        self._silent = {word for module, name in silent for word in (name, f"{module}.{name}")}
+        self._silent = {
+            word: metadata.why_refused(name, module)
+            for module, name in sorted(silent)
+            for word in (name, f"{module}.{name}")
+        }
         self._qualified = {f"{module}.{name}": kernel for (module, name), kernel in kernels.items()}
         names = [name for _, name in kernels]
         self._kernels = {
@@ -136,6 +147,8 @@ class Kernels(Mapping[str, Kernel]):
         }
 
     def __getitem__(self, name: str) -> Kernel:
+        if not isinstance(name, str):
+            raise KeyError(name)
         found = self._kernels.get(name) or self._qualified.get(name)
         if found is None:
             raise KeyError(str(self._missing(name)))
@@ -156,10 +169,12 @@ class Kernels(Mapping[str, Kernel]):
 
     def _missing(self, name: str) -> AttributeError:
         if name in self._silent:
+            why = self._silent[name]
+            lack = f"has no counterpart there, {why}" if why else "has no counterpart there or is not known"
             return AttributeError(
-                f"{self._owner} has a kernel {name!r} that Python cannot launch, because of an argument whose type has "
-                "no counterpart there or is not known: launch it from a function of the program, or give it arguments "
-                "that are scalars and memrefs of scalars"
+                f"{self._owner} has a kernel {name!r} that Python cannot launch, because of an argument whose type "
+                f"{lack}: launch it from a function of the program, or give it arguments that are scalars and memrefs "
+                "of scalars"
             )
         return _unknown(self._owner, "kernel", name, self._kernels)
 
@@ -193,7 +208,7 @@ class Library:
         self.functions: Mapping[str, Function] = MappingProxyType(functions)
         self.signatures: Mapping[str, Signature] = MappingProxyType({s.name: s for s in self.metadata.functions})
         carried = [(image.module, kernel) for image in self.metadata.images for kernel in image.kernels]
-        self.kernels = Kernels(_called(self.path), self._load_kernels(library), carried)
+        self.kernels = Kernels(_called(self.path), self._load_kernels(library), carried, self.metadata)
         self.device = Device(self._native)
         with choosing():
             _libraries.add(self)

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +13,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.errors import ArtifactError, DeviceError
 from offload.runtime import abi
+from offload.runtime.entered import Entered
 from offload.runtime.pickled import refusal
 
 if TYPE_CHECKING:
     from offload.runtime.pending import Mark
+
+
+_entered: dict[int, Entered] = {}
+"""By the address of a function table: a file that is loaded twice has one runtime."""
 
 
 class Native:
@@ -52,7 +56,7 @@ class Native:
         # Reading a member of the table makes a new function object each time, so they are read once.
         self.api: Any = SimpleNamespace(**{name: getattr(table.contents, name) for _, name, _ in abi.FUNCTIONS})
         self._memories: dict[tuple[str, int], DeviceMemory] = {}
-        self.entered = _Entered()
+        self.entered = _entered.setdefault(self.table, Entered(self.api))
         self.auto_stage = False
         self._told = ""
         # Modules lose their names when the interpreter ends.
@@ -100,10 +104,14 @@ class Native:
             raise TypeError(f"the name of a backend is a str, not {type(backend).__name__}")
         # C would take what is before a NUL; no backend has a backslash in its name.
         name = None if backend is None else backend.replace("\0", "\\0").encode(errors="backslashreplace")
+        self.entered.step_out()
         self.api.mgpuBackendUse(name)
-        if code := self.api.mgpuGetLastError():
-            # Who calls Python does not know the function of C that asks.
-            raise DeviceError(str(self.error(code)).replace("mgpuBackendUse", "use()", 1), code)
+        code = self.api.mgpuGetLastError()
+        # Who calls Python does not know the function of C that asks.
+        error = DeviceError(str(self.error(code)).replace("mgpuBackendUse", "use()", 1), code) if code else None
+        self.entered.step_in()
+        if error is not None:
+            raise error
 
     def backend(self) -> str:
         """The name of the backend in use, chosen now if none was. Raises `DeviceError` where there is
@@ -118,16 +126,22 @@ class Native:
         """The index of the calling thread's device."""
         return int(self.api.mgpuGetDefaultDevice())
 
+    def device_of_work(self) -> int:
+        """The index of the device that work of the calling thread goes to: that of its stream. Raises `DeviceError`."""
+        device = int(self.api.mgpuStreamDevice(None))
+        self.check()
+        return device
+
     @contextlib.contextmanager
     def on_device(self, index: int) -> Iterator[None]:
         """Makes a device the calling thread's for a while. Raises `DeviceError` where there is no such device."""
-        before = self.device_of_thread()
-        self.api.mgpuSetDefaultDevice(index)
-        self.check()
+        backend = self.backend()
+        self.entered.enter_device(backend, index)
         try:
+            self.check()
             yield
         finally:
-            self.api.mgpuSetDefaultDevice(before)
+            self.entered.leave(backend)
 
     def memory(self) -> DeviceMemory:
         """The memory of the calling thread's device of the backend in use. Raises `DeviceError`."""
@@ -136,14 +150,6 @@ class Native:
         if key not in self._memories:
             self._memories.setdefault(key, DeviceMemory(self, backend, key[1]))
         return self._memories[key]
-
-
-class _Entered(threading.local):
-    """The streams in whose ``with`` a thread is, the innermost last, since the runtime knows their handles alone; and
-    with each the handle of the one before it, and the device of before."""
-
-    def __init__(self) -> None:
-        self.streams: list[tuple[object, int | None, int]] = []
 
 
 class DeviceMemory:

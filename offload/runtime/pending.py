@@ -106,30 +106,42 @@ class Pending:
         return f"<offload launch {'in a graph' if self._mark is None else 'on a stream'}>"
 
 
+class _Outcome:
+    """Of a call in a thread of its own, which keeps this and not its `Running`: an exception keeps what it has passed,
+    and a `Running` that is dropped is to tell of it."""
+
+    def __init__(self, streams: tuple[object, ...]) -> None:
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.alone = False  # whether the `Running` is gone
+        self.streams = streams  # they may be dropped by the caller before the call has ended
+
+    def run(self, native: Native, call: Callable[[], Any], device: int, stream: int | None) -> None:
+        try:
+            with native.on_device(device):
+                native.api.mgpuSetThreadStream(stream)
+                self.result = call()
+        except BaseException as error:
+            self.error = error
+            if self.alone:
+                raise
+        finally:
+            self.streams = ()
+
+
 class Running:
     """A call in a thread of its own: ``wait()`` or ``await`` gives its result, or raises what it raised."""
 
     def __init__(self, native: Native, call: Callable[[], Any]) -> None:
         """Starts it, on the calling thread's device and stream."""
-        self._native = native
-        self._result: Any = None
-        self._error: BaseException | None = None
+        self._told = False
+        self._outcome = _Outcome(tuple(native.entered.streams))
         device = native.device_of_thread()
-        self._streams: object = tuple(native.entered.streams)  # they may be dropped here before the call has ended
         stream = native.api.mgpuSetThreadStream(None)
         native.api.mgpuSetThreadStream(stream)
-        self._thread = threading.Thread(target=self._run, args=(call, device, stream), name="offload call")
+        arguments = (native, call, device, stream)
+        self._thread = threading.Thread(target=self._outcome.run, args=arguments, name="offload call")
         self._thread.start()
-
-    def _run(self, call: Callable[[], Any], device: int, stream: int | None) -> None:
-        try:
-            with self._native.on_device(device):
-                self._native.api.mgpuSetThreadStream(stream)
-                self._result = call()
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._streams = ()
 
     @property
     def done(self) -> bool:
@@ -139,13 +151,22 @@ class Running:
     def wait(self) -> Any:
         """The result, once there is one. Raises what the call raised."""
         self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._result
+        self._told = True
+        if self._outcome.error is not None:
+            raise self._outcome.error
+        return self._outcome.result
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Waits in a thread of asyncio's, so that the loop goes on."""
         return (yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__())
+
+    def __del__(self) -> None:
+        outcome = getattr(self, "_outcome", None)
+        if outcome is None or self._told:
+            return
+        outcome.alone = True
+        if outcome.error is not None:
+            raise outcome.error  # nobody has waited: Python tells on stderr what a `__del__` raises, and a thread
 
     def __repr__(self) -> str:
         return f"<offload call, {'done' if self.done else 'running'}>"

@@ -106,7 +106,8 @@ def arm_function(
     result = described.pop() if results else None
     try:
         _fast.arm_function(
-            caller, native, native.table, address, described, result, names, "stream" not in names, signature.brief
+            *(caller, native, native.table, address, described, result, names),
+            *("stream" not in names, signature.brief, signature.any_device),
         )
     except ValueError:  # Too many arguments, or results in memory.
         return
@@ -152,6 +153,7 @@ def _describe(argument: Argument, space: str) -> dict[str, Any] | None:
             "offset": argument.offset or 0,
             "space": space,
             "optional": argument.optional,
+            "read_only": argument.read_only,
             "alignment": dtype.alignment,
             "dlpack": dlpack_code(argument.dtype),
             "dtypes": _dtypes(argument.dtype),

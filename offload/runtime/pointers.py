@@ -53,6 +53,6 @@ class PointerPacker:
     @staticmethod
     def array_dtype(view: View) -> Any:
         """The NumPy dtype of an array. Raises `Mismatch` for one of records, or where a package is missing."""
-        if view.dtype.startswith("void"):
+        if view.dtype.startswith(("void", "record")):
             raise Mismatch(f"{view} of records", "put its bytes there with lib.device.array(x.view('uint8'))")
         return numpy_dtype(find(view.dtype))

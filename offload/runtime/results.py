@@ -138,8 +138,10 @@ class StructResult:
             owner = owners[allocated] = Allocation(allocated, release)
         if on_device:
             elements = None if result.strides is None else words[3 + rank :]
-            memory = source._memory if isinstance(source, DeviceArray) else self.native.memory()
-            return DeviceArray(memory, pointer, dtype, shape, strides=elements, owner=owner)
+            memory, shared = self.native.memory(), source is None and result.shared
+            if isinstance(source, DeviceArray):
+                memory, shared = source._memory, source.shared
+            return DeviceArray(memory, pointer, dtype, shape, strides=elements, shared=shared, owner=owner)
         return array_over(pointer, dtype, shape, strides, owner=owner, readonly=allocated == GLOBAL_MEMORY)
 
     @staticmethod

@@ -81,6 +81,7 @@ class Staging:
         """What stands for ``value`` in the call: an array on the device, or the array itself where the function takes
         host memory or the CPU is the device. Raises `Mismatch`, `DeviceError`."""
         array, back = (value.array, value.back) if type(value) is Staged else (value, True)
+        back = back and not packer.argument.read_only
         if (
             array is None
             or packer.space != "device"

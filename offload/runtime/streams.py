@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from offload.errors import SignatureError
@@ -75,6 +76,19 @@ class Stream:
             self._device = index
         return index
 
+    @property
+    def __cuda_stream__(self) -> Callable[[], tuple[int, int]]:
+        """The protocol of cuda-python: called, the version and the driver's stream, for other packages, which must not
+        use it when this object is gone. A stream of the CPU has none."""
+        if self.backend == "host":
+            raise AttributeError("__cuda_stream__: a stream of the CPU is no driver's")
+        return self._driver_stream
+
+    def _driver_stream(self) -> tuple[int, int]:
+        handle = self._native.api.mgpuStreamDriver(self.handle)
+        self._native.check()
+        return 0, handle or 0
+
     def is_default(self) -> bool:
         """Whether it is a driver's default stream (NULL, 1, and 2, the thread's), which every device has."""
         return not self._owned and (self.handle or 0) <= 2
@@ -92,17 +106,14 @@ class Stream:
 
     def __enter__(self) -> Stream:
         self.check("with")
-        before = self._native.device_of_thread()
-        if not self.is_default():
-            self._native.api.mgpuSetDefaultDevice(self.device())
-            self._native.check()
-        self._native.entered.streams.append((self, self._native.api.mgpuSetThreadStream(self.handle), before))
+        entered = self._native.entered
+        entered.enter_stream(self.backend, None if self.is_default() else self.device(), self.handle)
+        entered.streams.append(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _, previous, device = self._native.entered.streams.pop()
-        self._native.api.mgpuSetThreadStream(previous)
-        self._native.api.mgpuSetDefaultDevice(device)
+        self._native.entered.leave(self.backend)
+        self._native.entered.streams.pop()
 
     def __del__(self) -> None:
         error = (

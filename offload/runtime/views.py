@@ -79,6 +79,14 @@ def view_of(value: Any, ordered: bool = True) -> View:
     return _of_numpy(array, value)
 
 
+def gpu_of(value: Any, backend: str) -> int | None:
+    """The GPU of that backend whose memory alone an array or a `View` is in, where that is known; others do not reach
+    it."""
+    if type(value) is DeviceArray:
+        return None if value.shared or backend == "host" or value.backend != backend else value.device
+    return value.device if type(value) is View and value.places == (backend,) else None
+
+
 def _of_numpy(array: Any, owner: object) -> View:
     dtype = array.dtype
     return View(

@@ -35,8 +35,15 @@ static int none_fits(const struct mgpu_module *module, int backend, int device) 
     }
   mgpu_text_add(&text, "%s. Devices: ", *separator ? "" : "none");
   mgpu_backend_list(&text);
-  return mgpu_fail(MGPU_ERROR_NO_IMAGE, "No image of gpu.module \"%s\" fits %s:%d. Images: %s.",
-                   title(module), mgpu_backends[backend]->name, device, buffer);
+  const struct mgpu_backend *vendor = mgpu_backends[backend];
+  mgpuDeviceInfo info = {.chip = ""};
+  if (strcmp(vendor->target, "host") != 0 && vendor->device_info(device, &info) == 0)
+    info.chip[strcspn(info.chip, ":")] = 0; /* settings are behind it, which images may leave open */
+  return mgpu_fail(MGPU_ERROR_NO_IMAGE,
+                   "No image of gpu.module \"%s\" fits %s:%d. Images: %s. Build for this device, too: "
+                   "--target %s%s%s.",
+                   title(module), vendor->name, device, buffer, vendor->target, *info.chip ? ":" : "",
+                   info.chip);
 }
 
 /* The image for the device, or the raw bytes. 0, or a failure. */

@@ -235,6 +235,11 @@ int32_t mgpuStreamDevice(void *stream) {
   return mgpu_pending() || mgpu_stream_place(stream, &place) ? -1 : place.device;
 }
 
+void *mgpuStreamDriver(void *stream) {
+  struct mgpu_place place;
+  return mgpu_pending() || mgpu_stream_place(stream, &place) ? NULL : place.driver;
+}
+
 void mgpuStreamWaitStream(void *waiter, void *waited) {
   if (mgpu_pending())
     return;

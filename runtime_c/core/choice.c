@@ -141,12 +141,13 @@ static int choose(const void *begin, const void *end, const char *target) {
   } else if (!add_choices(&text, begin, end)) {
     return -1;
   }
-  mgpu_fail(MGPU_ERROR_NO_IMAGE, "No image is for a device of this machine.%s.", buffer);
+  mgpu_fail(MGPU_ERROR_NO_IMAGE, "No image is for a device of this machine.%s.%s", buffer,
+            target ? "" : " Build for one of these, too: --target host is for the CPU.");
   return -1;
 }
 
-/* Before a choice: what is to be done at first use, and an error, whose code it returns, where a setting of the
- * runtime means nothing. */
+/* Before a choice: what is to be done at first use, and an error, whose code it returns, where a setting of
+ * the runtime means nothing. */
 static int begin_choice(void) {
   mgpu_first_use();
   return mgpu_trace_problem() || mgpu_error_setting_problem() ? mgpu_pending() : 0;

@@ -233,8 +233,10 @@ void mgpu_trace_add_device(int backend, int device, const void *stream, const st
   enum { PROCESS_BITS = 22, DEVICE_BITS = 6, BACKEND_BITS = 2, ABOVE_PROCESSES = 1 << 30 };
   _Static_assert(MGPU_MAX_DEVICES <= 1 << DEVICE_BITS && (int)MGPU_BACKENDS <= 1 << BACKEND_BITS, "bits");
   uint32_t process = ((uint32_t)getpid() & ((1u << PROCESS_BITS) - 1)) << BACKEND_BITS | (uint32_t)backend;
+  /* Addresses are far apart; the default streams are small numbers, NULL, 1 and 2, as no address is. */
+  uintptr_t number = (uintptr_t)stream, id = number < 16 ? number : number >> 4;
   struct lane lane = {(process << DEVICE_BITS | (uint32_t)device) | (uint32_t)ABOVE_PROCESSES,
-                      (uint32_t)((uintptr_t)stream >> 4) & 0x7FFFFFFF};
+                      (uint32_t)id & 0x7FFFFFFF};
   mgpuDeviceInfo info;
   char name[256];
   take();

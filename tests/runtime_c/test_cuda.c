@@ -490,6 +490,7 @@ static void test_no_fit(void) {
   launch(&old_kernel, 0, NULL, 0, 1);
   CHECK_ERROR(MGPU_ERROR_NO_IMAGE,
               "fits cuda:0. Images: nvvm sm_80 bin, host  bin. Devices: cuda:0 sm_90 (Stand-in 0)");
+  CHECK_TEXT(mgpuGetLastErrorMessage(), "Build for this device, too: --target nvvm:sm_90.");
   free(old_kernel.state);
   free(slot.state);
   free(old.data);

@@ -184,4 +184,5 @@ void test_hip(void) {
   CHECK_CLEAN();
   mgpuKernelLaunch(&kernel, 2, 1, 1, 64, 1, 1, 0, 0, 0, 8, NULL, NULL, 0, 1);
   CHECK_ERROR(MGPU_ERROR_NO_IMAGE, "fits host:0");
+  CHECK_TEXT(mgpuGetLastErrorMessage(), "Build for this device, too: --target host.");
 }

@@ -288,6 +288,115 @@ def devices() -> None:
         raise AssertionError("there are two")
 
 
+def devices_of_functions() -> None:
+    """A function, too, refuses arrays of another device than the one that its work goes to."""
+    second, near = library.device(1), library.device.array(x)
+    there, out = second.array(x), second.zeros(1000, np.float32)
+    with second:
+        far = library.stream()
+    told = (
+        "saxpy(): argument 'x' (2 of 3): expected array float32[?], given float32[1000] on device 1, but the function "
+        "runs on device 0; call it inside 'with lib.device(1):' or on a stream of device 1, or copy the array to "
+        "device 0"
+    )
+    for _ in range(3):  # from the second on, calls go through the extension
+        assert refusal(library.saxpy, 2, there, out) == told
+        with second:
+            library.saxpy(1, there, out)
+            assert "on device 0, but the function runs on device 1" in refusal(library.saxpy, 1, near, out)
+        library.saxpy(1, there, out, stream=far)
+        assert "on device 0, but" in refusal(lambda: library.saxpy(2, near, out, stream=far))
+    assert np.array_equal(out.numpy(), 6 * x)
+    # The innermost `with` counts.
+    with far, library.device(0):
+        assert refusal(library.saxpy, 2, there, out) == told
+        assert "on device 1, but the kernel runs on device 0" in refusal(kernel[4, 256], there, out, 2)
+        library.saxpy(1, near, near)
+        with library.device(1), far:
+            library.saxpy(1, there, out)
+        driver.standin_clear()
+        library.device.synchronize()
+        synchronized = driver.standin_log()
+        library.saxpy(1, near, near)
+    driver.standin_clear()
+    library.device.synchronize()
+    assert synchronized == driver.standin_log() != b"", "outside of the stream's `with`, of the same device"
+    assert np.array_equal(out.numpy(), 7 * x)
+    assert np.array_equal(near.numpy(), 4 * x)
+    shared = second.managed(1000, np.float32)  # which every device reaches
+    shared.host_view()[...] = 1
+    for _ in range(3):
+        library.saxpy(0, shared, near)
+        kernel[4, 256](shared, near, 0)
+
+    class Foreign:
+        def __dlpack__(self, **options: Any) -> Any:
+            return there.__dlpack__(stream=-1)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return there.__dlpack_device__()
+
+    assert refusal(library.saxpy, 2, Foreign(), out) == told
+
+
+def chosen_inside() -> None:
+    """Another backend is used inside of a `with`: it has a device and a stream of its own."""
+    second, stream, there = library.device(1), library.stream(), library.device.array(x)
+
+    def stream_of_launch() -> str:
+        driver.standin_clear()
+        library.saxpy(0, there, there)
+        return re.search("launch .* (stream .*)", driver.standin_log().decode())[1]  # type: ignore[index]
+
+    own = stream_of_launch()
+    with second:
+        library.use("host")
+        assert library.device.index == 0
+        library.use(backend)
+        assert library.device.index == 1
+        try:
+            library.use("rocm" if backend == "cuda" else "cuda")
+        except offload.DeviceError:
+            assert library.device.index == 1
+        offload.load(artifact).use("host")  # the same runtime
+    assert library.device.index == 0
+    library.use(backend)
+    assert library.device.index == 0, "the `with` was left while another backend was in use"
+    with stream:
+        on_stream, out = stream_of_launch(), y.copy()
+        assert on_stream != own
+        library.use("host")
+        library.saxpy(2, x, out)  # which a GPU would have done, with the addresses of the CPU
+        assert np.array_equal(out, expected)
+        library.use(backend)
+        assert stream_of_launch() == on_stream
+    assert stream_of_launch() == own
+
+
+def lent_streams() -> None:
+    """The protocol of cuda-python gives other packages the driver's stream, not the runtime's handle."""
+    with tempfile.TemporaryDirectory() as folder:
+        other = offload.load(shutil.copy(artifact, folder))
+    other.use(backend)
+    stream, there = library.stream(), library.device.array(x)
+
+    class Theirs:
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return stream.__cuda_stream__()
+
+    driver.standin_clear()
+    kernel[4, 256, stream](there, there, 0).wait()
+    other.kernels.saxpy_kernel[4, 256, Theirs()](there, there, 0).wait()
+    ours, others = re.findall("launch .* (stream .*)", driver.standin_log().decode())
+    assert ours == others
+    assert stream.__cuda_stream__()[1] not in (0, stream.handle)
+    assert library.stream(0).__cuda_stream__() == (0, 1 if backend == "cuda" else 0)
+    assert library.stream(Theirs()).__cuda_stream__() == stream.__cuda_stream__()
+    library.use("host")
+    assert not hasattr(library.stream(), "__cuda_stream__")
+    library.use(backend)
+
+
 def memory() -> None:
     live = driver.standin_live
     pinned = library.device.pinned((10, 10), np.float32)
@@ -391,6 +500,6 @@ def two_libraries() -> None:
 
 
 parts = (staged, on_streams, again, marks, foreign_streams, streams_of_another_backend, devices, memory, dlpack, frees)
-for part in (*parts, two_libraries):
+for part in (*parts, devices_of_functions, chosen_inside, lent_streams, two_libraries):
     part()
 print(json.dumps("right"))

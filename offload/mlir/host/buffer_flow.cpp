@@ -156,9 +156,10 @@ void BufferFlow::record(Operation *op) {
       buffer.stack.push_back(allocation);
     else if (auto global = dyn_cast<memref::GetGlobalOp>(op))
       buffer.globals.push_back(global);
-    else if (isa<gpu::AllocOp>(op))
+    else if (auto allocation = dyn_cast<gpu::AllocOp>(op)) {
       buffer.device = true;
-    else if (!touchesNoMemory(op))
+      buffer.deviceAlone |= !allocation.getHostShared();
+    } else if (!touchesNoMemory(op))
       buffer.foreign = true;
   }
 }

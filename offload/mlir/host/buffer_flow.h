@@ -24,11 +24,12 @@ struct BufferClass {
   llvm::SmallVector<mlir::memref::AllocaOp> stack;
   llvm::SmallVector<mlir::memref::GetGlobalOp> globals;
   llvm::SmallVector<mlir::memref::DeallocOp> deallocations;
-  bool foreign = false;    // may come from a caller or from an operation that is not known
-  bool device = false;     // may come from gpu.alloc
-  bool kernel = false;     // a device uses it, or callers get it as a device's
-  bool host = false;       // host code reads or writes it
-  bool registered = false; // the author made it reachable
+  bool foreign = false;     // may come from a caller or from an operation that is not known
+  bool device = false;      // may come from gpu.alloc
+  bool deviceAlone = false; // and from one whose memory the CPU does not reach
+  bool kernel = false;      // a device uses it, or callers get it as a device's
+  bool host = false;        // host code reads or writes it
+  bool registered = false;  // the author made it reachable
 
   /// May it be memory that the CPU does not reach? What host code reads or writes is never a device's.
   bool mayBeDevice() const { return kernel || device || (foreign && !host && !registered); }

@@ -49,11 +49,11 @@ std::optional<std::string> whyNotKnown(Operation *op) {
   std::string where = "'" + op->getName().getStringRef().str() + "'";
   SmallVector<StringRef> known = {kDoc, kOnTensors};
   if (!function)
-    known = {kReady}; // this one and kOnTensors are our own, in the text of a stage
+    known = {kReady}; // this one, kOnTensors and kReadOnly are our own, in the text of a stage
   if (auto why = whyNotKnown(llvm::to_vector(op->getDiscardableAttrs()), where, known))
     return why;
   for (unsigned i = 0, e = function ? function.getNumArguments() : 0; i < e; ++i)
-    if (auto why = whyNotKnown(function.getArgAttrs(i), "an argument", {kArgumentName, kOptional}))
+    if (auto why = whyNotKnown(function.getArgAttrs(i), "an argument", {kArgumentName, kOptional, kReadOnly}))
       return why;
   for (unsigned i = 0, e = function ? function.getNumResults() : 0; i < e; ++i)
     if (auto why = whyNotKnown(function.getResultAttrs(i), "a result", {}))

@@ -183,9 +183,15 @@ struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<M
       function->setAttr(kOnTensors, b.getUnitAttr());
       function.walk([&](memref::CastOp op) { op->setAttr(kHidesNoGaps, b.getUnitAttr()); });
       function.walk([&](memref::AllocOp op) { op->setAttr(kWritten, b.getUnitAttr()); });
-      for (unsigned i = 0; function.isPublic() && i < function.getNumArguments(); ++i)
-        if (isa<TensorType>(function.getArgument(i).getType()) && !function.getArgAttr(i, writable))
-          function.setArgAttr(i, writable, b.getBoolAttr(false));
+      for (unsigned i = 0; function.isPublic() && i < function.getNumArguments(); ++i) {
+        if (!isa<TensorType>(function.getArgument(i).getType()))
+          continue;
+        auto given = function.getArgAttrOfType<BoolAttr>(i, writable);
+        if (given && given.getValue())
+          continue;
+        function.setArgAttr(i, writable, b.getBoolAttr(false));
+        function.setArgAttr(i, kReadOnly, b.getUnitAttr());
+      }
       SmallVector<OpOperand *> copied;
       function.walk([&](Operation *op) {
         for (OpOperand &operand : op->getOpOperands())

@@ -27,7 +27,7 @@ void rowMajor(const int64_t *shape, size_t rank, int64_t *strides) {
 
 bool fillFromNumpy(const Argument &argument, PyObject *value, int64_t *words) {
   const Array *array = reinterpret_cast<const Array *>(value);
-  const int needed = aligned | writeable | (argument.identity ? contiguous : 0);
+  const int needed = aligned | (argument.readOnly ? 0 : writeable) | (argument.identity ? contiguous : 0);
   if (array->nd != argument.rank || !knows(argument, array->descr) || (array->flags & needed) != needed)
     return false;
   const int64_t *shape = reinterpret_cast<const int64_t *>(array->dimensions);
@@ -68,7 +68,7 @@ bool fillFromDevice(const Argument &argument, PyObject *value, const Place &plac
     return false;
   }
   PyObject *index = slot(memory, types.index), *pointer = slot(value, types.pointer);
-  if (place.device >= 0 && (!index || PyLong_AsLong(index) != place.device)) {
+  if (place.device >= 0 && argument.onDevice && (!index || PyLong_AsLong(index) != place.device)) {
     PyErr_Clear();
     return false;
   }

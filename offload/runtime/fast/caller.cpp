@@ -102,7 +102,7 @@ Runtime::Runtime(uintptr_t table) {
   const mgpuApi *api = reinterpret_cast<const mgpuApi *>(table);
   lastError = api->mgpuGetLastError;
   backendName = api->mgpuBackendName;
-  device = api->mgpuGetDefaultDevice;
+  streamDevice = api->mgpuStreamDevice;
   launch = api->mgpuKernelLaunch;
   setStream = api->mgpuSetThreadStream;
   capturing = api->mgpuStreamCapturing;
@@ -190,17 +190,22 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
 bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, PyObject *token) const {
   Place place;
   place.token = token;
-  bool asked = false;
+  bool asked = false, placed = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument &argument = arguments[i];
     if (argument.kind != Kind::memref) {
       if (!fillScalar(argument, args[i], words))
         return false;
     } else {
-      if (!asked && (argument.onDevice || Py_TYPE(args[i]) == types.deviceArray)) {
+      const bool ours = Py_TYPE(args[i]) == types.deviceArray;
+      if (!asked && (argument.onDevice || ours)) {
         place.backend = runtime.backendName();
-        place.device = device == threadsDevice ? runtime.device() : device;
         asked = true;
+      }
+      if (!placed && argument.onDevice && ours) {
+        const bool host = place.backend && std::strcmp(place.backend, "host") == 0; // all memory is the CPU's
+        place.device = host ? anyDevice : device == threadsDevice ? runtime.streamDevice(nullptr) : device;
+        placed = true;
       }
       if (!fillDescriptor(argument, args[i], place, kept, words))
         return false;

@@ -14,7 +14,7 @@ namespace offload {
 struct Runtime {
   decltype(mgpuApi::mgpuGetLastError) lastError;
   decltype(mgpuApi::mgpuBackendName) backendName;
-  decltype(mgpuApi::mgpuGetDefaultDevice) device;
+  decltype(mgpuApi::mgpuStreamDevice) streamDevice;
   decltype(mgpuApi::mgpuKernelLaunch) launch;
   decltype(mgpuApi::mgpuSetThreadStream) setStream;
   decltype(mgpuApi::mgpuStreamCapturing) capturing;
@@ -34,7 +34,7 @@ struct Names {
 // The most arguments that are put in order here where they come by name.
 constexpr size_t maxNamed = 64;
 
-// Of devices: any, and that of the calling thread.
+// Of devices: any, and that which work of the calling thread goes to.
 constexpr int32_t anyDevice = -1, threadsDevice = -2;
 
 // Something that can be called with Python's values.
@@ -60,8 +60,8 @@ public:
   virtual bool call(PyObject *const *args, PyObject **result, int32_t *code) const = 0;
 
 protected:
-  // Fills the words of all arguments, which hold as long as `kept`; false as above. Arrays have to be on
-  // `device`. `token` is that of the stream that the work goes on, if the call does not wait.
+  // Fills the words of all arguments, which hold as long as `kept`; false as above. Arrays that kernels use
+  // have to be on `device`. `token` is that of the stream that the work goes on, if the call does not wait.
   bool fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device,
             PyObject *token = nullptr) const;
 
@@ -79,9 +79,11 @@ private:
 
 // Calls `function`, which has MLIR's C interface. `result` describes the result as an argument; none: void.
 // A `brief` one, which cannot fail or wait, is called with the interpreter's lock: giving it away takes
-// longer. Throws std::invalid_argument where ctypes has to do it.
+// longer. The arrays of one that is on `anyDevice` may be on any. Throws std::invalid_argument where ctypes
+// has to do it.
 std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
-                                   std::vector<Argument> arguments, const Argument *result, bool brief);
+                                   std::vector<Argument> arguments, const Argument *result, bool brief,
+                                   bool onAnyDevice);
 
 // How a kernel is launched. Without a token the call waits for it.
 struct How {

@@ -52,14 +52,14 @@ bool isNegated(PyObject *value) {
   return answer == Py_True;
 }
 
-// The tensor that a capsule holds, which may be written to; null for others.
-const Tensor *tensorOf(PyObject *capsule) {
+// The tensor that a capsule holds, which may be written to where `writes`; null for others.
+const Tensor *tensorOf(PyObject *capsule, bool writes) {
   if (PyCapsule_IsValid(capsule, "dltensor"))
     return static_cast<const Tensor *>(PyCapsule_GetPointer(capsule, "dltensor"));
   if (!PyCapsule_IsValid(capsule, "dltensor_versioned"))
     return nullptr;
   const auto *managed = static_cast<const Versioned *>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
-  return managed->major == 1 && !(managed->flags & readOnly) ? &managed->tensor : nullptr;
+  return managed->major == 1 && !(writes && managed->flags & readOnly) ? &managed->tensor : nullptr;
 }
 
 // Whether there can be an array of this shape at `start`.
@@ -120,7 +120,7 @@ bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64
     return false;
   }
   kept.keep(capsule);
-  const Tensor *tensor = tensorOf(capsule);
+  const Tensor *tensor = tensorOf(capsule, !argument.readOnly);
   return tensor && fill(argument, *tensor, words);
 }
 

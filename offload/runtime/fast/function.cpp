@@ -56,9 +56,9 @@ PyObject *toPython(const Argument &result, int64_t bits) {
 class FunctionPlan final : public Plan {
 public:
   FunctionPlan(const Runtime &runtime, uintptr_t function, std::vector<Argument> given,
-               const Argument *result, bool brief)
+               const Argument *result, bool brief, bool onAnyDevice)
       : Plan(runtime, std::move(given)), function(reinterpret_cast<void *>(function)), returns(result),
-        brief(brief) {
+        brief(brief), device(onAnyDevice ? anyDevice : threadsDevice) {
     if (result)
       this->result = *result;
     size_t integers = 0, floats = 0;
@@ -76,7 +76,7 @@ public:
   bool call(PyObject *const *args, PyObject **out, int32_t *code) const override {
     int64_t words[maxWords];
     Kept kept;
-    if (!fill(args, kept, words, anyDevice))
+    if (!fill(args, kept, words, device))
       return false;
     Registers registers;
     place(words, registers);
@@ -126,6 +126,7 @@ private:
 
   void *const function;
   const bool returns, brief;
+  const int32_t device;
   Argument result{};
   Invoke invoke;
   size_t passed;
@@ -135,8 +136,9 @@ private:
 } // namespace
 
 std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
-                                   std::vector<Argument> arguments, const Argument *result, bool brief) {
-  return std::make_unique<FunctionPlan>(runtime, function, std::move(arguments), result, brief);
+                                   std::vector<Argument> arguments, const Argument *result, bool brief,
+                                   bool onAnyDevice) {
+  return std::make_unique<FunctionPlan>(runtime, function, std::move(arguments), result, brief, onAnyDevice);
 }
 
 } // namespace offload

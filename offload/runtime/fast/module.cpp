@@ -71,12 +71,13 @@ std::vector<Argument> readAll(py::handle descriptions) {
 }
 
 void armFunction(py::handle caller, py::handle native, uintptr_t api, uintptr_t function,
-                 py::handle arguments, py::handle result, py::handle names, bool takesStream, bool brief) {
+                 py::handle arguments, py::handle result, py::handle names, bool takesStream, bool brief,
+                 bool onAnyDevice) {
   Argument described{};
   if (!result.is_none())
     described = readArgument(result);
   auto plan = planFunction(Runtime(api), function, readAll(arguments),
-                           result.is_none() ? nullptr : &described, brief);
+                           result.is_none() ? nullptr : &described, brief, onAnyDevice);
   Names named = readNames(names, takesStream);
   named.native = native.ptr();
   plan->setNames(std::move(named));

@@ -51,6 +51,7 @@ Argument readArgument(py::handle description) {
   if (!description["dlpack"].is_none())
     argument.dlpackCode = description["dlpack"].cast<int>();
   argument.optional = description["optional"].cast<bool>();
+  argument.readOnly = description["read_only"].cast<bool>();
   argument.offset = description["offset"].cast<int64_t>();
   std::string space = description["space"].cast<std::string>();
   argument.onDevice = space == "device";

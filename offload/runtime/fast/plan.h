@@ -58,6 +58,7 @@ struct Argument {
   bool onDevice = false; // device memory alone
   bool onHost = false;   // host memory alone
   bool optional = false; // None stands for an array with 0 for each dynamic size
+  bool readOnly = false; // arrays that may not be written will do
   uint8_t size = 0;      // bytes of an element or a scalar
   uint8_t alignment = 1; // bytes
   int dlpackCode = -1;   // of the element type; -1: it has none
@@ -109,7 +110,7 @@ bool takesStrides(const Argument &argument, const int64_t *shape, const int64_t 
 // What a call runs on.
 struct Place {
   const char *backend = nullptr; // null where none can be used now
-  int32_t device = -1;           // -1: arrays may be on any
+  int32_t device = -1;           // of arrays that kernels use; -1: any
   PyObject *token = nullptr;     // of the stream; arrays that only work on it uses need no waiting
 };
 

@@ -1,0 +1,94 @@
+"""Arrays that may not be written, for functions that take tensors, which stay as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import on_host
+from emulator.driver import shared
+from emulator.on_device import compiled
+
+import offload
+from offload.errors import SignatureError
+from offload.runtime import function
+
+PROGRAM = """
+func.func @double(%x: tensor<?xf32>, %into: memref<?xf32>) -> tensor<?xf32> {
+  %y = arith.addf %x, %x : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+func.func @placed(%x: tensor<4xf32>, %v: f32) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %y = tensor.insert %v into %x[%c0] : tensor<4xf32>
+  return %y, %x : tensor<4xf32>, tensor<4xf32>
+}
+func.func @given(%x: tensor<4xf32> {bufferization.writable = true}, %v: f32) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %y = tensor.insert %v into %x[%c0] : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+"""
+X = np.array([1, 2, 3, 4], np.float32)
+X.flags.writeable = False
+
+
+class Exported:
+    """Another package's array that says that it is only to be read."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return X.__dlpack__(max_version=(1, 0))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dlpack", "strided"])
+def test_tensors_may_be_read_only(kind: str) -> None:
+    library, into = on_host(PROGRAM), np.zeros(4, np.float32)
+    x: Any = Exported() if kind == "dlpack" else X
+    if kind == "strided":  # of one element, and so contiguous
+        x = np.broadcast_to(np.float32(5), (1, 1))[0]
+    for _ in range(3):  # from the second on, calls go through the extension
+        assert np.array_equal(library.double(x, into).numpy(), 2 * np.asarray(x if kind == "strided" else X))
+        with pytest.raises(
+            SignatureError, match=r"argument 'into' .* given a read-only float32\[4\]; pass a writeable"
+        ):
+            library.double(X, X)
+    if kind != "strided":
+        placed, same = library.placed(x, 9)
+        assert (placed.numpy().tolist(), same.numpy().tolist()) == ([9, 2, 3, 4], [1, 2, 3, 4])
+        same.host_view()[...] = 0
+        assert X.tolist() == [1, 2, 3, 4]
+
+
+def test_only_of_tensors_that_stay_as_they_are() -> None:
+    library = on_host(PROGRAM)
+    arguments = {name: [each.read_only for each in made.args] for name, made in library.signatures.items()}
+    assert arguments == {"double": [True, False], "placed": [True, False], "given": [False, False]}
+    with pytest.raises(SignatureError, match="read-only"):
+        library.given(X, 1)
+    kernel = next(iter(library.kernels.values()))
+    assert not any(argument.read_only for argument in kernel.signature.args)
+
+
+def test_nothing_is_copied_back_that_is_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with shared("cuda").chip("sm_90"):
+        library = compiled(PROGRAM, "sm_90")
+        into, copies = np.zeros(4, np.float32), []
+
+        class Counted(function.Staging):
+            def _copy(self, host: Any, back: bool) -> Any:
+                copies.append(back)
+                return super()._copy(host, back)
+
+        monkeypatch.setattr(function, "Staging", Counted)
+        there = library.double(offload.stage(X), library.device.array(into))
+        assert there.numpy().tolist() == [2, 4, 6, 8]
+        library.auto_stage = True
+        assert library.double(X, into).numpy().tolist() == [2, 4, 6, 8]
+        assert not any(copies)
+        assert library.placed(X, 9)[0].numpy().tolist() == [9, 2, 3, 4]
+        library.auto_stage = False
+    shared("cuda").check()
