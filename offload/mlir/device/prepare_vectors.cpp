@@ -1,12 +1,14 @@
 //===- prepare_vectors.cpp - offload-prepare-vectors ----------------------===//
 //
 // Vectors in kernels. Refuses what has no meaning there (scalable vectors, printing); lets vectors of i1 move
-// to and from memory as the bytes that memrefs of i1 have, where LLVM's vectors of i1 are packed bits; writes
-// out operations on vectors of several dimensions that convert-vector-to-llvm leaves alone.
+// to and from memory as the bytes that memrefs of i1 have, where LLVM's vectors of i1 are packed bits, and a
+// vendor's descriptor has the size of a bit, in bytes none; writes out operations on vectors of several
+// dimensions that convert-vector-to-llvm leaves alone.
 //
 //===----------------------------------------------------------------------===//
 
 #include "device/numeric.h"
+#include "device/vendor_rules.h"
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -61,6 +63,11 @@ bool isBits(Type type) {
   return type.isInteger(1);
 }
 
+MemRefType withBytes(MemRefType memory) {
+  return MemRefType::get(memory.getShape(), IntegerType::get(memory.getContext(), 8), memory.getLayout(),
+                         memory.getMemorySpace());
+}
+
 /// A vector access to a memref of i1, as one to a memref of i8 on the same memory.
 void makeBytes(Operation *op) {
   OpBuilder b(op);
@@ -72,14 +79,19 @@ void makeBytes(Operation *op) {
     if (&operand == mask || !isBits(type))
       continue;
     if (auto memory = dyn_cast<MemRefType>(type)) {
-      Type bytes = MemRefType::get(memory.getShape(), byte, memory.getLayout(), memory.getMemorySpace());
-      operand.set(UnrealizedConversionCastOp::create(b, loc, bytes, operand.get()).getResult(0));
+      operand.set(UnrealizedConversionCastOp::create(b, loc, withBytes(memory), operand.get()).getResult(0));
     } else {
       operand.set(arith::ExtUIOp::create(b, loc, withElement(type, byte), operand.get()));
     }
   }
   b.setInsertionPointAfter(op);
   for (Value result : op->getResults()) {
+    if (auto memory = dyn_cast<MemRefType>(result.getType())) {
+      result.setType(withBytes(memory));
+      auto bits = UnrealizedConversionCastOp::create(b, loc, memory, result);
+      result.replaceAllUsesExcept(bits.getResult(0), bits);
+      continue;
+    }
     Type type = withElement(result.getType(), byte);
     result.setType(type);
     Value zero = integerOf(b, loc, type, 0);
@@ -89,9 +101,10 @@ void makeBytes(Operation *op) {
 }
 
 bool isAccessToBits(Operation *op) {
-  return isa<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp, vector::MaskedStoreOp, vector::GatherOp,
-             vector::ScatterOp, vector::ExpandLoadOp, vector::CompressStoreOp, vector::TransferReadOp,
-             vector::TransferWriteOp>(op) &&
+  return (isa<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp, vector::MaskedStoreOp, vector::GatherOp,
+              vector::ScatterOp, vector::ExpandLoadOp, vector::CompressStoreOp, vector::TransferReadOp,
+              vector::TransferWriteOp>(op) ||
+          describesMemory(op)) &&
          llvm::any_of(op->getOperandTypes(), [](Type type) {
            auto memory = dyn_cast<MemRefType>(type);
            return memory && memory.getElementType().isInteger(1);

@@ -314,6 +314,41 @@ std::optional<std::string> whyNotFormat(Operation *op, const Chipset &chip, cons
   return text;
 }
 
+/// What instructions for buffers move at once. LLVM ends the process, or names no place, for others.
+std::optional<std::string> whyNotMoved(Operation *op) {
+  Type type;
+  if (auto load = dyn_cast<amdgpu::RawBufferLoadOp>(op))
+    type = load.getValue().getType();
+  else if (auto store = dyn_cast<amdgpu::RawBufferStoreOp>(op))
+    type = store.getValue().getType();
+  else if (auto exchange = dyn_cast<amdgpu::RawBufferAtomicCmpswapOp>(op))
+    type = exchange.getSrc().getType();
+  if (!type)
+    return std::nullopt;
+  auto vector = dyn_cast<VectorType>(type);
+  Type element = getElementTypeOrSelf(type);
+  std::string text;
+  llvm::raw_string_ostream said(text);
+  said << "'" << op->getName()
+       << "' moves 8, 16, 32, 64, 96 or 128 bits, as a number or a vector of one dimension, "
+       << "and no " << type << ": ";
+  if (vector && vector.getRank() != 1) {
+    said << "vector.shape_cast makes one dimension of several";
+    return text;
+  }
+  if (!element.isIntOrIndexOrFloat()) {
+    said << "move its parts one by one";
+    return text;
+  }
+  // An index has 64 bits, and one bit takes a byte.
+  int64_t width = element.isIndex() ? 64 : std::max<int64_t>(8, element.getIntOrFloatBitWidth());
+  int64_t bits = width * (vector ? vector.getNumElements() : 1);
+  if (llvm::is_contained({8, 16, 32, 64, 96, 128}, bits))
+    return std::nullopt;
+  said << "move it in parts";
+  return text;
+}
+
 std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
   FailureOr<Chipset> chip = Chipset::parse(where.chip);
   if (failed(chip))
@@ -325,6 +360,8 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
            "its own, "
            "and build this module for nvvm alone";
   if (auto why = whyNotFormat(op, *chip, where))
+    return why;
+  if (auto why = whyNotMoved(op))
     return why;
   if (auto dpp = dyn_cast<amdgpu::DPPOp>(op); dpp && is10(*chip)) {
     StringRef kind = amdgpu::stringifyDPPPerm(dpp.getKind());
@@ -377,6 +414,10 @@ std::optional<unsigned> numberOfSpace(Attribute space) {
     return 9;
   }
   return std::nullopt;
+}
+
+bool describesMemory(Operation *op) {
+  return isa<amdgpu::FatRawBufferCastOp, amdgpu::RawBufferLoadOp, amdgpu::RawBufferStoreOp>(op);
 }
 
 StringRef ownerOf(StringRef dialect) {
