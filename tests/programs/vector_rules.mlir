@@ -98,4 +98,22 @@ gpu.module @vectors {
       affine_map<(i, j, k) -> (k, i)>} : vector<4x2xf32>, memref<5x3x4xf32>
     gpu.return
   }
+  gpu.func @strided_loads(%x: memref<?xf32, strided<[3]>>, %y: memref<4xf32>, %m: vector<2xi1>, %p: vector<2xf32>,
+      %i: vector<2xi32>) {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %v = vector.maskedload %x[%c2], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32> into vector<2xf32>
+    %w = vector.gather %x[%c2] [%i], %m, %v
+      : memref<?xf32, strided<[3]>>, vector<2xi32>, vector<2xi1>, vector<2xf32> into vector<2xf32>
+    %u = vector.expandload %x[%c2], %m, %w : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32> into vector<2xf32>
+    vector.store %u, %y[%c0] : memref<4xf32>, vector<2xf32>
+    gpu.return
+  }
+  gpu.func @strided_stores(%x: memref<?xf32, strided<[3]>>, %m: vector<2xi1>, %p: vector<2xf32>, %i: vector<2xi32>) {
+    %c2 = arith.constant 2 : index
+    vector.maskedstore %x[%c2], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32>
+    vector.scatter %x[%c2] [%i], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi32>, vector<2xi1>, vector<2xf32>
+    vector.compressstore %x[%c2], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32>
+    gpu.return
+  }
 }

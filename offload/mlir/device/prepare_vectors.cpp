@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/prepare_vectors.h"
 #include "device/numeric.h"
 #include "device/vendor_rules.h"
 #include "passes.h"
@@ -339,6 +340,7 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     // Masks around operations go into them, or become a choice between old and new.
     RewritePatternSet masks(context);
     vector::populateVectorMaskLoweringPatternsForSideEffectingOps(masks);
+    addStridedAccesses(masks);
     if (failed(applyPatternsGreedily(getOperation(), std::move(masks))))
       return signalPassFailure();
     getOperation()->walk([](Operation *op) {
