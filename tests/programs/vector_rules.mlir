@@ -116,4 +116,15 @@ gpu.module @vectors {
     vector.compressstore %x[%c2], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32>
     gpu.return
   }
+  gpu.func @other_contractions(%a: vector<4xf16>, %b: vector<4xi32>, %s: f32, %i: i32, %y: memref<1xf32>,
+      %z: memref<1xi32>) {
+    %c0 = arith.constant 0 : index
+    %sum = vector.contract {indexing_maps = [affine_map<(k) -> (k)>, affine_map<(k) -> (k)>, affine_map<(k) -> ()>],
+      iterator_types = ["reduction"]} %a, %a, %s : vector<4xf16>, vector<4xf16> into f32
+    memref.store %sum, %y[%c0] : memref<1xf32>
+    %most = vector.contract {indexing_maps = [affine_map<(k) -> (k)>, affine_map<(k) -> (k)>, affine_map<(k) -> ()>],
+      iterator_types = ["reduction"], kind = #vector.kind<maxsi>} %b, %b, %i : vector<4xi32>, vector<4xi32> into i32
+    memref.store %most, %z[%c0] : memref<1xi32>
+    gpu.return
+  }
 }

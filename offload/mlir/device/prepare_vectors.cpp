@@ -352,6 +352,7 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     patterns.add<LoadRows, StoreRows, ExtractUnknownRow, InsertUnknownRow, ReadInOrder, WriteInOrder>(
         context);
     vector::populateVectorContractLoweringPatterns(patterns, vector::VectorContractLowering::OuterProduct);
+    addOtherContractions(patterns);
     vector::populateVectorMultiReductionLoweringPatterns(patterns,
                                                          vector::VectorMultiReductionLowering::InnerParallel);
     vector::populateVectorOuterProductLoweringPatterns(patterns);

@@ -9,4 +9,8 @@ namespace offload {
 /// apart in memory: element by element. MLIR's lowerings take memory from there on as it lies, or take none.
 void addStridedAccesses(mlir::RewritePatternSet &patterns);
 
+/// Products of vectors that MLIR's lowerings leave: of elements narrower than the sum's, in batches, with
+/// other sums than of additions. They are tried after those.
+void addOtherContractions(mlir::RewritePatternSet &patterns);
+
 } // namespace offload
