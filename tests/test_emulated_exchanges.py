@@ -83,3 +83,19 @@ def test_numbers_that_are_no_registers(driver: Driver, kind: str, chip: str) -> 
     if kind == "i1":
         want = -(want & 1)
     np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100"])
+@pytest.mark.parametrize("exchange", ["rocdl.readfirstlane %v : {}", "rocdl.readlane %v, %l : ({}, i32) -> {}"])
+@pytest.mark.parametrize(
+    ("kind", "count"), [("i8", 2), ("i8", 3), ("i8", 4), ("f16", 1), ("f16", 2), ("i16", 3), ("f64", 2)]
+)
+def test_vectors_of_one_lane(driver: Driver, kind: str, count: int, exchange: str, chip: str) -> None:
+    vector = f"vector<{count}x{kind}>"
+    text = f"%l = arith.constant 0 : i32\n%r = {exchange.format(vector, vector)}"
+    source = EXCHANGE.replace("%r = {exchange} : vector<{count}x{kind}>", text).format(count=count, kind=kind)
+    x = np.arange(32 * count).reshape(32, count).astype(kind.replace("i", "int").replace("f", "float"))
+    out = np.zeros_like(x)
+    with driver.chip(chip):
+        OnDevice(compiled(source, chip)).kernels.k[1, 32](x, out)
+    np.testing.assert_array_equal(out, np.broadcast_to(x[0], x.shape))
