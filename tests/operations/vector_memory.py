@@ -112,6 +112,34 @@ LOADS = [
           "%m = arith.constant dense<[true, false, true, true]> : vector<4xi1>\n%v = vector.load %a[%z] : memref<?xf32>, vector<4xf32>\n"
           "vector.compressstore %b[%one], %m, %v : memref<?xf32>, vector<4xi1>, vector<4xf32>",
           lambda a, b: [a, [0, 1, 3, 4]]),
+    moved("maskedload", "2-D", [(M, floats(4, 8)), (M, np.zeros((2, 4), "f4"))],
+          "%m = vector.constant_mask [1, 3] : vector<2x4xi1>\n%p = arith.constant dense<-1.0> : vector<2x4xf32>\n"
+          "%v = vector.maskedload %a[%one, %two], %m, %p : memref<?x?xf32>, vector<2x4xi1>, vector<2x4xf32> into vector<2x4xf32>\n"
+          "vector.store %v, %b[%z, %z] : memref<?x?xf32>, vector<2x4xf32>",
+          lambda a, b: [a, [[*a[1, 2:5], -1], [-1] * 4]]),
+    moved("maskedload", "2-D, with a stride of 2", [("memref<64xf32>", floats(64)), (M, np.zeros((2, 4), "f4"))],
+          "%x = memref.reinterpret_cast %a to offset: [0], sizes: [4, 8], strides: [16, 2] : memref<64xf32> to "
+          "memref<4x8xf32, strided<[16, 2]>>\n%m = vector.constant_mask [1, 3] : vector<2x4xi1>\n"
+          "%p = arith.constant dense<-1.0> : vector<2x4xf32>\n%v = vector.maskedload %x[%one, %two], %m, %p : "
+          "memref<4x8xf32, strided<[16, 2]>>, vector<2x4xi1>, vector<2x4xf32> into vector<2x4xf32>\n"
+          "vector.store %v, %b[%z, %z] : memref<?x?xf32>, vector<2x4xf32>",
+          lambda a, b: [a, [[21, 23, 25, -1], [-1] * 4]]),
+    moved("maskedstore", "2-D", [(M, floats(2, 4)), (M, np.zeros((4, 8), "f4"))],
+          "%m = vector.constant_mask [2, 3] : vector<2x4xi1>\n%v = vector.load %a[%z, %z] : memref<?x?xf32>, vector<2x4xf32>\n"
+          "vector.maskedstore %b[%one, %two], %m, %v : memref<?x?xf32>, vector<2x4xi1>, vector<2x4xf32>",
+          lambda a, b: [a, _put(b, a[:, :3], slice(1, 3), slice(2, 5))]),
+    moved("scatter", "2-D", [(M, floats(2, 2)), ("memref<2x2xi32>", np.array([[3, 0], [5, 1]], "i4")), (V, np.zeros(8, "f4"))],
+          "%i = vector.load %b[%z, %z] : memref<2x2xi32>, vector<2x2xi32>\n%m = arith.constant dense<[[true, true], [false, true]]> : vector<2x2xi1>\n"
+          "%v = vector.load %a[%z, %z] : memref<?x?xf32>, vector<2x2xf32>\nvector.scatter %c[%one][%i], %m, %v : memref<?xf32>, "
+          "vector<2x2xi32>, vector<2x2xi1>, vector<2x2xf32>", lambda a, b, c: [a, b, [0, 2, 4, 0, 1, 0, 0, 0]]),
+    moved("expandload", "2-D", [(V, floats(5)), (M, np.zeros((2, 2), "f4"))],
+          "%m = arith.constant dense<[[true, false], [true, true]]> : vector<2x2xi1>\n%p = arith.constant dense<-1.0> : vector<2x2xf32>\n"
+          "%v = vector.expandload %a[%one], %m, %p : memref<?xf32>, vector<2x2xi1>, vector<2x2xf32> into vector<2x2xf32>\n"
+          "vector.store %v, %b[%z, %z] : memref<?x?xf32>, vector<2x2xf32>", lambda a, b: [a, [[2, -1], [3, 4]]]),
+    moved("compressstore", "2-D", [(M, floats(2, 2)), (V, np.zeros(4, "f4"))],
+          "%m = arith.constant dense<[[true, false], [true, true]]> : vector<2x2xi1>\n%v = vector.load %a[%z, %z] : memref<?x?xf32>, vector<2x2xf32>\n"
+          "vector.compressstore %b[%one], %m, %v : memref<?xf32>, vector<2x2xi1>, vector<2x2xf32>",
+          lambda a, b: [a, [0, 1, 3, 4]]),
     moved("type_cast", "to a vector", [("memref<2x4xf32>", floats(2, 4)), (M, np.zeros((2, 4), "f4"))],
           "%t = vector.type_cast %a : memref<2x4xf32> to memref<vector<2x4xf32>>\n%v = memref.load %t[] : memref<vector<2x4xf32>>\n"
           "vector.store %v, %b[%z, %z] : memref<?x?xf32>, vector<2x4xf32>", lambda a, b: [a, a]),

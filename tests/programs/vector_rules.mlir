@@ -116,6 +116,14 @@ gpu.module @vectors {
     vector.compressstore %x[%c2], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32>
     gpu.return
   }
+  gpu.func @masked_rows(%x: memref<?x?xf32>, %y: memref<?xf32>, %m: vector<2x4xi1>, %p: vector<2x4xf32>,
+      %i: vector<2x4xi32>) {
+    %c1 = arith.constant 1 : index
+    %v = vector.maskedload %x[%c1, %c1], %m, %p : memref<?x?xf32>, vector<2x4xi1>, vector<2x4xf32> into vector<2x4xf32>
+    vector.maskedstore %x[%c1, %c1], %m, %v : memref<?x?xf32>, vector<2x4xi1>, vector<2x4xf32>
+    vector.scatter %y[%c1] [%i], %m, %v : memref<?xf32>, vector<2x4xi32>, vector<2x4xi1>, vector<2x4xf32>
+    gpu.return
+  }
   gpu.func @other_contractions(%a: vector<4xf16>, %b: vector<4xi32>, %s: f32, %i: i32, %y: memref<1xf32>,
       %z: memref<1xi32>) {
     %c0 = arith.constant 0 : index

@@ -174,6 +174,65 @@ struct StoreRows : public OpRewritePattern<vector::StoreOp> {
   }
 };
 
+/// Rows of a vector of several dimensions with a mask, which has these dimensions, too.
+struct LoadMaskedRows : public OpRewritePattern<vector::MaskedLoadOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::MaskedLoadOp op, PatternRewriter &b) const override {
+    VectorType type = op.getVectorType();
+    if (!hasRows(type, op.getIndices()))
+      return failure();
+    Location loc = op.getLoc();
+    auto rowType = VectorType::get({type.getShape().back()}, type.getElementType());
+    Value result = op.getPassThru();
+    forEachRow(type, [&](ArrayRef<int64_t> row) {
+      Value mask = vector::ExtractOp::create(b, loc, op.getMask(), row);
+      Value otherwise = vector::ExtractOp::create(b, loc, op.getPassThru(), row);
+      Value loaded = vector::MaskedLoadOp::create(b, loc, rowType, op.getBase(),
+                                                  rowIndices(b, loc, op.getIndices(), row), mask, otherwise);
+      result = vector::InsertOp::create(b, loc, loaded, result, row);
+    });
+    b.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct StoreMaskedRows : public OpRewritePattern<vector::MaskedStoreOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::MaskedStoreOp op, PatternRewriter &b) const override {
+    if (!hasRows(op.getVectorType(), op.getIndices()))
+      return failure();
+    Location loc = op.getLoc();
+    forEachRow(op.getVectorType(), [&](ArrayRef<int64_t> row) {
+      Value mask = vector::ExtractOp::create(b, loc, op.getMask(), row);
+      Value part = vector::ExtractOp::create(b, loc, op.getValueToStore(), row);
+      vector::MaskedStoreOp::create(b, loc, op.getBase(), rowIndices(b, loc, op.getIndices(), row), mask,
+                                    part);
+    });
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+struct ScatterRows : public OpRewritePattern<vector::ScatterOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::ScatterOp op, PatternRewriter &b) const override {
+    VectorType type = op.getVectorType();
+    if (type.getRank() < 2 || type.isScalable() || isa<vector::MaskOp>(op->getParentOp()) ||
+        !isa<MemRefType>(op.getBase().getType()))
+      return failure();
+    auto rowOf = [&](Value whole, ArrayRef<int64_t> row) -> Value {
+      return vector::ExtractOp::create(b, op.getLoc(), whole, row);
+    };
+    forEachRow(type, [&](ArrayRef<int64_t> row) {
+      vector::ScatterOp::create(b, op.getLoc(), /*result=*/Type(), op.getBase(), op.getOffsets(),
+                                rowOf(op.getIndices(), row), rowOf(op.getMask(), row),
+                                rowOf(op.getValueToStore(), row), op.getAlignmentAttr());
+    });
+    b.eraseOp(op);
+    return success();
+  }
+};
+
 /// The first index that only the run knows and that is not an element's in its row, which LLVM's vectors
 /// have: -1 where there is none.
 int64_t unknownRow(VectorType type, ArrayRef<OpFoldResult> position) {
@@ -340,6 +399,7 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     // Masks around operations go into them, or become a choice between old and new.
     RewritePatternSet masks(context);
     vector::populateVectorMaskLoweringPatternsForSideEffectingOps(masks);
+    masks.add<LoadMaskedRows, StoreMaskedRows, ScatterRows>(context);
     addStridedAccesses(masks);
     if (failed(applyPatternsGreedily(getOperation(), std::move(masks))))
       return signalPassFailure();

@@ -3,8 +3,9 @@
 // A memref whose last dimension has a stride other than 1, or one that only the run knows, is a column or
 // every second element of something. MLIR 22 lowers masked loads and stores of it, vector.expandload and
 // vector.compressstore to LLVM's, which take what lies side by side from the first element on: those were
-// other elements. Gathers and scatters of it have no lowering. Here each element is loaded or stored by
-// itself, where its bit of the mask is set.
+// other elements. Gathers and scatters of it have no lowering, and neither have vector.expandload and
+// vector.compressstore of vectors of several dimensions. Here each element is loaded or stored by itself,
+// where its bit of the mask is set.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +27,11 @@ template <typename Access> bool isStrided(Access op) {
   auto memory = dyn_cast<MemRefType>(op.getBase().getType());
   return memory && memory.getRank() > 0 && !memory.isLastDimUnitStride() &&
          !isa<vector::MaskOp>(op->getParentOp());
+}
+
+/// LLVM's have one dimension. What follows in memory follows in the vector, from row to row.
+template <typename Access> bool isWrittenOut(Access op) {
+  return isStrided(op) || (op.getVectorType().getRank() > 1 && !isa<vector::MaskOp>(op->getParentOp()));
 }
 
 /// One access, by its vector's places.
@@ -138,7 +144,7 @@ struct StoreScattered : public OpRewritePattern<vector::ScatterOp> {
 struct LoadExpanded : public OpRewritePattern<vector::ExpandLoadOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(vector::ExpandLoadOp op, PatternRewriter &b) const override {
-    if (!isStrided(op))
+    if (!isWrittenOut(op))
       return failure();
     Elements elements{b, op.getLoc(), op.getBase(), op.getMask(), op.getIndices()};
     Value result = op.getPassThru(), step = elements.number(0);
@@ -155,7 +161,7 @@ struct LoadExpanded : public OpRewritePattern<vector::ExpandLoadOp> {
 struct StoreCompressed : public OpRewritePattern<vector::CompressStoreOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(vector::CompressStoreOp op, PatternRewriter &b) const override {
-    if (!isStrided(op))
+    if (!isWrittenOut(op))
       return failure();
     Elements elements{b, op.getLoc(), op.getBase(), op.getMask(), op.getIndices()};
     Value step = elements.number(0);
