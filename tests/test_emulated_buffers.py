@@ -10,9 +10,11 @@ from compiling import emit_text
 from emulator.driver import Driver
 from emulator.on_device import OnDevice, compiled
 from numeric import DTYPES
+from operations import kernel
 
 from offload.errors import CompileError
 
+FAT_SPACE = "#amdgpu.address_space<fat_raw_buffer>"
 RAW = """
   %i = arith.index_cast %t : index to i32
   %v = amdgpu.raw_buffer_load %x[%i] : memref<?x{kind}>, i32 -> {kind}
@@ -66,3 +68,28 @@ def test_what_no_instruction_moves(vector: str, reason: str) -> None:
     with pytest.raises(CompileError, match=r"<string>:5:6: error: 'amdgpu.raw_buffer_load' moves") as caught:
         emit_text(KERNEL.format(kind=element, body=body), "isa", ["rocdl:gfx942"])
     assert reason in str(caught.value)
+
+
+S = "#gpu.address_space<workgroup>"
+LOCAL = "memref.alloca() : memref<4xf32>"
+LOAD = "%v = memref.load %b[%j] : memref<4xf32, FAT>"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"%b = amdgpu.fat_raw_buffer_cast %l : memref<4xf32, {S}> to memref<4xf32, FAT>\n{LOAD}",
+        f"%a = {LOCAL}\n%b = amdgpu.fat_raw_buffer_cast %a : memref<4xf32> to memref<4xf32, FAT>\n{LOAD}",
+        f"%a = {LOCAL}\n%s = memref.cast %a : memref<4xf32> to memref<?xf32>\n"
+        "%v = amdgpu.raw_buffer_load %s[%i] : memref<?xf32>, i32 -> f32",
+    ],
+    ids=["workgroup", "alloca", "view"],
+)
+def test_memory_that_is_not_global(body: str) -> None:
+    """A descriptor of it was one of other memory: stores were lost, loads gave 0 or a fault."""
+    body = body.replace("FAT", FAT_SPACE) + "\nmemref.store %v, %o[%j] : memref<?xf32>"
+    arguments = "%i: i32, %j: index, %o: memref<?xf32>"
+    source = kernel(body, arguments, attributions=f"workgroup(%l: memref<4xf32, {S}>)")
+    name = "amdgpu.raw_buffer_load" if "raw_buffer_load" in body else "amdgpu.fat_raw_buffer_cast"
+    with pytest.raises(CompileError, match=rf"<string>:\d:6: error: '{name}' describes global memory"):
+        emit_text(source, "isa", ["rocdl:gfx942"])

@@ -12,10 +12,12 @@
 #include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <array>
@@ -314,6 +316,33 @@ std::optional<std::string> whyNotFormat(Operation *op, const Chipset &chip, cons
   return text;
 }
 
+/// Whether memory is a block's or a thread's, as its space or where it comes from shows.
+bool isLocal(Value memory) {
+  Attribute space = cast<BaseMemRefType>(memory.getType()).getMemorySpace();
+  if (auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space))
+    return named.getValue() != gpu::AddressSpace::Global;
+  if (auto number = dyn_cast_or_null<IntegerAttr>(space))
+    return number.getInt() == 3 || number.getInt() == 5; // of LLVM
+  Operation *from = memory.getDefiningOp();
+  if (auto view = dyn_cast_or_null<ViewLikeOpInterface>(from))
+    return isa<BaseMemRefType>(view.getViewSource().getType()) && isLocal(view.getViewSource());
+  return isa_and_nonnull<memref::AllocaOp>(from);
+}
+
+/// A descriptor has an address in global memory: one of a block's or a thread's meant something else there.
+std::optional<std::string> whyNotGlobal(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (name != "amdgpu.fat_raw_buffer_cast" && !name.starts_with("amdgpu.raw_buffer_"))
+    return std::nullopt;
+  for (Value operand : op->getOperands())
+    if (isa<BaseMemRefType>(operand.getType()) && isLocal(operand))
+      return ("'" + name +
+              "' describes global memory, and this is a block's or a thread's: use memref.load, " +
+              "memref.store and memref.atomic_rmw")
+          .str();
+  return std::nullopt;
+}
+
 /// What instructions for buffers move at once. LLVM ends the process, or names no place, for others.
 std::optional<std::string> whyNotMoved(Operation *op) {
   Type type;
@@ -360,6 +389,8 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
            "its own, "
            "and build this module for nvvm alone";
   if (auto why = whyNotFormat(op, *chip, where))
+    return why;
+  if (auto why = whyNotGlobal(op))
     return why;
   if (auto why = whyNotMoved(op))
     return why;
