@@ -176,3 +176,12 @@ def test_an_exchange_of_what_is_no_number_is_refused() -> None:
     told = "<string>:4:8: error: 'amdgpu.dpp' moves numbers and vectors of numbers, and no 'memref<?xf32>'"
     with pytest.raises(CompileError, match=re.escape(told)):
         emit_text(source, "isa", ["rocdl:gfx942"])
+
+
+def test_a_product_with_half_of_its_elements_is_refused() -> None:
+    body = "  %d = amdgpu.wmma 16x16x16 %a * %a + %c : vector<4xi4>, vector<4xi4>, vector<8xi32>\n"
+    body += "  vector.store %d, %x[%j] : memref<?xi32>, vector<8xi32>"
+    source = kernel(body, "%a: vector<4xi4>, %c: vector<8xi32>, %x: memref<?xi32>, %j: index")
+    told = "<string>:4:8: error: 'amdgpu.wmma' has 4 elements of each matrix in a lane"
+    with pytest.raises(CompileError, match=re.escape(told)):
+        emit_text(source, "isa", ["rocdl:gfx1201"])

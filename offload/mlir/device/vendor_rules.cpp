@@ -316,6 +316,19 @@ std::optional<std::string> whyNotFormat(Operation *op, const Chipset &chip, cons
   return text;
 }
 
+/// Four elements of i4 are those of a lane among 64, eight of the sum are those of one among 32: half of the
+/// product was left out.
+std::optional<std::string> whyNotLanes(Operation *op) {
+  auto product = dyn_cast<amdgpu::WMMAOp>(op);
+  auto a = product ? dyn_cast<VectorType>(product.getSourceA().getType()) : VectorType();
+  auto c = product ? dyn_cast<VectorType>(product.getDestC().getType()) : VectorType();
+  if (!a || !c || !a.getElementType().isInteger(4) || a.getNumElements() != 4 || c.getNumElements() != 8)
+    return std::nullopt;
+  return "'amdgpu.wmma' has 4 elements of each matrix in a lane, as in waves of 64 lanes, and 8 of the sum, "
+         "as in "
+         "waves of 32: of those, give 8 elements of i4";
+}
+
 /// Whether memory is a block's or a thread's, as its space or where it comes from shows.
 bool isLocal(Value memory) {
   Attribute space = cast<BaseMemRefType>(memory.getType()).getMemorySpace();
@@ -391,6 +404,8 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
   if (auto why = whyNotFormat(op, *chip, where))
     return why;
   if (auto why = whyNotGlobal(op))
+    return why;
+  if (auto why = whyNotLanes(op))
     return why;
   if (auto why = whyNotMoved(op))
     return why;
