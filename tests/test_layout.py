@@ -119,6 +119,7 @@ VENDOR_FILES = {
     "offload/mlir/device/lower_nvgpu.cpp",
     "offload/mlir/device/prepare_fragments.cpp",  # the registers of fragments, which no other vendor has
     "offload/mlir/device/prepare_products.cpp",
+    "offload/mlir/device/unverified.cpp",  # what MLIR's verifiers of vendors' operations do not survive
     "offload/mlir/codegen/amd_kernels.cpp",  # how LLVM's code generator is used
     "offload/mlir/codegen/amd_opcodes.h", "offload/mlir/codegen/wide_moves.cpp",  # mends an instruction of its
     "offload/mlir/codegen/short_regions.cpp",  # what its scheduler sees at a time

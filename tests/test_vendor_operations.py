@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -146,3 +147,41 @@ def test_descriptors_of_tensors_need_their_driver() -> None:
     library.use("host")
     with pytest.raises(offload.DeviceError, match='The backend "host" has no tensor descriptors'):
         library.f(np.zeros((256, 256), np.float16))
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("rocdl:gfx950", "amdgpu.gather_to_lds %g[%j], %l[%j] : index, memref<64xindex>, memref<64xindex, 3>"),
+        ("rocdl:gfx950", "%v = amdgpu.transpose_load %l[%j] : memref<64xindex, 3> -> vector<1xindex>"),
+        ("nvvm:sm_80", "%v = nvgpu.device_async_copy %g[%j], %l[%j], 1 : memref<64xindex> to memref<64xindex, 3>"),
+        (
+            "nvvm:sm_80",
+            "%v = nvgpu.ldmatrix %l[%j] {numTiles = 1 : i32, transpose = false} : "
+            "memref<64xindex, 3> -> vector<1x1xindex>",
+        ),
+    ],
+)
+def test_elements_without_a_width_are_refused(target: str, body: str) -> None:
+    """MLIR's verifiers ask for it, which ended the process that compiles."""
+    source = kernel(body, "%g: memref<64xindex>, %j: index", attributions="workgroup(%l: memref<64xindex, 3>)")
+    name = body.removeprefix("%v = ").partition(" ")[0]
+    told = f"error: '{name}' moves integers and floats, and no 'index': let the memory have elements of such a type"
+    with pytest.raises(CompileError, match=rf"<string>:4:\d: {re.escape(told)}"):
+        emit_text(source, "isa", [target])
+
+
+def test_an_exchange_of_what_is_no_number_is_refused() -> None:
+    source = kernel("  %r = amdgpu.dpp %x %x row_mirror : memref<?xf32>", "%x: memref<?xf32>")
+    told = "<string>:4:8: error: 'amdgpu.dpp' moves numbers and vectors of numbers, and no 'memref<?xf32>'"
+    with pytest.raises(CompileError, match=re.escape(told)):
+        emit_text(source, "isa", ["rocdl:gfx942"])
+
+
+def test_a_product_with_half_of_its_elements_is_refused() -> None:
+    body = "  %d = amdgpu.wmma 16x16x16 %a * %a + %c : vector<4xi4>, vector<4xi4>, vector<8xi32>\n"
+    body += "  vector.store %d, %x[%j] : memref<?xi32>, vector<8xi32>"
+    source = kernel(body, "%a: vector<4xi4>, %c: vector<8xi32>, %x: memref<?xi32>, %j: index")
+    told = "<string>:4:8: error: 'amdgpu.wmma' has 4 elements of each matrix in a lane"
+    with pytest.raises(CompileError, match=re.escape(told)):
+        emit_text(source, "isa", ["rocdl:gfx1201"])

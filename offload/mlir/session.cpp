@@ -1,6 +1,7 @@
 //===- session.cpp - Context set-up, parsing, pass pipelines --------------===//
 
 #include "session.h"
+#include "device/unverified.h"
 #include "names.h"
 #include "pass_watch.h"
 #include "passes.h"
@@ -180,7 +181,7 @@ std::shared_ptr<IRModule> IRModule::parse(std::shared_ptr<Session> session, Stri
                                     UnitAttr::get(&session->context()));
   if (!alone)
     declareKernels(*module);
-  if (failed(verify(*module)))
+  if (failed(settleUnverified(*module)) || failed(verify(*module)))
     session->fail("the input is not valid");
   if (isText)
     nameArguments(*module, state);

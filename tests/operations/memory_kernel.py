@@ -19,6 +19,21 @@ def _copied(a: Any, b: Any) -> list[Any]:
     return [a, a]
 
 
+def _scoped(kind: str, convert: str, back: str) -> Case:
+    """The third float of %a, through an alloca of a scope that gives it as a ``kind``."""
+    body = f"""%w = memref.load %a[%two] : memref<?xf32>
+      %r = memref.alloca_scope -> ({kind}) {{
+        %s = memref.alloca() : memref<2x{kind}>
+        {convert}
+        memref.store %v, %s[%one] : memref<2x{kind}>
+        %l = memref.load %s[%one] : memref<2x{kind}>
+        memref.alloca_scope.return %l : {kind}
+      }}
+      {back}
+      memref.store %f, %b[%z] : memref<?xf32>"""
+    return moved("memref.alloca_scope", kind, [(V, floats(4)), (V, np.zeros(1, "f4"))], body, lambda a, b: [a, [3]])
+
+
 STRIDED = "memref<?x?xf32, strided<[?, ?], offset: ?>>"
 MEMORY = [
     moved("memref.copy", "2-D", [(M, floats(3, 4)), (M, np.zeros((3, 4), "f4"))],
@@ -68,6 +83,10 @@ MEMORY = [
     moved("memref.assume_alignment", "4 bytes", [(V, floats(4)), (V, np.zeros(1, "f4"))],
            "%s = memref.assume_alignment %a, 4 : memref<?xf32>\n%v = memref.load %s[%one] : memref<?xf32>\n"
            "memref.store %v, %b[%z] : memref<?xf32>", lambda a, b: [a, [2]]),
+    _scoped("f64", "%v = arith.extf %w : f32 to f64", "%f = arith.truncf %r : f64 to f32"),
+    _scoped("f8E4M3FN", "%v = arith.truncf %w : f32 to f8E4M3FN", "%f = arith.extf %r : f8E4M3FN to f32"),
+    _scoped("index", "%i = arith.fptosi %w : f32 to i64\n%v = arith.index_cast %i : i64 to index",
+            "%j = arith.index_cast %r : index to i64\n%f = arith.sitofp %j : i64 to f32"),
     moved("memref.alloca", "4 floats", [(V, floats(4)), (V, np.zeros(1, "f4"))],
            "%s = memref.alloca() : memref<4xf32>\n%v = memref.load %a[%two] : memref<?xf32>\nmemref.store %v, %s[%one] : memref<4xf32>\n"
            "%w = memref.load %s[%one] : memref<4xf32>\nmemref.store %w, %b[%z] : memref<?xf32>", lambda a, b: [a, [3]]),

@@ -112,9 +112,84 @@ LOADS = [
           "%m = arith.constant dense<[true, false, true, true]> : vector<4xi1>\n%v = vector.load %a[%z] : memref<?xf32>, vector<4xf32>\n"
           "vector.compressstore %b[%one], %m, %v : memref<?xf32>, vector<4xi1>, vector<4xf32>",
           lambda a, b: [a, [0, 1, 3, 4]]),
+    moved("maskedload", "2-D", [(M, floats(4, 8)), (M, np.zeros((2, 4), "f4"))],
+          "%m = vector.constant_mask [1, 3] : vector<2x4xi1>\n%p = arith.constant dense<-1.0> : vector<2x4xf32>\n"
+          "%v = vector.maskedload %a[%one, %two], %m, %p : memref<?x?xf32>, vector<2x4xi1>, vector<2x4xf32> into vector<2x4xf32>\n"
+          "vector.store %v, %b[%z, %z] : memref<?x?xf32>, vector<2x4xf32>",
+          lambda a, b: [a, [[*a[1, 2:5], -1], [-1] * 4]]),
+    moved("maskedload", "2-D, with a stride of 2", [("memref<64xf32>", floats(64)), (M, np.zeros((2, 4), "f4"))],
+          "%x = memref.reinterpret_cast %a to offset: [0], sizes: [4, 8], strides: [16, 2] : memref<64xf32> to "
+          "memref<4x8xf32, strided<[16, 2]>>\n%m = vector.constant_mask [1, 3] : vector<2x4xi1>\n"
+          "%p = arith.constant dense<-1.0> : vector<2x4xf32>\n%v = vector.maskedload %x[%one, %two], %m, %p : "
+          "memref<4x8xf32, strided<[16, 2]>>, vector<2x4xi1>, vector<2x4xf32> into vector<2x4xf32>\n"
+          "vector.store %v, %b[%z, %z] : memref<?x?xf32>, vector<2x4xf32>",
+          lambda a, b: [a, [[21, 23, 25, -1], [-1] * 4]]),
+    moved("maskedstore", "2-D", [(M, floats(2, 4)), (M, np.zeros((4, 8), "f4"))],
+          "%m = vector.constant_mask [2, 3] : vector<2x4xi1>\n%v = vector.load %a[%z, %z] : memref<?x?xf32>, vector<2x4xf32>\n"
+          "vector.maskedstore %b[%one, %two], %m, %v : memref<?x?xf32>, vector<2x4xi1>, vector<2x4xf32>",
+          lambda a, b: [a, _put(b, a[:, :3], slice(1, 3), slice(2, 5))]),
+    moved("scatter", "2-D", [(M, floats(2, 2)), ("memref<2x2xi32>", np.array([[3, 0], [5, 1]], "i4")), (V, np.zeros(8, "f4"))],
+          "%i = vector.load %b[%z, %z] : memref<2x2xi32>, vector<2x2xi32>\n%m = arith.constant dense<[[true, true], [false, true]]> : vector<2x2xi1>\n"
+          "%v = vector.load %a[%z, %z] : memref<?x?xf32>, vector<2x2xf32>\nvector.scatter %c[%one][%i], %m, %v : memref<?xf32>, "
+          "vector<2x2xi32>, vector<2x2xi1>, vector<2x2xf32>", lambda a, b, c: [a, b, [0, 2, 4, 0, 1, 0, 0, 0]]),
+    moved("expandload", "2-D", [(V, floats(5)), (M, np.zeros((2, 2), "f4"))],
+          "%m = arith.constant dense<[[true, false], [true, true]]> : vector<2x2xi1>\n%p = arith.constant dense<-1.0> : vector<2x2xf32>\n"
+          "%v = vector.expandload %a[%one], %m, %p : memref<?xf32>, vector<2x2xi1>, vector<2x2xf32> into vector<2x2xf32>\n"
+          "vector.store %v, %b[%z, %z] : memref<?x?xf32>, vector<2x2xf32>", lambda a, b: [a, [[2, -1], [3, 4]]]),
+    moved("compressstore", "2-D", [(M, floats(2, 2)), (V, np.zeros(4, "f4"))],
+          "%m = arith.constant dense<[[true, false], [true, true]]> : vector<2x2xi1>\n%v = vector.load %a[%z, %z] : memref<?x?xf32>, vector<2x2xf32>\n"
+          "vector.compressstore %b[%one], %m, %v : memref<?xf32>, vector<2x2xi1>, vector<2x2xf32>",
+          lambda a, b: [a, [0, 1, 3, 4]]),
     moved("type_cast", "to a vector", [("memref<2x4xf32>", floats(2, 4)), (M, np.zeros((2, 4), "f4"))],
           "%t = vector.type_cast %a : memref<2x4xf32> to memref<vector<2x4xf32>>\n%v = memref.load %t[] : memref<vector<2x4xf32>>\n"
           "vector.store %v, %b[%z, %z] : memref<?x?xf32>, vector<2x4xf32>", lambda a, b: [a, a]),
+]  # fmt: skip
+
+
+def _columns(op: str, layout: str, body: str, expected: Callable[..., Any]) -> Case:
+    """A masked access of four elements to a column of %a, 6 by 3, from the second row on, or to one of %b."""
+    column = f"memref<6xf32, strided<[{layout}>>"
+    views = "".join(
+        f"%three{i} = arith.constant 3 : index\n%{to} = memref.reinterpret_cast %{of} to offset: "
+        f"[{'%z' if '?' in layout else 2}], sizes: [6], strides: [{f'%three{i}' if layout[0] == '?' else 3}] : "
+        f"{kind} to {column}\n"
+        for i, (to, of, kind) in enumerate((("x", "a", "memref<18xf32>"), ("y", "b", "memref<18xf32>")))
+    )
+    prefix = "%m = arith.constant dense<[true, false, true, true]> : vector<4xi1>\n%p = arith.constant dense<-1.0> : vector<4xf32>\n"
+    return moved(op, f"with a stride of {layout.partition(']')[0]}", [("memref<18xf32>", floats(18)), ("memref<18xf32>", np.zeros(18, "f4"))],
+                 views + prefix + body.replace("COLUMN", column), expected)  # fmt: skip
+
+
+def _column(layout: str, array: Any) -> Any:
+    return array[0 if "?" in layout else 2 :: 3]
+
+
+def _in_column(layout: str, array: Any, rows: Sequence[int], values: Any) -> Any:
+    _column(layout, array)[list(rows)] = values
+    return array
+
+
+_PLACES = "%i = arith.constant dense<[3, 9, 0, 2]> : vector<4xi32>\n"
+_STORED = "vector.store %v, %b[%z] : memref<18xf32>, vector<4xf32>"
+_FOUR = "%v = vector.load %a[%z] : memref<18xf32>, vector<4xf32>\n"
+STRIDED = [
+    case
+    for layout in ("3], offset: 2", "?], offset: ?")
+    for case in (
+        _columns("maskedload", layout, f"%v = vector.maskedload %x[%one], %m, %p : COLUMN, vector<4xi1>, vector<4xf32> into vector<4xf32>\n{_STORED}",
+                 lambda a, b, at=layout: [a, _put(b, np.where([1, 0, 1, 1], _column(at, a)[1:5], -1), slice(4))]),
+        _columns("maskedstore", layout, _FOUR + "vector.maskedstore %y[%one], %m, %v : COLUMN, vector<4xi1>, vector<4xf32>",
+                 lambda a, b, at=layout: [a, _in_column(at, b, (1, 3, 4), a[[0, 2, 3]])]),
+        _columns("gather", layout, f"{_PLACES}%v = vector.gather %x[%one][%i], %m, %p : COLUMN, vector<4xi32>, vector<4xi1>, "
+                 f"vector<4xf32> into vector<4xf32>\n{_STORED}",
+                 lambda a, b, at=layout: [a, _put(b, [_column(at, a)[4], -1, *_column(at, a)[[1, 3]]], slice(4))]),
+        _columns("scatter", layout, f"{_PLACES}{_FOUR}vector.scatter %y[%one][%i], %m, %v : COLUMN, vector<4xi32>, vector<4xi1>, vector<4xf32>",
+                 lambda a, b, at=layout: [a, _in_column(at, b, (4, 1, 3), a[[0, 2, 3]])]),
+        _columns("expandload", layout, f"%v = vector.expandload %x[%one], %m, %p : COLUMN, vector<4xi1>, vector<4xf32> into vector<4xf32>\n{_STORED}",
+                 lambda a, b, at=layout: [a, _put(b, [_column(at, a)[1], -1, *_column(at, a)[2:4]], slice(4))]),
+        _columns("compressstore", layout, _FOUR + "vector.compressstore %y[%one], %m, %v : COLUMN, vector<4xi1>, vector<4xf32>",
+                 lambda a, b, at=layout: [a, _in_column(at, b, (1, 2, 3), a[[0, 2, 3]])]),
+    )
 ]  # fmt: skip
 
 
@@ -253,6 +328,7 @@ REFUSED.append(Case(
 
 CASES = [
     *LOADS,
+    *STRIDED,
     *READS,
     *(_with_map(case) for case in WRITES),
     *(_small(element) for element in ("i1", "i8", "f16", "bf16", "i64")),

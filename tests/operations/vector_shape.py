@@ -285,4 +285,60 @@ COMPUTING = [
              lambda x, y, z: z + np.pad(x[:, :2] @ y[:2, :3], ((0, 0), (0, 1)))),
 ]  # fmt: skip
 
-CASES = [*MAKING, *REARRANGING, *_reductions(), *_scans(), *COMPUTING]
+TURNED = BATCH.replace("(b, m, n)>", "(b, n, m)>")
+ROWS = """indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (m)>],
+  iterator_types = ["parallel", "reduction"]"""
+
+
+def _contractions() -> list[Case]:
+    """Those that are no product of two matrices, of which MLIR's lowerings know the ones of one type that add."""
+    cases = []
+    for narrow, wide, kind, fold in (
+        ("f16", "f32", "add", np.add), ("i8", "i32", "add", np.add), ("f32", "f64", "add", np.add),
+        ("f32", "f32", "minnumf", np.fmin), ("i32", "i32", "maxsi", np.maximum), ("i8", "i32", "maxsi", np.maximum),
+    ):  # fmt: skip
+        form, types = f"{kind}, {narrow} into {wide}", (DTYPES[narrow], DTYPES[wide])
+        combining = f", kind = #vector.kind<{kind}>"
+        batch, other = ((2, 3, 4), narrow), ((2, 4, 2), narrow)
+
+        def products(x: Any, y: Any, wide: Any = types[1]) -> Any:  # b, n, m, k
+            return (x.astype(wide)[:, :, None] * y.astype(wide).swapaxes(1, 2)[:, None]).swapaxes(1, 2)
+
+        def batches(x: Any, y: Any, z: Any, fold: Any = fold, products: Any = products) -> Any:
+            return fold(z, fold.reduce(products(x, y), axis=-1))
+
+        def rows(x: Any, y: Any, z: Any, fold: Any = fold, wide: Any = types[1]) -> Any:
+            return fold(z, fold.reduce(x.astype(wide) * y.astype(wide), axis=-1))
+
+        def masked(x: Any, y: Any, z: Any, rows: Any = rows) -> Any:
+            z[:2] = rows(x[:2, :3], y[:2, :3], z[:2])
+            return z
+
+        def some(x: Any, y: Any, z: Any, batches: Any = batches) -> Any:
+            z[:, :, :2] = batches(x[:, :2, :3], y[:, :3], z[:, :, :2])
+            return z
+
+        said = f"vector<2x3x4x{narrow}>, vector<2x4x2x{narrow}> into vector<2x2x3x{wide}>"
+        row = f"vector<3x4x{narrow}>, vector<3x4x{narrow}> into vector<3x{wide}>"
+        three = [((3, 4), narrow), ((3, 4), narrow), ((3,), wide)]
+        contract = f"vector.contract {{{ROWS}{combining}}} %x0, %x1, %x2 : {row}"
+        cases += [
+            computed("contract", f"batches, {form}", [batch, other, ((2, 2, 3), wide)], ((2, 2, 3), wide),
+                     f"%r = vector.contract {{{TURNED}{combining}}} %x0, %x1, %x2 : {said}", batches),
+            computed("contract", f"rows, {form}", three, three[2], f"%r = {contract}", rows),
+            computed("mask", f"contract of rows, {form}", three, three[2],
+                     f"%m = vector.constant_mask [2, 3] : vector<3x4xi1>\n%r = vector.mask %m {{ {contract} }} : "
+                     f"vector<3x4xi1> -> vector<3x{wide}>", masked),
+            computed("mask", f"contract of batches, {form}", [batch, other, ((2, 2, 3), wide)], ((2, 2, 3), wide),
+                     f"%m = vector.constant_mask [2, 2, 2, 3] : vector<2x3x2x4xi1>\n%r = vector.mask %m {{ "
+                     f"vector.contract {{{TURNED}{combining}}} %x0, %x1, %x2 : {said} }} : "
+                     f"vector<2x3x2x4xi1> -> vector<2x2x3x{wide}>", some),
+            computed("contract", f"dot, {form}", [((4,), narrow), ((4,), narrow), ((1,), wide)], ((1,), wide),
+                     f"%b = vector.extract %x2[0] : {wide} from vector<1x{wide}>\n"
+                     f"%s = vector.contract {{{DOT}{combining}}} %x0, %x1, %b : vector<4x{narrow}>, vector<4x{narrow}> into {wide}\n"
+                     f"%r = vector.broadcast %s : {wide} to vector<1x{wide}>", rows),
+        ]  # fmt: skip
+    return cases
+
+
+CASES = [*MAKING, *REARRANGING, *_reductions(), *_scans(), *COMPUTING, *_contractions()]

@@ -98,4 +98,41 @@ gpu.module @vectors {
       affine_map<(i, j, k) -> (k, i)>} : vector<4x2xf32>, memref<5x3x4xf32>
     gpu.return
   }
+  gpu.func @strided_loads(%x: memref<?xf32, strided<[3]>>, %y: memref<4xf32>, %m: vector<2xi1>, %p: vector<2xf32>,
+      %i: vector<2xi32>) {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %v = vector.maskedload %x[%c2], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32> into vector<2xf32>
+    %w = vector.gather %x[%c2] [%i], %m, %v
+      : memref<?xf32, strided<[3]>>, vector<2xi32>, vector<2xi1>, vector<2xf32> into vector<2xf32>
+    %u = vector.expandload %x[%c2], %m, %w : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32> into vector<2xf32>
+    vector.store %u, %y[%c0] : memref<4xf32>, vector<2xf32>
+    gpu.return
+  }
+  gpu.func @strided_stores(%x: memref<?xf32, strided<[3]>>, %m: vector<2xi1>, %p: vector<2xf32>, %i: vector<2xi32>) {
+    %c2 = arith.constant 2 : index
+    vector.maskedstore %x[%c2], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32>
+    vector.scatter %x[%c2] [%i], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi32>, vector<2xi1>, vector<2xf32>
+    vector.compressstore %x[%c2], %m, %p : memref<?xf32, strided<[3]>>, vector<2xi1>, vector<2xf32>
+    gpu.return
+  }
+  gpu.func @masked_rows(%x: memref<?x?xf32>, %y: memref<?xf32>, %m: vector<2x4xi1>, %p: vector<2x4xf32>,
+      %i: vector<2x4xi32>) {
+    %c1 = arith.constant 1 : index
+    %v = vector.maskedload %x[%c1, %c1], %m, %p : memref<?x?xf32>, vector<2x4xi1>, vector<2x4xf32> into vector<2x4xf32>
+    vector.maskedstore %x[%c1, %c1], %m, %v : memref<?x?xf32>, vector<2x4xi1>, vector<2x4xf32>
+    vector.scatter %y[%c1] [%i], %m, %v : memref<?xf32>, vector<2x4xi32>, vector<2x4xi1>, vector<2x4xf32>
+    gpu.return
+  }
+  gpu.func @other_contractions(%a: vector<4xf16>, %b: vector<4xi32>, %s: f32, %i: i32, %y: memref<1xf32>,
+      %z: memref<1xi32>) {
+    %c0 = arith.constant 0 : index
+    %sum = vector.contract {indexing_maps = [affine_map<(k) -> (k)>, affine_map<(k) -> (k)>, affine_map<(k) -> ()>],
+      iterator_types = ["reduction"]} %a, %a, %s : vector<4xf16>, vector<4xf16> into f32
+    memref.store %sum, %y[%c0] : memref<1xf32>
+    %most = vector.contract {indexing_maps = [affine_map<(k) -> (k)>, affine_map<(k) -> (k)>, affine_map<(k) -> ()>],
+      iterator_types = ["reduction"], kind = #vector.kind<maxsi>} %b, %b, %i : vector<4xi32>, vector<4xi32> into i32
+    memref.store %most, %z[%c0] : memref<1xi32>
+    gpu.return
+  }
 }

@@ -109,13 +109,13 @@ static std::optional<std::string> whyNotAtomic(Operation *op) {
   if (!isa<memref::AtomicRMWOp, memref::GenericAtomicRMWOp>(op))
     return std::nullopt;
   Type type = op->getResult(0).getType();
-  bool fits = type.isIndex() || type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+  bool fits = type.isF16() || type.isBF16() || type.isF32() || type.isF64();
   if (auto integer = dyn_cast<IntegerType>(type))
     fits = integer.getWidth() >= 8 && integer.getWidth() <= 64 && llvm::isPowerOf2_32(integer.getWidth());
   if (fits)
     return std::nullopt;
   return "'" + op->getName().getStringRef().str() + "' cannot be on elements of type " + spelled(type) +
-         ": they can be i8, i16, i32, i64, index, f16, bf16, f32 or f64";
+         ": they can be i8, i16, i32, i64, f16, bf16, f32 or f64";
 }
 
 /// Nothing else could define it: no symbol of a kernel's memory is seen outside of its image. A block's

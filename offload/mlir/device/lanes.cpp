@@ -89,8 +89,20 @@ struct AmdLanes : Lanes {
     return result;
   }
 
+  /// LLVM refuses what the lowering makes of 48 or 72 bits, a cast to words, and reads vectors of halves and
+  /// words from a lane, but of no bytes, and no single one.
   bool exchangesWords(Operation *op) const override {
-    return isa<amdgpu::SwizzleBitModeOp, amdgpu::PermlaneSwapOp>(op);
+    auto vector = op->getNumOperands() ? dyn_cast<VectorType>(op->getOperand(0).getType()) : VectorType();
+    Type element = vector ? vector.getElementType() : Type();
+    if (isa<amdgpu::SwizzleBitModeOp, amdgpu::PermlaneSwapOp>(op)) {
+      Type type = vector ? element : op->getOperand(0).getType();
+      uint64_t bits = uint64_t(vector ? vector.getNumElements() : 1) * type.getIntOrFloatBitWidth();
+      return bits > wordBits && bits % wordBits;
+    }
+    if (!vector || !isa<ROCDL::ReadlaneOp, ROCDL::ReadfirstlaneOp>(op))
+      return false;
+    unsigned width = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+    return width < 16 || vector.getNumElements() == 1 || vector.getNumElements() * width % wordBits;
   }
 
   unsigned generation;

@@ -28,7 +28,8 @@ public:
   virtual bool hasSets() const { return false; }
   /// Whether the target's lowering makes this reduction, which all lanes reach, one instruction.
   virtual bool reduces(mlir::gpu::SubgroupReduceOp) const { return false; }
-  /// Whether this is the vendor's own exchange of values between lanes, whose lowering knows whole words.
+  /// Whether this is the vendor's own exchange of values between lanes, of a type that its lowering does not
+  /// know: it knows words.
   virtual bool exchangesWords(mlir::Operation *) const { return false; }
   /// Whether the target runs clusters of blocks; where not, each block is a cluster.
   virtual bool hasClusters() const { return false; }

@@ -1,8 +1,9 @@
 //===- prepare_memory.cpp - offload-prepare-memory ------------------------===//
 //
 // memref operations in kernels. Copies become loops, because the usual lowering calls a library function that
-// exists on the host only. Refused are allocations, which need an allocator, and elements narrower than a
-// byte, which NumPy, LLVM and each vector lowering place differently.
+// exists on the host only. What a scope of allocas gives goes through memory: its lowering takes values of
+// types that LLVM has, and no index. Refused are allocations, which need an allocator, and elements narrower
+// than a byte, which NumPy, LLVM and each vector lowering place differently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,10 +11,12 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -74,6 +77,43 @@ void copyInLoops(memref::CopyOp op) {
   op.erase();
 }
 
+/// Results of types that LLVM lacks are stored to allocas of the function's, which optimizers make values
+/// again.
+void giveThroughMemory(memref::AllocaScopeOp op) {
+  auto lacks = [](Type type) {
+    return !LLVM::isCompatibleType(type) && BaseMemRefType::isValidElementType(type) &&
+           !isa<BaseMemRefType>(type);
+  };
+  if (llvm::none_of(op->getResultTypes(), lacks))
+    return;
+  Location loc = op.getLoc();
+  Block &entry = op->getParentOfType<FunctionOpInterface>().getFunctionBody().front();
+  OpBuilder first = OpBuilder::atBlockBegin(&entry), b(op);
+  Operation *end = op.getBodyRegion().front().getTerminator();
+  SmallVector<Type> types;
+  SmallVector<Value> given;
+  for (auto [type, value] : llvm::zip_equal(op->getResultTypes(), end->getOperands()))
+    if (!lacks(type)) {
+      types.push_back(type);
+      given.push_back(value);
+    }
+  auto scope = memref::AllocaScopeOp::create(b, loc, types);
+  scope.getBodyRegion().takeBody(op.getBodyRegion());
+  OpBuilder in(end);
+  size_t kept = 0;
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), end->getOperands())) {
+    if (!lacks(result.getType())) {
+      result.replaceAllUsesWith(scope->getResult(kept++));
+      continue;
+    }
+    Value place = memref::AllocaOp::create(first, loc, MemRefType::get({}, result.getType()));
+    memref::StoreOp::create(in, loc, value, place);
+    result.replaceAllUsesWith(memref::LoadOp::create(b, loc, place));
+  }
+  end->setOperands(given);
+  op.erase();
+}
+
 struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<gpu::GPUModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareMemory)
 
@@ -96,6 +136,9 @@ struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<gpu::GPUM
       return signalPassFailure();
     for (memref::CopyOp copy : copies)
       copyInLoops(copy);
+    SmallVector<memref::AllocaScopeOp> scopes;
+    getOperation()->walk([&](memref::AllocaScopeOp scope) { scopes.push_back(scope); });
+    llvm::for_each(scopes, giveThroughMemory);
   }
 };
 

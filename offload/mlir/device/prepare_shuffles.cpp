@@ -146,15 +146,9 @@ template <typename Op> LogicalResult replace(Op op, const Lanes &lanes, OpBuilde
   return success();
 }
 
-/// LLVM refuses what the lowering makes of 48 or 72 bits: a cast to words.
 void exchangeWords(Operation *op, const Lanes &lanes) {
-  Value given = op->getOperand(0);
-  int64_t count = isa<VectorType>(given.getType()) ? cast<VectorType>(given.getType()).getNumElements() : 1;
-  uint64_t bits = uint64_t(count) * getElementTypeOrSelf(given).getIntOrFloatBitWidth();
-  if (bits <= lanes.wordBits || bits % lanes.wordBits == 0)
-    return;
   OpBuilder b(op);
-  Value result = throughWords(b, op->getLoc(), lanes, given, [&](Value word) {
+  Value result = throughWords(b, op->getLoc(), lanes, op->getOperand(0), [&](Value word) {
     Operation *exchange = b.clone(*op);
     exchange->setOperand(0, word);
     exchange->getResult(0).setType(word.getType());

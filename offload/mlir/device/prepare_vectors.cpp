@@ -1,12 +1,15 @@
 //===- prepare_vectors.cpp - offload-prepare-vectors ----------------------===//
 //
 // Vectors in kernels. Refuses what has no meaning there (scalable vectors, printing); lets vectors of i1 move
-// to and from memory as the bytes that memrefs of i1 have, where LLVM's vectors of i1 are packed bits; writes
-// out operations on vectors of several dimensions that convert-vector-to-llvm leaves alone.
+// to and from memory as the bytes that memrefs of i1 have, where LLVM's vectors of i1 are packed bits, and a
+// vendor's descriptor has the size of a bit, in bytes none; writes out operations on vectors of several
+// dimensions that convert-vector-to-llvm leaves alone.
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/prepare_vectors.h"
 #include "device/numeric.h"
+#include "device/vendor_rules.h"
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -61,6 +64,11 @@ bool isBits(Type type) {
   return type.isInteger(1);
 }
 
+MemRefType withBytes(MemRefType memory) {
+  return MemRefType::get(memory.getShape(), IntegerType::get(memory.getContext(), 8), memory.getLayout(),
+                         memory.getMemorySpace());
+}
+
 /// A vector access to a memref of i1, as one to a memref of i8 on the same memory.
 void makeBytes(Operation *op) {
   OpBuilder b(op);
@@ -72,14 +80,19 @@ void makeBytes(Operation *op) {
     if (&operand == mask || !isBits(type))
       continue;
     if (auto memory = dyn_cast<MemRefType>(type)) {
-      Type bytes = MemRefType::get(memory.getShape(), byte, memory.getLayout(), memory.getMemorySpace());
-      operand.set(UnrealizedConversionCastOp::create(b, loc, bytes, operand.get()).getResult(0));
+      operand.set(UnrealizedConversionCastOp::create(b, loc, withBytes(memory), operand.get()).getResult(0));
     } else {
       operand.set(arith::ExtUIOp::create(b, loc, withElement(type, byte), operand.get()));
     }
   }
   b.setInsertionPointAfter(op);
   for (Value result : op->getResults()) {
+    if (auto memory = dyn_cast<MemRefType>(result.getType())) {
+      result.setType(withBytes(memory));
+      auto bits = UnrealizedConversionCastOp::create(b, loc, memory, result);
+      result.replaceAllUsesExcept(bits.getResult(0), bits);
+      continue;
+    }
     Type type = withElement(result.getType(), byte);
     result.setType(type);
     Value zero = integerOf(b, loc, type, 0);
@@ -89,9 +102,10 @@ void makeBytes(Operation *op) {
 }
 
 bool isAccessToBits(Operation *op) {
-  return isa<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp, vector::MaskedStoreOp, vector::GatherOp,
-             vector::ScatterOp, vector::ExpandLoadOp, vector::CompressStoreOp, vector::TransferReadOp,
-             vector::TransferWriteOp>(op) &&
+  return (isa<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp, vector::MaskedStoreOp, vector::GatherOp,
+              vector::ScatterOp, vector::ExpandLoadOp, vector::CompressStoreOp, vector::TransferReadOp,
+              vector::TransferWriteOp>(op) ||
+          describesMemory(op)) &&
          llvm::any_of(op->getOperandTypes(), [](Type type) {
            auto memory = dyn_cast<MemRefType>(type);
            return memory && memory.getElementType().isInteger(1);
@@ -154,6 +168,65 @@ struct StoreRows : public OpRewritePattern<vector::StoreOp> {
     forEachRow(op.getVectorType(), [&](ArrayRef<int64_t> row) {
       Value part = vector::ExtractOp::create(b, loc, op.getValueToStore(), row);
       vector::StoreOp::create(b, loc, part, op.getBase(), rowIndices(b, loc, op.getIndices(), row));
+    });
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+/// Rows of a vector of several dimensions with a mask, which has these dimensions, too.
+struct LoadMaskedRows : public OpRewritePattern<vector::MaskedLoadOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::MaskedLoadOp op, PatternRewriter &b) const override {
+    VectorType type = op.getVectorType();
+    if (!hasRows(type, op.getIndices()))
+      return failure();
+    Location loc = op.getLoc();
+    auto rowType = VectorType::get({type.getShape().back()}, type.getElementType());
+    Value result = op.getPassThru();
+    forEachRow(type, [&](ArrayRef<int64_t> row) {
+      Value mask = vector::ExtractOp::create(b, loc, op.getMask(), row);
+      Value otherwise = vector::ExtractOp::create(b, loc, op.getPassThru(), row);
+      Value loaded = vector::MaskedLoadOp::create(b, loc, rowType, op.getBase(),
+                                                  rowIndices(b, loc, op.getIndices(), row), mask, otherwise);
+      result = vector::InsertOp::create(b, loc, loaded, result, row);
+    });
+    b.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct StoreMaskedRows : public OpRewritePattern<vector::MaskedStoreOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::MaskedStoreOp op, PatternRewriter &b) const override {
+    if (!hasRows(op.getVectorType(), op.getIndices()))
+      return failure();
+    Location loc = op.getLoc();
+    forEachRow(op.getVectorType(), [&](ArrayRef<int64_t> row) {
+      Value mask = vector::ExtractOp::create(b, loc, op.getMask(), row);
+      Value part = vector::ExtractOp::create(b, loc, op.getValueToStore(), row);
+      vector::MaskedStoreOp::create(b, loc, op.getBase(), rowIndices(b, loc, op.getIndices(), row), mask,
+                                    part);
+    });
+    b.eraseOp(op);
+    return success();
+  }
+};
+
+struct ScatterRows : public OpRewritePattern<vector::ScatterOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::ScatterOp op, PatternRewriter &b) const override {
+    VectorType type = op.getVectorType();
+    if (type.getRank() < 2 || type.isScalable() || isa<vector::MaskOp>(op->getParentOp()) ||
+        !isa<MemRefType>(op.getBase().getType()))
+      return failure();
+    auto rowOf = [&](Value whole, ArrayRef<int64_t> row) -> Value {
+      return vector::ExtractOp::create(b, op.getLoc(), whole, row);
+    };
+    forEachRow(type, [&](ArrayRef<int64_t> row) {
+      vector::ScatterOp::create(b, op.getLoc(), /*result=*/Type(), op.getBase(), op.getOffsets(),
+                                rowOf(op.getIndices(), row), rowOf(op.getMask(), row),
+                                rowOf(op.getValueToStore(), row), op.getAlignmentAttr());
     });
     b.eraseOp(op);
     return success();
@@ -326,6 +399,8 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     // Masks around operations go into them, or become a choice between old and new.
     RewritePatternSet masks(context);
     vector::populateVectorMaskLoweringPatternsForSideEffectingOps(masks);
+    masks.add<LoadMaskedRows, StoreMaskedRows, ScatterRows>(context);
+    addStridedAccesses(masks);
     if (failed(applyPatternsGreedily(getOperation(), std::move(masks))))
       return signalPassFailure();
     getOperation()->walk([](Operation *op) {
@@ -337,6 +412,7 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     patterns.add<LoadRows, StoreRows, ExtractUnknownRow, InsertUnknownRow, ReadInOrder, WriteInOrder>(
         context);
     vector::populateVectorContractLoweringPatterns(patterns, vector::VectorContractLowering::OuterProduct);
+    addOtherContractions(patterns);
     vector::populateVectorMultiReductionLoweringPatterns(patterns,
                                                          vector::VectorMultiReductionLowering::InnerParallel);
     vector::populateVectorOuterProductLoweringPatterns(patterns);

@@ -12,10 +12,12 @@
 #include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <array>
@@ -314,6 +316,81 @@ std::optional<std::string> whyNotFormat(Operation *op, const Chipset &chip, cons
   return text;
 }
 
+/// Four elements of i4 are those of a lane among 64, eight of the sum are those of one among 32: half of the
+/// product was left out.
+std::optional<std::string> whyNotLanes(Operation *op) {
+  auto product = dyn_cast<amdgpu::WMMAOp>(op);
+  auto a = product ? dyn_cast<VectorType>(product.getSourceA().getType()) : VectorType();
+  auto c = product ? dyn_cast<VectorType>(product.getDestC().getType()) : VectorType();
+  if (!a || !c || !a.getElementType().isInteger(4) || a.getNumElements() != 4 || c.getNumElements() != 8)
+    return std::nullopt;
+  return "'amdgpu.wmma' has 4 elements of each matrix in a lane, as in waves of 64 lanes, and 8 of the sum, "
+         "as in "
+         "waves of 32: of those, give 8 elements of i4";
+}
+
+/// Whether memory is a block's or a thread's, as its space or where it comes from shows.
+bool isLocal(Value memory) {
+  Attribute space = cast<BaseMemRefType>(memory.getType()).getMemorySpace();
+  if (auto named = dyn_cast_or_null<gpu::AddressSpaceAttr>(space))
+    return named.getValue() != gpu::AddressSpace::Global;
+  if (auto number = dyn_cast_or_null<IntegerAttr>(space))
+    return number.getInt() == 3 || number.getInt() == 5; // of LLVM
+  Operation *from = memory.getDefiningOp();
+  if (auto view = dyn_cast_or_null<ViewLikeOpInterface>(from))
+    return isa<BaseMemRefType>(view.getViewSource().getType()) && isLocal(view.getViewSource());
+  return isa_and_nonnull<memref::AllocaOp>(from);
+}
+
+/// A descriptor has an address in global memory: one of a block's or a thread's meant something else there.
+std::optional<std::string> whyNotGlobal(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (name != "amdgpu.fat_raw_buffer_cast" && !name.starts_with("amdgpu.raw_buffer_"))
+    return std::nullopt;
+  for (Value operand : op->getOperands())
+    if (isa<BaseMemRefType>(operand.getType()) && isLocal(operand))
+      return ("'" + name +
+              "' describes global memory, and this is a block's or a thread's: use memref.load, " +
+              "memref.store and memref.atomic_rmw")
+          .str();
+  return std::nullopt;
+}
+
+/// What instructions for buffers move at once. LLVM ends the process, or names no place, for others.
+std::optional<std::string> whyNotMoved(Operation *op) {
+  Type type;
+  if (auto load = dyn_cast<amdgpu::RawBufferLoadOp>(op))
+    type = load.getValue().getType();
+  else if (auto store = dyn_cast<amdgpu::RawBufferStoreOp>(op))
+    type = store.getValue().getType();
+  else if (auto exchange = dyn_cast<amdgpu::RawBufferAtomicCmpswapOp>(op))
+    type = exchange.getSrc().getType();
+  if (!type)
+    return std::nullopt;
+  auto vector = dyn_cast<VectorType>(type);
+  Type element = getElementTypeOrSelf(type);
+  std::string text;
+  llvm::raw_string_ostream said(text);
+  said << "'" << op->getName()
+       << "' moves 8, 16, 32, 64, 96 or 128 bits, as a number or a vector of one dimension, "
+       << "and no " << type << ": ";
+  if (vector && vector.getRank() != 1) {
+    said << "vector.shape_cast makes one dimension of several";
+    return text;
+  }
+  if (!element.isIntOrIndexOrFloat()) {
+    said << "move its parts one by one";
+    return text;
+  }
+  // An index has 64 bits, and one bit takes a byte.
+  int64_t width = element.isIndex() ? 64 : std::max<int64_t>(8, element.getIntOrFloatBitWidth());
+  int64_t bits = width * (vector ? vector.getNumElements() : 1);
+  if (llvm::is_contained({8, 16, 32, 64, 96, 128}, bits))
+    return std::nullopt;
+  said << "move it in parts";
+  return text;
+}
+
 std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
   FailureOr<Chipset> chip = Chipset::parse(where.chip);
   if (failed(chip))
@@ -325,6 +402,12 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
            "its own, "
            "and build this module for nvvm alone";
   if (auto why = whyNotFormat(op, *chip, where))
+    return why;
+  if (auto why = whyNotGlobal(op))
+    return why;
+  if (auto why = whyNotLanes(op))
+    return why;
+  if (auto why = whyNotMoved(op))
     return why;
   if (auto dpp = dyn_cast<amdgpu::DPPOp>(op); dpp && is10(*chip)) {
     StringRef kind = amdgpu::stringifyDPPPerm(dpp.getKind());
@@ -377,6 +460,10 @@ std::optional<unsigned> numberOfSpace(Attribute space) {
     return 9;
   }
   return std::nullopt;
+}
+
+bool describesMemory(Operation *op) {
+  return isa<amdgpu::FatRawBufferCastOp, amdgpu::RawBufferLoadOp, amdgpu::RawBufferStoreOp>(op);
 }
 
 StringRef ownerOf(StringRef dialect) {

@@ -38,6 +38,9 @@ std::optional<unsigned> numberOfSpace(mlir::Attribute space);
 /// on which lanes are active.
 bool takesFromLanes(mlir::Operation *op);
 
+/// Whether its lowering makes a vendor's descriptor of a memref, with what the elements take.
+bool describesMemory(mlir::Operation *op);
+
 /// Whose operations a dialect holds ("NVIDIA GPUs"); empty for a dialect of everyone.
 llvm::StringRef ownerOf(llvm::StringRef dialect);
 /// The target of those GPUs; empty where there is none.
