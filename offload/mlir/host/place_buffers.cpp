@@ -9,10 +9,11 @@
 //  * a memref.global is marked: host_to_llvm.cpp puts it into memory that both sides reach.
 //
 // Memory that host code uses as well is host_shared. What a buffer may be is followed (buffer_flow.h) through
-// views, select, branches, loops and calls. Memory that the author registered (gpu.host_register) or got from
-// a caller is theirs and stays; what fills it may have become a kernel, which runs while it is registered.
-// memref.copy to or from memory that may be a device's (a kernel's, or that of callers, which host code does
-// not touch otherwise) becomes gpu.memcpy.
+// views, select, branches, loops and calls. What may be memory of gpu.alloc as well is allocated like it, and
+// so has one way of being freed. Memory that the author registered (gpu.host_register) or got from a caller
+// is theirs and stays; what fills it may have become a kernel, which runs while it is registered. memref.copy
+// to or from memory that may be a device's (a kernel's, or that of callers, which host code does not touch
+// otherwise) becomes gpu.memcpy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -171,7 +172,7 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
     for (gpu::HostUnregisterOp op : found<gpu::HostUnregisterOp>())
       unregisterLater(op, flow.classOf(op.getValue()));
     for (BufferClass &buffer : flow.classes())
-      if (buffer.kernel && !buffer.registered && failed(place(buffer, flow)))
+      if ((buffer.kernel || buffer.device) && !buffer.registered && failed(place(buffer, flow)))
         return signalPassFailure();
     for (memref::CopyOp op : copies) {
       OpBuilder b(op);
@@ -192,7 +193,9 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
   }
 
   LogicalResult place(BufferClass &buffer, const BufferFlow &flow) {
-    for (memref::GetGlobalOp op : buffer.globals)
+    if (!buffer.kernel && buffer.allocations.empty()) // nothing is freed that is not of gpu.alloc
+      return success();
+    for (memref::GetGlobalOp op : buffer.kernel ? ArrayRef(buffer.globals) : ArrayRef<memref::GetGlobalOp>())
       if (auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr()))
         global->setAttr(kSharedGlobal, UnitAttr::get(&getContext()));
     bool foreign = buffer.foreign || !buffer.globals.empty();
@@ -207,7 +210,7 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
       gpu::DeallocOp::create(b, op.getLoc(), Type(), ValueRange(), op.getMemref());
       op.erase();
     }
-    for (memref::AllocaOp op : buffer.stack) {
+    for (memref::AllocaOp op : buffer.kernel ? ArrayRef(buffer.stack) : ArrayRef<memref::AllocaOp>()) {
       OpBuilder b(op);
       auto placed = allocate(b, op, op.getType(), op.getDynamicSizes(), buffer.host);
       auto free = [&](OpBuilder &at) {
