@@ -3,8 +3,9 @@
 // As linalg's own decomposition on tensors has it, a row is gone through three times: for its largest value;
 // for its exponentials, which are kept in the output, and their sum; for the quotients.
 //
-// Rows of memory have a subgroup each, whose lanes share out the row and hand on to each other what they
-// have; a lane comes back to its own elements alone. Other rows, and those of few elements, have one thread.
+// Rows of memory have a subgroup each, or a block where they are long and few, whose lanes share out the row
+// and hand on to each other what they have; a lane comes back to its own elements alone. Other rows, and
+// those of few elements, have one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +24,10 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// The elements of a row that a thread goes through.
+/// The elements of a row that a thread goes through; null: it has all of them.
 struct Share {
   Value from, until, step;
-  bool isAll;
+  RowThreads *threads = nullptr;
 };
 
 class Softmax {
@@ -35,27 +36,18 @@ public:
       : op(op), b(op), loc(op.getLoc()), dim(unsigned(op.getDimension())), type(op.getInputOperandType()) {
     for (unsigned i = 0; i < unsigned(type.getRank()); ++i)
       if (i != dim)
-        others.push_back(memref::DimOp::create(b, loc, op.getInput(), i));
-    size = memref::DimOp::create(b, loc, op.getInput(), dim);
+        others.push_back(sizeOf(i));
+    size = sizeOf(dim);
   }
 
   /// Kernels' threads run operations of linalg alone.
   void write(bool mayLaunch) {
-    int64_t known = type.getDimSize(dim);
     if (isInKernel(op)) {
       byOneThread(/*isSerial=*/true);
-    } else if (!mayLaunch || isRunByThreads(op) || !areOfMemory() ||
-               (!ShapedType::isDynamic(known) && known < kRowSteps)) {
+    } else if (!mayLaunch || isRunByThreads(op) || !areOfMemory()) {
       byOneThread(/*isSerial=*/false);
-    } else if (!ShapedType::isDynamic(known)) {
-      bySubgroups();
     } else {
-      Value enough = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, size, index(b, kRowSteps));
-      auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
-      b.setInsertionPointToStart(either.thenBlock());
-      bySubgroups();
-      b.setInsertionPointToStart(either.elseBlock());
-      byOneThread(/*isSerial=*/false);
+      whereLeast(b, loc, size, kRowSteps, [&] { byLanes(); }, [&] { byOneThread(/*isSerial=*/false); });
     }
     op.erase();
   }
@@ -77,7 +69,7 @@ private:
     SmallVector<Value> sizes = isOneRow ? SmallVector<Value>{one} : others;
     SmallVector<Value> zeros(sizes.size(), zero), ones(sizes.size(), one);
     auto row = [&](OpBuilder &in, Location, ValueRange numbers) {
-      writeRow(in, isOneRow ? ValueRange() : numbers, {zero, size, one, /*isAll=*/true});
+      writeRow(in, isOneRow ? ValueRange() : numbers, {zero, size, one});
     };
     if (isSerial)
       scf::buildLoopNest(b, loc, zeros, sizes, ones, row);
@@ -85,16 +77,17 @@ private:
       scf::ParallelOp::create(b, loc, zeros, sizes, ones, row);
   }
 
-  void bySubgroups() {
+  void byLanes() {
     Value rows = index(b, 1);
     for (Value other : others)
       rows = b.createOrFold<arith::MulIOp>(loc, rows, other);
-    RowThreads threads = launchRows(b, loc, rows, kRowLanes, kRowsOfBlock);
-    OpBuilder in(threads.launch.getBody().front().getTerminator());
-    // Where no row is left for a subgroup it has nothing to go through.
-    Value until = arith::SelectOp::create(in, loc, threads.exists, size, index(in, 0));
-    writeRow(in, placeOfRow(in, loc, threads.row, others),
-             {threads.lane, until, index(in, kRowLanes), /*isAll=*/false});
+    launchRows(b, loc, rows, size, kLongRow, [&](RowThreads threads) {
+      OpBuilder in(threads.launch.getBody().front().getTerminator());
+      // Where no row is left for a subgroup it has nothing to go through.
+      Value until = arith::SelectOp::create(in, loc, threads.exists, size, index(in, 0));
+      writeRow(in, placeOfRow(in, loc, threads.row, others),
+               {threads.lane, until, index(in, threads.lanes), &threads});
+    });
   }
 
   void writeRow(OpBuilder &in, ValueRange row, Share share) {
@@ -110,7 +103,7 @@ private:
                                        scf::YieldOp::create(body, loc, step(body, number, sofar[0]));
                                      })
                       .getResult(0);
-      return share.isAll ? own : acrossLanes(in, loc, own, join);
+      return share.threads ? share.threads->joined(in, loc, own, join) : own;
     };
     Type element = type.getElementType();
     Value lowest =
@@ -139,6 +132,12 @@ private:
                          memref::StoreOp::create(body, loc, part, op.getOutput(), at(number));
                          scf::YieldOp::create(body, loc);
                        });
+  }
+
+  Value sizeOf(unsigned i) {
+    if (!type.isDynamicDim(i))
+      return index(b, type.getDimSize(i));
+    return memref::DimOp::create(b, loc, op.getInput(), i);
   }
 
   Value index(OpBuilder &in, int64_t value) { return arith::ConstantIndexOp::create(in, loc, value); }
