@@ -231,3 +231,25 @@ def test_memory_of_either_kind_is_freed_in_one_way() -> None:
         library.freed(device, 10)
         assert library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS) == before
     offload.compile(EITHER, targets=ALL_TARGETS)
+
+
+OWNED = """
+func.func @f(%x: memref<4xf32>, %whose: i1) -> memref<4xf32> {
+  %t = memref.alloc() : memref<4xf32>
+  linalg.exp ins(%x : memref<4xf32>) outs(%t : memref<4xf32>)
+  %result = bufferization.clone %t : memref<4xf32> to memref<4xf32>
+  bufferization.dealloc (%t : memref<4xf32>) if (%whose)
+  return %result : memref<4xf32>
+}
+"""
+
+
+def test_what_ownership_has_been_worked_out_for_is_freed() -> None:
+    """As after MLIR's ownership-based deallocation. It was refused, with the advice to bufferize it."""
+    library, x = on_host(OWNED), np.arange(4, dtype=np.float32)
+    before = library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS)
+    np.testing.assert_allclose(np.asarray(library.f(x, True)), np.exp(x), rtol=1e-6)
+    assert library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS) == before
+    library.f(x, False)
+    assert library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS) == before + 1
+    offload.compile(OWNED, targets=ALL_TARGETS)
