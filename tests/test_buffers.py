@@ -7,6 +7,7 @@ import pytest
 from compiling import ALL_TARGETS, PROGRAMS, emit, emit_text, on_host, program
 
 import offload
+from offload.runtime import abi
 
 TABLE = np.array([1, 2, 3, 4], np.float32)
 
@@ -185,3 +186,70 @@ def test_memory_seen_through_views_of_every_kind_is_the_device_s() -> None:
     x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((3, 2), np.float32)
     function(x, y)
     np.testing.assert_array_equal(y, 2 * x.T)
+
+
+EITHER = """
+func.func @chosen(%device: i1, %n: index) -> memref<?xf32> {
+  %r = scf.if %device -> memref<?xf32> {
+    %x = gpu.alloc (%n) : memref<?xf32>
+    scf.yield %x : memref<?xf32>
+  } else {
+    %x = memref.alloc(%n) : memref<?xf32>
+    scf.yield %x : memref<?xf32>
+  }
+  return %r : memref<?xf32>
+}
+func.func @returned(%device: i1, %n: index) -> memref<?xf32> {
+  cf.cond_br %device, ^there, ^here
+^there:
+  %x = gpu.alloc (%n) : memref<?xf32>
+  return %x : memref<?xf32>
+^here:
+  %y = memref.alloc(%n) : memref<?xf32>
+  return %y : memref<?xf32>
+}
+func.func @freed(%device: i1, %n: index) {
+  %r = func.call @chosen(%device, %n) : (i1, index) -> memref<?xf32>
+  memref.dealloc %r : memref<?xf32>
+  return
+}
+"""
+
+
+def test_memory_of_either_kind_is_freed_in_one_way() -> None:
+    """What memref.alloc made was given back as a device's, which it was not, and stayed."""
+    library = on_host(EITHER)
+    before = library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS)
+    for device in (True, False):
+        for function in (library.chosen, library.returned):
+            array = function(device, 10)
+            array.copy_from(np.arange(10, dtype=np.float32))
+            np.testing.assert_array_equal(array.numpy(), np.arange(10))
+            assert library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS) == before + 1
+            del array
+            assert library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS) == before
+        library.freed(device, 10)
+        assert library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS) == before
+    offload.compile(EITHER, targets=ALL_TARGETS)
+
+
+OWNED = """
+func.func @f(%x: memref<4xf32>, %whose: i1) -> memref<4xf32> {
+  %t = memref.alloc() : memref<4xf32>
+  linalg.exp ins(%x : memref<4xf32>) outs(%t : memref<4xf32>)
+  %result = bufferization.clone %t : memref<4xf32> to memref<4xf32>
+  bufferization.dealloc (%t : memref<4xf32>) if (%whose)
+  return %result : memref<4xf32>
+}
+"""
+
+
+def test_what_ownership_has_been_worked_out_for_is_freed() -> None:
+    """As after MLIR's ownership-based deallocation. It was refused, with the advice to bufferize it."""
+    library, x = on_host(OWNED), np.arange(4, dtype=np.float32)
+    before = library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS)
+    np.testing.assert_allclose(np.asarray(library.f(x, True)), np.exp(x), rtol=1e-6)
+    assert library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS) == before
+    library.f(x, False)
+    assert library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS) == before + 1
+    offload.compile(OWNED, targets=ALL_TARGETS)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, emit, on_host
+from compiling import ALL_TARGETS, emit, emit_text, on_host
+from emulator.running import running_on
 
 PROGRAM = """
 func.func private @mgpuMemGetDeviceMemRef1d{suffix}(memref<?x{type}>) -> memref<?x{type}>
@@ -47,3 +50,112 @@ def test_device_memory_is_not_copied_unasked() -> None:
     with pytest.raises(TypeError, match=r"call \.numpy\(\)"):
         np.asarray(array)
     np.testing.assert_array_equal(array.numpy(), np.arange(4))
+
+
+FILLED = """
+func.func @at_once(%n: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.5 : f32
+  %x = memref.alloc(%n) : memref<?xf32>
+  linalg.fill ins(%one : f32) outs(%x : memref<?xf32>)
+  %any = memref.cast %x : memref<?xf32> to memref<*xf32>
+  gpu.host_register %any : memref<*xf32>
+  linalg.add ins(%x, %x : memref<?xf32>, memref<?xf32>) outs(%x : memref<?xf32>)
+  gpu.host_unregister %any : memref<*xf32>
+  linalg.mul ins(%x, %x : memref<?xf32>, memref<?xf32>) outs(%x : memref<?xf32>)
+  %r = memref.load %x[%c0] : memref<?xf32>
+  memref.dealloc %x : memref<?xf32>
+  return %r : f32
+}
+func.func private @fill(%x: memref<?xf32>, %value: f32) {
+  linalg.fill ins(%value : f32) outs(%x : memref<?xf32>)
+  return
+}
+func.func @in_a_function(%n: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %one = arith.constant 2.5 : f32
+  %whole = memref.alloc(%n) : memref<?xf32>
+  %less = arith.subi %n, %c1 : index
+  call @fill(%whole, %one) : (memref<?xf32>, f32) -> ()
+  %half = memref.subview %whole[0] [%less] [1] : memref<?xf32> to memref<?xf32, strided<[1]>>
+  scf.for %i = %c0 to %c2 step %c1 {
+    func.call @fill(%whole, %one) : (memref<?xf32>, f32) -> ()
+  }
+  linalg.add ins(%half, %half : memref<?xf32, strided<[1]>>, memref<?xf32, strided<[1]>>)
+      outs(%half : memref<?xf32, strided<[1]>>)
+  %any = memref.cast %whole : memref<?xf32> to memref<*xf32>
+  gpu.host_register %any : memref<*xf32>
+  %r = memref.load %whole[%c0] : memref<?xf32>
+  gpu.host_unregister %any : memref<*xf32>
+  memref.dealloc %whole : memref<?xf32>
+  return %r : f32
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "sm_80"])
+def test_what_fills_registered_memory_runs_while_it_is_registered(chip: str) -> None:
+    """As a kernel it would not find memory of the CPU before, nor afterwards."""
+    with running_on(chip, FILLED) as library:
+        assert library.at_once(100) == 9
+        assert library.in_a_function(10) == 5
+    assert on_host(FILLED).at_once(100) == 9
+
+
+HELPED = """
+func.func private @squared(%x: memref<?xf32>) {
+  %any = memref.cast %x : memref<?xf32> to memref<*xf32>
+  gpu.host_register %any : memref<*xf32>
+  linalg.mul ins(%x, %x : memref<?xf32>, memref<?xf32>) outs(%x : memref<?xf32>)
+  gpu.host_unregister %any : memref<*xf32>
+  return
+}
+func.func @f(%x: memref<?xf32>) {
+  call @squared(%x) : (memref<?xf32>) -> ()
+  %any = memref.cast %x : memref<?xf32> to memref<*xf32>
+  gpu.host_register %any : memref<*xf32>
+  linalg.add ins(%x, %x : memref<?xf32>, memref<?xf32>) outs(%x : memref<?xf32>)
+  gpu.host_unregister %any : memref<*xf32>
+  call @squared(%x) : (memref<?xf32>) -> ()
+  return
+}
+"""
+
+
+def test_functions_that_register_what_they_get_get_it_unregistered() -> None:
+    host = emit_text(HELPED, "kernels").partition("func.func @f(")[2]
+    steps = re.findall(r"gpu\.host_\w+|call @squared", host)
+    assert steps == ["call @squared", "gpu.host_register", "gpu.host_unregister", "call @squared"]
+    x = np.array([1, 2, 3], np.float32)
+    on_host(HELPED).f(x)
+    np.testing.assert_array_equal(x, [4, 64, 324])
+
+
+TWICE = """
+func.func @f(%n: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %x = memref.alloc(%n) : memref<?xf32>
+  %any = memref.cast %x : memref<?xf32> to memref<*xf32>
+  gpu.host_register %any : memref<*xf32>
+  linalg.fill ins(%one : f32) outs(%x : memref<?xf32>)
+  gpu.host_unregister %any : memref<*xf32>
+  memref.store %one, %x[%c0] : memref<?xf32>
+  gpu.host_register %any : memref<*xf32>
+  linalg.add ins(%x, %x : memref<?xf32>, memref<?xf32>) outs(%x : memref<?xf32>)
+  gpu.host_unregister %any : memref<*xf32>
+  %r = memref.load %x[%c0] : memref<?xf32>
+  memref.dealloc %x : memref<?xf32>
+  return %r : f32
+}
+"""
+
+
+def test_registrations_in_their_places_stay_there() -> None:
+    steps = re.findall(r"gpu\.host_\w+|gpu\.launch_func|memref\.store", emit_text(TWICE, "kernels"))
+    once = ["gpu.host_register", "gpu.launch_func", "gpu.host_unregister"]
+    assert steps[:7] == [*once, "memref.store", *once]
+    with running_on("gfx942", TWICE) as library:
+        assert library.f(9) == 2

@@ -149,3 +149,33 @@ def test_what_folds_to_a_constant_of_unknown_shape(target: str) -> None:
             np.testing.assert_array_equal(column, [[1], [1]])
 
     run(FOLDED, target, check)
+
+
+EMPTY = """
+func.func @f(%x: tensor<?x0xi32>, %y: tensor<3x?x0x2xi32>, %n: index) -> (tensor<?xi32>, tensor<3x?x2xi32>, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %none = tensor.collapse_shape %x [[0, 1]] : tensor<?x0xi32> into tensor<?xi32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %none) -> (tensor<?xi32>) {
+    %b = arith.addi %a, %a : tensor<?xi32>
+    scf.yield %b : tensor<?xi32>
+  }
+  %other = tensor.collapse_shape %y [[0], [1, 2], [3]] : tensor<3x?x0x2xi32> into tensor<3x?x2xi32>
+  %size = tensor.dim %other, %c1 : tensor<3x?x2xi32>
+  return %r, %other, %size : tensor<?xi32>, tensor<3x?x2xi32>, index
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "sm_80", "gfx942"])
+def test_no_elements_of_unknown_and_known_sizes_as_one_dimension(target: str) -> None:
+    """MLIR took the size for a known one in the type of the memory, and the compiler ended at its allocation."""
+
+    def check(library: Any) -> None:
+        for rows, steps in ((0, 1), (4, 0), (4, 3)):
+            empty, other, size = library.f(np.ones((rows, 0), np.int32), np.ones((3, rows, 0, 2), np.int32), steps)
+            assert empty.shape == (0,)
+            assert other.shape == (3, 0, 2)
+            assert size == 0
+
+    run(EMPTY, target, check)

@@ -52,3 +52,34 @@ def test_on_devices(chip: str) -> None:
         library.auto_stage = True
         check(library)
     shared(backend).check()
+
+
+PLACED = """
+func.func @argument(%v: f32, %into: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+  %t = tensor.from_elements %v, %v, %v : tensor<3xf32>
+  %r = bufferization.materialize_in_destination %t in %into : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  return %r, %into : tensor<3xf32>, tensor<3xf32>
+}
+func.func @constant(%v: f32) -> (tensor<3xf32>, tensor<3xf32>) {
+  %into = arith.constant dense<1.0> : tensor<3xf32>
+  %t = tensor.from_elements %v, %v, %v : tensor<3xf32>
+  %r = bufferization.materialize_in_destination %t in %into : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  return %r, %into : tensor<3xf32>, tensor<3xf32>
+}
+func.func @memory(%v: f32, %m: memref<3xf32>) -> tensor<3xf32> {
+  %into = bufferization.to_tensor %m restrict writable : memref<3xf32> to tensor<3xf32>
+  %t = tensor.from_elements %v, %v, %v : tensor<3xf32>
+  %r = bufferization.materialize_in_destination %t in %into : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  return %r : tensor<3xf32>
+}
+"""
+
+
+def test_what_is_placed_in_an_argument_is_in_a_copy_of_it() -> None:
+    """It was refused, since the argument stays as it is."""
+    library, ones = on_host(PLACED), np.ones(3, np.float32)
+    for results in (library.argument(2.5, ones), library.constant(2.5)):
+        np.testing.assert_array_equal([result.numpy() for result in results], [[2.5] * 3, [1] * 3])
+    np.testing.assert_array_equal(ones, 1)
+    np.testing.assert_array_equal(library.memory(2.5, ones).numpy(), [2.5] * 3)
+    np.testing.assert_array_equal(ones, 2.5)

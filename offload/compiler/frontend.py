@@ -23,8 +23,18 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
 PARALLEL = {"scf.parallel", "scf.forall", "affine.parallel"}
 """Operations of host code that become kernels."""
 
+OWNING = {"bufferization.clone", "bufferization.dealloc"}
+"""What a program has that MLIR's ownership-based deallocation has been at."""
+
 MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.subview"}
 """Operations that offload-missing-lowerings is for."""
+
+FREEING = (
+    "buffer-deallocation-simplification",
+    "bufferization-lower-deallocations",
+    "convert-bufferization-to-memref",
+)
+"""From who owns memory to who frees it."""
 
 BUFFERIZING = (
     "offload-structure-tensors",
@@ -45,9 +55,7 @@ BUFFERIZING = (
     # that was there before them would count as the author's own.
     "offload-missing-lowerings{softmax=false}",
     "canonicalize",
-    "buffer-deallocation-simplification",
-    "bufferization-lower-deallocations",
-    "convert-bufferization-to-memref",
+    *FREEING,
     "cse",
     "canonicalize",
 )
@@ -124,7 +132,7 @@ def _buffers(module: Any) -> Sequence[str]:
         *(["offload-program-globals"] if "ml_program.global" in host else []),
         *(["offload-masked-reductions"] if masked else []),
         *(SHAPES if any(name.startswith("shape.") for name in host) else ()),
-        *(BUFFERIZING if module.has_tensors() else ()),
+        *(BUFFERIZING if module.has_tensors() else FREEING if OWNING & set(host) else ()),
     ]
 
 

@@ -102,6 +102,20 @@ void BufferFlow::connect(Operation *op) {
     }
   if (isa<func::CallOp, func::CallIndirectOp>(op))
     connectCall(op);
+  if (auto function = dyn_cast<func::FuncOp>(op))
+    connectReturns(function);
+}
+
+/// Whoever gets a result frees it in the same way, whichever return it is from.
+void BufferFlow::connectReturns(func::FuncOp function) {
+  func::ReturnOp first;
+  function.walk([&](func::ReturnOp op) {
+    if (!first)
+      first = op;
+    for (auto [one, other] : llvm::zip_equal(first.getOperands(), op.getOperands()))
+      if (isBuffer(one))
+        same.unionSets(one.getAsOpaquePointer(), other.getAsOpaquePointer());
+  });
 }
 
 /// Operations that look at a buffer's shape, or move it on as `connect` knows.

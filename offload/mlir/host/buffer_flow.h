@@ -50,6 +50,7 @@ public:
 private:
   void connect(mlir::Operation *op);
   void connectCall(mlir::Operation *call);
+  void connectReturns(mlir::func::FuncOp function);
   void flow(mlir::Value from, mlir::Value to);
   void flow(mlir::ValueRange from, mlir::ValueRange to);
   void record(mlir::Operation *op);

@@ -9,9 +9,11 @@
 //  * a memref.global is marked: host_to_llvm.cpp puts it into memory that both sides reach.
 //
 // Memory that host code uses as well is host_shared. What a buffer may be is followed (buffer_flow.h) through
-// views, select, branches, loops and calls. Memory that the author registered (gpu.host_register) or got from
-// a caller is theirs and stays. memref.copy to or from memory that may be a device's (a kernel's, or that of
-// callers, which host code does not touch otherwise) becomes gpu.memcpy.
+// views, select, branches, loops and calls. What may be memory of gpu.alloc as well is allocated like it, and
+// so has one way of being freed. Memory that the author registered (gpu.host_register) or got from a caller
+// is theirs and stays; what fills it may have become a kernel, which runs while it is registered. memref.copy
+// to or from memory that may be a device's (a kernel's, or that of callers, which host code does not touch
+// otherwise) becomes gpu.memcpy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,6 +53,88 @@ LogicalResult atEndOfScope(memref::AllocaOp op, const BufferClass &buffer,
   return success();
 }
 
+bool isRegistration(Operation *op, const BufferClass &buffer) {
+  return isa<gpu::HostRegisterOp, gpu::HostUnregisterOp>(op) && buffer.values.contains(op->getOperand(0));
+}
+
+/// Does it call a function of this program with the memory?
+bool handsOn(Operation *op, const BufferClass &buffer) {
+  auto call = dyn_cast<func::CallOp>(op);
+  auto callee =
+      call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr()) : func::FuncOp();
+  return callee && !callee.isExternal() &&
+         llvm::any_of(call.getOperands(), [&](Value value) { return buffer.values.contains(value); });
+}
+
+/// Does a kernel in it use the memory, or a function that it calls, maybe?
+bool mayUseInKernel(Operation *op, const BufferClass &buffer) {
+  auto find = [&](Operation *each) {
+    bool uses = isa<gpu::LaunchFuncOp>(each) &&
+                llvm::any_of(each->getOperands(), [&](Value value) { return buffer.values.contains(value); });
+    return uses || handsOn(each, buffer) ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return op->walk(find).wasInterrupted();
+}
+
+/// May it register the memory itself, or take it back? `function` is the one that it stands in.
+bool mayRegister(Operation *op, const BufferClass &buffer, func::FuncOp function) {
+  bool elsewhere = llvm::any_of(buffer.values, [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return isRegistration(user, buffer) && user->getParentOfType<func::FuncOp>() != function;
+    });
+  });
+  auto find = [&](Operation *each) {
+    bool may = isRegistration(each, buffer) || (elsewhere && handsOn(each, buffer));
+    return may ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return op->walk(find).wasInterrupted();
+}
+
+/// Puts it, with the views of the memory that it takes, in front of the kernels before it.
+void registerEarlier(gpu::HostRegisterOp op, const BufferClass &buffer) {
+  SmallVector<Operation *> moved = {op}; // from the end
+  Operation *first = nullptr, *made = op.getValue().getDefiningOp();
+  auto function = op->getParentOfType<func::FuncOp>();
+  for (Operation *each = op->getPrevNode(); each; each = each->getPrevNode()) {
+    if (mayRegister(each, buffer, function) || (each == made && !shownBy(each)))
+      break;
+    if (each == made) {
+      moved.push_back(each);
+      made = shownBy(each).getDefiningOp();
+    } else if (llvm::any_of(moved,
+                            [&](Operation *user) { return llvm::is_contained(each->getUsers(), user); })) {
+      if (!isMemoryEffectFree(each)) // a view's size
+        break;
+      moved.push_back(each);
+    } else if (mayUseInKernel(each, buffer)) {
+      first = each;
+    }
+  }
+  if (!first)
+    return;
+  // Those in front of the first kernel stay where they are.
+  for (Operation *each : llvm::reverse(moved))
+    if (first->isBeforeInBlock(each))
+      each->moveBefore(first);
+}
+
+/// Puts it behind the kernels after it.
+void unregisterLater(gpu::HostUnregisterOp op, const BufferClass &buffer) {
+  auto isFreed = [&](Operation *each) {
+    return isa<memref::DeallocOp>(each) && buffer.values.contains(each->getOperand(0));
+  };
+  Operation *last = nullptr;
+  auto function = op->getParentOfType<func::FuncOp>();
+  for (Operation *each = op->getNextNode(); each; each = each->getNextNode()) {
+    if (mayRegister(each, buffer, function) || isFreed(each))
+      break;
+    if (!each->hasTrait<OpTrait::IsTerminator>() && mayUseInKernel(each, buffer))
+      last = each;
+  }
+  if (last)
+    op->moveAfter(last);
+}
+
 gpu::AllocOp allocate(OpBuilder &b, Operation *op, MemRefType type, ValueRange sizes, bool shared) {
   return gpu::AllocOp::create(b, op->getLoc(), type, /*asyncToken=*/Type(),
                               /*asyncDependencies=*/ValueRange(), sizes, /*symbolOperands=*/ValueRange(),
@@ -83,8 +167,12 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
     });
     if (unreachable)
       return signalPassFailure();
+    for (gpu::HostRegisterOp op : found<gpu::HostRegisterOp>())
+      registerEarlier(op, flow.classOf(op.getValue()));
+    for (gpu::HostUnregisterOp op : found<gpu::HostUnregisterOp>())
+      unregisterLater(op, flow.classOf(op.getValue()));
     for (BufferClass &buffer : flow.classes())
-      if (buffer.kernel && !buffer.registered && failed(place(buffer, flow)))
+      if ((buffer.kernel || buffer.device) && !buffer.registered && failed(place(buffer, flow)))
         return signalPassFailure();
     for (memref::CopyOp op : copies) {
       OpBuilder b(op);
@@ -93,13 +181,21 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
     }
   }
 
+  template <typename Op> SmallVector<Op> found() {
+    SmallVector<Op> all;
+    getOperation()->walk([&](Op op) { all.push_back(op); });
+    return all;
+  }
+
   /// Is it memory that this pass does not place, and that kernels use?
   static bool isDevice(const BufferClass &buffer) {
     return (buffer.device || (buffer.kernel && buffer.foreign)) && !buffer.registered;
   }
 
   LogicalResult place(BufferClass &buffer, const BufferFlow &flow) {
-    for (memref::GetGlobalOp op : buffer.globals)
+    if (!buffer.kernel && buffer.allocations.empty()) // nothing is freed that is not of gpu.alloc
+      return success();
+    for (memref::GetGlobalOp op : buffer.kernel ? ArrayRef(buffer.globals) : ArrayRef<memref::GetGlobalOp>())
       if (auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr()))
         global->setAttr(kSharedGlobal, UnitAttr::get(&getContext()));
     bool foreign = buffer.foreign || !buffer.globals.empty();
@@ -114,7 +210,7 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
       gpu::DeallocOp::create(b, op.getLoc(), Type(), ValueRange(), op.getMemref());
       op.erase();
     }
-    for (memref::AllocaOp op : buffer.stack) {
+    for (memref::AllocaOp op : buffer.kernel ? ArrayRef(buffer.stack) : ArrayRef<memref::AllocaOp>()) {
       OpBuilder b(op);
       auto placed = allocate(b, op, op.getType(), op.getDynamicSizes(), buffer.host);
       auto free = [&](OpBuilder &at) {

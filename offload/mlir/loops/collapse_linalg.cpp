@@ -5,6 +5,9 @@
 // where there are more loops than a grid has dimensions, and where several loops reduce: MLIR's
 // linalg::collapseOpIterationDims does the work, and this pass says which dimensions.
 //
+// Before that, the loops that reduce are put behind the parallel ones, where the sum of each column does not
+// have them: of a loop around a parallel one, each step would be a launch.
+//
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
@@ -72,7 +75,9 @@ struct CollapseLinalg : public PassWrapper<CollapseLinalg, OperationPass<ModuleO
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CollapseLinalg)
 
   StringRef getArgument() const final { return "offload-collapse-linalg"; }
-  StringRef getDescription() const final { return "Make one loop of those over one piece of memory"; }
+  StringRef getDescription() const final {
+    return "Put loops that reduce last, and make one loop of those over one piece of memory";
+  }
   void getDependentDialects(DialectRegistry &registry) const final {
     registry
         .insert<affine::AffineDialect, arith::ArithDialect, linalg::LinalgDialect, memref::MemRefDialect>();
@@ -80,26 +85,47 @@ struct CollapseLinalg : public PassWrapper<CollapseLinalg, OperationPass<ModuleO
 
   void runOnOperation() final {
     IRRewriter rewriter(&getContext());
-    for (linalg::LinalgOp op : hostLinalg(getOperation()))
+    for (linalg::LinalgOp op : hostLinalg(getOperation())) {
+      op = withReductionLast(op, rewriter);
       if (isWorthIt(op))
         collapse(op, rewriter);
+    }
+  }
+
+  static linalg::LinalgOp withReductionLast(linalg::LinalgOp op, RewriterBase &rewriter) {
+    SmallVector<unsigned> order, reduction;
+    op.getParallelDims(order);
+    op.getReductionDims(reduction);
+    llvm::append_range(order, reduction);
+    if (!op.hasPureBufferSemantics() || order.size() != op.getNumLoops() || llvm::is_sorted(order))
+      return op;
+    linalg::GenericOp general = generalized(op, rewriter);
+    if (!general)
+      return op;
+    FailureOr<linalg::GenericOp> made = linalg::interchangeGenericOp(rewriter, general, order);
+    return failed(made) ? general : *made;
   }
 
   static void collapse(linalg::LinalgOp op, RewriterBase &rewriter) {
     SmallVector<ReassociationIndices> groups = grouped(op);
     if (groups.size() == op.getNumLoops())
       return;
+    linalg::GenericOp general = generalized(op, rewriter);
+    if (general && succeeded(linalg::collapseOpIterationDims(general, groups, rewriter)))
+      rewriter.eraseOp(general);
+  }
+
+  /// A named operation would keep attributes that speak of the loops it had, a transpose's permutation. Null
+  /// where there is no such form of it; new operations go in front of it.
+  static linalg::GenericOp generalized(linalg::LinalgOp op, RewriterBase &rewriter) {
     rewriter.setInsertionPoint(op);
-    // A named operation would keep attributes that speak of the dimensions it had, a transpose's permutation.
-    if (!isa<linalg::GenericOp>(op)) {
-      FailureOr<linalg::GenericOp> general = linalg::generalizeNamedOp(rewriter, op);
-      if (failed(general))
-        return;
-      op = *general;
-      rewriter.setInsertionPoint(op);
-    }
-    if (succeeded(linalg::collapseOpIterationDims(op, groups, rewriter)))
-      rewriter.eraseOp(op);
+    auto general = dyn_cast<linalg::GenericOp>(*op);
+    if (!general)
+      if (FailureOr<linalg::GenericOp> made = linalg::generalizeNamedOp(rewriter, op); succeeded(made))
+        general = *made;
+    if (general)
+      rewriter.setInsertionPoint(general);
+    return general;
   }
 };
 

@@ -33,9 +33,8 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kFewRows = 256;         // of which each would have more to do
-constexpr int64_t kMostSteps = 1 << 15;   // than a block of its own does as fast as a whole device,
-constexpr int64_t kMostOfLanes = 1 << 13; // or than the lanes of a subgroup do
+constexpr int64_t kFewRows = 256;       // of which each would have more to do
+constexpr int64_t kMostSteps = 1 << 15; // than a block of its own does as fast as a whole device
 
 /// How many there are of the rows, where that is known.
 std::optional<int64_t> knownRows(const RowSteps &rows) {
@@ -83,7 +82,7 @@ public:
     Value isFit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, sizes.back(), index(b, kRowSteps));
     if (!areManyRows(rows)) {
       Value isShort =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, sizes.back(), index(b, kMostOfLanes));
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, sizes.back(), index(b, kMostSteps));
       isFit = arith::AndIOp::create(b, loc, isFit, isShort);
     }
     auto either = scf::IfOp::create(b, loc, isFit, /*withElseRegion=*/true);
@@ -95,32 +94,27 @@ public:
 
 private:
   void launch() {
-    bool isLong = areLong();
-    int64_t lanes = isLong ? kBlockLanes : kRowLanes;
     Value count = index(b, 1);
     SmallVector<Value> dimensions(sizes.begin(), sizes.end() - 1);
     for (Value size : dimensions)
       count = b.createOrFold<arith::MulIOp>(loc, count, size);
-    RowThreads threads = launchRows(b, loc, count, lanes, isLong ? 1 : kRowsOfBlock);
-    kernel = threads.launch;
-    in = OpBuilder(threads.launch.getBody().front().getTerminator());
-    lane = threads.lane;
-    step = index(in, lanes);
-    // Where no row is left for a subgroup it looks at the last one, goes through nothing, and leaves nothing.
-    Value last = arith::SubIOp::create(in, loc, count, index(in, 1));
-    row = placeOfRow(in, loc, arith::MinUIOp::create(in, loc, threads.row, last), dimensions);
-    until = arith::SelectOp::create(in, loc, threads.exists, sizes.back(), index(in, 0));
-    zero = index(in, 0);
-    for (const RowStep &each : rows.steps)
-      add(each);
-    goThrough();
-    leave(threads.exists);
-  }
-
-  /// Rows that are known to be long have a block each, unless they are known to be many.
-  bool areLong() const {
-    std::optional<int64_t> count = knownRows(rows);
-    return (!count || *count < kManyRows) && length >= (count == 1 ? kBlockLanes : kLongRow);
+    int64_t isLong = knownRows(rows) == 1 ? kLongRowLanes : kLongRow;
+    launchRows(b, loc, count, sizes.back(), isLong, [&](RowThreads made) {
+      threads = made;
+      in = OpBuilder(made.launch.getBody().front().getTerminator());
+      zero = index(in, 0);
+      // Where no row is left for a subgroup it looks at the last one, goes through nothing, and leaves
+      // nothing.
+      Value last = arith::SubIOp::create(in, loc, count, index(in, 1));
+      row = placeOfRow(in, loc, arith::MinUIOp::create(in, loc, made.row, last), dimensions);
+      until = arith::SelectOp::create(in, loc, made.exists, sizes.back(), zero);
+      leaving.clear();
+      read.clear();
+      for (const RowStep &each : rows.steps)
+        add(each);
+      goThrough();
+      leave();
+    });
   }
 
   /// A step with the numbers that do not change along the row.
@@ -209,7 +203,7 @@ private:
           sums.push_back(made.step->sums->neutral(in, i));
     if (pending.empty())
       return;
-    auto loop = scf::ForOp::create(in, loc, lane, until, step, sums,
+    auto loop = scf::ForOp::create(in, loc, threads.lane, until, index(in, threads.lanes), sums,
                                    [&](OpBuilder &body, Location, Value number, ValueRange sofar) {
                                      scf::YieldOp::create(body, loc, doElement(body, number, sofar));
                                    });
@@ -218,14 +212,12 @@ private:
     for (const Pending &made : pending) {
       if (!made.step->sums)
         continue;
-      SmallVector<Value> own(sum, sum + made.step->outputs.size());
-      sum += own.size();
-      auto join = [&](unsigned output, Value one, Value other) {
-        return made.step->sums->joined(in, output, one, other);
-      };
-      acrossRow(kernel, in, loc, own, lane, areLong(), join);
-      for (auto [i, output] : llvm::enumerate(made.step->outputs))
-        leaving[output.buffer] = {join(unsigned(i), made.before[i], own[i]), &output};
+      for (auto [i, output] : llvm::enumerate(made.step->outputs)) {
+        auto join = [&](Value one, Value other) {
+          return made.step->sums->joined(in, unsigned(i), one, other);
+        };
+        leaving[output.buffer] = {join(made.before[i], threads.joined(in, loc, *sum++, join)), &output};
+      }
     }
     pending.clear();
     reduced.clear();
@@ -262,13 +254,13 @@ private:
   }
 
   /// The first of a row's threads leaves what is one number for it, when all have read what was there.
-  void leave(Value exists) {
+  void leave() {
     if (leaving.empty())
       return;
     if (llvm::any_of(leaving, [&](const auto &left) { return read.contains(left.first); }))
       gpu::BarrierOp::create(in, loc);
-    Value isFirst = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, lane, zero);
-    Value leaves = arith::AndIOp::create(in, loc, isFirst, exists);
+    Value isFirst = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, threads.lane, zero);
+    Value leaves = arith::AndIOp::create(in, loc, isFirst, threads.exists);
     scf::IfOp::create(in, loc, leaves, [&](OpBuilder &then, Location) {
       for (const auto &[buffer, left] : leaving)
         memref::StoreOp::create(then, loc, left.value, left.to->memory, place(*left.to, zero));
@@ -308,9 +300,9 @@ private:
   Location loc;
   int64_t length;           // of a row, where that is known
   SmallVector<Value> sizes; // of the rows' dimensions, and along them
-  gpu::LaunchOp kernel;
-  OpBuilder in{b}; // the kernel
-  Value lane, step, until, zero;
+  OpBuilder in{b};          // the kernel
+  RowThreads threads = {};
+  Value until, zero;
   SmallVector<Value> row;
   SmallVector<Pending> pending;           // what is done when the row is gone through next,
   llvm::SmallDenseSet<Value> reduced;     // and leaves numbers here

@@ -3,7 +3,13 @@
 // A linalg operation that reduces rows of memory, such as the sum or the largest value of each, or a product
 // of a matrix and a vector. One thread for each row would read its elements one after another, and
 // neighbouring threads would be whole rows from each other in memory. Here the lanes of a subgroup read a row
-// together, and hand on to each other what they have; a long row has all threads of a block.
+// together, and hand on to each other what they have; a long row has all threads of a block. A row may be in
+// pieces that are far from each other, as the images of a channel are: its threads go through one after
+// another together.
+//
+// Columns, whose neighbours are neighbours in memory, have a thread each already; where there are many steps
+// to each and few columns, the device would stand idle. There, a block has some columns, and the threads
+// along y share out their steps.
 //
 // Products of matrices are not of this kind: their elements are needed many times, by different threads.
 //
@@ -31,6 +37,9 @@ namespace offload {
 namespace {
 
 constexpr int64_t kMostAlone = 1 << 15; // steps of the only row: of more, several blocks are made
+constexpr int64_t kColumns = 32;        // of a block
+constexpr int64_t kColumnLanes = 16;    // share out a column's steps
+constexpr int64_t kManyColumns = 1 << 16;
 
 /// Whether the operand's elements of neighbouring steps are neighbours in memory, or the same one.
 bool isAlong(Type type, AffineMap map, unsigned loop) {
@@ -43,108 +52,253 @@ bool isAlong(Type type, AffineMap map, unsigned loop) {
   return memref.getStridesAndOffset().first.back() == 1;
 }
 
-/// How many rows there are, where that is known.
-std::optional<int64_t> knownRows(linalg::LinalgOp op, unsigned loop) {
-  int64_t rows = 1;
-  for (auto [i, range] : llvm::enumerate(op.getStaticLoopRanges())) {
-    if (i == loop)
-      continue;
-    if (ShapedType::isDynamic(range))
-      return std::nullopt;
-    rows *= range;
+/// How many rows there are, and how many steps each has, where that is known.
+struct Counts {
+  explicit Counts(linalg::LinalgOp op) {
+    for (auto [range, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray())) {
+      std::optional<int64_t> &count = kind == utils::IteratorType::parallel ? rows : steps;
+      if (ShapedType::isDynamic(range))
+        count = std::nullopt;
+      else if (count)
+        *count *= range;
+    }
   }
-  return rows;
-}
 
-/// The loop that reduces rows, where that is what the operation does. One input has an element for each step,
-/// which nothing else needs.
-std::optional<unsigned> rowsOf(linalg::LinalgOp op) {
-  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() != 1 || !mayBeRepeated(op))
-    return std::nullopt;
-  SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
-  auto loop = unsigned(llvm::find(kinds, utils::IteratorType::reduction) - kinds.begin());
+  std::optional<int64_t> rows = 1, steps = 1;
+};
+
+/// Whether the steps of a loop that reduces are neighbours in memory, and one input has an element for each
+/// step of all loops, which nothing else needs.
+bool isAlongRows(linalg::LinalgOp op, unsigned loop) {
   bool isRead = false;
   for (OpOperand *input : op.getDpsInputOperands()) {
     AffineMap map = op.getMatchingIndexingMap(input);
     if (!isAlong(input->get().getType(), map, loop))
-      return std::nullopt;
+      return false;
     isRead |= map.isPermutation();
   }
+  return isRead;
+}
+
+/// So many steps along memory are enough for all lanes: each has one at least, of every piece of a row.
+int64_t leastSteps(linalg::LinalgOp op) { return op.getNumReductionLoops() == 1 ? kRowSteps : kRowLanes; }
+
+/// The loop along memory, where the operation reduces rows.
+std::optional<unsigned> rowsOf(linalg::LinalgOp op) {
+  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() == 0 || !mayBeRepeated(op))
+    return std::nullopt;
+  SmallVector<unsigned> reduction;
+  op.getReductionDims(reduction);
+  unsigned *loop = llvm::find_if(reduction, [&](unsigned each) { return isAlongRows(op, each); });
   bool areHandedOn = llvm::all_of(op.getRegionOutputArgs(),
                                   [](BlockArgument output) { return canBeHandedOn(output.getType()); });
-  int64_t steps = op.getStaticLoopRanges()[loop];
-  bool isKnown = !ShapedType::isDynamic(steps), isAlone = knownRows(op, loop) == 1;
-  if (!isRead || !areHandedOn || (isKnown && steps < kRowSteps) ||
-      (isAlone && (!isKnown || steps < kFewSteps || steps > kMostAlone)))
+  if (loop == reduction.end() || !areHandedOn)
     return std::nullopt;
-  return loop;
+  Counts counts(op);
+  int64_t along = op.getStaticLoopRanges()[*loop];
+  if ((!ShapedType::isDynamic(along) && along < leastSteps(op)) ||
+      (counts.steps && *counts.steps < kRowSteps))
+    return std::nullopt;
+  bool isAlone = counts.rows == 1;
+  if (isAlone &&
+      (reduction.size() > 1 || !counts.steps || counts.steps < kFewSteps || counts.steps > kMostAlone))
+    return std::nullopt;
+  return *loop;
 }
+
+/// Loops of an operation that reduces columns.
+struct Columns {
+  unsigned along;  // over neighbours in memory
+  unsigned shared; // the longest one that reduces, as far as is known
+};
+
+std::optional<Columns> columnsOf(linalg::LinalgOp op) {
+  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() == 0 || !mayBeRepeated(op) ||
+      !llvm::all_of(op.getRegionOutputArgs(),
+                    [](BlockArgument output) { return canBeHandedOn(output.getType()); }))
+    return std::nullopt;
+  Counts counts(op);
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  if ((counts.rows && *counts.rows >= kManyColumns) || (counts.steps && *counts.steps < kFewSteps) ||
+      llvm::is_contained(ranges, 0))
+    return std::nullopt;
+  SmallVector<unsigned> reduction;
+  op.getReductionDims(reduction);
+  auto length = [&](unsigned loop) {
+    return ShapedType::isDynamic(ranges[loop]) ? std::numeric_limits<int64_t>::max() : ranges[loop];
+  };
+  unsigned shared =
+      *llvm::max_element(reduction, [&](unsigned a, unsigned b) { return length(a) < length(b); });
+  if (length(shared) < kColumnLanes)
+    return std::nullopt;
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (op.getMatchingIndexingMap(input).isPermutation())
+      if (std::optional<unsigned> along = loopAlong(*input);
+          along && op.getIteratorTypesArray()[*along] == utils::IteratorType::parallel)
+        return Columns{*along, shared};
+  return std::nullopt;
+}
+
+/// The steps of a row that one of its threads does; it has one at least.
+struct Share {
+  Value from, until, step;
+};
 
 class Rows {
 public:
   Rows(linalg::LinalgOp op, const LinalgSteps &steps, unsigned loop)
-      : op(op), steps(steps), loop(loop), b(op), loc(op.getLoc()) {}
+      : op(op), steps(steps), loop(loop), b(op), loc(op.getLoc()) {
+    op.getReductionDims(pieces);
+    llvm::erase(pieces, loop);
+    op.getParallelDims(rowLoops);
+  }
 
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
       sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
-    launchWhereLong(b, op, sizes, {{loop, kRowSteps}}, [&] { launch(); });
+    SmallVector<std::pair<unsigned, int64_t>> least = {{loop, leastSteps(op)}};
+    for (unsigned piece : pieces)
+      least.emplace_back(piece, 1);
+    launchWhereLong(b, op, sizes, least, [&] {
+      Value rows = countRows();
+      bool isAlone = Counts(op).rows == 1;
+      launchRows(b, loc, rows, sizes[loop], isAlone || !pieces.empty() ? kLongRowLanes : kLongRow,
+                 [&](RowThreads threads) { write(threads, rows); });
+    });
+  }
+
+  void replaceColumns(unsigned along) {
+    llvm::erase(rowLoops, along);
+    rowLoops.push_back(along);
+    for (const Range &range : op.createLoopRanges(b, loc))
+      sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
+    SmallVector<std::pair<unsigned, int64_t>> least = {{loop, pieces.empty() ? kFewSteps : kColumnLanes}};
+    for (unsigned piece : pieces)
+      least.emplace_back(piece, 1);
+    launchWhereLong(b, op, sizes, least, [&] { launchColumns(); });
   }
 
 private:
-  /// A kernel whose threads along x reduce a row; there are enough steps for each of them.
-  void launch() {
-    bool isLong = areLong();
-    lanes = isLong ? kBlockLanes : kRowLanes;
-    Value rows = index(b, 1);
-    SmallVector<Value> others = sizes;
-    others.erase(others.begin() + loop);
-    for (Value size : others)
-      rows = b.createOrFold<arith::MulIOp>(loc, rows, size);
-    RowThreads threads = launchRows(b, loc, rows, lanes, isLong ? 1 : kRowsOfBlock);
+  /// What threads along x do that reduce a row; there are enough steps for each of them.
+  void write(RowThreads threads, Value rows) {
     OpBuilder in(threads.launch.getBody().front().getTerminator());
     // Where no row is left for a subgroup it does the last one's work again, and leaves nothing.
     Value last = arith::SubIOp::create(in, loc, rows, index(in, 1));
-    SmallVector<Value> iteration =
-        placeOfRow(in, loc, arith::MinUIOp::create(in, loc, threads.row, last), others);
-    iteration.insert(iteration.begin() + loop, index(in, 0));
-    SmallVector<Value> values = reduceOwn(in, iteration, threads.lane);
-    acrossRow(threads.launch, in, loc, values, threads.lane, isLong,
-              [&](unsigned output, Value one, Value other) { return steps.joined(in, output, one, other); });
-    Value isFirst = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, threads.lane, index(in, 0));
-    Value leaves = arith::AndIOp::create(in, loc, isFirst, threads.exists);
+    SmallVector<Value> iteration = firstOf(in, arith::MinUIOp::create(in, loc, threads.row, last));
+    Share share{threads.lane, sizes[loop], index(in, threads.lanes)};
+    SmallVector<Value> values = reduceOwn(in, iteration, share);
+    for (auto [i, value] : llvm::enumerate(values))
+      value = threads.joined(
+          in, loc, value, [&](Value one, Value other) { return steps.joined(in, unsigned(i), one, other); });
+    leave(in, iteration, threads.lane, threads.exists, [&](OpBuilder &, unsigned i) { return values[i]; });
+  }
+
+  /// A kernel whose threads along y reduce a column; there are enough steps for each of them. They have steps
+  /// that follow each other, which caches like, where those along x are neighbours already.
+  void launchColumns() {
+    Value rows = countRows(), one = index(b, 1), columns = index(b, kColumns);
+    Value blocks = b.createOrFold<arith::CeilDivUIOp>(loc, rows, columns);
+    auto launch = gpu::LaunchOp::create(b, loc, blocks, one, one, columns, index(b, kColumnLanes), one);
+    OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
+    in.setInsertionPoint(gpu::TerminatorOp::create(in, loc));
+    Value first = arith::MulIOp::create(in, loc, launch.getBlockIds().x, columns);
+    Value column = launch.getThreadIds().x, lane = launch.getThreadIds().y;
+    Value row = arith::AddIOp::create(in, loc, first, column);
+    Value exists = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, row, rows);
+    SmallVector<Value> iteration = firstOf(in, row), memory;
+    for (BlockArgument output : op.getRegionOutputArgs())
+      memory.push_back(memoryOfBlock(launch, {kColumnLanes, kColumns}, output.getType()));
+    scf::IfOp::create(in, loc, exists, [&](OpBuilder &then, Location) {
+      auto begin = [&](Value lane) -> Value {
+        Value before = arith::MulIOp::create(then, loc, lane, sizes[loop]);
+        return arith::DivUIOp::create(then, loc, before, index(then, kColumnLanes));
+      };
+      Value next = arith::AddIOp::create(then, loc, lane, index(then, 1));
+      Share share{begin(lane), begin(next), index(then, 1)};
+      for (auto [value, held] : llvm::zip_equal(reduceOwn(then, iteration, share), memory))
+        memref::StoreOp::create(then, loc, value, held, ValueRange{lane, column});
+      scf::YieldOp::create(then, loc);
+    });
+    gpu::BarrierOp::create(in, loc);
+    leave(in, iteration, lane, exists, [&](OpBuilder &then, unsigned i) {
+      auto held = [&](int64_t lane) -> Value {
+        return memref::LoadOp::create(then, loc, memory[i], ValueRange{index(then, lane), column});
+      };
+      Value value = held(0);
+      for (int64_t other = 1; other < kColumnLanes; ++other)
+        value = steps.joined(then, i, value, held(other));
+      return value;
+    });
+  }
+
+  Value countRows() {
+    Value rows = index(b, 1);
+    for (unsigned each : rowLoops)
+      rows = b.createOrFold<arith::MulIOp>(loc, rows, sizes[each]);
+    return rows;
+  }
+
+  /// The first step of a row.
+  SmallVector<Value> firstOf(OpBuilder &in, Value row) {
+    SmallVector<Value> iteration(sizes.size(), index(in, 0)), others;
+    for (unsigned each : rowLoops)
+      others.push_back(sizes[each]);
+    for (auto [each, number] : llvm::zip_equal(rowLoops, placeOfRow(in, loc, row, others)))
+      iteration[each] = number;
+    return iteration;
+  }
+
+  /// The first lane of a row that there is adds to the outputs what all of its lanes have.
+  void leave(OpBuilder &in, ValueRange iteration, Value lane, Value exists,
+             function_ref<Value(OpBuilder &, unsigned)> valueOf) {
+    Value isFirst = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, lane, index(in, 0));
+    Value leaves = arith::AndIOp::create(in, loc, isFirst, exists);
     scf::IfOp::create(in, loc, leaves, [&](OpBuilder &then, Location) {
       for (auto [i, output] : llvm::enumerate(op.getDpsInitsMutable())) {
         SmallVector<Value> place = placeOf(then, output, iteration);
         Value before = memref::LoadOp::create(then, loc, output.get(), place);
-        Value both = steps.joined(then, unsigned(i), before, values[i]);
+        Value both = steps.joined(then, unsigned(i), before, valueOf(then, unsigned(i)));
         memref::StoreOp::create(then, loc, both, output.get(), place);
       }
       scf::YieldOp::create(then, loc);
     });
   }
 
-  /// Whether few rows are known to be long ones; each thread has a step at least.
-  bool areLong() {
-    int64_t length = op.getStaticLoopRanges()[loop];
-    std::optional<int64_t> rows = knownRows(op, loop);
-    return rows && *rows < kManyRows && length >= (*rows == 1 ? kBlockLanes : kLongRow);
+  /// What a thread's own steps give.
+  SmallVector<Value> reduceOwn(OpBuilder &in, SmallVector<Value> iteration, const Share &share) {
+    iteration[loop] = share.from;
+    SmallVector<Value> first = steps.values(in, iteration);
+    return reduceRest(in, iteration, share, pieces, /*isFirst=*/Value(), first);
   }
 
-  /// What a thread's own steps give: each so many steps after the one before.
-  SmallVector<Value> reduceOwn(OpBuilder &in, SmallVector<Value> iteration, Value lane) {
-    iteration[loop] = lane;
-    SmallVector<Value> first = steps.values(in, iteration);
-    Value second = arith::AddIOp::create(in, loc, lane, index(in, lanes));
-    auto rest = scf::ForOp::create(in, loc, second, sizes[loop], index(in, lanes), first,
-                                   [&](OpBuilder &body, Location, Value number, ValueRange before) {
-                                     iteration[loop] = number;
-                                     SmallVector<Value> both(before);
-                                     SmallVector<Value> values = steps.values(body, iteration);
-                                     for (unsigned i = 0; i < both.size(); ++i)
-                                       both[i] = steps.joined(body, i, before[i], values[i]);
-                                     scf::YieldOp::create(body, loc, both);
-                                   });
+  /// With what was reduced before; a loop for each dimension of the pieces. `isFirst`: whether the piece is
+  /// the one whose first step was done before.
+  SmallVector<Value> reduceRest(OpBuilder &in, SmallVector<Value> iteration, const Share &share,
+                                ArrayRef<unsigned> around, Value isFirst, ValueRange before) {
+    unsigned along = around.empty() ? loop : around.front();
+    Value from = index(in, 0), until = sizes[along], step = index(in, 1);
+    if (around.empty()) {
+      from = arith::AddIOp::create(in, loc, share.from, share.step);
+      if (isFirst)
+        from = arith::SelectOp::create(in, loc, isFirst, from, share.from);
+      until = share.until;
+      step = share.step;
+    }
+    auto rest = scf::ForOp::create(
+        in, loc, from, until, step, before, [&](OpBuilder &body, Location, Value number, ValueRange before) {
+          iteration[along] = number;
+          SmallVector<Value> both(before);
+          if (around.empty()) {
+            for (auto [i, value] : llvm::enumerate(steps.values(body, iteration)))
+              both[i] = steps.joined(body, unsigned(i), before[i], value);
+          } else {
+            Value starts = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq, number, index(body, 0));
+            if (isFirst)
+              starts = arith::AndIOp::create(body, loc, isFirst, starts);
+            both = reduceRest(body, iteration, share, around.drop_front(), starts, before);
+          }
+          scf::YieldOp::create(body, loc, both);
+        });
     return SmallVector<Value>(rest.getResults());
   }
 
@@ -152,11 +306,11 @@ private:
 
   linalg::LinalgOp op;
   const LinalgSteps &steps;
-  unsigned loop; // the one that reduces
+  unsigned loop;                             // that a row's lanes share out
+  SmallVector<unsigned, 4> pieces, rowLoops; // the others that reduce; those of different rows
   OpBuilder b;
   Location loc;
-  SmallVector<Value> sizes;  // of the loops
-  int64_t lanes = kRowLanes; // a row's threads
+  SmallVector<Value> sizes; // of the loops
 };
 
 struct ReduceRows : public PassWrapper<ReduceRows, OperationPass<ModuleOp>> {
@@ -171,11 +325,19 @@ struct ReduceRows : public PassWrapper<ReduceRows, OperationPass<ModuleOp>> {
 
   void runOnOperation() final {
     SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation()); // which launch none
-    for (linalg::LinalgOp op : hostLinalg(getOperation()))
-      if (std::optional<unsigned> loop = rowsOf(op);
-          loop && !inKernels.contains(op->getParentOfType<func::FuncOp>()))
-        if (std::optional<LinalgSteps> steps = LinalgSteps::of(op))
-          Rows(op, *steps, *loop).replace();
+    for (linalg::LinalgOp op : hostLinalg(getOperation())) {
+      if (inKernels.contains(op->getParentOfType<func::FuncOp>()))
+        continue;
+      std::optional<unsigned> loop = rowsOf(op);
+      std::optional<Columns> columns = loop ? std::nullopt : columnsOf(op);
+      std::optional<LinalgSteps> steps = loop || columns ? LinalgSteps::of(op) : std::nullopt;
+      if (!steps)
+        continue;
+      if (loop)
+        Rows(op, *steps, *loop).replace();
+      else
+        Rows(op, *steps, columns->shared).replaceColumns(columns->along);
+    }
   }
 };
 

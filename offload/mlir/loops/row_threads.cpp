@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 
@@ -15,16 +16,50 @@ bool canBeHandedOn(Type type) {
          isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
 }
 
-RowThreads launchRows(OpBuilder &b, Location loc, Value rows, int64_t lanes, int64_t together) {
-  auto index = [&](OpBuilder &at, int64_t value) { return arith::ConstantIndexOp::create(at, loc, value); };
-  Value one = index(b, 1), blocks = b.createOrFold<arith::CeilDivUIOp>(loc, rows, index(b, together));
-  auto launch = gpu::LaunchOp::create(b, loc, blocks, one, one, index(b, lanes), index(b, together), one);
+static Value index(OpBuilder &b, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(b, loc, value);
+}
+
+static RowThreads launchRows(OpBuilder &b, Location loc, Value rows, bool areLong) {
+  int64_t lanes = areLong ? kLongRowLanes : kRowLanes, together = areLong ? 1 : kRowsOfBlock;
+  Value one = index(b, loc, 1),
+        blocks = b.createOrFold<arith::CeilDivUIOp>(loc, rows, index(b, loc, together));
+  auto launch =
+      gpu::LaunchOp::create(b, loc, blocks, one, one, index(b, loc, lanes), index(b, loc, together), one);
   OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
-  Value first = arith::MulIOp::create(in, loc, launch.getBlockIds().x, index(in, together));
+  Value first = arith::MulIOp::create(in, loc, launch.getBlockIds().x, index(in, loc, together));
   Value row = arith::AddIOp::create(in, loc, first, launch.getThreadIds().y);
   Value exists = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, row, rows);
   gpu::TerminatorOp::create(in, loc);
-  return {launch, launch.getThreadIds().x, row, exists};
+  return {launch, launch.getThreadIds().x, row, exists, lanes};
+}
+
+void launchRows(OpBuilder &b, Location loc, Value rows, Value steps, int64_t isLong,
+                function_ref<void(RowThreads)> write) {
+  auto bySubgroups = [&] { write(launchRows(b, loc, rows, /*areLong=*/false)); };
+  auto byBlocks = [&] { write(launchRows(b, loc, rows, /*areLong=*/true)); };
+  whereLeast(b, loc, rows, kManyRows, bySubgroups,
+             [&] { whereLeast(b, loc, steps, isLong, byBlocks, bySubgroups); });
+}
+
+void whereLeast(OpBuilder &b, Location loc, Value number, int64_t least, function_ref<void()> enough,
+                function_ref<void()> otherwise) {
+  Value isEnough =
+      b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::uge, number, index(b, loc, least));
+  if (std::optional<int64_t> known = getConstantIntValue(isEnough))
+    return *known ? enough() : otherwise();
+  auto either = scf::IfOp::create(b, loc, isEnough, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(either.thenBlock());
+  enough();
+  b.setInsertionPointToStart(either.elseBlock());
+  otherwise();
+}
+
+Value memoryOfBlock(gpu::LaunchOp launch, ArrayRef<int64_t> shape, Type element) {
+  auto space = gpu::AddressSpaceAttr::get(launch.getContext(), gpu::AddressSpace::Workgroup);
+  auto type = MemRefType::get(shape, element, MemRefLayoutAttrInterface(), space);
+  return launch.addWorkgroupAttribution(type, launch.getLoc());
 }
 
 SmallVector<Value> placeOfRow(OpBuilder &b, Location loc, Value row, ArrayRef<Value> sizes) {
@@ -37,42 +72,27 @@ SmallVector<Value> placeOfRow(OpBuilder &b, Location loc, Value row, ArrayRef<Va
   return place;
 }
 
-Value acrossLanes(OpBuilder &b, Location loc, Value value, function_ref<Value(Value, Value)> join) {
+Value RowThreads::joined(OpBuilder &b, Location loc, Value value, function_ref<Value(Value, Value)> join) {
   for (int32_t offset = kRowLanes / 2; offset > 0; offset /= 2) {
     auto other = gpu::ShuffleOp::create(b, loc, value, offset, kRowLanes, gpu::ShuffleMode::XOR);
     value = join(value, other.getShuffleResult());
   }
-  return value;
-}
-
-void acrossRow(gpu::LaunchOp launch, OpBuilder &b, Location loc, MutableArrayRef<Value> values, Value lane,
-               bool isBlock, function_ref<Value(unsigned, Value, Value)> join) {
-  for (auto [i, value] : llvm::enumerate(values))
-    value = acrossLanes(b, loc, value, [&](Value one, Value other) { return join(unsigned(i), one, other); });
-  if (!isBlock)
-    return;
-  // What the subgroups of a block have goes through its memory.
-  constexpr int64_t kSubgroups = kBlockLanes / kRowLanes;
-  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(b, loc, value); };
-  auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  Value inSubgroup = arith::RemUIOp::create(b, loc, lane, index(kRowLanes));
-  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, inSubgroup, index(0));
-  SmallVector<Value> memory;
-  for (Value value : values)
-    memory.push_back(launch.addWorkgroupAttribution(
-        MemRefType::get({kSubgroups}, value.getType(), MemRefLayoutAttrInterface(), space), loc));
-  Value subgroup = arith::DivUIOp::create(b, loc, lane, index(kRowLanes));
+  if (lanes == kRowLanes)
+    return value;
+  // What the subgroups have goes through memory of the block.
+  Value memory = memoryOfBlock(launch, {lanes / kRowLanes}, value.getType());
+  Value subgroup = arith::DivUIOp::create(b, loc, lane, index(b, loc, kRowLanes));
+  Value inSubgroup = arith::RemUIOp::create(b, loc, lane, index(b, loc, kRowLanes));
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, inSubgroup, index(b, loc, 0));
   scf::IfOp::create(b, loc, isFirst, [&](OpBuilder &then, Location) {
-    for (auto [value, held] : llvm::zip_equal(values, memory))
-      memref::StoreOp::create(then, loc, value, held, subgroup);
+    memref::StoreOp::create(then, loc, value, memory, subgroup);
     scf::YieldOp::create(then, loc);
   });
   gpu::BarrierOp::create(b, loc);
-  for (auto [i, value, held] : llvm::enumerate(values, memory)) {
-    value = memref::LoadOp::create(b, loc, held, index(0));
-    for (int64_t other = 1; other < kSubgroups; ++other)
-      value = join(unsigned(i), value, memref::LoadOp::create(b, loc, held, index(other)));
-  }
+  value = memref::LoadOp::create(b, loc, memory, index(b, loc, 0));
+  for (int64_t other = 1; other < lanes / kRowLanes; ++other)
+    value = join(value, memref::LoadOp::create(b, loc, memory, index(b, loc, other)));
+  return value;
 }
 
 } // namespace offload

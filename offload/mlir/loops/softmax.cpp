@@ -5,8 +5,9 @@
 //
 // Rows of memory that are known to have many elements are left to offload-fuse-rows, in these steps: with
 // what is done to the same rows in front and behind. Where it shows at run time how many elements there are,
-// rows have a subgroup each, whose lanes share out the row and hand on to each other what they have; a lane
-// comes back to its own elements alone. Other rows, and those of few elements, have one thread.
+// rows have a subgroup each, or a block where they are long and few, whose lanes share out the row and hand
+// on to each other what they have; a lane comes back to its own elements alone. Other rows, and those of few
+// elements, have one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +27,10 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// The elements of a row that a thread goes through.
+/// The elements of a row that a thread goes through; null: it has all of them.
 struct Share {
   Value from, until, step;
-  bool isAll;
+  RowThreads *threads = nullptr;
 };
 
 class Softmax {
@@ -38,29 +39,20 @@ public:
       : op(op), b(op), loc(op.getLoc()), dim(unsigned(op.getDimension())), type(op.getInputOperandType()) {
     for (unsigned i = 0; i < unsigned(type.getRank()); ++i)
       if (i != dim)
-        others.push_back(memref::DimOp::create(b, loc, op.getInput(), i));
-    size = memref::DimOp::create(b, loc, op.getInput(), dim);
+        others.push_back(sizeOf(i));
+    size = sizeOf(dim);
   }
 
   /// Kernels' threads run operations of linalg alone.
   void write(bool mayLaunch) {
-    int64_t known = type.getDimSize(dim);
     if (isInKernel(op)) {
       byOneThread(/*isSerial=*/true);
-    } else if (!mayLaunch || isRunByThreads(op) || !areOfMemory() ||
-               (!ShapedType::isDynamic(known) && known < kRowSteps)) {
+    } else if (!mayLaunch || isRunByThreads(op) || !areOfMemory()) {
       byOneThread(/*isSerial=*/false);
-    } else if (!ShapedType::isDynamic(known) && isOneRow() && known < kFewSteps) {
-      bySubgroups();
-    } else if (!ShapedType::isDynamic(known)) {
+    } else if (areFused()) {
       bySteps();
     } else {
-      Value enough = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, size, index(b, kRowSteps));
-      auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
-      b.setInsertionPointToStart(either.thenBlock());
-      bySubgroups();
-      b.setInsertionPointToStart(either.elseBlock());
-      byOneThread(/*isSerial=*/false);
+      whereLeast(b, loc, size, kRowSteps, [&] { byLanes(); }, [&] { byOneThread(/*isSerial=*/false); });
     }
     op.erase();
   }
@@ -76,8 +68,10 @@ private:
            canBeHandedOn(type.getElementType());
   }
 
-  bool isOneRow() const {
-    return llvm::all_of(llvm::seq(dim), [&](unsigned i) { return type.getDimSize(i) == 1; });
+  /// Whether offload-fuse-rows makes one kernel of the steps.
+  bool areFused() const {
+    bool isAlone = llvm::all_of(type.getShape().drop_back(), [](int64_t rows) { return rows == 1; });
+    return !type.isDynamicDim(dim) && type.getDimSize(dim) >= (isAlone ? kFewSteps : kRowSteps);
   }
 
   void byOneThread(bool isSerial) {
@@ -86,7 +80,7 @@ private:
     SmallVector<Value> sizes = isOneRow ? SmallVector<Value>{one} : others;
     SmallVector<Value> zeros(sizes.size(), zero), ones(sizes.size(), one);
     auto row = [&](OpBuilder &in, Location, ValueRange numbers) {
-      writeRow(in, isOneRow ? ValueRange() : numbers, {zero, size, one, /*isAll=*/true});
+      writeRow(in, isOneRow ? ValueRange() : numbers, {zero, size, one});
     };
     if (isSerial)
       scf::buildLoopNest(b, loc, zeros, sizes, ones, row);
@@ -152,16 +146,17 @@ private:
                               });
   }
 
-  void bySubgroups() {
+  void byLanes() {
     Value rows = index(b, 1);
     for (Value other : others)
       rows = b.createOrFold<arith::MulIOp>(loc, rows, other);
-    RowThreads threads = launchRows(b, loc, rows, kRowLanes, kRowsOfBlock);
-    OpBuilder in(threads.launch.getBody().front().getTerminator());
-    // Where no row is left for a subgroup it has nothing to go through.
-    Value until = arith::SelectOp::create(in, loc, threads.exists, size, index(in, 0));
-    writeRow(in, placeOfRow(in, loc, threads.row, others),
-             {threads.lane, until, index(in, kRowLanes), /*isAll=*/false});
+    launchRows(b, loc, rows, size, kLongRow, [&](RowThreads threads) {
+      OpBuilder in(threads.launch.getBody().front().getTerminator());
+      // Where no row is left for a subgroup it has nothing to go through.
+      Value until = arith::SelectOp::create(in, loc, threads.exists, size, index(in, 0));
+      writeRow(in, placeOfRow(in, loc, threads.row, others),
+               {threads.lane, until, index(in, threads.lanes), &threads});
+    });
   }
 
   void writeRow(OpBuilder &in, ValueRange row, Share share) {
@@ -177,7 +172,7 @@ private:
                                        scf::YieldOp::create(body, loc, step(body, number, sofar[0]));
                                      })
                       .getResult(0);
-      return share.isAll ? own : acrossLanes(in, loc, own, join);
+      return share.threads ? share.threads->joined(in, loc, own, join) : own;
     };
     Type element = type.getElementType();
     Value lowest =
@@ -206,6 +201,12 @@ private:
                          memref::StoreOp::create(body, loc, part, op.getOutput(), at(number));
                          scf::YieldOp::create(body, loc);
                        });
+  }
+
+  Value sizeOf(unsigned i) {
+    if (!type.isDynamicDim(i))
+      return index(b, type.getDimSize(i));
+    return memref::DimOp::create(b, loc, op.getInput(), i);
   }
 
   Value index(OpBuilder &in, int64_t value) { return arith::ConstantIndexOp::create(in, loc, value); }

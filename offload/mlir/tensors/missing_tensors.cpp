@@ -6,6 +6,8 @@
 //  * tensor.bitcast is arith.bitcast;
 //  * tensor.gather and tensor.scatter go over elements;
 //  * the transforms of Winograd's convolution are loops over small products of matrices;
+//  * a tensor<?x0> as a tensor<?> is one of no elements: of its memory MLIR would say that it has a known
+//  size;
 //  * what MLIR folds to a constant of unknown shape, as it does %x ^ %x, is filled: such a constant has no
 //    bytes.
 //
@@ -13,8 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tensors/indexed_tensors.h"
 #include "passes.h"
+#include "tensors/indexed_tensors.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -64,6 +66,29 @@ void fold(Operation *op, IRRewriter &rewriter) {
   rewriter.replaceOpWithNewOp<tensor::SplatOp>(op, number, type, sizes);
 }
 
+/// Has a dimension of unknown size another one of size 0 in it?
+bool hidesZero(tensor::CollapseShapeOp op) {
+  for (auto [i, group] : llvm::enumerate(op.getReassociationIndices()))
+    if (op.getResultType().isDynamicDim(unsigned(i)) &&
+        llvm::any_of(group, [&](int64_t dim) { return op.getSrcType().getDimSize(unsigned(dim)) == 0; }))
+      return true;
+  return false;
+}
+
+void writeEmpty(tensor::CollapseShapeOp op, IRRewriter &rewriter) {
+  Location loc = op.getLoc();
+  SmallVector<Value> sizes;
+  for (auto [i, group] : llvm::enumerate(op.getReassociationIndices())) {
+    if (!op.getResultType().isDynamicDim(unsigned(i)))
+      continue;
+    sizes.push_back(arith::ConstantIndexOp::create(rewriter, loc, 1));
+    for (int64_t dim : group)
+      sizes.back() = arith::MulIOp::create(rewriter, loc, sizes.back(),
+                                           tensor::DimOp::create(rewriter, loc, op.getSrc(), dim));
+  }
+  rewriter.replaceOpWithNewOp<tensor::EmptyOp>(op, op.getResultType(), sizes);
+}
+
 struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingTensors)
 
@@ -88,6 +113,8 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         lowerGather(gather, rewriter);
       else if (auto scatter = dyn_cast<tensor::ScatterOp>(op))
         lowerScatter(scatter, rewriter);
+      else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op); collapse && hidesZero(collapse))
+        writeEmpty(collapse, rewriter);
       else if (auto filter = dyn_cast<linalg::WinogradFilterTransformOp>(op))
         (void)linalg::decomposeWinogradFilterTransformOp(rewriter, filter);
       else if (auto input = dyn_cast<linalg::WinogradInputTransformOp>(op))

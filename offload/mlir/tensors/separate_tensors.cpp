@@ -9,14 +9,17 @@
 //    that were still used: the operation becomes scf.if.
 //  * eliminate-empty-tensors makes what is inserted into a tensor in its place there, wherever it is made:
 //    also in a region of the operation of which that tensor, or the place, is a result. Such a one is copied.
+//  * Of what the threads of an scf.forall insert at its end, it does not see that one insertion changes what
+//    another one has still to read, where that is part of the tensor that is inserted into: the later one
+//    reads a copy.
 //  * What the body of an scf.while hands on is changed in its place by the region of the condition, also
 //    where it is a tensor from outside of the loop, or two times the same one: it is a copy.
 //
 //===----------------------------------------------------------------------===//
 
-#include "tensors/tensors.h"
 #include "names.h"
 #include "passes.h"
+#include "tensors/tensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -133,6 +136,42 @@ void separate(SubsetInsertionOpInterface insertion) {
     copyTensor(source);
 }
 
+/// May it be part of one of these tensors, in another place than the one that it is inserted into?
+bool isElsewhereIn(Value tensor, tensor::ParallelInsertSliceOp insertion, ArrayRef<Value> written,
+                   Values &seen) {
+  if (!isa<TensorType>(tensor.getType()) || !seen.insert(tensor).second)
+    return false;
+  if (llvm::is_contained(written, tensor))
+    return true;
+  auto result = dyn_cast<OpResult>(tensor);
+  if (!result)
+    return false;
+  Operation *op = result.getOwner();
+  auto goesOn = [&](Value operand) { return isElsewhereIn(operand, insertion, written, seen); };
+  if (auto part = dyn_cast<tensor::ExtractSliceOp>(op)) {
+    bool isItsPlace = part.getSource() == insertion.getDest() &&
+                      cast<OffsetSizeAndStrideOpInterface>(op).isSameAs(
+                          insertion, [](OpFoldResult a, OpFoldResult b) { return a == b; });
+    return !isItsPlace && goesOn(part.getSource());
+  }
+  if (auto computed = dyn_cast<DestinationStyleOpInterface>(op))
+    return goesOn(computed.getTiedOpOperand(result)->get());
+  if (op->getNumRegions())
+    return llvm::any_of(yieldedFor(result), goesOn);
+  return !isa<bufferization::AllocTensorOp>(op) && llvm::any_of(op->getOperands(), goesOn);
+}
+
+void separate(scf::InParallelOp end) {
+  SmallVector<Value> written;
+  for (Operation &op : end.getYieldingOps())
+    if (auto insertion = dyn_cast<tensor::ParallelInsertSliceOp>(op)) {
+      Values seen;
+      if (isElsewhereIn(insertion.getSource(), insertion, written, seen))
+        copyTensor(insertion.getSourceMutable());
+      written.push_back(insertion.getDest());
+    }
+}
+
 void writeAsIfs(scf::IndexSwitchOp op, IRRewriter &rewriter) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
@@ -142,7 +181,7 @@ void writeAsIfs(scf::IndexSwitchOp op, IRRewriter &rewriter) {
     Value number = arith::ConstantIndexOp::create(rewriter, loc, value);
     Value is = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, op.getArg(), number);
     auto choice = scf::IfOp::create(rewriter, loc, op.getResultTypes(), is, /*addThenBlock=*/true,
-                                     /*addElseBlock=*/true);
+                                    /*addElseBlock=*/true);
     choice.getThenRegion().takeBody(region);
     if (results.empty())
       llvm::append_range(results, choice.getResults());
@@ -191,6 +230,8 @@ struct SeparateTensors : public PassWrapper<SeparateTensors, OperationPass<Modul
           separate(op->getOpOperands());
         else if (auto insertion = dyn_cast<SubsetInsertionOpInterface>(op))
           separate(insertion);
+        if (auto end = dyn_cast<scf::InParallelOp>(op))
+          separate(end);
       });
     }
   }

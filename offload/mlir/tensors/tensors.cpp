@@ -62,17 +62,39 @@ Tensors kindWithin(Operation *root) {
   return kind;
 }
 
-/// Whether the memory of a tensor will be a caller's or a constant's, which nobody here may free.
-bool isForeign(Value tensor) {
+/// The tensor that one shows part of.
+Value wholeOf(Value tensor) {
   while (Operation *op = tensor.getDefiningOp()) {
-    if (isa<arith::ConstantOp, bufferization::ToTensorOp>(op))
-      return true;
     if (!isa<tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp,
              tensor::ReshapeOp>(op))
-      return false;
+      break;
     tensor = op->getOperand(0);
   }
-  return isa<func::FuncOp>(cast<BlockArgument>(tensor).getOwner()->getParentOp());
+  return tensor;
+}
+
+bool isArgument(Value tensor) {
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+}
+
+/// Whether the memory of a tensor will be a caller's or a constant's, which nobody here may free.
+bool isForeign(Value tensor) {
+  Value whole = wholeOf(tensor);
+  return isArgument(whole) ||
+         isa_and_nonnull<arith::ConstantOp, bufferization::ToTensorOp>(whole.getDefiningOp());
+}
+
+/// Whether it is a caller's or a constant that stays as it is.
+bool isReadOnly(Value tensor) {
+  Value whole = wholeOf(tensor);
+  if (!isArgument(whole))
+    return isa_and_nonnull<arith::ConstantOp>(whole.getDefiningOp());
+  auto argument = cast<BlockArgument>(whole);
+  auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto writable = function.getArgAttrOfType<BoolAttr>(argument.getArgNumber(),
+                                                      bufferization::BufferizationDialect::kWritableAttrName);
+  return writable && !writable.getValue();
 }
 
 /// Where one tensor or another goes on, the memory of either must be freed in the same way: a branch, a loop
@@ -197,6 +219,10 @@ struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<M
         for (OpOperand &operand : op->getOpOperands())
           if (isJunction(op) && isa<RankedTensorType>(operand.get().getType()) && isForeign(operand.get()))
             copied.push_back(&operand);
+        // What has to be in the memory of an argument is in that of its copy.
+        if (auto placed = dyn_cast<bufferization::MaterializeInDestinationOp>(op);
+            placed && isa<RankedTensorType>(placed.getDest().getType()) && isReadOnly(placed.getDest()))
+          copied.push_back(&placed.getDestMutable());
       });
       llvm::for_each(copied, [](OpOperand *operand) { copyTensor(*operand); });
     }
