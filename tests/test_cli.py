@@ -322,6 +322,11 @@ def test_run_what_cannot_be_run(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     names = "main, answer, half, needs"
     assert done.stderr == f"offload: error: the program has no function 'gone' to run; it has: {names}\n"
+    (tmp_path / "own.mlir").write_text("func.func private @main() { return }\n")
+    done = command("run", "own.mlir", cwd=tmp_path)
+    assert done.returncode == 1
+    text = "the program has no function 'main' to run; it has: none (private functions do not count)"
+    assert done.stderr == f"offload: error: {text}\n"
     done = command("run", PROGRAMS / "main.mlir", "--entry", "needs", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "offload: error: needs() takes arguments; 'offload run' calls functions without any\n"

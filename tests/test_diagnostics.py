@@ -205,7 +205,7 @@ def test_an_operation_of_an_unknown_dialect(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\xff\xfe\x00\x01binary", "p.mlir:1:1: error: unexpected character\n"),
+        (b"\xff\x00\x01binary", "p.mlir:1:1: error: unexpected character\n"),
         (b"module {", "p.mlir:1:7: error: expected operation name in quotes\nmodule {\n      ^\n"),
         (b"ML\xefR\x0d\x01garbage", "p.mlir: error: malformed null-terminated string, no null character found\n"),
     ],
@@ -256,7 +256,7 @@ def test_a_crash_of_llvm_is_an_error(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith(
         f"{EXAMPLES}/reduce.mlir:21:12: error: sm_50 has no instruction for llvm.nvvm.shfl.sync.idx.i32: build for a "
-        "chip that has, or leave sm_50 out\n"
+        "chip that has, name the feature that it needs (features=+NAME), or leave sm_50 out\n"
     )
 
 

@@ -72,7 +72,8 @@ def test_intrinsics_that_a_chip_lacks(target: str, chip: str) -> None:
     found = refused(one(call), target)
     assert (found.line, found.column) == (5, 8)
     assert found.message == (
-        f"{chip} has no instruction for llvm.nvvm.redux.sync.add: build for a chip that has, or leave {chip} out"
+        f"{chip} has no instruction for llvm.nvvm.redux.sync.add: build for a chip that has, name the feature that it "
+        f"needs (features=+NAME), or leave {chip} out"
     )
 
 

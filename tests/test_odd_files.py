@@ -45,6 +45,16 @@ def test_an_empty_source(text: bytes, tmp_path: Path) -> None:
     assert not (tmp_path / "a.so").exists()
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_source_in_utf_16(encoding: str, tmp_path: Path) -> None:
+    """As PowerShell's redirection has written it."""
+    text = "\N{ZERO WIDTH NO-BREAK SPACE}func.func @f() { return }\n"
+    (tmp_path / "a.mlir").write_bytes(text.encode(encoding))
+    done = command("build", "a.mlir", "-q", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "offload: error: a.mlir is text in UTF-16: save it as UTF-8, which MLIR reads\n"
+
+
 def test_line_information_in_a_folder_whose_name_is_not_utf8(tmp_path: Path) -> None:
     folder = tmp_path / ODD
     folder.mkdir()

@@ -155,6 +155,7 @@ def describe(artifact: Artifact) -> dict[str, Any]:
                 "name": function.name,
                 "args": [_argument(a) for a in function.args],
                 "results": [_argument(r) for r in function.results],
+                **({"equal": [sizes.to_json() for sizes in function.equal]} if function.equal else {}),
                 **({"doc": function.doc} if function.doc else {}),
             }
             for function in metadata.functions

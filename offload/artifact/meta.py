@@ -97,10 +97,33 @@ class Argument(NamedTuple):
         )
 
 
+class EqualSizes(NamedTuple):
+    """Sizes that have to be the same, or ``size``, though their types leave them open. ``dimensions`` are pairs: the
+    number of an argument, and of its dimension."""
+
+    dimensions: tuple[tuple[int, int], ...]
+    size: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"dimensions": [list(pair) for pair in self.dimensions]}
+        return value if self.size is None else {**value, "size": self.size}
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "equal") -> EqualSizes:
+        """Raises `ArtifactError` where the value is not of schema 1."""
+        record = _Record(value, where)
+        pairs = record.get("dimensions", list)
+        if not pairs or not all(type(pair) is list and [type(each) for each in pair] == [int, int] for pair in pairs):
+            raise ArtifactError(f"{where}: expected pairs of integers in the field 'dimensions', found {pairs}")
+        size = record.get("size", int) if "size" in record.value else None
+        return cls(tuple((argument, dimension) for argument, dimension in pairs), size)
+
+
 class Signature(NamedTuple):
     """A host function: ``name`` is the author's, ``symbol`` its C interface in the library, ``doc`` what the author
     says of it. A ``brief`` one is a few operations that cannot fail, wait or call anything; one of ``any_device`` may
-    choose the devices that its work goes to, or call what does."""
+    choose the devices that its work goes to, or call what does. What is known of sizes besides the types is in
+    ``equal``."""
 
     name: str
     symbol: str
@@ -109,6 +132,7 @@ class Signature(NamedTuple):
     doc: str = ""
     brief: bool = False
     any_device: bool = False
+    equal: tuple[EqualSizes, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -118,20 +142,28 @@ class Signature(NamedTuple):
             "results": [r.to_json() for r in self.results],
         }
         value |= {key: True for key in ("brief", "any_device") if getattr(self, key)}
+        if self.equal:
+            value["equal"] = [sizes.to_json() for sizes in self.equal]
         return {**value, "doc": self.doc} if self.doc else value
 
     @classmethod
     def from_json(cls, value: Any, where: str = "function") -> Signature:
         """Raises `ArtifactError` where the value is not a function of schema 1."""
         record = _Record(value, where)
+        arguments = record.all("args", Argument.from_json)
+        equal = record.all("equal", EqualSizes.from_json) if "equal" in record.value else ()
+        for index, dimension in (pair for sizes in equal for pair in sizes.dimensions):
+            if not (0 <= index < len(arguments) and 0 <= dimension < arguments[index].rank):
+                raise ArtifactError(f"{where}: no argument {index} with a dimension {dimension}, as 'equal' has it")
         return cls(
             record.get("name", str),
             record.get("symbol", str),
-            record.all("args", Argument.from_json),
+            arguments,
             record.all("results", Argument.from_json),
             record.text("doc"),
             record.flag("brief"),
             record.flag("any_device"),
+            equal,
         )
 
 

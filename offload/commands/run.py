@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     if options.entry not in library.functions:
         if reason := for_c_alone(library, options.entry):
             raise OffloadError(reason)
-        names = ", ".join(library.functions) or "none"
+        names = ", ".join(library.functions) or "none (private functions do not count)"
         raise OffloadError(f"the program has no function {options.entry!r} to run; it has: {names}")
     function = library.functions[options.entry]
     if any(not argument.optional for argument in function.signature.args):

@@ -127,6 +127,8 @@ def _buffers(module: Any) -> Sequence[str]:
     host, device = module.operation_names()
     masked = {"vector.mask", "vector.multi_reduction"} <= {*host, *device}
     return [
+        # Before anything else folds sizes.
+        *(["offload-equal-sizes"] if module.has_tensors() or any(name.startswith("linalg.") for name in host) else []),
         # Before the first cse.
         *(["offload-keep-apart"] if device or {"gpu.launch", "gpu.subgroup_broadcast"} & set(host) else []),
         *(["offload-program-globals"] if "ml_program.global" in host else []),

@@ -30,7 +30,7 @@ their characters."""
 @dataclass(frozen=True)
 class Source:
     """One program: MLIR text or bytecode, and the name that diagnostics give it. Raises OffloadError for an empty one,
-    as a tool that failed leaves it behind a redirection or in a pipe."""
+    as a tool that failed leaves it behind a redirection or in a pipe, and for UTF-16, as some shells write it there."""
 
     name: str
     data: bytes
@@ -38,6 +38,8 @@ class Source:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", readable(os.fspath(self.name)))
         object.__setattr__(self, "data", self.data.removeprefix(codecs.BOM_UTF8))  # some editors put one there
+        if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise OffloadError(f"{self.name} is text in UTF-16: save it as UTF-8, which MLIR reads")
         if not self.data.strip():
             raise OffloadError(f"{self.name} is empty: it is to hold a program, MLIR text or bytecode")
 

@@ -11,6 +11,8 @@ inline constexpr char kArgumentName[] =
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python
 inline constexpr char kElsewhere[] =
     "offload.elsewhere"; // on a gpu.module that stands in for one of another source
+inline constexpr char kEqualSizes[] = "offload.equal_sizes"; // function attribute: sizes of arguments that
+                                                             // have to be the same (input/equal_sizes.cpp)
 inline constexpr char kOptional[] =
     "offload.optional"; // argument attribute: Python may pass None, which is an empty array
 inline constexpr char kOnTensors[] =

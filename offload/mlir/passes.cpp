@@ -43,6 +43,7 @@ void registerOffloadPasses() {
   registerFuseElementwisePass();
   registerTensorPasses();
   registerPrivateNamesPass();
+  registerEqualSizesPass();
   registerCheckInputPass();
   registerCheckMemoryPass();
   registerCheckDevicePass();

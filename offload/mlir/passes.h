@@ -22,6 +22,7 @@ namespace offload {
 ///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does
 ///   offload-private-names            renames private functions that are named like a library's
 ///   offload-check-input              refuses programs that no later step can take
+///   offload-equal-sizes              notes which sizes of arguments have to be the same
 ///   offload-missing-lowerings        writes out what MLIR has no lowering for
 ///   offload-inline-async             puts regions of the async dialect into the code around them
 ///   offload-group-launches           puts the kernels of many launches into one gpu.module
@@ -95,6 +96,7 @@ void registerStructureTensorsPass();
 void registerSerialFunctionsPass();
 void registerCollapseLinalgPass();
 void registerReduceLinalgPass();
+void registerEqualSizesPass();
 void registerFuseRowsPass();
 void registerReduceRowsPass();
 void registerBlockTilesPass();

@@ -201,6 +201,26 @@ static bool isBrief(func::FuncOp function) {
   return body.getOperations().size() <= kMost && llvm::all_of(body, isPlain);
 }
 
+/// Sizes that offload-equal-sizes has found.
+static void addEqualSizes(json::Object &entry, func::FuncOp function) {
+  json::Array sets;
+  auto found = function->getAttrOfType<ArrayAttr>(kEqualSizes);
+  for (Attribute each : found ? found.getValue() : ArrayRef<Attribute>()) {
+    auto numbers = dyn_cast<DenseI64ArrayAttr>(each);
+    if (!numbers || numbers.size() % 2 == 0)
+      continue; // an author's
+    json::Array dimensions;
+    for (int64_t i = 1; i < numbers.size(); i += 2)
+      dimensions.push_back(json::Array{numbers[i], numbers[i + 1]});
+    json::Object set{{"dimensions", std::move(dimensions)}};
+    if (numbers[0] >= 0)
+      set["size"] = numbers[0];
+    sets.push_back(std::move(set));
+  }
+  if (!sets.empty())
+    entry["equal"] = std::move(sets);
+}
+
 static std::optional<json::Object> describeFunction(BufferFlow &flow, func::FuncOp function,
                                                     std::string &whyNot) {
   std::vector<std::string> given;
@@ -234,6 +254,7 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
                      {"results", std::move(results)}};
   if (isBrief(function))
     entry["brief"] = true;
+  addEqualSizes(entry, function);
   addDoc(entry, function);
   return entry;
 }

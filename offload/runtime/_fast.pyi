@@ -22,6 +22,8 @@ def arm_function(
     names: Sequence[str],
     takes_stream: bool,
     brief: bool,
+    on_any_device: bool,
+    equal: Sequence[Any],
 ) -> None: ...
 def arm_launch(
     caller: object,

@@ -227,3 +227,8 @@ def bounds(descriptor: bytes, itemsize: int) -> tuple[int, int]:
         reach = (size - 1) * stride
         low, high = low + min(reach, 0), high + max(reach, 0)
     return start + low * itemsize, start + (high + 1) * itemsize
+
+
+def sizes_of(descriptor: bytes, rank: int) -> tuple[int, ...]:
+    """The sizes of the array behind a descriptor."""
+    return struct.unpack_from(f"@{rank}q", descriptor, struct.calcsize("@PPq"))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from offload.artifact.meta import Argument
+from offload.artifact.meta import Argument, EqualSizes
 from offload.errors import SignatureError
 from offload.runtime.dtypes import Mismatch
 
@@ -43,7 +43,13 @@ class Callee:
     """
 
     def __init__(
-        self, name: str, label: str, arguments: Sequence[Argument], results: Sequence[Argument] = (), doc: str = ""
+        self,
+        name: str,
+        label: str,
+        arguments: Sequence[Argument],
+        results: Sequence[Argument] = (),
+        doc: str = "",
+        equal: Sequence[EqualSizes] = (),
     ) -> None:
         self.name = name
         self.label = label
@@ -51,6 +57,7 @@ class Callee:
         self.results = tuple(results)
         self.names = python_names(arguments)
         self.doc = inspect.cleandoc(doc)
+        self.equal = tuple(equal)
         count = len(self.names)
         while count and self.arguments[count - 1].optional:
             count -= 1
@@ -101,8 +108,8 @@ class Callee:
         return SignatureError(f"{self.label}: its result needs {mismatch.given}; {mismatch.advice}")
 
     def signature(self) -> inspect.Signature:
-        """For inspect.signature: annotations are strings such as ``float32[n, 4]``; each dynamic size has a
-        name of its own, since nothing says that two of them are equal."""
+        """For inspect.signature: annotations are strings such as ``float32[n, 4]``; dynamic sizes have the same name
+        where they are known to be equal."""
         annotations, returned = self._annotations()
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [
@@ -117,14 +124,27 @@ class Callee:
         # No size is called like an argument, which might seem to give it.
         names = (name for name in _dimension_names() if name not in self.names)
 
-        def annotation(argument: Argument) -> str:
+        sets = {pair: equal for equal in self.equal for pair in equal.dimensions}
+        named: dict[EqualSizes, str] = {}
+
+        def size_at(index: int, dimension: int) -> str:
+            equal = sets.get((index, dimension))
+            if equal is None:
+                return next(names)
+            if equal.size is not None:
+                return str(equal.size)
+            if equal not in named:
+                named[equal] = next(names)
+            return named[equal]
+
+        def annotation(index: int, argument: Argument) -> str:
             if argument.kind == "scalar":
                 return str(argument)
-            sizes = (next(names) if size is None else str(size) for size in argument.shape)
+            sizes = (size_at(index, i) if size is None else str(size) for i, size in enumerate(argument.shape))
             return f"{argument.dtype}[{', '.join(sizes)}]{' | None' if argument.optional else ''}"
 
-        arguments = [annotation(argument) for argument in self.arguments]
-        results = [annotation(result) for result in self.results]
+        arguments = [annotation(index, argument) for index, argument in enumerate(self.arguments)]
+        results = [annotation(-1, result) for result in self.results]
         if len(results) == 1:
             return arguments, results[0]
         return arguments, f"tuple[{', '.join(results)}]" if results else "None"

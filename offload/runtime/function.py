@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from offload.artifact.meta import Argument, Signature
-from offload.runtime.arguments import MemrefPacker, bounds
+from offload.runtime.arguments import MemrefPacker, bounds, sizes_of
 from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
@@ -38,7 +38,9 @@ class Function(Caller):
     def __init__(self, signature: Signature, pointer: Any, native: Native) -> None:
         """``pointer`` is the ctypes function of ``signature.symbol``."""
         self.signature = signature
-        self._callee = Callee(signature.name, f"{signature.name}()", signature.args, signature.results, signature.doc)
+        self._callee = Callee(
+            signature.name, f"{signature.name}()", signature.args, signature.results, signature.doc, signature.equal
+        )
         self._pointer = pointer
         self._native = native
         self._converters: list[_Converter] | None = None
@@ -84,6 +86,8 @@ class Function(Caller):
                 index += 1
         except Mismatch as mismatch:
             raise self._callee.refuse(index, mismatch) from None
+        if self.signature.equal:
+            self._check_sizes(values, args)
         returned = self._pointer(*values)
         if result is None:
             self._native.check()
@@ -105,6 +109,23 @@ class Function(Caller):
                 f"call it inside 'with lib.device({there}):' or on a stream of device {there}, or copy the array to "
                 f"device {here}",
             )
+
+    def _check_sizes(self, values: list[Any], args: tuple[Any, ...]) -> None:
+        """Of arrays that the function goes through together."""
+        descriptors = iter([value for value in values if isinstance(value, bytes)])
+        sizes = [
+            sizes_of(next(descriptors), argument.rank) if argument.kind == "memref" else ()
+            for argument in self.signature.args
+        ]
+        for equal in self.signature.equal:
+            first, place = equal.dimensions[0]
+            wanted = sizes[first][place] if equal.size is None else equal.size
+            for index, dimension in equal.dimensions:
+                if (size := sizes[index][dimension]) != wanted:
+                    name = self._callee.names[first]
+                    like = f", as dimension {place} of {name!r} is" if equal.size is None else ""
+                    advice = f"dimension {dimension} has to be {wanted}{like}; it is {size}"
+                    raise self._callee.refuse(index, Mismatch(str(view_of(args[index])), advice))
 
     def start(self, /, *args: Any, **kwargs: Any) -> Running:
         """Calls in a thread of its own, on the calling thread's device and stream, and returns at once. The result, or

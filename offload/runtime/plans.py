@@ -107,7 +107,7 @@ def arm_function(
     try:
         _fast.arm_function(
             *(caller, native, native.table, address, described, result, names),
-            *("stream" not in names, signature.brief, signature.any_device),
+            *("stream" not in names, signature.brief, signature.any_device, signature.equal),
         )
     except ValueError:  # Too many arguments, or results in memory.
         return

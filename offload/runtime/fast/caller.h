@@ -77,13 +77,19 @@ private:
   Names names;
 };
 
+// Words of arguments that have to be the same, or a number (dynamic: there is none).
+struct EqualWords {
+  std::vector<size_t> places;
+  int64_t number = dynamic;
+};
+
 // Calls `function`, which has MLIR's C interface. `result` describes the result as an argument; none: void.
 // A `brief` one, which cannot fail or wait, is called with the interpreter's lock: giving it away takes
 // longer. The arrays of one that is on `anyDevice` may be on any. Throws std::invalid_argument where ctypes
 // has to do it.
 std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
                                    std::vector<Argument> arguments, const Argument *result, bool brief,
-                                   bool onAnyDevice);
+                                   bool onAnyDevice, std::vector<EqualWords> equal);
 
 // How a kernel is launched. Without a token the call waits for it.
 struct How {

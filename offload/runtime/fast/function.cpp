@@ -56,9 +56,9 @@ PyObject *toPython(const Argument &result, int64_t bits) {
 class FunctionPlan final : public Plan {
 public:
   FunctionPlan(const Runtime &runtime, uintptr_t function, std::vector<Argument> given,
-               const Argument *result, bool brief, bool onAnyDevice)
+               const Argument *result, bool brief, bool onAnyDevice, std::vector<EqualWords> equal)
       : Plan(runtime, std::move(given)), function(reinterpret_cast<void *>(function)), returns(result),
-        brief(brief), device(onAnyDevice ? anyDevice : threadsDevice) {
+        brief(brief), device(onAnyDevice ? anyDevice : threadsDevice), equal(std::move(equal)) {
     if (result)
       this->result = *result;
     size_t integers = 0, floats = 0;
@@ -76,7 +76,7 @@ public:
   bool call(PyObject *const *args, PyObject **out, int32_t *code) const override {
     int64_t words[maxWords];
     Kept kept;
-    if (!fill(args, kept, words, device))
+    if (!fill(args, kept, words, device) || !areEqual(words))
       return false;
     Registers registers;
     place(words, registers);
@@ -101,6 +101,16 @@ public:
   }
 
 private:
+  bool areEqual(const int64_t *words) const {
+    for (const EqualWords &each : equal) {
+      const int64_t wanted = each.number == dynamic ? words[each.places[0]] : each.number;
+      for (const size_t place : each.places)
+        if (words[place] != wanted)
+          return false;
+    }
+    return true;
+  }
+
   // Those without an argument are passed as well, and zero.
   void place(const int64_t *words, Registers &registers) const {
     size_t integers = 0, floats = 0;
@@ -127,6 +137,7 @@ private:
   void *const function;
   const bool returns, brief;
   const int32_t device;
+  const std::vector<EqualWords> equal;
   Argument result{};
   Invoke invoke;
   size_t passed;
@@ -137,8 +148,9 @@ private:
 
 std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
                                    std::vector<Argument> arguments, const Argument *result, bool brief,
-                                   bool onAnyDevice) {
-  return std::make_unique<FunctionPlan>(runtime, function, std::move(arguments), result, brief, onAnyDevice);
+                                   bool onAnyDevice, std::vector<EqualWords> equal) {
+  return std::make_unique<FunctionPlan>(runtime, function, std::move(arguments), result, brief, onAnyDevice,
+                                        std::move(equal));
 }
 
 } // namespace offload

@@ -70,14 +70,38 @@ std::vector<Argument> readAll(py::handle descriptions) {
   return arguments;
 }
 
+// From pairs of arguments and dimensions, and the number or None, as offload/artifact/meta.py has them.
+std::vector<EqualWords> readEqual(py::handle given, const std::vector<Argument> &arguments) {
+  std::vector<size_t> starts;
+  size_t words = 0;
+  for (const Argument &argument : arguments) {
+    starts.push_back(words);
+    words += argument.words();
+  }
+  std::vector<EqualWords> all;
+  for (py::handle each : given) {
+    EqualWords equal;
+    for (py::handle pair : each.attr("dimensions")) {
+      auto [argument, dimension] = pair.cast<std::pair<size_t, size_t>>();
+      equal.places.push_back(starts.at(argument) + 3 + dimension);
+    }
+    if (py::object size = each.attr("size"); !size.is_none())
+      equal.number = size.cast<int64_t>();
+    all.push_back(std::move(equal));
+  }
+  return all;
+}
+
 void armFunction(py::handle caller, py::handle native, uintptr_t api, uintptr_t function,
                  py::handle arguments, py::handle result, py::handle names, bool takesStream, bool brief,
-                 bool onAnyDevice) {
+                 bool onAnyDevice, py::handle equal) {
   Argument described{};
   if (!result.is_none())
     described = readArgument(result);
-  auto plan = planFunction(Runtime(api), function, readAll(arguments),
-                           result.is_none() ? nullptr : &described, brief, onAnyDevice);
+  std::vector<Argument> all = readAll(arguments);
+  std::vector<EqualWords> same = readEqual(equal, all);
+  auto plan = planFunction(Runtime(api), function, std::move(all), result.is_none() ? nullptr : &described,
+                           brief, onAnyDevice, std::move(same));
   Names named = readNames(names, takesStream);
   named.native = native.ptr();
   plan->setNames(std::move(named));

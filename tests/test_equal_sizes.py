@@ -1,0 +1,102 @@
+"""Sizes that linalg needs to be equal: calls are refused where they are not, and signatures say it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiling import PROGRAMS, command, program, python
+
+import offload
+from offload.artifact.meta import Signature
+
+SCALED = "expected array float32[?, ?], given float32[2, 7]; dimension 1 has to be 8; it is 7"
+CALLS = """
+import sys, numpy as np, offload
+library = offload.load(sys.argv[1])
+library.use("host")
+x, y = np.ones(5, np.float32), np.ones(3, np.float32)
+for arguments in ((x, x, x), (x, x, y), (y, x, y), (x[:0], x[:0], x[:0])):
+    try:
+        print(library.add(*arguments))
+    except offload.SignatureError as error:
+        print(error)
+"""
+SAID = """\
+None
+add(): argument 'z' (3 of 3): expected array float32[?], given float32[3]; dimension 0 has to be 5, as dimension 0 of 'x' is; it is 3
+add(): argument 'y' (2 of 3): expected array float32[?], given float32[5]; dimension 0 has to be 3, as dimension 0 of 'x' is; it is 5
+None
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("fast", ["0", "1"])
+def test_calls_with_different_sizes(fast: str, tmp_path: Path) -> None:
+    path = offload.build(PROGRAMS / "equal_sizes.mlir", tmp_path / "sizes.so", targets=["host"])
+    assert python(CALLS, path, cwd=tmp_path, environment={"OFFLOAD_FAST_CALLS": fast}) == SAID
+
+
+def test_sizes_that_are_known() -> None:
+    library = program("equal_sizes")
+    x, bias = np.ones((2, 8), np.float32), np.arange(8, dtype=np.float32)
+    scale, other = np.array([1, 2], np.float32), np.ones(3, np.float32)
+    np.testing.assert_array_equal(library.scaled(x, scale, bias, other).numpy(), 2 * scale[:, None] + bias)
+    with pytest.raises(offload.SignatureError) as caught:
+        library.scaled(np.ones((2, 7), np.float32), scale, bias, other)
+    assert str(caught.value) == f"scaled(): argument 'x' (1 of 4): {SCALED}"
+    with pytest.raises(offload.SignatureError, match=r"argument 'scale' .* as dimension 0 of 'x' is; it is 3$"):
+        library.scaled(x, np.ones(3, np.float32), bias, other)
+    a, b, c = np.ones((2, 3)), np.ones((3, 4)), np.zeros((2, 4))
+    library.product(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+    with pytest.raises(offload.SignatureError, match=r"argument 'b' .* be 3, as dimension 1 of 'a' is; it is 2"):
+        library.product(a, np.ones((2, 4)), c)
+
+
+def test_arrays_on_the_device_and_staged_ones() -> None:
+    library = program("equal_sizes")
+    x, y = library.device.array(np.ones(5, np.float32)), library.device.array(np.ones(3, np.float32))
+    library.add(x, x, x)
+    assert x.numpy().tolist() == [2] * 5
+    for other in (y, offload.stage(np.ones(3, np.float32))):
+        with pytest.raises(offload.SignatureError, match=r"argument 'y' .* 5, as dimension 0 of 'x' is; it is 3$"):
+            library.add(x, other, x)
+
+
+def test_what_may_not_run_asks_for_nothing() -> None:
+    library = program("equal_sizes")
+    x, y = np.ones(5, np.float32), np.ones(3, np.float32)
+    library.maybe(False, x, y, x)
+    assert library.signatures["maybe"].equal == ()
+
+
+def test_signatures_show_them(tmp_path: Path) -> None:
+    library = program("equal_sizes")
+    assert str(inspect.signature(library.add)) == "(x: 'float32[n]', y: 'float32[n]', z: 'float32[n]') -> 'None'"
+    assert library.scaled.__doc__ == (
+        "scaled(x: float32[n, 8], scale: float32[n], bias: float32[8], other: float32[m]) -> float32[k, d3]"
+    )
+    path = offload.build(PROGRAMS / "equal_sizes.mlir", tmp_path / "sizes.so", targets=["host"])
+    functions = json.loads(command("inspect", path, "--json", cwd=tmp_path).stdout)["functions"]
+    (product,) = [function for function in functions if function["name"] == "product"]
+    assert product["equal"] == [{"dimensions": [[0, 1], [1, 0]]}, {"dimensions": [[0, 0], [2, 0]]}]
+    signature = library.signatures["product"]
+    assert Signature.from_json(json.loads(json.dumps(signature.to_json()))) == signature
+
+
+@pytest.mark.parametrize(
+    ("equal", "said"),
+    [
+        ([{"dimensions": []}], r"expected pairs of integers in the field 'dimensions', found \[\]"),
+        ([{"dimensions": [[0]]}], r"expected pairs of integers"),
+        ([{"dimensions": [[3, 0], [0, 0]]}], r"no argument 3 with a dimension 0"),
+        ([{"dimensions": [[0, 1], [1, 0]]}], r"no argument 0 with a dimension 1"),
+    ],
+)
+def test_damaged_metadata(equal: object, said: str) -> None:
+    value = program("equal_sizes").signatures["add"].to_json()
+    with pytest.raises(offload.ArtifactError, match=said):
+        Signature.from_json({**value, "equal": equal})
