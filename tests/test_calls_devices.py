@@ -1,5 +1,5 @@
 """Calls where arrays, streams and devices matter: staging, streams of other packages, several devices, DLPack; on
-stand-in drivers with two devices (tests/standin/calls.py), and on the CPU."""
+stand-in drivers with two devices (tests/standin/calls.py, placed.py, lent.py), and on the CPU."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from offload.runtime.dtypes import Mismatch
 
 
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
-@pytest.mark.parametrize("program", ["calls.py", "lent.py"])
+@pytest.mark.parametrize("program", ["calls.py", "placed.py", "lent.py"])
 def test_calls_on_a_gpu(drivers: Path, built: dict[str, Path], tmp_path: Path, program: str, backend: str) -> None:
     copy = tmp_path / "copy.so"
     shutil.copy(built["saxpy"], copy)

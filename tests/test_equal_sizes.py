@@ -25,12 +25,16 @@ for arguments in ((x, x, x), (x, x, y), (y, x, y), (x[:0], x[:0], x[:0])):
     except offload.SignatureError as error:
         print(error)
 """
-SAID = """\
+LENGTHS = (
+    "argument {} of 3): expected array float32[?], given float32[{}]; dimension 0 has to be {}, as dimension 0 of 'x' "
+    "is; it is {}"
+)
+SAID = f"""\
 None
-add(): argument 'z' (3 of 3): expected array float32[?], given float32[3]; dimension 0 has to be 5, as dimension 0 of 'x' is; it is 3
-add(): argument 'y' (2 of 3): expected array float32[?], given float32[5]; dimension 0 has to be 3, as dimension 0 of 'x' is; it is 5
+add(): {LENGTHS.format("'z' (3", 3, 5, 3)}
+add(): {LENGTHS.format("'y' (2", 5, 3, 5)}
 None
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize("fast", ["0", "1"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, PROGRAMS, on_host
@@ -24,8 +26,8 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return powers / powers.sum(1, keepdims=True)
 
 
-def numpy_of(result: object) -> np.ndarray:
-    return result if isinstance(result, np.ndarray) else result.numpy()  # type: ignore[attr-defined]
+def numpy_of(result: Any) -> np.ndarray:
+    return result if isinstance(result, np.ndarray) else result.numpy()
 
 
 def check(library: offload.Library | OnDevice, lengths: tuple[int, ...]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from compiling import emit_text, on_host
@@ -13,9 +15,9 @@ def module(programs: list[Program]) -> str:
     return "".join(program.text for program in programs)
 
 
-def check(program: Program, function: object) -> None:
+def check(program: Program, function: Any) -> None:
     arrays = program.arrays()
-    function(*arrays)  # type: ignore[operator]
+    function(*arrays)
     for name, found, wanted in zip("xyzstg", arrays, program.expected(), strict=True):
         np.testing.assert_array_equal(found, wanted, f"{name} of\n{program.text}")
 

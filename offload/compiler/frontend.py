@@ -13,10 +13,7 @@ def parse(sources: Sequence[Source], session: Any) -> Any:
     """One module from all sources; public symbols must differ. Raises CompileError."""
     with failures(sources, "parsing"):
         merged, *others = (session.parse(source.data, source.name, len(sources) == 1) for source in sources)
-        for other in others:
-            merged.append(other)
-        if others:
-            merged.settle_launches()
+        merged.join(others)
     return merged
 
 

@@ -91,8 +91,7 @@ PYBIND11_MODULE(_native, m) {
       .def("operation_names", &IRModule::operationNames)
       .def("has_tensors", [](const IRModule &module) { return hasTensors(module.get()); })
       .def("signatures", &signatures)
-      .def("append", &append, py::arg("other"))
-      .def("settle_launches", &settleLaunches)
+      .def("join", &join, py::arg("others"))
       .def("exported_symbols", &exportedSymbols)
       .def("device_modules", &deviceModules)
       .def("attached_targets",

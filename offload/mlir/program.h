@@ -12,15 +12,13 @@ namespace offload {
 /// shape of offload/artifact/meta.py. Taken from a module whose launches are gpu.launch_func.
 std::string signatures(const IRModule &module);
 
-/// Moves the operations of `other` to the end of `module` (input/join_sources.cpp). A declaration stands for
-/// what the other module defines; private symbols of one name are renamed. Throws Failure, at the symbol in
-/// `other`, for two definitions and for types that differ.
-void append(IRModule &module, IRModule &other);
+/// Moves the operations of the others, in order, to the end of `module` (input/join_sources.cpp). A
+/// declaration stands for what another module defines; private symbols of one name are renamed. Throws
+/// Failure, at the symbol, for two definitions and for types that differ, and at the launch for a kernel that
+/// no source has, or not with these arguments.
+void join(IRModule &module, const std::vector<std::shared_ptr<IRModule>> &others);
 /// For a source among several: a gpu.module stands in for each whose kernels it launches and does not have.
 void declareKernels(mlir::ModuleOp module);
-/// After the last source is appended. Throws Failure, at the launch, for a kernel that none of them has, or
-/// not with these arguments.
-void settleLaunches(IRModule &module);
 
 /// What the library exports: the public functions with a body and, for those of the func dialect, their C
 /// interfaces.

@@ -10,9 +10,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/ADT/StringSet.h"
 
 #include <memory>
 #include <shared_mutex>
@@ -91,11 +89,6 @@ public:
   mlir::ModuleOp get() const { return const_cast<IRModule *>(this)->op.get(); }
 
   std::shared_ptr<Session> session;
-
-  // Of a program from several sources (input/join_sources.cpp): names of gpu.modules whose kernels a source
-  // launches that does not have them, and those that two sources have, with the second one.
-  llvm::StringSet<> launchedElsewhere;
-  llvm::StringMap<mlir::Operation *> heldTwice;
 
 private:
   mlir::OwningOpRef<mlir::ModuleOp> op; // after `session`: the IR dies before its context

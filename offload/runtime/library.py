@@ -129,8 +129,8 @@ class Kernels(Mapping[str, Kernel]):
         self,
         owner: str,
         kernels: Mapping[tuple[str, str], Kernel],
-        carried: Iterable[tuple[str, str]] = (),
-        metadata: Metadata = Metadata(),  # noqa: B008  # of immutable parts
+        carried: Iterable[tuple[str, str]],
+        metadata: Metadata,
     ) -> None:
         """``carried`` are the kernels of all images, by module and name, callable from Python or not."""
         self._owner = owner

@@ -34,6 +34,15 @@ def open_driver(library: Any) -> ctypes.CDLL:
     return driver
 
 
+def refusal(call: Any, *args: Any) -> str:
+    """What a call says that is refused."""
+    try:
+        call(*args)
+    except offload.SignatureError as error:
+        return str(error)
+    raise AssertionError("it was not refused")
+
+
 def attempt(library: Any, name: str, device: int = 0) -> str:
     """Runs a scenario: "right", or what went wrong; a `DeviceError` begins with its class."""
     try:

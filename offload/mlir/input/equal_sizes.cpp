@@ -7,37 +7,25 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/size_origin.h"
 #include "names.h"
 #include "passes.h"
 
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
-
-#include <map>
-#include <set>
+#include "llvm/ADT/EquivalenceClasses.h"
 
 using namespace mlir;
 
 namespace offload {
 namespace {
 
-/// A size: a dimension of an argument, or a number.
-struct Size {
-  std::optional<unsigned> argument;
-  int64_t value; // of the dimension, or the number
-
-  bool operator<(const Size &other) const {
-    return std::tie(argument, value) < std::tie(other.argument, other.value);
-  }
-};
+/// A size: an argument and its dimension, or kNumber and a number.
+using Size = std::pair<int64_t, int64_t>;
+constexpr int64_t kNumber = -1;
 
 class EqualSizes {
 public:
@@ -51,17 +39,18 @@ public:
 
   /// For each set of equal sizes the number that they have, or -1, then the arguments with the dimensions.
   SmallVector<Attribute> sets(Builder &b) {
-    std::map<size_t, std::set<Size>> members;
-    for (auto [size, set] : setOf)
-      members[find(set)].insert(size);
     SmallVector<Attribute> found;
-    for (const auto &[set, sizes] : members) {
+    for (const auto *set : equal) {
+      if (!set->isLeader())
+        continue;
+      SmallVector<Size> sizes(equal.members(*set));
+      llvm::sort(sizes); // a number is the first
       SmallVector<int64_t> numbers = {-1};
-      for (const Size &size : sizes)
-        if (size.argument)
-          numbers.append({int64_t(*size.argument), size.value});
+      for (auto [argument, value] : sizes)
+        if (argument == kNumber)
+          numbers[0] = value;
         else
-          numbers[0] = size.value;
+          numbers.append({argument, value});
       if (numbers.size() > (numbers[0] < 0 ? 3u : 1u))
         found.push_back(b.getDenseI64ArrayAttr(numbers));
     }
@@ -97,75 +86,25 @@ private:
 
   void same(std::optional<Size> &one, std::optional<Size> other) {
     if (one && other)
-      parents[find(numberOf(*other))] = find(numberOf(*one));
+      equal.unionSets(*one, *other);
     else if (other)
       one = other;
   }
 
   /// The argument's size that a value's is, or the number; none where it may be another one.
   std::optional<Size> sizeOf(Value value, int64_t dimension) {
-    for (;;) {
-      auto type = dyn_cast<ShapedType>(value.getType());
-      if (!type || !type.hasRank())
-        return std::nullopt;
-      if (!type.isDynamicDim(unsigned(dimension)))
-        return Size{std::nullopt, type.getDimSize(unsigned(dimension))};
-      if (auto argument = dyn_cast<BlockArgument>(value)) {
-        bool isGiven = argument.getOwner() == &function.getBody().front() &&
-                       !function.getArgAttr(argument.getArgNumber(), kOptional);
-        return isGiven ? std::optional(Size{argument.getArgNumber(), dimension}) : std::nullopt;
-      }
-      Operation *op = value.getDefiningOp();
-      if (isa<tensor::EmptyOp, bufferization::AllocTensorOp, memref::AllocOp, memref::AllocaOp>(op)) {
-        unsigned index = 0;
-        for (int64_t i = 0; i < dimension; ++i)
-          index += type.isDynamicDim(unsigned(i));
-        if (index >= op->getNumOperands() || !op->getOperand(index).getType().isIndex())
-          return std::nullopt;
-        Value number = op->getOperand(index);
-        if (std::optional<int64_t> known = getConstantIntValue(number))
-          return Size{std::nullopt, *known};
-        Operation *asked = number.getDefiningOp();
-        std::optional<int64_t> other = isa_and_nonnull<tensor::DimOp, memref::DimOp>(asked)
-                                           ? getConstantIntValue(asked->getOperand(1))
-                                           : std::nullopt;
-        if (!other)
-          return std::nullopt;
-        value = asked->getOperand(0);
-        dimension = *other;
-      } else if (auto made = dyn_cast<DestinationStyleOpInterface>(op)) {
-        value = made.getTiedOpOperand(cast<OpResult>(value))->get();
-      } else if (isa<tensor::CastOp, memref::CastOp, bufferization::ToTensorOp, bufferization::ToBufferOp>(
-                     op)) {
-        value = op->getOperand(0);
-      } else if (OpTrait::hasElementwiseMappableTraits(op)) {
-        auto *operand = llvm::find_if(
-            op->getOpOperands(), [](OpOperand &each) { return isa<RankedTensorType>(each.get().getType()); });
-        if (operand == op->getOpOperands().end())
-          return std::nullopt;
-        value = operand->get();
-      } else {
-        return std::nullopt;
-      }
-    }
-  }
-
-  size_t numberOf(const Size &size) {
-    auto [known, isNew] = setOf.try_emplace(size, parents.size());
-    if (isNew)
-      parents.push_back(known->second);
-    return known->second;
-  }
-
-  size_t find(size_t set) const {
-    while (parents[set] != set)
-      set = parents[set];
-    return set;
+    SizeOrigin origin = originOf(value, dimension);
+    if (origin.known)
+      return Size{kNumber, *origin.known};
+    auto argument = dyn_cast<BlockArgument>(origin.value);
+    if (!argument || origin.dimension < 0 || argument.getOwner() != &function.getBody().front() ||
+        function.getArgAttr(argument.getArgNumber(), kOptional))
+      return std::nullopt;
+    return Size{argument.getArgNumber(), origin.dimension};
   }
 
   func::FuncOp function;
-  std::map<Size, size_t> setOf;
-  SmallVector<size_t> parents; // of sets; one that stands for others is its own
+  llvm::EquivalenceClasses<Size> equal;
 };
 
 struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleOp>> {

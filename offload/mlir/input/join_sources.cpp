@@ -15,6 +15,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -99,6 +101,12 @@ bool resolve(Operation &op, Operation *same, SymbolTable &mine) {
   return false;
 }
 
+/// Of gpu.modules, by name, what the sources so far have shown.
+struct Holders {
+  llvm::StringSet<> launchedElsewhere; // a source launches kernels of it and does not have it
+  llvm::StringMap<Operation *> second; // the second one of two sources that have it
+};
+
 } // namespace
 
 void declareKernels(ModuleOp module) {
@@ -125,19 +133,19 @@ void declareKernels(ModuleOp module) {
   });
 }
 
-void append(IRModule &module, IRModule &other) {
+static void append(IRModule &module, IRModule &other, Holders &holders) {
   SymbolTable mine(module.get()), theirs(other.get());
   for (Operation &op : llvm::make_early_inc_range(*other.get().getBody())) {
     auto symbol = dyn_cast<SymbolOpInterface>(op);
     if (Operation *same = symbol ? mine.lookup(symbol.getName()) : nullptr) {
       LogicalResult renamed = success();
       if (holdsKernels(&op) && holdsKernels(same) && (standsIn(&op) || standsIn(same))) {
-        module.launchedElsewhere.insert(symbol.getName());
+        holders.launchedElsewhere.insert(symbol.getName());
         if (!resolve(op, same, mine))
           continue;
       } else if (roleOf(&op) == Role::Own) {
         if (holdsKernels(&op) && holdsKernels(same))
-          module.heldTwice.try_emplace(symbol.getName(), &op);
+          holders.second.try_emplace(symbol.getName(), &op);
         renamed = theirs.renameToUnique(&op, {&mine});
       } else if (roleOf(same) == Role::Own) {
         renamed = mine.renameToUnique(same, {&theirs});
@@ -161,7 +169,8 @@ void append(IRModule &module, IRModule &other) {
       module.get()->setAttr(attribute.getName(), attribute.getValue());
 }
 
-void settleLaunches(IRModule &module) {
+/// Refuses launches that have found no kernel, or may mean one of two.
+static void settleLaunches(IRModule &module, const Holders &holders) {
   SymbolTable symbols(module.get());
   module.get().walk([&](gpu::LaunchFuncOp launch) {
     Operation *holder = symbols.lookup(launch.getKernelModuleName());
@@ -170,8 +179,8 @@ void settleLaunches(IRModule &module) {
                                      << "', which no source has: name the file with gpu.module @"
                                      << launch.getKernelModuleName().getValue() << " among the sources, too";
   });
-  for (const auto &[name, other] : module.heldTwice)
-    if (module.launchedElsewhere.contains(name)) {
+  for (const auto &[name, other] : holders.second)
+    if (holders.launchedElsewhere.contains(name)) {
       auto error = other->emitError("gpu.module @")
                    << name
                    << " is in two sources, and another source launches its kernels: rename one of them";
@@ -179,8 +188,15 @@ void settleLaunches(IRModule &module) {
     }
   module.session->failOnErrors("the sources do not make one program");
   // Each launch was valid beside what stood in for its kernel.
-  if (!module.launchedElsewhere.empty() && failed(verify(module.get())))
+  if (!holders.launchedElsewhere.empty() && failed(verify(module.get())))
     module.session->fail("the sources do not make one program");
+}
+
+void join(IRModule &module, const std::vector<std::shared_ptr<IRModule>> &others) {
+  Holders holders;
+  for (const std::shared_ptr<IRModule> &other : others)
+    append(module, *other, holders);
+  settleLaunches(module, holders);
 }
 
 } // namespace offload

@@ -125,7 +125,10 @@ private:
   };
 
   void add(const RowStep &next) {
-    auto waits = [&](const RowAccess &access) { return access.memory && reduced.contains(access.buffer); };
+    auto waits = [&](const RowAccess &access) {
+      return llvm::any_of(
+          pending, [&](const Pending &made) { return made.step->sums && writes(*made.step, access.buffer); });
+    };
     if (llvm::any_of(next.inputs, waits) || llvm::any_of(next.outputs, waits))
       goThrough();
     Pending made{&next, {}, {}};
@@ -135,9 +138,6 @@ private:
     for (auto [i, output] : llvm::enumerate(next.outputs))
       made.before.push_back(writesRows && isRead(next, unsigned(i)) ? numberOf(output) : Value());
     if (next.isOfElements) {
-      if (next.sums)
-        for (const RowAccess &output : next.outputs)
-          reduced.insert(output.buffer);
       pending.push_back(std::move(made));
       return;
     }
@@ -161,48 +161,44 @@ private:
     auto [known, isNew] = read.try_emplace(access.buffer);
     // Memory that no step writes may be found in several ways.
     if (isNew || !isWritten(access.buffer))
-      known->second = memref::LoadOp::create(in, loc, access.memory, place(access, zero));
+      known->second = memref::LoadOp::create(in, loc, access.memory, at(access.place, zero));
     return known->second;
   }
 
+  static bool writes(const RowStep &each, Value buffer) {
+    return llvm::any_of(each.outputs, [&](const RowAccess &output) { return output.buffer == buffer; });
+  }
+
   bool isWritten(Value buffer) const {
-    return llvm::any_of(rows.steps, [&](const RowStep &each) {
-      return llvm::any_of(each.outputs, [&](const RowAccess &output) { return output.buffer == buffer; });
-    });
+    return llvm::any_of(rows.steps, [&](const RowStep &each) { return writes(each, buffer); });
   }
 
-  SmallVector<Value> place(const RowAccess &access, Value number) const {
+  /// The numbers of loops, or of dimensions of memory, at an element of the row.
+  SmallVector<Value> at(ArrayRef<int> roles, Value number) const {
     SmallVector<Value> found;
-    for (int role : access.place)
-      found.push_back(role == kAlongRow ? number : role == kUnit ? zero : row[size_t(role)]);
-    return found;
-  }
-
-  SmallVector<Value> iteration(const RowStep &of, Value number) const {
-    SmallVector<Value> found;
-    for (int role : of.loops)
+    for (int role : roles)
       found.push_back(role == kAlongRow ? number : role == kUnit ? zero : row[size_t(role)]);
     return found;
   }
 
   /// What a step that does not reduce makes of these.
-  SmallVector<Value> results(OpBuilder &at, const Pending &made, Value number, ValueRange inputs,
+  SmallVector<Value> results(OpBuilder &builder, const Pending &made, Value number, ValueRange inputs,
                              ValueRange before) const {
     auto op = dyn_cast<linalg::LinalgOp>(made.step->op);
     if (!op)
       return {inputs[0]}; // a copy
-    return yieldedOf(at, op, iteration(*made.step, number), inputs, before);
+    return yieldedOf(builder, op, at(made.step->loops, number), inputs, before);
   }
 
   /// The threads of a row go through it, and do for each element what the pending steps do.
   void goThrough() {
+    if (pending.empty())
+      return;
     SmallVector<Value> sums;
     for (const Pending &made : pending)
       if (made.step->sums)
         for (unsigned i = 0; i < made.step->outputs.size(); ++i)
           sums.push_back(made.step->sums->neutral(in, i));
-    if (pending.empty())
-      return;
     auto loop = scf::ForOp::create(in, loc, threads.lane, until, index(in, threads.lanes), sums,
                                    [&](OpBuilder &body, Location, Value number, ValueRange sofar) {
                                      scf::YieldOp::create(body, loc, doElement(body, number, sofar));
@@ -220,7 +216,6 @@ private:
       }
     }
     pending.clear();
-    reduced.clear();
   }
 
   SmallVector<Value> doElement(OpBuilder &body, Value number, ValueRange sofar) {
@@ -228,7 +223,7 @@ private:
     auto elementOf = [&](const RowAccess &access) -> Value {
       if (auto known = here.find(access.buffer); known != here.end() && isWritten(access.buffer))
         return known->second;
-      return here[access.buffer] = memref::LoadOp::create(body, loc, access.memory, place(access, number));
+      return here[access.buffer] = memref::LoadOp::create(body, loc, access.memory, at(access.place, number));
     };
     SmallVector<Value> sums;
     for (const Pending &made : pending) {
@@ -236,7 +231,7 @@ private:
       for (auto [input, value] : llvm::zip_equal(made.step->inputs, made.inputs))
         inputs.push_back(value ? value : elementOf(input));
       if (const std::optional<LinalgSteps> &steps = made.step->sums) {
-        SmallVector<Value> values = steps->valuesOf(body, iteration(*made.step, number), inputs);
+        SmallVector<Value> values = steps->valuesOf(body, at(made.step->loops, number), inputs);
         for (auto [i, value] : llvm::enumerate(values))
           sums.push_back(steps->joined(body, unsigned(i), sofar[sums.size()], value));
         continue;
@@ -246,7 +241,7 @@ private:
         before.push_back(isRead(*made.step, unsigned(i)) ? elementOf(output) : Value());
       for (auto [output, value] :
            llvm::zip_equal(made.step->outputs, results(body, made, number, inputs, before))) {
-        memref::StoreOp::create(body, loc, value, output.memory, place(output, number));
+        memref::StoreOp::create(body, loc, value, output.memory, at(output.place, number));
         here[output.buffer] = value;
       }
     }
@@ -263,7 +258,7 @@ private:
     Value leaves = arith::AndIOp::create(in, loc, isFirst, threads.exists);
     scf::IfOp::create(in, loc, leaves, [&](OpBuilder &then, Location) {
       for (const auto &[buffer, left] : leaving)
-        memref::StoreOp::create(then, loc, left.value, left.to->memory, place(*left.to, zero));
+        memref::StoreOp::create(then, loc, left.value, left.to->memory, at(left.to->place, zero));
       scf::YieldOp::create(then, loc);
     });
   }
@@ -304,8 +299,7 @@ private:
   RowThreads threads = {};
   Value until, zero;
   SmallVector<Value> row;
-  SmallVector<Pending> pending;           // what is done when the row is gone through next,
-  llvm::SmallDenseSet<Value> reduced;     // and leaves numbers here
+  SmallVector<Pending> pending;           // what is done when the row is gone through next
   llvm::MapVector<Value, Left> leaving;   // numbers by the buffer that they go to
   llvm::SmallDenseMap<Value, Value> read; // numbers that were in memory before
 };

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/row_steps.h"
+#include "input/size_origin.h"
 #include "loops/row_threads.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -41,21 +41,10 @@ struct Size {
 };
 
 Size sizeOf(Value memory, int64_t dimension) {
-  for (;;) {
-    auto type = cast<MemRefType>(memory.getType());
-    if (!type.isDynamicDim(unsigned(dimension)))
-      return {type.getDimSize(unsigned(dimension)), {}};
-    auto alloc = memory.getDefiningOp<memref::AllocOp>();
-    if (!alloc)
-      return {ShapedType::kDynamic, {{memory, dimension}}};
-    Value size = alloc.getDynamicSizes()[type.getDynamicDimIndex(unsigned(dimension))];
-    auto dim = size.getDefiningOp<memref::DimOp>();
-    std::optional<int64_t> other = dim ? dim.getConstantIndex() : std::nullopt;
-    if (!other || !isa<MemRefType>(dim.getSource().getType()))
-      return {ShapedType::kDynamic, {{size, -1}}};
-    memory = dim.getSource();
-    dimension = *other;
-  }
+  SizeOrigin origin = originOf(memory, dimension);
+  if (origin.known)
+    return {*origin.known, {}};
+  return {ShapedType::kDynamic, {{origin.value, origin.dimension}}};
 }
 
 /// Of each loop of an operation, or of each dimension of what is copied.

@@ -1,0 +1,20 @@
+//===- size_origin.h - Where the size of a dimension comes from -----------===//
+#pragma once
+
+#include "mlir/IR/Value.h"
+
+#include <optional>
+
+namespace offload {
+
+/// A number, or the size of a dimension of a memref or tensor, or a value that is an index.
+struct SizeOrigin {
+  std::optional<int64_t> known;
+  mlir::Value value;      // where it is not known
+  int64_t dimension = -1; // of the value; -1: the value is the size
+};
+
+/// Follows a dimension of a memref or ranked tensor to what has told its size: an argument, say.
+SizeOrigin originOf(mlir::Value shaped, int64_t dimension);
+
+} // namespace offload
