@@ -85,7 +85,7 @@ def test_loops_of_three_dimensions(shape: tuple[int, int, int]) -> None:
 def test_known_sizes_that_fit_keep_their_grid() -> None:
     """Divisions are for loops that may need them."""
     for rows, divides in ((64, False), (8 * 65_535, False), (8 * 65_536, True)):
-        source = LOOPS.split("func.func @indices")[0].replace("?x?x", f"{rows}x64x")
+        source = LOOPS.split("func.func @indices")[0].replace("?x?x", f"{rows}x256x")
         (kernels,) = emit(source, "kernels")
         assert (b"divui" in kernels.data) == divides
     assert len(emit(LOOPS, "object", ALL_TARGETS)) == 6

@@ -13,6 +13,9 @@ inline constexpr char kElsewhere[] =
     "offload.elsewhere"; // on a gpu.module that stands in for one of another source
 inline constexpr char kEqualSizes[] = "offload.equal_sizes"; // function attribute: sizes of arguments that
                                                              // have to be the same (input/equal_sizes.cpp)
+inline constexpr char kIndependentSteps[] =
+    "offload.independent_steps"; // on an scf.for of a thread, from its number in steps of the block's width:
+                                 // how many there are at most, in any order (loops/thread_steps.cpp)
 inline constexpr char kOptional[] =
     "offload.optional"; // argument attribute: Python may pass None, which is an empty array
 inline constexpr char kOnTensors[] =

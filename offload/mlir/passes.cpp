@@ -49,6 +49,7 @@ void registerOffloadPasses() {
   registerCheckDevicePass();
   registerDescriptorPasses();
   registerAlignTilesPass();
+  registerJoinStepsPass();
   registerLowerNvgpuPass();
   registerCheckLoweredPass();
   registerEraseTransformsPass();

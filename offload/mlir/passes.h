@@ -56,6 +56,7 @@ namespace offload {
 /// On a gpu.module:
 ///   offload-prepare-memory           checks memory operations of kernels, writes out copies
 ///   offload-prepare-device           gpu operations -> few that every target lowers right; runs first
+///   offload-join-steps               takes independent steps of a thread at once (GPUs); runs before those
 ///   offload-prepare-products         makes products of bf16 matrices instructions of NVIDIA's chips
 ///   offload-number-spaces            makes memory spaces by name numbers of the target's
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
@@ -114,6 +115,7 @@ void registerCheckMemoryPass();
 void registerCheckDevicePass();
 void registerDescriptorPasses();
 void registerAlignTilesPass();
+void registerJoinStepsPass();
 void registerLowerNvgpuPass();
 void registerCheckLoweredPass();
 void registerEraseTransformsPass();

@@ -21,6 +21,10 @@ namespace {
 /// Fewer bytes than these are not worth a loop in front of the loop.
 constexpr uint64_t kWorthIt = 1024;
 
+/// Vectors that a step of the loop writes where it has so few instructions: the narrowest hold a quarter of a
+/// line, and stores around the caches want whole ones.
+constexpr unsigned kVectors = kLine / 16, kFewInstructions = 16;
+
 class AlignedStart {
 public:
   AlignedStart(Loop &loop, LoopInfo &loops, ScalarEvolution &evolution, DominatorTree &dominators)
@@ -113,6 +117,8 @@ private:
     latch->getTerminator()->eraseFromParent();
     b.SetInsertPoint(latch);
     b.CreateCondBr(b.CreateICmpEQ(next, count), begin, header);
+    if (loop.getNumBlocks() == 1 && loop.getHeader()->size() <= kFewInstructions)
+      addStringMetadataToLoop(&loop, "llvm.loop.interleave.count", kVectors);
     addStringMetadataToLoop(copy, "llvm.loop.vectorize.enable", 0);
     addStringMetadataToLoop(copy, "llvm.loop.unroll.disable", 1);
     addStringMetadataToLoop(copy, "llvm.loop.isvectorized", 1);

@@ -29,6 +29,9 @@ namespace {
 /// The least that processors have stores around the caches for.
 constexpr uint64_t kLeast = 16;
 
+/// Stores of a step, each of which has a branch until the loop is there twice: a long one is not worth it.
+constexpr uint64_t kMostParts = 16;
+
 class StreamingStores {
 public:
   StreamingStores(Function &function, LoopInfo &loops, ScalarEvolution &evolution, DominatorTree &dominators)
@@ -43,6 +46,7 @@ public:
       if (auto *store = dyn_cast<StoreInst>(&instruction); store && isCandidate(*store))
         stores.push_back(store);
     }
+    findRows(stores);
     for (StoreInst *store : stores)
       stream(*store);
     if (!arrays.empty())
@@ -67,37 +71,87 @@ private:
     });
   }
 
-  void stream(StoreInst &store) {
+  /// The address of a store of an innermost loop, which a step moves by so many bytes.
+  struct Place {
+    Loop *loop;
+    const SCEVAddRecExpr *address;
+    uint64_t step, size;
+  };
+
+  std::optional<Place> placeOf(StoreInst &store) {
     Loop *loop = loops.getLoopFor(store.getParent());
-    if (!loop || !loop->isInnermost() || !loop->getLoopPreheader() || isRead(arrayOf(store)))
-      return;
+    if (!loop || !loop->isInnermost() || !loop->getLoopPreheader())
+      return std::nullopt;
     const auto *address = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(store.getPointerOperand()));
     if (!address || address->getLoop() != loop || !address->isAffine())
-      return;
+      return std::nullopt;
     const auto *step = dyn_cast<SCEVConstant>(address->getStepRecurrence(evolution));
+    if (!step || step->getAPInt().isNegative())
+      return std::nullopt;
+    return Place{loop, address, step->getAPInt().getZExtValue(),
+                 layout.getTypeStoreSize(store.getValueOperand()->getType())};
+  }
+
+  /// Finds the stores that write side by side all that a step goes on by, as those of a loop do that the
+  /// vectorizer has interleaved.
+  void findRows(ArrayRef<StoreInst *> stores) {
+    for (StoreInst *first : stores) {
+      std::optional<Place> at = placeOf(*first);
+      if (!at || at->size >= kLine || at->step % kLine != 0 || at->step > kMostParts * at->size)
+        continue;
+      SmallVector<StoreInst *> row;
+      for (StoreInst *each : stores) {
+        std::optional<Place> place = placeOf(*each);
+        if (!place || place->loop != at->loop || place->step != at->step || place->size != at->size ||
+            each->getParent() != first->getParent() || arrayOf(*each) != arrayOf(*first))
+          continue;
+        const auto *apart = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(place->address, at->address));
+        if (apart && apart->getAPInt() == row.size() * at->size)
+          row.push_back(each);
+      }
+      if (row.size() * at->size == at->step)
+        for (StoreInst *each : row)
+          firsts[each] = first;
+    }
+  }
+
+  void stream(StoreInst &store) {
+    std::optional<Place> place = placeOf(store);
+    if (!place || isRead(arrayOf(store)))
+      return;
+    auto [loop, address, step, size] = *place;
     Instruction *before = loop->getLoopPreheader()->getTerminator();
     SCEVExpander expander(evolution, "stream");
-    uint64_t size = layout.getTypeStoreSize(store.getValueOperand()->getType());
     Align alignment(std::min(size, kLine));
+    StoreInst *first = firsts.lookup(&store);
     // Parts of lines that lie apart would be completed at another time, which costs more than it saves.
-    bool touches = step && step->getAPInt() == size;
-    if (!step || step->getAPInt().urem(alignment.value()) != 0 || (!touches && size < kLine) ||
+    if (step % alignment.value() != 0 || (step != size && size < kLine && !first) ||
         !expander.isSafeToExpandAt(address->getStart(), before))
+      return;
+    // So would the last line, where steps of less than a line may end within it.
+    bool mayEndInside = step < kLine;
+    const SCEV *end = mayEndInside ? endOf(*loop, *address) : nullptr;
+    if (mayEndInside && (!end || !expander.isSafeToExpandAt(end, before)))
       return;
     IRBuilder<> b(before);
     Value *&large = arrays[arrayOf(store)];
     if (!large)
       large = isLarge(function, *arrayOf(store),
                       layout.getTypeStoreSize(store.getValueOperand()->getType()->getScalarType()));
-    Value *condition = known(*loop, store, address->getStart());
+    Value *condition = known(*loop, store, first, address->getStart());
+    if (!condition && first && first != &store)
+      return;
     if (!condition) {
-      Value *start = b.CreatePtrToInt(
+      Value *places = b.CreatePtrToInt(
           expander.expandCodeFor(address->getStart(), address->getStart()->getType(), before),
           b.getInt64Ty());
-      Value *beginsLine = b.CreateIsNull(b.CreateAnd(start, kLine - 1));
+      if (end)
+        places = b.CreateOr(
+            places, b.CreatePtrToInt(expander.expandCodeFor(end, end->getType(), before), b.getInt64Ty()));
+      Value *wholeLines = b.CreateIsNull(b.CreateAnd(places, kLine - 1));
       // Frozen, it can leave the loop.
-      condition = b.CreateFreeze(b.CreateAnd(large, beginsLine), "streams");
-      conditions.push_back({loop, arrayOf(store), address->getStart(), condition});
+      condition = b.CreateFreeze(b.CreateAnd(large, wholeLines), "streams");
+      conditions.push_back({loop, arrayOf(store), first, address->getStart(), condition});
     }
     Instruction *then = nullptr, *otherwise = nullptr;
     SplitBlockAndInsertIfThenElse(condition, store.getIterator(), &then, &otherwise, nullptr, &updater,
@@ -111,9 +165,21 @@ private:
     evolution.forgetLoop(loop);
   }
 
-  /// The condition of another store in the loop, whole lines away in the same array: one test then decides
-  /// for all of them, and the loop can be had in two.
-  Value *known(const Loop &loop, const StoreInst &store, const SCEV *start) {
+  /// Where the address is after the loop's last step; null where nobody knows.
+  const SCEV *endOf(Loop &loop, const SCEVAddRecExpr &address) {
+    const SCEV *last = evolution.getBackedgeTakenCount(&loop);
+    if (isa<SCEVCouldNotCompute>(last))
+      return nullptr;
+    const SCEV *count = evolution.getTripCountFromExitCount(last);
+    return isa<SCEVCouldNotCompute>(count) ? nullptr : address.evaluateAtIteration(count, evolution);
+  }
+
+  /// The condition of another store in the loop, of the same row or whole lines away in the same array: one
+  /// test then decides for all of them, and the loop can be had in two.
+  Value *known(const Loop &loop, const StoreInst &store, const StoreInst *first, const SCEV *start) {
+    for (const Condition &each : conditions)
+      if (first && each.first == first)
+        return each.value;
     for (const Condition &each : conditions)
       if (each.loop == &loop && each.array == arrayOf(store))
         if (const auto *apart = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(start, each.start));
@@ -139,9 +205,11 @@ private:
   struct Condition {
     const Loop *loop;
     const Instruction *array;
+    const StoreInst *first; // of a row; null where a store stands alone
     const SCEV *start;
     Value *value;
   };
+  DenseMap<const StoreInst *, StoreInst *> firsts;
   SmallVector<Condition> conditions;
   DenseMap<const Instruction *, Value *> arrays; // whose stores stream, and whether they are large
 };

@@ -18,6 +18,9 @@
 // A float becomes a number of one bit by way of one of 32: LLVM's code generators compare it with 0, 1 or -1
 // instead, so that 1.5 was none on AMD GPUs, and NVIDIA's makes 1 of 0 and 0 of 1.
 //
+// What an author tells LLVM of a loop (`llvm.loop_annotation` on scf.for) ends up on its last branch, under
+// that name, and LLVM IR takes it from the branch's own attribute alone.
+//
 // A kernel with the name of a function of libm gets it back (see repair_math.cpp), and that function another
 // one: spmd.cpp renames it once the kernel's own code is gone.
 //
@@ -201,6 +204,15 @@ LogicalResult giveNamesBack(gpu::GPUModuleOp module) {
   return success();
 }
 
+template <typename Branch> void takeAnnotation(Branch branch) {
+  constexpr char kAnnotation[] = "llvm.loop_annotation";
+  auto annotation = branch->template getAttrOfType<LLVM::LoopAnnotationAttr>(kAnnotation);
+  if (!annotation)
+    return;
+  branch->removeAttr(kAnnotation);
+  branch.setLoopAnnotationAttr(annotation);
+}
+
 struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairLowered)
 
@@ -218,6 +230,8 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     getOperation()->walk(joinWidths);
     getOperation()->walk(convertThroughWord<LLVM::FPToSIOp>);
     getOperation()->walk(convertThroughWord<LLVM::FPToUIOp>);
+    getOperation()->walk(takeAnnotation<LLVM::BrOp>);
+    getOperation()->walk(takeAnnotation<LLVM::CondBrOp>);
     settleFragmentLoads(getOperation());
     removeMarks(getOperation());
     if (auto module = dyn_cast<gpu::GPUModuleOp>(getOperation()); module && failed(giveNamesBack(module)))

@@ -15,11 +15,14 @@
 // ones: neighbouring threads would be far from each other in memory. There, too, all blocks stand along x,
 // and the threads are those of the innermost loops.
 //
+// A thread takes several elements where that keeps more of memory busy (thread_steps.h).
+//
 // A thread runs innermost loops of a few iterations itself (the channels of an image), and those of one.
 //
 //===----------------------------------------------------------------------===//
 
 #include "loops/parallel_loops.h"
+#include "loops/thread_steps.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -119,8 +122,14 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
       normalize(loop);
       loop = takeInShort(loop);
       SmallVector<int64_t> tiles = tileSizes(loop);
+      int64_t width = tiles.back(), steps = stepsOfThread(loop, width);
+      tiles.back() *= steps;
       auto [blocks, threads] = scf::tileParallelLoop(loop, tiles, /*noMinMaxBounds=*/false);
+      foldProducts(blocks);
+      foldProducts(threads);
       foldBounds(blocks);
+      if (steps > 1)
+        giveSteps(threads, width, steps);
       bool many = blocks.getNumLoops() > kDimensions;
       if (many)
         keepInnermost(threads, kDimensions);
@@ -290,6 +299,19 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
     line.getBody()->getOperations().splice(b.getInsertionPoint(), body->getOperations(), body->begin(),
                                            std::prev(body->end()));
     blocks.erase();
+  }
+
+  /// Makes numbers of steps that are products of numbers: where all tiles are whole, the number of threads is
+  /// such a product, too, and what is a number is known to the kernel.
+  static void foldProducts(scf::ParallelOp loop) {
+    OpBuilder b(loop);
+    for (OpOperand &operand : loop->getOpOperands())
+      if (auto product = operand.get().getDefiningOp<arith::MulIOp>()) {
+        std::optional<int64_t> one = getConstantIntValue(product.getLhs()),
+                               other = getConstantIntValue(product.getRhs());
+        if (one && other)
+          operand.set(arith::ConstantIndexOp::create(b, loop.getLoc(), *one * *other));
+      }
   }
 
   /// Folds the tile sizes into the bounds min(tile, rest), where convert-parallel-loops-to-gpu looks for a
