@@ -195,7 +195,7 @@ class NvvmTarget(Target):
         redux = "true" if number >= 80 else "false"
         numbers = numeric_pipeline("nvvm", bf16_fma=number >= 80, bf16_casts=number >= 90)
         return (
-            "gpu.module(offload-join-steps),offload-prepare-products,gpu.module(offload-align-tiles),offload-nvgpu-to-nvvm,"
+            "gpu.module(offload-join-steps{leave-numbers=true}),offload-prepare-products,gpu.module(offload-align-tiles),offload-nvgpu-to-nvvm,"
             f"gpu.module({numbers},"
             f"offload-prepare-device{{target=nvvm chip=sm_{number} subgroup-size=32}},"
             f"offload-number-spaces{{global=1 workgroup=3}},{STRUCTURE_PIPELINE},"

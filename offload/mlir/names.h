@@ -14,8 +14,8 @@ inline constexpr char kElsewhere[] =
 inline constexpr char kEqualSizes[] = "offload.equal_sizes"; // function attribute: sizes of arguments that
                                                              // have to be the same (input/equal_sizes.cpp)
 inline constexpr char kIndependentSteps[] =
-    "offload.independent_steps"; // on an scf.for of a thread, from its number in steps of the block's width:
-                                 // how many there are at most, in any order (loops/thread_steps.cpp)
+    "offload.independent_steps"; // on an scf.for of a thread whose steps may be taken in any order: how many
+                                 // there are at most, from a number below the loop's step; 0: any number
 inline constexpr char kOptional[] =
     "offload.optional"; // argument attribute: Python may pass None, which is an empty array
 inline constexpr char kOnTensors[] =

@@ -55,8 +55,8 @@ namespace offload {
 ///   offload-check-lowered            refuses what LLVM IR has no counterpart for (host code too)
 /// On a gpu.module:
 ///   offload-prepare-memory           checks memory operations of kernels, writes out copies
+///   offload-join-steps               takes several steps of a thread's loop at once (GPUs); runs first there
 ///   offload-prepare-device           gpu operations -> few that every target lowers right; runs first
-///   offload-join-steps               takes independent steps of a thread at once (GPUs); runs before those
 ///   offload-prepare-products         makes products of bf16 matrices instructions of NVIDIA's chips
 ///   offload-number-spaces            makes memory spaces by name numbers of the target's
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU

@@ -13,6 +13,7 @@
 #include "loops/parallel_loops.h"
 #include "loops/row_steps.h"
 #include "loops/row_threads.h"
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -203,6 +204,7 @@ private:
                                    [&](OpBuilder &body, Location, Value number, ValueRange sofar) {
                                      scf::YieldOp::create(body, loc, doElement(body, number, sofar));
                                    });
+    loop->setAttr(kIndependentSteps, in.getI64IntegerAttr(0));
     sums = llvm::to_vector(ValueRange(loop.getResults()));
     auto sum = sums.begin();
     for (const Pending &made : pending) {

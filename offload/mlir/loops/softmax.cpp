@@ -15,6 +15,7 @@
 #include "loops/linalg_steps.h"
 #include "loops/parallel_loops.h"
 #include "loops/row_threads.h"
+#include "names.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -167,11 +168,12 @@ private:
     };
     auto along = [&](Value start, function_ref<Value(OpBuilder &, Value, Value)> step,
                      function_ref<Value(Value, Value)> join) {
-      Value own = scf::ForOp::create(in, loc, share.from, share.until, share.step, start,
+      auto loop = scf::ForOp::create(in, loc, share.from, share.until, share.step, start,
                                      [&](OpBuilder &body, Location, Value number, ValueRange sofar) {
                                        scf::YieldOp::create(body, loc, step(body, number, sofar[0]));
-                                     })
-                      .getResult(0);
+                                     });
+      loop->setAttr(kIndependentSteps, in.getI64IntegerAttr(0));
+      Value own = loop.getResult(0);
       return share.threads ? share.threads->joined(in, loc, own, join) : own;
     };
     Type element = type.getElementType();
@@ -194,13 +196,15 @@ private:
           return arith::AddFOp::create(body, loc, sofar, power);
         },
         [&](Value a, Value c) -> Value { return arith::AddFOp::create(in, loc, a, c); });
-    scf::ForOp::create(in, loc, share.from, share.until, share.step, {},
-                       [&](OpBuilder &body, Location, Value number, ValueRange) {
-                         Value power = memref::LoadOp::create(body, loc, op.getOutput(), at(number));
-                         Value part = arith::DivFOp::create(body, loc, power, sum);
-                         memref::StoreOp::create(body, loc, part, op.getOutput(), at(number));
-                         scf::YieldOp::create(body, loc);
-                       });
+    auto last = scf::ForOp::create(in, loc, share.from, share.until, share.step, {},
+                                   [&](OpBuilder &body, Location, Value number, ValueRange) {
+                                     Value power =
+                                         memref::LoadOp::create(body, loc, op.getOutput(), at(number));
+                                     Value part = arith::DivFOp::create(body, loc, power, sum);
+                                     memref::StoreOp::create(body, loc, part, op.getOutput(), at(number));
+                                     scf::YieldOp::create(body, loc);
+                                   });
+    last->setAttr(kIndependentSteps, in.getI64IntegerAttr(0));
   }
 
   Value sizeOf(unsigned i) {

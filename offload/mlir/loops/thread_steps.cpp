@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -49,7 +50,7 @@ int64_t largestElement(Block &body) {
   unsigned count = 0;
   bool stores = false;
   for (Operation &op : body.without_terminator()) {
-    if (++count > kMostOperations || op.getNumRegions())
+    if (++count > kMostOperations || op.getNumRegions() || isa<gpu::GPUDialect>(op.getDialect()))
       return 0;
     Type element;
     if (auto load = dyn_cast<memref::LoadOp>(op))
