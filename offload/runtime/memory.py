@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from offload.runtime.pending import Mark
 
-# MLIR's MemRefToLLVM gives a constant of memref.get_global this allocated pointer: nobody may free it.
+# MLIR's MemRefToLLVM gives what memref.get_global finds, constant or not, this allocated pointer: nobody may free it.
 GLOBAL_MEMORY = 0xDEADBEEF
+
+
+@functools.cache
+def may_be_written(pointer: int) -> bool:
+    """Whether memory of a library, which stays where it is, is of a variable and not of a constant: whether its page
+    may be written. False where the system does not say."""
+    with contextlib.suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            span, rights, *_ = line.split(maxsplit=2)
+            low, high = (int(end, 16) for end in span.split("-"))
+            if low <= pointer < high:
+                return "w" in rights
+    return False
 
 
 def row_major(shape: tuple[int, ...]) -> list[int]:
