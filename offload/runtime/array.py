@@ -111,7 +111,9 @@ class DeviceArray:
         raise TypeError("a DeviceArray is not true or false by itself: ask .size, or what .numpy() gives")
 
     def __repr__(self) -> str:
-        return f"<DeviceArray {self.dtype.name}[{', '.join(map(str, self.shape))}] on {self.backend}>"
+        # The CPU is one device.
+        place = self.backend if self.backend == "host" else f"{self.backend}:{self.device}"
+        return f"<DeviceArray {self.dtype.name}[{', '.join(map(str, self.shape))}] on {place}>"
 
     def used_until(self, mark: Mark) -> None:
         """Remembers that the work before ``mark`` uses this array."""
