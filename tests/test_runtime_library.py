@@ -301,6 +301,8 @@ def test_device_arrays(library: Any) -> None:
     assert np.array_equal(x.numpy(), values)
     x.copy_from(values.T.reshape(2, 3))
     assert np.array_equal(x.numpy(), values.T.reshape(2, 3))
+    x.copy_from(values.T.reshape(2, 3).astype(">f8"))
+    assert np.array_equal(x.numpy(), values.T.reshape(2, 3))
     y = device.array(x)
     assert y.pointer != x.pointer
     assert np.array_equal(y.numpy(), x.numpy())

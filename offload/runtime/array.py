@@ -184,13 +184,15 @@ class DeviceArray:
         )
 
     def copy_from(self, source: Any) -> None:
-        """Copies a NumPy array, or anything that NumPy takes, of the same shape and dtype into this array.
+        """Copies a NumPy array, or anything that NumPy takes, of the same shape and dtype into this array; of foreign
+        byte order it may be.
 
         Raises `SignatureError` for another shape or dtype, `DeviceError` where the copy fails.
         """
         import numpy
 
         values = source.numpy() if isinstance(source, DeviceArray) else numpy.asarray(without_mask(source))
+        values = values.astype(values.dtype.newbyteorder("="), copy=False)
         if values.shape != self.shape or values.dtype != self.dtype:
             advice = (
                 f"convert it, for instance with numpy.asarray(x, '{self.dtype.name}')"
