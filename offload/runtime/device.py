@@ -15,7 +15,7 @@ from offload.errors import DeviceError, SignatureError
 from offload.runtime import abi, interchange
 from offload.runtime.array import DeviceArray, without_mask
 from offload.runtime.dtypes import DTYPES, Mismatch, numpy_dtype
-from offload.runtime.memory import Allocation, array_over
+from offload.runtime.memory import Allocation, DeviceAllocation, array_over
 from offload.runtime.native import Native
 
 
@@ -117,7 +117,7 @@ class Device:
         with self._selected():
             memory = self._native.memory()
         pointer = memory.allocate(math.prod(sizes) * element.itemsize, shared)
-        return DeviceArray(memory, pointer, element, sizes, shared=shared, owner=Allocation(pointer, memory.free))
+        return DeviceArray(memory, pointer, element, sizes, shared=shared, owner=DeviceAllocation(pointer, memory))
 
     def zeros(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> DeviceArray:
         """Like `empty`, with every byte zero. Raises as `empty` does."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from offload.runtime.native import DeviceMemory
     from offload.runtime.pending import Mark
 
 # MLIR's MemRefToLLVM gives what memref.get_global finds, constant or not, this allocated pointer: nobody may free it.
@@ -48,28 +49,52 @@ def c_free() -> Callable[[int], None]:
 
 
 class Uses:
-    """What uses memory of a device: work up to ``mark``, if there is any. Arrays on the same memory share it."""
+    """What uses memory of a device: work up to ``mark``, if there is any, and other packages, where it was ``lent`` to
+    one. Arrays on the same memory share it."""
 
-    __slots__ = ("mark",)
+    __slots__ = ("lent", "mark")
 
     def __init__(self) -> None:
         self.mark: Mark | None = None
+        self.lent = False
 
 
 class Allocation:
-    """Owns the allocation at ``pointer`` and calls ``release(pointer)`` once, from whatever thread drops it
-    last. ``uses`` is for memory of a device."""
+    """Owns the allocation at ``pointer`` and calls ``release(pointer)`` once, from whatever thread drops it last."""
 
-    __slots__ = ("pointer", "release", "uses")
+    __slots__ = ("pointer", "release")
 
     def __init__(self, pointer: int, release: Callable[[int], None]) -> None:
         self.pointer = pointer
         self.release = release
-        self.uses = Uses()
 
     def __del__(self) -> None:
         if self.pointer:
             self.release(self.pointer)
+
+
+class DeviceAllocation:
+    """Owns memory of a device, and gives it back once, behind what ``uses`` it.
+
+    It does both itself: of a circle of garbage, an array may be finalized after it."""
+
+    __slots__ = ("_memory", "_pointer", "uses")
+
+    def __init__(self, pointer: int, memory: DeviceMemory) -> None:
+        self._pointer = pointer
+        self._memory = memory
+        self.uses = Uses()
+
+    def __del__(self) -> None:
+        if not self._pointer:
+            return
+        uses, memory = self.uses, self._memory
+        error = None if uses.mark is None else memory.free_after(uses.mark)
+        if uses.lent:
+            error = memory.free_after_others() or error
+        memory.free(self._pointer)
+        if error is not None:
+            raise error
 
 
 class _Window:

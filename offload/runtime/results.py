@@ -14,7 +14,14 @@ from typing import Any
 from offload.artifact.meta import Argument
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import DType, find, from_bits, numpy_dtype
-from offload.runtime.memory import GLOBAL_MEMORY, Allocation, array_over, c_free, may_be_written
+from offload.runtime.memory import (
+    GLOBAL_MEMORY,
+    Allocation,
+    DeviceAllocation,
+    array_over,
+    c_free,
+    may_be_written,
+)
 from offload.runtime.native import Native
 from offload.runtime.views import view_of
 
@@ -134,8 +141,9 @@ class StructResult:
         elif allocated in owners:
             owner = owners[allocated]  # Two results in one allocation.
         else:
-            release = self.native.memory().free if on_device else c_free()
-            owner = owners[allocated] = Allocation(allocated, release)
+            owner = owners[allocated] = (
+                DeviceAllocation(allocated, self.native.memory()) if on_device else Allocation(allocated, c_free())
+            )
         if on_device:
             elements = None if result.strides is None else words[3 + rank :]
             memory, shared = self.native.memory(), source is None and result.shared
