@@ -117,9 +117,9 @@ class DeviceArray:
     def is_ours(self) -> bool:
         """Whether its memory is given back behind what uses it, and not by another package."""
         owner = self._owner
-        while isinstance(owner, DeviceArray):
+        while type(owner) is DeviceArray:
             owner = owner._owner
-        return isinstance(owner, DeviceAllocation)
+        return type(owner) is DeviceAllocation
 
     def used_until(self, mark: Mark) -> None:
         """Remembers that the work before ``mark`` uses this array."""

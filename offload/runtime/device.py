@@ -15,6 +15,7 @@ from offload.errors import DeviceError, SignatureError
 from offload.runtime import abi, interchange
 from offload.runtime.array import DeviceArray, without_mask
 from offload.runtime.dtypes import DTYPES, Mismatch, numpy_dtype
+from offload.runtime.entered import NOT_ENTERED
 from offload.runtime.memory import Allocation, DeviceAllocation, array_over
 from offload.runtime.native import Native
 
@@ -92,7 +93,9 @@ class Device:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        self._entered.stack.pop().__exit__(*exception)
+        if not getattr(self._entered, "stack", None):
+            raise RuntimeError(NOT_ENTERED)
+        self._entered.stack.pop().__exit__(*(exception or (None, None, None)))
 
     @property
     def info(self) -> DeviceInfo:

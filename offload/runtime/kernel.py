@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
-from numbers import Integral, Number
+from numbers import Integral
 from operator import getitem
 from typing import Any
 
@@ -183,8 +183,12 @@ class Kernel:
     def put(self, launch: Launch, kept: tuple[Any, ...]) -> Pending:
         """The handle of a launch that has just been put on its stream; ``kept`` is what the kernel uses, which the
         stream keeps where it is not ours. Raises `DeviceError`."""
-        arrays = [value for value in kept if isinstance(value, DeviceArray)]
-        others = [value for value in kept if not isinstance(value, DeviceArray | Number)]
+        arrays, others = [], []
+        for value in kept:
+            if type(value) is DeviceArray:
+                arrays.append(value)
+            elif type(value) not in (float, int):
+                others.append(value)
         mark = launch.stream.mark(self._native, launch.handle, arrays, others)
         for array in arrays:
             array.used_until(mark)

@@ -104,20 +104,24 @@ class Stream:
     def mark(self, native: Native, handle: int | None, arrays: Sequence[DeviceArray], others: Sequence[object]) -> Mark:
         """A mark after what is on the stream now, which uses these: up to it, those are kept alive whose memory is not
         given back behind it. Raises `DeviceError`."""
-        kept = [*others, *(array for array in arrays if not array.is_ours())]
+        kept = list(others)
+        for array in arrays:
+            if not array.is_ours():
+                kept.append(array)
         with self._lock:  # in the order of their marks
-            self._marks += 1
+            number = self._marks = self._marks + 1
+            if kept:
+                self._pending.append((number, kept))
             try:
-                return Mark(native, handle, self, self._marks)
+                return Mark(native, handle, self, number)
             except BaseException:
-                kept = [*others, *arrays]
+                self._pending.append((number, [*arrays]))
                 raise
-            finally:
-                if kept:
-                    self._pending.append((self._marks, kept))
 
     def let_go(self, mark: Mark) -> None:
         """Keeps what was there up to a mark no longer: the work before it is done."""
+        if not self._pending:
+            return
         gone = []
         with self._lock:
             while self._pending and self._pending[0][0] <= mark.number:
