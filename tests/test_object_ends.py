@@ -103,6 +103,10 @@ def test_a_launch_that_was_waited_for_keeps_nothing(late: Any) -> None:
     del other
     assert out.numpy().tolist() == [26] * 8
     assert gone[0]() is None
+    for _ in range(1000):
+        launch(np.ones(8, np.float32), out, 1.0)
+    assert len(stream._pending) < 100
+    assert out.numpy().tolist() == [1026] * 8
 
 
 def test_what_goes_wrong_is_told_and_not_of_the_next_call(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:

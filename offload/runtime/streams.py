@@ -16,6 +16,9 @@ from offload.runtime.pickled import refusal
 if TYPE_CHECKING:
     from offload.runtime.array import DeviceArray
 
+_MOST_KEPT = 32
+"""Launches on the CPU whose arrays of other packages are kept, where nobody waits for any."""
+
 
 class Stream:
     """A stream of the backend in use when it was made.
@@ -113,10 +116,13 @@ class Stream:
             if kept:
                 self._pending.append((number, kept))
             try:
-                return Mark(native, handle, self, number)
+                mark = Mark(native, handle, self, number)
             except BaseException:
                 self._pending.append((number, [*arrays]))
                 raise
+        if len(self._pending) > _MOST_KEPT and self.backend == "host":  # which has run it, and is never captured
+            mark.wait()
+        return mark
 
     def let_go(self, mark: Mark) -> None:
         """Keeps what was there up to a mark no longer: the work before it is done."""
