@@ -341,7 +341,7 @@ def _source(source: PathLike | bytes, name: str | None) -> Source:
         )
     if not isinstance(name, str | None):
         raise TypeError(f"name is what diagnostics call the program, a str, not {type(name).__name__}")
-    if source in ("", b""):
+    if isinstance(source, (str, bytes)) and not source:
         raise OffloadError("source is empty: it is the path of one MLIR file or the text of a program")
     if isinstance(source, bytes):
         return Source(name or "<bytes>", source)
