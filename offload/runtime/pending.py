@@ -58,10 +58,10 @@ class Mark:
         """Returns when the work before the mark is done. Raises `DeviceError`."""
         if self._event:
             self._native.api.mgpuEventSynchronize(self._event)
+        self._native.check()  # an error that was kept before would have hindered the wait
         stream = self._stream()
         if stream is not None:
             stream.let_go(self)
-        self._native.check()
 
     def hold(self, stream: int | None, native: Native) -> None:
         """Lets work that is put on ``stream`` from now on start after the mark. ``native`` is whose stream it is. The
@@ -103,14 +103,16 @@ class Mark:
         # Of a circle of garbage, which the collector finalizes in any order, memory may still have to go after this
         # mark: it has not where the work is done.
         wanted = references(self) > alone and self._native.process() == self._process
-        error = self._native.at_end(lambda: self._end(event, wanted), self._process, each=False)
+        error = self._native.at_end(self._end_done if wanted else self._end, self._process, each=False)
         if error is not None:
             raise error
 
-    def _end(self, event: int, wanted: bool) -> None:
-        self._event = None
-        if wanted:
-            self._native.api.mgpuEventSynchronize(event)
+    def _end_done(self) -> None:
+        self._native.api.mgpuEventSynchronize(self._event)
+        self._end()
+
+    def _end(self) -> None:
+        event, self._event = self._event, None
         self._native.api.mgpuEventDestroy(event)
 
 
