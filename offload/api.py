@@ -106,6 +106,8 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | str |
     from offload.compiler.places import through
     from offload.executors import opened
 
+    if isinstance(builds, Mapping):
+        raise TypeError("builds is a list with the arguments of each build, not those of one")
     todo = list(builds)
     outputs: set[str] = set()
     for output in (os.path.realpath(arguments["output"]) for arguments in todo if "output" in arguments):
@@ -241,9 +243,7 @@ def make_request(
         runtime=runtime,
         verify_each=verify_each,
         optional=optional,
-        gpu_binary_annotation=tuple(
-            _listed("gpu_binary_annotation is a text or a list of texts", gpu_binary_annotation)
-        ),
+        gpu_binary_annotation=tuple(_texts("gpu_binary_annotation", gpu_binary_annotation)),
         debug=debug,
         bare_pointers=bare_pointers or (bool(chosen) and all(target.bare_pointers for target in chosen)),
         bare_pointers_for_host=bare_pointers_for_host,
@@ -303,6 +303,13 @@ def _listed(what: str, items: Iterable[Item]) -> list[Item]:
         raise OffloadError(f"{what}, not {items!r}") from None
 
 
+def _texts(what: str, items: Iterable[str]) -> list[str]:
+    texts = _listed(f"{what} is a text or a list of texts", items)
+    if not all(isinstance(text, str) for text in texts):
+        raise OffloadError(f"{what} is a text or a list of texts, not {texts!r}")
+    return texts
+
+
 def _paths(what: str, paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
     """One path is a list of one: text is not a list of its letters."""
     try:
@@ -314,7 +321,14 @@ def _paths(what: str, paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
 def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
     from offload.compiler.request import Source
 
+    if isinstance(sources, str) and _is_text(sources):
+        raise OffloadError("sources are paths of files, and this is the text of a program, which offload.compile takes")
     return [Source.read(source) for source in _paths("sources", sources)]
+
+
+def _is_text(source: str) -> bool:
+    """Whether it is a program and no path of one."""
+    return "\n" in source or "{" in source
 
 
 def _source(source: PathLike | bytes, name: str | None) -> Source:
@@ -325,11 +339,18 @@ def _source(source: PathLike | bytes, name: str | None) -> Source:
             f"source is the path of one MLIR file or the text of a program, not {type(source).__name__}; offload.build "
             "takes several files, and str() of a module of MLIR's Python bindings is its text"
         )
-    if source in ("", b""):
+    if not isinstance(name, str | None):
+        raise TypeError(f"name is what diagnostics call the program, a str, not {type(name).__name__}")
+    if isinstance(source, (str, bytes)) and not source:
         raise OffloadError("source is empty: it is the path of one MLIR file or the text of a program")
     if isinstance(source, bytes):
         return Source(name or "<bytes>", source)
-    if isinstance(source, str) and ("\n" in source or "{" in source):
-        return Source(name or "<string>", source.encode())
+    if isinstance(source, str) and _is_text(source):
+        try:
+            return Source(name or "<string>", source.encode())
+        except UnicodeEncodeError as error:
+            raise OffloadError(
+                f"source is no text: {error.object[error.start]!r} at its character {error.start}"
+            ) from None
     read = Source.read(Path(source))
     return Source(name, read.data) if name else read

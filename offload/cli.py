@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from offload._version import __version__
 from offload.errors import BuildWarning, OffloadError
@@ -116,16 +116,34 @@ def _parser(command: str) -> argparse.ArgumentParser:
     return parser
 
 
+def _file(text: str) -> str:
+    """The name of a file or folder. What an empty variable of a shell leaves would be the current folder, or none."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty, where the name of a file belongs")
+    return text
+
+
+class _Once(argparse.Action):
+    """An option that is stored, and refused when it comes again: the last would count, and the others be dropped."""
+
+    def __call__(self, parser: Any, given: argparse.Namespace, value: Any, word: str | None = None) -> None:
+        if getattr(given, self.dest) is not None:
+            parser.error(f"argument {word}: it is given twice, and there is one of it")
+        setattr(given, self.dest, value)
+
+
 def _add_build(build: argparse.ArgumentParser) -> None:
-    build.add_argument("sources", nargs="*", metavar="SRC", help="MLIR text or bytecode; - is standard input")
-    build.add_argument("-o", "--output", metavar="OUT.so", help="the library; with --emit, a folder or -")
+    programs = "MLIR text or bytecode; - is standard input"
+    build.add_argument("sources", nargs="*", type=_file, metavar="SRC", help=programs)
+    build.add_argument("-o", "--output", type=_file, metavar="OUT.so", help="the library; with --emit, a folder or -")
     _add_build_options(build)
     build.add_argument(
         "--emit",
+        action=_Once,
         metavar="STAGE[:TARGET]",
         help="stop at a stage and print it, for all targets or one: isa, isa:nvvm:sm_90 (--emit help lists the stages)",
     )
-    build.add_argument("--dump", metavar="DIR", help="also write the output of every stage into a folder")
+    build.add_argument("--dump", type=_file, metavar="DIR", help="also write the output of every stage into a folder")
     build.add_argument("--print-pipeline", action="store_true", help="print the passes that a build runs, and stop")
     build.add_argument(
         "--executor", metavar="URL", help="compile there: dask://HOST:PORT is the scheduler of a Dask cluster"
@@ -138,7 +156,7 @@ def _add_build(build: argparse.ArgumentParser) -> None:
 def _add_run(run: argparse.ArgumentParser) -> None:
     from offload.config import BACKEND_ALIASES, BACKENDS
 
-    run.add_argument("sources", nargs="+", metavar="FILE.mlir", help="- is standard input")
+    run.add_argument("sources", nargs="+", type=_file, metavar="FILE.mlir", help="- is standard input")
     run.add_argument("--entry", default="main", help="the function to run; it takes no arguments (default: main)")
     names = (*BACKENDS, *BACKEND_ALIASES)
     run.add_argument("--backend", choices=names, help="where to run (default: the best there is)")
@@ -147,17 +165,18 @@ def _add_run(run: argparse.ArgumentParser) -> None:
 
 
 def _add_inspect(inspect: argparse.ArgumentParser) -> None:
-    inspect.add_argument("file", metavar="FILE", help="a library that offload built")
+    inspect.add_argument("file", type=_file, metavar="FILE", help="a library that offload built")
     shown = inspect.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="as JSON")
     shown.add_argument("--disassemble", action="store_true", help="show the machine code of each image")
-    inspect.add_argument("--extract", metavar="DIR", help="write each image into a folder")
+    inspect.add_argument("--extract", type=_file, metavar="DIR", help="write each image into a folder")
     inspect.set_defaults(run=_inspect)
 
 
 def _add_stubs(stubs: argparse.ArgumentParser) -> None:
-    stubs.add_argument("file", metavar="FILE", help="a library that offload built")
-    stubs.add_argument("-o", "--output", metavar="OUT.pyi", help="the file to write (default, and with '-': print it)")
+    stubs.add_argument("file", type=_file, metavar="FILE", help="a library that offload built")
+    written = "the file to write (default, and with '-': print it)"
+    stubs.add_argument("-o", "--output", type=_file, metavar="OUT.pyi", help=written)
     stubs.set_defaults(run=_stubs)
 
 
@@ -173,7 +192,8 @@ def _add_doctor(doctor: argparse.ArgumentParser) -> None:
 
 def _add_matrix(matrix: argparse.ArgumentParser) -> None:
     matrix.add_argument("--format", choices=("json", "github", "gitlab", "tox"), default="json", help="default: json")
-    matrix.add_argument("--pyproject", default="pyproject.toml", metavar="FILE", help="default: the one here")
+    here = "default: the one here"
+    matrix.add_argument("--pyproject", type=_file, default="pyproject.toml", metavar="FILE", help=here)
     matrix.add_argument(
         "--python",
         action="append",
@@ -182,7 +202,8 @@ def _add_matrix(matrix: argparse.ArgumentParser) -> None:
         metavar="3.X,…",
         help="instead of those that the package declares (repeatable)",
     )
-    matrix.add_argument("--check-tox", metavar="TOX.INI", help="print nothing; say where a tox.ini lacks a job")
+    said = "print nothing; say where a tox.ini lacks a job"
+    matrix.add_argument("--check-tox", type=_file, metavar="TOX.INI", help=said)
     matrix.set_defaults(run=_matrix)
 
 
@@ -250,12 +271,14 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--link",
+        type=_file,
         action="append",
         default=[],
         metavar="FILE.bc",
         help="bitcode or LLVM IR for the kernels of every target (for one: TARGET,link=FILE.bc)",
     )
-    parser.add_argument("--object", action="append", default=[], metavar="FILE.o", help="object file for the host code")
+    of_host = "object file for the host code"
+    parser.add_argument("--object", type=_file, action="append", default=[], metavar="FILE.o", help=of_host)
     parser.add_argument(
         "--arch",
         default="",
@@ -275,9 +298,8 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="attribute of gpu.modules that holds compiled code, besides nvvm.cubin and rocdl.hsaco (repeatable)",
     )
-    parser.add_argument(
-        "--reproducer", metavar="DIR", help="where a pass fails, write the IR before it and its pipeline there"
-    )
+    said = "where a pass fails, write the IR before it and its pipeline there"
+    parser.add_argument("--reproducer", type=_file, metavar="DIR", help=said)
     parser.add_argument("--verify-each", action="store_true", help="verify the IR after every pass")
     parser.add_argument(
         "--no-cache", action="store_false", dest="cache", help="compile everything, and keep nothing in the cache"

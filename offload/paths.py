@@ -23,6 +23,8 @@ def named(path: str | os.PathLike[str]) -> Path:
     """A path that somebody gave. Raises OffloadError for a text that can be no file's name, TypeError for what is no
     path."""
     made = Path(path)
+    if path == "":  # which a Path takes for the current folder
+        raise OffloadError("the name of a file is empty: name one")
     try:
         if b"\0" not in os.fsencode(made):
             return made

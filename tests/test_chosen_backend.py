@@ -161,3 +161,19 @@ def test_a_name_with_a_nul() -> None:
             str(raised.value)
             == f'use() asks for the backend "{shown}", which is unknown; known are cuda, hip and host.'
         )
+
+
+def test_a_with_is_left_where_it_was_entered(built: dict[str, Path]) -> None:
+    """As that of a generator which the collector ends in another thread; it was a bare KeyError."""
+    library = offload.load(built["saxpy"])
+    library.use("host")
+    for entered in (library.stream(), library.device):
+        with pytest.raises(RuntimeError, match=r"^this thread is in no 'with' of a device or stream: one is left in"):
+            entered.__exit__(None, None, None)
+        thread = threading.Thread(target=entered.__enter__)
+        thread.start()
+        thread.join()
+        with pytest.raises(RuntimeError, match=r"^this thread is in no 'with'"):
+            entered.__exit__(None, None, None)
+        with entered, entered:
+            pass

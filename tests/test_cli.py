@@ -59,6 +59,10 @@ BUILD_FAR = ["build", str(EXAMPLES / "saxpy.mlir"), "--executor", "dask://localh
             for words in (["--emit", "isa"], ["--dump", "all"], ["--print-pipeline"])
         ),
         (["build", "x.mlir", "-o"], "argument -o/--output: expected one argument"),
+        (["build", ""], "argument SRC: it is empty, where the name of a file belongs"),
+        (["inspect", "x.so", "--extract", ""], "argument --extract: it is empty, where the name of a file belongs"),
+        (["build", "x.mlir", "--emit", "isa", "--emit", "llvm"], "argument --emit: it is given twice"),
+        (["build", "x.mlir", "--print-pipeline", "-o", "x"], "--print-pipeline prints, and writes no file"),
     ],
 )
 def test_usage_errors(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -207,7 +207,12 @@ def test_an_operation_of_an_unknown_dialect(tmp_path: Path) -> None:
     [
         (b"\xff\x00\x01binary", "p.mlir:1:1: error: unexpected character\n"),
         (b"module {", "p.mlir:1:7: error: expected operation name in quotes\nmodule {\n      ^\n"),
-        (b"ML\xefR\x0d\x01garbage", "p.mlir: error: malformed null-terminated string, no null character found\n"),
+        (
+            b"ML\xefR\x0d\x01garbage",
+            "p.mlir: error: malformed null-terminated string, no null character found\n"
+            "p.mlir: note: this is bytecode that is cut or damaged, or not of MLIR 22: write it again "
+            "(mlir-opt --emit-bytecode)\n",
+        ),
     ],
 )
 def test_files_that_are_no_programs(data: bytes, message: str, tmp_path: Path) -> None:

@@ -141,6 +141,38 @@ def test_changes_within_a_second(tmp_path: Path) -> None:
     assert said.splitlines()[-1] == "3 5 3 5 3"
 
 
+RELOADED = """
+import importlib, sys
+from pathlib import Path
+from offload.hooks.build import build_module
+from offload.hooks.project import read_tables
+
+sys.path.insert(0, "")
+(table,) = read_tables(Path("pyproject.toml"))
+build_module(table, Path.cwd(), editable=True)
+import k
+before = k.f
+print(before(), k.library.functions.keys())
+Path("k.mlir").write_text(Path("k.mlir").read_text().replace("@f", "@g").replace("constant 3", "constant 5"))
+importlib.reload(k)
+print(k.g(), before(), hasattr(k, "f"))
+Path("k.mlir").write_text("func.func @f( {}")
+try:
+    importlib.reload(k)
+except ImportError:
+    print(k.g())
+"""
+
+
+def test_a_module_that_is_reloaded(tmp_path: Path) -> None:
+    """As in a notebook: with what its sources are now; where they are broken, what was before stays."""
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "k"\nsources = ["k.mlir"]\n')
+    (tmp_path / "k.mlir").write_text("func.func @f() -> i32 { %c = arith.constant 3 : i32 return %c : i32 }")
+    said = run(sys.executable, "-c", RELOADED, cwd=tmp_path, environment={"OFFLOAD_BACKEND": "host"}).stdout
+    printed = [line for line in said.splitlines() if not line.startswith("k: ")]  # what was built is told, too
+    assert printed == ["3 dict_keys(['f'])", "5 3 False", "5"]
+
+
 DAMAGED = """
 import importlib, sys
 from pathlib import Path

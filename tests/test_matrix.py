@@ -235,6 +235,16 @@ def test_every_example_has_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
             1,
         ),
         (
+            KERNELS + "[tool.offload.matrix]\nrunners = { nvvm = true }",
+            'key "runners": key "nvvm": a label, a list of labels, or false where no machine is, not True',
+            1,
+        ),
+        (
+            KERNELS + "[tool.offload.matrix]\nrunners = { default = false }",
+            'key "runners": key "default": a label or a list of labels, not False',
+            1,
+        ),
+        (
             KERNELS + 'targets = ["nvvm:sm_9O"]',
             "pyproject.toml: [[tool.offload.kernels]] 1 (\"pkg.kernels\"): key \"targets\": unknown chip 'sm_9O' ",
             2,

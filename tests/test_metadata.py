@@ -102,6 +102,8 @@ def test_functions_for_c_alone_are_told(tmp_path: Path) -> None:
     told = f"^program.so has a function 'h' for C alone, because of a type that has no counterpart in Python: {why};"
     with pytest.raises(AttributeError, match=told):
         library.h(1)
+    with pytest.raises(KeyError, match=told.removeprefix("^")):
+        library.functions["h"]
     with pytest.raises(AttributeError, match=r"^program.so has no function 'printf'\. It has: g$"):
         library.printf(1)  # the loader finds that one, too
     assert offload.artifact.functions_for_c(path, library.metadata) == {"f": "_mlir_ciface_f", "h": "h"}

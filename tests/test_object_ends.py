@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,53 @@ def test_an_array_goes_after_its_work(late: Any) -> None:
             native.check()
     stream.synchronize()
     assert native.api.mgpuCount(late_writes) == before
+
+
+def test_a_circle_of_garbage_goes_after_its_work(late: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector finalizes marks before arrays whose memory has to go after them, or the other way round."""
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda said: told.append(said.exc_value))
+    late_writes = 7  # MGPU_COUNT_LATE_WRITES
+    before = late._native.api.mgpuCount(late_writes)
+    stream = late.stream()
+    for seen in (False, True) * 5:
+        circle: dict[str, Any] = {"deep": [[[late.device.array(np.ones(8, np.float32)) for _ in range(2)]]]}
+        circle["self"] = circle
+        circle["handle"] = late.kernels.saxpy_kernel[1, 256, stream](*circle["deep"][0][0], 2.0)
+        if seen:
+            gc.collect()  # it now has them in the order in which it came to them
+        del circle
+        gc.collect()
+    stream.synchronize()
+    assert late._native.api.mgpuCount(late_writes) == before
+    assert told == []
+
+
+def test_a_launch_that_was_waited_for_keeps_nothing(late: Any) -> None:
+    """Whoever keeps its stream, and never synchronizes that, keeps no array of every launch."""
+    stream, out = late.stream(), late.device.zeros(8, np.float32)
+    launch = late.kernels.saxpy_kernel[1, 256, stream]
+    gone = []
+    for _ in range(3):
+        ours, other = late.device.array(np.ones(8, np.float32)), np.ones(8, np.float32)
+        launch(ours, out, 2.0)
+        dropped = launch(other, out, 2.0)
+        gone += [weakref.ref(ours), weakref.ref(other)]
+        del ours, other, dropped
+    assert [each() is None for each in gone] == [True, False] * 3
+    launch(out, out, 1.0).wait()
+    assert [each() is None for each in gone] == [True] * 6
+    assert out.numpy().tolist() == [24] * 8
+    other = np.ones(8, np.float32)
+    gone = [weakref.ref(other)]
+    launch(other, out, 2.0)
+    del other
+    assert out.numpy().tolist() == [26] * 8
+    assert gone[0]() is None
+    for _ in range(1000):
+        launch(np.ones(8, np.float32), out, 1.0)
+    assert len(stream._pending) < 100
+    assert out.numpy().tolist() == [1026] * 8
 
 
 def test_what_goes_wrong_is_told_and_not_of_the_next_call(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:

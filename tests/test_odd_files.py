@@ -35,9 +35,9 @@ def test_a_source_whose_name_is_not_utf8(tmp_path: Path) -> None:
     assert done.stderr.startswith("caf\N{REPLACEMENT CHARACTER}.mlir:1:17: error: ")
 
 
-@pytest.mark.parametrize("text", [b"", b" \n", codecs.BOM_UTF8])
+@pytest.mark.parametrize("text", [b"", b" \n", codecs.BOM_UTF8, bytes(300)])
 def test_an_empty_source(text: bytes, tmp_path: Path) -> None:
-    """What a tool leaves that failed: a library of it would be one without a function."""
+    """What a tool leaves that failed, or a disk that lost the file: a library of it would be one without a function."""
     (tmp_path / "a.mlir").write_bytes(text)
     done = command("build", "a.mlir", "-q", cwd=tmp_path)
     assert done.returncode == 1

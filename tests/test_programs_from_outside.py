@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +224,15 @@ def test_what_is_no_program(source: Any) -> None:
 def test_an_empty_text_is_no_program(source: Any) -> None:
     with pytest.raises(offload.OffloadError, match="source is empty: it is the path of one MLIR file or the text"):
         offload.compile(source)
+
+
+def test_texts_and_bytes_are_never_compared(tmp_path: Path) -> None:
+    """Python can make that an error (-bb), as some projects' tests do."""
+    text = "func.func @f() -> i32 { %c = arith.constant 3 : i32 return %c : i32 }"
+    code = f"import offload; print(offload.compile({text.encode()!r}).f())"
+    command = [sys.executable, "-bb", "-W", "error", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
 
 
 def test_a_program_of_bytes(tmp_path: Path) -> None:

@@ -92,3 +92,29 @@ def test_nothing_is_copied_back_that_is_only_read(monkeypatch: pytest.MonkeyPatc
         assert library.placed(X, 9)[0].numpy().tolist() == [9, 2, 3, 4]
         library.auto_stage = False
     shared("cuda").check()
+
+
+def test_variables_of_a_program_may_be_written() -> None:
+    library = on_host("""
+    memref.global @state : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+    memref.global @zeros : memref<4xf32> = dense<0.0>
+    memref.global constant @table : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+    func.func @get_state() -> memref<2xf32, strided<[1], offset: 2>> {
+      %g = memref.get_global @state : memref<4xf32>
+      %s = memref.subview %g[2][2][1] : memref<4xf32> to memref<2xf32, strided<[1], offset: 2>>
+      return %s : memref<2xf32, strided<[1], offset: 2>>
+    }
+    func.func @get_zeros() -> memref<4xf32> {
+      %g = memref.get_global @zeros : memref<4xf32>
+      return %g : memref<4xf32>
+    }
+    func.func @get_table() -> memref<4xf32> {
+      %g = memref.get_global @table : memref<4xf32>
+      return %g : memref<4xf32>
+    }
+    """)
+    library.get_state()[0] = 9
+    assert library.get_state().tolist() == [9, 4]
+    library.get_zeros()[:] = 5
+    assert library.get_zeros().tolist() == [5] * 4
+    assert not library.get_table().flags.writeable

@@ -95,8 +95,8 @@ void _mlir_ciface_tail(f32_1 *result, f32_1 *x) {
 }
 
 void _mlir_ciface_constant(i32_1 *result) {
-  static int32_t data[3] = {7, 8, 9};
-  *result = (i32_1){(int32_t *)(uintptr_t)0xdeadbeef, data, 0, {3}, {1}};
+  static const int32_t data[3] = {7, 8, 9};
+  *result = (i32_1){(int32_t *)(uintptr_t)0xdeadbeef, (int32_t *)(uintptr_t)data, 0, {3}, {1}};
 }
 
 void _mlir_ciface_device_made(f32_1 *result, int64_t n) {

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from test_runtime_support import (
@@ -119,6 +120,10 @@ def test_names() -> None:
         real().scael  # noqa: B018
     with pytest.raises(AttributeError, match=r"real\.so has no function 'zzzz'\. It has: "):
         real().zzzz  # noqa: B018
+    with pytest.raises(KeyError, match=r"real\.so has no function 'scael'; did you mean 'scale'\? It has: "):
+        real().functions["scael"]
+    assert real().functions.get("scael") is None
+    assert 3 not in real().functions
     with pytest.raises(AttributeError, match=r"has no kernel 'saxp'; did you mean 'saxpy'\? It has: report, saxpy"):
         real().kernels.saxp  # noqa: B018
     with pytest.raises(KeyError, match="has no kernel 'saxp'"):
@@ -296,6 +301,8 @@ def test_device_arrays(library: Any) -> None:
     assert np.array_equal(x.numpy(), values)
     x.copy_from(values.T.reshape(2, 3))
     assert np.array_equal(x.numpy(), values.T.reshape(2, 3))
+    x.copy_from(values.T.reshape(2, 3).astype(">f8"))
+    assert np.array_equal(x.numpy(), values.T.reshape(2, 3))
     y = device.array(x)
     assert y.pointer != x.pointer
     assert np.array_equal(y.numpy(), x.numpy())
@@ -307,8 +314,9 @@ def test_device_arrays(library: Any) -> None:
         assert device.zeros(shape, np.float32).size == 6
     assert device.array(5.0, np.float32).numpy() == 5
     assert device.array(np.ones(2, ">f4")).dtype == np.float32
+    assert device.zeros(2, "bfloat16").dtype == device.array([1, 2], "bfloat16").dtype == ml_dtypes.bfloat16
     device.synchronize()
-    assert repr(x) == f"<DeviceArray float64[2, 3] on {library().backend}>"
+    assert repr(x) == f"<DeviceArray float64[2, 3] on {'host' if library().backend == 'host' else 'cuda:0'}>"
 
 
 def test_refused_device_arrays() -> None:

@@ -56,6 +56,16 @@ def test_bytecode_is_a_program_too(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(y, x.T)
 
 
+@pytest.mark.parametrize("size", [4, 300])
+def test_bytecode_that_is_cut(size: int, tmp_path: Path) -> None:
+    whole = tmp_path / "saxpy.mlirbc"
+    tool("mlir-opt", "--emit-bytecode", EXAMPLES / "saxpy.mlir", "-o", whole)
+    cut = tmp_path / "cut.mlirbc"
+    cut.write_bytes(whole.read_bytes()[:size])
+    with pytest.raises(offload.CompileError, match=r"note: this is bytecode that is cut or damaged, or not of MLIR 22"):
+        offload.build(cut, tmp_path / "cut.so")
+
+
 # Levels.
 
 

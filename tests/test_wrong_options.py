@@ -92,6 +92,23 @@ def test_lists_that_are_none(name: str, message: str) -> None:
         offload.compile(OPTIONS, **{name: 5})  # type: ignore[arg-type]
 
 
+def test_annotations_that_are_none() -> None:  # pybind had its say
+    with pytest.raises(OffloadError, match=r"^gpu_binary_annotation is a text or a list of texts, not \[5\]$"):
+        offload.compile(OPTIONS, gpu_binary_annotation=[5])  # type: ignore[list-item]
+
+
+def test_a_program_in_place_of_a_path(tmp_path: Path) -> None:
+    said = "^sources are paths of files, and this is the text of a program, which offload.compile takes$"
+    with pytest.raises(OffloadError, match=said):
+        offload.build("func.func @f() {\n  return\n}\n", tmp_path / "x.so")
+    with pytest.raises(OffloadError, match=r"^source is no text: '\\udc80' at its character 3$"):
+        offload.compile("// \udc80\nfunc.func @f() { return }\n")
+    with pytest.raises(TypeError, match=r"^name is what diagnostics call the program, a str, not int$"):
+        offload.compile("func.func @f() { return }", name=5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^builds is a list with the arguments of each build, not those of one$"):
+        offload.build_all({"sources": "a.mlir", "output": "a.so"})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("sources", [None, 5, [5]])
 def test_sources_that_are_none(sources: object, tmp_path: Path) -> None:
     message = f"sources is a path or a list of paths, not {sources!r}"

@@ -97,6 +97,8 @@ def _check_usage(options: argparse.Namespace) -> None:
     """Ends the command, with exit code 2, where options do not go together."""
     if (options.emit is not None) + (options.dump is not None) + options.print_pipeline > 1:
         options.usage_error("one of --emit, --dump and --print-pipeline at a time")
+    if options.print_pipeline and options.output not in (None, "-"):
+        options.usage_error("--print-pipeline prints, and writes no file: not with -o")
     if options.output == "-" and options.emit is None and not options.print_pipeline:
         options.usage_error(
             "a library is not printed: -o names its file ('-o ./-' one called '-'); --emit prints a stage"

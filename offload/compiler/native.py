@@ -110,8 +110,24 @@ def failures(sources: Sequence[Source], doing: str) -> Iterator[None]:
         message, diagnostics = error.args
         found = [_diagnostic(item, sources) for item in diagnostics]
         found.sort(key=lambda item: item.severity != "error")
+        if doing == "parsing":
+            found += _of_bytecode(found, sources)
         text = "\n".join(item.render() for item in found) or f"{doing}: {message}"
         raise CompileError(text, tuple(found)) from error
+
+
+def _of_bytecode(found: Sequence[Diagnostic], sources: Sequence[Source]) -> list[Diagnostic]:
+    """What to do where MLIR's reader of bytecode speaks of offsets and indices, at no line."""
+    broken = {item.file for item in found if item.severity == "error" and item.line <= 0 and item.message[:1] != "'"}
+    said = "this is bytecode that is cut or damaged, or not of MLIR 22: write it again (mlir-opt --emit-bytecode)"
+    return [
+        Diagnostic(source.name, 0, 0, "note", said)
+        for source in sources
+        if source.name in broken and source.data.startswith(_BYTECODE)
+    ]
+
+
+_BYTECODE = b"ML\xefR"
 
 
 def error_at(position: Sequence[Any], message: str, sources: Sequence[Source]) -> CompileError:

@@ -27,6 +27,10 @@ _NO_PROGRAMS = {
 their characters."""
 
 
+_NOTHING = b" \t\r\n\v\f\0"
+"""Characters that are no program; to MLIR a NUL, with which a disk fills what it has lost, is a space, too."""
+
+
 @dataclass(frozen=True)
 class Source:
     """One program: MLIR text or bytecode, and the name that diagnostics give it. Raises OffloadError for an empty one,
@@ -40,7 +44,7 @@ class Source:
         object.__setattr__(self, "data", self.data.removeprefix(codecs.BOM_UTF8))  # some editors put one there
         if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise OffloadError(f"{self.name} is text in UTF-16: save it as UTF-8, which MLIR reads")
-        if not self.data.strip():
+        if not self.data.strip(_NOTHING):
             raise OffloadError(f"{self.name} is empty: it is to hold a program, MLIR text or bytecode")
 
     @classmethod

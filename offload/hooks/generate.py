@@ -24,9 +24,12 @@ _MODULE = '''\
 {contents}
 from _thread import allocate_lock as __Lock
 {check}
-__all__ = {names}
-__lock = __Lock()
 __globals = globals()
+__before = __globals.get("__all__", ())
+__all__ = {names}
+for __name in __before:  # importlib.reload() keeps the values of before
+    __globals.pop(__name, None)
+__lock = __Lock()
 
 
 def __getattr__(name):

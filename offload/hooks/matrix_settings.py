@@ -111,8 +111,11 @@ def _runners(where: str, given: Any) -> dict[str, tuple[str, ...]]:
             found[name] = ()
         elif isinstance(labels, str) and labels:
             found[name] = (labels,)
+        elif isinstance(labels, list) and labels and all(isinstance(label, str) and label for label in labels):
+            found[name] = tuple(labels)
         else:
-            found[name] = strings(where, name, labels)
-            if not found[name]:
-                raise OffloadError(f'{where}: key "{name}": a label, a list of labels, or false where no machine is')
+            what = "a label or a list of labels"
+            if name != DEFAULT_RUNNER:
+                what = "a label, a list of labels, or false where no machine is"
+            raise OffloadError(f'{where}: key "{name}": {what}, not {labels!r}')
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.errors import SignatureError
 from offload.runtime import export, interchange
-from offload.runtime.memory import Allocation, Uses, array_over, row_major
+from offload.runtime.memory import DeviceAllocation, Uses, array_over, row_major
 from offload.runtime.native import DeviceMemory
 from offload.runtime.pickled import refusal
 
@@ -40,7 +40,7 @@ def _uses_of(owner: object) -> Uses:
     several arrays."""
     if isinstance(owner, DeviceArray):
         return owner._uses
-    return owner.uses if isinstance(owner, Allocation) else Uses()
+    return owner.uses if isinstance(owner, DeviceAllocation) else Uses()
 
 
 class DeviceArray:
@@ -52,7 +52,7 @@ class DeviceArray:
     GPUs, `__cuda_array_interface__`."""
 
     __slots__ = (
-        *("__weakref__", "_lent", "_memory", "_owner", "_uses"),
+        *("__weakref__", "_memory", "_owner", "_uses"),
         *("dtype", "pointer", "shape", "shared", "strides"),
     )
 
@@ -70,7 +70,6 @@ class DeviceArray:
         self._memory = memory
         self._owner = owner
         self._uses = _uses_of(owner)
-        self._lent = False  # whether another package has been given the memory
         self.pointer = pointer
         self.dtype = dtype
         self.shape = shape
@@ -111,7 +110,16 @@ class DeviceArray:
         raise TypeError("a DeviceArray is not true or false by itself: ask .size, or what .numpy() gives")
 
     def __repr__(self) -> str:
-        return f"<DeviceArray {self.dtype.name}[{', '.join(map(str, self.shape))}] on {self.backend}>"
+        # The CPU is one device.
+        place = self.backend if self.backend == "host" else f"{self.backend}:{self.device}"
+        return f"<DeviceArray {self.dtype.name}[{', '.join(map(str, self.shape))}] on {place}>"
+
+    def is_ours(self) -> bool:
+        """Whether its memory is given back behind what uses it, and not by another package."""
+        owner = self._owner
+        while type(owner) is DeviceArray:
+            owner = owner._owner
+        return type(owner) is DeviceAllocation
 
     def used_until(self, mark: Mark) -> None:
         """Remembers that the work before ``mark`` uses this array."""
@@ -138,16 +146,6 @@ class DeviceArray:
         finally:  # and not before: another thread would find nothing to wait for
             if uses.mark is mark:
                 uses.mark = None
-
-    def __del__(self) -> None:
-        # The memory is given back on a stream of its own, behind the work that uses it.
-        uses: Uses | None = getattr(self, "_uses", None)
-        mark = None if uses is None else uses.mark
-        error = None if mark is None else self._memory.free_after(mark)
-        if getattr(self, "_lent", False):
-            error = self._memory.free_after_others() or error
-        if error is not None:
-            raise error
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a DeviceArray", "pickle its .numpy(); lib.device.array(x) makes another one, or a copy")
@@ -182,13 +180,15 @@ class DeviceArray:
         )
 
     def copy_from(self, source: Any) -> None:
-        """Copies a NumPy array, or anything that NumPy takes, of the same shape and dtype into this array.
+        """Copies a NumPy array, or anything that NumPy takes, of the same shape and dtype into this array; of foreign
+        byte order it may be.
 
         Raises `SignatureError` for another shape or dtype, `DeviceError` where the copy fails.
         """
         import numpy
 
         values = source.numpy() if isinstance(source, DeviceArray) else numpy.asarray(without_mask(source))
+        values = values.astype(values.dtype.newbyteorder("="), copy=False)
         if values.shape != self.shape or values.dtype != self.dtype:
             advice = (
                 f"convert it, for instance with numpy.asarray(x, '{self.dtype.name}')"
@@ -234,7 +234,8 @@ class DeviceArray:
         (-1: as it is). Raises BufferError for a copy or another device, ValueError for a stream that is none."""
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("a DeviceArray is exported where it is: copy it with lib.device.array(x) or x.numpy()")
-        self._lent = self.backend != "host"
+        if self.backend != "host":
+            self._uses.lent = True
         if stream != -1:
             consumer = interchange.consumer_stream(self.backend, stream)
             if consumer is None:
@@ -254,7 +255,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.backend == "host":
             raise AttributeError("__cuda_array_interface__: the array is in the memory of the CPU, use DLPack")
-        self._lent = True
+        self._uses.lent = True
         self.settle()
         strides = None if self.strides is None else tuple(s * self.dtype.itemsize for s in self.strides)
         return {

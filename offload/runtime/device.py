@@ -14,7 +14,9 @@ from typing import Any, SupportsIndex
 from offload.errors import DeviceError, SignatureError
 from offload.runtime import abi, interchange
 from offload.runtime.array import DeviceArray, without_mask
-from offload.runtime.memory import Allocation, array_over
+from offload.runtime.dtypes import DTYPES, Mismatch, numpy_dtype
+from offload.runtime.entered import NOT_ENTERED
+from offload.runtime.memory import Allocation, DeviceAllocation, array_over
 from offload.runtime.native import Native
 
 
@@ -91,7 +93,9 @@ class Device:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        self._entered.stack.pop().__exit__(*exception)
+        if not getattr(self._entered, "stack", None):
+            raise RuntimeError(NOT_ENTERED)
+        self._entered.stack.pop().__exit__(*(exception or (None, None, None)))
 
     @property
     def info(self) -> DeviceInfo:
@@ -116,7 +120,7 @@ class Device:
         with self._selected():
             memory = self._native.memory()
         pointer = memory.allocate(math.prod(sizes) * element.itemsize, shared)
-        return DeviceArray(memory, pointer, element, sizes, shared=shared, owner=Allocation(pointer, memory.free))
+        return DeviceArray(memory, pointer, element, sizes, shared=shared, owner=DeviceAllocation(pointer, memory))
 
     def zeros(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> DeviceArray:
         """Like `empty`, with every byte zero. Raises as `empty` does."""
@@ -133,7 +137,7 @@ class Device:
         import numpy
 
         values = source.numpy() if isinstance(source, DeviceArray) else without_mask(source)
-        values = numpy.asarray(values, dtype)
+        values = numpy.asarray(values, _named(dtype))
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
         array = self.empty(values.shape, values.dtype)
         array.copy_from(values)
@@ -179,6 +183,18 @@ class _Unregister:
             raise error
 
 
+def _named(dtype: Any) -> Any:
+    """A dtype; NumPy knows the names that signatures give small floats once ml_dtypes is imported. Raises
+    `SignatureError` for the name of one where that is not installed."""
+    known = DTYPES.get(dtype) if isinstance(dtype, str) else None
+    if known is None or known.family != "small":
+        return dtype
+    try:
+        return numpy_dtype(known)
+    except Mismatch as error:
+        raise SignatureError(f"{error.given}: {error.advice}") from None
+
+
 def _described(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> tuple[tuple[int, ...], Any]:
     import numpy
 
@@ -188,7 +204,7 @@ def _described(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> tu
         sizes = tuple(map(index, shape))  # type: ignore[arg-type]
     if any(size < 0 for size in sizes):
         raise ValueError(f"a shape has no negative sizes: {sizes}")
-    element = numpy.dtype(dtype)
+    element = numpy.dtype(_named(dtype))
     if element.hasobject or not element.isnative or element.kind in "SU":
         raise SignatureError(f"an array of {element} cannot be in device memory; use a native numeric dtype")
     if (size := math.prod(sizes) * element.itemsize) >= 1 << 63:  # ctypes would pass what is left of it in 64 bits

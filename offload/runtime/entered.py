@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+NOT_ENTERED = "this thread is in no 'with' of a device or stream: one is left in the thread that has entered it"
+
 
 class Entered(threading.local):
     """The devices and streams in whose ``with`` the calling thread is, of each backend: those of another backend than
@@ -49,8 +51,10 @@ class Entered(threading.local):
         self._set(*place)
 
     def leave(self, backend: str) -> None:
-        """The innermost ``with`` of that backend."""
-        places = self._places[backend]
+        """The innermost ``with`` of that backend. Raises RuntimeError where the thread is in none."""
+        places = self._places.get(backend)
+        if places is None:
+            raise RuntimeError(NOT_ENTERED)
         places.pop()
         if self._used() == backend:
             self._set(*places[-1])

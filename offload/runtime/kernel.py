@@ -18,7 +18,7 @@ from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.native import Native
 from offload.runtime.occupancy import Occupancy, ask, threads_of
-from offload.runtime.pending import Mark, Pending
+from offload.runtime.pending import Pending
 from offload.runtime.pickled import kernel_of
 from offload.runtime.plans import Caller, arm_launch
 from offload.runtime.pointers import PointerPacker
@@ -182,13 +182,16 @@ class Kernel:
 
     def put(self, launch: Launch, kept: tuple[Any, ...]) -> Pending:
         """The handle of a launch that has just been put on its stream; ``kept`` is what the kernel uses, which the
-        stream keeps. Raises `DeviceError`."""
+        stream keeps where it is not ours. Raises `DeviceError`."""
+        arrays, others = [], []
         for value in kept:
-            launch.stream.keep(value)
-        mark = Mark(self._native, launch.handle, launch.stream.token)
-        for value in kept:
-            if isinstance(value, DeviceArray):
-                value.used_until(mark)
+            if type(value) is DeviceArray:
+                arrays.append(value)
+            elif type(value) not in (float, int):
+                others.append(value)
+        mark = launch.stream.mark(self._native, launch.handle, arrays, others)
+        for array in arrays:
+            array.used_until(mark)
         return Pending(self._native, mark, kept)
 
     def _capture(

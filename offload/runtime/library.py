@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import difflib
+import functools
 import os
 import platform
 import re
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 from offload.artifact import INTERFACE, Artifact, KernelSignature, Metadata, Signature, functions_for_c
 from offload.artifact import read as read_artifact
@@ -104,21 +105,40 @@ def _called(path: Path) -> str:
 
 def for_c_alone(library: Library, name: str) -> str | None:
     """Why Python cannot call a function that the library has for C; None where there is none of that name."""
+    return _for_c_alone(library.path, library.metadata, library._loaded, name)
+
+
+def _for_c_alone(path: Path, metadata: Metadata, loaded: ctypes.CDLL, name: str) -> str | None:
     advice = "give Python one that takes and returns scalars and ranked memrefs"
-    if hasattr(library._loaded, f"{INTERFACE}{name}"):
-        why = library.metadata.why_refused(name)
+    if hasattr(loaded, f"{INTERFACE}{name}"):
+        why = metadata.why_refused(name)
         return (
-            f"{_called(library.path)} has a function {name!r} with a type that has no counterpart in Python: "
+            f"{_called(path)} has a function {name!r} with a type that has no counterpart in Python: "
             f"{f'{why}; ' if why else ''}it is there for C ({INTERFACE}{name}); {advice}"
         )
     # The loader finds functions of the C library under a library's handle, too: the file knows its own.
-    if hasattr(library._loaded, name):
+    if hasattr(loaded, name):
         with contextlib.suppress(ArtifactError):
-            if name in functions_for_c(library.path, library.metadata):
-                why = library.metadata.why_refused(name)
+            if name in functions_for_c(path, metadata):
+                why = metadata.why_refused(name)
                 because = f", because of a type that has no counterpart in Python: {why}" if why else ""
-                return f"{_called(library.path)} has a function {name!r} for C alone{because}; {advice}"
+                return f"{_called(path)} has a function {name!r} for C alone{because}; {advice}"
     return None
+
+
+class _Functions(dict[str, Function]):
+    """Of a library that is called ``owner`` in messages; one that is not there is told as an attribute is.
+
+    ``why`` tells of a function that Python cannot call."""
+
+    def __init__(self, owner: str, why: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._owner, self._why = owner, why
+
+    def __missing__(self, name: object) -> NoReturn:
+        if not isinstance(name, str):
+            raise KeyError(name)
+        raise KeyError(self._why(name) or str(_unknown(self._owner, "function", name, self)))
 
 
 class Kernels(Mapping[str, Kernel]):
@@ -194,7 +214,8 @@ class Library:
         self.path: Path = artifact.path
         self.metadata = artifact.metadata
         self._native = Native(library, str(self.path))
-        functions: dict[str, Function] = {}
+        why = functools.partial(_for_c_alone, self.path, self.metadata, library)
+        functions = _Functions(_called(self.path), why)
         for signature in self.metadata.functions:
             try:
                 pointer = library[signature.symbol]

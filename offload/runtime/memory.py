@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from offload.runtime.native import DeviceMemory
     from offload.runtime.pending import Mark
 
-# MLIR's MemRefToLLVM gives a constant of memref.get_global this allocated pointer: nobody may free it.
+# MLIR's MemRefToLLVM gives what memref.get_global finds, constant or not, this allocated pointer: nobody may free it.
 GLOBAL_MEMORY = 0xDEADBEEF
+
+
+@functools.cache
+def may_be_written(pointer: int) -> bool:
+    """Whether memory of a library, which stays where it is, is of a variable and not of a constant: whether its page
+    may be written. False where the system does not say."""
+    with contextlib.suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            span, rights, *_ = line.split(maxsplit=2)
+            low, high = (int(end, 16) for end in span.split("-"))
+            if low <= pointer < high:
+                return "w" in rights
+    return False
 
 
 def row_major(shape: tuple[int, ...]) -> list[int]:
@@ -33,28 +49,52 @@ def c_free() -> Callable[[int], None]:
 
 
 class Uses:
-    """What uses memory of a device: work up to ``mark``, if there is any. Arrays on the same memory share it."""
+    """What uses memory of a device: work up to ``mark``, if there is any, and other packages, where it was ``lent`` to
+    one. Arrays on the same memory share it."""
 
-    __slots__ = ("mark",)
+    __slots__ = ("lent", "mark")
 
     def __init__(self) -> None:
         self.mark: Mark | None = None
+        self.lent = False
 
 
 class Allocation:
-    """Owns the allocation at ``pointer`` and calls ``release(pointer)`` once, from whatever thread drops it
-    last. ``uses`` is for memory of a device."""
+    """Owns the allocation at ``pointer`` and calls ``release(pointer)`` once, from whatever thread drops it last."""
 
-    __slots__ = ("pointer", "release", "uses")
+    __slots__ = ("pointer", "release")
 
     def __init__(self, pointer: int, release: Callable[[int], None]) -> None:
         self.pointer = pointer
         self.release = release
-        self.uses = Uses()
 
     def __del__(self) -> None:
         if self.pointer:
             self.release(self.pointer)
+
+
+class DeviceAllocation:
+    """Owns memory of a device, and gives it back once, behind what ``uses`` it.
+
+    It does both itself: of a circle of garbage, an array may be finalized after it."""
+
+    __slots__ = ("_memory", "_pointer", "uses")
+
+    def __init__(self, pointer: int, memory: DeviceMemory) -> None:
+        self._pointer = pointer
+        self._memory = memory
+        self.uses = Uses()
+
+    def __del__(self) -> None:
+        if not self._pointer:
+            return
+        uses, memory = self.uses, self._memory
+        error = None if uses.mark is None else memory.free_after(uses.mark)
+        if uses.lent:
+            error = memory.free_after_others() or error
+        memory.free(self._pointer)
+        if error is not None:
+            raise error
 
 
 class _Window:

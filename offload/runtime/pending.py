@@ -5,32 +5,63 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator
-from typing import Any
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from offload.errors import DeviceError
 from offload.runtime.abi import ERROR_INVALID
 from offload.runtime.native import Native
 
+if TYPE_CHECKING:
+    from offload.runtime.streams import Stream
+
+
+class _Seen:
+    """Tells how many references its finalizer sees where nothing refers to it any more."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self, told: list[int]) -> None:
+        self._told = told
+
+    def __del__(self, references: Callable[[object], int] = getrefcount) -> None:
+        self._told.append(references(self))
+
+
+def _references_at_end() -> int:
+    told: list[int] = []
+    _Seen(told)
+    return told[0]
+
+
+_AT_END = _references_at_end()
+
 
 class Mark:
     """A point of a stream's work: an event of the runtime, which stays valid when the stream is gone."""
 
-    __slots__ = ("__weakref__", "_event", "_native", "_process", "token")
+    __slots__ = ("__weakref__", "_event", "_native", "_process", "_stream", "number", "token")
 
-    def __init__(self, native: Native, stream: int | None, token: object) -> None:
-        """After what is on ``stream`` now; None is the calling thread's own. ``token`` is that of the `Stream`: whose
-        marks have the same are in order. Raises `DeviceError`, which the thread's next call would have to otherwise."""
+    def __init__(self, native: Native, handle: int | None, stream: Stream, number: int) -> None:
+        """After what is on the stream of that handle now. Marks with the token of one `Stream` are in order, which is
+        that of their numbers. Raises `DeviceError`, which the thread's next call would have to otherwise."""
         self._native = native
         self._process = native.process()
-        self.token = token
-        self._event: int | None = native.api.mgpuStreamMark(stream)
+        self._stream = ref(stream)
+        self.token = stream.token
+        self.number = number
+        self._event: int | None = native.api.mgpuStreamMark(handle)
         native.check()
 
     def wait(self) -> None:
         """Returns when the work before the mark is done. Raises `DeviceError`."""
         if self._event:
             self._native.api.mgpuEventSynchronize(self._event)
-        self._native.check()
+        self._native.check()  # an error that was kept before would have hindered the wait
+        stream = self._stream()
+        if stream is not None:
+            stream.let_go(self)
 
     def hold(self, stream: int | None, native: Native) -> None:
         """Lets work that is put on ``stream`` from now on start after the mark. ``native`` is whose stream it is. The
@@ -65,11 +96,24 @@ class Mark:
         else:
             self._native.api.mgpuEventSynchronize(self._event)
 
-    def __del__(self) -> None:
-        if event := getattr(self, "_event", None):
-            error = self._native.at_end(lambda: self._native.api.mgpuEventDestroy(event), self._process, each=False)
-            if error is not None:
-                raise error
+    def __del__(self, references: Callable[[object], int] = getrefcount, alone: int = _AT_END) -> None:
+        event = getattr(self, "_event", None)
+        if not event:
+            return
+        # Of a circle of garbage, which the collector finalizes in any order, memory may still have to go after this
+        # mark: it has not where the work is done.
+        wanted = references(self) > alone and self._native.process() == self._process
+        error = self._native.at_end(self._end_done if wanted else self._end, self._process, each=False)
+        if error is not None:
+            raise error
+
+    def _end_done(self) -> None:
+        self._native.api.mgpuEventSynchronize(self._event)
+        self._end()
+
+    def _end(self) -> None:
+        event, self._event = self._event, None
+        self._native.api.mgpuEventDestroy(event)
 
 
 class Pending:

@@ -14,7 +14,14 @@ from typing import Any
 from offload.artifact.meta import Argument
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import DType, find, from_bits, numpy_dtype
-from offload.runtime.memory import GLOBAL_MEMORY, Allocation, array_over, c_free
+from offload.runtime.memory import (
+    GLOBAL_MEMORY,
+    Allocation,
+    DeviceAllocation,
+    array_over,
+    c_free,
+    may_be_written,
+)
 from offload.runtime.native import Native
 from offload.runtime.views import view_of
 
@@ -130,19 +137,22 @@ class StructResult:
         if source is not None:
             owner = source  # An argument, or a part of one: its owner frees it.
         elif allocated == GLOBAL_MEMORY:
-            owner = None  # A constant of the library, which stays loaded.
+            owner = None  # A constant or a variable of the library, which stays loaded.
         elif allocated in owners:
             owner = owners[allocated]  # Two results in one allocation.
         else:
-            release = self.native.memory().free if on_device else c_free()
-            owner = owners[allocated] = Allocation(allocated, release)
+            owner = owners[allocated] = (
+                DeviceAllocation(allocated, self.native.memory()) if on_device else Allocation(allocated, c_free())
+            )
         if on_device:
             elements = None if result.strides is None else words[3 + rank :]
             memory, shared = self.native.memory(), source is None and result.shared
             if isinstance(source, DeviceArray):
                 memory, shared = source._memory, source.shared
             return DeviceArray(memory, pointer, dtype, shape, strides=elements, shared=shared, owner=owner)
-        return array_over(pointer, dtype, shape, strides, owner=owner, readonly=allocated == GLOBAL_MEMORY)
+        # By the address of the variable: a view of it may start in another page.
+        readonly = allocated == GLOBAL_MEMORY and not may_be_written(aligned)
+        return array_over(pointer, dtype, shape, strides, owner=owner, readonly=readonly)
 
     @staticmethod
     def _is_device_memory(source: object) -> bool:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.errors import SignatureError
 from offload.runtime import interchange
 from offload.runtime.native import Native
+from offload.runtime.pending import Mark
 from offload.runtime.pickled import refusal
+
+if TYPE_CHECKING:
+    from offload.runtime.array import DeviceArray
+
+_MOST_KEPT = 32
+"""Launches on the CPU whose arrays of other packages are kept, where nobody waits for any."""
 
 
 class Stream:
     """A stream of the backend in use when it was made.
 
     As a context manager it replaces the calling thread's own stream, and its device is the thread's, so that functions
-    and copies inside use it. It keeps what was passed to kernels on it alive until it is synchronized. Its own driver
-    stream goes back to the runtime when the object is dropped; a foreign one stays its creator's, whose object it
-    keeps."""
+    and copies inside use it. It keeps arrays of other packages that were passed to kernels on it alive until these are
+    known to be done: it was synchronized, or a later launch on it was waited for. Its own driver stream goes back to
+    the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
     __slots__ = (
-        *("__weakref__", "_device", "_foreign", "_native", "_owned", "_pending", "_process"),
+        *("__weakref__", "_device", "_foreign", "_lock", "_marks", "_native", "_owned", "_pending", "_process"),
         *("backend", "handle", "token"),
     )
 
@@ -31,7 +40,9 @@ class Stream:
         self._native = native
         self._owned = foreign is None
         self._foreign = foreign  # cupy, for one, destroys a stream with its object
-        self._pending: dict[int, object] = {}
+        self._lock = threading.RLock()  # a finalizer may wait, too
+        self._marks = 0  # how many there were
+        self._pending: deque[tuple[int, list[object]]] = deque()
         self.token = object()  # a handle may come again when its stream is gone; this does not
         self.handle: int | None = None
         self._device: int | None = None
@@ -93,13 +104,40 @@ class Stream:
         """Whether it is a driver's default stream (NULL, 1, and 2, the thread's), which every device has."""
         return not self._owned and (self.handle or 0) <= 2
 
-    def keep(self, value: object) -> None:
-        """Keeps ``value`` alive until the next `synchronize`."""
-        self._pending[id(value)] = value
+    def mark(self, native: Native, handle: int | None, arrays: Sequence[DeviceArray], others: Sequence[object]) -> Mark:
+        """A mark after what is on the stream now, which uses these: up to it, those are kept alive whose memory is not
+        given back behind it. Raises `DeviceError`."""
+        kept = list(others)
+        for array in arrays:
+            if not array.is_ours():
+                kept.append(array)
+        with self._lock:  # in the order of their marks
+            number = self._marks = self._marks + 1
+            if kept:
+                self._pending.append((number, kept))
+            try:
+                mark = Mark(native, handle, self, number)
+            except BaseException:
+                self._pending.append((number, [*arrays]))
+                raise
+        if len(self._pending) > _MOST_KEPT and self.backend == "host":  # which has run it, and is never captured
+            mark.wait()
+        return mark
+
+    def let_go(self, mark: Mark) -> None:
+        """Keeps what was there up to a mark no longer: the work before it is done."""
+        if not self._pending:
+            return
+        gone = []
+        with self._lock:
+            while self._pending and self._pending[0][0] <= mark.number:
+                gone.append(self._pending.popleft())
+        gone.clear()  # outside of the lock: finalizers of other packages may do anything
 
     def synchronize(self) -> None:
         """Waits until all work on the stream is done. Raises `DeviceError` for what went wrong in it."""
-        pending, self._pending = self._pending, {}
+        with self._lock:
+            pending, self._pending = self._pending, deque()
         self._native.api.mgpuStreamSynchronize(self.handle)
         pending.clear()
         self._native.check()
