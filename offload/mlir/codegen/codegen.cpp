@@ -3,6 +3,7 @@
 #include "codegen/aligned_starts.h"
 #include "codegen/amd_kernels.h"
 #include "codegen/ascending_loads.h"
+#include "codegen/bulk_stores.h"
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
 #include "codegen/math/reciprocal_roots.h"
@@ -392,6 +393,7 @@ void LLVMModule::optimize() {
     hideMemorySizes(*module);
     writeAlignments(*module);
     chooseTruth(*module);
+    holdBulkAddresses(*module);
   }
 }
 
