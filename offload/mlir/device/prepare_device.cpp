@@ -48,6 +48,7 @@ struct PrepareDevice : public PassWrapper<PrepareDevice, OperationPass<gpu::GPUM
                          << subgroupSize;
       return signalPassFailure();
     }
+    settleArgumentsByValue(module, target);
     if (failed(refuseRecursion(module)) || failed(lowerLaneZeroRegions(module, *lanes)) ||
         failed(lowerReductions(module, *lanes)) || failed(lowerShuffles(module, *lanes)) ||
         failed(lowerIds(module, *lanes)) || failed(lowerPrints(module, *lanes)) ||

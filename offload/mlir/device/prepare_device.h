@@ -12,6 +12,10 @@ namespace offload {
 /// no library. For offload-prepare-math, which makes the first calls of libraries.
 llvm::LogicalResult givePlainNames(mlir::gpu::GPUModuleOp module);
 
+/// prepare_arguments.cpp: kernels' arguments with llvm.byval and llvm.byref become what the target has for
+/// them.
+void settleArgumentsByValue(mlir::gpu::GPUModuleOp module, llvm::StringRef target);
+
 // Each rewrites one group of operations in the module, or fails with an error at the operation. One per file,
 // in the order in which they run.
 
