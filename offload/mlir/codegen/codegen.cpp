@@ -45,6 +45,7 @@
 #include "llvm/Transforms/Scalar/DCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/InstSimplifyPass.h"
+#include "llvm/Transforms/Scalar/LowerMatrixIntrinsics.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -223,6 +224,18 @@ std::vector<std::string> LLVMModule::undefinedFunctions() const {
   return names;
 }
 
+std::vector<std::string> LLVMModule::undefinedVariables() const {
+  constexpr unsigned kOfBlocks = 3; // on every GPU
+  std::vector<std::string> names;
+  if (!module)
+    return names;
+  for (const GlobalVariable &variable : module->globals())
+    if (variable.hasExternalLinkage() && variable.isDeclaration() && !variable.use_empty() &&
+        variable.getAddressSpace() != kOfBlocks)
+      names.push_back(variable.getName().str());
+  return names;
+}
+
 void LLVMModule::setDebugFolder(const std::string &path) {
   for (DICompileUnit *unit : module->debug_compile_units()) {
     DIFile *file = unit->getFile();
@@ -371,8 +384,12 @@ void LLVMModule::optimize() {
   const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
                                       OptimizationLevel::O3};
   OptimizationLevel level = levels[options.level];
-  ModulePassManager passes = level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
-                                                            : builder.buildPerModuleDefaultPipeline(level);
+  ModulePassManager passes;
+  // LLVM's pipelines leave these to who makes them.
+  if (any_of(*module, [](const Function &each) { return each.getName().starts_with("llvm.matrix."); }))
+    passes.addPass(createModuleToFunctionPassAdaptor(LowerMatrixIntrinsicsPass()));
+  passes.addPass(level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
+                                                : builder.buildPerModuleDefaultPipeline(level));
   if (machine->getTargetTriple().isAMDGPU())
     denyRecursion(*module);
   reported->clear();
