@@ -49,15 +49,16 @@ STRUCTURE_PIPELINE = (
 
 
 def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> list[tuple[Any, ...]]:
-    """Diagnostics for functions that nothing defines, at their first calls."""
+    """Diagnostics for functions and variables that nothing defines, at their first uses."""
     errors: list[tuple[Any, ...]] = []
+    variables = code.undefined_variables()
     for name in names:
         _, _, file, line, column, _ = code.position_of(name)
         plain = name.removeprefix("_mlir_ciface_")
         called = f"{plain!r}" if plain == name else f"{plain!r}, which takes memrefs and so is to link as {name!r},"
         said = (
-            f"{called} is called here, and nothing defines it for {target}: define it in this gpu.module, "
-            "or link bitcode that has it (--link)"
+            f"{called} is {'used' if name in variables else 'called'} here, and nothing defines it for {target}: "
+            "define it in this gpu.module, or link bitcode that has it (--link)"
         )
         errors.append(("error", said, file, line, column, []))
     return errors
@@ -296,7 +297,8 @@ class Target:
         return [self.pipeline(), *([debug_pipeline(self.debug_kind)] if self.debug else [])]
 
     def provided_functions(self, code: LLVMModule) -> list[str] | None:
-        """The functions that kernels may call without a definition; None where the linker of the images decides."""
+        """The functions and variables that kernels may use without a definition; None where the linker of the images
+        decides."""
         return None
 
     def check_machine(self, native: Native) -> None:
@@ -385,7 +387,8 @@ class Target:
         self.prepare(work, code)
         provided = self.provided_functions(code)
         if provided is not None:
-            missing = [name for name in code.undefined_functions() if name not in provided]
+            names = [*code.undefined_functions(), *code.undefined_variables()]
+            missing = [name for name in names if name not in provided]
             if missing:
                 raise work.native.Failure("undefined functions", undefined_errors(code, missing, self))
         code.optimize()

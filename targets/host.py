@@ -149,7 +149,7 @@ class HostTarget(Target):
         builtins = sysroot.runtime("liboffload_builtins.a").read_bytes()
         return [
             name
-            for name in code.undefined_functions()
+            for name in [*code.undefined_functions(), *code.undefined_variables()]
             if name.startswith(_DEFINED_LATER) or f"\0{name}\0".encode() in builtins or sysroot.defines(name)
         ]
 

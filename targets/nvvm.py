@@ -39,7 +39,7 @@ CHIPS = (
 )
 
 _SM_8 = ("sm_80", "sm_86", "sm_87", "sm_89")
-"""The chips that PTX 7.8 has one instruction set for; the oldest is the first."""
+"""The chips that PTX has one instruction set for, but for operations on 8-bit floats; the oldest is the first."""
 
 _TOOLKIT: tuple[SearchStep, ...] = (
     from_environment("CUDA_HOME"),
@@ -187,7 +187,10 @@ class NvvmTarget(Target):
         return dataclasses.replace(self, chip=other.chip, ptxas=other.ptxas) == other
 
     def with_head(self, assembly: bytes) -> bytes:
-        return re.sub(rb"(?m)^\.target sm_\d+", f".target {self.chip}".encode(), assembly, count=1)
+        assembly = re.sub(rb"(?m)^\.target sm_\d+", f".target {self.chip}".encode(), assembly, count=1)
+        if version := self._ptx().removeprefix("+ptx"):
+            assembly = re.sub(rb"(?m)^\.version .*", f".version {version[0]}.{version[1:]}".encode(), assembly, count=1)
+        return assembly
 
     def pipeline(self) -> str:
         # The oldest chip that is lowered like this one.
@@ -208,13 +211,18 @@ class NvvmTarget(Target):
         features = self.features
         # By default LLVM writes the first PTX that knows the chip; shuffles, sparse products, memory whose size the
         # run tells and TMA came later.
-        number = self._number()
-        wanted = "+ptx62" if number < 75 else "+ptx73" if number < 80 else {90: "+ptx83"}.get(number, "")
-        if self.chip in _SM_8:
-            wanted = "+ptx78"  # the first that knows them all
-        if "+ptx" not in features and wanted:
+        if wanted := self._ptx():
             features = ",".join(word for word in (features, wanted) if word)
         return native.MachineOptions(self.triple(), self.chip, features, self.O, self.fast)
+
+    def _ptx(self) -> str:
+        """The feature for the version of PTX, where it is neither LLVM's choice nor the user's."""
+        if "+ptx" in self.features:
+            return ""
+        if self.chip in _SM_8:  # PTX 7.8 is the first that knows them all, 8.4 that has all of sm_89's operations
+            return "+ptx84" if self.chip == "sm_89" else "+ptx78"
+        number = self._number()
+        return "+ptx62" if number < 75 else "+ptx73" if number < 80 else {90: "+ptx83"}.get(number, "")
 
     def _number(self) -> int:
         return int(re.sub(r"\D", "", self.chip))
@@ -327,7 +335,7 @@ def _resources(report: str) -> dict[str, dict[str, int]]:
 
 _UNKNOWN_CHIP = r"is not defined for option 'gpu-name'|NVJITLINK_ERROR_UNSUPPORTED_ARCH"
 _ASSEMBLER_ERROR = r"(?m)^ptxas \S+, line (\d+); (?:error|fatal)\s*: (.*)$"
-_UNREADABLE = r"(?m)^ptxas fatal\s*: (.*) on line (\d+)$"
+_UNREADABLE = r"(?m)^ptxas (?:fatal|warning)\s*: (.*?) on line '?(\d+)(?:$|' which is conflicting)"
 _KERNEL_ERROR = r"(?m)^ptxas error\s*: (Entry function '([^']+)'.*)$"
 _ENTRY = r"\.entry (\S+)\("
 _NEWER_PTX = r"requires PTX ISA \.version (\d+)\.(\d+) or later"

@@ -98,7 +98,12 @@ def test_how_often_assembly_is_written(targets: tuple[str, ...], runs: int) -> N
 
 
 def test_each_stage_is_printed_with_its_own_target() -> None:
-    for stage, targets in (("lowered", ALIKE), ("isa", ("nvvm:sm_80", "nvvm:sm_86")), ("llvm", ALIKE)):
+    for stage, targets in (
+        ("lowered", ALIKE),
+        ("isa", ("nvvm:sm_80", "nvvm:sm_86")),
+        ("isa", ("nvvm:sm_89", "nvvm:sm_80")),
+        ("llvm", ALIKE),
+    ):
         alone = [item for target in targets for item in emit(EXAMPLES / "saxpy.mlir", stage, [target])]
         assert emit(EXAMPLES / "saxpy.mlir", stage, targets) == alone
 

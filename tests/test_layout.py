@@ -119,6 +119,10 @@ VENDOR_FILES = {
     "offload/mlir/device/lower_nvgpu.cpp",
     "offload/mlir/device/prepare_fragments.cpp",  # the registers of fragments, which no other vendor has
     "offload/mlir/device/prepare_products.cpp",
+    "offload/mlir/device/amd_rules.cpp", "offload/mlir/device/amd_rules.h",  # what one vendor's instructions take
+    "offload/mlir/device/prepare_arguments.cpp",  # how each takes memory by value
+    "offload/mlir/device/prepare_atomics.cpp",  # what each calls the scopes of its memory
+    "offload/mlir/codegen/bulk_stores.cpp",  # mends an instruction
     "offload/mlir/device/unverified.cpp",  # what MLIR's verifiers of vendors' operations do not survive
     "offload/mlir/codegen/amd_kernels.cpp",  # how LLVM's code generator is used
     "offload/mlir/codegen/amd_opcodes.h", "offload/mlir/codegen/wide_moves.cpp",  # mends an instruction of its

@@ -51,6 +51,18 @@ def test_inline_assembly_that_is_no_assembly(assembly: str, text: str) -> None:
     assert found.message == f"ptxas refuses this for sm_90: {text}"
 
 
+def test_inline_assembly_with_an_address_that_is_too_short() -> None:
+    """ptxas tells the line in a warning, and nothing in what it calls fatal. Addresses of a block's memory have 32 bits
+    there, and go with instructions that say so: mbarrier.init.shared.b64."""
+    tile = "llvm.mlir.global internal @l() {addr_space = 3 : i32} : i64"
+    text = """  %l = llvm.mlir.addressof @l : !llvm.ptr<3>
+  %r = arith.addi %v, %v : i32
+  nvvm.inline_ptx "mbarrier.init.b64 [{$r0}], {$r1};" ro (%l, %v : !llvm.ptr<3>, i32)"""
+    found = refused(one(text, outside=tile), "nvvm:sm_90")
+    assert (found.line, found.column) == (7, 3)
+    assert found.message == "ptxas refuses this for sm_90: Program uses 32-bit address"
+
+
 @pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
 def test_inline_assembly_that_names_an_operand_it_has_not(target: str) -> None:
     """LLVM gives up there, and shows the text alone."""

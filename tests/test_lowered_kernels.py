@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, on_host
 from emulator.driver import shared
+from emulator.on_device import compiled, emulated
 
 import offload
 
@@ -88,6 +89,61 @@ def test_they_are_the_librarys_whose_flags_stay() -> None:
     text = functions("f32").replace("llvm.intr.exp(%v)", "llvm.intr.exp(%v) {fastmathFlags = #llvm.fastmath<afn>}")
     assert math.prod("__nv_" in item.data.decode() for item in emit(text, "lowered", ["nvvm:sm_90"]))
     assert "@__nv_fast_expf(" in emit(text, "lowered", ["nvvm:sm_90"])[0].data.decode()
+
+
+# Written out for GPUs, by way of those above: roundings to integers, powers of ten, both sines at once; and any of them
+# by its name. What a kernel stores first and second, for a number and 2.5 times as much of it.
+WRITTEN_OUT = {
+    "lround": ("llvm.intr.lround(%v) : ({kind}) -> i64", lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x)),
+    "llround": ("llvm.intr.llround(%v) : ({kind}) -> i64", lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x)),
+    "lrint": ("llvm.intr.lrint(%v) : ({kind}) -> i64", np.rint),
+    "llrint": ("llvm.intr.llrint(%v) : ({kind}) -> i64", np.rint),
+    "exp10": ("llvm.intr.exp10(%v) : ({kind}) -> {kind}", lambda x: 10.0**x),
+    "sincos": ("llvm.intr.sincos(%v) : ({kind}) -> !llvm.struct<({kind}, {kind})>", np.sin),
+    "by name, exp": ('llvm.call_intrinsic "llvm.exp.{kind}"(%v) : ({kind}) -> {kind}', np.exp),
+    "by name, sin": ('llvm.call_intrinsic "llvm.sin.{kind}"(%v) : ({kind}) -> {kind}', np.sin),
+    "by name, pow": ('llvm.call_intrinsic "llvm.pow.{kind}"(%v, %v) : ({kind}, {kind}) -> {kind}', lambda x: x**x),
+}
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx942", "gfx1100", "sm_90"])
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("name", WRITTEN_OUT)
+def test_functions_that_are_written_out(name: str, kind: str, chip: str) -> None:
+    operation, compute = WRITTEN_OUT[name]
+    operation = operation.format(kind=kind)
+    stored = {"i64": f"%s = llvm.sitofp %r : i64 to {kind}"}.get(operation.rpartition(" -> ")[2], "")
+    if name == "sincos":
+        stored = f"%s = llvm.extractvalue %r[0] : !llvm.struct<({kind}, {kind})>"
+    text = f"""
+gpu.module @m {{
+  llvm.func @k(%x: !llvm.ptr) attributes {{gpu.kernel}} {{
+    %t = gpu.thread_id x
+    %i = arith.index_cast %t : index to i32
+    %p = llvm.getelementptr %x[%i] : (!llvm.ptr, i32) -> !llvm.ptr, {kind}
+    %v = llvm.load %p : !llvm.ptr -> {kind}
+    %r = {operation}
+    {stored}
+    llvm.store {"%s" if stored else "%r"}, %p : {kind}, !llvm.ptr
+    llvm.return
+  }}
+}}
+"""
+    dtype = np.dtype(kind.replace("f", "float"))
+    x = np.concatenate([X, 2.5 * X]).astype(dtype)
+    expected = compute(x.astype(np.float64)).astype(dtype)
+    if chip == "host":
+        on_host(text).kernels.k[1, len(x)](x.ctypes.data)
+    else:
+        driver = shared(emulated(chip)[1])
+        with driver.chip(chip):
+            library = compiled(text, chip)
+            there = library.device.array(x)
+            library.kernels.k[1, len(x)](there.pointer)
+            x = there.numpy()
+        driver.check()
+    close = 16 * np.finfo(dtype).eps
+    np.testing.assert_allclose(x, expected, rtol=close, atol=close)
 
 
 MARKED = """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from compiling import emit_text
+from compiling import emit, emit_text
 from operations import Case, amd, kernel, nvidia, nvidia_fragments
 
 import offload
@@ -39,6 +39,28 @@ def test_the_instruction_is_there(target: str, case: Case, instructions: Sequenc
 def _one(text: str) -> str:
     return kernel(text, "%x: memref<?xi32>, %v: i32, %f: f32")
 
+
+def _of_buffer(operation: str) -> str:
+    return f"""gpu.module @m {{
+llvm.mlir.global internal @l() {{addr_space = 3 : i32}} : !llvm.array<64 x i32>
+llvm.func @k(%rs: !llvm.ptr<8>, %f: f32, %d: f64) attributes {{gpu.kernel}} {{
+  %lds = llvm.mlir.addressof @l : !llvm.ptr<3>
+  %n = llvm.mlir.constant(0 : i32) : i32
+  %n4 = llvm.mlir.constant(4 : i32) : i32
+  %n16 = llvm.mlir.constant(16 : i32) : i32
+
+  {operation} // here
+  llvm.return
+}}
+}}
+"""
+
+
+def _fmax(kind: str, value: str) -> str:
+    return f"rocdl.raw.ptr.buffer.atomic.fmax {value}, %rs, %n, %n, %n : {kind}"
+
+
+_LOAD_LDS = "rocdl.raw.ptr.buffer.load.lds %rs, %lds, %n4, %n, %n, %n, %n"
 
 _OLD = [
     (
@@ -104,6 +126,37 @@ _OLD = [
         for chip, kind in (("gfx1100", "row_bcast_15"), ("gfx1201", "wave_shl"))
     ),
     ("rocdl:gfx942", _one("  rocdl.s.wait.dscnt 0"), 4, 3, "needs gfx12 or later and is built for gfx942"),
+    *(
+        (f"rocdl:{chip}", _of_buffer(operation), 9, 3, f"'{said}")
+        for chip, operation, said in (
+            (
+                "gfx90a",
+                _fmax("f32", "%f"),
+                "rocdl.raw.ptr.buffer.atomic.fmax of f32' needs gfx10 or later and is built for gfx90a here",
+            ),
+            ("gfx1100", _fmax("f64", "%d"), "rocdl.raw.ptr.buffer.atomic.fmax of f64' needs gfx90a, gfx942, gfx950, "),
+            ("gfx1030", _fmax("f32", "%f").replace("fmax", "fadd"), "rocdl.raw.ptr.buffer.atomic.fadd of f32' needs "),
+            ("gfx1100", _LOAD_LDS, "rocdl.raw.ptr.buffer.load.lds' needs a chip of gfx9 or gfx10"),
+            ("gfx942", _LOAD_LDS.replace("%n4", "%n16"), "rocdl.raw.ptr.buffer.load.lds of 16 bytes' needs gfx950"),
+            ("gfx942", "rocdl.s.barrier.join %lds : !llvm.ptr<3>", "rocdl.s.barrier.join' needs gfx12 or later"),
+            ("gfx1100", "rocdl.s.barrier.leave id = 1", "rocdl.s.barrier.leave' needs gfx12 or later"),
+            ("gfx1201", "rocdl.s.wakeup.barrier %lds : !llvm.ptr<3>", "rocdl.s.wakeup.barrier' needs gfx1250 or later"),
+        )
+    ),
+    *(
+        (
+            f"rocdl:{chip}",
+            _one(f"  %r = rocdl.update.dpp %v, %v with {pattern}, 15, 15, true : i32"),
+            4,
+            8,
+            f"'rocdl.update.dpp of pattern 0x{pattern:X}' needs {wanted} and is built for {chip}",
+        )
+        for chip, pattern, wanted in (
+            ("gfx1100", 0x142, "a chip of gfx9"),
+            ("gfx942", 0x160, "gfx10 or later"),
+            ("gfx906", 0x150, "gfx90a, gfx942, gfx950, or gfx10 and later"),
+        )
+    ),
 ]
 
 
@@ -116,6 +169,85 @@ def test_chips_without_an_instruction_are_refused(target: str, source: str, line
     assert f"leave {target} out" in first.message
     marked = [number for number, content in enumerate(source.splitlines(), 1) if content.endswith("// here")]
     assert (first.line, first.column) == (line or marked[0], column)
+
+
+@pytest.mark.parametrize(
+    ("target", "operation", "said"),
+    [
+        (
+            "rocdl:gfx942",
+            "%r = rocdl.update.dpp %n, %n with 9999, 15, 15, true : i32",
+            "'rocdl.update.dpp of pattern 0x270f' is none of the patterns of lanes that instructions have",
+        ),
+        (
+            "rocdl:gfx90a",
+            "%b = rocdl.ballot %t : i32",
+            "'rocdl.ballot' gives i32, and waves have 64 lanes here: take i64",
+        ),
+        (
+            "rocdl:gfx1100",
+            _fmax("f16", "%h"),
+            "'rocdl.raw.ptr.buffer.atomic.fmax' has no instruction for values of type f16; there are some for f32, f64",
+        ),
+        (
+            "rocdl:gfx1100",
+            "rocdl.raw.ptr.buffer.store %w, %rs, %n, %n, %n : vector<8xi32>",
+            "'rocdl.raw.ptr.buffer.store' moves 8, 16, 32, 64, 96 or 128 bits, as a number or a vector of one "
+            "dimension, and no vector<8xi32>: move it in parts",
+        ),
+        (
+            "rocdl:gfx950",
+            "rocdl.global.load.lds %g, %lds, 8, 0, 0",
+            "'rocdl.global.load.lds' moves 1, 2 or 4 bytes for each lane (gfx950: 12 or 16 too), and not 8",
+        ),
+    ],
+)
+def test_operands_that_no_instruction_has_are_refused(target: str, operation: str, said: str) -> None:
+    """LLVM showed its own instructions, and often no place."""
+    source = _of_buffer(operation).replace("%d: f64", "%d: f64, %h: f16, %t: i1, %g: !llvm.ptr<1>, %w: vector<8xi32>")
+    with pytest.raises(CompileError) as caught:
+        offload.compile(source, targets=[target])
+    (first,) = caught.value.diagnostics
+    assert first.message.startswith(said)
+    assert first.line == 9
+
+
+@pytest.mark.parametrize("chip", ["sm_100", "sm_100a", "sm_120"])
+@pytest.mark.parametrize("at", ["%l", "%m"])
+def test_bulk_stores_to_a_blocks_memory(at: str, chip: str) -> None:
+    """ptxas wants the address in a register; LLVM 22 writes the variable's name, or an offset too."""
+    text = f"""
+gpu.module @m {{
+  llvm.mlir.global internal @tile() {{addr_space = 3 : i32, alignment = 16 : i64}} : !llvm.array<256 x i32>
+  llvm.func @k(%i: i32) attributes {{gpu.kernel}} {{
+    %l = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %m0 = llvm.getelementptr %l[%i] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    %m = llvm.getelementptr %m0[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i32
+    %n = llvm.mlir.constant(64 : i64) : i64
+    nvvm.st.bulk {at}, size = %n, init = 0 : !llvm.ptr<3>
+    llvm.return
+  }}
+}}
+"""
+    (cubin,) = emit(text, "object", [f"nvvm:{chip}"])
+    assert cubin.data.startswith(b"\x7fELF")
+
+
+def test_8_bit_floats_of_the_chip_that_had_them_first() -> None:
+    """PTX has conversions to them for sm_89 since version 8.1, and products since 8.4."""
+    text = """
+gpu.module @m {
+  llvm.func @k(%x: !llvm.ptr, %f: f32) attributes {gpu.kernel} {
+    %r = nvvm.convert.f32x2.to.f8x2 %f, %f {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>}
+        : i16 (f8E4M3FN)
+    llvm.store %r, %x : i16, !llvm.ptr
+    llvm.return
+  }
+}
+"""
+    assert len(emit(text, "object", ["nvvm:sm_89"])) == 1
+    text = emit_text(text, "isa", ["nvvm:sm_89"])
+    assert "cvt.rn.satfinite.e4m3x2.f32" in text
 
 
 def test_a_product_that_is_no_instruction_is_refused() -> None:

@@ -164,6 +164,7 @@ PYBIND11_MODULE(_native, m) {
           py::arg("path"), NoGil())
       .def("set_debug_folder", &LLVMModule::setDebugFolder, py::arg("path"))
       .def("undefined_functions", &LLVMModule::undefinedFunctions)
+      .def("undefined_variables", &LLVMModule::undefinedVariables)
       .def("position_of",
            [](LLVMModule &self, const std::string &name) { return toPython(self.positionOf(name)); })
       .def("internalize", &LLVMModule::internalize, py::arg("kept"))

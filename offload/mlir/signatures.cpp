@@ -376,6 +376,10 @@ static void addKernels(DescribedKernels &kernels, ModuleOp module, gpu::GPUModul
       continue;
     SmallVector<gpu::LaunchFuncOp> launches = launchesOf(module, device.getName(), kernel.getName());
     SmallVector<Type> types(kernel.getArgumentTypes());
+    for (auto [i, type] : llvm::enumerate(types)) // of memory by value, what is in it
+      for (StringRef name : {LLVM::LLVMDialect::getByValAttrName(), LLVM::LLVMDialect::getByRefAttrName()})
+        if (auto held = kernel.getArgAttrOfType<TypeAttr>(unsigned(i), name))
+          type = held.getValue();
     // The declaration of a kernel that is there as machine code has expanded memrefs: a launch tells more.
     if (kernel.isExternal())
       types = launchedTypes(launches).value_or(types);

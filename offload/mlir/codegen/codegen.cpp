@@ -3,6 +3,7 @@
 #include "codegen/aligned_starts.h"
 #include "codegen/amd_kernels.h"
 #include "codegen/ascending_loads.h"
+#include "codegen/bulk_stores.h"
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
 #include "codegen/math/reciprocal_roots.h"
@@ -44,6 +45,7 @@
 #include "llvm/Transforms/Scalar/DCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/InstSimplifyPass.h"
+#include "llvm/Transforms/Scalar/LowerMatrixIntrinsics.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -222,6 +224,18 @@ std::vector<std::string> LLVMModule::undefinedFunctions() const {
   return names;
 }
 
+std::vector<std::string> LLVMModule::undefinedVariables() const {
+  constexpr unsigned kOfBlocks = 3; // on every GPU
+  std::vector<std::string> names;
+  if (!module)
+    return names;
+  for (const GlobalVariable &variable : module->globals())
+    if (variable.hasExternalLinkage() && variable.isDeclaration() && !variable.use_empty() &&
+        variable.getAddressSpace() != kOfBlocks)
+      names.push_back(variable.getName().str());
+  return names;
+}
+
 void LLVMModule::setDebugFolder(const std::string &path) {
   for (DICompileUnit *unit : module->debug_compile_units()) {
     DIFile *file = unit->getFile();
@@ -370,8 +384,12 @@ void LLVMModule::optimize() {
   const OptimizationLevel levels[] = {OptimizationLevel::O0, OptimizationLevel::O1, OptimizationLevel::O2,
                                       OptimizationLevel::O3};
   OptimizationLevel level = levels[options.level];
-  ModulePassManager passes = level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
-                                                            : builder.buildPerModuleDefaultPipeline(level);
+  ModulePassManager passes;
+  // LLVM's pipelines leave these to who makes them.
+  if (any_of(*module, [](const Function &each) { return each.getName().starts_with("llvm.matrix."); }))
+    passes.addPass(createModuleToFunctionPassAdaptor(LowerMatrixIntrinsicsPass()));
+  passes.addPass(level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
+                                                : builder.buildPerModuleDefaultPipeline(level));
   if (machine->getTargetTriple().isAMDGPU())
     denyRecursion(*module);
   reported->clear();
@@ -392,6 +410,7 @@ void LLVMModule::optimize() {
     hideMemorySizes(*module);
     writeAlignments(*module);
     chooseTruth(*module);
+    holdBulkAddresses(*module);
   }
 }
 

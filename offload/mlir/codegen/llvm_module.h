@@ -70,6 +70,8 @@ public:
   void setDebugFolder(const std::string &path);
   /// The functions that are declared but neither defined nor intrinsics.
   std::vector<std::string> undefinedFunctions() const;
+  /// The variables of that kind; a block's memory, whose size a launch tells, is none of them.
+  std::vector<std::string> undefinedVariables() const;
   /// Where a function is defined or, without a body, first called; line 0 where that is not known.
   Diagnostic positionOf(const std::string &function) const { return positions.of(function); }
   /// Makes everything but `kept` internal, so that what is not needed goes.

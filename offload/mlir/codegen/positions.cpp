@@ -37,6 +37,8 @@ void Positions::collect(mlir::ModuleOp holder) {
         op->setLoc(mlir::FileLineColLoc::get(op->getContext(), "<unknown>", 0, 0));
       if (std::optional<StringRef> callee = call.getCallee())
         used.try_emplace(callee->str(), resolveLocation(op->getLoc()));
+    } else if (auto address = mlir::dyn_cast<mlir::LLVM::AddressOfOp>(op)) {
+      used.try_emplace(address.getGlobalName().str(), resolveLocation(op->getLoc()));
     }
   });
   if (hasScopes)

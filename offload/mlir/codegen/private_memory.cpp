@@ -16,6 +16,7 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
 
@@ -47,21 +48,60 @@ bool passesOn(const Instruction *address) {
   });
 }
 
+/// LLVM wants the memory itself there, and no address of it in another space.
+void markLifetimes(AllocaInst &old, AllocaInst &placed) {
+  for (User *user : make_early_inc_range(old.users()))
+    if (auto *mark = dyn_cast<LifetimeIntrinsic>(user)) {
+      IRBuilder<> builder(mark);
+      if (mark->getIntrinsicID() == Intrinsic::lifetime_start)
+        builder.CreateLifetimeStart(&placed);
+      else
+        builder.CreateLifetimeEnd(&placed);
+      mark->eraseFromParent();
+    }
+}
+
+/// Where the stack ends, as an address in the space of the stack.
+void placeStackEnd(IntrinsicInst &call, unsigned space) {
+  IRBuilder<> builder(&call);
+  Type *pointer = builder.getPtrTy(space);
+  if (call.getIntrinsicID() == Intrinsic::stacksave && call.getType() != pointer) {
+    Value *end = builder.CreateIntrinsic(Intrinsic::stacksave, {pointer}, {});
+    call.replaceAllUsesWith(builder.CreateAddrSpaceCast(end, call.getType()));
+    call.eraseFromParent();
+  } else if (call.getIntrinsicID() == Intrinsic::stackrestore &&
+             call.getArgOperand(0)->getType() != pointer) {
+    Value *end = builder.CreateAddrSpaceCast(call.getArgOperand(0), pointer);
+    builder.CreateIntrinsic(Intrinsic::stackrestore, {pointer}, {end});
+    call.eraseFromParent();
+  }
+}
+
 } // namespace
 
 void placeMemory(Module &module) {
   unsigned space = module.getDataLayout().getAllocaAddrSpace();
-  for (Function &function : module)
-    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-      auto *old = dyn_cast<AllocaInst>(&instruction);
-      if (!old || old->getAddressSpace() == space)
-        continue;
+  for (Function &function : module) {
+    SmallVector<AllocaInst *> elsewhere;
+    SmallVector<IntrinsicInst *> calls;
+    for (Instruction &instruction : instructions(function)) {
+      if (auto *memory = dyn_cast<AllocaInst>(&instruction); memory && memory->getAddressSpace() != space)
+        elsewhere.push_back(memory);
+      else if (auto *call = dyn_cast<IntrinsicInst>(&instruction))
+        calls.push_back(call);
+    }
+    for (IntrinsicInst *call : calls)
+      if (!isa<LifetimeIntrinsic>(call))
+        placeStackEnd(*call, space);
+    for (AllocaInst *old : elsewhere) {
       IRBuilder<> builder(old);
       AllocaInst *placed = builder.CreateAlloca(old->getAllocatedType(), space, old->getArraySize());
       placed->setAlignment(old->getAlign());
+      markLifetimes(*old, *placed);
       old->replaceAllUsesWith(builder.CreateAddrSpaceCast(placed, old->getType()));
       old->eraseFromParent();
     }
+  }
 }
 
 bool hoistMemory(Function &code) {

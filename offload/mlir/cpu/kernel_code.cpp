@@ -43,7 +43,8 @@ bool KernelCode::usesStandIn(StringRef name) const {
 Constant *KernelCode::parameterSizes() {
   SmallVector<uint32_t> sizes;
   for (Argument &argument : kernel.args())
-    sizes.push_back(uint32_t(module.getDataLayout().getTypeStoreSize(argument.getType())));
+    sizes.push_back(uint32_t(module.getDataLayout().getTypeStoreSize(
+        argument.hasByRefAttr() ? argument.getParamByRefType() : argument.getType())));
   Constant *table = ConstantDataArray::get(context, sizes);
   return new GlobalVariable(module, table->getType(), /*isConstant=*/true, GlobalValue::InternalLinkage,
                             table, kernel.getName() + ".sizes");
@@ -110,7 +111,10 @@ SmallVector<Value *> KernelCode::loadArguments(IRBuilder<> &b, Value *launch) co
   SmallVector<Value *> values;
   for (Argument &argument : kernel.args()) {
     Value *slot = b.CreateConstInBoundsGEP1_32(types.pointer, params, argument.getArgNo());
-    values.push_back(b.CreateLoad(argument.getType(), b.CreateLoad(types.pointer, slot), argument.getName()));
+    Value *passed = b.CreateLoad(types.pointer, slot);
+    values.push_back(argument.hasByRefAttr()
+                         ? b.CreateAddrSpaceCast(passed, argument.getType(), argument.getName())
+                         : b.CreateLoad(argument.getType(), passed, argument.getName()));
   }
   markArrays(values);
   return values;

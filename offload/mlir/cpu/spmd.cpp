@@ -16,6 +16,8 @@
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/CallGraph.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/IPO/AlwaysInliner.h"
@@ -62,16 +64,36 @@ Function *findRecursion(Module &module) {
 }
 
 void inlineEverything(Module &module, const std::vector<std::string> &kernels) {
-  for (Function &function : module)
+  for (Function &function : module) {
+    // A kernel's code is inlined later on.
+    function.removeFnAttr(Attribute::NoInline);
+    function.removeFnAttr(Attribute::OptimizeNone);
     if (!function.isDeclaration() && !is_contained(kernels, function.getName())) {
       function.setLinkage(GlobalValue::InternalLinkage);
-      function.removeFnAttr(Attribute::NoInline);
       function.addFnAttr(Attribute::AlwaysInline);
     }
+  }
   PassBuilder builder;
   ModulePassManager passes;
-  passes.addPass(AlwaysInlinerPass());
+  passes.addPass(AlwaysInlinerPass(/*InsertLifetime=*/false));
   runPasses(module, builder, std::move(passes));
+}
+
+/// Between which instructions a thread's memory holds something, and where the stack ends: that memory is
+/// about to become a part of other memory, which is in use throughout, and a coroutine runs on several
+/// stacks.
+void forgetLifetimes(Module &module) {
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *call = dyn_cast<IntrinsicInst>(&instruction);
+      if (!call)
+        continue;
+      if (call->getIntrinsicID() == Intrinsic::stacksave)
+        call->replaceAllUsesWith(PoisonValue::get(call->getType()));
+      if (call->isLifetimeStartOrEnd() || call->getIntrinsicID() == Intrinsic::stacksave ||
+          call->getIntrinsicID() == Intrinsic::stackrestore)
+        call->eraseFromParent();
+    }
 }
 
 /// A function with operations of the GPU whose address is taken, so that it could not be inlined everywhere;
@@ -106,6 +128,7 @@ KernelResources lowerKernelsForHost(Module &module, const std::vector<std::strin
     return resources;
   }
   inlineEverything(module, kernels);
+  forgetLifetimes(module);
   if (Function *function = findOutsider(module, kernels)) {
     error = "'" + function->getName().str() +
             "' has operations of the GPU and is called through a pointer: on the CPU, functions with such "

@@ -129,6 +129,17 @@ static std::optional<std::string> whyNotGlobal(Operation *op) {
          " has no value, and nothing else can define it for kernels: give it one, or `uninitialized`";
 }
 
+/// Code generators for GPUs make one variable of it, which all threads share.
+static std::optional<std::string> whyNotOfThreads(Operation *op) {
+  auto global = dyn_cast<LLVM::GlobalOp>(op);
+  if (!global || !global.getThreadLocal_() || !op->getParentOfType<gpu::GPUModuleOp>())
+    return std::nullopt;
+  return "llvm.mlir.global @" + global.getSymName().str() +
+         " is thread_local, and kernels have no variables that outlive a thread: use llvm.alloca in the "
+         "kernel, "
+         "or memory that is an argument";
+}
+
 /// PTX's identifiers; LLVM gives kernels no others. And what is printed, for one, would be told to the
 /// kernel.
 static std::optional<std::string> whyNotNamed(Operation *op, const ChipName &where) {
@@ -180,6 +191,8 @@ std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where)
   if (auto why = whyNotAtomic(op))
     return why;
   if (auto why = whyNotGlobal(op))
+    return why;
+  if (auto why = whyNotOfThreads(op))
     return why;
   auto function = dyn_cast<gpu::GPUFuncOp>(op);
   if (!function)

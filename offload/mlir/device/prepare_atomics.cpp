@@ -1,18 +1,70 @@
-//===- prepare_atomics.cpp - atomic_rmw without an instruction ------------===//
+//===- prepare_atomics.cpp - Atomic operations that a target lacks --------===//
 //
 // LLVM has no atomic multiplication: it becomes a loop that compares and exchanges.
+//
+// Its scopes have other names for each vendor: AMD's agent is NVIDIA's device, a workgroup is a block. Each
+// target gets its own, so that one module serves for all. Where a target has none, the next wider one does.
 //
 //===----------------------------------------------------------------------===//
 
 #include "device/prepare_device.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 
 namespace offload {
+namespace {
 
-LogicalResult lowerAtomics(gpu::GPUModuleOp module) {
+struct Scope {
+  StringRef name, amd, nvidia;
+};
+
+/// The whole system's has no name. What orders accesses of one space alone ("agent-one-as") orders all.
+constexpr Scope kScopes[] = {
+    {"agent", "agent", "device"},        {"device", "agent", "device"},   {"workgroup", "workgroup", "block"},
+    {"block", "workgroup", "block"},     {"cluster", "agent", "cluster"}, {"system", "", ""},
+    {"wavefront", "wavefront", "block"},
+};
+
+/// The target's name of a scope; nothing where it is one of the target's, or of nobody's.
+std::optional<StringRef> scopeFor(StringRef given, StringRef target) {
+  StringRef name = given;
+  bool oneSpace = name.consume_back("-one-as");
+  if (oneSpace && target == "rocdl")
+    return std::nullopt;
+  if (name == "one-as")
+    return target == "rocdl" ? std::nullopt : std::optional<StringRef>("");
+  for (const Scope &scope : kScopes)
+    if (scope.name == name) {
+      StringRef own = target == "rocdl" ? scope.amd : scope.nvidia;
+      return own == given ? std::nullopt : std::optional(own);
+    }
+  return std::nullopt;
+}
+
+void settleScope(Operation *op, StringRef target) {
+  constexpr StringRef kName = "syncscope";
+  auto scope = isa_and_nonnull<LLVM::LLVMDialect>(op->getDialect()) ? op->getAttrOfType<StringAttr>(kName)
+                                                                    : StringAttr();
+  if (!scope)
+    return;
+  // Nobody else sees what a thread orders for itself.
+  if (isa<LLVM::FenceOp>(op) && scope == "singlethread" && target == "nvvm")
+    return op->erase();
+  std::optional<StringRef> own = scopeFor(scope, target);
+  if (own && own->empty())
+    op->removeAttr(kName);
+  else if (own)
+    op->setAttr(kName, StringAttr::get(op->getContext(), *own));
+}
+
+} // namespace
+
+LogicalResult lowerAtomics(gpu::GPUModuleOp module, StringRef target) {
+  if (target == "nvvm" || target == "rocdl")
+    module.walk([&](Operation *op) { settleScope(op, target); });
   module.walk([](memref::AtomicRMWOp op) {
     arith::AtomicRMWKind kind = op.getKind();
     if (kind != arith::AtomicRMWKind::mulf && kind != arith::AtomicRMWKind::muli)

@@ -48,10 +48,11 @@ struct PrepareDevice : public PassWrapper<PrepareDevice, OperationPass<gpu::GPUM
                          << subgroupSize;
       return signalPassFailure();
     }
+    settleArgumentsByValue(module, target);
     if (failed(refuseRecursion(module)) || failed(lowerLaneZeroRegions(module, *lanes)) ||
         failed(lowerReductions(module, *lanes)) || failed(lowerShuffles(module, *lanes)) ||
         failed(lowerIds(module, *lanes)) || failed(lowerPrints(module, *lanes)) ||
-        failed(lowerAtomics(module)) || failed(lowerFragments(module)))
+        failed(lowerAtomics(module, target)) || failed(lowerFragments(module)))
       return signalPassFailure();
     keepBranchesApart(module, target);
   }

@@ -12,6 +12,10 @@ namespace offload {
 /// no library. For offload-prepare-math, which makes the first calls of libraries.
 llvm::LogicalResult givePlainNames(mlir::gpu::GPUModuleOp module);
 
+/// prepare_arguments.cpp: kernels' arguments with llvm.byval and llvm.byref become what the target has for
+/// them.
+void settleArgumentsByValue(mlir::gpu::GPUModuleOp module, llvm::StringRef target);
+
 // Each rewrites one group of operations in the module, or fails with an error at the operation. One per file,
 // in the order in which they run.
 
@@ -27,8 +31,8 @@ llvm::LogicalResult lowerShuffles(mlir::gpu::GPUModuleOp module, const Lanes &la
 llvm::LogicalResult lowerIds(mlir::gpu::GPUModuleOp module, const Lanes &lanes);
 /// prepare_prints.cpp: cf.assert, and the formats and arguments of printf.
 llvm::LogicalResult lowerPrints(mlir::gpu::GPUModuleOp module, const Lanes &lanes);
-/// prepare_atomics.cpp: atomic_rmw kinds that LLVM has no instruction for.
-llvm::LogicalResult lowerAtomics(mlir::gpu::GPUModuleOp module);
+/// prepare_atomics.cpp: atomic_rmw kinds that LLVM has no instruction for, and the names of LLVM's scopes.
+llvm::LogicalResult lowerAtomics(mlir::gpu::GPUModuleOp module, llvm::StringRef target);
 /// prepare_fragments.cpp: what subgroup_mma operations do with elements, on the registers of fragments.
 llvm::LogicalResult lowerFragments(mlir::gpu::GPUModuleOp module);
 /// And the loads of fragments that are one register, when they are LLVM's.

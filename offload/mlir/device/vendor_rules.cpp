@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/vendor_rules.h"
+#include "device/amd_rules.h"
 
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
@@ -50,12 +51,6 @@ std::string foreign(const Twine &what, const Owner &owner, const ChipName &where
     return text + "no target here has; take it out of this module";
   return text + "build this module for " + owner.target.str() +
          " alone, or give the other targets a kernel of their own";
-}
-
-std::string needs(StringRef name, const Twine &wanted, const ChipName &where) {
-  return ("'" + name + "' needs " + wanted + " and is built for " + where.said +
-          " here: build for such a chip, " + "or leave " + where.target + ":" + where.said + " out")
-      .str();
 }
 
 /// A rule holds for an operation of its name and, where the name ends in '*', for all that begin with it; the
@@ -189,7 +184,8 @@ std::optional<std::string> whyNotNvidia(Operation *op, const ChipName &where) {
     NVVM::NVVMCheckSMVersion version = required.getRequiredMinSMVersion();
     if (!version.archAccelerated)
       return number < version.smVersionList[0]
-                 ? std::optional(needs(name, "sm_" + Twine(version.smVersionList[0]) + " or later", where))
+                 ? std::optional(
+                       needsChip(name, "sm_" + Twine(version.smVersionList[0]) + " or later", where))
                  : std::nullopt;
     SmallVector<std::string> chips;
     for (int wanted : version.smVersionList) {
@@ -199,22 +195,22 @@ std::optional<std::string> whyNotNvidia(Operation *op, const ChipName &where) {
         return std::nullopt;
       chips.push_back("sm_" + std::to_string(renamed) + "a");
     }
-    return needs(name, llvm::join(chips, " or "), where);
+    return needsChip(name, llvm::join(chips, " or "), where);
   }
   if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op))
     if (auto why = whyNotLayouts(product))
       return why;
   if (int wanted = mmaChip(op); wanted > number)
-    return needs(name, "sm_" + Twine(wanted) + " or later for this shape and type", where);
+    return needsChip(name, "sm_" + Twine(wanted) + " or later for this shape and type", where);
   for (const MinimalChip &rule : kNvidia) {
     if (!fits(rule.name, name))
       continue;
     if (rule.accelerated && !(number == rule.number && accelerated) && number / 10 == rule.number / 10)
-      return needs(name, "sm_" + Twine(rule.number) + "a", where);
+      return needsChip(name, "sm_" + Twine(rule.number) + "a", where);
     if (rule.accelerated && number / 10 != rule.number / 10 && rule.name != "nvvm.setmaxregister")
-      return needs(name, "sm_" + Twine(rule.number) + "a", where);
+      return needsChip(name, "sm_" + Twine(rule.number) + "a", where);
     if (number < rule.number)
-      return needs(name, "sm_" + Twine(rule.number) + (rule.accelerated ? "a" : " or later"), where);
+      return needsChip(name, "sm_" + Twine(rule.number) + (rule.accelerated ? "a" : " or later"), where);
     return std::nullopt;
   }
   return std::nullopt;
@@ -286,6 +282,11 @@ constexpr ChipRule kAmd[] = {
     {"rocdl.cluster.*", is1250, kFrom1250},
     {"rocdl.s.barrier.signal*", is12, "gfx12 or later"},
     {"rocdl.s.barrier.wait", is12, "gfx12 or later"},
+    {"rocdl.s.barrier.init", is12, "gfx12 or later"},
+    {"rocdl.s.barrier.join", is12, "gfx12 or later"},
+    {"rocdl.s.barrier.leave", is12, "gfx12 or later"},
+    {"rocdl.s.get.*", is12, "gfx12 or later"},
+    {"rocdl.s.wakeup.barrier", is1250, kFrom1250},
     {"rocdl.s.wait.*", is12, "gfx12 or later"},
     {"rocdl.tanh", is1250, kFrom1250},
     {"rocdl.cvt.scalef32.*", is950, kOnly950},
@@ -356,41 +357,6 @@ std::optional<std::string> whyNotGlobal(Operation *op) {
   return std::nullopt;
 }
 
-/// What instructions for buffers move at once. LLVM ends the process, or names no place, for others.
-std::optional<std::string> whyNotMoved(Operation *op) {
-  Type type;
-  if (auto load = dyn_cast<amdgpu::RawBufferLoadOp>(op))
-    type = load.getValue().getType();
-  else if (auto store = dyn_cast<amdgpu::RawBufferStoreOp>(op))
-    type = store.getValue().getType();
-  else if (auto exchange = dyn_cast<amdgpu::RawBufferAtomicCmpswapOp>(op))
-    type = exchange.getSrc().getType();
-  if (!type)
-    return std::nullopt;
-  auto vector = dyn_cast<VectorType>(type);
-  Type element = getElementTypeOrSelf(type);
-  std::string text;
-  llvm::raw_string_ostream said(text);
-  said << "'" << op->getName()
-       << "' moves 8, 16, 32, 64, 96 or 128 bits, as a number or a vector of one dimension, "
-       << "and no " << type << ": ";
-  if (vector && vector.getRank() != 1) {
-    said << "vector.shape_cast makes one dimension of several";
-    return text;
-  }
-  if (!element.isIntOrIndexOrFloat()) {
-    said << "move its parts one by one";
-    return text;
-  }
-  // An index has 64 bits, and one bit takes a byte.
-  int64_t width = element.isIndex() ? 64 : std::max<int64_t>(8, element.getIntOrFloatBitWidth());
-  int64_t bits = width * (vector ? vector.getNumElements() : 1);
-  if (llvm::is_contained({8, 16, 32, 64, 96, 128}, bits))
-    return std::nullopt;
-  said << "move it in parts";
-  return text;
-}
-
 std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
   FailureOr<Chipset> chip = Chipset::parse(where.chip);
   if (failed(chip))
@@ -407,20 +373,27 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
     return why;
   if (auto why = whyNotLanes(op))
     return why;
-  if (auto why = whyNotMoved(op))
-    return why;
   if (auto dpp = dyn_cast<amdgpu::DPPOp>(op); dpp && is10(*chip)) {
     StringRef kind = amdgpu::stringifyDPPPerm(dpp.getKind());
     if (kind.starts_with("wave_") || kind.starts_with("row_bcast_"))
-      return needs("amdgpu.dpp " + kind.str(), "a chip of gfx9", where);
+      return needsChip("amdgpu.dpp " + kind.str(), "a chip of gfx9", where);
   }
   for (const ChipRule &rule : kAmd)
-    if (fits(rule.name, name))
-      return rule.has(*chip) ? std::nullopt : std::optional(needs(name, rule.wanted, where));
-  return std::nullopt;
+    if (fits(rule.name, name)) {
+      if (!rule.has(*chip))
+        return needsChip(name, rule.wanted, where);
+      break;
+    }
+  return whyNotOperands(op, *chip, where);
 }
 
 } // namespace
+
+std::string needsChip(StringRef name, const Twine &wanted, const ChipName &where) {
+  return ("'" + name + "' needs " + wanted + " and is built for " + where.said +
+          " here: build for such a chip, " + "or leave " + where.target + ":" + where.said + " out")
+      .str();
+}
 
 std::optional<std::string> whyNotInstruction(Operation *op) {
   auto mma = dyn_cast<NVVM::MmaOp>(op);

@@ -114,6 +114,47 @@ LogicalResult checkSizes(gpu::LaunchFuncOp launch) {
   return success();
 }
 
+bool hasSize(Type type) {
+  return type.isIntOrIndexOrFloat() || isa<ComplexType, VectorType, DataLayoutTypeInterface>(type);
+}
+
+/// What a parameter reads is as long as the kernel says: values of fewer bytes would be read past their end.
+/// Indices may be shorter in the kernel.
+LogicalResult checkValues(gpu::LaunchFuncOp launch, LLVM::LLVMFuncOp kernel) {
+  auto layout = DataLayout::closest(launch);
+  unsigned parameter = 0;
+  for (Type type : launch.getKernelOperands().getTypes()) {
+    unsigned at = parameter;
+    if (auto memref = dyn_cast<MemRefType>(type))
+      parameter += 3 + 2 * memref.getRank();
+    else
+      parameter += isa<UnrankedMemRefType>(type) ? 2 : 1;
+    if (isa<BaseMemRefType>(type) || at >= kernel.getNumArguments())
+      continue;
+    Type wanted = kernel.getArgument(at).getType();
+    bool byValue = false;
+    for (StringRef name : {LLVM::LLVMDialect::getByValAttrName(), LLVM::LLVMDialect::getByRefAttrName()})
+      if (auto held = kernel.getArgAttrOfType<TypeAttr>(at, name)) {
+        wanted = held.getValue();
+        byValue = true;
+      }
+    if (!hasSize(type) || !hasSize(wanted))
+      continue;
+    bool address = byValue && isa<LLVM::LLVMPointerType>(type) && type != wanted;
+    if (!address && layout.getTypeSize(type) >= layout.getTypeSize(wanted))
+      continue;
+    auto error = launch.emitOpError("passes ")
+                 << type << " to parameter " << at + 1 << " of its kernel, which ";
+    if (byValue)
+      error << "takes a value of " << wanted << " in memory of the kernel's own: pass such a value";
+    else
+      error << "is longer, " << wanted << ": pass a value of that type";
+    error.attachNote(kernel.getLoc()) << "the kernel is here";
+    return error;
+  }
+  return success();
+}
+
 /// A kernel that is lowered already has one parameter per word of a descriptor, or bare pointers: nothing
 /// else compares these with what a launch passes.
 LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
@@ -137,8 +178,10 @@ LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
   }
   unsigned words = wordsOf(launch);
   auto declared = dyn_cast_or_null<LLVM::LLVMFuncOp>(kernel);
-  if (*parameters == words || (declared && declared.isExternal()))
+  if (declared && declared.isExternal())
     return success();
+  if (*parameters == words)
+    return declared ? checkValues(launch, declared) : success();
   auto error = launch.emitOpError("passes ")
                << words << " words (" << launch.getNumKernelOperands()
                << " operands, memrefs as descriptors), but its kernel, which is lowered already, has "

@@ -2,7 +2,9 @@
 //
 // Compilers that lower to the LLVM dialect themselves mark kernels for one vendor: with an attribute
 // `*.kernel` of its dialect, or a calling convention `*_kernelcc`. Here kernels are what the gpu dialect
-// calls so; others would be functions that nobody can launch.
+// calls so; others would be functions that nobody can launch. Drivers find kernels by their names: these are
+// seen from outside, also where C++ made them of a template. What processor code is for, and how functions
+// are called there, each target says, not what the compiler was told that made the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +38,35 @@ bool unmark(LLVM::LLVMFuncOp function) {
   return marked;
 }
 
+void showOutside(LLVM::LLVMFuncOp kernel) {
+  if (kernel.isExternal())
+    return;
+  kernel.setLinkage(LLVM::Linkage::External);
+  kernel.setVisibility_(LLVM::Visibility::Default);
+  kernel.removeComdatAttr();
+}
+
+/// Functions that kernels call are called as each target does it.
+template <typename Function> void forgetConvention(Function function) {
+  if (!llvm::is_contained({LLVM::CConv::C, LLVM::CConv::Fast, LLVM::CConv::Cold}, function.getCConv()))
+    function.setCConv(LLVM::CConv::C);
+}
+
+void forgetProcessor(LLVM::LLVMFuncOp function) {
+  function.removeTargetCpuAttr();
+  function.removeTuneCpuAttr();
+  function.removeTargetFeaturesAttr();
+  ArrayAttr passed = function.getPassthroughAttr();
+  if (!passed)
+    return;
+  auto kept = llvm::filter_to_vector(passed, [](Attribute each) {
+    auto pair = dyn_cast<ArrayAttr>(each);
+    auto name = pair && !pair.empty() ? dyn_cast<StringAttr>(pair[0]) : StringAttr();
+    return !name || (name != "target-cpu" && name != "tune-cpu" && name != "target-features");
+  });
+  function.setPassthroughAttr(ArrayAttr::get(function.getContext(), kept));
+}
+
 struct MarkKernels : public PassWrapper<MarkKernels, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkKernels)
 
@@ -47,9 +78,15 @@ struct MarkKernels : public PassWrapper<MarkKernels, OperationPass<ModuleOp>> {
   void runOnOperation() final {
     StringRef mark = gpu::GPUDialect::getKernelFuncAttrName();
     for (auto device : getOperation().getOps<gpu::GPUModuleOp>())
-      for (auto function : device.getOps<LLVM::LLVMFuncOp>())
+      for (auto function : device.getOps<LLVM::LLVMFuncOp>()) {
         if (unmark(function))
           function->setAttr(mark, UnitAttr::get(&getContext()));
+        if (function->hasAttr(mark))
+          showOutside(function);
+        forgetProcessor(function);
+        forgetConvention(function);
+        function.walk(forgetConvention<LLVM::CallOp>);
+      }
   }
 };
 
