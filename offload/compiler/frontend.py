@@ -76,7 +76,8 @@ SHAPES = (
 """From the shape dialect to sizes of tensors, arithmetic and assertions."""
 
 LINALG = (
-    "offload-fuse-rows",  # first: these find the same rows in loops as they were written
+    "offload-find-places",
+    "offload-fuse-rows",  # early: these find the same rows in loops as they were written
     "offload-collapse-linalg",
     "offload-transpose-tiles",
     "offload-reduce-rows",
