@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, emit, emit_text, program
+from compiling import ALL_TARGETS, PROGRAMS, emit, emit_text, on_host, program
 
 import offload
 
@@ -34,6 +34,33 @@ def test_groups(n: int) -> None:
 def test_nothing_of_the_dialect_is_left_and_streams_still_meet() -> None:
     assert "async." not in emit_text(PROGRAMS / "async_dialect.mlir", "kernels").replace("gpu.async", "")
     assert len(emit(PROGRAMS / "async_dialect.mlir", "object", ALL_TARGETS)) == 3
+
+
+TENSORS = """
+func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %x) -> tensor<?xf32> {
+    %done, %v = async.execute -> !async.value<tensor<?xf32>> {
+      %e = arith.addf %y, %y : tensor<?xf32>
+      async.yield %e : tensor<?xf32>
+    }
+    %last, %w = async.execute [%done] (%v as %u: !async.value<tensor<?xf32>>) -> !async.value<tensor<?xf32>> {
+      %e = arith.negf %u : tensor<?xf32>
+      async.yield %e : tensor<?xf32>
+    }
+    %z = async.await %w : !async.value<tensor<?xf32>>
+    scf.yield %z : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_tensors_as_async_values(n: int) -> None:
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(on_host(TENSORS).f(x, n).numpy(), x * (-2.0) ** n)
 
 
 def test_its_run_time_half_is_refused() -> None:

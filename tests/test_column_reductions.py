@@ -102,3 +102,19 @@ def test_tall_columns_take_no_longer_than_a_thread_for_each() -> None:
     for _ in range(5):
         x.sum(0)
     assert min(times) < 5 * (time.perf_counter() - start) / 5
+
+
+def test_channels_take_no_longer_than_rows_of_one_piece() -> None:
+    """Threads took their steps one by one, sixty times as long, where the first one of a row was left out."""
+    library = on_host(PROGRAM)
+    x, y = np.ones((4, 3, 512, 512), np.float32), np.zeros(3, np.float32)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        library.channels(x, y)
+        times.append(time.perf_counter() - start)
+    np.testing.assert_array_equal(y, 5 * 2**20)
+    start = time.perf_counter()
+    for _ in range(5):
+        x.sum((0, 2, 3))
+    assert min(times) < 4 * (time.perf_counter() - start) / 5

@@ -79,3 +79,45 @@ def test_on_devices(chip: str) -> None:
 
 def test_for_each_target() -> None:
     offload.compile(PROGRAM, targets=ALL_TARGETS)
+
+
+GATHERED = """
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @f(%x: tensor<?x?xf32>, %rows: tensor<?xi32>) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %z = linalg.generic {indexing_maps = [#row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%rows : tensor<?xi32>) outs(%e : tensor<?x?xf32>) {
+  ^bb0(%row: i32, %out: f32):
+    %i = arith.index_cast %row : i32 to index
+    %j = linalg.index 1 : index
+    %v = tensor.extract %y[%i, %j] : tensor<?x?xf32>
+    linalg.yield %v : f32
+  } -> tensor<?x?xf32>
+  return %y, %z : tensor<?x?xf32>, tensor<?x?xf32>
+}
+"""
+
+
+def check_gathered(library: offload.Library | OnDevice) -> None:
+    x = floats(60, 96)
+    rows = _random.permutation(60).astype(np.int32)
+    y, z = map(numpy_of, library.f(x, rows))
+    np.testing.assert_allclose(y, softmax(x), rtol=1e-5)
+    np.testing.assert_array_equal(z, y[rows])
+
+
+def test_what_reads_any_row_is_another_kernel() -> None:
+    """It read rows that no thread had written."""
+    check_gathered(on_host(GATHERED))
+
+
+@pytest.mark.parametrize("chip", ["sm_90", "gfx942"])
+def test_what_reads_any_row_on_devices(chip: str) -> None:
+    with running_on(chip, GATHERED) as library:
+        check_gathered(library)

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, emit, on_host
+from compiling import ALL_TARGETS, emit, emit_text, on_host
 from test_whole_programs import run
+
+import offload
 
 PARTS = """
 func.func @returned(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
@@ -102,6 +104,67 @@ def test_winograds_convolution() -> None:
     places = [(i, j) for i in range(3) for j in range(3)]
     expected = sum(np.einsum("nhwc,fc->nhwf", x[:, i : i + 4, j : j + 4], w[:, i, j]) for i, j in places)
     np.testing.assert_allclose(on_host(WINOGRAD).f(x, w).numpy(), expected, atol=1e-3)
+
+
+TRANSFORMS = """
+func.func @f(%x: tensor<2x14x10x5xf32>, %w: tensor<3x3x3x5xf32>, %y: tensor<2x12x8x3xf32>) -> tensor<2x12x8x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w0 = tensor.empty() : tensor<6x6x5x3xf32>
+  %w1 = linalg.winograd_filter_transform fmr(F_4_3) ins(%w : tensor<3x3x3x5xf32>)
+    outs(%w0 : tensor<6x6x5x3xf32>) -> tensor<6x6x5x3xf32>
+  %x0 = tensor.empty() : tensor<6x6x3x2x2x5xf32>
+  %x1 = linalg.winograd_input_transform fmr(F_4_3) ins(%x : tensor<2x14x10x5xf32>)
+    outs(%x0 : tensor<6x6x3x2x2x5xf32>) -> tensor<6x6x3x2x2x5xf32>
+  %a = tensor.collapse_shape %x1 [[0, 1], [2, 3, 4], [5]] : tensor<6x6x3x2x2x5xf32> into tensor<36x12x5xf32>
+  %b = tensor.collapse_shape %w1 [[0, 1], [2], [3]] : tensor<6x6x5x3xf32> into tensor<36x5x3xf32>
+  %p0 = tensor.empty() : tensor<36x12x3xf32>
+  %p1 = linalg.fill ins(%zero : f32) outs(%p0 : tensor<36x12x3xf32>) -> tensor<36x12x3xf32>
+  %p = linalg.batch_matmul ins(%a, %b : tensor<36x12x5xf32>, tensor<36x5x3xf32>)
+    outs(%p1 : tensor<36x12x3xf32>) -> tensor<36x12x3xf32>
+  %q = tensor.expand_shape %p [[0, 1], [2, 3, 4], [5]] output_shape [6, 6, 3, 2, 2, 3]
+    : tensor<36x12x3xf32> into tensor<6x6x3x2x2x3xf32>
+  %r = linalg.winograd_output_transform fmr(F_4_3) ins(%q : tensor<6x6x3x2x2x3xf32>)
+    outs(%y : tensor<2x12x8x3xf32>) -> tensor<2x12x8x3xf32>
+  return %r : tensor<2x12x8x3xf32>
+}
+"""
+
+
+def test_winograds_transforms_are_a_launch_each() -> None:
+    """They were launches for every tile. The last one adds to what its output holds."""
+    host, _, _ = emit_text(TRANSFORMS, "kernels").partition("gpu.module")
+    assert "gpu.launch_func" in host
+    assert "scf.for" not in host
+
+
+@pytest.mark.parametrize("target", ["host", "host,O=0", "sm_90", "gfx1100"])
+def test_winograds_convolution_of_many_tiles(target: str) -> None:
+    generator = np.random.default_rng(5)
+    shapes = ((2, 14, 10, 5), (3, 3, 3, 5), (2, 12, 8, 3))
+    x, w, y = (generator.integers(-4, 5, shape).astype(np.float32) for shape in shapes)
+    places = [(i, j) for i in range(3) for j in range(3)]
+    expected = y + sum(np.einsum("nhwc,fc->nhwf", x[:, i : i + 12, j : j + 8], w[:, i, j]) for i, j in places)
+    run(TRANSFORMS, target, lambda library: np.testing.assert_allclose(library.f(x, w, y).numpy(), expected, atol=1e-2))
+
+
+RESHAPED = """
+func.func @f(%x: tensor<?x?xf32>, %sizes: tensor<3xi32>) -> tensor<?x?x?xf32> {
+  %r = tensor.reshape %x(%sizes) : (tensor<?x?xf32>, tensor<3xi32>) -> tensor<?x?x?xf32>
+  return %r : tensor<?x?x?xf32>
+}
+"""
+
+
+def test_a_reshape_to_other_sizes_is_an_error() -> None:
+    """It read what is behind the array."""
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for sizes in ((2, 3, 4), (24, 1, 1)):
+        result = on_host(RESHAPED).f(x, np.array(sizes, np.int32)).numpy()
+        np.testing.assert_array_equal(result, x.reshape(sizes))
+    assert on_host(RESHAPED).f(x[:0], np.array([3, 0, 5], np.int32)).shape == (3, 0, 5)
+    for sizes in ((2, 3, 5), (2, 3, 3), (0, 3, 4)):
+        with pytest.raises(offload.DeviceError, match=r"<string>:3: .*a reshape keeps the number of elements"):
+            on_host(RESHAPED).f(x, np.array(sizes, np.int32))
 
 
 STEPS = """

@@ -361,7 +361,7 @@ func.func @f(%x: tensor<?x?xf64>) -> tensor<?x?xf64> {
 
 def test_a_sparse_tensor_of_a_function_s_own_is_told_where_it_is() -> None:
     """Not where the first tensor is, which is dense."""
-    with pytest.raises(CompileError, match=r"mlir-opt --sparsification-and-bufferization=parallel") as caught:
+    with pytest.raises(CompileError, match=r"mlir-opt --linalg-generalize-named-ops --sparsif") as caught:
         emit(SPARSE, "kernels")
     found = caught.value.diagnostics[0]
     assert (found.line, found.column) == (3, 8)

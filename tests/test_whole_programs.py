@@ -130,3 +130,27 @@ def test_what_tosa_leaves_open_is_said_in_its_place() -> None:
     with pytest.raises(CompileError, match=r"'tosa.custom' has no lowering here; use operations that have") as caught:
         emit(CUSTOM, "kernels")
     assert caught.value.diagnostics[0].line == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("%r = math.exp %x : tensor<*xf32>", (3, 6), r"tensors of unknown rank have no elements .*tensor\.cast"),
+        ("%r = torch.aten.tanh %x : tensor<*xf32>", (3, 6), "MLIR 22 has no dialect 'torch'; lower it"),
+        ("func.call @g() : () -> !torch.vtensor<[4],f32>", (3, 31), "unknown type: MLIR 22 has no dialect 'torch'"),
+        ("%r = tensor.empty() {a = #iree.b<1>} : tensor<4xf32>", (3, 32), "unknown attribute: .* no dialect 'iree'"),
+    ],
+)
+def test_what_other_front_ends_have(text: str, place: tuple[int, int], message: str) -> None:
+    source = f"func.func private @g()\nfunc.func @f(%x: tensor<*xf32>) {{\n{text}\nreturn\n}}\n"
+    with pytest.raises(CompileError, match=message) as caught:
+        emit(source, "kernels")
+    found = caught.value.diagnostics[0]
+    assert (found.line, found.column) == place
+
+
+def test_quantized_types_are_refused_with_what_lowers_them() -> None:
+    kind = "tensor<4x!quant.uniform<i8:f32, 0.1>>"
+    with pytest.raises(CompileError, match=r"quant.uniform<.*not lowered here.*mlir-opt --lower-quant-ops") as caught:
+        emit(f"\nfunc.func @f(%x: {kind}) -> {kind} {{\n  return %x : {kind}\n}}", "kernels")
+    assert caught.value.diagnostics[0].line == 2

@@ -76,7 +76,8 @@ SHAPES = (
 """From the shape dialect to sizes of tensors, arithmetic and assertions."""
 
 LINALG = (
-    "offload-fuse-rows",  # first: these find the same rows in loops as they were written
+    "offload-find-places",
+    "offload-fuse-rows",  # early: these find the same rows in loops as they were written
     "offload-collapse-linalg",
     "offload-transpose-tiles",
     "offload-reduce-rows",
@@ -131,6 +132,8 @@ def _buffers(module: Any) -> Sequence[str]:
         *(["offload-program-globals"] if "ml_program.global" in host else []),
         *(["offload-masked-reductions"] if masked else []),
         *(SHAPES if any(name.startswith("shape.") for name in host) else ()),
+        # Tensors in async values get memory as others do.
+        *(["offload-inline-async"] if module.has_tensors() and any(name.startswith("async.") for name in host) else []),
         *(BUFFERIZING if module.has_tensors() else FREEING if OWNING & set(host) else ()),
     ]
 

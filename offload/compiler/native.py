@@ -157,6 +157,10 @@ _PLAINER = (
         r"Dialect `(\S+)' not found for custom op '(\S+?)' ?",
         r"unknown operation '\2': MLIR 22 has no dialect '\1'; lower it to one that it has, before offload sees it",
     ),
+    (
+        r"`?[!#]\"?([A-Za-z_][\w$]*)\"?[.<].* (type|attribute) created with unregistered dialect\..*",
+        r"unknown \2: MLIR 22 has no dialect '\1'; lower it to one that it has, before offload sees it",
+    ),
     (r" ; for more info on dialect registration see .*", ""),
     (
         r"unsupported memory space Attribute",

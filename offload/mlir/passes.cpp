@@ -31,6 +31,7 @@ void registerOffloadPasses() {
   registerSerialFunctionsPass();
   registerCollapseLinalgPass();
   registerReduceLinalgPass();
+  registerFindPlacesPass();
   registerFuseRowsPass();
   registerReduceRowsPass();
   registerBlockTilesPass();

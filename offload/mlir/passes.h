@@ -27,6 +27,7 @@ namespace offload {
 ///   offload-inline-async             puts regions of the async dialect into the code around them
 ///   offload-group-launches           puts the kernels of many launches into one gpu.module
 ///   offload-mark-written-kernels     marks kernels that are there before loops become some
+///   offload-find-places              finds the largest elements of rows before their places
 ///   offload-collapse-linalg          makes one loop of those over one piece of memory
 ///   offload-transpose-tiles          takes what lies across the output through workgroup memory
 ///   offload-fuse-rows                makes one kernel of what is done row by row
@@ -98,6 +99,7 @@ void registerSerialFunctionsPass();
 void registerCollapseLinalgPass();
 void registerReduceLinalgPass();
 void registerEqualSizesPass();
+void registerFindPlacesPass();
 void registerFuseRowsPass();
 void registerReduceRowsPass();
 void registerBlockTilesPass();

@@ -66,9 +66,11 @@ std::optional<std::string> whyNot(Type type, Operation *op) {
       return std::nullopt;
     return sparse
                ? "sparse tensors are not given memory here: bufferize the program first, for instance with "
-                 "mlir-opt "
+                 "mlir-opt --linalg-generalize-named-ops "
                  "--sparsification-and-bufferization=parallelization-strategy=any-storage-outer-loop "
-                 "--sparse-storage-specifier-to-llvm"
+                 "--sparse-storage-specifier-to-llvm; where shapes are static, --sparse-assembler before "
+                 "these makes "
+                 "arrays of a function's sparse arguments"
                : "tensors of kernels, and those with an encoding, are not given memory here: use memrefs";
   }
   if (isa<TupleType, NoneType>(type))
@@ -77,6 +79,11 @@ std::optional<std::string> whyNot(Type type, Operation *op) {
   if (isa<FloatTF32Type, Float128Type, LLVM::LLVMPPCFP128Type, LLVM::LLVMX86AMXType>(type))
     return "has a value of type " + spelled(type) +
            ", which code for processors cannot have: convert to f32 or f64";
+  if (type.getDialect().getNamespace() == "quant")
+    return "has a value of type " + spelled(type) +
+           ", which is not lowered here: make it numbers of its storage type first, for instance with "
+           "mlir-opt "
+           "--lower-quant-ops --strip-func-quant-types";
   if (auto memref = dyn_cast<BaseMemRefType>(type))
     if (auto why = whyNotSpace(memref.getMemorySpace(), op))
       return why;

@@ -5,6 +5,9 @@
 // where there are more loops than a grid has dimensions, and where several loops reduce: MLIR's
 // linalg::collapseOpIterationDims does the work, and this pass says which dimensions.
 //
+// A product of matrices of which one has a single row (known when it is compiled) is one of a matrix and a
+// vector: without the loop of one step, other passes see that.
+//
 // Before that, the loops that reduce are put behind the parallel ones, where the sum of each column does not
 // have them: of a loop around a parallel one, each step would be a launch.
 //
@@ -71,6 +74,33 @@ bool isWorthIt(linalg::LinalgOp op) {
          !op.hasIndexSemantics();
 }
 
+/// Parallel loops of one step, where without them an input has an element for each step of all loops, as the
+/// matrix has in its product with a vector.
+SmallVector<unsigned> unitLoops(linalg::LinalgOp op) {
+  SmallVector<unsigned> ones, parallel;
+  op.getParallelDims(parallel);
+  for (unsigned loop : parallel)
+    if (op.getStaticLoopRanges()[loop] == 1)
+      ones.push_back(loop);
+  if (ones.empty() || op.getNumReductionLoops() == 0 || !op.hasPureBufferSemantics() ||
+      op.hasIndexSemantics())
+    return {};
+  bool hasAll = false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    if (!map.isProjectedPermutation() || (op.isDpsInput(&operand) && map.isPermutation()))
+      return {};
+    unsigned others =
+        unsigned(llvm::count_if(ones, [&](unsigned loop) { return !map.isFunctionOfDim(loop); }));
+    auto memref = dyn_cast<MemRefType>(operand.get().getType());
+    if (memref && others < ones.size() &&
+        !memref.getLayout().isIdentity()) // only of these dimensions are taken
+      return {};
+    hasAll |= op.isDpsInput(&operand) && map.getNumResults() + others == op.getNumLoops();
+  }
+  return hasAll ? ones : SmallVector<unsigned>();
+}
+
 struct CollapseLinalg : public PassWrapper<CollapseLinalg, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CollapseLinalg)
 
@@ -86,10 +116,27 @@ struct CollapseLinalg : public PassWrapper<CollapseLinalg, OperationPass<ModuleO
   void runOnOperation() final {
     IRRewriter rewriter(&getContext());
     for (linalg::LinalgOp op : hostLinalg(getOperation())) {
+      op = withoutUnitLoops(op, rewriter);
       op = withReductionLast(op, rewriter);
       if (isWorthIt(op))
         collapse(op, rewriter);
     }
+  }
+
+  static linalg::LinalgOp withoutUnitLoops(linalg::LinalgOp op, RewriterBase &rewriter) {
+    SmallVector<unsigned> ones = unitLoops(op);
+    if (ones.empty())
+      return op;
+    linalg::GenericOp general = generalized(op, rewriter);
+    if (!general)
+      return op;
+    linalg::ControlDropUnitDims options;
+    options.controlFn = [&](Operation *) { return ones; };
+    FailureOr<linalg::DropUnitDimsResult> made = linalg::dropUnitDims(rewriter, general, options);
+    if (failed(made))
+      return general;
+    rewriter.eraseOp(general);
+    return cast<linalg::LinalgOp>(made->resultOp.getOperation());
   }
 
   static linalg::LinalgOp withReductionLast(linalg::LinalgOp op, RewriterBase &rewriter) {

@@ -65,7 +65,7 @@ bool mayBeRepeated(linalg::LinalgOp op) {
 }
 
 void launchWhereLong(OpBuilder &b, linalg::LinalgOp op, ValueRange sizes,
-                     ArrayRef<std::pair<unsigned, int64_t>> least, function_ref<void()> launch) {
+                     ArrayRef<std::pair<unsigned, int64_t>> least, function_ref<void()> launch, Value also) {
   Location loc = op.getLoc();
   Value enough;
   for (auto [loop, steps] : least)
@@ -79,6 +79,8 @@ void launchWhereLong(OpBuilder &b, linalg::LinalgOp op, ValueRange sizes,
     op.erase();
     return;
   }
+  if (also)
+    enough = arith::AndIOp::create(b, loc, enough, also);
   auto either = scf::IfOp::create(b, loc, enough, /*withElseRegion=*/true);
   b.setInsertionPointToStart(either.thenBlock());
   launch();

@@ -29,9 +29,11 @@ llvm::SmallVector<mlir::Value> yieldedOf(mlir::OpBuilder &in, mlir::linalg::Lina
 bool mayBeRepeated(mlir::linalg::LinalgOp op);
 
 /// Has `launch`, at the builder's place, do the operation where each of these loops has so many steps at
-/// least. Where that is not known the operation stays, for when one has fewer.
+/// least, and where `also` holds unless they are all known. Where that is not known the operation stays, for
+/// when one has fewer.
 void launchWhereLong(mlir::OpBuilder &b, mlir::linalg::LinalgOp op, mlir::ValueRange sizes,
-                     llvm::ArrayRef<std::pair<unsigned, int64_t>> least, llvm::function_ref<void()> launch);
+                     llvm::ArrayRef<std::pair<unsigned, int64_t>> least, llvm::function_ref<void()> launch,
+                     mlir::Value also = {});
 
 /// A linalg operation on buffers whose outputs' values each come from one operation that joins a step's value
 /// and what was reduced so far, in any order.

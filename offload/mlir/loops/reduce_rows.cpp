@@ -264,41 +264,38 @@ private:
     });
   }
 
-  /// What a thread's own steps give.
+  /// What a thread's own steps give. Of a row in pieces the first step is like any other: a loop that leaves
+  /// it out, in one of the pieces, is none whose steps threads take together.
   SmallVector<Value> reduceOwn(OpBuilder &in, SmallVector<Value> iteration, const Share &share) {
-    iteration[loop] = share.from;
-    SmallVector<Value> first = steps.values(in, iteration);
-    return reduceRest(in, iteration, share, pieces, /*isFirst=*/Value(), first);
+    if (pieces.empty()) {
+      iteration[loop] = share.from;
+      SmallVector<Value> first = steps.values(in, iteration);
+      Value second = arith::AddIOp::create(in, loc, share.from, share.step);
+      return reduceRest(in, iteration, {second, share.until, share.step}, {}, first);
+    }
+    SmallVector<Value> none;
+    for (unsigned i = 0; i < unsigned(op.getNumDpsInits()); ++i)
+      none.push_back(steps.neutral(in, i));
+    return reduceRest(in, iteration, share, pieces, none);
   }
 
-  /// With what was reduced before; a loop for each dimension of the pieces. `isFirst`: whether the piece is
-  /// the one whose first step was done before.
+  /// With what was reduced before; a loop for each dimension of the pieces.
   SmallVector<Value> reduceRest(OpBuilder &in, SmallVector<Value> iteration, const Share &share,
-                                ArrayRef<unsigned> around, Value isFirst, ValueRange before) {
+                                ArrayRef<unsigned> around, ValueRange before) {
     unsigned along = around.empty() ? loop : around.front();
-    Value from = index(in, 0), until = sizes[along], step = index(in, 1);
-    if (around.empty()) {
-      from = arith::AddIOp::create(in, loc, share.from, share.step);
-      if (isFirst)
-        from = arith::SelectOp::create(in, loc, isFirst, from, share.from);
-      until = share.until;
-      step = share.step;
-    }
-    auto rest = scf::ForOp::create(
-        in, loc, from, until, step, before, [&](OpBuilder &body, Location, Value number, ValueRange before) {
-          iteration[along] = number;
-          SmallVector<Value> both(before);
-          if (around.empty()) {
-            for (auto [i, value] : llvm::enumerate(steps.values(body, iteration)))
-              both[i] = steps.joined(body, unsigned(i), before[i], value);
-          } else {
-            Value starts = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq, number, index(body, 0));
-            if (isFirst)
-              starts = arith::AndIOp::create(body, loc, isFirst, starts);
-            both = reduceRest(body, iteration, share, around.drop_front(), starts, before);
-          }
-          scf::YieldOp::create(body, loc, both);
-        });
+    Share all = around.empty() ? share : Share{index(in, 0), sizes[along], index(in, 1)};
+    auto rest = scf::ForOp::create(in, loc, all.from, all.until, all.step, before,
+                                   [&](OpBuilder &body, Location, Value number, ValueRange before) {
+                                     iteration[along] = number;
+                                     SmallVector<Value> both(before);
+                                     if (around.empty()) {
+                                       for (auto [i, value] : llvm::enumerate(steps.values(body, iteration)))
+                                         both[i] = steps.joined(body, unsigned(i), before[i], value);
+                                     } else {
+                                       both = reduceRest(body, iteration, share, around.drop_front(), before);
+                                     }
+                                     scf::YieldOp::create(body, loc, both);
+                                   });
     return SmallVector<Value>(rest.getResults());
   }
 

@@ -150,7 +150,7 @@ std::optional<RowStep> stepOf(Operation *op, ArrayRef<Size> rows) {
   std::optional<SmallVector<int>> loops = rolesOf(sizesOf(op), rows);
   if (!loops)
     return std::nullopt;
-  RowStep step{op, std::nullopt, *loops, {}, {}, llvm::is_contained(*loops, kAlongRow)};
+  RowStep step{op, std::nullopt, *loops, {}, {}, {}, llvm::is_contained(*loops, kAlongRow)};
   auto add = [](SmallVectorImpl<RowAccess> &to, std::optional<RowAccess> access) {
     if (access)
       to.push_back(std::move(*access));
@@ -169,6 +169,11 @@ std::optional<RowStep> stepOf(Operation *op, ArrayRef<Size> rows) {
     for (OpOperand &output : linalgOp.getDpsInitsMutable())
       if (!add(step.outputs, accessOf(output, *loops)))
         return std::nullopt;
+    linalgOp.getBlock()->walk([&](Operation *each) {
+      for (Value operand : each->getOperands())
+        if (isa<BaseMemRefType>(operand.getType()))
+          step.elsewhere.push_back(operand);
+    });
     SmallVector<unsigned> reduction;
     linalgOp.getReductionDims(reduction);
     if (!reduction.empty()) {
@@ -211,7 +216,7 @@ bool mayOverlap(Value one, Value other) {
 }
 
 /// Whether what a step writes is of the same row, and of the same element of it, wherever else it is
-/// accessed.
+/// accessed. What a body reads by itself, as one that gathers does, may be of any row.
 bool areApart(ArrayRef<RowStep> steps, size_t dimensions) {
   SmallVector<const RowAccess *> all, written;
   for (const RowStep &step : steps)
@@ -232,7 +237,10 @@ bool areApart(ArrayRef<RowStep> steps, size_t dimensions) {
              (has(step.inputs, other.buffer) || has(step.outputs, other.buffer));
     });
   };
-  for (const RowAccess *output : written)
+  for (const RowAccess *output : written) {
+    for (const RowStep &step : steps)
+      if (llvm::any_of(step.elsewhere, [&](Value memory) { return mayOverlap(memory, output->buffer); }))
+        return false;
     for (const RowAccess *other : all) {
       if (other->buffer == output->buffer) {
         if (!isOnce(*other, dimensions) || other->isAlongRow() != output->isAlongRow())
@@ -242,6 +250,7 @@ bool areApart(ArrayRef<RowStep> steps, size_t dimensions) {
         return false;
       }
     }
+  }
   return true;
 }
 

@@ -28,7 +28,8 @@ struct RowStep {
   std::optional<LinalgSteps> sums; // of one that reduces the rows
   llvm::SmallVector<int> loops;    // what each is; of a copy none
   llvm::SmallVector<RowAccess> inputs, outputs;
-  bool isOfElements; // or of rows
+  llvm::SmallVector<mlir::Value> elsewhere; // memory that its body reads wherever it likes
+  bool isOfElements;                        // or of rows
 };
 
 /// Steps in the order of the program; between them is nothing that they could disturb. No step needs what

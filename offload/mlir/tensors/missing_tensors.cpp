@@ -5,9 +5,10 @@
 //  * linalg.pack pads, expands and transposes; linalg.unpack does the reverse;
 //  * tensor.bitcast is arith.bitcast;
 //  * tensor.gather and tensor.scatter go over elements;
-//  * the transforms of Winograd's convolution are loops over small products of matrices;
+//  * the transforms of Winograd's convolution are parallel loops over small products of matrices;
 //  * a tensor<?x0> as a tensor<?> is one of no elements: of its memory MLIR would say that it has a known
 //  size;
+//  * a tensor.reshape to sizes that show when it runs asserts that they fit;
 //  * what MLIR folds to a constant of unknown shape, as it does %x ^ %x, is filled: such a constant has no
 //    bytes.
 //
@@ -20,11 +21,14 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -89,20 +93,106 @@ void writeEmpty(tensor::CollapseShapeOp op, IRRewriter &rewriter) {
   rewriter.replaceOpWithNewOp<tensor::EmptyOp>(op, op.getResultType(), sizes);
 }
 
+bool isElementwiseOfNoRank(Operation *op) {
+  return OpTrait::hasElementwiseMappableTraits(op) &&
+         llvm::any_of(op->getOperandTypes(), llvm::IsaPred<UnrankedTensorType>);
+}
+
+/// Asserts that a reshape to sizes that show when it runs keeps the number of elements: it is a view of
+/// memory, which has no more. In loops that become kernels there is nobody to tell.
+void checkReshape(tensor::ReshapeOp op, IRRewriter &rewriter) {
+  auto source = dyn_cast<RankedTensorType>(op.getSource().getType()),
+       result = dyn_cast<RankedTensorType>(op.getType());
+  if (!source || !result || (source.hasStaticShape() && result.hasStaticShape()) ||
+      !isa<func::FuncOp>(op->getParentOp()))
+    return;
+  Location loc = op.getLoc();
+  auto product = [&](int64_t rank, function_ref<Value(int64_t)> size) {
+    Value all = arith::ConstantIndexOp::create(rewriter, loc, 1);
+    for (int64_t i = 0; i < rank; ++i)
+      all = rewriter.createOrFold<arith::MulIOp>(loc, all, size(i));
+    return all;
+  };
+  Value has = product(source.getRank(), [&](int64_t i) {
+    return rewriter.createOrFold<tensor::DimOp>(loc, op.getSource(), i);
+  });
+  Value wanted = product(result.getRank(), [&](int64_t i) -> Value {
+    Value size = tensor::ExtractOp::create(rewriter, loc, op.getShape(),
+                                           ValueRange(arith::ConstantIndexOp::create(rewriter, loc, i)));
+    if (size.getType().isIndex())
+      return size;
+    return arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), size);
+  });
+  Value same = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, has, wanted);
+  cf::AssertOp::create(rewriter, loc, same, "a reshape keeps the number of elements");
+}
+
+/// MLIR's loops of Winograd's transforms, each around the next one, are over tiles of which each has its own
+/// place in the result. As an scf.forall they are one kernel, not launches for every tile.
+void makeParallel(scf::ForOp outer, IRRewriter &rewriter) {
+  SmallVector<scf::ForOp> loops = {outer};
+  while (auto inner = loops.back().getBody()->getTerminator()->getOperand(0).getDefiningOp<scf::ForOp>())
+    loops.push_back(inner);
+  auto place = loops.back().getBody()->getTerminator()->getOperand(0).getDefiningOp<tensor::InsertSliceOp>();
+  if (!place)
+    return;
+  Location loc = outer.getLoc();
+  SmallVector<OpFoldResult> from, until, step;
+  for (scf::ForOp loop : loops) {
+    from.push_back(getAsOpFoldResult(loop.getLowerBound()));
+    until.push_back(getAsOpFoldResult(loop.getUpperBound()));
+    step.push_back(getAsOpFoldResult(loop.getStep()));
+  }
+  rewriter.setInsertionPoint(outer);
+  auto all = scf::ForallOp::create(rewriter, loc, from, until, step, outer.getInitArgs(), std::nullopt);
+  rewriter.setInsertionPointToStart(all.getBody());
+  IRMapping map;
+  for (auto [i, loop] : llvm::enumerate(loops)) {
+    map.map(loop.getInductionVar(), all.getInductionVar(int64_t(i)));
+    map.map(loop.getRegionIterArgs()[0], all.getRegionIterArgs()[0]);
+    for (Operation &op : loop.getBody()->without_terminator())
+      if (!isa<scf::ForOp>(op) && &op != place)
+        rewriter.clone(op, map);
+  }
+  auto mapped = [&](ArrayRef<OpFoldResult> values) {
+    SmallVector<OpFoldResult> made;
+    for (OpFoldResult value : values)
+      made.push_back(isa<Value>(value) ? OpFoldResult(map.lookupOrDefault(cast<Value>(value))) : value);
+    return made;
+  };
+  rewriter.setInsertionPointToEnd(all.getTerminator().getBody());
+  tensor::ParallelInsertSliceOp::create(rewriter, loc, map.lookupOrDefault(place.getSource()),
+                                        all.getRegionIterArgs()[0], mapped(place.getMixedOffsets()),
+                                        mapped(place.getMixedSizes()), mapped(place.getMixedStrides()));
+  rewriter.replaceOp(outer, all.getResults());
+}
+
+void makeParallel(FailureOr<Operation *> lowered, IRRewriter &rewriter) {
+  if (succeeded(lowered))
+    if (auto loop = dyn_cast<scf::ForOp>(*lowered))
+      makeParallel(loop, rewriter);
+}
+
 struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingTensors)
 
   StringRef getArgument() const final { return "offload-missing-tensors"; }
   StringRef getDescription() const final { return "Write out operations on tensors that have no memory"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<affine::AffineDialect, arith::ArithDialect, linalg::LinalgDialect, scf::SCFDialect,
-                    tensor::TensorDialect>();
+    registry.insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect, linalg::LinalgDialect,
+                    scf::SCFDialect, tensor::TensorDialect>();
   }
 
   void runOnOperation() final {
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](Operation *op) {
       rewriter.setInsertionPoint(op);
+      if (isElementwiseOfNoRank(op)) {
+        op->emitError(
+            "tensors of unknown rank have no elements that a loop could go over: cast them to a rank "
+            "(tensor.cast)");
+        return signalPassFailure();
+      }
       if (auto pack = dyn_cast<linalg::PackOp>(op))
         (void)linalg::lowerPack(rewriter, pack);
       else if (auto unpack = dyn_cast<linalg::UnPackOp>(op))
@@ -115,12 +205,14 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         lowerScatter(scatter, rewriter);
       else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op); collapse && hidesZero(collapse))
         writeEmpty(collapse, rewriter);
+      else if (auto reshape = dyn_cast<tensor::ReshapeOp>(op))
+        checkReshape(reshape, rewriter);
       else if (auto filter = dyn_cast<linalg::WinogradFilterTransformOp>(op))
-        (void)linalg::decomposeWinogradFilterTransformOp(rewriter, filter);
+        makeParallel(linalg::decomposeWinogradFilterTransformOp(rewriter, filter), rewriter);
       else if (auto input = dyn_cast<linalg::WinogradInputTransformOp>(op))
-        (void)linalg::decomposeWinogradInputTransformOp(rewriter, input);
+        makeParallel(linalg::decomposeWinogradInputTransformOp(rewriter, input), rewriter);
       else if (auto output = dyn_cast<linalg::WinogradOutputTransformOp>(op))
-        (void)linalg::decomposeWinogradOutputTransformOp(rewriter, output);
+        makeParallel(linalg::decomposeWinogradOutputTransformOp(rewriter, output), rewriter);
       else
         fold(op, rewriter);
     });
