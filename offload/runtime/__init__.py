@@ -3,7 +3,8 @@
 from offload.runtime.array import DeviceArray
 from offload.runtime.device import Device, DeviceInfo
 from offload.runtime.function import Function
-from offload.runtime.kernel import Kernel, Launch
+from offload.runtime.kernel import Kernel
+from offload.runtime.launch import Launch
 from offload.runtime.library import Library, load, use
 from offload.runtime.occupancy import Occupancy
 from offload.runtime.pending import Pending, Running

@@ -6,7 +6,6 @@ import ctypes
 import struct
 from collections.abc import Callable
 from numbers import Integral
-from operator import getitem
 from typing import Any
 
 from offload.artifact.meta import Argument, KernelSignature
@@ -16,11 +15,12 @@ from offload.runtime.arguments import MemrefPacker
 from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
+from offload.runtime.launch import Launch
 from offload.runtime.native import Native
 from offload.runtime.occupancy import Occupancy, ask, threads_of
 from offload.runtime.pending import Pending
 from offload.runtime.pickled import kernel_of
-from offload.runtime.plans import Caller, arm_launch
+from offload.runtime.plans import arm_launch, share_plan
 from offload.runtime.pointers import PointerPacker
 from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import as_stream
@@ -61,6 +61,7 @@ class Kernel:
         self._array_packers: list[MemrefPacker | PointerPacker | None] = []
         self._offsets: list[int] = []
         self._launches: dict[Any, Launch] = {}
+        self._plans: dict[tuple[object, ...], Any] = {}  # of launches on streams
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = self._callee.help()
 
@@ -253,6 +254,26 @@ class Kernel:
                 f"launch it {instead}, or copy the array to device {here}",
             )
 
+    def calls_until_armed(self, launch: Launch) -> list[bool]:
+        """A list that is as long as the calls of a new launch until it gets a plan; empty where an earlier one that is
+        alike has it: ``kernel[grid, block, stream](...)`` in a loop makes a new launch each time.
+
+        Those without a stream are kept for the next call; of the others only some are called again."""
+        if launch.stream is None:
+            return [True]
+        plan = self._plans.get(launch.alike)
+        if plan is None:
+            self._keep_plan(launch, ())
+            return [True, False]
+        if plan:
+            share_plan(plan[0], launch)
+        return [] if plan else [True]
+
+    def _keep_plan(self, launch: Launch, plan: tuple[Any, ...]) -> None:
+        if len(self._plans) >= _KEPT_LAUNCHES:
+            self._plans.clear()
+        self._plans[launch.alike] = plan
+
     def arm(self, launch: Launch) -> None:
         """Gives a launch its plan for further calls."""
         slot, signature = ctypes.addressof(self._slot), self.signature
@@ -262,7 +283,9 @@ class Kernel:
         sizes = (launch.sizes, launch.cluster, launch.shared)
         backend = "" if stream is None else stream.backend
         how = (*sizes, signature.bare_pointers, launch.handle or 0, token, device, backend)
-        arm_launch(launch, self._native, slot, signature.args, how, self._callee.names)
+        plan = arm_launch(launch, self._native, slot, signature.args, how, self._callee.names)
+        if stream is not None:
+            self._keep_plan(launch, (plan,))
 
     def error(self, code: int) -> Exception:
         """The error of the runtime's code."""
@@ -345,51 +368,3 @@ def _flat(launch: tuple[Any, ...]) -> list[Any]:
     for value in launch:
         values += value if isinstance(value, tuple) else () if value is None else (value,)
     return values
-
-
-class Launch(Caller):
-    """A kernel with its grid and block (``sizes``), stream, dynamic workgroup memory and cluster, ready to call.
-
-    A call launches, and waits for the kernel where there is no stream; with one it returns a `Pending`. It raises
-    `SignatureError` for arguments that do not fit, `DeviceError` for what fails."""
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        sizes: tuple[int, ...],
-        stream: Any,
-        handle: int | None,
-        shared: int,
-        cluster: tuple[int, int, int],
-    ) -> None:
-        self.kernel = kernel
-        self.sizes = sizes
-        self.stream = stream
-        self.handle = handle
-        self.shared = shared
-        self.cluster = cluster
-        # The calls until it is armed; each takes one out, and whoever takes the last arms it. Those without a stream
-        # are kept for the next call; of the others only some are called again.
-        self._unarmed = [True] if stream is None else [True, False]
-
-    def _call(self, /, *args: Any, **kwargs: Any) -> Pending | None:
-        pending = self.kernel.launch(self, args, kwargs)
-        if self._unarmed:
-            try:
-                last = self._unarmed.pop()  # two threads never take the same
-            except IndexError:
-                last = False
-            if last:
-                self.kernel.arm(self)
-        return pending
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        cluster = self.cluster if any(self.cluster) else None
-        return getitem, (self.kernel, (self.sizes[:3], self.sizes[3:], self.stream, self.shared, cluster))
-
-    def _launched(self, args: tuple[Any, ...]) -> Pending:
-        """What is left to do when the extension has put the kernel on the stream."""
-        return self.kernel.put(self, args)
-
-    def _failed(self, code: int) -> None:
-        raise self.kernel.error(code)

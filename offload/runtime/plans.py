@@ -120,12 +120,14 @@ def arm_launch(
     arguments: Sequence[Argument],
     how: tuple[Any, ...],
     names: Sequence[str],
-) -> None:
-    """Gives a launch a plan. ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup
-    memory, whether memrefs are bare pointers, the stream's handle, its token, None where the call waits, its device,
-    -1 where the thread's device counts, and its backend."""
+) -> Any:
+    """Gives a launch a plan, and returns it for :func:`share_plan`; None where the extension has none for it.
+
+    ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup memory, whether memrefs are
+    bare pointers, the stream's handle, its token, None where the call waits, its device, -1 where the thread's device
+    counts, and its backend. Who has the plan keeps the token."""
     if not FAST:
-        return
+        return None
     _know_types()
     described = [
         _describe(argument, "host" if argument.space == "host" else "device")
@@ -134,11 +136,20 @@ def arm_launch(
         for argument in arguments
     ]
     if None in described:
-        return
+        return None
+    plan = _fast.Caller()
     try:
-        _fast.arm_launch(caller, native.table, slot, described, *how, names)
+        _fast.arm_launch(plan, native.table, slot, described, *how, names)
     except ValueError:
-        return
+        return None
+    share_plan(plan, caller)
+    return plan
+
+
+def share_plan(plan: Any, caller: object) -> None:
+    """Gives a launch the plan that one like it has; for None it stays without."""
+    if plan is not None:
+        _fast.share_plan(plan, caller)
 
 
 def _describe(argument: Argument, space: str) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ namespace {
 
 struct Caller {
   PyObject_HEAD vectorcallfunc vectorcall;
-  const Plan *plan; // owned
+  std::shared_ptr<const Plan> plan;
 };
 
 PyObject *slowName, *failedName, *launchedName;
@@ -43,7 +43,7 @@ PyObject *launched(PyObject *self, PyObject *arguments) {
 }
 
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
-  const Plan *plan = reinterpret_cast<Caller *>(self)->plan;
+  const Plan *plan = reinterpret_cast<Caller *>(self)->plan.get();
   PyObject *result = nullptr;
   int32_t code = 0;
   if (plan) {
@@ -61,14 +61,17 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
 
 PyObject *make(PyTypeObject *type, PyObject *, PyObject *) {
   PyObject *self = type->tp_alloc(type, 0);
-  if (self)
-    reinterpret_cast<Caller *>(self)->vectorcall = vectorcall;
+  if (self) {
+    Caller *caller = reinterpret_cast<Caller *>(self);
+    caller->vectorcall = vectorcall;
+    new (&caller->plan) std::shared_ptr<const Plan>();
+  }
   return self;
 }
 
 void destroy(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
-  delete reinterpret_cast<Caller *>(self)->plan;
+  reinterpret_cast<Caller *>(self)->plan.~shared_ptr();
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -226,7 +229,13 @@ void arm(py::handle caller, std::unique_ptr<Plan> plan) {
   Caller *self = reinterpret_cast<Caller *>(caller.ptr());
   // A plan in use by another thread must not go away: the first one stays.
   if (!self->plan)
-    self->plan = plan.release();
+    self->plan = std::move(plan);
+}
+
+void share(py::handle from, py::handle to) {
+  Caller *self = reinterpret_cast<Caller *>(to.ptr());
+  if (!self->plan)
+    self->plan = reinterpret_cast<Caller *>(from.ptr())->plan;
 }
 
 void inheritCall(py::handle subclass) {

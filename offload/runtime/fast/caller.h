@@ -98,7 +98,7 @@ struct How {
   int32_t shared;
   bool barePointers;
   void *stream;
-  PyObject *token;     // owned by the stream, and that by the launch
+  PyObject *token;     // owned by whoever has the plan
   int32_t device;      // of the stream, or threadsDevice
   std::string backend; // of the stream, where there is a token
 };
@@ -111,6 +111,8 @@ std::unique_ptr<Plan> planLaunch(const Runtime &runtime, uintptr_t slot, std::ve
 PyObject *makeCallerType();
 // Gives a Caller its plan.
 void arm(pybind11::handle caller, std::unique_ptr<Plan> plan);
+// Gives a Caller the plan that another one has.
+void share(pybind11::handle from, pybind11::handle to);
 // Lets objects of a subclass be called as those of Caller are, which Python before 3.12 does not.
 void inheritCall(pybind11::handle subclass);
 

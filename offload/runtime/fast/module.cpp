@@ -144,4 +144,5 @@ PYBIND11_MODULE(_fast, m) {
   m.def("set_mark", &setMark);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);
+  m.def("share_plan", &share);
 }

@@ -1,0 +1,58 @@
+"""Launches that are written anew for each call: they share what has been prepared, and keep no stream."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import EXAMPLES, on_host
+
+from offload.runtime import FAST, Kernel
+
+SLOW = 2 if FAST else 6
+"""Calls of six that Python has to do itself: the first prepares the kernel, the second the launches of a stream."""
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The launches that Python does, by their kernels' names."""
+    seen: list[str] = []
+    launch = Kernel.launch
+
+    def counted(kernel: Kernel, *rest: Any) -> Any:
+        seen.append(kernel.signature.name)
+        return launch(kernel, *rest)
+
+    monkeypatch.setattr(Kernel, "launch", counted)
+    return seen
+
+
+def test_written_anew_for_each_call(calls: list[str]) -> None:
+    library = on_host(EXAMPLES / "saxpy.mlir")
+    kernel = library.kernels.saxpy_kernel
+    stream = library.stream()
+    x, y = np.ones(300, np.float32), np.zeros(300, np.float32)
+    for _ in range(6):
+        kernel[2, 256, stream](x, y, 2.0).wait()
+    np.testing.assert_array_equal(y, np.full(300, 12, np.float32))
+    assert len(calls) == SLOW
+    kernel[1, 256, stream](x, y, 2.0).wait()  # another grid is another launch
+    np.testing.assert_array_equal(y, np.where(np.arange(300) < 256, 14, 12))
+    assert len(calls) == SLOW + 1
+
+
+def test_a_stream_that_went_is_gone(calls: list[str]) -> None:
+    library = on_host(EXAMPLES / "saxpy.mlir")
+    x, y = np.ones(256, np.float32), np.zeros(256, np.float32)
+    for number in range(100):  # more than are kept
+        stream = library.stream()
+        for _ in range(4):
+            library.kernels.saxpy_kernel[1, 256, stream](x, y, 1.0).wait()
+        went = weakref.ref(stream)
+        del stream
+        gc.collect()
+        assert went() is None
+        np.testing.assert_array_equal(y, np.full(256, 4 * (number + 1), np.float32))
