@@ -132,8 +132,8 @@ def test_whole_vectors_behind_a_border() -> None:
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads assembly of x86-64")
 @pytest.mark.parametrize(
     ("program", "streams"),
-    [(DOUBLED["f32"], True), (DOUBLED["i8"], True), (IN_PLACE, False), (COUNTED, False), (SOFTMAX, False)],
-    ids=["written", "bytes", "read, too", "atomics", "read in another loop"],
+    [*((each, True) for each in DOUBLED.values()), (IN_PLACE, False), (COUNTED, False), (SOFTMAX, False)],
+    ids=[*DOUBLED, "read, too", "atomics", "read in another loop"],
 )
 @pytest.mark.parametrize("level", ("x86-64", "x86-64-v3", "x86-64-v4"))
 def test_the_instructions(program: str, streams: bool, level: str) -> None:

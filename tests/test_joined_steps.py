@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from compiling import PROGRAMS, emit_text, on_host
@@ -56,6 +58,39 @@ def test_on_devices(chip: str) -> None:
         check(library)
 
 
+def test_what_an_author_says_of_a_loop_reaches_llvm() -> None:
+    """In kernels and in host code; a loop that is not to be unrolled stays as it is."""
+    kept = " {llvm.loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}"
+    source = f"""
+    func.func @host(%x: memref<?xi32>, %n: index) -> i32 attributes {{llvm.emit_c_interface}} {{
+      %c1 = arith.constant 1 : index
+      %zero = arith.constant 0 : i32
+      %sum = scf.for %i = %c1 to %n step %c1 iter_args(%s = %zero) -> i32 {{
+        %v = memref.load %x[%i] : memref<?xi32>
+        %r = arith.addi %s, %v : i32
+        scf.yield %r : i32
+      }}{kept}
+      return %sum : i32
+    }}
+    gpu.module @m {{
+      gpu.func @k(%x: memref<?xi32>, %n: index, %step: index) kernel {{
+        %zero = arith.constant 0 : i32
+        %t = gpu.thread_id x
+        %sum = scf.for %i = %t to %n step %step iter_args(%s = %zero) -> i32 {{
+          %v = memref.load %x[%i] : memref<?xi32>
+          %r = arith.addi %s, %v : i32
+          scf.yield %r : i32
+        }}{kept}
+        memref.store %sum, %x[%t] : memref<?xi32>
+        gpu.return
+      }}
+    }}"""
+    for stage, targets in (("host-llvm", ["host"]), ("llvm", ["nvvm:sm_90"]), ("llvm", ["rocdl:gfx1100"])):
+        text = emit_text(source, stage, targets)
+        assert "llvm.loop.unroll.disable" in text
+        assert len(re.findall(r"load i32, ptr(?: addrspace\(1\))? %", text)) == 1, text
+
+
 ROWS = """
 func.func @sums(%x: tensor<?x?xf32>) -> tensor<?xf32> {
   %c0 = arith.constant 0 : index
@@ -71,12 +106,6 @@ func.func @sums(%x: tensor<?x?xf32>) -> tensor<?xf32> {
 
 def test_loads_of_rows_are_on_their_way_together() -> None:
     """On AMD GPUs, whose compiler takes a step after the other: four loads before the first is waited for."""
-    text = emit_text(ROWS, "isa", ["rocdl:gfx942"])
-    loops = [part for part in text.split("\n.LBB") if "global_load_dword" in part and "v_add_f32" in part]
-    together = [part for part in loops if part.index("v_add_f32") > [*_places(part, "global_load_dword")][3:4][0]]
-    assert together, text
-
-
-def _places(text: str, word: str) -> list[int]:
-    places = [place for place in range(len(text)) if text.startswith(word, place)]
-    return places if len(places) >= 4 else [len(text)] * 4
+    letters = {"global_load_dword": "L", "v_add_f32": "A", ".LBB": "|"}
+    found = re.findall("global_load_dword|v_add_f32|[.]LBB", emit_text(ROWS, "isa", ["rocdl:gfx942"]))
+    assert "LLLLAAAA" in "".join(letters[each] for each in found)
