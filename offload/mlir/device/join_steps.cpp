@@ -32,6 +32,7 @@ namespace {
 
 constexpr int64_t kAtOnce = 4; // steps, where their number is not known
 constexpr unsigned kMostOperations = 48;
+constexpr int64_t kFar = int64_t(1) << 28; // few steps of that, and a number below it, fit into 32 bits
 
 constexpr char kAnnotation[] = "llvm.loop_annotation";
 
@@ -119,7 +120,16 @@ void joinFew(scf::ForOp loop) {
     Value number = arith::ConstantOp::create(in, loc, in.getIntegerAttr(type, count));
     return in.createOrFold<arith::MulIOp>(loc, step, number);
   };
+  // The end for the first of several steps, unless it might wrap around in 32 bits: they go one by one then.
   Value end = b.createOrFold<arith::SubIOp>(loc, loop.getUpperBound(), times(b, kAtOnce - 1));
+  auto compare = [&](arith::CmpIPredicate how, Value value, int64_t number) {
+    Value other = arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, number));
+    return b.createOrFold<arith::CmpIOp>(loc, how, value, other);
+  };
+  Value isNear = compare(arith::CmpIPredicate::sge, loop.getUpperBound(), -kFar);
+  if (!getConstantIntValue(step))
+    isNear = arith::AndIOp::create(b, loc, isNear, compare(arith::CmpIPredicate::sle, step, kFar));
+  end = b.createOrFold<arith::SelectOp>(loc, isNear, end, loop.getLowerBound());
   Value stride = times(b, kAtOnce);
   // It carries the number of the step after its own, where the rest begins.
   SmallVector<Value> start{loop.getLowerBound()};
@@ -193,8 +203,10 @@ struct JoinSteps : public PassWrapper<JoinSteps, OperationPass<gpu::GPUModuleOp>
       return joinAll(loop, *step, independent.getInt());
     bool hasKnownSteps =
         step && getConstantIntValue(loop.getUpperBound()) && getConstantIntValue(loop.getLowerBound());
-    bool isLeft = step && !independent && leavesNumbers;
-    if (!isLeft && !hasKnownSteps && !loop.getUnsignedCmp() && !loop->hasAttr(kAnnotation) &&
+    bool isLeft = step && ((!independent && leavesNumbers) || *step > kFar);
+    bool isNarrow = loop.getInductionVar().getType().isIntOrFloat() &&
+                    loop.getInductionVar().getType().getIntOrFloatBitWidth() < 32;
+    if (!isLeft && !isNarrow && !hasKnownSteps && !loop.getUnsignedCmp() && !loop->hasAttr(kAnnotation) &&
         onlyLoads(loop, independent != nullptr))
       joinFew(loop);
   }
