@@ -58,6 +58,9 @@ Options of a build as a whole, on the command line and in Python:
   is PTX, which the driver compiles (NVIDIA), or assembly for readers; `offload` is LLVM bitcode for other tools.
   What no driver loads says so when a kernel is launched. The other names that MLIR's `gpu-module-to-binary` has for
   them (`binary`, `fatbinary`, `assembly`, `offloading`, `llvm`) will do too.
+* **Loops of a thread** (`scf.for`) that only load take four steps at a time on GPUs, so that four loads
+  are on their way at once; what steps hand on, such as a sum, keeps its order. On NVIDIA's this is done where the
+  step is no number: ptxas does it for the others. `llvm.loop_annotation` on a loop says otherwise, and reaches LLVM.
 * **Workgroup memory** begins, for `nvvm`, where the instructions want it that take it as tiles: at multiples of 128
   bytes for TMA, of 256, 512 or 1024 with a swizzle, of 32 for `gpu.subgroup_mma` and of 16 for `nvgpu.ldmatrix`. An
   `alignment` of the program's own is only raised. Tiles inside of one memory lie where the program puts them.
