@@ -9,13 +9,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
-#include "loops/parallel_loops.h"
 #include "loops/row_threads.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -329,10 +327,8 @@ struct BlockTiles : public PassWrapper<BlockTiles, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() final {
-    SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation()); // which launch none
-    for (linalg::LinalgOp op : hostLinalg(getOperation()))
-      if (std::optional<Product> product = productOf(op);
-          product && !inKernels.contains(op->getParentOfType<func::FuncOp>()))
+    for (linalg::LinalgOp op : launchableLinalg(getOperation()))
+      if (std::optional<Product> product = productOf(op))
         if (std::optional<LinalgSteps> steps = LinalgSteps::of(op))
           Tiles(op, *steps, *product).replace();
   }

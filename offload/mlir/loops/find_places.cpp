@@ -17,13 +17,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
-#include "loops/parallel_loops.h"
 #include "loops/row_threads.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -423,10 +421,7 @@ struct FindPlaces : public PassWrapper<FindPlaces, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() final {
-    SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation()); // which launch none
-    for (linalg::LinalgOp op : hostLinalg(getOperation())) {
-      if (inKernels.contains(op->getParentOfType<func::FuncOp>()))
-        continue;
+    for (linalg::LinalgOp op : launchableLinalg(getOperation())) {
       std::optional<Search> found = searchOf(op);
       if (!found)
         continue;

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "loops/parallel_loops.h"
+#include "loops/linalg_steps.h"
 #include "loops/row_steps.h"
 #include "loops/row_threads.h"
 #include "names.h"
@@ -18,7 +18,6 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -317,11 +316,9 @@ struct FuseRows : public PassWrapper<FuseRows, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() final {
-    SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation()); // which launch none
     llvm::SmallSetVector<Block *, 8> blocks;
-    for (linalg::LinalgOp op : hostLinalg(getOperation()))
-      if (!inKernels.contains(op->getParentOfType<func::FuncOp>()))
-        blocks.insert(op->getBlock());
+    for (linalg::LinalgOp op : launchableLinalg(getOperation()))
+      blocks.insert(op->getBlock());
     for (Block *block : blocks)
       for (RowSteps &rows : rowStepsOf(*block))
         if (isWorthIt(rows))

@@ -1,10 +1,12 @@
 //===- linalg_steps.cpp - The steps of a linalg operation that reduces ----===//
 
 #include "loops/linalg_steps.h"
+#include "loops/parallel_loops.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -40,6 +42,14 @@ SmallVector<linalg::LinalgOp> hostLinalg(Operation *root) {
     found.push_back(linalgOp);
     return WalkResult::skip();
   });
+  return found;
+}
+
+SmallVector<linalg::LinalgOp> launchableLinalg(ModuleOp module) {
+  SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(module);
+  SmallVector<linalg::LinalgOp> found = hostLinalg(module);
+  llvm::erase_if(
+      found, [&](linalg::LinalgOp op) { return inKernels.contains(op->getParentOfType<func::FuncOp>()); });
   return found;
 }
 

@@ -12,6 +12,9 @@ inline constexpr int64_t kFewSteps = 256;
 /// The linalg operations of host code that are in no loop that becomes a kernel, in the order of the program.
 llvm::SmallVector<mlir::linalg::LinalgOp> hostLinalg(mlir::Operation *root);
 
+/// Those of them that can be launches: in no function that kernels call, whose threads launch none.
+llvm::SmallVector<mlir::linalg::LinalgOp> launchableLinalg(mlir::ModuleOp module);
+
 /// Where an operand of a linalg operation on buffers has the element of an iteration, which is a number for
 /// each loop.
 llvm::SmallVector<mlir::Value> placeOf(mlir::OpBuilder &in, mlir::OpOperand &operand,

@@ -16,13 +16,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
-#include "loops/parallel_loops.h"
 #include "loops/row_threads.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -321,10 +319,7 @@ struct ReduceRows : public PassWrapper<ReduceRows, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() final {
-    SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation()); // which launch none
-    for (linalg::LinalgOp op : hostLinalg(getOperation())) {
-      if (inKernels.contains(op->getParentOfType<func::FuncOp>()))
-        continue;
+    for (linalg::LinalgOp op : launchableLinalg(getOperation())) {
       std::optional<unsigned> loop = rowsOf(op);
       std::optional<Columns> columns = loop ? std::nullopt : columnsOf(op);
       std::optional<LinalgSteps> steps = loop || columns ? LinalgSteps::of(op) : std::nullopt;

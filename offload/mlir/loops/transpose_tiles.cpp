@@ -8,13 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
-#include "loops/parallel_loops.h"
 #include "loops/row_threads.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -202,10 +200,8 @@ struct TransposeTiles : public PassWrapper<TransposeTiles, OperationPass<ModuleO
   }
 
   void runOnOperation() final {
-    SmallPtrSet<Operation *, 4> inKernels = calledFromKernels(getOperation()); // which launch none
-    for (linalg::LinalgOp op : hostLinalg(getOperation()))
-      if (std::optional<Crossing> crossing = crossingOf(op);
-          crossing && !inKernels.contains(op->getParentOfType<func::FuncOp>()))
+    for (linalg::LinalgOp op : launchableLinalg(getOperation()))
+      if (std::optional<Crossing> crossing = crossingOf(op))
         Tiles(op, *crossing).replace();
   }
 };
