@@ -61,6 +61,13 @@ Options of a build as a whole, on the command line and in Python:
 * **Loops of a thread** (`scf.for`) that only load take four steps at a time on GPUs, so that four loads
   are on their way at once; what steps hand on, such as a sum, keeps its order. On NVIDIA's this is done where the
   step is no number: ptxas does it for the others. `llvm.loop_annotation` on a loop says otherwise, and reaches LLVM.
+* **Matrices of `gpu.subgroup_mma`** are those of NVIDIA's warp instructions, for every target: 32 threads have one in
+  common. AMD's matrix units multiply where they have the shape: 16 rows, 16 columns, `f16` or 8-bit integers, on
+  gfx11 and gfx12 with waves of 32 threads; on gfx908, gfx90a, gfx94x and gfx950 `f16`, `si8` and `f32`, where it is
+  known that 64 threads ask for the same: blocks of a constant size, a multiple of 64, whose matrices are named and
+  whose branches are taken by `gpu.subgroup_id`, block ids, arguments and constants. Elsewhere, and on the CPU, each
+  thread multiplies for its part; where a chip's units are not used, a warning says why. Sums of `f16` are added up as
+  `f32` there, and `f32` is not rounded to `tf32` first.
 * **Workgroup memory** begins, for `nvvm`, where the instructions want it that take it as tiles: at multiples of 128
   bytes for TMA, of 256, 512 or 1024 with a swizzle, of 32 for `gpu.subgroup_mma` and of 16 for `nvgpu.ldmatrix`. An
   `alignment` of the program's own is only raised. Tiles inside of one memory lie where the program puts them.

@@ -99,7 +99,7 @@ class HostTarget(Target):
 
     def pipeline(self) -> str:
         return (
-            f"gpu.module({numeric_pipeline('libm')}),"
+            f"gpu.module(offload-spread-fragments{{target=host subgroup-size={self.warp}}},{numeric_pipeline('libm')}),"
             "offload-repair-math,convert-math-to-llvm,convert-math-to-libm,"
             f"gpu.module(offload-prepare-device{{target=host subgroup-size={self.warp}}},"
             f"offload-number-spaces,{STRUCTURE_PIPELINE},"

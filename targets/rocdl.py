@@ -187,7 +187,8 @@ class RocdlTarget(Target):
     def pipeline(self) -> str:
         chip, size = self._model(), 64 if self._wave64() else 32
         return (
-            f"gpu.module(offload-join-steps,{numeric_pipeline('rocdl')},"
+            f"gpu.module(offload-spread-fragments{{target=rocdl chip={chip} subgroup-size={size}}},"
+            f"offload-join-steps,{numeric_pipeline('rocdl')},"
             f"offload-prepare-device{{target=rocdl chip={chip} subgroup-size={size}}},"
             f"offload-number-spaces{{global=1 workgroup=3 private=5}},{STRUCTURE_PIPELINE},"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"

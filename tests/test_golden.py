@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from compiling import ALL_TARGETS, EXAMPLES, HERE, PROGRAMS, ROOT, command, emit, tool
 from offload.targets import registry
-from operations import Case, amd, nvidia, nvidia_fragments
+from operations import Case, amd, fragments, nvidia
 
 GOLDEN = sorted((HERE / "golden").glob("*.check"))
 ROOMS = ("input", "tensors", "loops", "device", "cpu", "host")
@@ -123,7 +123,7 @@ VENDOR_OPERATION = re.compile(r"(?<![#!\w.])((?:nvgpu|nvvm|amdgpu|rocdl|gpu\.sub
 
 
 @pytest.mark.parametrize(
-    ("target", "cases"), [("nvvm", nvidia.CASES + nvidia_fragments.CASES), ("rocdl", amd.CASES)], ids=["nvidia", "amd"]
+    ("target", "cases"), [("nvvm", nvidia.CASES + fragments.CASES), ("rocdl", amd.CASES)], ids=["nvidia", "amd"]
 )
 def test_vendors_operations_are_in_goldens(target: str, cases: list[Case]) -> None:
     """Each operation that the table of operations has for one vendor alone is in a program with golden IR."""

@@ -32,7 +32,15 @@ def check(library: offload.Library | OnDevice) -> None:
                 for value in x[t + first : max(end, 0) : 64]:
                     expected = expected * np.int32(3) + (value ^ np.int32(3))
             assert sums[t] == expected, (first, end, t)
-    for first, end, step in ((0, 1000, 64), (-900, 31, 7), (-5, -5, 1), (-2000, -1000, 250), (0, 10, 100), (0, 10, 2**30), (5, -(2**31), 1)):
+    for first, end, step in (
+        (0, 1000, 64),
+        (-900, 31, 7),
+        (-5, -5, 1),
+        (-2000, -1000, 250),
+        (0, 10, 100),
+        (0, 10, 2**30),
+        (5, -(2**31), 1),
+    ):
         found = np.zeros((64, 2), np.int32)
         library.kernels.strided[1, 64](x, found, first, end, step)
         for t in range(64):

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from compiling import emit, emit_text
-from operations import Case, amd, kernel, nvidia, nvidia_fragments
+from operations import Case, amd, fragments, kernel, nvidia
 
 import offload
 from offload.errors import CompileError
 
 _TABLES = (
     ("nvvm", nvidia.CASES, nvidia.INSTRUCTIONS),
-    ("nvvm", nvidia_fragments.CASES, nvidia_fragments.INSTRUCTIONS),
+    ("nvvm", fragments.CASES, fragments.INSTRUCTIONS),
     ("rocdl", amd.CASES, amd.INSTRUCTIONS),
 )
 _CASES = [

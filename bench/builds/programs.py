@@ -14,7 +14,7 @@ MANY = 30
 
 @dataclass(frozen=True)
 class Program:
-    """A program of so many kernels, by language. ``hip`` is None where its kernels are NVIDIA's alone."""
+    """A program of so many kernels, by language. ``hip`` is None where its CUDA C++ is no HIP."""
 
     name: str
     kernels: int
@@ -25,7 +25,7 @@ class Program:
     triton: str
 
 
-NVIDIA_ONLY = "the program uses fragments of gpu.subgroup_mma, which have a fixed layout on NVIDIA GPUs alone"
+NVIDIA_ONLY = "the program's CUDA C++ has fragments of nvcuda::wmma, which hipcc does not"
 
 
 def hip_of(cuda: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.compiler.made import MadeImage, Share
-from offload.compiler.native import error_at, failures, native
+from offload.compiler.native import error_at, failures, native, warn_of
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
 from offload.compiler.steps import step
@@ -83,6 +83,7 @@ class DeviceBuild:
     ) -> None:
         self.request, self.target, self.name, self.kernels = request, target, name, kernels
         self.module, self.folder, self.limits = module, folder, limits
+        self.warned: list[str] = []
         self._results: dict[str, Any] = {}
         self._ahead: RunningTool | None = None
         self._alike = alike
@@ -128,6 +129,7 @@ class DeviceBuild:
                 try:
                     if (name, stage.after) == ("lowered", "checked"):
                         made = self._alike.lowered(self.target, lambda: stage.run(work, before))
+                        self.warned += warn_of(made, self.request.sources)
                     else:
                         made = stage.run(work, before)
                     self._results[name] = made

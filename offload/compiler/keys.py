@@ -18,7 +18,7 @@ from offload.paths import folder_of_build
 from offload.targets import Target, registry
 from offload.targets.sysroot import Sysroot
 
-_SCHEMA = 3
+_SCHEMA = 4
 
 
 class Keys:

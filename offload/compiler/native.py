@@ -141,6 +141,14 @@ def warn_at(position: Sequence[Any], message: str, sources: Sequence[Source]) ->
     say(_at(position, "warning", message, sources).render())
 
 
+def warn_of(module: Any, sources: Sequence[Source]) -> list[str]:
+    """Gives a BuildWarning for each warning of the passes that have run; their texts."""
+    texts = [_diagnostic(item, sources).render() for item in module.take_warnings()]
+    for text in texts:
+        say(text)
+    return texts
+
+
 def _at(position: Sequence[Any], severity: str, message: str, sources: Sequence[Source]) -> Diagnostic:
     _, _, file, line, column, notes = position
     return _diagnostic((severity, message, file, line, column, notes), sources)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from offload.compiler.cache import ELF, cache_for
 from offload.compiler.device import Build, DeviceBuild
 from offload.compiler.request import BuildRequest
 from offload.compiler.threads import Pool, Promised
+from offload.compiler.warned import say as warn
 from offload.targets import Image
 
 if TYPE_CHECKING:
@@ -78,7 +79,11 @@ class KeptImage:
 
     def __init__(self, build: Build, claim: Claim | None) -> None:
         self._build, self._claim = build, claim
-        self._found = None if claim is None or claim.found is None else _unpacked(claim.found)
+        self._found = None
+        if claim is not None and claim.found is not None and (kept := _unpacked(claim.found)) is not None:
+            self._found, warned = kept
+            for text in warned:
+                warn(text)
         if claim is not None and claim.found is not None and self._found is None:
             claim.refuse("no image")
         self._ahead: Promised[None] | None = None
@@ -117,7 +122,7 @@ class KeptImage:
                 self._ahead.result()
             image = self._build.image()
             if self._claim is not None:
-                self._claim.keep(_packed(image))
+                self._claim.keep(_packed(image, self._build.warned if isinstance(self._build, DeviceBuild) else []))
             return image
         finally:
             self._release()
@@ -134,15 +139,17 @@ class KeptImage:
             self._claim.release()
 
 
-def _packed(image: Image) -> bytes:
+def _packed(image: Image, warned: Sequence[str]) -> bytes:
     import json  # in builds without a cache, its time is better spent while tools run
 
-    resources = json.dumps({kernel: dict(values) for kernel, values in image.resources.items()}).encode()
-    return _LENGTH.pack(len(resources)) + resources + image.data
+    resources = {kernel: dict(values) for kernel, values in image.resources.items()}
+    head = json.dumps({"resources": resources, "warned": list(warned)}).encode()
+    return _LENGTH.pack(len(head)) + head + image.data
 
 
-def _unpacked(payload: bytes) -> Image | None:
-    """The image; None for what no build has kept, which a shared store may hold under its own hash."""
+def _unpacked(payload: bytes) -> tuple[Image, list[str]] | None:
+    """The image, and what its build warned of; None for what no build has kept, which a shared store may hold under its
+    own hash."""
     import json
 
     if len(payload) < _LENGTH.size:
@@ -150,9 +157,14 @@ def _unpacked(payload: bytes) -> Image | None:
     (length,) = _LENGTH.unpack_from(payload)
     start = _LENGTH.size + length
     try:
-        resources = json.loads(payload[_LENGTH.size : start])
+        head = json.loads(payload[_LENGTH.size : start])
     except (ValueError, RecursionError):
         return None
+    if not isinstance(head, dict):
+        return None
+    resources, warned = head.get("resources"), head.get("warned")
     if not isinstance(resources, dict) or not all(isinstance(values, dict) for values in resources.values()):
         return None
-    return Image(payload[start:], resources)
+    if not isinstance(warned, list) or not all(isinstance(text, str) for text in warned):
+        return None
+    return Image(payload[start:], resources), warned

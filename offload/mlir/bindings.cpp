@@ -87,6 +87,12 @@ PYBIND11_MODULE(_native, m) {
             self.run(pipeline, verifyEach, reproducer.string());
           },
           py::arg("pipeline"), py::arg("verify_each") = false, py::arg("reproducer") = "", NoGil())
+      .def("take_warnings",
+           [](IRModule &self) {
+             std::vector<Diagnostic> found = self.session->takeDiagnostics();
+             llvm::erase_if(found, [](const Diagnostic &each) { return each.severity != "warning"; });
+             return toPython(found);
+           })
       .def("text", &IRModule::text, py::arg("locations") = false, py::arg("generic") = false, NoGil())
       .def("operation_names", &IRModule::operationNames)
       .def("has_tensors", [](const IRModule &module) { return hasTensors(module.get()); })

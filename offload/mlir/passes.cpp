@@ -51,6 +51,7 @@ void registerOffloadPasses() {
   registerDescriptorPasses();
   registerAlignTilesPass();
   registerJoinStepsPass();
+  registerSpreadFragmentsPass();
   registerLowerNvgpuPass();
   registerCheckLoweredPass();
   registerEraseTransformsPass();

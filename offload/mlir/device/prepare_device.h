@@ -35,17 +35,25 @@ llvm::LogicalResult lowerPrints(mlir::gpu::GPUModuleOp module, const Lanes &lane
 llvm::LogicalResult lowerAtomics(mlir::gpu::GPUModuleOp module, llvm::StringRef target);
 /// prepare_fragments.cpp: what subgroup_mma operations do with elements, on the registers of fragments.
 llvm::LogicalResult lowerFragments(mlir::gpu::GPUModuleOp module);
+/// Refuses an operation on elements that fragments of such a type do not have.
+llvm::LogicalResult checkElementwise(mlir::gpu::SubgroupMmaElementwiseOp op);
 /// And the loads of fragments that are one register, when they are LLVM's.
 void settleFragmentLoads(mlir::Operation *root);
 
 /// uniformity.cpp: whether control flow makes sure that all threads of a block get to `op` as often as each
 /// other. False where it cannot tell.
 bool everyThreadReaches(mlir::Operation *op);
+/// The same of the subgroups of a block, which have `threads` each: whether a subgroup's threads get to `op`
+/// together, and whether they all have the same `value`.
+bool wholeSubgroupsReach(mlir::Operation *op, int64_t threads);
+bool isSameInSubgroup(mlir::Value value, int64_t threads);
 
 // prepare_ids.cpp: values for the rewrites above; i32.
 
 /// The block's size along an axis, a constant where the kernel says so.
 mlir::Value blockSize(mlir::OpBuilder &b, mlir::Operation *anchor, mlir::gpu::Dimension axis);
+/// The block's three sizes, if the kernel says so.
+std::optional<llvm::ArrayRef<int32_t>> knownBlockSize(mlir::Operation *anchor);
 /// Threads of the block, if the kernel says so.
 std::optional<int64_t> knownThreads(mlir::Operation *anchor);
 mlir::Value blockThreads(mlir::OpBuilder &b, mlir::Operation *anchor);

@@ -98,19 +98,15 @@ struct Registers {
 };
 
 LogicalResult lower(gpu::SubgroupMmaElementwiseOp op) {
-  gpu::MMAElementwiseOp kind = op.getOpType();
-  auto type = cast<gpu::MMAMatrixType>(op.getType());
-  StringRef name = gpu::stringifyMMAElementwiseOp(kind);
-  if (kind == gpu::MMAElementwiseOp::EXTF)
+  if (op.getOpType() == gpu::MMAElementwiseOp::EXTF)
     return op.emitError(
         "'extf' has no lowering: which elements a thread holds differs between the types of a "
         "fragment; store the matrix to workgroup memory and extend it there");
-  if (isOfFloats(kind) != isa<FloatType>(type.getElementType()))
-    return op.emitError("'") << name << "' is not for fragments of " << type.getElementType();
+  if (failed(checkElementwise(op)))
+    return failure();
+  gpu::MMAElementwiseOp kind = op.getOpType();
+  auto type = cast<gpu::MMAMatrixType>(op.getType());
   Operation2 operation = operationOf(kind);
-  if (op.getArgs().size() != (operation ? 2 : 1))
-    return op.emitError("'") << name << "' takes " << (operation ? "two fragments" : "one fragment")
-                             << ", not " << op.getArgs().size();
 
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -221,6 +217,19 @@ LogicalResult lower(gpu::SubgroupMmaInsertThreadLocalOp op) {
 }
 
 } // namespace
+
+LogicalResult checkElementwise(gpu::SubgroupMmaElementwiseOp op) {
+  gpu::MMAElementwiseOp kind = op.getOpType();
+  Type element = cast<gpu::MMAMatrixType>(op.getType()).getElementType();
+  StringRef name = gpu::stringifyMMAElementwiseOp(kind);
+  if (isOfFloats(kind) != isa<FloatType>(element))
+    return op.emitError("'") << name << "' is not for fragments of " << element;
+  bool isOfTwo = operationOf(kind);
+  if (op.getArgs().size() != (isOfTwo ? 2 : 1))
+    return op.emitError("'") << name << "' takes " << (isOfTwo ? "two fragments" : "one fragment") << ", not "
+                             << op.getArgs().size();
+  return success();
+}
 
 LogicalResult lowerFragments(gpu::GPUModuleOp module) {
   WalkResult result = module.walk([](Operation *op) -> WalkResult {

@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace offload {
 
-static std::optional<ArrayRef<int32_t>> knownBlockSize(Operation *anchor) {
+std::optional<ArrayRef<int32_t>> knownBlockSize(Operation *anchor) {
   auto function = anchor->getParentOfType<FunctionOpInterface>();
   DenseI32ArrayAttr known;
   if (auto kernel = dyn_cast_or_null<gpu::GPUFuncOp>(function ? function.getOperation() : nullptr))

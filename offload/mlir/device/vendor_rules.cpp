@@ -362,11 +362,6 @@ std::optional<std::string> whyNotAmd(Operation *op, const ChipName &where) {
   if (failed(chip))
     return std::nullopt;
   StringRef name = op->getName().getStringRef();
-  if (name.starts_with("gpu.subgroup_mma"))
-    return "'" + name.str() +
-           "' has no fixed layout of fragments on AMD GPUs: use amdgpu.mfma or amdgpu.wmma in a kernel of "
-           "its own, "
-           "and build this module for nvvm alone";
   if (auto why = whyNotFormat(op, *chip, where))
     return why;
   if (auto why = whyNotGlobal(op))
@@ -459,11 +454,6 @@ std::optional<std::string> whyNotFor(Operation *op, const ChipName &where) {
     return whyNotNvidia(op, where);
   if (where.target == "rocdl")
     return whyNotAmd(op, where);
-  if (op->getName().getStringRef().starts_with("gpu.subgroup_mma"))
-    return "'" + op->getName().getStringRef().str() +
-           "' works on the matrix units of NVIDIA GPUs, and target " + where.target +
-           " has none: build this module for nvvm alone, or give the other targets a kernel of " +
-           "their own";
   return std::nullopt;
 }
 

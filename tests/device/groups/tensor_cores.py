@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from emulator.on_device import OnDevice
-from operations import nvidia_fragments
+from operations import fragments
 
 from device.checks import CUDA, Check, Program
 from offload.runtime import Library
@@ -39,7 +39,7 @@ def wmma(kind: str, name: str = "") -> tuple[Program, Callable[[Library], None]]
     operand, result, unit, (m, n, k) = KINDS[kind]
     operands, types = ("%D", "{type}") if name.startswith("negate") else ("%D, %C", "{type}, {type}")
     compute = f"%E = gpu.subgroup_mma_elementwise {name} {operands} : ({types}) -> {{type}}" if name else ""
-    source = nvidia_fragments._wmma(operand, operand, result, unit, (m, n, k), compute)
+    source = fragments._wmma(operand, operand, result, unit, (m, n, k), compute)
 
     def run(library: Library) -> None:
         a, b, c = whole((m, k), operand, 1), whole((k, n), operand, 2), whole((m, n), result, 3)

@@ -1,0 +1,314 @@
+"""gpu.subgroup_mma on every target: AMD's matrix units where they can be used, lanes by themselves where not."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from compiling import emit_text, on_host
+from emulator.driver import shared
+from emulator.on_device import OnDevice, compiled, emulated
+from operations import fragments, kernel
+
+import offload
+from offload.errors import BuildWarning, CompileError
+
+_AMD = ("gfx90a", "gfx942", "gfx1100", "gfx1100,wave64", "gfx1201")
+_PRODUCTS = [case for case in fragments.CASES if case.op == "gpu.subgroup_mma_compute"]
+# c += a b of matrices with `rows` and 16 columns, 16 rows by each subgroup, in steps of 16.
+TILES = """
+!A = !gpu.mma_matrix<16x16x{unit}, "AOp">
+!B = !gpu.mma_matrix<16x16x{unit}, "BOp">
+!C = !gpu.mma_matrix<16x16x{sum}, "COp">
+func.func @product(%a: memref<{rows}x48x{kind}>, %b: memref<48x16x{kind}>,
+                   %c: memref<{rows}x16x{sum}>) {{
+  %one = arith.constant 1 : index
+  %threads = arith.constant {threads} : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
+             threads(%x, %y, %z) in (%tx = %threads, %ty = %one, %tz = %one) {{
+    %zero = arith.constant 0 : index
+    %step = arith.constant 16 : index
+    %depth = arith.constant 48 : index
+    {number}
+    %row = arith.muli %number, %step : index
+    %old = gpu.subgroup_mma_load_matrix %c[%row, %zero] {{leadDimension = 16 : index}} : memref<{rows}x16x{sum}> -> !C
+    %new = scf.for %k = %zero to %depth step %step iter_args(%sum = %old) -> (!C) {{
+      %p = gpu.subgroup_mma_load_matrix %a[%row, %k] {{leadDimension = 48 : index}} : memref<{rows}x48x{kind}> -> !A
+      %q = gpu.subgroup_mma_load_matrix %b[%k, %zero] {{leadDimension = 16 : index}} : memref<48x16x{kind}> -> !B
+      %more = gpu.subgroup_mma_compute %p, %q, %sum : !A, !B -> !C
+      scf.yield %more : !C
+    }}
+    gpu.subgroup_mma_store_matrix %new, %c[%row, %zero] {{leadDimension = 16 : index}} : !C, memref<{rows}x16x{sum}>
+    gpu.terminator
+  }}
+  return
+}}
+"""
+BY_ID = "%id = gpu.subgroup_id : index\n%number = arith.addi %id, %zero : index"
+BY_THREAD = "%warp = arith.constant 32 : index\n%number = arith.divui %x, %warp : index"
+DTYPES = {"f16": np.float16, "f32": np.float32, "i8": np.int8, "i32": np.int32}
+
+
+def _tiles(unit: str = "f16", total: str = "f32", number: str = BY_ID, threads: int = 128, rows: int = 32) -> str:
+    kind = "i8" if unit in ("si8", "ui8") else unit
+    return TILES.format(unit=unit, kind=kind, sum=total, rows=rows, number=number, threads=threads)
+
+
+def _check(library: object, rows: int, unit: str = "f16", total: str = "f32") -> None:
+    random = np.random.default_rng(rows)
+    low = 0 if unit == "ui8" else -3
+    kind = "i8" if unit in ("si8", "ui8") else unit
+    a = random.integers(low, 4, (rows, 48)).astype(DTYPES[kind])
+    b = random.integers(low, 4, (48, 16)).astype(DTYPES[kind])
+    c = random.integers(-9, 9, (rows, 16)).astype(DTYPES[total])
+    expected = a.astype(np.float64) @ b.astype(np.float64) + c
+    library.product(a, b, c)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(c, expected)
+
+
+def _on(chip: str, source: str, rows: int, unit: str = "f16", total: str = "f32") -> None:
+    driver = shared(emulated(chip)[1])
+    with driver.chip(chip.split(",")[0]):
+        library = OnDevice(compiled(source, chip))
+        _check(library, rows, unit, total)
+    driver.check()
+
+
+@pytest.mark.parametrize("case", _PRODUCTS, ids=lambda case: case.form.replace(" ", "_"))
+@pytest.mark.parametrize("chip", _AMD)
+def test_products_of_lanes(chip: str, case: fragments.Case) -> None:
+    driver = shared(emulated(chip)[1])
+    assert case.run
+    with driver.chip(chip.split(",")[0]), warnings.catch_warnings():
+        warnings.simplefilter("ignore", BuildWarning)
+        case.run(OnDevice(compiled(case.source, chip)))
+    driver.check()
+
+
+@pytest.mark.parametrize(
+    ("chip", "unit", "total", "instruction"),
+    [
+        ("gfx90a", "f16", "f32", "v_mfma_f32_16x16x16f16"),
+        ("gfx942", "f16", "f32", "v_mfma_f32_16x16x16_f16"),
+        ("gfx942", "f16", "f16", "v_mfma_f32_16x16x16_f16"),
+        ("gfx950", "f16", "f32", "v_mfma_f32_16x16x16_f16"),
+        ("gfx90a", "si8", "i32", "v_mfma_i32_16x16x16i8"),
+        ("gfx942", "si8", "i32", "v_mfma_i32_16x16x32_i8"),
+        ("gfx1100", "f16", "f32", "v_wmma_f32_16x16x16_f16"),
+        ("gfx1201", "f16", "f16", "v_wmma_f32_16x16x16_f16"),
+        ("gfx1100", "si8", "i32", "v_wmma_i32_16x16x16_iu8"),
+        ("gfx1201", "ui8", "i32", "v_wmma_i32_16x16x16_iu8"),
+    ],
+)
+def test_matrix_units(chip: str, unit: str, total: str, instruction: str) -> None:
+    """Where 64 threads are a subgroup, two of 16 rows each; where 32 are, four."""
+    rows = 32 if chip.startswith("gfx9") else 64
+    source = _tiles(unit, total, rows=rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BuildWarning)
+        assert instruction in emit_text(source, "isa", [f"rocdl:{chip}"])
+        _on(chip, source, rows, unit, total)
+
+
+@pytest.mark.parametrize("number", [BY_ID, BY_THREAD], ids=["subgroup_id", "thread_id"])
+@pytest.mark.parametrize("chip", ["host", "host:generic,warp=32", "gfx1100", "sm_80"])
+def test_subgroups_of_32(chip: str, number: str) -> None:
+    source = _tiles(number=number, rows=64)
+    if chip.startswith("host"):
+        _check(on_host(source, target=chip), 64)
+    else:
+        _on(chip, source, 64)
+
+
+@pytest.mark.parametrize(
+    ("number", "threads", "why"),
+    [
+        (BY_THREAD, 128, "threads may name several matrices: name them by gpu.subgroup_id"),
+        ("%number = arith.addi %zero, %zero : index", 32, "blocks do not have a known multiple of 64 threads"),
+    ],
+)
+def test_warps_on_wide_subgroups(number: str, threads: int, why: str) -> None:
+    """Programs that count in warps are right on waves of 64 threads, and told that their matrix units idle."""
+    rows = threads // 2
+    source = _tiles(number=number, threads=threads, rows=rows)
+    with pytest.warns(BuildWarning, match=why) as said:
+        _on("gfx942", source, rows)
+    assert "keeps 'product_kernel' from the matrix units of gfx942" in str(said[0].message)
+    assert "<string>:" in str(said[0].message)
+
+
+def test_waves_of_64_where_units_are_for_32() -> None:
+    with pytest.warns(BuildWarning, match="they are for waves of 32 threads: build without wave64"):
+        _on("gfx1100,wave64", _tiles(number=BY_THREAD, rows=64), 64)
+
+
+LAYOUTS = """
+!A = !gpu.mma_matrix<16x16xf16, "AOp">
+!B = !gpu.mma_matrix<16x16xf16, "BOp">
+!C = !gpu.mma_matrix<16x16xf32, "COp">
+gpu.module @m {{
+gpu.func @k(%a: memref<?x?xf16, strided<[?, 1], offset: ?>>, %b: memref<16x16xf16>, %c: memref<16x24xf32>)
+    workgroup(%w: memref<16x20xf16, #gpu.address_space<workgroup>>) kernel
+    attributes {{known_block_size = array<i32: 64, 1, 1>}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c16 = arith.constant 16 : index
+  %c256 = arith.constant 256 : index
+  %n = gpu.block_dim x
+  %t = gpu.thread_id x
+  scf.for %i = %t to %c256 step %n {{
+    %row = arith.divui %i, %c16 : index
+    %column = arith.remui %i, %c16 : index
+    %v = memref.load %b[%row, %column] : memref<16x16xf16>
+    memref.store %v, %w[%row, %column] : memref<16x20xf16, #gpu.address_space<workgroup>>
+  }}
+  gpu.barrier
+  %p = gpu.subgroup_mma_load_matrix %a[%c2, %c3] {{leadDimension = 40 : index{left}}}
+    : memref<?x?xf16, strided<[?, 1], offset: ?>> -> !A
+  %q = gpu.subgroup_mma_load_matrix %w[%c0, %c0] {{leadDimension = 20 : index{right}}}
+    : memref<16x20xf16, #gpu.address_space<workgroup>> -> !B
+  %f = arith.constant 0.5 : f32
+  %z = gpu.subgroup_mma_constant_matrix %f : !C
+  %d = gpu.subgroup_mma_compute %p, %q, %z : !A, !B -> !C
+  gpu.subgroup_mma_store_matrix %d, %c[%c0, %c1] {{leadDimension = 24 : index{stored}}} : !C, memref<16x24xf32>
+  gpu.return
+}}
+}}
+"""
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx942", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("transposed", range(8))
+def test_matrices_in_memory(chip: str, transposed: int) -> None:
+    """By rows and by columns, in parts of larger arrays, in workgroup memory."""
+    flags = [bool(transposed & bit) for bit in (1, 2, 4)]
+    source = LAYOUTS.format(
+        **{name: ", transpose" if flag else "" for name, flag in zip(("left", "right", "stored"), flags, strict=True)}
+    )
+    random = np.random.default_rng(transposed)
+    a, b = random.integers(-3, 4, (24, 40)).astype(np.float16), random.integers(-3, 4, (16, 16)).astype(np.float16)
+    c = np.full((16, 24), -1, np.float32)
+    left, right = (
+        x.astype(np.float32).T if flag else x.astype(np.float32)
+        for x, flag in ((a[2:18, 3:19], flags[0]), (b, flags[1]))
+    )
+    product = left @ right + np.float32(0.5)
+    expected = c.copy()
+    expected[:, 1:17] = product.T if flags[2] else product
+    if chip == "host":
+        on_host(source).kernels.k[1, 64](a, b, c)
+    else:
+        driver = shared("hip")
+        with driver.chip(chip):
+            OnDevice(compiled(source, chip)).kernels.k[1, 64](a, b, c)
+        driver.check()
+    np.testing.assert_array_equal(c, expected)
+
+
+FLOW = """
+!A = !gpu.mma_matrix<16x16xf16, "AOp">
+!B = !gpu.mma_matrix<16x16xf16, "BOp">
+!C = !gpu.mma_matrix<16x16xf32, "COp">
+gpu.module @m {{
+gpu.func @k(%a: memref<16x16xf16>, %b: memref<16x16xf16>, %c: memref<16x16xf32>, %n: index, %choice: i1) kernel {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = gpu.subgroup_mma_load_matrix %a[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf16> -> !A
+  %q = gpu.subgroup_mma_load_matrix %b[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf16> -> !B
+  %z = gpu.subgroup_mma_load_matrix %c[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf32> -> !C
+  {flow}
+  gpu.subgroup_mma_store_matrix %r, %c[%c0, %c0] {{leadDimension = 16 : index}} : !C, memref<16x16xf32>
+  gpu.return
+}}
+}}
+"""
+FLOWS = {
+    "affine": """%r = affine.for %i = 0 to %n iter_args(%s = %z) -> (!C) {
+    %d = gpu.subgroup_mma_compute %p, %q, %s : !A, !B -> !C
+    affine.yield %d : !C
+  }""",
+    "while": """%r, %end = scf.while (%s = %z, %i = %c0) : (!C, index) -> (!C, index) {
+    %more = arith.cmpi ult, %i, %n : index
+    scf.condition(%more) %s, %i : !C, index
+  } do {
+  ^bb0(%s: !C, %i: index):
+    %d = gpu.subgroup_mma_compute %p, %q, %s : !A, !B -> !C
+    %j = arith.addi %i, %c1 : index
+    scf.yield %d, %j : !C, index
+  }""",
+    "branches": """cf.br ^head(%z, %c0 : !C, index)
+^head(%s: !C, %i: index):
+  %more = arith.cmpi ult, %i, %n : index
+  cf.cond_br %more, ^body, ^end(%s : !C)
+^body:
+  %d = gpu.subgroup_mma_compute %p, %q, %s : !A, !B -> !C
+  %j = arith.addi %i, %c1 : index
+  cf.br ^head(%d, %j : !C, index)
+^end(%r: !C):""",
+    "select": """%1 = gpu.subgroup_mma_compute %p, %q, %z : !A, !B -> !C
+  %2 = gpu.subgroup_mma_compute %p, %q, %1 : !A, !B -> !C
+  %3 = gpu.subgroup_mma_compute %p, %q, %2 : !A, !B -> !C
+  %r = arith.select %choice, %3, %z : !C""",
+}
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize("chip", ["host", "gfx1100", "sm_80"])
+def test_matrices_that_loops_carry(chip: str, flow: str) -> None:
+    source = FLOW.format(flow=FLOWS[flow])
+    random = np.random.default_rng(7)
+    a, b = (random.integers(-3, 4, (16, 16)).astype(np.float16) for _ in range(2))
+    c = random.integers(-9, 9, (16, 16)).astype(np.float32)
+    expected = 3 * (a.astype(np.float32) @ b.astype(np.float32)) + c
+    if chip == "host":
+        on_host(source).kernels.k[1, 32](a, b, c, 3, True)
+    else:
+        driver = shared(emulated(chip)[1])
+        with driver.chip(chip):
+            OnDevice(compiled(source, chip)).kernels.k[1, 32](a, b, c, 3, True)
+        driver.check()
+    np.testing.assert_array_equal(c, expected)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "%p = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index} : memref<?x?xf16> -> "
+            '!gpu.mma_matrix<16x8xf16, "AOp">\n'
+            "%q = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index} : memref<?x?xf16> -> "
+            '!gpu.mma_matrix<8x16xf16, "BOp">\n'
+            "%z = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index} : memref<?x?xf16> -> "
+            '!gpu.mma_matrix<16x16xf16, "COp">\n'
+            "%d = gpu.subgroup_mma_compute %p, %q, %z : "
+            '!gpu.mma_matrix<16x8xf16, "AOp">, !gpu.mma_matrix<8x16xf16, "BOp"> -> !gpu.mma_matrix<16x16xf16, "COp">\n'
+            "gpu.subgroup_mma_store_matrix %d, %x[%c0, %c0] {leadDimension = 16 : index} : "
+            '!gpu.mma_matrix<16x16xf16, "COp">, memref<?x?xf16>',
+            "multiplies matrices of shapes and types that no instruction of NVIDIA's takes",
+        ),
+        (
+            "%p = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index} : memref<?x?xf16> -> "
+            '!gpu.mma_matrix<5x7xf16, "COp">\n'
+            "gpu.subgroup_mma_store_matrix %p, %x[%c0, %c0] {leadDimension = 16 : index} : "
+            '!gpu.mma_matrix<5x7xf16, "COp">, memref<?x?xf16>',
+            "32 threads cannot share",
+        ),
+        (
+            "%p = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index} : memref<?x?xf16> -> "
+            '!gpu.mma_matrix<16x16xf16, "COp">\n'
+            'func.call @f(%p) : (!gpu.mma_matrix<16x16xf16, "COp">) -> ()',
+            "write what the function does in its place",
+        ),
+    ],
+    ids=["shape", "rows", "call"],
+)
+@pytest.mark.parametrize("target", ["host", "rocdl:gfx942"])
+def test_what_has_no_lowering(target: str, body: str, message: str) -> None:
+    outside = 'func.func private @f(!gpu.mma_matrix<16x16xf16, "COp">)' if "func.call" in body else ""
+    source = kernel(f"%c0 = arith.constant 0 : index\n{body}", "%x: memref<?x?xf16>", outside=outside)
+    with pytest.raises(CompileError, match=message) as caught:
+        offload.compile(source, targets=[target])
+    assert caught.value.diagnostics[0].line > 0
