@@ -92,7 +92,7 @@ class HostTarget(Target):
         return f"{self.architecture()}-unknown-linux-gnu"
 
     def check_pipeline(self) -> str:
-        return "offload-check-device{target=host}"
+        return "gpu.module(offload-choose-products{target=host}),offload-check-device{target=host}"
 
     def lowers_like(self, other: Target) -> bool:
         return self.same_lowering(other)

@@ -169,7 +169,8 @@ class NvvmTarget(Target):
         return ["vprintf", "malloc", "free", "__assertfail", "__nvvm_reflect"]  # by the driver; by LLVM
 
     def check_pipeline(self) -> str:
-        return f"offload-check-device{{target=nvvm chip={self.chip}}}"
+        choice = f"offload-choose-products{{target=nvvm chip={self.chip}}}"
+        return f"gpu.module({choice}),offload-check-device{{target=nvvm chip={self.chip}}}"
 
     def lowers_like(self, other: Target) -> bool:
         return self.same_lowering(other)
@@ -194,11 +195,12 @@ class NvvmTarget(Target):
 
     def pipeline(self) -> str:
         # The oldest chip that is lowered like this one.
-        number = max(known for known in (0, 80, 90) if known <= self._number())
+        number = max(known for known in (0, 70, 80, 90) if known <= self._number())
         redux = "true" if number >= 80 else "false"
         numbers = numeric_pipeline("nvvm", bf16_fma=number >= 80, bf16_casts=number >= 90)
         return (
-            "gpu.module(offload-join-steps{leave-numbers=true}),offload-prepare-products,gpu.module(offload-align-tiles),offload-nvgpu-to-nvvm,"
+            "gpu.module(offload-join-steps{leave-numbers=true}),"
+            "offload-prepare-products,gpu.module(offload-align-tiles),offload-nvgpu-to-nvvm,"
             f"gpu.module({numbers},"
             f"offload-prepare-device{{target=nvvm chip=sm_{number} subgroup-size=32}},"
             f"offload-number-spaces{{global=1 workgroup=3}},{STRUCTURE_PIPELINE},"

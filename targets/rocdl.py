@@ -179,7 +179,8 @@ class RocdlTarget(Target):
     def check_pipeline(self) -> str:
         model = self._model()
         said = f" said={self.chip}" if model != self.chip else ""
-        return f"offload-check-device{{target=rocdl chip={model}{said}}}"
+        choice = f"offload-choose-products{{target=rocdl chip={model} subgroup-size={64 if self._wave64() else 32}}}"
+        return f"gpu.module({choice}),offload-check-device{{target=rocdl chip={model}{said}}}"
 
     def _model(self) -> str:
         return _MODEL_OF_GENERIC.get(self.chip, self.chip)

@@ -51,6 +51,7 @@ void registerOffloadPasses() {
   registerDescriptorPasses();
   registerAlignTilesPass();
   registerJoinStepsPass();
+  registerChooseProductsPass();
   registerSpreadFragmentsPass();
   registerLowerNvgpuPass();
   registerCheckLoweredPass();

@@ -56,6 +56,7 @@ namespace offload {
 ///   offload-check-lowered            refuses what LLVM IR has no counterpart for (host code too)
 /// On a gpu.module:
 ///   offload-prepare-memory           checks memory operations of kernels, writes out copies
+///   offload-choose-products          keeps code for a chip's matrix units, or for chips without
 ///   offload-spread-fragments         makes matrices of gpu.subgroup_mma vectors in each lane (AMD, CPU)
 ///   offload-join-steps               takes several steps of a thread's loop at once (GPUs); runs first there
 ///   offload-prepare-device           gpu operations -> few that every target lowers right; runs first
@@ -119,6 +120,7 @@ void registerCheckDevicePass();
 void registerDescriptorPasses();
 void registerAlignTilesPass();
 void registerJoinStepsPass();
+void registerChooseProductsPass();
 void registerSpreadFragmentsPass();
 void registerLowerNvgpuPass();
 void registerCheckLoweredPass();

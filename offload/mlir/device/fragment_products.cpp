@@ -13,6 +13,7 @@
 #include "device/fragments.h"
 
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
+#include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -67,6 +68,20 @@ Value index(OpBuilder &b, Location loc, int64_t value) {
 }
 
 } // namespace
+
+MatrixUnits unitsOf(StringRef name) {
+  FailureOr<amdgpu::Chipset> chip = amdgpu::Chipset::parse(name);
+  if (failed(chip))
+    return MatrixUnits::None;
+  if (chip->majorVersion == 9) {
+    bool is908 = chip->minorVersion == 0 && chip->steppingVersion == 8;
+    bool is90a = chip->minorVersion == 0 && chip->steppingVersion == 10;
+    return is908 || is90a || chip->minorVersion >= 4 ? MatrixUnits::Mfma : MatrixUnits::None;
+  }
+  if (chip->majorVersion == 11)
+    return MatrixUnits::Wmma11;
+  return chip->majorVersion == 12 && chip->minorVersion == 0 ? MatrixUnits::Wmma12 : MatrixUnits::None;
+}
 
 bool isKnownProduct(gpu::SubgroupMmaComputeOp op) {
   Shape shape(op);

@@ -51,6 +51,9 @@ private:
                       mlir::Value right, mlir::Value sum) const;
 };
 
+/// Those of a chip of AMD's; None for any other name, and for chips without.
+MatrixUnits unitsOf(llvm::StringRef chip);
+
 /// Whether these have an instruction, or two, for the product.
 bool haveProduct(MatrixUnits units, mlir::gpu::SubgroupMmaComputeOp op);
 

@@ -16,7 +16,6 @@
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
-#include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -271,20 +270,6 @@ public:
   std::string why;             // and why not
 
 private:
-  static MatrixUnits unitsOf(StringRef name) {
-    FailureOr<amdgpu::Chipset> chip = amdgpu::Chipset::parse(name);
-    if (failed(chip))
-      return MatrixUnits::None; // the CPU's
-    auto is = [&](unsigned minor, unsigned stepping) {
-      return chip->minorVersion == minor && chip->steppingVersion == stepping;
-    };
-    if (chip->majorVersion == 9)
-      return is(0, 8) || is(0, 10) || chip->minorVersion >= 4 ? MatrixUnits::Mfma : MatrixUnits::None;
-    if (chip->majorVersion == 11)
-      return MatrixUnits::Wmma11;
-    return chip->majorVersion == 12 && chip->minorVersion == 0 ? MatrixUnits::Wmma12 : MatrixUnits::None;
-  }
-
   bool fits(Operation *op) {
     if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op); product && !haveProduct(units, product))
       return because(op, "they have no product of these shapes and types");

@@ -6,10 +6,16 @@
 // loaded once for a row of threads and not once for each; a thread has some rows and columns of the tile, so
 // that what it loads from there serves several sums. Sums stay in registers; their steps keep their order.
 //
+// Halves are multiplied by matrix units as well, from the same memory: each subgroup has some of the
+// fragments of gpu.subgroup_mma that the tile consists of, whose sums are words. The kernel has that once for
+// subgroups of 32 threads and once for 64, beside what threads do alone; offload-choose-products keeps one of
+// them.
+//
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
 #include "loops/row_threads.h"
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -33,6 +39,9 @@ constexpr int64_t kLeastSteps = 128;       // that are worth the way through the
 constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read across the right input's rows
 constexpr int64_t kThreads = 16;           // of a block, along x and along y
 constexpr int64_t kOwn = kSide / kThreads; // rows, and columns, of a thread
+constexpr int64_t kFragment = 16;          // rows and columns of a fragment
+constexpr int64_t kHalfPadding = 8, kWordPadding = 4; // columns more, which keep rows in different banks
+constexpr int64_t kAcross = 2; // subgroups that share a row of the tile, and fragments of each there
 
 /// A product's loops: of the rows of a tile, of its columns, and the one that reduces.
 struct Product {
@@ -102,10 +111,34 @@ std::optional<Product> productOf(linalg::LinalgOp op) {
   return found;
 }
 
+/// Whether these are sums of products of halves, and of nothing else.
+bool multipliesHalves(linalg::LinalgOp op) {
+  Block *body = op.getBlock();
+  if (body->getNumArguments() != 3 || !body->getArgument(0).getType().isF16() ||
+      !body->getArgument(1).getType().isF16())
+    return false;
+  auto sum = body->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  if (!sum || !(sum.getType().isF32() || sum.getType().isF16()))
+    return false;
+  Value before = body->getArgument(2);
+  Value added = sum.getLhs() == before ? sum.getRhs() : sum.getRhs() == before ? sum.getLhs() : Value();
+  auto product = added ? added.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+  if (!product)
+    return false;
+  auto plain = [](Value value) {
+    auto extended = value.getDefiningOp<arith::ExtFOp>();
+    return extended ? extended.getIn() : value;
+  };
+  Value left = plain(product.getLhs()), right = plain(product.getRhs());
+  return left != right && isa<BlockArgument>(left) && isa<BlockArgument>(right) && left != before &&
+         right != before;
+}
+
 class Tiles {
 public:
   Tiles(linalg::LinalgOp op, const LinalgSteps &steps, const Product &product)
-      : op(op), steps(steps), product(product), b(op), loc(op.getLoc()), depth(depthFor(product)) {}
+      : op(op), steps(steps), product(product), b(op), loc(op.getLoc()), depth(depthFor(product)),
+        ofHalves(multipliesHalves(op)) {}
 
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
@@ -156,30 +189,137 @@ private:
       columns.push_back(arith::AddIOp::create(in, loc, x, index(in, i * kThreads)));
     }
     int64_t range = op.getStaticLoopRanges()[product.depth];
-    Value all = sizes[product.depth], whole = all;
+    whole = sizes[product.depth];
     if (ShapedType::isDynamic(range) || range % depth != 0) {
-      Value rest = arith::RemUIOp::create(in, loc, all, index(in, depth));
-      whole = arith::SubIOp::create(in, loc, all, rest);
+      Value rest = arith::RemUIOp::create(in, loc, whole, index(in, depth));
+      whole = arith::SubIOp::create(in, loc, whole, rest);
     }
-    auto along = scf::ForOp::create(in, loc, index(in, 0), whole, index(in, depth), atOutput(in),
-                                    [&](OpBuilder &body, Location, Value from, ValueRange sums) {
-                                      scf::YieldOp::create(
-                                          body, loc, add(body, from, index(body, depth), left, right, sums));
-                                    });
-    SmallVector<Value> sums(along.getResults());
-    if (whole != all)
-      sums = add(in, whole, arith::SubIOp::create(in, loc, all, whole), left, right, sums);
-    eachElement(in, [&](OpBuilder &at, ValueRange iteration, int64_t number) {
+    OpBuilder alone = in;
+    if (ofHalves) {
+      auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+      auto type =
+          MemRefType::get({kSide, kSide + kWordPadding}, b.getF32Type(), MemRefLayoutAttrInterface(), space);
+      Value products = launch.addWorkgroupAttribution(type, loc);
+      for (int64_t subgroup : {32, 64}) {
+        Value isOne = arith::CmpIOp::create(alone, loc, arith::CmpIPredicate::eq,
+                                            gpu::SubgroupSizeOp::create(alone, loc, IntegerAttr()),
+                                            index(alone, subgroup));
+        auto choice = scf::IfOp::create(alone, loc, isOne, /*withElseRegion=*/true);
+        choice->setAttr(kMatrixUnits, b.getI64IntegerAttr(subgroup));
+        OpBuilder units = choice.getThenBodyBuilder();
+        multiply(units, subgroup, left, right, products);
+        alone = choice.getElseBodyBuilder();
+      }
+    }
+    SmallVector<Value> sums =
+        allSteps(alone, atOutput(alone), [&](OpBuilder &at, Value from, Value count, ValueRange sofar) {
+          return add(at, from, count, left, right, sofar);
+        });
+    eachElement(alone, [&](OpBuilder &at, ValueRange iteration, int64_t number) {
       OpOperand &output = *op.getDpsInitOperand(0);
       memref::StoreOp::create(at, loc, sums[size_t(number)], output.get(), placeOf(at, output, iteration));
     });
     gpu::TerminatorOp::create(in, loc);
   }
 
+  using Step = function_ref<SmallVector<Value>(OpBuilder &, Value from, Value count, ValueRange sofar)>;
+
+  /// Sums of all steps: as many at a time as the block holds, and those that are left.
+  SmallVector<Value> allSteps(OpBuilder &in, ValueRange before, Step step) {
+    Value all = sizes[product.depth];
+    auto along =
+        scf::ForOp::create(in, loc, index(in, 0), whole, index(in, depth), before,
+                           [&](OpBuilder &body, Location, Value from, ValueRange sofar) {
+                             scf::YieldOp::create(body, loc, step(body, from, index(body, depth), sofar));
+                           });
+    SmallVector<Value> sums(along.getResults());
+    if (whole != all)
+      sums = step(in, whole, arith::SubIOp::create(in, loc, all, whole), sums);
+    return sums;
+  }
+
+  /// The tile by matrix units, whose sums go through the block's memory: threads add them to the output.
+  void multiply(OpBuilder &in, int64_t subgroup, const Held &left, const Held &right, Value products) {
+    MLIRContext *context = b.getContext();
+    Type half = b.getF16Type(), word = b.getF32Type();
+    auto fragment = [&](Type element, StringRef use) {
+      return gpu::MMAMatrixType::get({kFragment, kFragment}, element, use);
+    };
+    gpu::MMAMatrixType ofLeft = fragment(half, "AOp"), ofRight = fragment(half, "BOp"),
+                       ofSum = fragment(word, "COp");
+    int64_t down = kThreads * kThreads / subgroup / kAcross, own = kSide / kFragment / down;
+    // The subgroup's fragments begin at this row and column of the tile.
+    Value id = gpu::SubgroupIdOp::create(in, loc, IntegerAttr());
+    auto begin = [&](Value number, int64_t fragments) -> Value {
+      return arith::MulIOp::create(in, loc, number, index(in, fragments * kFragment));
+    };
+    Value row = begin(arith::DivUIOp::create(in, loc, id, index(in, kAcross)), own);
+    Value column = begin(arith::RemUIOp::create(in, loc, id, index(in, kAcross)), kAcross);
+    auto after = [&](OpBuilder &at, Value from, int64_t number) -> Value {
+      return arith::AddIOp::create(at, loc, from, index(at, number * kFragment));
+    };
+    // In memory rows of the left one are its own loop's, rows of the right one the steps.
+    auto transposed = [&](const Held &each) {
+      return each.isOwnLast == (each.own == product.row) ? UnitAttr::get(context) : UnitAttr();
+    };
+    auto load = [&](OpBuilder &at, const Held &from, gpu::MMAMatrixType type, Value ownPlace,
+                    int64_t step) -> Value {
+      Value along = index(at, step);
+      return gpu::SubgroupMmaLoadMatrixOp::create(
+          at, loc, type, from.memory,
+          from.isOwnLast ? ValueRange{along, ownPlace} : ValueRange{ownPlace, along},
+          b.getIndexAttr(cast<MemRefType>(from.memory.getType()).getDimSize(1)), transposed(from));
+    };
+    Value zero = arith::ConstantOp::create(in, loc, b.getZeroAttr(word));
+    SmallVector<Value> none(size_t(own * kAcross),
+                            gpu::SubgroupMmaConstantMatrixOp::create(in, loc, ofSum, zero));
+    SmallVector<Value> sums =
+        allSteps(in, none, [&](OpBuilder &at, Value from, Value count, ValueRange sofar) {
+          for (const Held &each : {left, right})
+            bring(at, from, count, each, /*elseZero=*/true);
+          gpu::BarrierOp::create(at, loc);
+          SmallVector<Value> found(sofar);
+          for (int64_t step = 0; step < depth; step += kFragment) {
+            SmallVector<Value> lefts, rights;
+            for (int64_t i = 0; i < own; ++i)
+              lefts.push_back(load(at, left, ofLeft, after(at, row, i), step));
+            for (int64_t j = 0; j < kAcross; ++j)
+              rights.push_back(load(at, right, ofRight, after(at, column, j), step));
+            for (auto [number, sum] : llvm::enumerate(found))
+              sum = gpu::SubgroupMmaComputeOp::create(at, loc, ofSum, lefts[number / kAcross],
+                                                      rights[number % kAcross], sum, transposed(left),
+                                                      transposed(right));
+          }
+          gpu::BarrierOp::create(at, loc);
+          return found;
+        });
+    for (auto [number, sum] : llvm::enumerate(sums))
+      gpu::SubgroupMmaStoreMatrixOp::create(
+          in, loc, sum, products,
+          ValueRange{after(in, row, int64_t(number) / kAcross), after(in, column, int64_t(number) % kAcross)},
+          b.getIndexAttr(kSide + kWordPadding), UnitAttr());
+    gpu::BarrierOp::create(in, loc);
+    OpOperand &output = *op.getDpsInitOperand(0);
+    eachElement(in, [&](OpBuilder &at, ValueRange iteration, int64_t number) {
+      Value sum = memref::LoadOp::create(
+          at, loc, products, ValueRange{rows[size_t(number / kOwn)], columns[size_t(number % kOwn)]});
+      SmallVector<Value> place = placeOf(at, output, iteration);
+      Value before = memref::LoadOp::create(at, loc, output.get(), place);
+      bool isHalf = before.getType().isF16();
+      if (isHalf)
+        before = arith::ExtFOp::create(at, loc, word, before);
+      Value result = arith::AddFOp::create(at, loc, before, sum);
+      if (isHalf)
+        result = arith::TruncFOp::create(at, loc, half, result);
+      memref::StoreOp::create(at, loc, result, output.get(), place);
+    });
+  }
+
   Held held(gpu::LaunchOp launch, OpOperand *input, unsigned own) {
     bool alongOwn = loopAlong(*input) == own, isOwnLast = alongOwn || own == product.column;
-    // A column too many keeps threads that have steps of their own in different banks.
-    int64_t more = alongOwn ? 0 : 1;
+    // A column too many keeps threads that have steps of their own in different banks; matrix units want rows
+    // at multiples of 16 bytes.
+    int64_t more = ofHalves ? kHalfPadding : alongOwn ? 0 : 1;
     auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
     SmallVector<int64_t> shape{depth, kSide + more};
     if (!isOwnLast)
@@ -247,7 +387,7 @@ private:
 
   /// A thread's part of an input's elements for the next steps: neighbours in memory have neighbouring
   /// threads.
-  void bring(OpBuilder &in, Value from, Value count, const Held &to) {
+  void bring(OpBuilder &in, Value from, Value count, const Held &to, bool elseZero = false) {
     int64_t length = to.alongOwn ? kSide : depth, together = length / kThreads;
     Value part = arith::RemUIOp::create(in, loc, y, index(in, together));
     Value fast = arith::AddIOp::create(in, loc, arith::MulIOp::create(in, loc, part, index(in, kThreads)), x);
@@ -265,12 +405,21 @@ private:
         Value isStep = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, step, count);
         exists = exists ? arith::AndIOp::create(in, loc, exists, isStep).getResult() : isStep;
       }
+      auto store = [&](OpBuilder &at, Value value) {
+        memref::StoreOp::create(at, loc, value, to.memory,
+                                to.isOwnLast ? ValueRange{step, own} : ValueRange{own, step});
+      };
       OpBuilder at = in;
-      if (exists)
-        at = scf::IfOp::create(in, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
-      Value value = memref::LoadOp::create(at, loc, to.input->get(), placeOf(at, *to.input, iteration));
-      memref::StoreOp::create(at, loc, value, to.memory,
-                              to.isOwnLast ? ValueRange{step, own} : ValueRange{own, step});
+      if (exists) {
+        auto choice = scf::IfOp::create(in, loc, exists, /*withElseRegion=*/elseZero);
+        at = choice.getThenBodyBuilder();
+        if (elseZero) {
+          OpBuilder other = choice.getElseBodyBuilder();
+          Type element = cast<MemRefType>(to.memory.getType()).getElementType();
+          store(other, arith::ConstantOp::create(other, loc, b.getZeroAttr(element)));
+        }
+      }
+      store(at, memref::LoadOp::create(at, loc, to.input->get(), placeOf(at, *to.input, iteration)));
     }
   }
 
@@ -311,7 +460,9 @@ private:
   SmallVector<Value> first;         // iteration of a block's tile
   SmallVector<Value> rows, columns; // of a thread, counted from there
   Value x, y;                       // the thread
+  Value whole;                      // steps that the block takes as many of at a time as it holds
   int64_t depth;                    // steps whose inputs are in the block's memory at a time
+  bool ofHalves;
 };
 
 struct BlockTiles : public PassWrapper<BlockTiles, OperationPass<ModuleOp>> {

@@ -1,0 +1,83 @@
+"""Products of halves: by matrix units on GPUs, by threads on the CPU, with results as NumPy's everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import PROGRAMS, emit, on_host
+from emulator.on_device import OnDevice
+from emulator.running import running_on
+
+import offload
+
+PROGRAM = PROGRAMS / "halves.mlir"
+
+
+def whole(*shape: int, kind: type[np.floating] = np.float16) -> np.ndarray:
+    """Small whole numbers, whose products and sums every order of steps gets right."""
+    return np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(kind)
+
+
+def check(library: offload.Library | OnDevice, sizes: tuple[tuple[int, int, int], ...]) -> None:
+    for m, k, n in sizes:
+        a, b, c = whole(m, k), whole(k, n), whole(m, n, kind=np.float32)
+        want = c + a.astype(np.float32) @ b.astype(np.float32)
+        library.product(a, b, c)
+        np.testing.assert_array_equal(c, want)
+
+
+def check_all(library: offload.Library | OnDevice) -> None:
+    a, b, c = whole(128, 160), whole(160, 64), whole(128, 64)
+    want = c + a.astype(np.float32) @ b.astype(np.float32)
+    library.whole(a, b, c)
+    np.testing.assert_array_equal(c, want.astype(np.float16))
+    a, b, c = whole(2, 140, 70), whole(2, 80, 140), np.full((2, 70, 80), 0.5, np.float32)
+    library.across(a, b, c)
+    np.testing.assert_array_equal(c, np.float32(0.5) + np.einsum("nki,njk->nij", a, b, dtype=np.float32))
+
+
+def test_on_the_cpu() -> None:
+    library = on_host(PROGRAM)
+    check(library, ((64, 128, 64), (65, 129, 130), (200, 300, 100), (3, 500, 70), (0, 128, 64)))
+    check_all(library)
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_90", "gfx90a", "gfx942", "gfx1100", "gfx1100,wave64", "gfx1201"])
+def test_on_devices(chip: str) -> None:
+    with running_on(chip, PROGRAM) as library:
+        check(library, ((70, 137, 65),))
+        check_all(library)
+
+
+def test_what_is_no_number_stays_where_it_is() -> None:
+    """Beyond the last steps there are zeros on both sides, and rows beyond the last ones count for no others."""
+    for chip in ("sm_90", "gfx942", "gfx1100"):
+        with running_on(chip, PROGRAM) as library:
+            a, b, c = whole(70, 137), whole(137, 65), np.zeros((70, 65), np.float32)
+            a[69, 136], b[0, 64] = np.nan, np.inf
+            with np.errstate(invalid="ignore"):
+                want = a.astype(np.float32) @ b.astype(np.float32)
+            library.product(a, b, c)
+            np.testing.assert_array_equal(c, want)
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [
+        ("nvvm:sm_70", "wmma.mma.sync"),
+        ("nvvm:sm_90", "wmma.mma.sync"),
+        ("rocdl:gfx908", "v_mfma_f32_16x16x16f16"),
+        ("rocdl:gfx942", "v_mfma_f32_16x16x16_f16"),
+        ("rocdl:gfx1100", "v_wmma_f32_16x16x16_f16"),
+        ("rocdl:gfx1201", "v_wmma_f32_16x16x16_f16"),
+        ("nvvm:sm_61", None),
+        ("rocdl:gfx906", None),
+        ("rocdl:gfx1030", None),
+        ("rocdl:gfx1100,wave64", None),
+        ("host", None),
+    ],
+)
+def test_which_chips_have_units(target: str, instruction: str | None) -> None:
+    text = "\n".join(item.data.decode() for item in emit(PROGRAM, "isa", [target]))
+    found = [word for word in ("wmma", "mfma", "bpermute", "shfl") if word in text]
+    assert (instruction in text) if instruction else not found
