@@ -75,3 +75,34 @@ def test_a_bit_that_is_compared_twice(driver: Driver, target: str) -> None:
             want = np.full(2, -(2**63))
             want[n & 1] = 2
             np.testing.assert_array_equal(out, want)
+
+
+BRANCH = """
+gpu.module @m { gpu.func @k(%x: f32, %a: i32, %b: i32, %out: memref<2xi32>) kernel {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %number = arith.constant 1.0 : f32
+  %limit = arith.constant 4.0 : f32
+  %sum = arith.addf %x, %number : f32
+  %less = arith.cmpf olt, %sum, %limit : f32
+  %chosen = arith.select %less, %a, %b : i32
+  cf.cond_br %less, ^both, ^more
+^more:
+  memref.store %chosen, %out[%zero] : memref<2xi32>
+  cf.br ^both
+^both:
+  memref.store %chosen, %out[%one] : memref<2xi32>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("target", [*CHIPS, "gfx90a,O=1", "gfx1100,wave64"])
+def test_a_comparison_of_floats_that_chooses_a_branch_and_a_number(driver: Driver, target: str) -> None:
+    """The instruction whose condition chooses the number was taken for one that the branch alone needed."""
+    with driver.chip(target.split(",")[0]):
+        library = OnDevice(compiled(BRANCH, target))
+        for x in (2.0, 5.0):
+            out = np.zeros(2, np.int32)
+            library.kernels.k[1, 1](np.float32(x), np.int32(7), np.int32(9), out)
+            np.testing.assert_array_equal(out, [0, 7] if x < 3 else [9, 9])

@@ -1,6 +1,7 @@
 //===- amd_kernels.cpp - How LLVM compiles kernels for AMD GPUs -----------===//
 
 #include "codegen/amd_kernels.h"
+#include "codegen/kept_conditions.h"
 #include "codegen/short_regions.h"
 #include "codegen/two_comparisons.h"
 #include "codegen/wide_moves.h"
@@ -35,6 +36,7 @@ bool addAmdPassesToEmitFile(legacy::PassManagerBase &passes, TargetMachine &mach
   if (machine.getOptLevel() != CodeGenOptLevel::None) { // else nothing is joined or scheduled
     config->insertPass(&MachineSinkingLegacyID, createTwoComparisonsPass());
     config->insertPass(&ExpandPostRAPseudosID, createShortRegionsPass());
+    config->insertPass(&MachineBlockPlacementID, createKeptConditionsPass());
   }
   passes.add(config);
   auto *functions = new MachineModuleInfoWrapperPass(&machine);
