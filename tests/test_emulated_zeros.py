@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from emulator.driver import Driver
@@ -31,3 +32,48 @@ def test_zeros_that_are_rounded_products_have_a_sign(driver: Driver, chip: str) 
         OnDevice(compiled(ROUNDED, chip)).kernels.k[1, 5](x, y, z)
     np.testing.assert_array_equal(z, x * y)
     np.testing.assert_array_equal(np.signbit(z), np.signbit(x * y))
+
+
+SUMS = """
+gpu.module @m { gpu.func @k(%x: memref<?x2xTYPE>, %out: memref<?x8xTYPE>) kernel {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c6 = arith.constant 6 : index
+  %zero = arith.constant dense<0.0> : vector<2xTYPE>
+  %one = arith.constant dense<1.0> : vector<2xTYPE>
+  %less = arith.constant dense<-1.0> : vector<2xTYPE>
+  %t = gpu.thread_id x
+  %v = vector.load %x[%t, %c0] : memref<?x2xTYPE>, vector<2xTYPE>
+  %minus = arith.negf %v : vector<2xTYPE>
+  %difference = arith.subf %zero, %v : vector<2xTYPE>
+  %a = math.ceil %difference : vector<2xTYPE>
+  %sum = arith.addf %minus, %zero : vector<2xTYPE>
+  %b = math.copysign %one, %sum : vector<2xTYPE>
+  %fused = math.fma %v, %less, %zero : vector<2xTYPE>
+  %c = math.floor %fused : vector<2xTYPE>
+  %product = arith.mulf %minus, %v : vector<2xTYPE>
+  %last = arith.addf %product, %zero : vector<2xTYPE>
+  %d = arith.mulf %last, %one : vector<2xTYPE>
+  %e = math.ceil %d : vector<2xTYPE>
+  vector.store %a, %out[%t, %c0] : memref<?x8xTYPE>, vector<2xTYPE>
+  vector.store %b, %out[%t, %c2] : memref<?x8xTYPE>, vector<2xTYPE>
+  vector.store %c, %out[%t, %c4] : memref<?x8xTYPE>, vector<2xTYPE>
+  vector.store %e, %out[%t, %c6] : memref<?x8xTYPE>, vector<2xTYPE>
+  gpu.return
+} }
+"""
+TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("target", [*CHIPS, "gfx942,O=0"])
+def test_zero_minus_zero_is_positive(driver: Driver, target: str, kind: str) -> None:
+    """LLVM takes 0.0 - x for -x where an instruction can turn its operand's sign over."""
+    x = np.array([[0.0, -0.0], [2.5, -0.25]])
+    given, out = x.astype(TYPES[kind]), np.ones((2, 8), TYPES[kind])
+    with driver.chip(target.split(",")[0]):
+        OnDevice(compiled(SUMS.replace("TYPE", kind), target)).kernels.k[1, 2](given, out)
+    want = np.hstack([np.ceil(0 - x), np.copysign(1, 0 - x), np.floor(0 - x), np.ceil(0 - x * x)])
+    np.testing.assert_array_equal(out.astype(np.float64), want)
+    np.testing.assert_array_equal(np.signbit(out.astype(np.float64)), np.signbit(want))

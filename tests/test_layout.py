@@ -128,6 +128,8 @@ VENDOR_FILES = {
     "offload/mlir/device/unverified.cpp",  # what MLIR's verifiers of vendors' operations do not survive
     "offload/mlir/codegen/amd_kernels.cpp",  # how LLVM's code generator is used
     "offload/mlir/codegen/amd_opcodes.h", "offload/mlir/codegen/wide_moves.cpp",  # mends an instruction of its
+    "offload/mlir/codegen/two_comparisons.cpp", "offload/mlir/codegen/kept_conditions.cpp",
+    "offload/mlir/codegen/processors.cpp",  # what it joins wrongly
     "offload/mlir/codegen/short_regions.cpp",  # what its scheduler sees at a time
     "offload/mlir/codegen/narrow_quotients.cpp",  # what its division of few bits gets wrong
     "offload/mlir/codegen/codegen.cpp", "offload/mlir/codegen/elf.cpp", "offload/mlir/codegen/llvm_module.h",

@@ -57,6 +57,26 @@
     gpu.return
   }
 
+  // New values that do not depend on the old ones; each thread has its own place.
+// each TYPE BITS: i8 i8, i16 i16, i32 i32, i64 i64, f16 i16, bf16 i16, f32 i32, f64 i64
+  gpu.func @exchange_$TYPE(%x: memref<?x$TYPE>, %y: memref<?x$TYPE>, %out: memref<?x$TYPE>) kernel {
+    %at = func.call @at() : () -> index
+    %v = memref.load %x[%at] : memref<?x$TYPE>
+    %first = memref.generic_atomic_rmw %y[%at] : memref<?x$TYPE> {
+    ^bb0(%old: $TYPE):
+      memref.atomic_yield %v : $TYPE
+    }
+    memref.store %first, %out[%at] : memref<?x$TYPE>
+    %second = memref.generic_atomic_rmw %x[%at] : memref<?x$TYPE> {
+    ^bb0(%old: $TYPE):
+      %bits = arith.constant 0 : $BITS
+      %new = arith.bitcast %bits : $BITS to $TYPE
+      memref.atomic_yield %new : $TYPE
+    }
+    gpu.return
+  }
+// end
+
   // A lock-free maximum, by hand.
   gpu.func @compare_and_exchange(%x: memref<?xi32>, %out: memref<?xi32>) kernel {
     %at = func.call @at() : () -> index

@@ -69,6 +69,12 @@ def own_float_step(launch: Launch) -> Answer:
     return Answer([x, np.zeros(1, np.float32)], [x, np.array([2 * x.sum()], np.float32)])
 
 
+@THEME.kernel("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+def exchange(launch: Launch, kind: str) -> Answer:
+    x, y = (launch.integers(-100, 100).astype(DTYPES[kind]) for _ in range(2))
+    return Answer([x, y, np.zeros_like(x)], [np.zeros_like(x), x, y])
+
+
 @THEME.kernel()
 def compare_and_exchange(launch: Launch) -> Answer:
     x = launch.integers(-1 << 30, 1 << 30)

@@ -162,6 +162,11 @@ REARRANGING = [
     computed("deinterleave", "rank 2", [M34], ((3, 2), "f32"),
              "%e, %o = vector.deinterleave %x0 : vector<3x4xf32> -> vector<3x2xf32>\n%r = arith.subf %e, %o : vector<3x2xf32>",
              lambda x: x[:, ::2] - x[:, 1::2]),
+    computed("deinterleave", "rank 2, indices", [((2, 4), "i64")], ((2, 2), "i64"),
+             "%i = arith.index_cast %x0 : vector<2x4xi64> to vector<2x4xindex>\n"
+             "%e, %o = vector.deinterleave %i : vector<2x4xindex> -> vector<2x2xindex>\n"
+             "%d = arith.subi %e, %o : vector<2x2xindex>\n"
+             "%r = arith.index_cast %d : vector<2x2xindex> to vector<2x2xi64>", lambda x: x[:, ::2] - x[:, 1::2]),
     computed("transpose", "rank 2", [M34], ((4, 3), "f32"), "%r = vector.transpose %x0, [1, 0] : vector<3x4xf32> to vector<4x3xf32>",
              lambda x: x.T),
     computed("transpose", "rank 3", [T234], ((4, 2, 3), "f32"),

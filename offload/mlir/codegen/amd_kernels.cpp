@@ -1,7 +1,9 @@
 //===- amd_kernels.cpp - How LLVM compiles kernels for AMD GPUs -----------===//
 
 #include "codegen/amd_kernels.h"
+#include "codegen/kept_conditions.h"
 #include "codegen/short_regions.h"
+#include "codegen/two_comparisons.h"
 #include "codegen/wide_moves.h"
 
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
@@ -31,8 +33,11 @@ bool addAmdPassesToEmitFile(legacy::PassManagerBase &passes, TargetMachine &mach
   TargetPassConfig *config = target.createPassConfig(passes);
   config->setDisableVerify(true);
   config->insertPass(&PrologEpilogCodeInserterID, createWideMovesPass());
-  if (machine.getOptLevel() != CodeGenOptLevel::None) // else nothing is scheduled
+  if (machine.getOptLevel() != CodeGenOptLevel::None) { // else nothing is joined or scheduled
+    config->insertPass(&MachineSinkingLegacyID, createTwoComparisonsPass());
     config->insertPass(&ExpandPostRAPseudosID, createShortRegionsPass());
+    config->insertPass(&MachineBlockPlacementID, createKeptConditionsPass());
+  }
   passes.add(config);
   auto *functions = new MachineModuleInfoWrapperPass(&machine);
   passes.add(functions);

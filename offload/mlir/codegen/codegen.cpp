@@ -399,8 +399,8 @@ void LLVMModule::optimize() {
   const MCSubtargetInfo *chip = machine->getMCSubtargetInfo();
   if (machine->getTargetTriple().isAMDGPU())
     writeNarrowQuotients(*module, level != OptimizationLevel::O0);
-  if (machine->getTargetTriple().isAMDGPU() && chip->checkFeatures("+fma-mix-insts"))
-    keepZeroSigns(*module);
+  if (machine->getTargetTriple().isAMDGPU())
+    keepZeroSigns(*module, chip->checkFeatures("+fma-mix-insts"));
   if (machine->getTargetTriple().isAMDGPU() && chip->checkFeatures("+architected-sgprs"))
     splitBlockIds(*module);
   if (machine->getTargetTriple().isAMDGPU() && !chip->checkFeatures("+architected-flat-scratch") &&

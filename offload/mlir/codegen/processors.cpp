@@ -30,9 +30,13 @@ void initializeTargets() {
     // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
     install_fatal_error_handler([](void *, const char *reason, bool) { throw Failure(reason, {}); }, nullptr);
     // Floats from and to wider integers would be calls of compiler-rt, which neither GPUs nor libraries have.
-    // It is the option's default from now on: lld resets all options.
+    // Both are the options' defaults from now on: lld resets all options.
     if (cl::Option *bits = cl::getRegisteredOptions().lookup("expand-fp-convert-bits"))
       static_cast<cl::opt<unsigned> *>(bits)->setInitialValue(64);
+    // AMD GPUs: a product of numbers of 24 bits to which one of 64 bits is added loses the mask of its
+    // factors (x & 0xffffff) as if the instruction ignored the other bits, which v_mad_u64_u32 does not.
+    if (cl::Option *products = cl::getRegisteredOptions().lookup("amdgpu-codegenprepare-mul24"))
+      static_cast<cl::opt<bool> *>(products)->setInitialValue(false);
   });
 }
 

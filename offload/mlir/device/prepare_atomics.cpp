@@ -2,6 +2,9 @@
 //
 // LLVM has no atomic multiplication: it becomes a loop that compares and exchanges.
 //
+// A generic_atomic_rmw whose new value does not depend on the old one is an exchange. MLIR looks for that
+// value in the operation's body, from which canonicalization moves constants.
+//
 // Its scopes have other names for each vendor: AMD's agent is NVIDIA's device, a workgroup is a block. Each
 // target gets its own, so that one module serves for all. Where a target has none, the next wider one does.
 //
@@ -11,6 +14,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -60,6 +64,20 @@ void settleScope(Operation *op, StringRef target) {
     op->setAttr(kName, StringAttr::get(op->getContext(), *own));
 }
 
+void exchangeWhatIsKnown(memref::GenericAtomicRMWOp op) {
+  Value value = cast<memref::AtomicYieldOp>(op.getBody()->getTerminator()).getResult();
+  if (value.getParentBlock() == op.getBody()) {
+    if (!matchPattern(value, m_Constant()))
+      return;
+    value.getDefiningOp()->moveBefore(op);
+  }
+  OpBuilder b(op);
+  auto exchange = memref::AtomicRMWOp::create(b, op.getLoc(), arith::AtomicRMWKind::assign, value,
+                                              op.getMemref(), op.getIndices());
+  op.getResult().replaceAllUsesWith(exchange.getResult());
+  op.erase();
+}
+
 } // namespace
 
 LogicalResult lowerAtomics(gpu::GPUModuleOp module, StringRef target) {
@@ -82,6 +100,7 @@ LogicalResult lowerAtomics(gpu::GPUModuleOp module, StringRef target) {
     op.getResult().replaceAllUsesWith(loop.getResult());
     op.erase();
   });
+  module.walk(exchangeWhatIsKnown);
   return success();
 }
 

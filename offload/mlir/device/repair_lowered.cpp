@@ -15,6 +15,8 @@
 // vectors, which comes first, knows indices and descriptors of 64 bits only: where others meet them, they are
 // converted.
 //
+// vector.deinterleave becomes shuffles with a vector of no value, whose elements stay indices.
+//
 // A float becomes a number of one bit by way of one of 32: LLVM's code generators compare it with 0, 1 or -1
 // instead, so that 1.5 was none on AMD GPUs, and NVIDIA's makes 1 of 0 and 0 of 1.
 //
@@ -67,6 +69,14 @@ void exchangeBits(LLVM::AtomicCmpXchgOp op) {
   result = LLVM::InsertValueOp::create(b, loc, result, done, ArrayRef<int64_t>{1});
   op.replaceAllUsesWith(result);
   op.erase();
+}
+
+void shuffleOneType(LLVM::ShuffleVectorOp op) {
+  Type type = op.getV1().getType();
+  if (op.getV2().getType() == type || !op.getV2().getDefiningOp<LLVM::PoisonOp>())
+    return;
+  OpBuilder b(op);
+  op.getV2Mutable().assign(LLVM::PoisonOp::create(b, op.getLoc(), type));
 }
 
 /// The value that the loop begins with is a plain load just before it.
@@ -228,6 +238,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     takeFromOutside(getOperation());
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
+    getOperation()->walk(shuffleOneType);
     getOperation()->walk(convertThroughWord<LLVM::FPToSIOp>);
     getOperation()->walk(convertThroughWord<LLVM::FPToUIOp>);
     getOperation()->walk(takeAnnotation<LLVM::BrOp>);
