@@ -195,7 +195,7 @@ def _shared_store(url: str, writes: bool, secret: bytes | None) -> SharedStore:
 
 
 def give_up(url: str) -> None:
-    """Leaves the shared cache of a URL alone from now on: this process, or a worker of its, found it to be of no use."""
+    """Leaves the shared cache of a URL alone: this process, or a worker of its, found it to be of no use."""
     _given_up.add(url)
 
 
