@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import warnings
 from collections.abc import Callable, Iterator
@@ -89,9 +90,11 @@ class Cache:
         try:
             written = self.local.write(stage, key, payload)
         except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            remedy = "make room there ('offload cache prune'), or " if full else ""
             warn_once(
                 f"what was compiled is not kept in the cache folder {self.local.folder}: {error.strerror or error}; "
-                "make room there ('offload cache prune'), or set OFFLOAD_CACHE_DIR to another folder"
+                f"{remedy}set OFFLOAD_CACHE_DIR to another folder"
             )
             return
         upkeep.add_bytes(self.local, self._ledger, written, self._limit)
