@@ -27,15 +27,16 @@ namespace offload {
 static bool runLld(ArrayRef<const char *> words, raw_ostream &output, raw_ostream &errors) {
   constexpr int firstSignal = 128;
   CrashRecoveryContext::Enable();
-  auto asBefore =
-      make_scope_exit(CrashRecoveryContext::Disable); // lld's containers throw where they cannot grow
+  // LLVM's containers throw where they cannot grow.
+  auto asBefore = make_scope_exit(CrashRecoveryContext::Disable);
   lld::Result result = lld::lldMain(words, output, errors, {{lld::Gnu, &lld::elf::link}});
-  if (!result.canRunAgain &&
-      result.retCode <= firstSignal) // it left where it was, and its state is still there
+  // It left where it was, and its state is still there.
+  if (!result.canRunAgain && result.retCode <= firstSignal)
     CrashRecoveryContext().RunSafely([] { lld::CommonLinkerContext::destroy(); });
+  // A crash stays one, and is reported as one.
   if (!result.canRunAgain && result.retCode > firstSignal) {
     CrashRecoveryContext::Disable();
-    std::raise(result.retCode - firstSignal); // a crash stays one, and is reported as one
+    std::raise(result.retCode - firstSignal);
   }
   return result.retCode == 0 && result.canRunAgain;
 }
