@@ -76,7 +76,14 @@ def _of_this_process() -> list[Path]:
 
 def _mapped() -> dict[str, str]:
     found = {}
-    for line in Path("/proc/self/maps").read_bytes().splitlines():
+    maps = Path("/proc/self/maps")
+    try:
+        lines = maps.read_bytes().splitlines()
+    except OSError as error:  # in a chroot without it, say
+        raise OffloadError(
+            f"cannot see which C library is in use: cannot read {maps}: {error.strerror}; mount /proc here"
+        ) from error
+    for line in lines:
         path = os.fsdecode(line.split(maxsplit=5)[-1])  # other files that are mapped may have any name
         name = path.rpartition("/")[2]
         if name.startswith(("libc.so.", "libm.so.", "libc.musl-")):

@@ -105,6 +105,17 @@ def test_a_folder_that_is_not_ours_is_not_emptied(tmp_path: Path, given: dict[st
     assert (tmp_path / "cache" / "image" / "photo").exists()
 
 
+@pytest.mark.parametrize("action", ["info", "prune", "clear"])
+def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(action: str, tmp_path: Path, given: dict[str, str]) -> None:
+    """As one of root's is for other users; root may list every folder, and so it is a file here."""
+    (tmp_path / "cache").mkdir(mode=0o700)
+    (tmp_path / "cache" / "image").write_text("")
+    done = command("cache", action, cwd=tmp_path, environment=given)
+    assert (done.returncode, done.stdout) == (1, "")
+    why = "Not a directory; set OFFLOAD_CACHE_DIR to another folder"
+    assert done.stderr == f"offload: error: the cache folder {tmp_path / 'cache'} is not used: {why}\n"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

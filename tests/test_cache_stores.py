@@ -123,6 +123,37 @@ def test_a_worker_does_not_ask_a_store_that_gave_no_answer(
     assert len(caught()) == 1
 
 
+def test_a_store_that_failed_in_a_worker_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
+) -> None:
+    """Reads find nothing there and writes fail, as of a server that only reads: the worker's is the only attempt."""
+    written = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def do_PUT(self) -> None:
+            written.append(self.path)
+            self.send_error(501)
+
+        def log_message(self, form: str, *words: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        thread = threading.Thread(target=http_server.serve_forever)
+        thread.start()
+        Machines(tmp_path, f"http://127.0.0.1:{http_server.server_port}/cache", monkeypatch).use("user", "readwrite")
+        assert works(offload.compile(PROGRAM, targets=["host"]))
+        assert works(offload.compile(OTHER, targets=["host"]), "other")
+        http_server.shutdown()
+        thread.join()
+    # The worker's threads were at these two when the first of them failed.
+    assert {path.split("/")[3] for path in written} <= {"host", "image"}
+    assert len(written) <= 2
+    assert len(caught()) == 1
+
+
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Callable[[], list[str]]]]:
     """A bucket of a server that speaks S3, and what is in it."""

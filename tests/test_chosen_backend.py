@@ -95,7 +95,7 @@ def test_other_names_of_backends(alias: str, name: str, drivers: Path, tmp_path:
     assert python(code, cwd=tmp_path, environment=there).strip() == name
     done = command("run", PROGRAMS / "prints.mlir", "--backend", alias, cwd=tmp_path)
     assert done.returncode == 1
-    assert f'use() asks for the backend "{alias}", which has no device here: ' in done.stderr
+    assert f'--backend asks for the backend "{alias}", which has no device here: ' in done.stderr
 
 
 def test_each_thread_is_told_of_what_it_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,3 +109,9 @@ def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(sysroot, "package_file", lambda name: offload.paths.package_file(f"{name}.lost"))
     assert main(command) == 3
     assert "has no runtime for aarch64" in capsys.readouterr().err
+
+
+def test_where_proc_is_not_mounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sysroot, "Path", lambda path: Path(f"/nowhere{path}"))
+    with pytest.raises(offload.OffloadError, match=r"cannot read /nowhere/proc/self/maps: No .*; mount /proc here$"):
+        sysroot._mapped()

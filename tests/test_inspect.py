@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +149,32 @@ def test_inspect_disassembles(tmp_path: Path) -> None:
     assert "v_fma" in done.stdout or "v_mul_f32" in done.stdout or "v_pk" in done.stdout
     assert ".visible .entry saxpy_kernel" in done.stdout
     assert "mulss" in done.stdout or "fmul" in done.stdout or "mulps" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_inspect_that_is_ended_leaves_nothing(number: int, tmp_path: Path) -> None:
+    """Neither its temporary files nor the disassembler, which here takes its time."""
+    (tmp_path / "bin").mkdir()
+    for name in ("llvm-objdump-22", "llvm-objdump"):
+        slow = tmp_path / "bin" / name
+        slow.write_text("#!/bin/sh\necho $$ > pid.part && mv pid.part pid\nexec sleep 600\n")
+        slow.chmod(0o755)
+    (tmp_path / "temporary").mkdir()
+    variables = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "TMPDIR": str(tmp_path / "temporary")}
+    library = offload.build(SAXPY, tmp_path / "saxpy.so", targets=["host"])
+    with subprocess.Popen(
+        [sys.executable, "-m", "offload", "inspect", "--disassemble", library],
+        cwd=tmp_path,
+        env={**os.environ, **variables},
+        stdout=subprocess.DEVNULL,
+    ) as running:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        running.send_signal(number)
+        assert running.wait(60) == 128 + number
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_inspect_without_a_disassembler_is_exit_code_three(built: dict[str, Path], tmp_path: Path) -> None:

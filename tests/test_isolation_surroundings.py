@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
 import os
@@ -17,7 +18,7 @@ from faulty_target import FaultyTarget
 from offload.targets.host import HostTarget
 
 import offload
-from offload.compiler import processes
+from offload.compiler import driver, processes
 
 SAXPY = EXAMPLES / "saxpy.mlir"
 
@@ -284,3 +285,15 @@ for _ in range(2):
     print(offload.build(sys.argv[1], "x.so"))
 """
     assert python(code, SAXPY, cwd=tmp_path) == "x.so\nx.so\n"
+
+
+def test_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where it is the worker's own files that are too many."""
+
+    def build(program: object) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files", str(tmp_path))
+
+    monkeypatch.setenv("OFFLOAD_ISOLATE", "0")
+    monkeypatch.setattr(driver.Program, "build", build)
+    with pytest.raises(offload.OffloadError, match=r"^cannot compile here: Too many open files; .* \(ulimit -n\)$"):
+        offload.build(SAXPY, tmp_path / "saxpy.so", targets=["host"])

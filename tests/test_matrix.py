@@ -271,6 +271,12 @@ def test_no_package_here(package: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert refusal(capsys) == f"offload: error: {told}\n"
 
 
+def test_the_folder_of_a_package_is_not_its_file(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    package.write_text(KERNELS)
+    told = f"{package.parent} is a folder; name the file in it: --pyproject {package.parent}/pyproject.toml"
+    assert refusal(capsys, "--pyproject", str(package.parent)) == f"offload: error: {told}\n"
+
+
 def test_a_package_that_cannot_be_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
     """As in a folder of somebody else's, but for every user who runs this."""
     path = f"{'x' * 300}/pyproject.toml"

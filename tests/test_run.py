@@ -355,3 +355,33 @@ def test_what_a_program_failed_at_is_told_where_its_output_is_lost(tmp_path: Pat
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 1
     assert "went wrong" in done.stderr
+
+
+def test_a_run_that_is_killed_leaves_no_library(tmp_path: Path) -> None:
+    """Without a cache the library is a temporary file; it is gone as soon as it is loaded."""
+    (tmp_path / "hangs.mlir").write_text("""
+llvm.func @sleep(i32) -> i32
+llvm.func @puts(!llvm.ptr) -> i32
+llvm.func @fflush(!llvm.ptr) -> i32
+llvm.mlir.global private constant @text("started\\00")
+llvm.func @main() -> i32 {
+  %text = llvm.mlir.addressof @text : !llvm.ptr
+  %0 = llvm.call @puts(%text) : (!llvm.ptr) -> i32
+  %all = llvm.mlir.zero : !llvm.ptr
+  %1 = llvm.call @fflush(%all) : (!llvm.ptr) -> i32
+  %long = llvm.mlir.constant(600 : i32) : i32
+  %2 = llvm.call @sleep(%long) : (i32) -> i32
+  llvm.return %2 : i32
+}
+""")
+    (tmp_path / "temporary").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "offload", "run", "--no-cache", "hangs.mlir"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+        stdout=subprocess.PIPE,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"started\n"
+        running.kill()
+    assert list((tmp_path / "temporary").iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import warnings
 from collections.abc import Callable, Iterator
@@ -72,7 +73,7 @@ class Cache:
         """Keeps a payload here and, where that is asked for, in the shared store."""
         self._write_local(stage, key, payload)
         shared = self._shared
-        if shared is not None and shared.writes and not shared.failed:
+        if shared is not None and shared.writes and not is_given_up(shared.url):
             from offload.cache.shared import Unreachable
 
             try:
@@ -89,16 +90,18 @@ class Cache:
         try:
             written = self.local.write(stage, key, payload)
         except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            remedy = "make room there ('offload cache prune'), or " if full else ""
             warn_once(
                 f"what was compiled is not kept in the cache folder {self.local.folder}: {error.strerror or error}; "
-                "make room there ('offload cache prune'), or set OFFLOAD_CACHE_DIR to another folder"
+                f"{remedy}set OFFLOAD_CACHE_DIR to another folder"
             )
             return
         upkeep.add_bytes(self.local, self._ledger, written, self._limit)
 
     def _read_shared(self, stage: str, key: str) -> bytes | None:
         shared = self._shared
-        if shared is None or shared.failed:
+        if shared is None or is_given_up(shared.url):
             return None
         from offload.cache.shared import Unreachable
 
@@ -114,8 +117,9 @@ class Cache:
         return payload
 
     def _give_up(self, shared: SharedStore, error: Exception) -> None:
-        _given_up.add(shared.url)
-        warn_once(f"the shared cache {shared.shown} is not used: {error}")
+        if not is_given_up(shared.url):  # by another thread, whose entry has another name, which some errors tell
+            give_up(shared.url)
+            warn_once(f"the shared cache {shared.shown} is not used: {error}")
 
     def _lock(self, stage: str, key: str, waiting: Callable[[], None]) -> tuple[int | None, bool]:
         """The lock, if there can be one, and whether another process had it."""
@@ -187,10 +191,15 @@ def open_cache() -> Cache | None:
 
 @functools.cache
 def _shared_store(url: str, writes: bool, secret: bytes | None) -> SharedStore:
-    """One for a process, which remembers that the store did not answer."""
+    """One for a process, with its connections."""
     from offload.cache.shared import SharedStore  # it has much to import, and few caches are shared
 
     return SharedStore(url, writes=writes, secret=secret)
+
+
+def give_up(url: str) -> None:
+    """Leaves the shared cache of a URL alone: this process, or a worker of its, found it to be of no use."""
+    _given_up.add(url)
 
 
 def is_given_up(url: str) -> bool:

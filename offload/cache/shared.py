@@ -27,11 +27,10 @@ class Unreachable(Exception):
 class SharedStore:
     """Entries in the store of a URL. ``secret`` signs them and is asked of those that are read.
 
-    The first failure is the last: a process that could not reach the store does not try again."""
+    The first failure is to be the last: a process that could not reach the store does not try again (cache.py)."""
 
     def __init__(self, url: str, *, writes: bool, secret: bytes | None = None) -> None:
         self.url, self.writes, self._secret = url, writes, secret
-        self.failed = False
         self._opened: tuple[int, Any, str] | None = None
 
     @property
@@ -89,7 +88,6 @@ class SharedStore:
             self._fail(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, error)
 
     def _fail(self, reason: str, error: Exception) -> NoReturn:
-        self.failed = True
         raise Unreachable(reason) from error
 
     def _open(self) -> tuple[Any, str]:

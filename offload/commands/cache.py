@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import tempfile
 from pathlib import Path
 
 from offload.cache import upkeep
-from offload.cache.folder import Unusable, check
+from offload.cache.folder import STAGES, Unusable, check
 from offload.cache.ledger import Ledger
 from offload.cache.shared import without_password
 from offload.cache.store import Store
@@ -30,6 +31,7 @@ def cache(options: argparse.Namespace) -> int:
     try:
         if folder.exists():
             check(folder)  # or someone else's files would be counted, or removed
+            _list(folder)
     except Unusable as error:
         raise OffloadError(f"the cache folder {folder} is not used: {error}") from error
     except OSError as error:
@@ -49,6 +51,13 @@ def cache(options: argparse.Namespace) -> int:
             size = None
         removed = upkeep.prune(store, ledger, size, seconds)
     return _finish(options, removed, folder)
+
+
+def _list(folder: Path) -> None:
+    """Raises OSError where this user may not list the entries: they would be none, and 'cleared'."""
+    for place in (folder, *(folder / name for name in STAGES)):
+        with contextlib.suppress(FileNotFoundError):
+            next(place.iterdir(), None)
 
 
 def _finish(options: argparse.Namespace, removed: upkeep.Removed, place: Path | None) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from pathlib import Path
 
 from offload import artifact
@@ -27,8 +26,7 @@ def inspect(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(artifact.describe(found), indent=2))
     elif options.disassemble:
-        for image in found.images:
-            print(f"----- {image.filename}\n{_disassemble(image)}")
+        _print_machine_code(found)
     elif not options.extract:
         _print(found)
     return 0
@@ -67,7 +65,17 @@ def _because(metadata: Metadata, name: str, module: str = "") -> str:
     return f" ({why})" if why else ""
 
 
-def _disassemble(image: Image) -> str:
+def _print_machine_code(found: Artifact) -> None:
+    from offload.compiler import places
+    from offload.compiler.scratch import scratch
+
+    # Where this process is told to end, so is the disassembler, and its files go.
+    with places.short_lived(), scratch() as folder:
+        for image in found.images:
+            print(f"----- {image.filename}\n{_disassemble(image, Path(folder))}")
+
+
+def _disassemble(image: Image, folder: Path) -> str:
     """The image as text: what it is already, or through the vendor's or LLVM's disassembler."""
     if image.format == "isa":
         return image.data.decode(errors="replace")
@@ -82,10 +90,16 @@ def _disassemble(image: Image) -> str:
         command = [_of_llvm("llvm-objdump"), "-d"]
     shown = []
     for data in (image.data,) if target is None else target.machine_code(image.format, image.data):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / image.filename
+        path = folder / image.filename
+        try:
             path.write_bytes(data)
-            shown.append(run_tool([*command, path], f"disassemble {image.filename}"))
+        except OSError as error:
+            raise OffloadError(
+                f"cannot write temporary files in {folder.parent}: {error.strerror}; make room there, or set TMPDIR to "
+                "another folder"
+            ) from error
+        # LLVM's names the file, whose folder has another name each time.
+        shown.append(run_tool([*command, path], f"disassemble {image.filename}").replace(f"{folder}/", ""))
     return "\n".join(shown)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from offload.api import load
 from offload.commands.build import request_from
-from offload.errors import OffloadError
+from offload.errors import DeviceError, OffloadError
 from offload.runtime import DeviceArray
 from offload.runtime.library import for_c_alone
 
@@ -29,7 +29,10 @@ def run(options: argparse.Namespace) -> int:
     with places.short_lived(once=True), library_file(request_from(options)) as path:
         library = load(path)
     if options.backend:
-        library.use(options.backend)
+        try:
+            library.use(options.backend)
+        except DeviceError as error:
+            raise OffloadError(str(error).replace("use() asks", "--backend asks", 1)) from error
     if options.entry not in library.functions:
         if reason := for_c_alone(library, options.entry):
             raise OffloadError(reason)

@@ -70,6 +70,8 @@ def _program(request: BuildRequest, progress: Progress) -> Iterator[Program]:
         with Program(request, progress) as program:
             yield program
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise OffloadError(f"cannot compile here: {error.strerror}; allow more of them (ulimit -n)") from error
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         folder = tempfile.gettempdir()

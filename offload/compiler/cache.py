@@ -106,11 +106,14 @@ def library_file(request: BuildRequest) -> Iterator[Path]:
                 yield found[0]
                 return
     # Nothing was kept: the file goes when the process ends, since loaded code stays mapped.
-    from offload.compiler.scratch import kept_folder
+    from offload.compiler import places
+    from offload.compiler.scratch import kept_folder, remove_kept
 
     path = Path(kept_folder()) / "program.so"
     write_atomically(path, data)
     yield path
+    if places.is_for_one_build():  # nobody asks for it again, and a program that runs may be ended in any way
+        remove_kept()
 
 
 def _build(request: BuildRequest, progress: Progress) -> bytes:

@@ -286,6 +286,10 @@ class _Talk:
                 self._ears.warned(*value)
             elif kind == worker.LOGGED:
                 self._ears.logged(value)
+            elif kind == worker.GIVEN_UP:
+                from offload.cache.cache import give_up
+
+                give_up(value)
             elif kind == worker.OUT_OF_MEMORY:
                 raise self._crash("ran out of memory")
             else:

@@ -61,7 +61,8 @@ def link(
         with failures((), "linking"):
             native().link_elf(arguments)
     except CompileError as error:
-        raise _explained(str(error), said_of) from error
+        # Our own files are in a folder that is gone then.
+        raise _explained(str(error).replace(f"{folder}/", ""), request.architecture, said_of) from error
     return result.read_bytes()
 
 
@@ -85,10 +86,11 @@ def _check_objects(paths: Sequence[Path]) -> None:
             )
 
 
-def _explained(message: str, said_of: Callable[[str, str], Diagnostic | None]) -> LinkError:
+def _explained(message: str, architecture: str, said_of: Callable[[str, str], Diagnostic | None]) -> LinkError:
     names = dict.fromkeys(re.findall(r"undefined symbol: (\S+)", message))
     if not names:
-        return LinkError(message)
+        advice = f"\n  this library is for {architecture}, and so must its object files be"
+        return LinkError(message.rstrip() + (advice if " is incompatible with " in message else ""))
     advice = (
         "the program calls functions that nothing defines; define them in one of the sources, or pass the object file "
         "that has them (--object)"

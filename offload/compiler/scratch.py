@@ -43,6 +43,15 @@ def kept_folder() -> str:
         return tempfile.mkdtemp(dir=_kept[1])
 
 
+def remove_kept() -> None:
+    """Removes what `kept_folder` gave this process, before its end."""
+    global _kept
+    if _kept is not None and _kept[0] == os.getpid():
+        (_, folder, stack), _kept = _kept, None
+        shutil.rmtree(folder, ignore_errors=True)
+        stack.close()
+
+
 def _remove_kept(owner: int, folder: str) -> None:
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)

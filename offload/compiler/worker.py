@@ -23,7 +23,7 @@ from offload.compiler.wire import Closed, Line
 from offload.errors import BuildWarning, CacheWarning
 
 # The kinds of messages to the parent, each (kind, value).
-PROGRESS, EVENT, LOGGED, WARNED, ITEM, DONE, FAILED, OUT_OF_MEMORY = range(8)
+PROGRESS, EVENT, LOGGED, WARNED, GIVEN_UP, ITEM, DONE, FAILED, OUT_OF_MEMORY = range(9)
 
 
 class Surroundings(NamedTuple):
@@ -131,6 +131,8 @@ class _Sender:
             message = (FAILED, _portable(error))
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
+        if url := _given_up():
+            self.send(GIVEN_UP, url)
         self.send(*message)
 
     def _warned(
@@ -157,6 +159,13 @@ class _Sender:
         elif isinstance(event, steps.Ended):
             self._notes.pop(event.key, None)
         self.send(EVENT, event)
+
+
+def _given_up() -> str | None:
+    """The shared cache, where this process found it to be of no use: its parent would wait as long to find the same."""
+    cache = sys.modules.get("offload.cache.cache")
+    url = config.environment("OFFLOAD_SHARED_CACHE")
+    return url if url and cache is not None and cache.is_given_up(url) else None
 
 
 def _portable(error: BaseException) -> tuple[bytes, str]:

@@ -35,9 +35,11 @@ class MatrixSettings:
 def read_settings(pyproject: Path) -> MatrixSettings:
     """Raises OffloadError that names file, key and remedy."""
     try:
-        there = pyproject.is_file()
+        there, is_folder = pyproject.is_file(), pyproject.is_dir()
     except OSError as error:  # a folder that may not be looked into
         raise OffloadError(f"cannot read {pyproject}: {error.strerror or error}") from error
+    if is_folder:
+        raise OffloadError(f"{pyproject} is a folder; name the file in it: --pyproject {pyproject / 'pyproject.toml'}")
     if not there:
         raise OffloadError(
             f"there is no {pyproject}; run this in the folder of a package, or name it: --pyproject FILE"

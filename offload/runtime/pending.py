@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Generator
 from sys import getrefcount
@@ -138,6 +137,8 @@ class Pending:
 
     def __await__(self) -> Generator[Any, None, None]:
         """Waits in a thread of asyncio's, so that the loop goes on."""
+        import asyncio  # half of what loading a library would take, and who awaits has it
+
         loop = asyncio.get_running_loop()
         device = self._native.device_of_thread()
         yield from loop.run_in_executor(None, self._wait_there, device).__await__()
@@ -202,6 +203,8 @@ class Running:
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Waits in a thread of asyncio's, so that the loop goes on."""
+        import asyncio
+
         return (yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__())
 
     def __del__(self) -> None:

@@ -2,20 +2,44 @@
 
 #include "codegen/llvm_module.h"
 
+#include "lld/Common/CommonLinkerContext.h"
 #include "lld/Common/Driver.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/BinaryFormat/AMDGPUMetadataVerifier.h"
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/BinaryFormat/MsgPackDocument.h"
 #include "llvm/BinaryFormat/MsgPackReader.h"
 #include "llvm/Object/ELF.h"
 #include "llvm/Support/AMDGPUMetadata.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/JSON.h"
+#include <csignal>
 
 LLD_HAS_DRIVER(elf)
 
 using namespace llvm;
 
 namespace offload {
+
+/// Runs lld, and returns whether all went well. At a damaged object file it ends its process where nothing
+/// recovers from crashes, and what it had to say is lost; one thread (--threads=1) is what can be recovered
+/// from.
+static bool runLld(ArrayRef<const char *> words, raw_ostream &output, raw_ostream &errors) {
+  constexpr int firstSignal = 128;
+  CrashRecoveryContext::Enable();
+  // LLVM's containers throw where they cannot grow.
+  auto asBefore = make_scope_exit(CrashRecoveryContext::Disable);
+  lld::Result result = lld::lldMain(words, output, errors, {{lld::Gnu, &lld::elf::link}});
+  // It left where it was, and its state is still there.
+  if (!result.canRunAgain && result.retCode <= firstSignal)
+    CrashRecoveryContext().RunSafely([] { lld::CommonLinkerContext::destroy(); });
+  // A crash stays one, and is reported as one.
+  if (!result.canRunAgain && result.retCode > firstSignal) {
+    CrashRecoveryContext::Disable();
+    std::raise(result.retCode - firstSignal);
+  }
+  return result.retCode == 0 && result.canRunAgain;
+}
 
 void linkElf(const std::vector<std::string> &arguments) {
   std::lock_guard<std::shared_mutex> alone(optionsLock()); // lld keeps its own state in globals, too
@@ -24,8 +48,7 @@ void linkElf(const std::vector<std::string> &arguments) {
     words.push_back(argument.c_str());
   std::string output, errors;
   raw_string_ostream outputStream(output), errorStream(errors);
-  lld::Result result = lld::lldMain(words, outputStream, errorStream, {{lld::Gnu, &lld::elf::link}});
-  if (result.retCode != 0 || !result.canRunAgain)
+  if (!runLld(words, outputStream, errorStream))
     throw Failure("lld failed: " + errors, {});
 }
 
