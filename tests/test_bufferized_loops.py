@@ -20,12 +20,12 @@ func.func @FORM(%x: memref<40x16xf32>, %y: memref<40x16xf32>) {
   %c40 = arith.constant 40 : index
   LOOP {
     %row = memref.alloc() : memref<16xf32>
-    INNER (%j) = (%c0) to (%c16) step (%c1) {
+    INNER {
       %v = memref.load %x[%i, %j] : memref<40x16xf32>
       %k = arith.subi %c15, %j : index
       memref.store %v, %row[%k] : memref<16xf32>
     }
-    INNER (%j) = (%c0) to (%c16) step (%c1) {
+    INNER {
       %v = memref.load %row[%j] : memref<16xf32>
       %w = arith.addf %v, %v : f32
       memref.store %w, %y[%i, %j] : memref<40x16xf32>
@@ -61,24 +61,58 @@ func.func @tiles(%x: memref<?xf32>, %y: memref<?xf32>) {
 }
 """
 
-PROGRAM = TILES + "".join(
-    ROWS.replace("FORM", f"{name}_{inner}")
-    .replace("LOOP", loop)
-    .replace("FREE", free)
-    .replace("INNER", "scf.parallel" if inner == "parallel" else "scf.for")
-    .replace(*(("", "") if inner == "parallel" else ("(%j) = (%c0) to (%c16) step (%c1)", "%j = %c0 to %c16 step %c1")))
-    for name, (loop, free) in FORMS.items()
-    for inner in ("parallel", "serial")
-)
+SWAPPED = """
+func.func @swapped(%x: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %two = arith.constant 2.0 : f32
+  scf.parallel (%i) = (%c0) to (%c64) step (%c1) {
+    %a = memref.alloc() : memref<1xf32>
+    %b = memref.alloc() : memref<1xf32>
+    %v = memref.load %x[%i] : memref<64xf32>
+    memref.store %v, %a[%c0] : memref<1xf32>
+    %r:2 = scf.for %q = %c0 to %n step %c1 iter_args(%p = %a, %o = %b) -> (memref<1xf32>, memref<1xf32>) {
+      %w = memref.load %p[%c0] : memref<1xf32>
+      %u = arith.mulf %w, %two : f32
+      memref.store %u, %o[%c0] : memref<1xf32>
+      scf.yield %o, %p : memref<1xf32>, memref<1xf32>
+    }
+    %s = memref.load %r#0[%c0] : memref<1xf32>
+    memref.store %s, %x[%i] : memref<64xf32>
+    memref.dealloc %r#0 : memref<1xf32>
+    memref.dealloc %r#1 : memref<1xf32>
+    scf.reduce
+  }
+  return
+}
+"""
+
+INNER = {
+    "parallel": "scf.parallel (%j) = (%c0) to (%c16) step (%c1)",
+    "serial": "scf.for %j = %c0 to %c16 step %c1",
+}
+
+
+def rows(form: str, inner: str) -> str:
+    loop, free = FORMS[form]
+    text = ROWS.replace("FORM", f"{form}_{inner}").replace("LOOP", loop)
+    return text.replace("INNER", INNER[inner]).replace("FREE", free)
+
+
+PROGRAM = SWAPPED + TILES + "".join(rows(form, inner) for form in FORMS for inner in INNER)
 
 
 def check(library: offload.Library | OnDevice) -> None:
     x = np.random.default_rng(1).standard_normal((40, 16)).astype(np.float32)
     for name in FORMS:
-        for inner in ("parallel", "serial"):
+        for inner in INNER:
             y = np.zeros_like(x)
             getattr(library, f"{name}_{inner}")(x, y)
             np.testing.assert_array_equal(y, 2 * x[:, ::-1], err_msg=name)
+    last = x[:4].ravel().copy()
+    library.swapped(last, 3)
+    np.testing.assert_array_equal(last, 8 * x[:4].ravel())
     for size in (0, 7, 8, 29):
         line, out = x.ravel()[:size].copy(), np.zeros(size, np.float32)
         library.tiles(line, out)
@@ -98,7 +132,7 @@ def test_what_an_iteration_allocates_on_devices(chip: str) -> None:
 
 def test_it_is_memory_of_a_thread_once() -> None:
     text = emit_text(PROGRAM, "kernels")
-    assert text.count("memref.alloca()") == len(FORMS) * 2 + 1
+    assert text.count("memref.alloca()") == len(FORMS) * len(INNER) + 3
     assert "memref.dealloc" not in text
 
 

@@ -29,6 +29,7 @@
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -126,11 +127,24 @@ void makePrivate(memref::AllocOp op) {
     memory = memref::CastOp::create(b, op.getLoc(), type, memory);
     memory.getDefiningOp()->setAttr(kHidesNoGaps, b.getUnitAttr());
   }
-  for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
-    if (isa<memref::DeallocOp>(user))
-      user->erase();
   op.replaceAllUsesWith(memory);
   op.erase();
+}
+
+/// The parallel loop that no other is around.
+Operation *outermostLoop(Operation *op) {
+  Operation *found = nullptr;
+  for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp())
+    if (isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop))
+      found = loop;
+  return found;
+}
+
+/// Where all that the loop allocated is private, what it frees is that, under whatever name.
+void dropFrees(Operation *loop) {
+  if (loop->walk([](memref::AllocOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return;
+  loop->walk([](memref::DeallocOp op) { op.erase(); });
 }
 
 /// A loop of one iteration becomes host code, which has an allocator, when the program is canonicalized; one
@@ -170,7 +184,11 @@ struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleO
       if (op->getParentOfType<func::FuncOp>() && !op.getType().getMemorySpace() && isInParallel(op))
         own.push_back(op);
     });
+    llvm::SmallSetVector<Operation *, 4> loops;
+    for (memref::AllocOp op : own)
+      loops.insert(outermostLoop(op));
     llvm::for_each(own, makePrivate);
+    llvm::for_each(loops, dropFrees);
   }
 };
 
