@@ -127,6 +127,9 @@ void makePrivate(memref::AllocOp op) {
     memory = memref::CastOp::create(b, op.getLoc(), type, memory);
     memory.getDefiningOp()->setAttr(kHidesNoGaps, b.getUnitAttr());
   }
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+    if (isa<memref::DeallocOp>(user))
+      user->erase();
   op.replaceAllUsesWith(memory);
   op.erase();
 }
@@ -140,7 +143,7 @@ Operation *outermostLoop(Operation *op) {
   return found;
 }
 
-/// Where all that the loop allocated is private, what it frees is that, under whatever name.
+/// Where all that the loop allocated is private, what else it frees is that under another name.
 void dropFrees(Operation *loop) {
   if (loop->walk([](memref::AllocOp) { return WalkResult::interrupt(); }).wasInterrupted())
     return;
