@@ -149,13 +149,13 @@ def test_every_diagnostic_is_an_object_too() -> None:
     assert diagnostic.file == str(WRONG / "types.mlir")
 
 
-ALLOCATES = """func.func @f(%x: memref<?xf32>) {
+ALLOCATES = """func.func @f(%x: memref<?xf32>, %n: index) {
   %c1 = arith.constant 1 : index
   scf.parallel (%i) = (%c1) to (%c1) step (%c1) {
-    %m = memref.alloc() : memref<9xf32> LOCATION
+    %m = memref.alloc(%n) : memref<?xf32> LOCATION
     %v = memref.load %x[%i] : memref<?xf32>
-    memref.store %v, %m[%i] : memref<9xf32>
-    %w = memref.load %m[%c1] : memref<9xf32>
+    memref.store %v, %m[%i] : memref<?xf32>
+    %w = memref.load %m[%c1] : memref<?xf32>
     memref.store %w, %x[%i] : memref<?xf32>
   }
   return

@@ -190,9 +190,9 @@ def test_what_one_operation_of_a_dialect_lacks() -> None:
 def test_types_that_have_no_form() -> None:
     """What is wrong with a function is its type, not where it is defined."""
     found = refused("func.func @f(%x: !shape.shape) -> !shape.shape {\n  return %x : !shape.shape\n}\n", "host")
-    assert (found.line, found.column) == (2, 3)
+    assert (found.line, found.column) == (1, 1)
     assert found.message == (
-        "'func.return' cannot be lowered for the host's code: it has a value of type !shape.shape; use a type that has "
+        "'func.func' cannot be lowered for the host's code: it has a value of type !shape.shape; use a type that has "
         "a form there"
     )
 
@@ -273,4 +273,33 @@ def test_the_name_of_a_functions_c_interface(other: str) -> None:
     assert [(note.line, note.message) for note in found.notes] == [(1, "the function is here")]
     offload.compile(
         f"func.func private @f(memref<?xf32>) -> ()\n{other}\nfunc.func @g() {{ return }}", targets=["host"]
+    )
+
+
+OMP = """
+func.func @f(%x: memref<8xf32>, %n: index) {
+  %z = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  omp.parallel {
+    omp.wsloop {
+      omp.loop_nest (%i) : index = (%z) to (%n) step (%one) {
+        %v = memref.load %x[%i] : memref<8xf32>
+        memref.store %v, %x[%z] : memref<8xf32>
+        omp.yield
+      }
+    }
+    omp.terminator
+  }
+  return
+}
+"""
+
+
+def test_what_has_no_lowering_is_told_once_with_what_is_in_it() -> None:
+    with pytest.raises(CompileError) as caught:
+        offload.compile(OMP, targets=["host"])
+    (found,) = caught.value.diagnostics
+    assert (found.line, found.column) == (5, 3)
+    assert found.message == (
+        "'omp.parallel' cannot be lowered for the host's code: write scf.parallel for what a device does"
     )

@@ -94,3 +94,16 @@ def test_the_pipeline_names_it(tmp_path: Path) -> None:
     steps = [line for line in done.stdout.splitlines() if line.startswith("builtin.module(")]
     assert steps[0] == "builtin.module(transform-interpreter,offload-erase-transforms)"
     assert steps[2].startswith("builtin.module(offload-private-names,offload-check-input")
+
+
+def test_a_sequence_without_a_name_is_told_where_schedules_are() -> None:
+    nameless = """
+transform.sequence failures(propagate) {
+^bb0(%root: !transform.any_op):
+  %f = transform.structured.match ops{["scf.forall"]} in %root : (!transform.any_op) -> !transform.any_op
+  transform.annotate %f "seen" : !transform.any_op
+}
+"""
+    with pytest.raises(offload.CompileError, match=r"a schedule is the transform\.named_sequence @__trans") as told:
+        emit(LOOPS + nameless, "so")
+    assert [diagnostic.line for diagnostic in told.value.diagnostics] == [13]

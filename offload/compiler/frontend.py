@@ -134,8 +134,14 @@ def _buffers(module: Any) -> Sequence[str]:
         *(SHAPES if any(name.startswith("shape.") for name in host) else ()),
         # Tensors in async values get memory as others do.
         *(["offload-inline-async"] if module.has_tensors() and any(name.startswith("async.") for name in host) else []),
-        *(BUFFERIZING if module.has_tensors() else FREEING if OWNING & set(host) else ()),
+        *(BUFFERIZING if module.has_tensors() else _allocated(set(host))),
     ]
+
+
+def _allocated(host: set[str]) -> Sequence[str]:
+    """Of programs without tensors, which may have had some: who frees memory, and what a thread keeps for itself."""
+    own = bool("memref.alloc" in host and PARALLEL & host)
+    return [*(FREEING if OWNING & host else ()), *(["offload-private-buffers"] if own else ())]
 
 
 def _mapped(module: Any) -> Sequence[str]:

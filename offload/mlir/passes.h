@@ -16,7 +16,7 @@ namespace offload {
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
 ///   offload-separate-tensors         copies tensors that bufferization takes for two
 ///   offload-private-loops            lets loops of a thread hand tensors on in one place
-///   offload-private-buffers          keeps what an iteration of a parallel loop allocates for its tensors
+///   offload-private-buffers          keeps what an iteration of a parallel loop allocates
 ///   offload-free-buffers             frees what was allocated for tensors
 ///   offload-map-foralls              makes launches of loops that are mapped to blocks and threads
 ///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does

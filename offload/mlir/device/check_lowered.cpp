@@ -42,6 +42,10 @@ constexpr Advice kAdvice[] = {
      "lower it first with mlir-opt --async-to-async-runtime; gpu operations have tokens of their own"},
     {"complex", "lower it first with mlir-opt --convert-complex-to-standard"},
     {"gpu", "use operations that this target has"},
+    {"transform", "a schedule is the transform.named_sequence @__transform_main of a module that has "
+                  "transform.with_named_sequence"},
+    {"omp", "write scf.parallel for what a device does"},
+    {"acc", "write scf.parallel for what a device does"},
     {"func", "functions must be called or defined in the module that they are used in"},
 };
 
@@ -115,18 +119,20 @@ Operation *behind(UnrealizedConversionCastOp cast) {
 bool refuseUnlowered(Operation *root, StringRef target) {
   bool refused = false;
   SmallVector<UnrealizedConversionCastOp> casts;
-  root->walk([&](Operation *op) {
+  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == root)
-      return;
+      return WalkResult::advance();
     if (auto cast = dyn_cast<UnrealizedConversionCastOp>(op)) {
       casts.push_back(cast);
     } else if (!translates(op, target)) {
       op->emitError(reason(op, target));
       refused = true;
+      return WalkResult::skip(); // what is in it goes where it goes
     } else if (std::optional<std::string> why = whyNotInstruction(op)) {
       op->emitError(*why);
       refused = true;
     }
+    return WalkResult::advance();
   });
   if (refused || casts.empty()) // a cast next to a refused operation says nothing new
     return refused;

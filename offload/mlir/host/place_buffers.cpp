@@ -200,11 +200,13 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
         global->setAttr(kSharedGlobal, UnitAttr::get(&getContext()));
     bool foreign = buffer.foreign || !buffer.globals.empty();
     for (memref::DeallocOp op : buffer.deallocations) {
-      bool own = flow.isAllocated(op.getMemref());
-      if (!own && foreign && (!buffer.allocations.empty() || !buffer.stack.empty()))
+      bool own = flow.isAllocated(op.getMemref()),
+           both = foreign && (!buffer.allocations.empty() || !buffer.stack.empty());
+      // Behind a condition, as ownership-based deallocation leaves it, the program knows whose it is.
+      if (!own && both && !isa<scf::IfOp>(op->getParentOp()))
         return op.emitOpError("may free a temporary of a kernel or memory from elsewhere: give each a "
                               "deallocation of its own");
-      if (!own && foreign)
+      if (!own && foreign && !both)
         continue;
       OpBuilder b(op);
       gpu::DeallocOp::create(b, op.getLoc(), Type(), ValueRange(), op.getMemref());

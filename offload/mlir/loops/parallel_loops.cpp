@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/ParallelLoopMapper.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 using namespace mlir;
@@ -48,6 +49,23 @@ SmallVector<scf::ParallelOp> outermostParallel(Operation *root) {
     return WalkResult::skip();
   });
   return loops;
+}
+
+void forgetUnfitMapping(scf::ParallelOp nest) {
+  SmallVector<Operation *> mapped;
+  bool fits = true, ofThreads = false;
+  nest->walk([&](Operation *op) {
+    ofThreads |= isa<gpu::GPUDialect>(op->getDialect());
+    auto mapping = op->getAttrOfType<ArrayAttr>(gpu::getMappingAttrName());
+    if (mapping)
+      mapped.push_back(op);
+    if (auto loop = dyn_cast<scf::ParallelOp>(op))
+      fits &= !loop.getNumReductions() && mapping && mapping.size() == loop.getNumLoops() &&
+              llvm::all_of(mapping, llvm::IsaPred<gpu::ParallelLoopDimMappingAttr>);
+  });
+  if (!fits && !ofThreads)
+    for (Operation *op : mapped)
+      op->removeAttr(gpu::getMappingAttrName());
 }
 
 SmallVector<Value> combine(OpBuilder &builder, scf::ReduceOp end, ValueRange sums, ValueRange values,

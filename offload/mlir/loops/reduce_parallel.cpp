@@ -47,6 +47,7 @@ struct ReduceParallel : public PassWrapper<ReduceParallel, OperationPass<ModuleO
 
   void runOnOperation() final {
     for (scf::ParallelOp loop : outermostParallel(getOperation())) {
+      forgetUnfitMapping(loop); // before anything looks at it
       if (loop.getNumReductions() == 0)
         continue;
       if (std::optional<StringRef> why = whyNot(loop)) {

@@ -1,9 +1,10 @@
 //===- private_buffers.cpp - offload-private-buffers ----------------------===//
 //
 // Bufferization allocates what the body of a parallel loop keeps for itself: a row that it works on, a tensor
-// of one element. The body becomes a kernel, each of whose threads runs one iteration and has no allocator,
-// so that such memory is the thread's own. Its size must be known, or what it is at most: tiles at the edge
-// of a tensor have the smaller one of two sizes.
+// of one element. So do authors, and what bufferized a program before it came here. The body becomes a
+// kernel, each of whose threads runs one iteration and has no allocator, so that such memory is the thread's
+// own. Its size must be known, or what it is at most: tiles at the edge of a tensor have the smaller one of
+// two sizes.
 //
 // What a loop within the body hands on to its next iteration in memory of its own (offload-private-loops
 // could not see that it has one size) stays, and is an error of the kernel's: such a loop has two buffers at
@@ -12,9 +13,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/map_foralls.h"
-#include "tensors/tensors.h"
+#include "loops/parallel_loops.h"
 #include "names.h"
 #include "passes.h"
+#include "tensors/tensors.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,6 +29,7 @@
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -76,6 +79,13 @@ std::optional<int64_t> largest(OpFoldResult size) {
   if (std::optional<int64_t> constant = getConstantIntValue(size))
     return constant;
   Operation *op = cast<Value>(size).getDefiningOp();
+  if (auto least = dyn_cast_or_null<affine::AffineMinOp>(op)) {
+    std::optional<int64_t> bound;
+    for (AffineExpr each : least.getMap().getResults())
+      if (auto constant = dyn_cast<AffineConstantExpr>(each))
+        bound = std::min(bound.value_or(constant.getValue()), constant.getValue());
+    return bound;
+  }
   if (auto dim = dyn_cast_or_null<memref::DimOp>(op))
     if (std::optional<int64_t> axis = dim.getConstantIndex();
         axis && isa<MemRefType>(dim.getSource().getType()))
@@ -117,8 +127,27 @@ void makePrivate(memref::AllocOp op) {
     memory = memref::CastOp::create(b, op.getLoc(), type, memory);
     memory.getDefiningOp()->setAttr(kHidesNoGaps, b.getUnitAttr());
   }
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+    if (isa<memref::DeallocOp>(user))
+      user->erase();
   op.replaceAllUsesWith(memory);
   op.erase();
+}
+
+/// The parallel loop that no other is around.
+Operation *outermostLoop(Operation *op) {
+  Operation *found = nullptr;
+  for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp())
+    if (isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop))
+      found = loop;
+  return found;
+}
+
+/// Where all that the loop allocated is private, what else it frees is that under another name.
+void dropFrees(Operation *loop) {
+  if (loop->walk([](memref::AllocOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return;
+  loop->walk([](memref::DeallocOp op) { op.erase(); });
 }
 
 /// A loop of one iteration becomes host code, which has an allocator, when the program is canonicalized; one
@@ -151,13 +180,18 @@ struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleO
   }
 
   void runOnOperation() final {
+    for (scf::ParallelOp loop : outermostParallel(getOperation()))
+      forgetUnfitMapping(loop); // which would say who shares memory
     SmallVector<memref::AllocOp> own;
     getOperation()->walk([&](memref::AllocOp op) {
-      auto function = op->getParentOfType<func::FuncOp>();
-      if (function && function->hasAttr(kOnTensors) && isInParallel(op))
+      if (op->getParentOfType<func::FuncOp>() && !op.getType().getMemorySpace() && isInParallel(op))
         own.push_back(op);
     });
+    llvm::SmallSetVector<Operation *, 4> loops;
+    for (memref::AllocOp op : own)
+      loops.insert(outermostLoop(op));
     llvm::for_each(own, makePrivate);
+    llvm::for_each(loops, dropFrees);
   }
 };
 
