@@ -120,7 +120,7 @@ VENDOR_FILES = {
     "offload/mlir/device/prepare_fragments.cpp",  # the registers of fragments, which no other vendor has
     "offload/mlir/device/prepare_products.cpp",
     "offload/mlir/device/spread_fragments.cpp",  # whose matrix units multiply what
-    "offload/mlir/device/fragment_products.cpp",
+    "offload/mlir/device/fragment_products.cpp", "offload/mlir/device/choose_products.cpp",
     "offload/mlir/device/amd_rules.cpp", "offload/mlir/device/amd_rules.h",  # what one vendor's instructions take
     "offload/mlir/device/prepare_arguments.cpp",  # how each takes memory by value
     "offload/mlir/device/prepare_atomics.cpp",  # what each calls the scopes of its memory
