@@ -102,12 +102,13 @@ def products(result: Mapping[str, Any]) -> str:
     rows = []
     for problem in result["problems"]:
         speed = {name: each.get("teraflops") for name, each in problem["engines"].items()}
-        one, other = speed.get("offload"), speed.get("torch")
+        one, made, other = speed.get("offload"), speed.get("linalg"), speed.get("torch")
         ratio = f"{one / other:.2f}" if one and other else ""
-        cells = [f"{each:.0f}" if each else "-" for each in (one, other)]
+        cells = [f"{each:.0f}" if each else "-" for each in (one, made, other)]
         rows.append([problem["kernel"], str(problem["side"]), *cells, ratio])
-    text = table(["product", "side", "offload", "torch (cuBLAS)", "to cuBLAS"], rows)
-    told = "TFLOP/s on random numbers, sums in f32; ours writes f32, cuBLAS the factors' type."
+    text = table(["product", "side", "offload", "offload, linalg", "torch (cuBLAS)", "to cuBLAS"], rows)
+    told = "TFLOP/s on random numbers, sums in f32; ours write f32, cuBLAS the factors' type. The kernel of the "
+    told += "third column is made of linalg.matmul, by warps; that of the second is written, for warpgroups."
     return f"## Products of matrices\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}"
 
 

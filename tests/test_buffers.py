@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, PROGRAMS, emit, emit_text, on_host, program
-from emulator.running import running_on
 
 import offload
 from offload.runtime import abi
@@ -118,45 +115,6 @@ func.func @f(%mine: memref<4xf32>, %which: i1) {
 def test_a_deallocation_of_who_knows_what_is_refused() -> None:
     with pytest.raises(offload.CompileError, match=r"<string>:12:3: error: .*deallocation of its own"):
         offload.compile(WHOSE, targets=["host"])
-
-
-BEHIND = """
-func.func @f(%x: memref<8xf32>, %copied: i1) -> memref<8xf32> {
-  %no = arith.constant false
-  %yes = arith.constant true
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %r:2 = scf.if %copied -> (memref<8xf32>, i1) {
-    %a = memref.alloc() : memref<8xf32>
-    memref.copy %x, %a : memref<8xf32> to memref<8xf32>
-    scf.yield %a, %yes : memref<8xf32>, i1
-  } else {
-    scf.yield %x, %no : memref<8xf32>, i1
-  }
-  %y = memref.alloc() : memref<8xf32>
-  scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
-    %v = memref.load %r#0[%i] : memref<8xf32>
-    %w = arith.addf %v, %v : f32
-    memref.store %w, %y[%i] : memref<8xf32>
-  }
-  %base, %offset, %size, %stride = memref.extract_strided_metadata %r#0
-    : memref<8xf32> -> memref<f32>, index, index, index
-  scf.if %r#1 {
-    memref.dealloc %base : memref<f32>
-  }
-  return %y : memref<8xf32>
-}
-"""
-
-
-@pytest.mark.parametrize("chip", ["host", "gfx942", "sm_80"])
-def test_a_deallocation_behind_a_condition_is_of_what_the_program_made(chip: str) -> None:
-    """So bufferization leaves it, where some ways to it made the memory and others were given it."""
-    x = np.arange(8, dtype=np.float32)
-    with contextlib.nullcontext(on_host(BEHIND)) if chip == "host" else running_on(chip, BEHIND) as library:
-        for copied in (True, False, True):
-            np.testing.assert_array_equal(library.f(x, copied).numpy(), 2 * x)
 
 
 TURNS = """

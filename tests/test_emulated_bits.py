@@ -106,3 +106,27 @@ def test_a_comparison_of_floats_that_chooses_a_branch_and_a_number(driver: Drive
             out = np.zeros(2, np.int32)
             library.kernels.k[1, 1](np.float32(x), np.int32(7), np.int32(9), out)
             np.testing.assert_array_equal(out, [0, 7] if x < 3 else [9, 9])
+
+
+IDLE = """
+gpu.module @m {{ gpu.func @k(%x: memref<?x{kind}>, %out: memref<?x{kind}>) kernel {{
+  %none = arith.constant {none} : {kind}
+  %t = gpu.thread_id x
+  %old = memref.atomic_rmw {operation} %none, %x[%t] : ({kind}, memref<?x{kind}>) -> {kind}
+  memref.store %old, %out[%t] : memref<?x{kind}>
+  gpu.return
+}} }}
+"""
+
+
+@pytest.mark.parametrize("kind", ["i8", "i16", "i32"])
+@pytest.mark.parametrize(("operation", "none"), [("addi", 0), ("ori", 0), ("andi", -1), ("maxu", 0)])
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100"])
+def test_atomic_operations_that_change_nothing(driver: Driver, chip: str, operation: str, none: int, kind: str) -> None:
+    x = np.arange(-30, 34).astype({"i8": np.int8, "i16": np.int16, "i32": np.int32}[kind])
+    there, out = x.copy(), np.ones_like(x)
+    with driver.chip(chip):
+        library = compiled(IDLE.format(kind=kind, operation=operation, none=none), chip)
+        OnDevice(library).kernels.k[1, 64](there, out)
+    np.testing.assert_array_equal(out, x)
+    np.testing.assert_array_equal(there, x)

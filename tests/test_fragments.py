@@ -143,6 +143,74 @@ def test_waves_of_64_where_units_are_for_32() -> None:
         _on("gfx1100,wave64", _tiles(number=BY_THREAD, rows=64), 64)
 
 
+ALONGSIDE = """
+gpu.module @m {
+gpu.func @k(%a: memref<16x16xf16>, %c: memref<16x16xf32>, %x: memref<32x8xf32>,
+            %unit: memref<16x16xf16>, %y: memref<16x16xf32>) kernel
+    attributes {known_block_size = array<i32: 64, 1, 1>} {
+  %zero = arith.constant 0 : index
+  %p = gpu.subgroup_mma_load_matrix %a[%zero, %zero] {leadDimension = 16 : index}
+    : memref<16x16xf16> -> !gpu.mma_matrix<16x16xf16, "AOp">
+  %q = gpu.subgroup_mma_load_matrix %a[%zero, %zero] {leadDimension = 16 : index}
+    : memref<16x16xf16> -> !gpu.mma_matrix<16x16xf16, "BOp">
+  %old = gpu.subgroup_mma_load_matrix %c[%zero, %zero] {leadDimension = 16 : index}
+    : memref<16x16xf32> -> !gpu.mma_matrix<16x16xf32, "COp">
+  %new = gpu.subgroup_mma_compute %p, %q, %old
+    : !gpu.mma_matrix<16x16xf16, "AOp">, !gpu.mma_matrix<16x16xf16, "BOp"> -> !gpu.mma_matrix<16x16xf32, "COp">
+  gpu.subgroup_mma_store_matrix %new, %c[%zero, %zero] {leadDimension = 16 : index}
+    : !gpu.mma_matrix<16x16xf32, "COp">, memref<16x16xf32>
+  OTHER
+  gpu.return
+}
+}
+"""
+OTHERS = {
+    "another shape": """%s = gpu.subgroup_mma_load_matrix %x[%zero, %zero] {leadDimension = 8 : index}
+    : memref<32x8xf32> -> !gpu.mma_matrix<32x8xf32, "COp">
+  %d = gpu.subgroup_mma_elementwise addf %s, %s
+    : (!gpu.mma_matrix<32x8xf32, "COp">, !gpu.mma_matrix<32x8xf32, "COp">) -> !gpu.mma_matrix<32x8xf32, "COp">
+  gpu.subgroup_mma_store_matrix %d, %x[%zero, %zero] {leadDimension = 8 : index}
+    : !gpu.mma_matrix<32x8xf32, "COp">, memref<32x8xf32>""",
+    "an element of a factor": """%one = gpu.subgroup_mma_extract_thread_local %p[%zero]
+    : !gpu.mma_matrix<16x16xf16, "AOp"> -> f16
+  %double = arith.addf %one, %one : f16
+  %r = gpu.subgroup_mma_insert_thread_local %double, %p[%zero]
+    : f16, !gpu.mma_matrix<16x16xf16, "AOp"> -> !gpu.mma_matrix<16x16xf16, "AOp">
+  %unit_matrix = gpu.subgroup_mma_load_matrix %unit[%zero, %zero] {leadDimension = 16 : index}
+    : memref<16x16xf16> -> !gpu.mma_matrix<16x16xf16, "BOp">
+  %nothing = arith.constant 0.0 : f32
+  %none = gpu.subgroup_mma_constant_matrix %nothing : !gpu.mma_matrix<16x16xf32, "COp">
+  %same = gpu.subgroup_mma_compute %r, %unit_matrix, %none
+    : !gpu.mma_matrix<16x16xf16, "AOp">, !gpu.mma_matrix<16x16xf16, "BOp"> -> !gpu.mma_matrix<16x16xf32, "COp">
+  gpu.subgroup_mma_store_matrix %same, %y[%zero, %zero] {leadDimension = 16 : index}
+    : !gpu.mma_matrix<16x16xf32, "COp">, memref<16x16xf32>""",
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100", "gfx1201"])
+@pytest.mark.filterwarnings("ignore::offload.errors.BuildWarning")
+def test_what_units_have_no_place_for(chip: str, other: str) -> None:
+    """Beside a product that they could make."""
+    random = np.random.default_rng(5)
+    a, c = random.integers(-3, 4, (16, 16)).astype(np.float16), random.integers(-9, 9, (16, 16)).astype(np.float32)
+    x, y = random.integers(1, 9, (32, 8)).astype(np.float32), np.zeros((16, 16), np.float32)
+    product, doubled = a.astype(np.float32) @ a.astype(np.float32) + c, 2 * x
+    threads = 64 if chip == "gfx942" else 32
+    source = ALONGSIDE.replace("OTHER", OTHERS[other]).replace("i32: 64", f"i32: {threads}")
+    driver = shared("hip")
+    with driver.chip(chip):
+        OnDevice(compiled(source, chip)).kernels.k[1, threads](a, c, x, np.eye(16, dtype=np.float16), y)
+    driver.check()
+    np.testing.assert_array_equal(c, product)
+    if other == "another shape":
+        np.testing.assert_array_equal(x, doubled)
+    else:  # each thread has doubled one, and all others are as they were
+        changed = y != a
+        assert np.count_nonzero(changed) + np.count_nonzero(a == 0) >= 32
+        np.testing.assert_array_equal(y[changed], 2 * a[changed])
+
+
 LAYOUTS = """
 !A = !gpu.mma_matrix<16x16xf16, "AOp">
 !B = !gpu.mma_matrix<16x16xf16, "BOp">

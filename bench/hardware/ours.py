@@ -27,12 +27,17 @@ def matmul_program(element: str) -> Program:
     return Program((HERE / "programs" / "matmul.mlir").read_text().replace("ELEMENT", element), ("nvvm:sm_90a",))
 
 
+def linalg_program() -> Program:
+    return Program((HERE / "programs" / "linalg_matmul.mlir").read_text(), ("nvvm:sm_90", "host"))
+
+
 def programs() -> Iterator[Program]:
     """All that are to be compiled beforehand."""
     for kernel in KERNELS:
         yield kernel_program(kernel)
     for element in ELEMENTS:
         yield matmul_program(element)
+    yield linalg_program()
 
 
 def launches(problem: Problem, given: dict[str, Any]) -> list[Launch]:
@@ -89,9 +94,23 @@ class Ours:
 
         return run, lambda: {name: there[name].numpy() for name in problem.outputs}
 
+    def program_of(self, element: str) -> Program:
+        return matmul_program(element)
+
     def product(self, element: str, a: Any, b: Any) -> tuple[Callable[[int], None], Callable[[], Any]]:
         """The product of two matrices, likewise."""
-        library = self.store.load(matmul_program(element), self.backend)
+        library = self.store.load(self.program_of(element), self.backend)
         left, right = library.device.array(a), library.device.array(b)
         out = library.device.zeros((a.shape[0], b.shape[1]), "float32")
         return (lambda times: library.matmul(left, right, out, times)), out.numpy
+
+
+class Linalg(Ours):
+    """The product as a program of linalg, whose kernel is made and not written; of halves."""
+
+    name = "linalg"
+
+    def program_of(self, element: str) -> Program:
+        if element != "f16":
+            raise ValueError(f"a program of f16, not of {element}")
+        return linalg_program()

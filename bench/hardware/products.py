@@ -1,4 +1,5 @@
-"""Products of matrices of 16-bit floats with sums in 32 bits: ours beside cuBLAS, on random numbers."""
+"""Products of matrices of 16-bit floats with sums in 32 bits: ours, by hand and of linalg, beside cuBLAS, on random
+numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from device.checks import HOST
 from device.store import Store
 
 from hardware.memory import engines, recorded
-from hardware.ours import ELEMENTS, Ours
+from hardware.ours import ELEMENTS, Linalg, Ours
 from hardware.timing import figures, seconds
 
 SIDES = {"large": (2048, 4096, 8192), "small": (512,)}
@@ -38,15 +39,14 @@ def report(store: Store, backend: str, size: str, turns: int) -> Iterator[dict[s
     found: dict[str, Any] = {"size": size, "problems": [], "missing": missing, "wrong": []}
     if backend == HOST:
         missing["offload"] = "the kernel is made of a vendor's instructions"
-        peers = []
-    else:
-        peers = [Ours(store, backend), *peers]
     for element in ELEMENTS:
+        halves = [Linalg(store, backend)] if element == "f16" else []
+        present = halves if backend == HOST else [Ours(store, backend), *halves, *peers]
         for side in SIDES[size]:
             random = np.random.default_rng(side)
             a, b = (random.standard_normal((side, side), np.float32).astype(KINDS[element]) for _ in range(2))
             row: dict[str, Any] = {}
-            for engine in peers:
+            for engine in present:
                 with recorded(found, row, engine, f"{element}, {side}"):
                     run, outputs = engine.product(element, a, b)
                     run(1)

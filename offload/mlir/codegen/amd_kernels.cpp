@@ -10,6 +10,9 @@
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
 
@@ -25,6 +28,27 @@ void splitBlockIds(Module &module) {
   for (Function &function : module)
     if (!function.hasFnAttribute("amdgpu-no-workgroup-id-y"))
       function.removeFnAttr("amdgpu-no-workgroup-id-z");
+}
+
+void compareIdleAtomics(Module &module) {
+  for (Function &function : module)
+    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+      auto *atomic = dyn_cast<AtomicRMWInst>(&instruction);
+      if (!atomic || atomic->getOperation() != AtomicRMWInst::Or || !atomic->getType()->isIntegerTy() ||
+          atomic->getType()->getIntegerBitWidth() >= 32 ||
+          !match(atomic->getValOperand(), PatternMatch::m_Zero()))
+        continue;
+      Value *zero = atomic->getValOperand();
+      AtomicOrdering order = atomic->getOrdering();
+      IRBuilder<> b(atomic);
+      AtomicCmpXchgInst *exchange = b.CreateAtomicCmpXchg(
+          atomic->getPointerOperand(), zero, zero, atomic->getAlign(), order,
+          AtomicCmpXchgInst::getStrongestFailureOrdering(order), atomic->getSyncScopeID());
+      exchange->setVolatile(atomic->isVolatile());
+      exchange->copyMetadata(*atomic);
+      atomic->replaceAllUsesWith(b.CreateExtractValue(exchange, 0));
+      atomic->eraseFromParent();
+    }
 }
 
 bool addAmdPassesToEmitFile(legacy::PassManagerBase &passes, TargetMachine &machine,

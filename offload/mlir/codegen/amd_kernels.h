@@ -16,6 +16,10 @@ void denyRecursion(llvm::Module &module);
 /// not promise. Call after optimization, which finds out what they use.
 void splitBlockIds(llvm::Module &module);
 
+/// Atomic operations on 8 or 16 bits that change nothing, which LLVM's optimizer writes as `or 0`, become
+/// exchanges of zero for zero: LLVM's code generator makes additions of them, for which there is no code.
+void compareIdleAtomics(llvm::Module &module);
+
 /// As the target machine's own addPassesToEmitFile, with ours among them. Returns true where it has no way.
 bool addAmdPassesToEmitFile(llvm::legacy::PassManagerBase &passes, llvm::TargetMachine &machine,
                             llvm::raw_pwrite_stream &stream, llvm::CodeGenFileType type);

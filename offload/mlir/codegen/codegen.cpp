@@ -397,15 +397,15 @@ void LLVMModule::optimize() {
   if (!reported->empty())
     throw Failure("LLVM's optimizer for " + options.triple + " failed", std::move(*reported));
   const MCSubtargetInfo *chip = machine->getMCSubtargetInfo();
-  if (machine->getTargetTriple().isAMDGPU())
+  if (machine->getTargetTriple().isAMDGPU()) {
     writeNarrowQuotients(*module, level != OptimizationLevel::O0);
-  if (machine->getTargetTriple().isAMDGPU())
+    compareIdleAtomics(*module);
     keepZeroSigns(*module, chip->checkFeatures("+fma-mix-insts"));
-  if (machine->getTargetTriple().isAMDGPU() && chip->checkFeatures("+architected-sgprs"))
-    splitBlockIds(*module);
-  if (machine->getTargetTriple().isAMDGPU() && !chip->checkFeatures("+architected-flat-scratch") &&
-      !chip->checkFeatures("+enable-flat-scratch"))
-    addressDynamicMemory(*module, chip->checkFeatures("+wavefrontsize32") ? 5 : 6);
+    if (chip->checkFeatures("+architected-sgprs"))
+      splitBlockIds(*module);
+    if (!chip->checkFeatures("+architected-flat-scratch") && !chip->checkFeatures("+enable-flat-scratch"))
+      addressDynamicMemory(*module, chip->checkFeatures("+wavefrontsize32") ? 5 : 6);
+  }
   if (machine->getTargetTriple().isNVPTX()) {
     hideMemorySizes(*module);
     writeAlignments(*module);

@@ -108,6 +108,13 @@ bool haveProduct(MatrixUnits units, gpu::SubgroupMmaComputeOp op) {
   return element.isF16() || element.isInteger(8);
 }
 
+bool haveFragment(gpu::MMAMatrixType type) {
+  bool isOfRows = type.getOperand() == "BOp" || type.getShape()[0] == kSide;
+  bool isOfColumns = type.getOperand() == "AOp" || type.getShape()[1] == kSide;
+  int64_t steps = type.getOperand() == "AOp" ? type.getShape()[1] : type.getShape()[0];
+  return isOfRows && isOfColumns && (steps == kSide || steps == kSide / 2);
+}
+
 FragmentLayout Fragments::layoutOf(gpu::MMAMatrixType type) const {
   int64_t rows = type.getShape()[0], columns = type.getShape()[1];
   if (units == MatrixUnits::None) {

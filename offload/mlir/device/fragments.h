@@ -57,6 +57,9 @@ MatrixUnits unitsOf(llvm::StringRef chip);
 /// Whether these have an instruction, or two, for the product.
 bool haveProduct(MatrixUnits units, mlir::gpu::SubgroupMmaComputeOp op);
 
+/// Whether a matrix has the sides of those that units multiply.
+bool haveFragment(mlir::gpu::MMAMatrixType type);
+
 /// Whether NVIDIA's instructions have such a product: what programs for all targets are made of.
 bool isKnownProduct(mlir::gpu::SubgroupMmaComputeOp op);
 

@@ -39,6 +39,8 @@ constexpr int64_t kWarp = 32;
 
 bool isFragment(Type type) { return isa<gpu::MMAMatrixType>(type); }
 
+bool isSum(Type type) { return cast<gpu::MMAMatrixType>(type).getOperand() == "COp"; }
+
 Value index(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(b, loc, value);
 }
@@ -251,7 +253,9 @@ struct Select : Pattern<arith::SelectOp> {
 class Choice {
 public:
   Choice(FunctionOpInterface function, StringRef chip, int64_t subgroup) : subgroup(subgroup) {
-    units = unitsOf(chip);
+    bool multiplies =
+        function->walk([](gpu::SubgroupMmaComputeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    units = multiplies ? unitsOf(chip) : MatrixUnits::None;
     if (units == MatrixUnits::None)
       return;
     WalkResult result = function->walk([&](Operation *op) -> WalkResult {
@@ -271,8 +275,18 @@ public:
 
 private:
   bool fits(Operation *op) {
-    if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op); product && !haveProduct(units, product))
+    auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op);
+    auto hasPlace = [&](Type type) {
+      auto matrix = dyn_cast<gpu::MMAMatrixType>(type);
+      return !matrix || haveFragment(matrix);
+    };
+    if ((product && !haveProduct(units, product)) || !llvm::all_of(op->getOperandTypes(), hasPlace) ||
+        !llvm::all_of(op->getResultTypes(), hasPlace))
       return because(op, "they have no product of these shapes and types");
+    if (units == MatrixUnits::Wmma11 &&
+        isa<gpu::SubgroupMmaExtractThreadLocalOp, gpu::SubgroupMmaInsertThreadLocalOp>(op) &&
+        !llvm::all_of(op->getOperandTypes(), [](Type type) { return !isFragment(type) || isSum(type); }))
+      return because(op, "two threads have each element of a factor there");
     if (units == MatrixUnits::Mfma) {
       std::optional<int64_t> threads = knownThreads(op);
       if (!threads || *threads % subgroup)
