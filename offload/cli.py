@@ -135,7 +135,8 @@ class _Once(argparse.Action):
 def _add_build(build: argparse.ArgumentParser) -> None:
     programs = "MLIR text or bytecode; - is standard input"
     build.add_argument("sources", nargs="*", type=_file, metavar="SRC", help=programs)
-    build.add_argument("-o", "--output", type=_file, metavar="OUT.so", help="the library; with --emit, a folder or -")
+    written = "the library; with --emit, a folder or -"
+    build.add_argument("-o", "--output", action=_Once, type=_file, metavar="OUT.so", help=written)
     _add_build_options(build)
     build.add_argument(
         "--emit",
@@ -143,10 +144,15 @@ def _add_build(build: argparse.ArgumentParser) -> None:
         metavar="STAGE[:TARGET]",
         help="stop at a stage and print it, for all targets or one: isa, isa:nvvm:sm_90 (--emit help lists the stages)",
     )
-    build.add_argument("--dump", type=_file, metavar="DIR", help="also write the output of every stage into a folder")
+    build.add_argument(
+        "--dump", action=_Once, type=_file, metavar="DIR", help="also write the output of every stage into a folder"
+    )
     build.add_argument("--print-pipeline", action="store_true", help="print the passes that a build runs, and stop")
     build.add_argument(
-        "--executor", metavar="URL", help="compile there: dask://HOST:PORT is the scheduler of a Dask cluster"
+        "--executor",
+        action=_Once,
+        metavar="URL",
+        help="compile there: dask://HOST:PORT is the scheduler of a Dask cluster",
     )
     build.add_argument("--timing", action="store_true", help="print how long each stage and each pass of MLIR took")
     build.add_argument("-q", "--quiet", action="store_true", help="no progress")
@@ -169,14 +175,14 @@ def _add_inspect(inspect: argparse.ArgumentParser) -> None:
     shown = inspect.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="as JSON")
     shown.add_argument("--disassemble", action="store_true", help="show the machine code of each image")
-    inspect.add_argument("--extract", type=_file, metavar="DIR", help="write each image into a folder")
+    inspect.add_argument("--extract", action=_Once, type=_file, metavar="DIR", help="write each image into a folder")
     inspect.set_defaults(run=_inspect)
 
 
 def _add_stubs(stubs: argparse.ArgumentParser) -> None:
     stubs.add_argument("file", type=_file, metavar="FILE", help="a library that offload built")
     written = "the file to write (default, and with '-': print it)"
-    stubs.add_argument("-o", "--output", type=_file, metavar="OUT.pyi", help=written)
+    stubs.add_argument("-o", "--output", action=_Once, type=_file, metavar="OUT.pyi", help=written)
     stubs.set_defaults(run=_stubs)
 
 

@@ -62,6 +62,9 @@ BUILD_FAR = ["build", str(EXAMPLES / "saxpy.mlir"), "--executor", "dask://localh
         (["build", ""], "argument SRC: it is empty, where the name of a file belongs"),
         (["inspect", "x.so", "--extract", ""], "argument --extract: it is empty, where the name of a file belongs"),
         (["build", "x.mlir", "--emit", "isa", "--emit", "llvm"], "argument --emit: it is given twice"),
+        (["build", "x.mlir", "-o", "a.so", "-o", "b.so"], "argument -o: it is given twice"),
+        (["stubs", "x.so", "--output", "a.pyi", "-o", "b.pyi"], "argument -o: it is given twice"),
+        (["inspect", "x.so", "--extract", "a", "--extract", "b"], "argument --extract: it is given twice"),
         (["build", "x.mlir", "--print-pipeline", "-o", "x"], "--print-pipeline prints, and writes no file"),
     ],
 )
