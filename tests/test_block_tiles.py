@@ -29,7 +29,7 @@ def check(library: offload.Library | OnDevice, sizes: tuple[tuple[int, int, int]
         want = c + a @ b
         library.product(a, b, c)
         close(c, want)
-    a, b = (_random.integers(-128, 128, shape, np.int8) for shape in ((64, 160), (160, 128)))
+    a, b = (_random.integers(-128, 128, shape, np.int16) for shape in ((64, 160), (160, 128)))
     sums = np.ones((64, 128), np.int32)
     library.whole(a, b, sums)
     np.testing.assert_array_equal(sums, 1 + a.astype(np.int32) @ b.astype(np.int32))

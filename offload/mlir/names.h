@@ -17,7 +17,8 @@ inline constexpr char kIndependentSteps[] =
     "offload.independent_steps"; // on an scf.for of a thread whose steps may be taken in any order: how many
                                  // there are at most, from a number below the loop's step; 0: any number
 inline constexpr char kMatrixUnits[] =
-    "offload.matrix_units"; // on an scf.if: the subgroup of chips whose matrix units do what it guards
+    "offload.matrix_units"; // on an scf.if: of chips whose matrix units do what it guards, the threads of a
+                            // subgroup and the bits of a factor
 inline constexpr char kOptional[] =
     "offload.optional"; // argument attribute: Python may pass None, which is an empty array
 inline constexpr char kOnTensors[] =

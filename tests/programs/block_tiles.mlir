@@ -10,12 +10,12 @@ func.func @product(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>
 #jk = affine_map<(i, j, k) -> (j, k)>
 #ki = affine_map<(i, j, k) -> (k, i)>
 #ij = affine_map<(i, j, k) -> (i, j)>
-func.func @whole(%a: memref<64x160xi8>, %b: memref<160x128xi8>, %c: memref<64x128xi32>) {
+func.func @whole(%a: memref<64x160xi16>, %b: memref<160x128xi16>, %c: memref<64x128xi32>) {
   linalg.generic {indexing_maps = [#ik, #kj, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : memref<64x160xi8>, memref<160x128xi8>) outs(%c : memref<64x128xi32>) {
-  ^bb0(%l: i8, %r: i8, %sum: i32):
-    %l4 = arith.extsi %l : i8 to i32
-    %r4 = arith.extsi %r : i8 to i32
+      ins(%a, %b : memref<64x160xi16>, memref<160x128xi16>) outs(%c : memref<64x128xi32>) {
+  ^bb0(%l: i16, %r: i16, %sum: i32):
+    %l4 = arith.extsi %l : i16 to i32
+    %r4 = arith.extsi %r : i16 to i32
     %lr = arith.muli %l4, %r4 : i32
     %next = arith.addi %sum, %lr : i32
     linalg.yield %next : i32

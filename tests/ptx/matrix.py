@@ -263,9 +263,12 @@ def _fragments(maker: Maker) -> Step:
         if (where != where[0]).any() or (apart != apart[0]).any():
             raise EmulationError("lanes of a warp with different addresses or strides of a matrix")
         step = int(apart[0])
-        if step * size % 16:
-            raise EmulationError(f"rows {step * size} bytes apart, which is not a multiple of 16")
-        check_aligned(where[:1], 16, "a matrix")
+        # To what a lane has of the matrix ("Matrix Storage for WMMA"); rows that follow each other closely, as they
+        # do where no stride is given, may have less than that.
+        aligned = count * size
+        if step * size % min(aligned, 16):
+            raise EmulationError(f"rows {step * size} bytes apart, which is not a multiple of {min(aligned, 16)}")
+        check_aligned(where[:1], aligned, "a matrix")
         places = row * step + column if rows_first else column * step + row
         return where[0] + (places * size).reshape(-1).astype(np.uint64)
 

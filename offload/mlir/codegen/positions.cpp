@@ -181,10 +181,11 @@ Diagnostic Positions::explainFatal(const std::string &reason, const llvm::Module
   std::smatch found;
   if (std::regex_search(reason, found, intrinsic)) {
     std::string name = found[1];
-    return error(firstCall(module, name),
-                 chip + " has no instruction for " + name +
-                     ": build for a chip that has, name the feature that it needs (features=+NAME), or leave " +
-                     chip + " out");
+    return error(
+        firstCall(module, name),
+        chip + " has no instruction for " + name +
+            ": build for a chip that has, name the feature that it needs (features=+NAME), or leave " + chip +
+            " out");
   }
   Diagnostic position;
   if (std::regex_search(reason, found, function))

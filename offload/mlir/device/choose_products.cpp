@@ -34,8 +34,9 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
         choices.push_back(op);
     });
     for (scf::IfOp choice : choices) { // inner ones first: what is left of them goes with the outer ones
-      auto subgroup = choice->getAttrOfType<IntegerAttr>(kMatrixUnits);
-      Block *kept = subgroup && has(subgroup.getInt()) ? choice.thenBlock() : choice.elseBlock();
+      auto units = choice->getAttrOfType<DenseI64ArrayAttr>(kMatrixUnits);
+      bool has = units && units.size() == 2 && hasUnits(units[0], units[1]);
+      Block *kept = has ? choice.thenBlock() : choice.elseBlock();
       kept->getTerminator()->erase();
       choice->getBlock()->getOperations().splice(choice->getIterator(), kept->getOperations());
       choice.erase();
@@ -48,14 +49,14 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
                                 llvm::cl::init(32)};
 
 private:
-  /// Whether the chip has units for halves that are distributed over so many threads.
-  bool has(int64_t subgroup) {
+  /// Whether the chip has units for factors of so many bits, distributed over so many threads.
+  bool hasUnits(int64_t subgroup, int64_t bits) {
     if (subgroup != subgroupSize)
       return false;
     if (target == "nvvm") {
       StringRef name = chip;
       unsigned number = 0;
-      return name.consume_front("sm_") && !name.consumeInteger(10, number) && number >= 70;
+      return name.consume_front("sm_") && !name.consumeInteger(10, number) && number >= (bits == 8 ? 72 : 70);
     }
     if (target != "rocdl")
       return false;

@@ -6,10 +6,10 @@
 // loaded once for a row of threads and not once for each; a thread has some rows and columns of the tile, so
 // that what it loads from there serves several sums. Sums stay in registers; their steps keep their order.
 //
-// Halves are multiplied by matrix units as well, from the same memory: each subgroup has some of the
-// fragments of gpu.subgroup_mma that the tile consists of, whose sums are words. The kernel has that once for
-// subgroups of 32 threads and once for 64, beside what threads do alone; offload-choose-products keeps one of
-// them.
+// Halves and bytes are multiplied by matrix units as well, from the same memory: each subgroup has some of
+// the fragments of gpu.subgroup_mma that the tile consists of, whose sums are words. The kernel has that once
+// for subgroups of 32 threads and once for 64, beside what threads do alone; offload-choose-products keeps
+// one of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,9 @@ constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read
 constexpr int64_t kThreads = 16;           // of a block, along x and along y
 constexpr int64_t kOwn = kSide / kThreads; // rows, and columns, of a thread
 constexpr int64_t kFragment = 16;          // rows and columns of a fragment
-constexpr int64_t kHalfPadding = 8, kWordPadding = 4; // columns more, which keep rows in different banks
+// Columns more, which keep rows in different banks, and where fragments want them: PTX, "Matrix Storage for
+// WMMA", asks for multiples of a fragment's bytes in a thread, 32 at most.
+constexpr int64_t kFactorPadding = 16, kWordPadding = 8;
 constexpr int64_t kAcross = 2; // subgroups that share a row of the tile, and fragments of each there
 
 /// A product's loops: of the rows of a tile, of its columns, and the one that reduces.
@@ -111,34 +113,39 @@ std::optional<Product> productOf(linalg::LinalgOp op) {
   return found;
 }
 
-/// Whether these are sums of products of halves, and of nothing else.
-bool multipliesHalves(linalg::LinalgOp op) {
+/// What matrix units take as factors where these are sums of products of halves, or of bytes with a sign, and
+/// of nothing else; null otherwise.
+Type factorOf(linalg::LinalgOp op) {
   Block *body = op.getBlock();
-  if (body->getNumArguments() != 3 || !body->getArgument(0).getType().isF16() ||
-      !body->getArgument(1).getType().isF16())
-    return false;
-  auto sum = body->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
-  if (!sum || !(sum.getType().isF32() || sum.getType().isF16()))
-    return false;
+  Type element = body->getNumArguments() == 3 ? body->getArgument(0).getType() : Type();
+  Operation *sum = body->getTerminator()->getOperand(0).getDefiningOp();
+  if (!element || !sum || body->getArgument(1).getType() != element)
+    return {};
+  Type type = sum->getResult(0).getType();
+  bool ofHalves = element.isF16() && isa<arith::AddFOp>(sum) && (type.isF32() || type.isF16());
+  bool ofBytes = element.isInteger(8) && isa<arith::AddIOp>(sum) && type.isInteger(32);
   Value before = body->getArgument(2);
-  Value added = sum.getLhs() == before ? sum.getRhs() : sum.getRhs() == before ? sum.getLhs() : Value();
-  auto product = added ? added.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-  if (!product)
-    return false;
+  if ((!ofHalves && !ofBytes) || !llvm::is_contained(sum->getOperands(), before))
+    return {};
+  Operation *product = sum->getOperand(sum->getOperand(0) == before ? 1 : 0).getDefiningOp();
+  if (!isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product))
+    return {};
   auto plain = [](Value value) {
-    auto extended = value.getDefiningOp<arith::ExtFOp>();
-    return extended ? extended.getIn() : value;
+    Operation *extended = value.getDefiningOp();
+    return isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp>(extended) ? extended->getOperand(0) : value;
   };
-  Value left = plain(product.getLhs()), right = plain(product.getRhs());
-  return left != right && isa<BlockArgument>(left) && isa<BlockArgument>(right) && left != before &&
-         right != before;
+  Value left = plain(product->getOperand(0)), right = plain(product->getOperand(1));
+  if (left == right || !llvm::is_contained(body->getArguments().take_front(2), left) ||
+      !llvm::is_contained(body->getArguments().take_front(2), right))
+    return {};
+  return ofBytes ? IntegerType::get(op.getContext(), 8, IntegerType::Signed) : element;
 }
 
 class Tiles {
 public:
   Tiles(linalg::LinalgOp op, const LinalgSteps &steps, const Product &product)
       : op(op), steps(steps), product(product), b(op), loc(op.getLoc()), depth(depthFor(product)),
-        ofHalves(multipliesHalves(op)) {}
+        factor(factorOf(op)) {}
 
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
@@ -195,17 +202,17 @@ private:
       whole = arith::SubIOp::create(in, loc, whole, rest);
     }
     OpBuilder alone = in;
-    if (ofHalves) {
+    if (factor) {
       auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
       auto type =
-          MemRefType::get({kSide, kSide + kWordPadding}, b.getF32Type(), MemRefLayoutAttrInterface(), space);
+          MemRefType::get({kSide, kSide + kWordPadding}, sumOfUnits(), MemRefLayoutAttrInterface(), space);
       Value products = launch.addWorkgroupAttribution(type, loc);
       for (int64_t subgroup : {32, 64}) {
         Value isOne = arith::CmpIOp::create(alone, loc, arith::CmpIPredicate::eq,
                                             gpu::SubgroupSizeOp::create(alone, loc, IntegerAttr()),
                                             index(alone, subgroup));
         auto choice = scf::IfOp::create(alone, loc, isOne, /*withElseRegion=*/true);
-        choice->setAttr(kMatrixUnits, b.getI64IntegerAttr(subgroup));
+        choice->setAttr(kMatrixUnits, b.getDenseI64ArrayAttr({subgroup, factor.getIntOrFloatBitWidth()}));
         OpBuilder units = choice.getThenBodyBuilder();
         multiply(units, subgroup, left, right, products);
         alone = choice.getElseBodyBuilder();
@@ -241,11 +248,11 @@ private:
   /// The tile by matrix units, whose sums go through the block's memory: threads add them to the output.
   void multiply(OpBuilder &in, int64_t subgroup, const Held &left, const Held &right, Value products) {
     MLIRContext *context = b.getContext();
-    Type half = b.getF16Type(), word = b.getF32Type();
+    Type word = sumOfUnits();
     auto fragment = [&](Type element, StringRef use) {
       return gpu::MMAMatrixType::get({kFragment, kFragment}, element, use);
     };
-    gpu::MMAMatrixType ofLeft = fragment(half, "AOp"), ofRight = fragment(half, "BOp"),
+    gpu::MMAMatrixType ofLeft = fragment(factor, "AOp"), ofRight = fragment(factor, "BOp"),
                        ofSum = fragment(word, "COp");
     int64_t down = kThreads * kThreads / subgroup / kAcross, own = kSide / kFragment / down;
     // The subgroup's fragments begin at this row and column of the tile.
@@ -305,21 +312,25 @@ private:
           at, loc, products, ValueRange{rows[size_t(number / kOwn)], columns[size_t(number % kOwn)]});
       SmallVector<Value> place = placeOf(at, output, iteration);
       Value before = memref::LoadOp::create(at, loc, output.get(), place);
-      bool isHalf = before.getType().isF16();
-      if (isHalf)
-        before = arith::ExtFOp::create(at, loc, word, before);
-      Value result = arith::AddFOp::create(at, loc, before, sum);
-      if (isHalf)
-        result = arith::TruncFOp::create(at, loc, half, result);
+      Value result;
+      if (word.isInteger()) {
+        result = arith::AddIOp::create(at, loc, before, sum);
+      } else if (before.getType() == word) {
+        result = arith::AddFOp::create(at, loc, before, sum);
+      } else {
+        result = arith::AddFOp::create(at, loc, arith::ExtFOp::create(at, loc, word, before), sum);
+        result = arith::TruncFOp::create(at, loc, before.getType(), result);
+      }
       memref::StoreOp::create(at, loc, result, output.get(), place);
     });
   }
 
+  Type sumOfUnits() { return factor.isF16() ? Type(b.getF32Type()) : Type(b.getI32Type()); }
+
   Held held(gpu::LaunchOp launch, OpOperand *input, unsigned own) {
     bool alongOwn = loopAlong(*input) == own, isOwnLast = alongOwn || own == product.column;
-    // A column too many keeps threads that have steps of their own in different banks; matrix units want rows
-    // at multiples of 16 bytes.
-    int64_t more = ofHalves ? kHalfPadding : alongOwn ? 0 : 1;
+    // A column too many keeps threads that have steps of their own in different banks.
+    int64_t more = factor ? kFactorPadding : alongOwn ? 0 : 1;
     auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
     SmallVector<int64_t> shape{depth, kSide + more};
     if (!isOwnLast)
@@ -462,7 +473,7 @@ private:
   Value x, y;                       // the thread
   Value whole;                      // steps that the block takes as many of at a time as it holds
   int64_t depth;                    // steps whose inputs are in the block's memory at a time
-  bool ofHalves;
+  Type factor;                      // of matrix units; null where they have none for this
 };
 
 struct BlockTiles : public PassWrapper<BlockTiles, OperationPass<ModuleOp>> {

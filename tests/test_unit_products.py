@@ -1,4 +1,4 @@
-"""Products of halves: by matrix units on GPUs, by threads on the CPU, with results as NumPy's everywhere."""
+"""Products of halves and bytes: by matrix units on GPUs, by threads on the CPU, with results as NumPy's everywhere."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from emulator.running import running_on
 
 import offload
 
-PROGRAM = PROGRAMS / "halves.mlir"
+PROGRAM = PROGRAMS / "unit_products.mlir"
 
 
-def whole(*shape: int, kind: type[np.floating] = np.float16) -> np.ndarray:
-    """Small whole numbers, whose products and sums every order of steps gets right."""
-    return np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(kind)
+def whole(*shape: int, kind: type[np.number] = np.float16) -> np.ndarray:
+    """Small whole numbers, whose products and sums every order of steps gets right; bytes are any."""
+    least, end = (-128, 128) if kind is np.int8 else (-3, 4)
+    return np.random.default_rng(sum(shape)).integers(least, end, shape).astype(kind)
 
 
 def check(library: offload.Library | OnDevice, sizes: tuple[tuple[int, int, int], ...]) -> None:
@@ -24,6 +25,10 @@ def check(library: offload.Library | OnDevice, sizes: tuple[tuple[int, int, int]
         want = c + a.astype(np.float32) @ b.astype(np.float32)
         library.product(a, b, c)
         np.testing.assert_array_equal(c, want)
+        left, right, sums = whole(m, k, kind=np.int8), whole(k, n, kind=np.int8), whole(m, n, kind=np.int32)
+        total = sums + left.astype(np.int32) @ right.astype(np.int32)
+        library.bytes(left, right, sums)
+        np.testing.assert_array_equal(sums, total)
 
 
 def check_all(library: offload.Library | OnDevice) -> None:
@@ -62,22 +67,25 @@ def test_what_is_no_number_stays_where_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "instruction"),
+    ("target", "instructions"),
     [
-        ("nvvm:sm_70", "wmma.mma.sync"),
-        ("nvvm:sm_90", "wmma.mma.sync"),
-        ("rocdl:gfx908", "v_mfma_f32_16x16x16f16"),
-        ("rocdl:gfx942", "v_mfma_f32_16x16x16_f16"),
-        ("rocdl:gfx1100", "v_wmma_f32_16x16x16_f16"),
-        ("rocdl:gfx1201", "v_wmma_f32_16x16x16_f16"),
-        ("nvvm:sm_61", None),
-        ("rocdl:gfx906", None),
-        ("rocdl:gfx1030", None),
-        ("rocdl:gfx1100,wave64", None),
-        ("host", None),
+        ("nvvm:sm_70", ["m16n16k16.f32.f32"]),
+        ("nvvm:sm_75", ["m16n16k16.f32.f32", "m16n16k16.s32.s8.s8.s32"]),
+        ("nvvm:sm_90", ["m16n16k16.f32.f32", "m16n16k16.s32.s8.s8.s32"]),
+        ("rocdl:gfx908", ["v_mfma_f32_16x16x16f16", "v_mfma_i32_16x16x16i8"]),
+        ("rocdl:gfx942", ["v_mfma_f32_16x16x16_f16", "v_mfma_i32_16x16x32_i8"]),
+        ("rocdl:gfx1100", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8"]),
+        ("rocdl:gfx1201", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8"]),
+        ("nvvm:sm_61", []),
+        ("rocdl:gfx906", []),
+        ("rocdl:gfx1030", []),
+        ("rocdl:gfx1100,wave64", []),
+        ("host", []),
     ],
 )
-def test_which_chips_have_units(target: str, instruction: str | None) -> None:
+def test_which_chips_have_units(target: str, instructions: list[str]) -> None:
     text = "\n".join(item.data.decode() for item in emit(PROGRAM, "isa", [target]))
-    found = [word for word in ("wmma", "mfma", "bpermute", "shfl") if word in text]
-    assert (instruction in text) if instruction else not found
+    assert [word for word in instructions if word not in text] == []
+    if len(instructions) < 2:
+        absent = ["wmma", "mfma", "bpermute", "shfl"] if not instructions else ["s8.s8"]
+        assert [word for word in absent if word in text] == []

@@ -1,4 +1,4 @@
-// Products of halves, for matrix units where a chip has some: for golden/halves.*.check.
+// Products of halves and of bytes, for matrix units where a chip has some: for golden/unit_products.*.check.
 func.func @product(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>) {
   linalg.matmul ins(%a, %b : memref<?x?xf16>, memref<?x?xf16>) outs(%c : memref<?x?xf32>)
   return
@@ -21,5 +21,10 @@ func.func @across(%a: memref<2x140x70xf16>, %b: memref<2x80x140xf16>, %c: memref
     %s = arith.addf %m, %o : f32
     linalg.yield %s : f32
   }
+  return
+}
+// Bytes with a sign; sums are what all orders of steps give.
+func.func @bytes(%a: memref<?x?xi8>, %b: memref<?x?xi8>, %c: memref<?x?xi32>) {
+  linalg.matmul ins(%a, %b : memref<?x?xi8>, memref<?x?xi8>) outs(%c : memref<?x?xi32>)
   return
 }
