@@ -250,7 +250,7 @@ class Target:
         return {}
 
     def check_pipeline(self) -> str:
-        """The passes that refuse what the chip does not have, and change nothing: they are the first."""
+        """The passes that choose among code for several chips and refuse what the chip does not have: the first."""
         return ""
 
     def pipeline(self) -> str:
@@ -293,7 +293,7 @@ class Target:
         return [*filter(None, [self.check_pipeline()]), *self.lowering_pipelines()]
 
     def lowering_pipelines(self) -> list[str]:
-        """Those that change the module."""
+        """Those that lower the module. Targets that have the same here make the same choices before."""
         return [self.pipeline(), *([debug_pipeline(self.debug_kind)] if self.debug else [])]
 
     def provided_functions(self, code: LLVMModule) -> list[str] | None:

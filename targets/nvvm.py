@@ -195,7 +195,7 @@ class NvvmTarget(Target):
 
     def pipeline(self) -> str:
         # The oldest chip that is lowered like this one.
-        number = max(known for known in (0, 70, 80, 90) if known <= self._number())
+        number = max(known for known in (0, 70, 75, 80, 90) if known <= self._number())
         redux = "true" if number >= 80 else "false"
         numbers = numeric_pipeline("nvvm", bf16_fma=number >= 80, bf16_casts=number >= 90)
         return (

@@ -76,6 +76,7 @@ def test_what_is_no_number_stays_where_it_is() -> None:
         ("rocdl:gfx942", ["v_mfma_f32_16x16x16_f16", "v_mfma_i32_16x16x32_i8"]),
         ("rocdl:gfx1100", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8"]),
         ("rocdl:gfx1201", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8"]),
+        ("nvvm:sm_72", ["m16n16k16.f32.f32"]),
         ("nvvm:sm_61", []),
         ("rocdl:gfx906", []),
         ("rocdl:gfx1030", []),
@@ -89,3 +90,12 @@ def test_which_chips_have_units(target: str, instructions: list[str]) -> None:
     if len(instructions) < 2:
         absent = ["wmma", "mfma", "bpermute", "shfl"] if not instructions else ["s8.s8"]
         assert [word for word in absent if word in text] == []
+
+
+@pytest.mark.parametrize("order", [("sm_70", "sm_75"), ("sm_75", "sm_70")])
+def test_chips_with_other_units_are_lowered_apart(order: tuple[str, str]) -> None:
+    texts: dict[str, str] = dict.fromkeys(order, "")
+    for item in emit(PROGRAM, "isa", [f"nvvm:{chip}" for chip in order]):
+        texts[item.label.rpartition(".")[2]] += item.data.decode()
+    assert "s8.s8" in texts["sm_75"]
+    assert "s8.s8" not in texts["sm_70"]

@@ -128,6 +128,7 @@ class DeviceBuild:
             with failures(self.request.sources, part), step(name, part):
                 try:
                     if (name, stage.after) == ("lowered", "checked"):
+                        warn_of(before, self.request.sources)  # of passes that ran for others, too
                         made = self._alike.lowered(self.target, lambda: stage.run(work, before))
                         self.warned += warn_of(made, self.request.sources)
                     else:

@@ -35,7 +35,9 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
     });
     for (scf::IfOp choice : choices) { // inner ones first: what is left of them goes with the outer ones
       auto units = choice->getAttrOfType<DenseI64ArrayAttr>(kMatrixUnits);
-      bool has = units && units.size() == 2 && hasUnits(units[0], units[1]);
+      if (!units || units.size() != 2 || !choice.elseBlock() || choice.getNumResults())
+        continue; // it is not block_tiles.cpp's
+      bool has = hasUnits(units[0], units[1]);
       Block *kept = has ? choice.thenBlock() : choice.elseBlock();
       kept->getTerminator()->erase();
       choice->getBlock()->getOperations().splice(choice->getIterator(), kept->getOperations());
@@ -56,7 +58,7 @@ private:
     if (target == "nvvm") {
       StringRef name = chip;
       unsigned number = 0;
-      return name.consume_front("sm_") && !name.consumeInteger(10, number) && number >= (bits == 8 ? 72 : 70);
+      return name.consume_front("sm_") && !name.consumeInteger(10, number) && number >= (bits == 8 ? 75 : 70);
     }
     if (target != "rocdl")
       return false;

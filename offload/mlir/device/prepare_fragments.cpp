@@ -224,6 +224,18 @@ LogicalResult checkElementwise(gpu::SubgroupMmaElementwiseOp op) {
   StringRef name = gpu::stringifyMMAElementwiseOp(kind);
   if (isOfFloats(kind) != isa<FloatType>(element))
     return op.emitError("'") << name << "' is not for fragments of " << element;
+  bool extends = kind == gpu::MMAElementwiseOp::EXTF;
+  for (Value argument : op.getArgs()) {
+    auto given = cast<gpu::MMAMatrixType>(argument.getType());
+    auto made = cast<gpu::MMAMatrixType>(op.getType());
+    bool isWider = isa<FloatType>(given.getElementType()) &&
+                   given.getElementType().getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth();
+    if (given.getShape() != made.getShape() || given.getOperand() != made.getOperand() ||
+        (extends ? !isWider : given.getElementType() != element))
+      return op.emitError("'") << name << "' makes " << made << " of " << given
+                               << ": shape and operand have to be the same, and the elements "
+                               << (extends ? "wider" : "too");
+  }
   bool isOfTwo = operationOf(kind);
   if (op.getArgs().size() != (isOfTwo ? 2 : 1))
     return op.emitError("'") << name << "' takes " << (isOfTwo ? "two fragments" : "one fragment") << ", not "

@@ -39,6 +39,13 @@ constexpr int64_t kWarp = 32;
 
 bool isFragment(Type type) { return isa<gpu::MMAMatrixType>(type); }
 
+bool isOnFragments(Operation *op) { return op->getName().getStringRef().starts_with("gpu.subgroup_mma"); }
+
+/// Whether it takes or makes a matrix.
+bool hasFragment(Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), isFragment) || llvm::any_of(op->getResultTypes(), isFragment);
+}
+
 bool isSum(Type type) { return cast<gpu::MMAMatrixType>(type).getOperand() == "COp"; }
 
 Value index(OpBuilder &b, Location loc, int64_t value) {
@@ -259,14 +266,10 @@ public:
     if (units == MatrixUnits::None)
       return;
     WalkResult result = function->walk([&](Operation *op) -> WalkResult {
-      return isOnFragments(op) && !fits(op) ? WalkResult::interrupt() : WalkResult::advance();
+      return hasFragment(op) && !fits(op) ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (result.wasInterrupted())
       units = MatrixUnits::None;
-  }
-
-  static bool isOnFragments(Operation *op) {
-    return op->getName().getStringRef().starts_with("gpu.subgroup_mma");
   }
 
   MatrixUnits units;
@@ -283,10 +286,13 @@ private:
     if ((product && !haveProduct(units, product)) || !llvm::all_of(op->getOperandTypes(), hasPlace) ||
         !llvm::all_of(op->getResultTypes(), hasPlace))
       return because(op, "they have no product of these shapes and types");
-    if (units == MatrixUnits::Wmma11 &&
-        isa<gpu::SubgroupMmaExtractThreadLocalOp, gpu::SubgroupMmaInsertThreadLocalOp>(op) &&
-        !llvm::all_of(op->getOperandTypes(), [](Type type) { return !isFragment(type) || isSum(type); }))
-      return because(op, "two threads have each element of a factor there");
+    if (isa<gpu::SubgroupMmaExtractThreadLocalOp, gpu::SubgroupMmaInsertThreadLocalOp>(op)) {
+      if (units == MatrixUnits::Mfma)
+        return because(op, "a thread of 64 has half of the elements there that one of 32 has");
+      if (units == MatrixUnits::Wmma11 &&
+          !llvm::all_of(op->getOperandTypes(), [](Type type) { return !isFragment(type) || isSum(type); }))
+        return because(op, "two threads have each element of a factor there");
+    }
     if (units == MatrixUnits::Mfma) {
       std::optional<int64_t> threads = knownThreads(op);
       if (!threads || *threads % subgroup)
@@ -298,8 +304,7 @@ private:
         return because(op, "a part of a subgroup's " + std::to_string(subgroup) +
                                " threads may get here: branch by gpu.subgroup_id");
       for (Value operand : op->getOperands())
-        if (!isFragment(operand.getType()) &&
-            isa<gpu::SubgroupMmaLoadMatrixOp, gpu::SubgroupMmaStoreMatrixOp>(op) &&
+        if (!isFragment(operand.getType()) && (isOnFragments(op) || isa<arith::SelectOp>(op)) &&
             !isSameInSubgroup(operand, subgroup))
           return because(op, "a subgroup's " + std::to_string(subgroup) +
                                  " threads may name several matrices: name them by gpu.subgroup_id");
@@ -332,8 +337,15 @@ struct SpreadFragments : public PassWrapper<SpreadFragments, OperationPass<gpu::
   }
 
   void runOnOperation() final {
+    SmallVector<FunctionOpInterface> functions;
     for (auto function : getOperation().getOps<FunctionOpInterface>())
-      if (hasFragments(function) && (failed(check(function)) || failed(spread(function))))
+      if (hasFragments(function))
+        functions.push_back(function);
+    for (FunctionOpInterface function : functions)
+      if (failed(check(function)))
+        return signalPassFailure();
+    for (FunctionOpInterface function : functions)
+      if (failed(spread(function)))
         return signalPassFailure();
   }
 
@@ -352,6 +364,8 @@ private:
       choice.reason->emitWarning() << "'" << choice.reason->getName() << "' keeps '" << function.getName()
                                    << "' from the matrix units of " << chip
                                    << ", and each thread multiplies for itself: " << choice.why;
+    if (target == "host")
+      waitAtStores(function);
     bool isWide = choice.units == MatrixUnits::Mfma;
     Fragments fragments(choice.units, chip, isWide ? int64_t(subgroupSize) : kWarp);
     TypeConverter types;
@@ -370,7 +384,25 @@ private:
     return applyPartialConversion(function, legal, std::move(patterns));
   }
 
-  /// Loops and branches of the affine dialect that hand matrices on: no conversion knows their types.
+  /// A matrix is stored by all threads of a subgroup at once. On the CPU they come one after the other, so
+  /// all have loaded what they load before, and see what was stored after: an exchange of nothing makes them
+  /// wait.
+  void waitAtStores(FunctionOpInterface function) {
+    std::unique_ptr<Lanes> all = makeLanes(target, subgroupSize, chip);
+    SmallVector<gpu::SubgroupMmaStoreMatrixOp> stores;
+    function->walk([&](gpu::SubgroupMmaStoreMatrixOp store) { stores.push_back(store); });
+    for (gpu::SubgroupMmaStoreMatrixOp store : stores) {
+      OpBuilder b(store);
+      Value word = arith::ConstantIntOp::create(b, store.getLoc(), b.getIntegerType(all->wordBits), 0);
+      Value lane = constant32(b, store.getLoc(), 0);
+      all->read(b, store, word, lane, Value());
+      b.setInsertionPointAfter(store);
+      all->read(b, store, word, lane, Value());
+    }
+  }
+
+  /// Loops and branches of the affine dialect that hand matrices on: no conversion knows their types. What is
+  /// in them goes with them, as it may use their counters as only that dialect's operations do.
   static LogicalResult writeLoopsOut(FunctionOpInterface function) {
     bool has = false;
     function->walk([&](Operation *op) {
@@ -382,32 +414,42 @@ private:
     MLIRContext *context = function->getContext();
     RewritePatternSet patterns(context);
     populateAffineToStdConversionPatterns(patterns);
+    populateAffineToVectorConversionPatterns(patterns);
     ConversionTarget legal(*context);
-    legal.addIllegalOp<affine::AffineForOp, affine::AffineIfOp, affine::AffineYieldOp>();
+    legal.addIllegalOp<affine::AffineForOp, affine::AffineIfOp, affine::AffineParallelOp,
+                       affine::AffineYieldOp, affine::AffineApplyOp, affine::AffineMinOp, affine::AffineMaxOp,
+                       affine::AffineLoadOp, affine::AffineStoreOp, affine::AffinePrefetchOp,
+                       affine::AffineVectorLoadOp, affine::AffineVectorStoreOp>();
     legal.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     return applyPartialConversion(function, legal, std::move(patterns));
   }
 
   static bool hasFragments(FunctionOpInterface function) {
-    return function
-        ->walk([](Operation *op) {
-          bool has = llvm::any_of(op->getOperandTypes(), isFragment) ||
-                     llvm::any_of(op->getResultTypes(), isFragment);
-          return has ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
+    return llvm::any_of(function.getArgumentTypes(), isFragment) ||
+           llvm::any_of(function.getResultTypes(), isFragment) ||
+           function
+               ->walk([](Operation *op) {
+                 return hasFragment(op) ? WalkResult::interrupt() : WalkResult::advance();
+               })
+               .wasInterrupted();
   }
 
   static LogicalResult check(FunctionOpInterface function) {
+    if (llvm::any_of(function.getArgumentTypes(), isFragment) ||
+        llvm::any_of(function.getResultTypes(), isFragment))
+      return function->emitError("function '")
+             << function.getName()
+             << "' takes or gives a matrix of gpu.subgroup_mma, which this target cannot: write what it does "
+                "where it is called";
     WalkResult result = function->walk([&](Operation *op) -> WalkResult {
       auto refused = [&](const Twine &why) { return op->emitError("'") << op->getName() << "' " << why; };
-      if (isa<CallOpInterface>(op) &&
-          (llvm::any_of(op->getOperandTypes(), isFragment) || llvm::any_of(op->getResultTypes(), isFragment)))
+      if (isa<CallOpInterface>(op) && hasFragment(op))
         return refused("hands a matrix of gpu.subgroup_mma to a function or takes one from it, which this "
                        "target cannot: write what the function does in its place");
-      if (!Choice::isOnFragments(op) && !canCarry(op) &&
-          (llvm::any_of(op->getOperandTypes(), isFragment) || llvm::any_of(op->getResultTypes(), isFragment)))
-        return refused("cannot have a matrix of gpu.subgroup_mma for this target");
+      if (!isOnFragments(op) && !canCarry(op) && hasFragment(op))
+        return refused(
+            "cannot hand on a matrix of gpu.subgroup_mma for this target: scf.for, scf.if, scf.while, "
+            "affine.for, affine.if, arith.select, cf.br and cf.cond_br can");
       for (Type type : op->getResultTypes())
         if (auto matrix = dyn_cast<gpu::MMAMatrixType>(type); matrix && !canBeShared(matrix))
           return refused("makes a matrix of ")
@@ -415,9 +457,15 @@ private:
                  << " columns, which 32 threads cannot share by equal parts of rows";
       for (Value operand : op->getOperands())
         if (auto memory = dyn_cast<MemRefType>(operand.getType());
-            memory && isa<gpu::SubgroupMmaLoadMatrixOp, gpu::SubgroupMmaStoreMatrixOp>(op) &&
-            !memory.getElementType().isIntOrFloat())
-          return refused("takes memory of vectors only for nvvm: give it a memref of their elements");
+            memory && isa<gpu::SubgroupMmaLoadMatrixOp, gpu::SubgroupMmaStoreMatrixOp>(op)) {
+          if (!memory.getElementType().isIntOrFloat())
+            return refused("takes memory of vectors only for nvvm: give it a memref of their elements");
+          Type matrix = op->getNumResults() ? op->getResult(0).getType() : op->getOperand(0).getType();
+          Type element = cast<gpu::MMAMatrixType>(matrix).getElementType(), has = memory.getElementType();
+          if (element.isInteger() ? !has.isInteger(element.getIntOrFloatBitWidth()) : has != element)
+            return refused("has a matrix of ")
+                   << element << " and memory of " << has << ": give them the same type";
+        }
       if (auto each = dyn_cast<gpu::SubgroupMmaElementwiseOp>(op))
         return checkElementwise(each);
       if (auto extract = dyn_cast<gpu::SubgroupMmaExtractThreadLocalOp>(op))

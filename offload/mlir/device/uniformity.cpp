@@ -113,7 +113,8 @@ private:
 
   static Value plain(Value value) {
     while (Operation *cast = value.getDefiningOp()) {
-      if (!isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtUIOp, arith::ExtSIOp>(cast))
+      bool isNarrow = value.getType().isInteger() && value.getType().getIntOrFloatBitWidth() < 32;
+      if (isNarrow || !isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtUIOp, arith::ExtSIOp>(cast))
         break;
       value = cast->getOperand(0);
     }

@@ -454,6 +454,10 @@ std::optional<std::string> whyNotFor(Operation *op, const ChipName &where) {
     return whyNotNvidia(op, where);
   if (where.target == "rocdl")
     return whyNotAmd(op, where);
+  if (where.target != "host" && op->getName().getStringRef().starts_with("gpu.subgroup_mma"))
+    return "'" + op->getName().getStringRef().str() +
+           "' is lowered for the targets nvvm, rocdl and host, and not for " + where.target +
+           ": build this module for those, or give the other target a kernel of its own";
   return std::nullopt;
 }
 

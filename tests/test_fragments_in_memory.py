@@ -1,0 +1,170 @@
+"""Matrices of gpu.subgroup_mma in memory and in loops, on every target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import on_host
+from emulator.driver import shared
+from emulator.on_device import OnDevice, compiled, emulated
+
+IN_PLACE = """
+!C = !gpu.mma_matrix<16x16xf32, "COp">
+gpu.module @m {
+gpu.func @k(%c: memref<16x16xf32>) kernel {
+  %zero = arith.constant 0 : index
+  %m = gpu.subgroup_mma_load_matrix %c[%zero, %zero] {leadDimension = 16 : index, transpose} : memref<16x16xf32> -> !C
+  %d = gpu.subgroup_mma_elementwise addf %m, %m : (!C, !C) -> !C
+  gpu.subgroup_mma_store_matrix %d, %c[%zero, %zero] {leadDimension = 16 : index} : !C, memref<16x16xf32>
+  %n = gpu.subgroup_mma_load_matrix %c[%zero, %zero] {leadDimension = 16 : index, transpose} : memref<16x16xf32> -> !C
+  gpu.subgroup_mma_store_matrix %n, %c[%zero, %zero] {leadDimension = 16 : index} : !C, memref<16x16xf32>
+  gpu.return
+}
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "host:generic,warp=64", "gfx942", "gfx1100", "sm_80"])
+def test_a_matrix_that_is_stored_where_it_was_loaded(target: str) -> None:
+    """All threads of a subgroup have loaded before any stores, and stored before any loads again."""
+    c = np.arange(256, dtype=np.float32).reshape(16, 16)
+    expected = 2 * c
+    threads = 64 if target == "host:generic,warp=64" else 32
+    if target.startswith("host"):
+        on_host(IN_PLACE, target=target).kernels.k[1, threads](c)
+    else:
+        driver = shared(emulated(target)[1])
+        with driver.chip(target):
+            OnDevice(compiled(IN_PLACE, target)).kernels.k[1, threads](c)
+        driver.check()
+    np.testing.assert_array_equal(c, expected)
+
+
+LAYOUTS = """
+!A = !gpu.mma_matrix<16x16xf16, "AOp">
+!B = !gpu.mma_matrix<16x16xf16, "BOp">
+!C = !gpu.mma_matrix<16x16xf32, "COp">
+gpu.module @m {{
+gpu.func @k(%a: memref<?x?xf16, strided<[?, 1], offset: ?>>, %b: memref<16x16xf16>, %c: memref<16x24xf32>)
+    workgroup(%w: memref<16x20xf16, #gpu.address_space<workgroup>>) kernel
+    attributes {{known_block_size = array<i32: 64, 1, 1>}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c16 = arith.constant 16 : index
+  %c256 = arith.constant 256 : index
+  %n = gpu.block_dim x
+  %t = gpu.thread_id x
+  scf.for %i = %t to %c256 step %n {{
+    %row = arith.divui %i, %c16 : index
+    %column = arith.remui %i, %c16 : index
+    %v = memref.load %b[%row, %column] : memref<16x16xf16>
+    memref.store %v, %w[%row, %column] : memref<16x20xf16, #gpu.address_space<workgroup>>
+  }}
+  gpu.barrier
+  %p = gpu.subgroup_mma_load_matrix %a[%c2, %c3] {{leadDimension = 40 : index{left}}}
+    : memref<?x?xf16, strided<[?, 1], offset: ?>> -> !A
+  %q = gpu.subgroup_mma_load_matrix %w[%c0, %c0] {{leadDimension = 20 : index{right}}}
+    : memref<16x20xf16, #gpu.address_space<workgroup>> -> !B
+  %f = arith.constant 0.5 : f32
+  %z = gpu.subgroup_mma_constant_matrix %f : !C
+  %d = gpu.subgroup_mma_compute %p, %q, %z : !A, !B -> !C
+  gpu.subgroup_mma_store_matrix %d, %c[%c0, %c1] {{leadDimension = 24 : index{stored}}} : !C, memref<16x24xf32>
+  gpu.return
+}}
+}}
+"""
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx942", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("transposed", range(8))
+def test_matrices_in_memory(chip: str, transposed: int) -> None:
+    """By rows and by columns, in parts of larger arrays, in workgroup memory."""
+    flags = [bool(transposed & bit) for bit in (1, 2, 4)]
+    source = LAYOUTS.format(
+        **{name: ", transpose" if flag else "" for name, flag in zip(("left", "right", "stored"), flags, strict=True)}
+    )
+    random = np.random.default_rng(transposed)
+    a, b = random.integers(-3, 4, (24, 40)).astype(np.float16), random.integers(-3, 4, (16, 16)).astype(np.float16)
+    c = np.full((16, 24), -1, np.float32)
+    left, right = (
+        x.astype(np.float32).T if flag else x.astype(np.float32)
+        for x, flag in ((a[2:18, 3:19], flags[0]), (b, flags[1]))
+    )
+    product = left @ right + np.float32(0.5)
+    expected = c.copy()
+    expected[:, 1:17] = product.T if flags[2] else product
+    if chip == "host":
+        on_host(source).kernels.k[1, 64](a, b, c)
+    else:
+        driver = shared("hip")
+        with driver.chip(chip):
+            OnDevice(compiled(source, chip)).kernels.k[1, 64](a, b, c)
+        driver.check()
+    np.testing.assert_array_equal(c, expected)
+
+
+FLOW = """
+!A = !gpu.mma_matrix<16x16xf16, "AOp">
+!B = !gpu.mma_matrix<16x16xf16, "BOp">
+!C = !gpu.mma_matrix<16x16xf32, "COp">
+gpu.module @m {{
+gpu.func @k(%a: memref<16x16xf16>, %b: memref<16x16xf16>, %c: memref<16x16xf32>, %n: index, %choice: i1) kernel {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = gpu.subgroup_mma_load_matrix %a[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf16> -> !A
+  %q = gpu.subgroup_mma_load_matrix %b[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf16> -> !B
+  %z = gpu.subgroup_mma_load_matrix %c[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf32> -> !C
+  {flow}
+  gpu.subgroup_mma_store_matrix %r, %c[%c0, %c0] {{leadDimension = 16 : index}} : !C, memref<16x16xf32>
+  gpu.return
+}}
+}}
+"""
+FLOWS = {
+    "affine": """%r = affine.for %i = 0 to %n iter_args(%s = %z) -> (!C) {
+    %d = gpu.subgroup_mma_compute %p, %q, %s : !A, !B -> !C
+    affine.yield %d : !C
+  }""",
+    "while": """%r, %end = scf.while (%s = %z, %i = %c0) : (!C, index) -> (!C, index) {
+    %more = arith.cmpi ult, %i, %n : index
+    scf.condition(%more) %s, %i : !C, index
+  } do {
+  ^bb0(%s: !C, %i: index):
+    %d = gpu.subgroup_mma_compute %p, %q, %s : !A, !B -> !C
+    %j = arith.addi %i, %c1 : index
+    scf.yield %d, %j : !C, index
+  }""",
+    "branches": """cf.br ^head(%z, %c0 : !C, index)
+^head(%s: !C, %i: index):
+  %more = arith.cmpi ult, %i, %n : index
+  cf.cond_br %more, ^body, ^end(%s : !C)
+^body:
+  %d = gpu.subgroup_mma_compute %p, %q, %s : !A, !B -> !C
+  %j = arith.addi %i, %c1 : index
+  cf.br ^head(%d, %j : !C, index)
+^end(%r: !C):""",
+    "select": """%1 = gpu.subgroup_mma_compute %p, %q, %z : !A, !B -> !C
+  %2 = gpu.subgroup_mma_compute %p, %q, %1 : !A, !B -> !C
+  %3 = gpu.subgroup_mma_compute %p, %q, %2 : !A, !B -> !C
+  %r = arith.select %choice, %3, %z : !C""",
+}
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize("chip", ["host", "gfx1100", "sm_80"])
+def test_matrices_that_loops_carry(chip: str, flow: str) -> None:
+    source = FLOW.format(flow=FLOWS[flow])
+    random = np.random.default_rng(7)
+    a, b = (random.integers(-3, 4, (16, 16)).astype(np.float16) for _ in range(2))
+    c = random.integers(-9, 9, (16, 16)).astype(np.float32)
+    expected = 3 * (a.astype(np.float32) @ b.astype(np.float32)) + c
+    if chip == "host":
+        on_host(source).kernels.k[1, 32](a, b, c, 3, True)
+    else:
+        driver = shared(emulated(chip)[1])
+        with driver.chip(chip):
+            OnDevice(compiled(source, chip)).kernels.k[1, 32](a, b, c, 3, True)
+        driver.check()
+    np.testing.assert_array_equal(c, expected)
