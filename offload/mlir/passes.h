@@ -58,7 +58,7 @@ namespace offload {
 ///   offload-prepare-memory           checks memory operations of kernels, writes out copies
 ///   offload-choose-products          keeps code for a chip's matrix units, or for chips without
 ///   offload-spread-fragments         makes matrices of gpu.subgroup_mma vectors in each lane (AMD, CPU)
-///   offload-join-steps               takes several steps of a thread's loop at once (GPUs); runs first there
+///   offload-join-steps               takes several steps of a thread's loop at once (GPUs)
 ///   offload-prepare-device           gpu operations -> few that every target lowers right; runs first
 ///   offload-prepare-products         makes products of bf16 matrices instructions of NVIDIA's chips
 ///   offload-number-spaces            makes memory spaces by name numbers of the target's
