@@ -6,9 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
-from compiling import emit_text, on_host
-from emulator.driver import shared
-from emulator.on_device import OnDevice, compiled, emulated
+from compiling import emit_text
+from emulator.on_device import OnDevice
+from emulator.running import running_on
 from operations import fragments, kernel
 
 import offload
@@ -55,7 +55,7 @@ def _tiles(unit: str = "f16", total: str = "f32", number: str = BY_ID, threads: 
     return TILES.format(unit=unit, kind=kind, sum=total, rows=rows, number=number, threads=threads)
 
 
-def _check(library: object, rows: int, unit: str = "f16", total: str = "f32") -> None:
+def _check(library: offload.Library | OnDevice, rows: int, unit: str = "f16", total: str = "f32") -> None:
     random = np.random.default_rng(rows)
     low = 0 if unit == "ui8" else -3
     kind = "i8" if unit in ("si8", "ui8") else unit
@@ -63,27 +63,23 @@ def _check(library: object, rows: int, unit: str = "f16", total: str = "f32") ->
     b = random.integers(low, 4, (48, 16)).astype(DTYPES[kind])
     c = random.integers(-9, 9, (rows, 16)).astype(DTYPES[total])
     expected = a.astype(np.float64) @ b.astype(np.float64) + c
-    library.product(a, b, c)  # type: ignore[attr-defined]
+    library.product(a, b, c)
     np.testing.assert_array_equal(c, expected)
 
 
 def _on(chip: str, source: str, rows: int, unit: str = "f16", total: str = "f32") -> None:
-    driver = shared(emulated(chip)[1])
-    with driver.chip(chip.split(",")[0]):
-        library = OnDevice(compiled(source, chip))
+    with running_on(chip, source) as library:
         _check(library, rows, unit, total)
-    driver.check()
 
 
 @pytest.mark.parametrize("case", _PRODUCTS, ids=lambda case: case.form.replace(" ", "_"))
 @pytest.mark.parametrize("chip", _AMD)
 def test_products_of_lanes(chip: str, case: fragments.Case) -> None:
-    driver = shared(emulated(chip)[1])
     assert case.run
-    with driver.chip(chip.split(",")[0]), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", BuildWarning)
-        case.run(OnDevice(compiled(case.source, chip)))
-    driver.check()
+        with running_on(chip, case.source) as library:
+            case.run(library)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +111,7 @@ def test_matrix_units(chip: str, unit: str, total: str, instruction: str) -> Non
 @pytest.mark.parametrize("chip", ["host", "host:generic,warp=32", "gfx1100", "sm_80"])
 def test_subgroups_of_32(chip: str, number: str) -> None:
     source = _tiles(number=number, rows=64)
-    if chip.startswith("host"):
-        _check(on_host(source, target=chip), 64)
-    else:
-        _on(chip, source, 64)
+    _on(chip, source, 64)
 
 
 @pytest.mark.parametrize(
@@ -215,10 +208,8 @@ def test_what_units_have_no_place_for(chip: str, other: str) -> None:
     product, doubled = a.astype(np.float32) @ a.astype(np.float32) + c, 2 * x
     threads = 64 if chip == "gfx942" else 32
     source = ALONGSIDE.replace("OTHER", OTHERS[other]).replace("i32: 64", f"i32: {threads}")
-    driver = shared("hip")
-    with driver.chip(chip):
-        OnDevice(compiled(source, chip)).kernels.k[1, threads](a, c, x, np.eye(16, dtype=np.float16), y)
-    driver.check()
+    with running_on(chip, source) as library:
+        library.kernels.k[1, threads](a, c, x, np.eye(16, dtype=np.float16), y)
     np.testing.assert_array_equal(c, product)
     if other == "another shape":
         np.testing.assert_array_equal(x, doubled)

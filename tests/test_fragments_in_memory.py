@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import on_host
-from emulator.driver import shared
-from emulator.on_device import OnDevice, compiled, emulated
+from emulator.running import running_on
 
 IN_PLACE = """
 !C = !gpu.mma_matrix<16x16xf32, "COp">
@@ -30,13 +28,8 @@ def test_a_matrix_that_is_stored_where_it_was_loaded(target: str) -> None:
     c = np.arange(256, dtype=np.float32).reshape(16, 16)
     expected = 2 * c
     threads = 64 if target == "host:generic,warp=64" else 32
-    if target.startswith("host"):
-        on_host(IN_PLACE, target=target).kernels.k[1, threads](c)
-    else:
-        driver = shared(emulated(target)[1])
-        with driver.chip(target):
-            OnDevice(compiled(IN_PLACE, target)).kernels.k[1, threads](c)
-        driver.check()
+    with running_on(target, IN_PLACE) as library:
+        library.kernels.k[1, threads](c)
     np.testing.assert_array_equal(c, expected)
 
 
@@ -95,13 +88,8 @@ def test_matrices_in_memory(chip: str, transposed: int) -> None:
     product = left @ right + np.float32(0.5)
     expected = c.copy()
     expected[:, 1:17] = product.T if flags[2] else product
-    if chip == "host":
-        on_host(source).kernels.k[1, 64](a, b, c)
-    else:
-        driver = shared("hip")
-        with driver.chip(chip):
-            OnDevice(compiled(source, chip)).kernels.k[1, 64](a, b, c)
-        driver.check()
+    with running_on(chip, source) as library:
+        library.kernels.k[1, 64](a, b, c)
     np.testing.assert_array_equal(c, expected)
 
 
@@ -160,11 +148,6 @@ def test_matrices_that_loops_carry(chip: str, flow: str) -> None:
     a, b = (random.integers(-3, 4, (16, 16)).astype(np.float16) for _ in range(2))
     c = random.integers(-9, 9, (16, 16)).astype(np.float32)
     expected = 3 * (a.astype(np.float32) @ b.astype(np.float32)) + c
-    if chip == "host":
-        on_host(source).kernels.k[1, 32](a, b, c, 3, True)
-    else:
-        driver = shared(emulated(chip)[1])
-        with driver.chip(chip):
-            OnDevice(compiled(source, chip)).kernels.k[1, 32](a, b, c, 3, True)
-        driver.check()
+    with running_on(chip, source) as library:
+        library.kernels.k[1, 32](a, b, c, 3, True)
     np.testing.assert_array_equal(c, expected)
