@@ -8,6 +8,8 @@ inline constexpr char kActiveSet[] =
     "offload.active_set"; // on an operation that depends on the active lanes: a number of its own
 inline constexpr char kArgumentName[] =
     "offload.name";                           // argument attribute: the author's name of an argument
+inline constexpr char kComparesSizes[] =
+    "offload.compares_sizes"; // on a cf.assert of two sizes, which the error tells
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python
 inline constexpr char kElsewhere[] =
     "offload.elsewhere"; // on a gpu.module that stands in for one of another source

@@ -191,6 +191,7 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (_event, "mgpuStreamMark", (_stream,)),
     (c_int32, "mgpuStreamDevice", (_stream,)),
     (_stream, "mgpuStreamDriver", (_stream,)),
+    (None, "mgpuSizesFail", (c_char_p, c_char_p, c_int64, c_int64)),
 )
 
 

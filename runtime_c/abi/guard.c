@@ -98,13 +98,23 @@ void mgpuCheckAllocation(const void *memory, uint64_t bytes) {
     leave(thread);
 }
 
-_Noreturn void mgpuAssertFail(const char *message, const char *place) {
+/* Called from C, past the entry point, it ends as the C library's assert does. */
+static _Noreturn void fail(const char *place, const char *words, const char *message, const char *sizes) {
   struct mgpu_thread *thread = mgpu_thread();
-  struct guard *guard = thread->guard;
-  if (!guard) { /* called from C, past the entry point: as the C library's assert */
-    fprintf(stderr, "%s: assertion failed: %s\n", place, message);
+  if (!thread->guard) {
+    fprintf(stderr, "%s: %s%s%s\n", place, words, message, sizes);
     abort();
   }
-  mgpu_fail(MGPU_ERROR_ASSERT, "%s: assertion failed: %s.", place, message);
+  mgpu_fail(MGPU_ERROR_ASSERT, "%s: %s%s%s.", place, words, message, sizes);
   leave(thread);
+}
+
+_Noreturn void mgpuAssertFail(const char *message, const char *place) {
+  fail(place, "assertion failed: ", message, "");
+}
+
+_Noreturn void mgpuSizesFail(const char *message, const char *place, int64_t first, int64_t second) {
+  char sizes[64];
+  snprintf(sizes, sizeof sizes, ": %lld and %lld", (long long)first, (long long)second);
+  fail(place, "", message, sizes);
 }

@@ -33,6 +33,13 @@ static void call_failing(void) {
   CHECK_ERROR(MGPU_ERROR_ASSERT, "here: assertion failed: it is so.");
 }
 
+static void call_with_sizes(void) {
+  struct guarded guard;
+  if (setjmp(*(jmp_buf *)mgpuGuardEnter(guard.room)) == 0)
+    mgpuSizesFail("one has to be as long as the other", "here", 3, INT64_MIN);
+  CHECK_ERROR(MGPU_ERROR_ASSERT, "here: one has to be as long as the other: 3 and -9223372036854775808.");
+}
+
 /* A function in order: what it returns is its caller's, also when that one fails. */
 static void *call_returning(void) {
   struct guarded guard;
@@ -66,6 +73,7 @@ void check_guard(void) {
   for (int what = FIRST; what <= LAST; ++what)
     CHECK(before[what] == after[what], "count %d went from %lld to %lld", what, (long long)before[what],
           (long long)after[what]);
+  call_with_sizes();
   call_both();
   CHECK(mgpuCount(MGPU_COUNT_ALLOCATIONS) == after[MGPU_COUNT_ALLOCATIONS] + 1, "what was returned stays");
   mgpuMemFree(returned, NULL);

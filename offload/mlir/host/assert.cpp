@@ -1,11 +1,13 @@
 //===- assert.cpp - Assertions in host code -------------------------------===//
 //
-// cf.assert becomes a call of mgpuAssertFail on the failing side, which does not return. The C interface of a
-// function that may come there takes the error: it enters a guard (runtime_c/abi/guard.c) around its body.
+// cf.assert becomes a call of mgpuAssertFail on the failing side, which does not return; where it compares
+// two sizes, of mgpuSizesFail, which tells them. The C interface of a function that may come there takes the
+// error: it enters a guard (runtime_c/abi/guard.c) around its body.
 //
 //===----------------------------------------------------------------------===//
 
 #include "host/lowering.h"
+#include "names.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -18,8 +20,22 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr char kFail[] = "mgpuAssertFail";
+constexpr char kAssertFail[] = "mgpuAssertFail", kSizesFail[] = "mgpuSizesFail";
 constexpr int64_t kGuardBytes = 512; // MGPU_GUARD_BYTES
+
+/// The two sizes that an assertion compares, in the order of its message, also where what folds has turned
+/// the comparison around; none where it has made something else of it.
+SmallVector<Value, 2> comparedSizes(Value holds) {
+  if (auto either = holds.getDefiningOp<LLVM::OrOp>())
+    holds = either.getLhs();
+  auto compare = holds.getDefiningOp<LLVM::ICmpOp>();
+  if (!compare || !compare.getLhs().getType().isInteger(64))
+    return {};
+  using P = LLVM::ICmpPredicate;
+  bool turned = llvm::is_contained({P::sgt, P::ugt, P::uge}, compare.getPredicate());
+  return turned ? SmallVector<Value, 2>{compare.getRhs(), compare.getLhs()}
+                : SmallVector<Value, 2>{compare.getLhs(), compare.getRhs()};
+}
 
 struct AssertPattern : public ConvertOpToLLVMPattern<cf::AssertOp> {
   AssertPattern(const LLVMTypeConverter &converter) : ConvertOpToLLVMPattern(converter, /*benefit=*/2) {}
@@ -29,8 +45,13 @@ struct AssertPattern : public ConvertOpToLLVMPattern<cf::AssertOp> {
     Block *before = rewriter.getInsertionBlock();
     Block *after = rewriter.splitBlock(before, ++Block::iterator(op));
     Block *failed = rewriter.createBlock(before->getParent());
-    callRuntime(rewriter, op, kFail, {},
-                {textAddress(rewriter, op, op.getMsg()), textAddress(rewriter, op, placeOf(loc))});
+    SmallVector<Value> arguments = {textAddress(rewriter, op, op.getMsg()),
+                                    textAddress(rewriter, op, placeOf(loc))};
+    SmallVector<Value, 2> sizes;
+    if (op->hasAttr(kComparesSizes))
+      sizes = comparedSizes(adaptor.getArg());
+    arguments.append(sizes);
+    callRuntime(rewriter, op, sizes.empty() ? kAssertFail : kSizesFail, {}, arguments);
     LLVM::UnreachableOp::create(rewriter, loc);
     rewriter.setInsertionPoint(op);
     rewriter.replaceOpWithNewOp<LLVM::CondBrOp>(op, adaptor.getArg(), after, failed);
@@ -90,7 +111,8 @@ void guard(LLVM::LLVMFuncOp function) {
 } // namespace
 
 void guardEntryPoints(ModuleOp module) {
-  for (LLVM::LLVMFuncOp function : callersOf(module, {kFail, kCheckAllocation, kCheckSizes, kCheckMemory}))
+  for (LLVM::LLVMFuncOp function :
+       callersOf(module, {kAssertFail, kSizesFail, kCheckAllocation, kCheckSizes, kCheckMemory}))
     if (function.getName().starts_with("_mlir_ciface_"))
       guard(function);
 }

@@ -3,16 +3,23 @@
 // Finds which sizes of a public function's arguments have to be the same, or a known number, though their
 // types leave them open: the linalg operations that it always does go through several of them with one loop.
 // Nothing in the compiled code asks for that; a shorter array than the others would be read and written
-// behind its end. Calls from Python are checked (offload/runtime/function.py).
+// behind its end. Calls from Python are checked (offload/runtime/function.py). What no signature can say, of
+// sizes that are computed or of what may not run, is asserted where it runs.
 //
 //===----------------------------------------------------------------------===//
 
-#include "input/size_origin.h"
+#include "input/assert_sizes.h"
+#include "loops/parallel_loops.h"
 #include "names.h"
 #include "passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -30,11 +37,15 @@ constexpr int64_t kNumber = -1;
 class EqualSizes {
 public:
   explicit EqualSizes(func::FuncOp function) : function(function) {
-    for (Operation &op : function.getBody().front()) // what stands in regions and other blocks may never run
-      if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-        add(linalgOp);
-      else if (OpTrait::hasElementwiseMappableTraits(&op))
-        addElementwise(&op);
+    SmallVector<Operation *> found; // assertions come between them
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<gpu::LaunchOp>(op) || isRunByThreads(op))
+        return WalkResult::skip();
+      found.push_back(op);
+      return WalkResult::advance();
+    });
+    for (Operation *op : found)
+      add(op);
   }
 
   /// For each set of equal sizes the number that they have, or -1, then the arguments with the dimensions.
@@ -58,23 +69,43 @@ public:
   }
 
 private:
-  void add(linalg::LinalgOp op) {
-    SmallVector<std::optional<Size>> loops(op.getNumLoops());
+  void add(Operation *op) {
+    if (auto loops = dyn_cast<linalg::LinalgOp>(op))
+      addLoops(loops);
+    else if (OpTrait::hasElementwiseMappableTraits(op))
+      addElementwise(op);
+    else if (auto part = dyn_cast<tensor::ExtractSliceOp>(op))
+      AssertSizes::part(part, part.getSource());
+    else if (auto place = dyn_cast<tensor::InsertSliceOp>(op))
+      AssertSizes::part(place, place.getDest());
+    else if (auto view = dyn_cast<memref::SubViewOp>(op))
+      AssertSizes::part(view, view.getSource());
+  }
+
+  void addLoops(linalg::LinalgOp op) {
+    SmallVector<std::optional<OperandSize>> loops(op.getNumLoops());
+    SmallVector<std::pair<OperandSize, AffineExpr>> windows;
     for (OpOperand &operand : op->getOpOperands()) {
       if (!isa<ShapedType>(operand.get().getType()))
         continue;
-      for (auto [i, result] : llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults()))
+      for (auto [i, result] : llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults())) {
+        OperandSize size = sizeOf(operand, int64_t(i));
         if (auto loop = dyn_cast<AffineDimExpr>(result))
-          same(loops[loop.getPosition()], sizeOf(operand.get(), int64_t(i)));
+          same(op, loops[loop.getPosition()], size);
+        else
+          windows.push_back({size, result});
+      }
     }
+    for (auto &[size, index] : windows)
+      asserted.within(op, size, index, loops);
   }
 
   void addElementwise(Operation *op) {
     for (int64_t i = 0; i < rankOf(op); ++i) {
-      std::optional<Size> first;
-      for (Value operand : op->getOperands())
-        if (isa<RankedTensorType>(operand.getType()))
-          same(first, sizeOf(operand, i));
+      std::optional<OperandSize> first;
+      for (OpOperand &operand : op->getOpOperands())
+        if (isa<RankedTensorType>(operand.get().getType()))
+          same(op, first, sizeOf(operand, i));
     }
   }
 
@@ -84,20 +115,34 @@ private:
     return type ? type.getRank() : 0;
   }
 
-  void same(std::optional<Size> &one, std::optional<Size> other) {
-    if (one && other)
-      equal.unionSets(*one, *other);
-    else if (other)
+  static OperandSize sizeOf(OpOperand &operand, int64_t dimension) {
+    return {operand.getOperandNumber(), dimension, originOf(operand.get(), dimension)};
+  }
+
+  void same(Operation *op, std::optional<OperandSize> &one, const OperandSize &other) {
+    if (!one) {
+      one = other;
+      return;
+    }
+    std::optional<Size> first = toldSize(op, one->origin), second = toldSize(op, other.origin);
+    if (first && second)
+      equal.unionSets(*first, *second);
+    else
+      asserted.same(op, *one, other);
+    if (second && !first)
       one = other;
   }
 
-  /// The argument's size that a value's is, or the number; none where it may be another one.
-  std::optional<Size> sizeOf(Value value, int64_t dimension) {
-    SizeOrigin origin = originOf(value, dimension);
+  /// The argument's size that one is, or the number; none of what a signature does not tell, or of operations
+  /// that may not run.
+  std::optional<Size> toldSize(Operation *op, const SizeOrigin &origin) {
+    Block *always = &function.getBody().front();
+    if (!function.isPublic() || op->getBlock() != always)
+      return std::nullopt;
     if (origin.known)
       return Size{kNumber, *origin.known};
     auto argument = dyn_cast<BlockArgument>(origin.value);
-    if (!argument || origin.dimension < 0 || argument.getOwner() != &function.getBody().front() ||
+    if (!argument || origin.dimension < 0 || argument.getOwner() != always ||
         function.getArgAttr(argument.getArgNumber(), kOptional))
       return std::nullopt;
     return Size{argument.getArgNumber(), origin.dimension};
@@ -105,18 +150,26 @@ private:
 
   func::FuncOp function;
   llvm::EquivalenceClasses<Size> equal;
+  AssertSizes asserted;
 };
 
 struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FindEqualSizes)
 
   StringRef getArgument() const final { return "offload-equal-sizes"; }
-  StringRef getDescription() const final { return "Note which sizes of arguments have to be the same"; }
+  StringRef getDescription() const final {
+    return "Note which sizes of arguments have to be the same, and assert it of others";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry
+        .insert<arith::ArithDialect, cf::ControlFlowDialect, memref::MemRefDialect, tensor::TensorDialect>();
+  }
 
   void runOnOperation() final {
     Builder b(&getContext());
+    SmallPtrSet<Operation *, 4> ofThreads = calledFromKernels(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (!function.isPublic() || function.isExternal())
+      if (function.isExternal() || ofThreads.contains(function))
         continue;
       if (SmallVector<Attribute> sets = EqualSizes(function).sets(b); !sets.empty())
         function->setAttr(kEqualSizes, b.getArrayAttr(sets));

@@ -29,12 +29,25 @@ Value sameBefore(Value shaped) {
   return Value();
 }
 
-/// The number that an allocation has been given for a dynamic dimension; null of other operations.
+/// The size that a part of an array has been given for a dynamic dimension; null where it is a number.
+Value sizeOfPart(OffsetSizeAndStrideOpInterface part, const llvm::SmallBitVector &dropped,
+                 int64_t dimension) {
+  for (auto [i, size] : llvm::enumerate(part.getMixedSizes()))
+    if (!dropped.test(unsigned(i)) && dimension-- == 0)
+      return dyn_cast<Value>(size);
+  return Value();
+}
+
+/// The number that an allocation or a part has been given for a dynamic dimension; null of other operations.
 Value givenSize(Value shaped, int64_t dimension) {
   Operation *op = shaped.getDefiningOp();
+  if (auto part = dyn_cast_or_null<tensor::ExtractSliceOp>(op))
+    return sizeOfPart(part, part.getDroppedDims(), dimension);
+  if (auto part = dyn_cast_or_null<memref::SubViewOp>(op))
+    return sizeOfPart(part, part.getDroppedDims(), dimension);
   unsigned index = cast<ShapedType>(shaped.getType()).getDynamicDimIndex(unsigned(dimension));
-  if (!isa_and_nonnull<tensor::EmptyOp, bufferization::AllocTensorOp, memref::AllocOp, memref::AllocaOp>(
-          op) ||
+  if (!isa_and_nonnull<tensor::EmptyOp, tensor::GenerateOp, bufferization::AllocTensorOp, memref::AllocOp,
+                       memref::AllocaOp>(op) ||
       index >= op->getNumOperands() || !op->getOperand(index).getType().isIndex())
     return Value();
   return op->getOperand(index);
@@ -56,17 +69,19 @@ SizeOrigin originOf(Value shaped, int64_t dimension) {
     Value size = givenSize(shaped, dimension);
     if (!size)
       return {std::nullopt, shaped, dimension};
-    if (std::optional<int64_t> known = getConstantIntValue(size))
-      return {known, Value(), -1};
-    Operation *asked = size.getDefiningOp();
-    std::optional<int64_t> other = isa_and_nonnull<tensor::DimOp, memref::DimOp>(asked)
-                                       ? getConstantIntValue(asked->getOperand(1))
-                                       : std::nullopt;
-    if (!other)
-      return {std::nullopt, size, -1};
-    shaped = asked->getOperand(0);
-    dimension = *other;
+    return originOf(OpFoldResult(size));
   }
+}
+
+SizeOrigin originOf(OpFoldResult number) {
+  if (std::optional<int64_t> known = getConstantIntValue(number))
+    return {known, Value(), -1};
+  Value size = cast<Value>(number);
+  Operation *asked = size.getDefiningOp();
+  if (isa_and_nonnull<tensor::DimOp, memref::DimOp>(asked))
+    if (std::optional<int64_t> dimension = getConstantIntValue(asked->getOperand(1)))
+      return originOf(asked->getOperand(0), *dimension);
+  return {std::nullopt, size, -1};
 }
 
 } // namespace offload

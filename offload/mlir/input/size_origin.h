@@ -1,7 +1,7 @@
 //===- size_origin.h - Where the size of a dimension comes from -----------===//
 #pragma once
 
-#include "mlir/IR/Value.h"
+#include "mlir/IR/OpDefinition.h"
 
 #include <optional>
 
@@ -13,6 +13,9 @@ struct SizeOrigin {
   mlir::Value value;      // where it is not known
   int64_t dimension = -1; // of the value; -1: the value is the size
 };
+
+/// Follows a number to the size that it is, if it is one.
+SizeOrigin originOf(mlir::OpFoldResult number);
 
 /// Follows a dimension of a memref or ranked tensor to what has told its size: an argument, say.
 SizeOrigin originOf(mlir::Value shaped, int64_t dimension);

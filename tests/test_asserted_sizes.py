@@ -1,0 +1,171 @@
+"""Sizes that no signature can compare are compared where the program runs, and end it with an error that tells them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiling import PROGRAMS, emit_text, program
+
+import offload
+from offload.runtime import abi
+
+NAME = "asserted_sizes"
+SOURCE = PROGRAMS / f"{NAME}.mlir"
+
+
+def ones(*shape: int, dtype: type = np.float32) -> np.ndarray:
+    return np.ones(shape, dtype)
+
+
+def line_of(text: str, function: str) -> int:
+    """The line of the first operation that begins so, behind a function's beginning."""
+    lines = SOURCE.read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if f"@{function}(" in line)
+    return next(i for i, line in enumerate(lines[start:], start) if text in line) + 1
+
+
+def message(function: str, op: str, words: str) -> str:
+    return f"{NAME}\\.mlir:{line_of(op, function)}: {re.escape(op)}: {re.escape(words)}\\.$"
+
+
+def test_a_size_that_is_computed() -> None:
+    half = program(NAME).half
+    np.testing.assert_array_equal(half(ones(9), ones(4)).numpy(), 2 * ones(4))
+    words = "dimension 0 of operand 2 of 3 has to be as long as dimension 0 of operand 1 of 3: 3 and 4"
+    with pytest.raises(offload.DeviceError, match=message("half", "linalg.add", words)):
+        half(ones(8), ones(3))
+    assert half(ones(1), ones(0)).numpy().shape == (0,)
+
+
+def test_what_does_not_run_asks_for_nothing() -> None:
+    maybe = program(NAME).maybe
+    y = ones(3)
+    maybe(False, ones(4), y)
+    words = "dimension 0 of operand 2 of 2 has to be as long as dimension 0 of operand 1 of 2: 3 and 4"
+    with pytest.raises(offload.DeviceError, match=message("maybe", "linalg.exp", words)):
+        maybe(True, ones(4), y)
+    np.testing.assert_array_equal(y, ones(3))
+    maybe(True, ones(3), y)
+    np.testing.assert_allclose(y, np.e * ones(3), rtol=1e-6)
+
+
+def test_arguments_of_functions_that_python_does_not_call() -> None:
+    through, y = program(NAME).through, ones(4, dtype=np.float64)
+    words = "dimension 0 of operand 1 of 3 has to be as long as dimension 0 of operand 2 of 3: 5 and 4"
+    with pytest.raises(offload.DeviceError, match=message("sum", "linalg.add", words)):
+        through(ones(5, dtype=np.float64), y)
+    through(ones(4, dtype=np.float64), y)
+    np.testing.assert_array_equal(y, 2 * ones(4))
+
+
+def test_windows_stay_within_their_array() -> None:
+    windows = program(NAME).windows
+    for rows, columns in ((4, 5), (6, 5)):
+        y = np.zeros((3, 3), np.float32)
+        windows(ones(rows, columns), ones(2, 3), y)
+        np.testing.assert_array_equal(y, 6 * ones(3, 3))
+    words = "the last index has to be below dimension 1 of operand 1 of 3: 4 and 4"
+    with pytest.raises(offload.DeviceError, match=message("windows", "linalg.conv_2d", words)):
+        windows(ones(4, 4), ones(2, 3), y)
+    windows(ones(0, 4), ones(2, 3), ones(0, 3))  # no step: nothing is read
+
+
+def test_loops_that_run_backwards() -> None:
+    backwards, y = program(NAME).backwards, np.zeros(8, np.float32)
+    backwards(np.arange(8, dtype=np.float32), y)
+    np.testing.assert_array_equal(y, np.arange(8)[::-1])
+    words = "the last index has to be below dimension 0 of operand 1 of 2: 7 and 7"
+    with pytest.raises(offload.DeviceError, match=message("backwards", "linalg.generic", words)):
+        backwards(ones(7), y)
+    words = "the first index must not be below zero in dimension 0 of operand 1 of 2: -1 and 0"
+    with pytest.raises(offload.DeviceError, match=message("backwards", "linalg.generic", words)):
+        backwards(ones(9), ones(9))
+
+
+def test_parts_of_arrays() -> None:
+    library = program(NAME)
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(library.part(x, 3, 5).numpy(), x[3:])
+    assert library.part(x, 8, 0).numpy().shape == (0,)
+    for offset, size in ((9, 0), (-1, 2)):
+        words = f"the offset has to be within dimension 0: {offset} and 8"
+        with pytest.raises(offload.DeviceError, match=message("part", "tensor.extract_slice", words)):
+            library.part(x, offset, size)
+    for offset, size in ((3, 6), (3, -1)):
+        words = f"the size has to be at most what is left of dimension 0: {size} and 5"
+        with pytest.raises(offload.DeviceError, match=message("part", "tensor.extract_slice", words)):
+            library.part(x, offset, size)
+    np.testing.assert_array_equal(library.placed(x, x[:2], 6).numpy(), [0, 1, 2, 3, 4, 5, 0, 1])
+    words = "the size has to be at most what is left of dimension 0: 2 and 1"
+    with pytest.raises(offload.DeviceError, match=message("placed", "tensor.insert_slice", words)):
+        library.placed(x, x[:2], 7)
+
+
+def test_views_with_steps() -> None:
+    library = program(NAME)
+    y = np.zeros(10, np.float32)
+    library.every(y, 1, 3, 4)
+    np.testing.assert_array_equal(np.flatnonzero(y), [1, 5, 9])
+    library.every(y, 10, 0, 4)  # of nothing, anywhere
+    for first, count, step, last in ((2, 3, 4, 10), (0, 2, -1, -1)):
+        words = f"the last index has to be within dimension 0: {last} and 10"
+        with pytest.raises(offload.DeviceError, match=message("every", "memref.subview", words)):
+            library.every(y, first, count, step)
+    words = "the first index has to be within dimension 0: -1 and 10"
+    with pytest.raises(offload.DeviceError, match=message("every", "memref.subview", words)):
+        library.every(y, -1, 2, 4)
+
+
+def test_the_authors_words_come_first() -> None:
+    own = program(NAME).own
+    assert own(ones(4), 4).numpy().shape == (4,)
+    with pytest.raises(offload.DeviceError, match="assertion failed: n is the length of a"):
+        own(ones(4), 5)
+
+
+def test_nothing_is_left_behind() -> None:
+    library = program(NAME)
+
+    def counts() -> list[int]:
+        return [library._native.api.mgpuCount(what) for what in range(abi.COUNT_OPERANDS + 1)]
+
+    def fail() -> None:
+        with pytest.raises(offload.DeviceError, match="has to be as long"):
+            library.half(ones(8), ones(3))
+
+    fail()
+    before = counts()
+    for _ in range(1000):
+        fail()
+    assert counts() == before
+    assert library.half(ones(8), ones(4)).numpy().shape == (4,)
+
+
+def test_what_is_the_same_is_not_compared() -> None:
+    kernels = emit_text(SOURCE, "kernels")
+    bodies = dict(part.split("(", 1) for part in kernels.split("func.func @")[1:])
+    assert "cf.assert" not in bodies["same"]
+    assert "cf.assert" not in kernels.split("gpu.module", 1)[1].split("func.func", 1)[0]
+    assert "cf.assert" not in bodies["rows"]
+    assert bodies["chain"].count("cf.assert") == 2
+    assert bodies["chain"].count("gpu.launch_func") == 1
+
+
+def test_a_caller_in_c_sees_what_c_does(tmp_path: Path) -> None:
+    source = tmp_path / "f.mlir"
+    source.write_text(
+        "func.func @f(%n: index) {\n  %a = memref.alloc(%n) : memref<?xf32>\n  %b = memref.alloc() : memref<4xf32>\n"
+        "  linalg.exp ins(%a : memref<?xf32>) outs(%b : memref<4xf32>)\n  memref.dealloc %a : memref<?xf32>\n"
+        "  memref.dealloc %b : memref<4xf32>\n  return\n}\n"
+    )
+    path = offload.build(source, tmp_path / "f.so", targets=["host"])
+    code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).f(ctypes.c_int64(3))"
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+    assert done.returncode == -6
+    assert "linalg.exp: dimension 0 of operand 1 of 2 has to be as long as" in done.stderr
+    assert "3 and 4" in done.stderr
