@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, command, program, python
+from compiling import PROGRAMS, command, on_host, program, python
 
 import offload
 from offload.artifact.meta import Signature
@@ -81,14 +81,39 @@ def test_signatures_show_them(tmp_path: Path) -> None:
     library = program("equal_sizes")
     assert str(inspect.signature(library.add)) == "(x: 'float32[n]', y: 'float32[n]', z: 'float32[n]') -> 'None'"
     assert library.scaled.__doc__ == (
-        "scaled(x: float32[n, 8], scale: float32[n], bias: float32[8], other: float32[m]) -> float32[k, d3]"
+        "scaled(x: float32[n, 8], scale: float32[n], bias: float32[8], other: float32[m]) -> float32[n, 8]"
     )
     path = offload.build(PROGRAMS / "equal_sizes.mlir", tmp_path / "sizes.so", targets=["host"])
     functions = json.loads(command("inspect", path, "--json", cwd=tmp_path).stdout)["functions"]
     (product,) = [function for function in functions if function["name"] == "product"]
     assert product["equal"] == [{"dimensions": [[0, 1], [1, 0]]}, {"dimensions": [[0, 0], [2, 0]]}]
-    signature = library.signatures["product"]
-    assert Signature.from_json(json.loads(json.dumps(signature.to_json()))) == signature
+    for name in ("product", "scaled"):
+        signature = library.signatures[name]
+        assert Signature.from_json(json.loads(json.dumps(signature.to_json()))) == signature
+    (scaled,) = [function for function in functions if function["name"] == "scaled"]
+    assert scaled["result_sizes"] == [[0, 0, 0, 0], [0, 1, 0, 1]]
+
+
+def test_sizes_of_results_are_those_of_arguments() -> None:
+    library = on_host(
+        """
+func.func @attend(%q: tensor<?x64xf32>, %k: tensor<?x64xf32>) -> (tensor<?x?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %q, %c0 : tensor<?x64xf32>
+  %n = tensor.dim %k, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%n, %m) : tensor<?x?xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %h = arith.divui %m, %c2 : index
+  %half = tensor.empty(%h) : tensor<?xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%half : tensor<?xf32>) -> tensor<?xf32>
+  return %f, %g : tensor<?x?xf32>, tensor<?xf32>
+}
+"""
+    )
+    given = "attend(q: float32[n, 64], k: float32[m, 64])"
+    assert library.attend.__doc__ == f"{given} -> tuple[float32[m, n], float32[d3]]"
 
 
 @pytest.mark.parametrize(
@@ -104,3 +129,17 @@ def test_damaged_metadata(equal: object, said: str) -> None:
     value = program("equal_sizes").signatures["add"].to_json()
     with pytest.raises(offload.ArtifactError, match=said):
         Signature.from_json({**value, "equal": equal})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([[0, 0, 0]], r"expected four integers, found \[0, 0, 0\]"),
+        ([[1, 0, 0, 0]], r"no result 1 with a dimension 0"),
+        ([[0, 0, 0, 2]], r"no argument 0 with a dimension 2"),
+    ],
+)
+def test_damaged_metadata_of_results(sizes: object, said: str) -> None:
+    value = program("equal_sizes").signatures["scaled"].to_json()
+    with pytest.raises(offload.ArtifactError, match=said):
+        Signature.from_json({**value, "result_sizes": sizes})

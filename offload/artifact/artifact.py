@@ -156,6 +156,7 @@ def describe(artifact: Artifact) -> dict[str, Any]:
                 "args": [_argument(a) for a in function.args],
                 "results": [_argument(r) for r in function.results],
                 **({"equal": [sizes.to_json() for sizes in function.equal]} if function.equal else {}),
+                **({"result_sizes": [list(each) for each in sizes]} if (sizes := function.result_sizes) else {}),
                 **({"doc": function.doc} if function.doc else {}),
             }
             for function in metadata.functions

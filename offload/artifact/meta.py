@@ -119,11 +119,27 @@ class EqualSizes(NamedTuple):
         return cls(tuple((argument, dimension) for argument, dimension in pairs), size)
 
 
+class ResultSize(NamedTuple):
+    """A dynamic size of a result that is an argument's: the numbers of both, and of the dimension of each."""
+
+    result: int
+    dimension: int
+    argument: int
+    of: int
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "result_sizes") -> ResultSize:
+        """Raises `ArtifactError` where the value is not of schema 1."""
+        if type(value) is not list or [type(each) for each in value] != [int] * 4:
+            raise ArtifactError(f"{where}: expected four integers, found {value}")
+        return cls(*value)
+
+
 class Signature(NamedTuple):
     """A host function: ``name`` is the author's, ``symbol`` its C interface in the library, ``doc`` what the author
     says of it. A ``brief`` one is a few operations that cannot fail, wait or call anything; one of ``any_device`` may
     choose the devices that its work goes to, or call what does. What is known of sizes besides the types is in
-    ``equal``."""
+    ``equal``, and in ``result_sizes``."""
 
     name: str
     symbol: str
@@ -133,6 +149,7 @@ class Signature(NamedTuple):
     brief: bool = False
     any_device: bool = False
     equal: tuple[EqualSizes, ...] = ()
+    result_sizes: tuple[ResultSize, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -144,6 +161,8 @@ class Signature(NamedTuple):
         value |= {key: True for key in ("brief", "any_device") if getattr(self, key)}
         if self.equal:
             value["equal"] = [sizes.to_json() for sizes in self.equal]
+        if self.result_sizes:
+            value["result_sizes"] = [list(size) for size in self.result_sizes]
         return {**value, "doc": self.doc} if self.doc else value
 
     @classmethod
@@ -155,15 +174,22 @@ class Signature(NamedTuple):
         for index, dimension in (pair for sizes in equal for pair in sizes.dimensions):
             if not (0 <= index < len(arguments) and 0 <= dimension < arguments[index].rank):
                 raise ArtifactError(f"{where}: no argument {index} with a dimension {dimension}, as 'equal' has it")
+        results = record.all("results", Argument.from_json)
+        sizes_of = record.all("result_sizes", ResultSize.from_json) if "result_sizes" in record.value else ()
+        for size in sizes_of:
+            for kind, among, number, dimension in (("result", results, *size[:2]), ("argument", arguments, *size[2:])):
+                if not (0 <= number < len(among) and 0 <= dimension < among[number].rank):
+                    raise ArtifactError(f"{where}: no {kind} {number} with a dimension {dimension}, in 'result_sizes'")
         return cls(
             record.get("name", str),
             record.get("symbol", str),
             arguments,
-            record.all("results", Argument.from_json),
+            results,
             record.text("doc"),
             record.flag("brief"),
             record.flag("any_device"),
             equal,
+            sizes_of,
         )
 
 

@@ -7,9 +7,9 @@ namespace offload {
 inline constexpr char kActiveSet[] =
     "offload.active_set"; // on an operation that depends on the active lanes: a number of its own
 inline constexpr char kArgumentName[] =
-    "offload.name";                           // argument attribute: the author's name of an argument
+    "offload.name"; // argument attribute: the author's name of an argument
 inline constexpr char kComparesSizes[] =
-    "offload.compares_sizes"; // on a cf.assert of two sizes, which the error tells
+    "offload.compares_sizes";                 // on a cf.assert of two sizes, which the error tells
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python
 inline constexpr char kElsewhere[] =
     "offload.elsewhere"; // on a gpu.module that stands in for one of another source
@@ -30,6 +30,9 @@ inline constexpr char kPlainPointers[] =
 inline constexpr char kReadOnly[] =
     "offload.read_only";                          // on an argument that was a tensor: it stays as it is
 inline constexpr char kReady[] = "offload.ready"; // on a gpu.module whose kernels are compiled already
+inline constexpr char kResultSizes[] =
+    "offload.result_sizes";                       // function attribute: sizes of results that are
+                                                  // those of arguments (input/equal_sizes.cpp)
 inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
 
 inline constexpr char kSharedGlobal[] = "offload.shared"; // on a memref.global that kernels use

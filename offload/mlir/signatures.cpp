@@ -221,6 +221,17 @@ static void addEqualSizes(json::Object &entry, func::FuncOp function) {
     entry["equal"] = std::move(sets);
 }
 
+/// And which sizes of results are those of arguments.
+static void addResultSizes(json::Object &entry, func::FuncOp function) {
+  json::Array sizes;
+  auto found = function->getAttrOfType<DenseI64ArrayAttr>(kResultSizes);
+  for (ArrayRef<int64_t> rest = found ? found.asArrayRef() : ArrayRef<int64_t>(); rest.size() >= 4;
+       rest = rest.drop_front(4))
+    sizes.push_back(json::Array{rest[0], rest[1], rest[2], rest[3]});
+  if (!sizes.empty())
+    entry["result_sizes"] = std::move(sizes);
+}
+
 static std::optional<json::Object> describeFunction(BufferFlow &flow, func::FuncOp function,
                                                     std::string &whyNot) {
   std::vector<std::string> given;
@@ -255,6 +266,7 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
   if (isBrief(function))
     entry["brief"] = true;
   addEqualSizes(entry, function);
+  addResultSizes(entry, function);
   addDoc(entry, function);
   return entry;
 }

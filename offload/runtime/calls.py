@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from offload.artifact.meta import Argument, EqualSizes
+from offload.artifact.meta import Argument, EqualSizes, ResultSize
 from offload.errors import SignatureError
 from offload.runtime.dtypes import Mismatch
 
@@ -50,6 +50,7 @@ class Callee:
         results: Sequence[Argument] = (),
         doc: str = "",
         equal: Sequence[EqualSizes] = (),
+        result_sizes: Sequence[ResultSize] = (),
     ) -> None:
         self.name = name
         self.label = label
@@ -58,6 +59,7 @@ class Callee:
         self.names = python_names(arguments)
         self.doc = inspect.cleandoc(doc)
         self.equal = tuple(equal)
+        self.result_sizes = tuple(result_sizes)
         count = len(self.names)
         while count and self.arguments[count - 1].optional:
             count -= 1
@@ -108,8 +110,8 @@ class Callee:
         return SignatureError(f"{self.label}: its result needs {mismatch.given}; {mismatch.advice}")
 
     def signature(self) -> inspect.Signature:
-        """For inspect.signature: annotations are strings such as ``float32[n, 4]``; dynamic sizes have the same name
-        where they are known to be equal."""
+        """For inspect.signature: annotations are strings such as ``float32[n, 4]``; dynamic sizes, those of results too,
+        have the same name where they are known to be equal."""
         annotations, returned = self._annotations()
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [
@@ -125,26 +127,34 @@ class Callee:
         names = (name for name in _dimension_names() if name not in self.names)
 
         sets = {pair: equal for equal in self.equal for pair in equal.dimensions}
-        named: dict[EqualSizes, str] = {}
+        named: dict[EqualSizes | tuple[int, int], str] = {}
 
-        def size_at(index: int, dimension: int) -> str:
-            equal = sets.get((index, dimension))
-            if equal is None:
-                return next(names)
-            if equal.size is not None:
+        def size_at(place: tuple[int, int]) -> str:
+            equal = sets.get(place)
+            if equal is not None and equal.size is not None:
                 return str(equal.size)
-            if equal not in named:
-                named[equal] = next(names)
-            return named[equal]
+            if (key := equal or place) not in named:
+                named[key] = next(names)
+            return named[key]
 
-        def annotation(index: int, argument: Argument) -> str:
+        def annotation(argument: Argument, places: Sequence[tuple[int, int] | None]) -> str:
             if argument.kind == "scalar":
                 return str(argument)
-            sizes = (size_at(index, i) if size is None else str(size) for i, size in enumerate(argument.shape))
+            sizes = [
+                str(size) if size is not None else size_at(place) if place else next(names)
+                for size, place in zip(argument.shape, places, strict=True)
+            ]
             return f"{argument.dtype}[{', '.join(sizes)}]{' | None' if argument.optional else ''}"
 
-        arguments = [annotation(index, argument) for index, argument in enumerate(self.arguments)]
-        results = [annotation(-1, result) for result in self.results]
+        arguments = [
+            annotation(argument, [(index, i) for i in range(argument.rank)])
+            for index, argument in enumerate(self.arguments)
+        ]
+        known = {(size.result, size.dimension): (size.argument, size.of) for size in self.result_sizes}
+        results = [
+            annotation(result, [known.get((index, i)) for i in range(result.rank)])
+            for index, result in enumerate(self.results)
+        ]
         if len(results) == 1:
             return arguments, results[0]
         return arguments, f"tuple[{', '.join(results)}]" if results else "None"

@@ -39,8 +39,9 @@ class Function(Caller):
         """``pointer`` is the ctypes function of ``signature.symbol``."""
         self.signature = signature
         self._callee = Callee(
-            signature.name, f"{signature.name}()", signature.args, signature.results, signature.doc, signature.equal
-        )
+            signature.name, f"{signature.name}()", signature.args, signature.results, signature.doc, signature.equal,
+            signature.result_sizes,
+        )  # fmt: skip
         self._pointer = pointer
         self._native = native
         self._converters: list[_Converter] | None = None

@@ -47,9 +47,10 @@ std::optional<std::string> whyNotKnown(Operation *op) {
   if (!function && !isa<ModuleOp, gpu::GPUModuleOp, gpu::LaunchOp>(op))
     return std::nullopt;
   std::string where = "'" + op->getName().getStringRef().str() + "'";
-  SmallVector<StringRef> known = {kDoc, kOnTensors, kEqualSizes};
+  SmallVector<StringRef> known = {kDoc, kOnTensors, kEqualSizes, kResultSizes};
   if (!function)
-    known = {kReady}; // this one, kOnTensors, kEqualSizes and kReadOnly are our own, in the text of a stage
+    known = {kReady}; // this one, kOnTensors, kEqualSizes, kResultSizes and kReadOnly are our own, in the
+                      // text of a stage
   if (auto why = whyNotKnown(llvm::to_vector(op->getDiscardableAttrs()), where, known))
     return why;
   for (unsigned i = 0, e = function ? function.getNumArguments() : 0; i < e; ++i)

@@ -153,6 +153,26 @@ private:
   AssertSizes asserted;
 };
 
+/// The dynamic sizes of results that are those of arguments: the result, its dimension, the argument, its
+/// dimension.
+SmallVector<int64_t> sizesOfResults(func::FuncOp function) {
+  SmallVector<int64_t> found;
+  if (!function.getBody().hasOneBlock())
+    return found;
+  Block &body = function.getBody().front();
+  for (auto [i, result] : llvm::enumerate(body.getTerminator()->getOperands())) {
+    auto type = dyn_cast<ShapedType>(result.getType());
+    for (int64_t dimension = 0; type && type.hasRank() && dimension < type.getRank(); ++dimension) {
+      SizeOrigin origin = originOf(result, dimension);
+      auto argument = dyn_cast_or_null<BlockArgument>(origin.value);
+      if (argument && argument.getOwner() == &body && origin.dimension >= 0 &&
+          !function.getArgAttr(argument.getArgNumber(), kOptional))
+        found.append({int64_t(i), dimension, argument.getArgNumber(), origin.dimension});
+    }
+  }
+  return found;
+}
+
 struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FindEqualSizes)
 
@@ -173,6 +193,8 @@ struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleO
         continue;
       if (SmallVector<Attribute> sets = EqualSizes(function).sets(b); !sets.empty())
         function->setAttr(kEqualSizes, b.getArrayAttr(sets));
+      if (SmallVector<int64_t> sizes = sizesOfResults(function); function.isPublic() && !sizes.empty())
+        function->setAttr(kResultSizes, b.getDenseI64ArrayAttr(sizes));
     }
   }
 };
