@@ -156,12 +156,16 @@ class HostTarget(Target):
     def assemble(self, work: Work) -> Image:
         code: LLVMModule = work.stage("llvm")
         sysroot = Sysroot(self.architecture())
-        source, result = work.folder / "kernels.o", work.folder / "kernels.so"
-        source.write_bytes(code.emit(assembly=False))
+        result = work.folder / "kernels.so"
+        sources = []
+        for number, code_of_some in enumerate(code.emit_objects()):
+            sources.append(work.folder / f"kernels.{number}.o")
+            sources[-1].write_bytes(code_of_some)
         work.native.link_elf(
             [
                 *("-shared", "-z", "now", "-z", "noexecstack", "--no-undefined", "--build-id=none"),
-                *("--hash-style=gnu", "--gc-sections", "-soname", f"{work.module_name}.host", str(source)),
+                *("--hash-style=gnu", "--gc-sections", "-soname", f"{work.module_name}.host"),
+                *map(str, sources),
                 *(str(sysroot.runtime("liboffload_builtins.a")), "--as-needed"),
                 *map(str, sysroot.system_libraries()),
                 *(*self.lld.split(), "-o", str(result)),

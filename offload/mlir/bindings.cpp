@@ -195,6 +195,15 @@ PYBIND11_MODULE(_native, m) {
             return py::bytes(code);
           },
           py::arg("assembly"))
+      .def("emit_objects",
+           [](LLVMModule &self) {
+             std::vector<std::string> objects;
+             {
+               py::gil_scoped_release release;
+               objects = self.emitObjects();
+             }
+             return std::vector<py::bytes>(objects.begin(), objects.end());
+           })
       .def("emit_with_lines", [](LLVMModule &self) { return py::bytes(self.emitWithLines()); });
 
   m.def("check_bitcode", [](const py::bytes &data) { checkBitcode(data); }, py::arg("data"));

@@ -110,8 +110,8 @@ class Callee:
         return SignatureError(f"{self.label}: its result needs {mismatch.given}; {mismatch.advice}")
 
     def signature(self) -> inspect.Signature:
-        """For inspect.signature: annotations are strings such as ``float32[n, 4]``; dynamic sizes, those of results too,
-        have the same name where they are known to be equal."""
+        """For inspect.signature: annotations are strings such as ``float32[n, 4]``; dynamic sizes, those of results as
+        well, have the same name where they are known to be equal."""
         annotations, returned = self._annotations()
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [

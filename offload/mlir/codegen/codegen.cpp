@@ -11,6 +11,7 @@
 #include "codegen/mirrored_indices.h"
 #include "codegen/narrow_quotients.h"
 #include "codegen/odd_products.h"
+#include "codegen/parts.h"
 #include "codegen/private_memory.h"
 #include "codegen/seldom_arrays.h"
 #include "codegen/serial_sums.h"
@@ -156,14 +157,16 @@ std::unique_ptr<llvm::Module> LLVMModule::presentable() const {
   return copy;
 }
 
-std::string LLVMModule::text() const {
+std::string LLVMModule::text() {
+  join();
   std::string result;
   raw_string_ostream stream(result);
   presentable()->print(stream, nullptr);
   return result;
 }
 
-std::string LLVMModule::bitcode() const {
+std::string LLVMModule::bitcode() {
+  join();
   std::string result;
   raw_string_ostream stream(result);
   WriteBitcodeToFile(*presentable(), stream);
@@ -331,6 +334,25 @@ void runPasses(llvm::Module &module, PassBuilder &builder, ModulePassManager pas
 }
 
 void LLVMModule::optimize() {
+  if (holdsHostKernels)
+    divide();
+  if (parts.empty())
+    optimizeWhole();
+  else
+    sideBySide(parts.size(), "llvm of kernels for " + options.triple,
+               [&](size_t i) { parts[i]->optimizeWhole(); });
+}
+
+std::vector<std::string> LLVMModule::emitObjects() {
+  if (parts.empty())
+    return {emit(/*assembly=*/false)};
+  std::vector<std::string> objects(parts.size());
+  sideBySide(parts.size(), "object of kernels for " + options.triple,
+             [&](size_t i) { objects[i] = parts[i]->emit(/*assembly=*/false); });
+  return objects;
+}
+
+void LLVMModule::optimizeWhole() {
   SharedLock shared(optionsLock());
   if (options.fastMath)
     allowFastMath(*module);

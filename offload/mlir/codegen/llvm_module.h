@@ -51,8 +51,8 @@ public:
   /// Translates a module without gpu.module operations (host), or the one gpu.module in it (device).
   static std::shared_ptr<LLVMModule> translate(const IRModule &module, const MachineOptions &options);
 
-  std::string text() const;
-  std::string bitcode() const;
+  std::string text();
+  std::string bitcode();
 
   /// Adds a function attribute to every function that is defined here.
   void addFunctionAttribute(const std::string &name, const std::string &value);
@@ -86,10 +86,17 @@ public:
   /// What lowerKernelsForHost found out about the kernels.
   const KernelResources &hostResources() const { return resources; }
 
-  /// LLVM's default pipeline for the level of the options.
+  /// LLVM's default pipeline for the level of the options. Of many kernels of the host target, several at a
+  /// time.
   void optimize();
   /// Machine code as assembly text or as an object file. Throws Failure.
-  std::string emit(bool assembly) { return generate(assembly, /*withLines=*/false); }
+  std::string emit(bool assembly) {
+    join();
+    return generate(assembly, /*withLines=*/false);
+  }
+  /// Machine code as object files that belong together: kernels of the host target are in several, where
+  /// there are many of them. Throws Failure.
+  std::vector<std::string> emitObjects();
   /// The assembly text with line directives, for messages about it.
   std::string emitWithLines() { return generate(/*assembly=*/true, /*withLines=*/true); }
 
@@ -103,6 +110,11 @@ private:
   bool isForGpu() const;
   /// LLVM 22 rounds vectors of f32 to bf16 by bits of another value where AArch64 has no instruction for it.
   bool roundsVectorsOfBfloatWrongly() const;
+  void optimizeWhole();
+  /// Fills `parts`, where the module has enough for several.
+  void divide();
+  /// Puts the optimized parts together again, for who asks for all of them.
+  void join();
   std::string generate(bool assembly, bool withLines);
   /// A copy without what is there for messages alone.
   std::unique_ptr<llvm::Module> presentable() const;
@@ -112,7 +124,9 @@ private:
   Positions positions;
   std::shared_ptr<std::vector<Diagnostic>> reported; // by LLVM, since the last step
   KernelResources resources;
-  bool holdsHostKernels = false; // after lowerKernelsForHost
+  bool holdsHostKernels = false;                  // after lowerKernelsForHost
+  std::vector<std::shared_ptr<LLVMModule>> parts; // which are optimized instead of the module
+  bool isJoined = false;
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module; // after `context`
