@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import subprocess
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
+_ENTRY = "from offload.compiler.worker import main"
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
@@ -153,11 +154,14 @@ def _spawn(worker: Worker, line: Line, lifeline: int) -> int:
             "cannot start a worker: sys.executable is not set; name the Python interpreter with "
             "multiprocessing.set_executable(), or build in this process with OFFLOAD_ISOLATE=0"
         )
+    # A Python takes the code from its arguments. A program that is none is run again by them, and would start another.
+    if any(_ENTRY in word for word in getattr(sys, "argv", ())):
+        raise OffloadError(
+            f"cannot start a worker: {os.fsdecode(executable)} is no Python interpreter, it runs this program again; "
+            "name one with multiprocessing.set_executable(), or build in this process with OFFLOAD_ISOLATE=0"
+        )
     # The path is set before anything is imported: -c puts the current folder in front.
-    code = (
-        f"import sys; sys.path[:] = {sys.path!r}; from offload.compiler.worker import main; "
-        f"main({line.reading}, {line.writing}, {lifeline})"
-    )
+    code = f"import sys; sys.path[:] = {sys.path!r}; {_ENTRY}; main({line.reading}, {line.writing}, {lifeline})"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     try:
         worker.process = subprocess.Popen(
