@@ -109,3 +109,22 @@ def test_a_program_that_is_no_python_is_not_started_again_and_again(tmp_path: Pa
     script.chmod(0o755)
     said = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     assert f"cannot start a worker: {script} is no Python interpreter, it runs this program again" in said
+
+
+CLOSED = """
+import os, sys
+import offload
+from offload.compiler import processes
+for descriptor in range(3):
+    os.close(descriptor)
+if sys.argv[3:]:
+    processes.spawned = processes.forked
+offload.build(sys.argv[1], sys.argv[2], targets=["host"], cache=False)
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["fork"]], ids=["spawned", "forked"])
+def test_a_program_without_standard_streams(words: list[str], tmp_path: Path) -> None:
+    """What was opened for the worker had their numbers, which are another thing there: it waited without end."""
+    python(CLOSED, EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", *words, cwd=tmp_path)
+    assert (tmp_path / "saxpy.so").exists()

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,14 +35,15 @@ class Worker:
         self.cancelled = False
         self._status: int | None = None
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            self.line, line = lines()
-            ours.callback(self.line.close)
-            theirs.callback(line.close)
-            lifeline, self.lifeline = os.pipe()
-            ours.callback(os.close, self.lifeline)
-            theirs.callback(os.close, lifeline)
-            self.output = os.memfd_create("offload-worker")
-            ours.callback(os.close, self.output)
+            with _standard_ones_taken():
+                self.line, line = lines()
+                ours.callback(self.line.close)
+                theirs.callback(line.close)
+                lifeline, self.lifeline = os.pipe()
+                ours.callback(os.close, self.lifeline)
+                theirs.callback(os.close, lifeline)
+                self.output = os.memfd_create("offload-worker")
+                ours.callback(os.close, self.output)
             fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)  # to be emptied while the worker has it open
             self.pid = start(self, line, lifeline)
             ours.pop_all()
@@ -119,6 +120,18 @@ class Worker:
                 os.close(descriptor)
         self.lifeline = self.output = -1
         _alive.discard(self)
+
+
+@contextlib.contextmanager
+def _standard_ones_taken() -> Iterator[None]:
+    """Descriptors that are opened inside are none of the standard ones, which a worker has for its own; a program that
+    has closed these would get them."""
+    with contextlib.ExitStack() as taken:
+        descriptor = -1
+        while descriptor <= 2:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            taken.callback(os.close, descriptor)
+        yield
 
 
 def alive() -> list[Worker]:
