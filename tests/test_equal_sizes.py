@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, command, program, python
+from compiling import PROGRAMS, ROOT, command, program, python
 
 import offload
 from offload.artifact.meta import Signature
@@ -104,3 +106,49 @@ def test_damaged_metadata(equal: object, said: str) -> None:
     value = program("equal_sizes").signatures["add"].to_json()
     with pytest.raises(offload.ArtifactError, match=said):
         Signature.from_json({**value, "equal": equal})
+
+
+CALLS_IN_CPP = """
+#include "sizes.h"
+#include <cstdio>
+#include <functional>
+int main() {
+  float x[8] = {1, 1, 1, 1, 1, 1, 1, 1}, y[8] = {};
+  for (const std::function<void()> &call : std::initializer_list<std::function<void()>>{
+           [&] { sizes::add({x, {5}}, {x, {5}}, {y, {5}}); }, [&] { sizes::add({x, {5}}, {x, {3}}, {y, {5}}); },
+           [&] { sizes::add({x, {3}}, {x, {3}}, {y, {5}}); }, [&] { sizes::add({x, {0}}, {x, {0}}, {y, {0}}); }})
+    try {
+      call();
+      std::printf("%g\\n", y[4]);
+    } catch (const offload::Error &error) {
+      std::printf("%s\\n", error.what());
+    }
+}
+"""
+
+
+def test_calls_from_cpp(tmp_path: Path) -> None:
+    """A header's functions refuse what Python's do."""
+    words = [
+        "library",
+        "libsizes.so",
+        "equal_sizes.mlir",
+        "--root",
+        PROGRAMS,
+        "--header",
+        "sizes.h",
+        "--target",
+        "host",
+    ]
+    subprocess.run([sys.executable, "-m", "offload.hooks", *words], cwd=tmp_path, check=True)
+    (tmp_path / "use.cpp").write_text(CALLS_IN_CPP)
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include", "-I."]
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-o", "use", "-Wl,-rpath,."]
+    subprocess.run(["g++", *flags, *includes, "use.cpp", "libsizes.so"], cwd=tmp_path, check=True)
+    done = subprocess.run(["./use"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "2",
+        "add(): y is float32[?]; dimension 0 has to be 5, as dimension 0 of x is, it is 3",
+        "add(): z is float32[?]; dimension 0 has to be 3, as dimension 0 of x is, it is 5",
+        "2",
+    ]
