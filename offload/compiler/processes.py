@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from offload.compiler.wire import Line, lines
 from offload.errors import OffloadError
+from offload.paths import import_path
 
 if TYPE_CHECKING:
     import subprocess
@@ -27,7 +28,7 @@ class Worker:
     """A process that builds; one thread at a time may use it. What it prints is kept in memory, per job."""
 
     def __init__(self, start: Callable[[Worker, Line, int], int]) -> None:
-        self.path = tuple(sys.path)
+        self.path = tuple(import_path())
         """The modules that it has loaded come from there; with another path it is of no use."""
         self.code: dict[Path, str] = {}
         """The files of other packages' targets that it has built for, each with its stamp when it first did."""
@@ -174,7 +175,7 @@ def _spawn(worker: Worker, line: Line, lifeline: int) -> int:
             "name one with multiprocessing.set_executable(), or build in this process with OFFLOAD_ISOLATE=0"
         )
     # The path is set before anything is imported: -c puts the current folder in front.
-    code = f"import sys; sys.path[:] = {sys.path!r}; {_ENTRY}; main({line.reading}, {line.writing}, {lifeline})"
+    code = f"import sys; sys.path[:] = {import_path()!r}; {_ENTRY}; main({line.reading}, {line.writing}, {lifeline})"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     try:
         worker.process = subprocess.Popen(
