@@ -13,7 +13,7 @@ import pytest
 from compiling import PROGRAMS, ROOT, command, program, python
 
 import offload
-from offload.artifact.meta import Signature
+from offload.artifact.meta import EqualSizes, Signature
 
 SCALED = "expected array float32[?, ?], given float32[2, 7]; dimension 1 has to be 8; it is 7"
 CALLS = """
@@ -76,7 +76,21 @@ def test_what_may_not_run_asks_for_nothing() -> None:
     library = program("equal_sizes")
     x, y = np.ones(5, np.float32), np.ones(3, np.float32)
     library.maybe(False, x, y, x)
-    assert library.signatures["maybe"].equal == ()
+    assert library.signatures["maybe"].equal == (EqualSizes(((1, 0), (3, 0))),)
+
+
+@pytest.mark.parametrize("way", ["fast", "ctypes"])
+def test_none_where_an_array_is_needed(way: str) -> None:
+    """None has no element: code that goes through it with another array would write to address 0."""
+    maybe = program("equal_sizes").maybe
+    call = maybe if way == "fast" else maybe._call
+    x, y = np.ones(5, np.float32), np.ones(3, np.float32)
+    advice = "dimension 0 has to be 5, as dimension 0 of 'x' is; it is"
+    for given, said in ((None, f"None; {advice} 0"), (y, f"float32[3]; {advice} 3")):
+        with pytest.raises(offload.SignatureError) as caught:
+            call(False, x, y, given)
+        assert str(caught.value) == f"maybe(): argument 'z' (4 of 4): expected array float32[?], given {said}"
+    call(False, x[:0], y)
 
 
 def test_signatures_show_them(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 // Finds which sizes of a public function's arguments have to be the same, or a known number, though their
 // types leave them open: the linalg operations that it always does go through several of them with one loop.
 // Nothing in the compiled code asks for that; a shorter array than the others would be read and written
-// behind its end. Calls from Python are checked (offload/runtime/function.py).
+// behind its end. Calls are checked: from Python (offload/runtime/function.py), from C++ (offload/hooks/header.py).
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,8 +97,7 @@ private:
     if (origin.known)
       return Size{kNumber, *origin.known};
     auto argument = dyn_cast<BlockArgument>(origin.value);
-    if (!argument || origin.dimension < 0 || argument.getOwner() != &function.getBody().front() ||
-        function.getArgAttr(argument.getArgNumber(), kOptional))
+    if (!argument || origin.dimension < 0 || argument.getOwner() != &function.getBody().front())
       return std::nullopt;
     return Size{argument.getArgNumber(), origin.dimension};
   }
