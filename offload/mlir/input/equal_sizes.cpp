@@ -3,7 +3,8 @@
 // Finds which sizes of a public function's arguments have to be the same, or a known number, though their
 // types leave them open: the linalg operations that it always does go through several of them with one loop.
 // Nothing in the compiled code asks for that; a shorter array than the others would be read and written
-// behind its end. Calls are checked: from Python (offload/runtime/function.py), from C++ (offload/hooks/header.py).
+// behind its end. Calls are checked, from Python (offload/runtime/function.py) and from C++
+// (offload/hooks/header.py).
 //
 //===----------------------------------------------------------------------===//
 
