@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,7 +168,17 @@ def loader_settings() -> list[str | None]:
 
 def isolated() -> bool:
     """Whether builds run in a worker. Raises OffloadError for a value that means nothing."""
-    return _is_on("OFFLOAD_ISOLATE")
+    return _is_on("OFFLOAD_ISOLATE") and not _is_frozen()
+
+
+def _is_frozen() -> bool:
+    """Whether the program has no Python that a worker could be started with: one that PyInstaller or others packed
+    would run itself again, unless `multiprocessing.set_executable` has named an interpreter."""
+    if not getattr(sys, "frozen", False):
+        return False
+    from multiprocessing import spawn
+
+    return os.fsdecode(spawn.get_executable() or sys.executable) == sys.executable
 
 
 def fast_calls() -> bool:

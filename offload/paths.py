@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from offload.errors import LinkError, OffloadError
@@ -17,6 +18,11 @@ def package_file(relative: str) -> Path:
         if candidate.exists():
             return candidate
     raise LinkError(f"this installation of offload lacks {relative}; reinstall it")
+
+
+def import_path() -> list[str]:
+    """Where modules come from, as Python reads sys.path: it passes over what is no text there, as a Path."""
+    return [place for place in sys.path if isinstance(place, str)]
 
 
 def named(path: str | os.PathLike[str]) -> Path:

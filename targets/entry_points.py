@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
+from offload.paths import import_path
+
 
 class EntryPoint(Protocol):
     """What is asked of an entry point, ours and importlib.metadata's."""
@@ -59,13 +61,13 @@ def _all_are_folders() -> bool:
     finders = (finder for finder in sys.meta_path if hasattr(finder, "find_distributions"))
     if any(getattr(finder, "__name__", "") != "PathFinder" for finder in finders):
         return False
-    return not any(os.path.isfile(place) or place.rstrip("/").endswith(".egg") for place in sys.path)  # noqa: PTH113
+    return not any(os.path.isfile(place) or place.rstrip("/").endswith(".egg") for place in import_path())  # noqa: PTH113
 
 
 def _declarations() -> Iterator[bytes]:
     """The files ``entry_points.txt`` of all installed packages. Strings, not Path, which would take twice as long."""
     seen = set()
-    for place in sys.path:
+    for place in import_path():
         try:
             names = os.listdir(place or ".")  # noqa: PTH208
         except OSError:

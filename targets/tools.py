@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from offload.errors import CompileError, ToolkitError
+from offload.paths import import_path
 
 
 class Found(NamedTuple):
@@ -95,7 +96,7 @@ def from_site_packages(relative: str) -> SearchStep:
     def folders() -> list[Path]:
         import site
 
-        roots = dict.fromkeys([*sys.path, *site.getsitepackages()])
+        roots = dict.fromkeys([*import_path(), *site.getsitepackages()])
         return [Path(root, relative) for root in roots if root and _is_there(Path(root, relative))]
 
     return SearchStep(f"Python package folder {relative}", folders)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from compiling import EXAMPLES, on_host
 
+from offload.errors import SignatureError
 from offload.runtime import FAST, Kernel
 
 SLOW = 2 if FAST else 6
@@ -56,3 +58,26 @@ def test_a_stream_that_went_is_gone(calls: list[str]) -> None:
         gc.collect()
         assert went() is None
         np.testing.assert_array_equal(y, np.full(256, 4 * (number + 1), np.float32))
+
+
+def test_integers_of_numpy() -> None:
+    kernel = on_host(EXAMPLES / "saxpy.mlir").kernels.saxpy_kernel
+    x, y = np.ones(256, np.float32), np.zeros(256, np.float32)
+    kernel[np.array(1), (np.int16(256), np.int64(1)), None, np.int64(16)](x, y, 1.0)
+    assert y.sum() == 256
+    assert kernel.occupancy(np.int32(64), shared=np.int64(16)).threads == 64
+
+
+@pytest.mark.parametrize(
+    ("launch", "message"),
+    [
+        ((np.array([1, 1]), 1), "the grid as a positive integer or a tuple of one to three, given array([1, 1])"),
+        ((1, np.array(1.0)), "the block as a positive integer or a tuple of one to three, given array(1.)"),
+        ((1, np.True_), "the block as a positive integer or a tuple of one to three, given np.True_"),
+        ((1, 1, None, np.float32(1)), "a number of bytes of dynamic workgroup memory, given np.float32(1.0)"),
+        ((1, 1, None, 2**31), "of dynamic workgroup memory, given 2147483648; it is at most 2,147,483,647"),
+    ],
+)
+def test_sizes_that_are_none(launch: Any, message: str) -> None:
+    with pytest.raises(SignatureError, match=re.escape(message) + "$"):
+        on_host(EXAMPLES / "saxpy.mlir").kernels.saxpy_kernel[launch]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, command, on_host, program, python
+from compiling import PROGRAMS, ROOT, command, on_host, program, python
 
 import offload
-from offload.artifact.meta import Signature
+from offload.artifact.meta import EqualSizes, Signature
 
 SCALED = "expected array float32[?, ?], given float32[2, 7]; dimension 1 has to be 8; it is 7"
 CALLS = """
@@ -74,7 +76,21 @@ def test_what_may_not_run_asks_for_nothing() -> None:
     library = program("equal_sizes")
     x, y = np.ones(5, np.float32), np.ones(3, np.float32)
     library.maybe(False, x, y, x)
-    assert library.signatures["maybe"].equal == ()
+    assert library.signatures["maybe"].equal == (EqualSizes(((1, 0), (3, 0))),)
+
+
+@pytest.mark.parametrize("way", ["fast", "ctypes"])
+def test_none_where_an_array_is_needed(way: str) -> None:
+    """None has no element: code that goes through it with another array would write to address 0."""
+    maybe = program("equal_sizes").maybe
+    call = maybe if way == "fast" else maybe._call
+    x, y = np.ones(5, np.float32), np.ones(3, np.float32)
+    advice = "dimension 0 has to be 5, as dimension 0 of 'x' is; it is"
+    for given, said in ((None, f"None; {advice} 0"), (y, f"float32[3]; {advice} 3")):
+        with pytest.raises(offload.SignatureError) as caught:
+            call(False, x, y, given)
+        assert str(caught.value) == f"maybe(): argument 'z' (4 of 4): expected array float32[?], given {said}"
+    call(False, x[:0], y)
 
 
 def test_signatures_show_them(tmp_path: Path) -> None:
@@ -143,3 +159,49 @@ def test_damaged_metadata_of_results(sizes: object, said: str) -> None:
     value = program("equal_sizes").signatures["scaled"].to_json()
     with pytest.raises(offload.ArtifactError, match=said):
         Signature.from_json({**value, "result_sizes": sizes})
+
+
+CALLS_IN_CPP = """
+#include "sizes.h"
+#include <cstdio>
+#include <functional>
+int main() {
+  float x[8] = {1, 1, 1, 1, 1, 1, 1, 1}, y[8] = {};
+  for (const std::function<void()> &call : std::initializer_list<std::function<void()>>{
+           [&] { sizes::add({x, {5}}, {x, {5}}, {y, {5}}); }, [&] { sizes::add({x, {5}}, {x, {3}}, {y, {5}}); },
+           [&] { sizes::add({x, {3}}, {x, {3}}, {y, {5}}); }, [&] { sizes::add({x, {0}}, {x, {0}}, {y, {0}}); }})
+    try {
+      call();
+      std::printf("%g\\n", y[4]);
+    } catch (const offload::Error &error) {
+      std::printf("%s\\n", error.what());
+    }
+}
+"""
+
+
+def test_calls_from_cpp(tmp_path: Path) -> None:
+    """A header's functions refuse what Python's do."""
+    words = [
+        "library",
+        "libsizes.so",
+        "equal_sizes.mlir",
+        "--root",
+        PROGRAMS,
+        "--header",
+        "sizes.h",
+        "--target",
+        "host",
+    ]
+    subprocess.run([sys.executable, "-m", "offload.hooks", *words], cwd=tmp_path, check=True)
+    (tmp_path / "use.cpp").write_text(CALLS_IN_CPP)
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include", "-I."]
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-o", "use", "-Wl,-rpath,."]
+    subprocess.run(["g++", *flags, *includes, "use.cpp", "libsizes.so"], cwd=tmp_path, check=True)
+    done = subprocess.run(["./use"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "2",
+        "add(): y is float32[?]; dimension 0 has to be 5, as dimension 0 of x is, it is 3",
+        "add(): z is float32[?]; dimension 0 has to be 3, as dimension 0 of x is, it is 5",
+        "2",
+    ]

@@ -248,6 +248,21 @@ def test_two_libraries_with_a_function_of_one_name(flags: str, project: Path) ->
     assert run(project / "build" / "program", cwd=project, environment=given).stdout.split() == ["2.5", "7", "3", "1"]
 
 
+def test_other_targets_for_a_library_without_kernels(project: Path) -> None:
+    (project / "plain.mlir").write_text("func.func @same(%a: f32) -> f32 {\n  return %a : f32\n}\n")
+    plain = "\noffload_add_library(plain SOURCES plain.mlir{})\n"
+    (project / "CMakeLists.txt").write_text(PROJECT + plain.format(""))
+    configure(project, "-DOFFLOAD_TARGETS=nvvm:sm_80;host")
+    run("cmake", "--build", "build", cwd=project)
+    assert [image.target for image in offload.artifact.read(project / "build" / "libone.so").images] == ["nvvm", "host"]
+    (project / "CMakeLists.txt").write_text(PROJECT + plain.format(" TARGETS nvvm:sm_90"))
+    configure(project, "-DOFFLOAD_TARGETS=")
+    said = run("cmake", "--build", "build", cwd=project, fails=True).stdout
+    assert (
+        "offload_add_library(plain): the sources have no kernel, and these targets were asked for: nvvm:sm_90" in said
+    )
+
+
 def test_targets_that_may_be_left_out(project: Path) -> None:
     text = PROJECT.replace("TARGETS nvvm:sm_90", "TARGETS host OPTIONAL_TARGETS nvvm:sm_90")
     (project / "CMakeLists.txt").write_text(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -292,3 +293,21 @@ def test_files_of_targets_that_stand_in_place_of_the_declared_ones(tmp_path: Pat
     assert len(digests) == 4
     linked.unlink()
     freshness.digest_of_table(table, ["host,link=twice.ll"], editable=True)  # the build says that it is not there
+
+
+def test_in_place_as_other_extensions(tmp_path: Path) -> None:
+    """``build_ext --inplace`` puts kernels among the sources, and a wheel of the same run has its own."""
+    package = copy_of("setuptools", tmp_path)
+    (package / "setup.py").write_text(
+        "from offload.hooks.setuptools import OffloadExtension\n"
+        "from setuptools import setup\n"
+        'setup(ext_modules=[OffloadExtension("vectorops.more", ["src/vectorops/*.mlir"])])\n'
+    )
+    run(sys.executable, "setup.py", "-q", "build_ext", "--inplace", "bdist_wheel", cwd=package, environment=HOST)
+    folder = package / "src" / "vectorops"
+    made = {f"{name}{suffix}" for name in ("kernels", "more") for suffix in (".py", ".pyi", ".offload.so")}
+    assert made <= {path.name for path in folder.iterdir()}
+    assert "pyproject.toml" in (folder / "kernels.py").read_text()  # it builds itself again where a source changes
+    with zipfile.ZipFile(next((package / "dist").glob("*-py3-none-*.whl"))) as wheel:
+        assert {f"vectorops/{name}" for name in made} <= set(wheel.namelist())
+        assert b"pyproject.toml" not in wheel.read("vectorops/kernels.py")

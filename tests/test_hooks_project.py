@@ -11,7 +11,7 @@ from compiling import EXAMPLES
 from offload import artifact
 from offload.errors import OffloadError, TargetError, ToolkitError
 from offload.hooks.build import build_module
-from offload.hooks.project import declares_kernels, read_tables
+from offload.hooks.project import KernelTable, declares_kernels, read_tables
 
 FIRST = "pyproject.toml: [[tool.offload.kernels]] 1"
 NAMED = f'{FIRST} ("pkg.kernels")'
@@ -268,15 +268,27 @@ def test_a_wrong_optional_target_is_no_missing_one(tmp_path: Path) -> None:
     assert str(error).startswith(f"{NAMED}: key \"optional-targets\": unknown target 'nvmm'")
 
 
-def test_a_target_for_which_there_is_no_kernel(tmp_path: Path) -> None:
-    (tmp_path / "plain.mlir").write_text(
+def without_kernels(folder: Path, targets: str) -> KernelTable:
+    (folder / "plain.mlir").write_text(
         "func.func @two() -> i32 {\n  %c = arith.constant 2 : i32\n  return %c : i32\n}\n"
     )
-    path = package(tmp_path, 'module = "pkg.kernels"\nsources = ["plain.mlir"]\ntargets = ["nvvm:sm_90"]')
+    path = package(folder, f'module = "pkg.kernels"\nsources = ["plain.mlir"]\ntargets = {targets}')
     (table,) = read_tables(path)
+    return table
+
+
+def test_a_target_for_which_there_is_no_kernel(tmp_path: Path) -> None:
     with pytest.raises(OffloadError) as caught:
-        build_module(table, tmp_path / "out")
-    assert str(caught.value) == f"{NAMED}: the sources have no kernel, and these targets were asked for: nvvm:sm_90"
+        build_module(without_kernels(tmp_path, '["nvvm:sm_90", "host"]'), tmp_path / "out")
+    asked = "the sources have no kernel, and these targets were asked for: nvvm:sm_90; leave them out"
+    assert str(caught.value) == f"{NAMED}: {asked}"
+
+
+@pytest.mark.parametrize("instead", [None, ["host"], ["nvvm:sm_80", "host"], ["rocdl:gfx942"]])
+def test_functions_alone_are_for_the_cpu(instead: list[str] | None, tmp_path: Path) -> None:
+    """Other targets for one build are for all modules of a package: for those that have kernels."""
+    built = build_module(without_kernels(tmp_path, '["host"]'), tmp_path / "out", targets=instead)
+    assert [function.name for function in artifact.read(built.library).metadata.functions] == ["two"]
 
 
 def test_a_file_of_the_authors_is_not_replaced(tmp_path: Path) -> None:

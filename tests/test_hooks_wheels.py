@@ -107,7 +107,7 @@ def test_a_backend_that_was_not_told_of_the_kernels(name: str, tmp_path: Path) -
     path.write_text(text)
     said = backend(package, "build_wheel", tmp_path / "out", HATCH, fails=True)
     assert re.search(
-        r'^error: .* \(".*"\): .*\.build made a wheel without \w+\.offload\.so; hatchling compiles', said, re.M
+        r'^error: .* \(".*"\): .*\.build made a wheel without \w+\.offload\.so; setuptools compiles', said, re.M
     )
     assert list((tmp_path / "out").iterdir()) == []
 

@@ -10,11 +10,12 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from compiling import ALL_TARGETS, EXAMPLES, python
 from faulty_target import FaultyTarget
+from offload.targets.entry_points import entry_points
 from offload.targets.host import HostTarget
 
 import offload
@@ -73,8 +74,9 @@ def test_errors_of_a_target_that_are_bugs(tmp_path: Path) -> None:
 
 EDITED = """
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from offload.targets.entry_points import entry_points
 from offload.targets.host import HostTarget
 
 from offload.errors import ToolkitError
@@ -116,8 +118,9 @@ def test_a_target_of_the_main_program(tmp_path: Path) -> None:
     code = """
 import sys
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 import offload
+from offload.targets.entry_points import entry_points
 from offload.targets.host import HostTarget
 @dataclass(frozen=True)
 class Mine(HostTarget):
@@ -168,6 +171,17 @@ def test_modules_in_the_folder_are_not_taken_for_pythons(tmp_path: Path) -> None
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')\n")
     code = "import sys; sys.path.pop(0); import offload; print(offload.build(sys.argv[1], 'x.so'))"
     assert python(code, SAXPY, cwd=tmp_path) == "x.so\n"
+
+
+@pytest.mark.parametrize("place", [Path("/tmp"), b"/tmp", None, 3], ids=repr)
+def test_what_is_no_text_on_the_path_is_passed_over(
+    place: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As import does: a Path gets there easily."""
+    monkeypatch.setattr(sys, "path", [*sys.path, place])
+    assert offload.build(SAXPY, tmp_path / "x.so", targets=["nvvm:sm_90", "host"]).exists()
+    targets = list(entry_points("offload.targets"))
+    assert {"host", "nvvm", "rocdl"} <= {point.name for point in targets}
 
 
 def test_what_is_printed_and_logged_comes_here(

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from compiling import EXAMPLES
+from compiling import EXAMPLES, python
 
 from offload.compiler import processes
 
@@ -68,3 +68,63 @@ def test_a_worker_of_one_build_ends(program: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, EXAMPLES / "saxpy.mlir", tmp_path / "x.so"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "it has ended\n", "")
+
+
+FROZEN = """
+import multiprocessing, sys
+sys.frozen = True  # PyInstaller and others say so
+import offload
+from offload.compiler import processes
+if sys.argv[3:]:
+    multiprocessing.set_executable(sys.argv[3])
+offload.build(sys.argv[1], sys.argv[2], targets=["host"], cache=False)
+print(len(processes.alive()))
+"""
+
+
+def test_a_frozen_program_has_no_python_to_start(tmp_path: Path) -> None:
+    """It would start itself, which starts itself."""
+    assert python(FROZEN, EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", cwd=tmp_path).split() == ["0"]
+    (tmp_path / "an interpreter").symlink_to(sys.executable)
+    given = [EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", tmp_path / "an interpreter"]
+    assert python(FROZEN, *given, cwd=tmp_path).split() == ["1"]
+
+
+EMBEDDED = """
+import multiprocessing, sys
+import offload
+multiprocessing.set_executable(sys.argv[0] + ".sh")
+try:
+    offload.build({source!r}, {output!r}, targets=["host"], cache=False)
+except offload.CompilerCrash as error:
+    print(error)
+"""
+
+
+def test_a_program_that_is_no_python_is_not_started_again_and_again(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(EMBEDDED.format(source=str(EXAMPLES / "saxpy.mlir"), output=str(tmp_path / "saxpy.so")))
+    script = tmp_path / "program.py.sh"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n')
+    script.chmod(0o755)
+    said = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert f"cannot start a worker: {script} is no Python interpreter, it runs this program again" in said
+
+
+CLOSED = """
+import os, sys
+import offload
+from offload.compiler import processes
+for descriptor in range(3):
+    os.close(descriptor)
+if sys.argv[3:]:
+    processes.spawned = processes.forked
+offload.build(sys.argv[1], sys.argv[2], targets=["host"], cache=False)
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["fork"]], ids=["spawned", "forked"])
+def test_a_program_without_standard_streams(words: list[str], tmp_path: Path) -> None:
+    """What was opened for the worker had their numbers, which are another thing there: it waited without end."""
+    python(CLOSED, EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", *words, cwd=tmp_path)
+    assert (tmp_path / "saxpy.so").exists()

@@ -21,6 +21,7 @@ from offload.compiler.scratch import remove_abandoned, scratch
 from offload.compiler.warned import say
 from offload.compiler.wire import Closed
 from offload.errors import CacheWarning, CompilerCrash, OffloadError
+from offload.paths import import_path
 
 Progress = Callable[[str], None]
 
@@ -64,7 +65,7 @@ class _Pool:
             for each in left:  # of a command that this process ran and outlives
                 each.end()
             if found is not None and not (
-                found.path == tuple(sys.path) and found.is_there() and found.is_current(code)
+                found.path == tuple(import_path()) and found.is_there() and found.is_current(code)
             ):
                 found.end()  # with another path, its modules may be other ones
                 found = None

@@ -8,17 +8,19 @@ import os
 import signal
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offload.compiler.wire import Line, lines
 from offload.errors import OffloadError
+from offload.paths import import_path
 
 if TYPE_CHECKING:
     import subprocess
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
+_ENTRY = "from offload.compiler.worker import main"
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
@@ -26,7 +28,7 @@ class Worker:
     """A process that builds; one thread at a time may use it. What it prints is kept in memory, per job."""
 
     def __init__(self, start: Callable[[Worker, Line, int], int]) -> None:
-        self.path = tuple(sys.path)
+        self.path = tuple(import_path())
         """The modules that it has loaded come from there; with another path it is of no use."""
         self.code: dict[Path, str] = {}
         """The files of other packages' targets that it has built for, each with its stamp when it first did."""
@@ -34,14 +36,15 @@ class Worker:
         self.cancelled = False
         self._status: int | None = None
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            self.line, line = lines()
-            ours.callback(self.line.close)
-            theirs.callback(line.close)
-            lifeline, self.lifeline = os.pipe()
-            ours.callback(os.close, self.lifeline)
-            theirs.callback(os.close, lifeline)
-            self.output = os.memfd_create("offload-worker")
-            ours.callback(os.close, self.output)
+            with _standard_ones_taken():
+                self.line, line = lines()
+                ours.callback(self.line.close)
+                theirs.callback(line.close)
+                lifeline, self.lifeline = os.pipe()
+                ours.callback(os.close, self.lifeline)
+                theirs.callback(os.close, lifeline)
+                self.output = os.memfd_create("offload-worker")
+                ours.callback(os.close, self.output)
             fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)  # to be emptied while the worker has it open
             self.pid = start(self, line, lifeline)
             ours.pop_all()
@@ -120,6 +123,18 @@ class Worker:
         _alive.discard(self)
 
 
+@contextlib.contextmanager
+def _standard_ones_taken() -> Iterator[None]:
+    """Descriptors that are opened inside are none of the standard ones, which a worker has for its own; a program that
+    has closed these would get them."""
+    with contextlib.ExitStack() as taken:
+        descriptor = -1
+        while descriptor <= 2:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            taken.callback(os.close, descriptor)
+        yield
+
+
 def alive() -> list[Worker]:
     """The workers of this process."""
     return list(_alive)
@@ -153,11 +168,14 @@ def _spawn(worker: Worker, line: Line, lifeline: int) -> int:
             "cannot start a worker: sys.executable is not set; name the Python interpreter with "
             "multiprocessing.set_executable(), or build in this process with OFFLOAD_ISOLATE=0"
         )
+    # A Python takes the code from its arguments. A program that is none is run again by them, and would start another.
+    if any(_ENTRY in word for word in getattr(sys, "argv", ())):
+        raise OffloadError(
+            f"cannot start a worker: {os.fsdecode(executable)} is no Python interpreter, it runs this program again; "
+            "name one with multiprocessing.set_executable(), or build in this process with OFFLOAD_ISOLATE=0"
+        )
     # The path is set before anything is imported: -c puts the current folder in front.
-    code = (
-        f"import sys; sys.path[:] = {sys.path!r}; from offload.compiler.worker import main; "
-        f"main({line.reading}, {line.writing}, {lifeline})"
-    )
+    code = f"import sys; sys.path[:] = {import_path()!r}; {_ENTRY}; main({line.reading}, {line.writing}, {lifeline})"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     try:
         worker.process = subprocess.Popen(

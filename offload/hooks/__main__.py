@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     library.add_argument("--header", type=Path, required=True)
     library.add_argument("--target", action="append", default=[])
     library.add_argument("--optional-target", action="append", default=[])
+    library.add_argument("--instead", action="store_true", help="the targets are in place of those of the project")
     library.add_argument("--opt", default="3")
     library.add_argument("--arch", default="", help="the library's CPU architecture")
     library.add_argument("--debug", action="store_true")
@@ -167,7 +168,7 @@ def _library(options: argparse.Namespace) -> None:
     except OffloadError as error:
         raise OffloadError(f"{where}: {error}") from error
     check_output(options.output, request.sources, makes_folder=True)
-    data, built = compiled(request, where, f"{where}: TARGETS", "name it in OPTIONAL_TARGETS")
+    data, built = compiled(request, where, f"{where}: TARGETS", "name it in OPTIONAL_TARGETS", options.instead)
     write(options.output, data)
     undescribed, _ = without_signature(built._replace(path=options.output))
     header = header_text(name, options.output.name, built.metadata, undescribed)

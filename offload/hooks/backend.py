@@ -73,9 +73,9 @@ def _check_wheel(wheel: Path) -> None:
         if library not in files:
             wheel.unlink()
             raise OffloadError(
-                f"{table.where}: {read_backend(pyproject)} made a wheel without {library}; hatchling compiles kernels "
-                "where pyproject.toml has the table [tool.hatch.build.hooks.offload], CMake where it calls "
-                "offload_add_modules()"
+                f"{table.where}: {read_backend(pyproject)} made a wheel without {library}; setuptools compiles kernels "
+                "by itself, hatchling where pyproject.toml has the table [tool.hatch.build.hooks.offload], CMake where "
+                "it calls offload_add_modules(), Meson where it runs offload.hooks, others do not"
             )
 
 

@@ -80,7 +80,7 @@ def build_module(
     if not force and _is_built(outputs, digest, named):
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
         return outputs
-    data, built = compiled(request, table.where, asked_by)
+    data, built = compiled(request, table.where, asked_by, instead=targets is not None)
     again = Editable(table.root / "pyproject.toml", targets) if editable else None
     check_names(table.module, built.metadata, [(source.name, source.data) for source in request.sources])
     stub = stub_text(built.metadata, named)
@@ -123,11 +123,13 @@ _IN_PYPROJECT = (
 )
 
 
-def compiled(request: BuildRequest, where: str, asked_by: str, advice: str = _IN_PYPROJECT) -> tuple[bytes, Artifact]:
+def compiled(
+    request: BuildRequest, where: str, asked_by: str, advice: str = _IN_PYPROJECT, instead: bool = False
+) -> tuple[bytes, Artifact]:
     """A library, and what it holds, which is all that was asked for.
 
     ``where`` is what errors call the request, ``asked_by`` its targets, ``advice`` what to do about a toolkit that is
-    missing. Raises what a build raises."""
+    missing; ``instead`` says that this build alone has these targets. Raises what a build raises."""
     from offload.compiler.cache import library
     from offload.compiler.native import native
 
@@ -139,13 +141,13 @@ def compiled(request: BuildRequest, where: str, asked_by: str, advice: str = _IN
         native()  # without a compiler it is not some target whose toolkit is missing
         # A target whose toolkit is there, and of no use for its chip, is missed as an optional one, too.
         absent = any(found.path is None for target in request.targets for found in target.toolkit())
-        instead = f", or {advice}" if absent else ""
-        raise ToolkitError(f"{asked_by}: {error}\n  or leave the target out{instead}") from error
+        further = f", or {advice}" if absent else ""
+        raise ToolkitError(f"{asked_by}: {error}\n  or leave the target out{further}") from error
     with tempfile.TemporaryDirectory(prefix="offload-") as scratch:
         path = Path(scratch) / "library.so"
         path.write_bytes(data)
         built = artifact.read(path)
-    check_images(built, where, [target for target in request.targets if target not in request.optional])
+    check_images(built, where, [target for target in request.targets if target not in request.optional], instead)
     return data, built
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from offload.artifact.meta import Argument, Metadata, Signature, own_symbol
@@ -134,6 +134,7 @@ def _wrapper(function: Signature) -> str:
         f"&{name}" if value.kind == "memref" else name for name, value in zip(names, function.args, strict=True)
     )
     checks = "".join(_checks(function.name, name, value) for name, value in zip(names, function.args, strict=True))
+    checks += "".join(_equal_checks(function, names))
     call = f"{_SYMBOLS}::{function.name}({passed});\n  offload::check(runtime());\n"
     body = f"  auto offload_result = {call}  return offload_result;\n" if function.results else f"  {call}"
     types = ", ".join(f"{name}: {value}" for name, value in zip(names, function.args, strict=True))
@@ -150,7 +151,7 @@ def _checks(function: str, name: str, argument: Argument) -> str:
     """Statements that refuse arrays of other sizes and strides than the function's code takes for granted."""
     if argument.kind == "scalar":
         return ""
-    what = f'"{function}(): {name} is {argument}"'
+    what = _what(function, name, argument)
     lines = []
     if any(size is not None for size in argument.shape):
         sizes = ", ".join("-1" if size is None else str(size) for size in argument.shape)
@@ -163,3 +164,21 @@ def _checks(function: str, name: str, argument: Argument) -> str:
     if argument.offset is not None:
         lines.append(f"set_offset({name}, {argument.offset})")
     return "".join(f"  offload::{line};\n" for line in lines)
+
+
+def _equal_checks(function: Signature, names: list[str]) -> Iterator[str]:
+    """The same for arrays that the function goes through together, whose types leave these sizes open."""
+    for equal in function.equal:
+        first, place = equal.dimensions[0]
+        wanted, like = str(equal.size), ""
+        if equal.size is None:
+            wanted, like = f"{names[first]}.sizes[{place}]", f", as dimension {place} of {names[first]} is"
+        for index, dimension in equal.dimensions:
+            if equal.size is not None or (index, dimension) != (first, place):
+                what = _what(function.name, names[index], function.args[index])
+                yield f'  offload::check_size({names[index]}, {dimension}, {wanted}, "{like}", {what});\n'
+
+
+def _what(function: str, name: str, argument: Argument) -> str:
+    """The start of an error about an argument, as a C++ string."""
+    return f'"{function}(): {name} is {argument}"'

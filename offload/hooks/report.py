@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from offload import artifact
 from offload.artifact import Artifact, elf
+from offload.config import DEFAULT_TARGETS
 from offload.errors import OffloadError
 from offload.targets import Target
 
 
-def check_images(built: Artifact, where: str, targets: Iterable[Target]) -> None:
-    """Raises OffloadError where a target has no image, or only ones without kernels or without code.
+def check_images(built: Artifact, where: str, targets: Sequence[Target], instead: bool = False) -> None:
+    """Raises OffloadError where a target has no image, or only ones without kernels or without code. Sources without
+    kernels are for the CPU, and for whatever targets one build has ``instead`` of those that it declares.
 
     An image is looked for by its target's name: compiled code that a program carries may be for an older chip than
     the one asked for, and the compiler has seen to it that it fits."""
     modules = dict.fromkeys(image.module for image in built.images)
     if not any(image.kernels for image in built.images):
-        named = ", ".join(map(str, targets))
-        if named:
-            raise OffloadError(f"{where}: the sources have no kernel, and these targets were asked for: {named}")
+        named = ", ".join(str(target) for target in targets if target.name not in DEFAULT_TARGETS)
+        if named and not instead:
+            raise OffloadError(
+                f"{where}: the sources have no kernel, and these targets were asked for: {named}; leave them out"
+            )
     for target in targets:
         for module in modules:
             images = [image for image in built.images if (image.module, image.target) == (module, target.name)]

@@ -75,6 +75,7 @@ def _extend_commands(distribution: Distribution) -> None:
     find = distribution.get_command_class
     members: dict[str, Callable[[Any], dict[str, Any]]] = {
         "build": lambda build: {"sub_commands": [*build.sub_commands, (COMMAND, None)]},
+        "build_ext": lambda build_ext: {"run": _kernels_in_place(build_ext)},
         "bdist_wheel": lambda wheel: {"get_tag": _any_python(wheel)},
         "sdist": lambda sdist: {"make_release_tree": _without_outputs(sdist)},
     }
@@ -91,6 +92,19 @@ def _extend_commands(distribution: Distribution) -> None:
         return made[base]
 
     distribution.get_command_class = get_command_class
+
+
+def _kernels_in_place(base: type) -> Any:
+    def run(self: Any) -> None:
+        base.run(self)  # type: ignore[attr-defined]
+        # An editable installation asks for both commands.
+        if self.inplace and not getattr(self, "editable_mode", False):
+            command = BuildOffload(self.distribution)  # not the one of `build`, which may be asked for, too
+            command.editable_mode = True
+            command.ensure_finalized()
+            command.run()
+
+    return run
 
 
 def _any_python(base: type) -> Any:

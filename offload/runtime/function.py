@@ -126,7 +126,8 @@ class Function(Caller):
                     name = self._callee.names[first]
                     like = f", as dimension {place} of {name!r} is" if equal.size is None else ""
                     advice = f"dimension {dimension} has to be {wanted}{like}; it is {size}"
-                    raise self._callee.refuse(index, Mismatch(str(view_of(args[index])), advice))
+                    given = "None" if args[index] is None else str(view_of(args[index]))
+                    raise self._callee.refuse(index, Mismatch(given, advice))
 
     def start(self, /, *args: Any, **kwargs: Any) -> Running:
         """Calls in a thread of its own, on the calling thread's device and stream, and returns at once. The result, or

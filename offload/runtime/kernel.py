@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import struct
 from collections.abc import Callable
 from numbers import Integral
@@ -41,6 +42,16 @@ def kernel_slot(module: Any, name: str) -> abi.KernelSlot:
     if slot is None:
         slot = _slots.setdefault(key, abi.KernelSlot(ctypes.pointer(module), name.encode(), None))
     return slot
+
+
+def _whole(value: Any) -> int | None:
+    """The integer that ``value`` is, of whatever type; None for others, booleans and arrays of several among them."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 class Kernel:
@@ -84,8 +95,7 @@ class Kernel:
             )
         grid, block = launch[:2]
         stream = launch[2] if len(launch) > 2 else None
-        shared = launch[3] if len(launch) > 3 else 0
-        self._check_shared(shared)
+        shared = self._bytes(launch[3]) if len(launch) > 3 else 0
         handle = None
         if stream is not None:
             stream = as_stream(self._native, stream, self._callee.label)
@@ -106,23 +116,23 @@ class Kernel:
 
         Raises `SignatureError` for a block or a number of bytes that is none, `DeviceError` where the driver does not
         tell."""
-        self._check_shared(shared)
-        return ask(self._native, self._slot, 0 if block is None else threads_of(self._sizes("block", block)), shared)
+        threads = 0 if block is None else threads_of(self._sizes("block", block))
+        return ask(self._native, self._slot, threads, self._bytes(shared))
 
-    def _check_shared(self, shared: Any) -> None:
-        if type(shared) is not int or not 0 <= shared <= _SIZE_LIMIT:
+    def _bytes(self, shared: Any) -> int:
+        number = _whole(shared)
+        if number is None or not 0 <= number <= _SIZE_LIMIT:
+            most = f"; it is at most {_SIZE_LIMIT:,}" if number is not None and number > 0 else ""
             raise SignatureError(
-                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}"
+                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}{most}"
             )
+        return number
 
     def _sizes(self, what: str, given: Any) -> tuple[int, int, int]:
         if type(given) is int and 0 < given <= _SIZE_LIMIT:
             return given, 1, 1
         sizes = given if isinstance(given, tuple) else (given,)
-        try:
-            checked = tuple(int(size.__index__()) for size in sizes if not isinstance(size, bool))
-        except AttributeError:
-            checked = ()
+        checked = tuple(number for number in map(_whole, sizes) if number is not None)
         if (
             not checked
             or len(checked) != len(sizes)

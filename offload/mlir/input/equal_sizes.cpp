@@ -3,8 +3,9 @@
 // Finds which sizes of a public function's arguments have to be the same, or a known number, though their
 // types leave them open: the linalg operations that it always does go through several of them with one loop.
 // Nothing in the compiled code asks for that; a shorter array than the others would be read and written
-// behind its end. Calls from Python are checked (offload/runtime/function.py). What no signature can say, of
-// sizes that are computed or of what may not run, is asserted where it runs.
+// behind its end. Calls are checked, from Python (offload/runtime/function.py) and from C++
+// (offload/hooks/header.py). What no signature can say, of sizes that are computed or of what may not run, is
+// asserted where it runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -142,8 +143,7 @@ private:
     if (origin.known)
       return Size{kNumber, *origin.known};
     auto argument = dyn_cast<BlockArgument>(origin.value);
-    if (!argument || origin.dimension < 0 || argument.getOwner() != always ||
-        function.getArgAttr(argument.getArgNumber(), kOptional))
+    if (!argument || origin.dimension < 0 || argument.getOwner() != always)
       return std::nullopt;
     return Size{argument.getArgNumber(), origin.dimension};
   }

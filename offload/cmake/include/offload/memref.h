@@ -62,16 +62,23 @@ inline void check(const mgpuApi &api) {
     throw Error(api.mgpuGetLastErrorMessage(), code);
 }
 
+/// Throws where a dimension of an array is not `wanted` long, for the reason `as`; `what` says whose it is.
+template <typename T, int Rank>
+void check_size(const Memref<T, Rank> &array, std::size_t axis, std::int64_t wanted, const char *as,
+                const char *what) {
+  if (array.sizes[axis] == wanted)
+    return;
+  std::string wrong = std::to_string(wanted) + as + (", it is " + std::to_string(array.sizes[axis]));
+  throw Error(what + ("; dimension " + std::to_string(axis)) + " has to be " + wrong, MGPU_ERROR_INVALID);
+}
+
 /// Throws where an array has another size than `wanted`, in which -1 stands for any; `what` says whose it is.
 template <typename T, int Rank>
 void check_sizes(const Memref<T, Rank> &array, std::initializer_list<std::int64_t> wanted, const char *what) {
   std::size_t axis = 0;
   for (std::int64_t size : wanted) {
-    std::int64_t given = array.sizes[axis];
-    if (size >= 0 && given != size) {
-      std::string wrong = std::to_string(size) + ", it is " + std::to_string(given);
-      throw Error(what + ("; dimension " + std::to_string(axis)) + " has to be " + wrong, MGPU_ERROR_INVALID);
-    }
+    if (size >= 0)
+      check_size(array, axis, size, "", what);
     ++axis;
   }
 }
