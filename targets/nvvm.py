@@ -165,6 +165,9 @@ class NvvmTarget(Target):
             limits["nvvm.maxnreg"] = f"{self.maxregs} : i32"
         return limits
 
+    def other_limits(self) -> Mapping[str, str]:
+        return {"nvvm.maxntid": "nvvm.reqntid"}
+
     def provided_functions(self, code: LLVMModule) -> list[str]:
         return ["vprintf", "malloc", "free", "__assertfail", "__nvvm_reflect"]  # by the driver; by LLVM
 

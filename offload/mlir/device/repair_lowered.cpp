@@ -23,6 +23,10 @@
 // What an author tells LLVM of a loop (`llvm.loop_annotation` on scf.for) ends up on its last branch, under
 // that name, and LLVM IR takes it from the branch's own attribute alone.
 //
+// A kernel that is for blocks of one size says so to NVIDIA's driver, which then refuses others: MLIR tells
+// it the most threads of a block, and blocks of as many threads in another shape ran, with ids of the wrong
+// shape.
+//
 // A kernel with the name of a function of libm gets it back (see repair_math.cpp), and that function another
 // one: spmd.cpp renames it once the kernel's own code is gone.
 //
@@ -35,6 +39,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/Pass.h"
@@ -223,6 +228,15 @@ template <typename Branch> void takeAnnotation(Branch branch) {
   branch.setLoopAnnotationAttr(annotation);
 }
 
+void requireBlockSize(LLVM::LLVMFuncOp kernel) {
+  StringRef most = NVVM::NVVMDialect::getMaxntidAttrName();
+  Attribute known = kernel->getAttr("gpu.known_block_size");
+  if (!known || kernel->getAttr(most) != known)
+    return;
+  kernel->removeAttr(most);
+  kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), known);
+}
+
 struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairLowered)
 
@@ -243,6 +257,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     getOperation()->walk(convertThroughWord<LLVM::FPToUIOp>);
     getOperation()->walk(takeAnnotation<LLVM::BrOp>);
     getOperation()->walk(takeAnnotation<LLVM::CondBrOp>);
+    getOperation()->walk(requireBlockSize);
     settleFragmentLoads(getOperation());
     removeMarks(getOperation());
     if (auto module = dyn_cast<gpu::GPUModuleOp>(getOperation()); module && failed(giveNamesBack(module)))
