@@ -213,13 +213,11 @@ def test_bfloat16() -> None:
 @pytest.mark.parametrize("target", ["host", "host:native"])
 def test_bfloat16_keeps_denormals(target: str) -> None:
     """AVX-512 has an instruction that makes zeros of them."""
-    text = "gpu.module @numbers {\n" + "".join(
-        (
-            kernel("narrow", ["f32"], "i16", "%p = arith.truncf %x0 : f32 to bf16\n%r = arith.bitcast %p : bf16 to i16"),
-            kernel("double", ["i16"], "i16", "%p = arith.bitcast %x0 : i16 to bf16\n%q = arith.addf %p, %p : bf16\n"
-                   "%r = arith.bitcast %q : bf16 to i16"),
-        )
-    ) + "}\n"  # fmt: skip
+    narrow, double = "%p = arith.truncf %x0 : f32 to bf16", "%q = arith.bitcast %x0 : i16 to bf16\n"
+    double += "%p = arith.addf %q, %q : bf16"
+    result = "\n%r = arith.bitcast %p : bf16 to i16"
+    text = "gpu.module @numbers {\n" + kernel("narrow", ["f32"], "i16", narrow + result)
+    text += kernel("double", ["i16"], "i16", double + result) + "}\n"
     library = on_host(text, target=target)
     bits = np.concatenate([np.arange(0x100), 0x8000 + np.arange(0x100)]).astype(np.uint16).view(np.int16)
     wide = (bits.astype(np.int32) << 16).view(np.float32)
