@@ -39,7 +39,6 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/Pass.h"
@@ -228,18 +227,19 @@ template <typename Branch> void takeAnnotation(Branch branch) {
   branch.setLoopAnnotationAttr(annotation);
 }
 
-void requireBlockSize(LLVM::LLVMFuncOp kernel) {
-  StringRef most = NVVM::NVVMDialect::getMaxntidAttrName();
+void requireBlockSize(LLVM::LLVMFuncOp kernel, StringRef most, StringRef exact) {
   Attribute known = kernel->getAttr("gpu.known_block_size");
   if (!known || kernel->getAttr(most) != known)
     return;
   kernel->removeAttr(most);
-  kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), known);
+  kernel->setAttr(exact, known);
 }
 
 struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairLowered)
 
+  RepairLowered() = default;
+  RepairLowered(const RepairLowered &other) : PassWrapper(other) {}
   StringRef getArgument() const final { return "offload-repair-lowered"; }
   StringRef getDescription() const final { return "Mend what lowerings of MLIR leave wrong"; }
 
@@ -257,12 +257,19 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     getOperation()->walk(convertThroughWord<LLVM::FPToUIOp>);
     getOperation()->walk(takeAnnotation<LLVM::BrOp>);
     getOperation()->walk(takeAnnotation<LLVM::CondBrOp>);
-    getOperation()->walk(requireBlockSize);
+    if (!mostThreads.empty())
+      getOperation()->walk(
+          [&](LLVM::LLVMFuncOp kernel) { requireBlockSize(kernel, mostThreads, blockSize); });
     settleFragmentLoads(getOperation());
     removeMarks(getOperation());
     if (auto module = dyn_cast<gpu::GPUModuleOp>(getOperation()); module && failed(giveNamesBack(module)))
       signalPassFailure();
   }
+
+  Option<std::string> mostThreads{
+      *this, "most-threads", llvm::cl::desc("the attribute that MLIR gives a kernel's known block size")};
+  Option<std::string> blockSize{*this, "block-size",
+                                llvm::cl::desc("the one that makes the driver refuse other blocks")};
 };
 
 } // namespace
