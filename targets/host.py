@@ -142,6 +142,8 @@ class HostTarget(Target):
         if not self.libm:
             code.use_vector_math()
         code.lower_kernels_for_host(list(work.kernels), dict(work.limits), self.coroutines, self.warp)
+        if self.fast:  # LLVM's 1 / sqrt(0) would be NaN: it makes estimates better by products with infinity
+            code.add_function_attribute("reciprocal-estimates", "none")
 
     def provided_functions(self, code: LLVMModule) -> list[str]:
         """Those of the libraries that images are linked with: an archive holds its symbols between zero bytes."""

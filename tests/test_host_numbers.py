@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import on_host
+from compiling import emit_text, on_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -208,6 +208,24 @@ def test_bfloat16() -> None:
     wide = (bits.astype(np.int32) << 16).view(np.float32)
     np.testing.assert_array_equal(run(library, "widen", np.float32, bits[1]), wide[1])
     np.testing.assert_array_equal(run(library, "multiply", np.int16, *bits), bfloat16(wide[0] * wide[1]))
+
+
+@pytest.mark.parametrize("target", ["host", "host:native"])
+def test_bfloat16_keeps_denormals(target: str) -> None:
+    """AVX-512 has an instruction that makes zeros of them."""
+    narrow, double = "%p = arith.truncf %x0 : f32 to bf16", "%q = arith.bitcast %x0 : i16 to bf16\n"
+    double += "%p = arith.addf %q, %q : bf16"
+    result = "\n%r = arith.bitcast %p : bf16 to i16"
+    text = "gpu.module @numbers {\n" + kernel("narrow", ["f32"], "i16", narrow + result)
+    text += kernel("double", ["i16"], "i16", double + result) + "}\n"
+    library = on_host(text, target=target)
+    bits = np.concatenate([np.arange(0x100), 0x8000 + np.arange(0x100)]).astype(np.uint16).view(np.int16)
+    wide = (bits.astype(np.int32) << 16).view(np.float32)
+    between = (wide.view(np.int32) + 0x7FFF).view(np.float32)  # just below the middle of two
+    np.testing.assert_array_equal(run(library, "narrow", np.int16, wide), bits)
+    np.testing.assert_array_equal(run(library, "narrow", np.int16, between), bits)
+    np.testing.assert_array_equal(run(library, "double", np.int16, bits), bfloat16(wide + wide))
+    assert "vcvtneps2bf16" not in emit_text(text, "isa", ["host:sapphirerapids"])
 
 
 def test_complex_numbers() -> None:

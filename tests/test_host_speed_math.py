@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import platform
 
+import ml_dtypes
 import numpy as np
 import pytest
 from compiling import emit_text
 from cpu_levels import levels_here
+from numeric import DTYPES
 
 import offload
 
@@ -78,3 +80,17 @@ def test_where_an_estimate_is_taken(level: str, estimated: bool) -> None:
 def test_a_division_by_a_root_stays_exact() -> None:
     text = emit_text(EXACT, "isa", ["host:x86-64-v4"])
     assert "vsqrtps" in text and "vdivps" in text and "rsqrt14" not in text
+
+
+@pytest.mark.parametrize("kind", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("level", levels_here())
+def test_fast_roots_of_zero_and_infinity(level: str, kind: str) -> None:
+    """`fast` leaves infinity and NaN their meaning; LLVM's own steps towards 1 / sqrt(0) have NaN."""
+    dtype = DTYPES[kind]
+    x = np.resize(np.array([0, 0, np.inf, -1, np.nan, 4, -np.inf, 1e-7, 0.25], dtype), 103)
+    y = np.empty_like(x)
+    text = ROOT.replace("f32", kind)
+    offload.compile(text, targets=[f"host:{level},fast"]).kernels.k[1, 128](x, y)
+    with np.errstate(all="ignore"):
+        right = 1 / np.sqrt(x.astype(np.float64))
+    np.testing.assert_allclose(y.astype(np.float64), right, rtol=2 * float(ml_dtypes.finfo(dtype).eps))

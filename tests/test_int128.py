@@ -8,6 +8,7 @@ import pytest
 from compiling import emit, on_host
 from emulator.driver import shared
 from emulator.on_device import OnDevice
+from emulator.running import running_on
 
 import offload
 
@@ -153,6 +154,43 @@ def test_in_host_code() -> None:
       return %r : f64
     }"""
     assert on_host(text).f(2**61 + 1, -1000) == float(-((2**61 + 1) ** 2 // 1000))
+
+
+def test_powers_of_integers() -> None:
+    """The numbers 0 and -1 of this width: what else the exponent may be decides nothing."""
+    bases = [0, 1, 2**128 - 1, 3, 2**64 - 1, 2**127, 2**100 + 7]
+    exponents = [0, 1, 2, 5, 2**64, 2**127 - 1]
+    pairs = [(base, exponent) for base in bases for exponent in exponents]
+    expected = [pow(base, exponent, 2**128) for base, exponent in pairs]
+    for base, odd, even in ((1, 1, 1), (2**128 - 1, 2**128 - 1, 1), (2**64 - 1, 0, 0), (3, 0, 0)):
+        pairs += [(base, 2**128 - 1), (base, 2**127), (base, 2**128 - 2**64 + 1)]
+        expected += [odd, even, odd]
+    body = joined("a", "x") + joined("b", "y") + "%r = math.ipowi %a, %b : i128\n" + stored("r", "o", "%i")
+    text = in_kernel("%x: memref<?x2xi64>, %y: memref<?x2xi64>, %o: memref<?x2xi64>", body)
+    out = np.zeros((len(pairs), 2), np.int64)
+    on_host(text).kernels.k[1, len(pairs)](*(words(list(part)) for part in zip(*pairs, strict=True)), out)
+    assert numbers(out) == expected
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize("chip", ["host", "sm_80", "gfx1100"])
+def test_floats_to_powers(chip: str, kind: str) -> None:
+    body = joined("b", "y") + f"%a = memref.load %x[%i] : memref<?x{kind}>\n"
+    body += f"%r = math.fpowi %a, %b : {kind}, i128\nmemref.store %r, %o[%i] : memref<?x{kind}>\n"
+    text = in_kernel(f"%x: memref<?x{kind}>, %y: memref<?x2xi64>, %o: memref<?x{kind}>", body)
+    small = float(ml_dtypes.finfo(FLOATS[kind]).eps)
+    bases = [0.0, -0.0, 1.0, -1.0, 2.0, -0.5, 1 + small, -1 - small, 1 - small / 2, small / 2 - 1, np.inf, -np.inf]
+    exponents = [0, 1, -1, 2, -3, 2**70, 2**70 + 1, -(2**70), -(2**70) - 1, 2**127 - 1, -(2**127)]
+    x, y = zip(*((base, exponent) for base in bases for exponent in exponents), strict=True)
+    out = np.zeros(len(x), FLOATS[kind])
+    with running_on(chip, text) as library:
+        library.kernels.k[1, len(x)](np.array(x, FLOATS[kind]), words([n % 2**128 for n in y]), out)
+    with np.errstate(all="ignore"):
+        size = np.abs(np.array(x)) ** np.array([float(n) for n in y])
+        odd = np.array([n % 2 for n in y], bool) & np.signbit(x)
+        expected = np.where(odd, -size, size).astype(FLOATS[kind]).astype(np.float64)
+    np.testing.assert_allclose(out.astype(np.float64), expected, rtol=2 * small)
+    np.testing.assert_array_equal(np.signbit(out.astype(np.float64)), np.signbit(expected))
 
 
 @pytest.mark.parametrize("name", ["divsi", "remui", "floordivsi"])

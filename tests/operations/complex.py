@@ -246,6 +246,28 @@ def _signs(op: str, part: str) -> Case:
     return Case(f"complex.{op}", f"{kind}, branch cut", module([form]), run)
 
 
+def _parts(op: str, part: str) -> Case:
+    """Each part by its own last place: small imaginary parts stay, and what is infinite is no NaN beside a zero."""
+    kind = f"complex<{part}>"
+    form = Form("plain", [kind], [kind], f"%r0 = complex.{op} %x0 : {{T}}")
+
+    def run(library: Library) -> None:
+        size = [1e-15, 1e-9, 1e-4, 1e-2, 0.3, 1.0, 9.0, 30.0, 45.0, 80.0]
+        signed = [0.0, -0.0, *size, *(-y for y in size)]
+        x = _grid(part, signed, 1, 0)
+        x = x[np.abs(x.real) < 10]
+        near = {"sin": np.sin, "cos": np.cos}[op](wide(x))
+        (got,) = form.run(library, x)
+        for mine, right in ((got.real, near.real), (got.imag, near.imag)):
+            np.testing.assert_allclose(mine.astype(right.dtype), right, rtol=8 * float(np.finfo(mine.dtype).eps))
+            np.testing.assert_array_equal(np.signbit(mine), np.signbit(right))
+        x = np.array([0, -0.0, 1], DTYPES[kind]) + DTYPES[kind](1j * np.finfo(DTYPES[part]).max)
+        (got,) = form.run(library, x)
+        assert not np.isnan(got.view(DTYPES[part])).any()
+
+    return Case(f"complex.{op}", f"{kind}, small parts", module([form]), run)
+
+
 CASES = [
     *(_unary(op, part) for op in UNARY for part in PARTS),
     *(_real(op, part) for op in ("abs", "angle", "re", "im") for part in PARTS),
@@ -255,4 +277,5 @@ CASES = [
     *(case for part in PARTS for case in _making(part)),
     *(_range(op, part) for op in ("abs", "div", "sqrt", "log", "sign") for part in PARTS),
     *(_signs(op, part) for op in ("sqrt", "log") for part in PARTS),
+    *(_parts(op, part) for op in ("sin", "cos") for part in PARTS),
 ]

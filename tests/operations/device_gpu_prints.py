@@ -84,6 +84,10 @@ def _wrong(text: str) -> str:
 
 
 EVERYWHERE = ("nvvm", "rocdl", "host")
+_MANY = _printing(
+    "%i = arith.constant 7 : i32\n"
+    f'gpu.printf "{" %d" * 33}\\n", {", ".join(["%i"] * 33)} : {", ".join(["i32"] * 33)} // here'
+)
 
 ASSERT = module(mapped("k", "i32", """
   %limit = arith.constant 100 : i32
@@ -190,6 +194,13 @@ CASES = [
             ("a float for %d", 'gpu.printf "%5d\\n", %f : f32', "has '%d' in its format for an argument of type 'f32'"),
             ("a string", 'gpu.printf "%s\\n", %i : i32', "has a conversion '%s' in its format"),
         )
+    ),
+    Case(
+        "gpu.printf",
+        "33 arguments",
+        _MANY,
+        _prints(_MANY, [" 7" * 33]),
+        refused={"nvvm": "has 33 arguments, and printf of this target takes 32 at a time"},
     ),
     Case("cf.assert", "without barriers", ASSERT.replace("BARRIER", ""), _asserted),
     Case("cf.assert", "among barriers", ASSERT.replace("BARRIER", "gpu.barrier"), _asserted),

@@ -28,4 +28,11 @@ gpu.module @numbers {
     memref.store %q, %x[%c0] : memref<2xcomplex<f32>>
     gpu.return
   }
+  gpu.func @wave(%x: memref<2xcomplex<f32>>) kernel {
+    %c0 = arith.constant 0 : index
+    %v = memref.load %x[%c0] : memref<2xcomplex<f32>>
+    %r = complex.sin %v : complex<f32>
+    memref.store %r, %x[%c0] : memref<2xcomplex<f32>>
+    gpu.return
+  }
 }

@@ -301,7 +301,8 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, co
   positions.rememberIntrinsics(*module);
   if (positions.forMessagesAlone())
     StripDebugInfo(*module);
-  widenSmallFloats(*module, !has("+f16c"), !has("+avx512bf16"));
+  // The instructions of AVX-512 and later that round to bf16 make zeros of denormals, both ways.
+  widenSmallFloats(*module, !has("+f16c"), machine->getTargetTriple().isX86());
   std::string error;
   holdsHostKernels = true;
   HostWay vectorized = way;

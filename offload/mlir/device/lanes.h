@@ -37,6 +37,8 @@ public:
   virtual bool hasAssertions() const { return false; }
   /// Prints by calls of the C library, which the other targets' lowerings do in their own way.
   virtual bool printsByLibrary() const { return false; }
+  /// How many arguments one call of its printf takes.
+  virtual unsigned mostPrinted() const { return ~0u; }
 
   const unsigned size;
   const unsigned wordBits;

@@ -24,8 +24,12 @@ inline mlir::Value constantOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Type
   return mlir::arith::ConstantOp::create(b, loc, element);
 }
 
+/// The builder's own attributes end at 64 bits: -1 would be 2^64 - 1 of a wider type.
 inline mlir::Value integerOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, int64_t value) {
-  return constantOf(b, loc, type, b.getIntegerAttr(mlir::getElementTypeOrSelf(type), value));
+  mlir::Type element = mlir::getElementTypeOrSelf(type);
+  unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  llvm::APInt bits = llvm::APInt(64, value, /*isSigned=*/true).sextOrTrunc(width);
+  return constantOf(b, loc, type, b.getIntegerAttr(element, bits));
 }
 
 inline mlir::Value floatOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, double value) {

@@ -74,7 +74,8 @@ struct IntegerPower : public OpRewritePattern<math::IPowIOp> {
 /// Libraries of GPUs have fpowi for exponents of 32 bits, libm has none. NVIDIA's multiplies again and again,
 /// rounding each time, and has 1 over infinity for what is below normal numbers: that is an approximation.
 /// The rest is powf of doubles: exact for exponents below 2^53, and with the sign taken from the exponent's
-/// last bit, right beyond.
+/// last bit, right beyond. Exponents of more than 64 bits become the nearest of 64 that is even or odd as
+/// they are: no number but 1 is so near to 1 that its power is not 0 or infinity by then.
 struct FloatPower : public OpRewritePattern<math::FPowIOp> {
   enum Library { None, Approximate, Accurate };
   FloatPower(MLIRContext *context, Library library) : OpRewritePattern(context), library(library) {}
@@ -88,6 +89,17 @@ struct FloatPower : public OpRewritePattern<math::FPowIOp> {
       return failure();
     unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
     Value exponent = op.getRhs();
+    if (width > 64) {
+      Type words = withElement(exponents, b.getI64Type());
+      Value near = arith::MaxSIOp::create(b, loc, exponent, integerOf(b, loc, exponents, INT64_MIN));
+      near = arith::MinSIOp::create(b, loc, near, integerOf(b, loc, exponents, INT64_MAX));
+      near = arith::TruncIOp::create(b, loc, words, near);
+      near = arith::AndIOp::create(b, loc, near, integerOf(b, loc, words, -2));
+      Value last = arith::TruncIOp::create(b, loc, words, exponent);
+      last = arith::AndIOp::create(b, loc, last, integerOf(b, loc, words, 1));
+      exponent = arith::OrIOp::create(b, loc, near, last);
+      width = 64;
+    }
     bool approximate = bitEnumContainsAny(op.getFastmath(), arith::FastMathFlags::afn);
     if (width <= 32 && (library == Accurate || (library == Approximate && approximate))) {
       if (width == 32)
@@ -101,8 +113,6 @@ struct FloatPower : public OpRewritePattern<math::FPowIOp> {
       exponent = arith::IndexCastOp::create(b, loc, words, exponent);
     else if (width < 64)
       exponent = arith::ExtSIOp::create(b, loc, words, exponent);
-    else if (width > 64)
-      return failure();
     Value x = op.getLhs();
     if (base.getWidth() == 32)
       x = arith::ExtFOp::create(b, loc, wide, x);

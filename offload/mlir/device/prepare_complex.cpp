@@ -2,7 +2,8 @@
 //
 // Runs before convert-complex-to-standard, for what that leaves out or gets wrong: complex.bitcast has no
 // lowering, and complex.sqrt loses the sign of a zero imaginary part, which says on which side of the branch
-// cut it lies.
+// cut it lies. complex.sin and complex.cos take hyperbolic functions from differences of exponentials there:
+// of small imaginary parts nothing was left, and 0 times infinity was not a number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -79,6 +81,58 @@ void keepSign(complex::SqrtOp op) {
   });
 }
 
+/// sinh and cosh of y through e^|y| - 1, which is exact near 0.
+std::pair<Value, Value> hyperbolic(ImplicitLocOpBuilder &b, Value y, arith::FastMathFlags flags) {
+  Type type = y.getType();
+  auto number = [&](double value) -> Value {
+    return arith::ConstantOp::create(b, b.getFloatAttr(type, value));
+  };
+  Value one = number(1), half = number(0.5);
+  Value less = math::ExpM1Op::create(b, math::AbsFOp::create(b, y, flags), flags);
+  Value whole = arith::AddFOp::create(b, less, one, flags);
+  Value inverse = arith::DivFOp::create(b, one, whole, flags);
+  // The rest is 1 to the last digit long before the quotient is one of infinities.
+  Value rest = arith::MulFOp::create(b, less, inverse, flags);
+  Value small = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, y, number(40));
+  small =
+      arith::AndIOp::create(b, small, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, y, number(-40)));
+  rest = arith::SelectOp::create(b, small, rest, one);
+  auto halved = [&](Value x, Value z) -> Value {
+    return arith::AddFOp::create(b, arith::MulFOp::create(b, x, half, flags),
+                                 arith::MulFOp::create(b, z, half, flags), flags);
+  };
+  Value sine = math::CopySignOp::create(b, halved(less, rest), y, flags);
+  return {sine, halved(whole, inverse)};
+}
+
+/// x times h, where 0 stays 0 if h is infinite.
+Value zeroTimes(ImplicitLocOpBuilder &b, Value x, Value h, arith::FastMathFlags flags) {
+  Type type = x.getType();
+  Value zero = arith::ConstantOp::create(b, b.getFloatAttr(type, 0));
+  Value one = arith::ConstantOp::create(b, b.getFloatAttr(type, 1));
+  Value isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, x, zero);
+  Value sign = math::CopySignOp::create(b, one, h);
+  return arith::MulFOp::create(b, x, arith::SelectOp::create(b, isZero, sign, h), flags);
+}
+
+template <typename Op> void expandWave(Op op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  arith::FastMathFlags flags = op.getFastmath();
+  Value x = complex::ReOp::create(b, op.getComplex()), y = complex::ImOp::create(b, op.getComplex());
+  Value sine = math::SinOp::create(b, x, flags), cosine = math::CosOp::create(b, x, flags);
+  auto [sinh, cosh] = hyperbolic(b, y, flags);
+  Value real, imaginary;
+  if constexpr (std::is_same_v<Op, complex::SinOp>) {
+    real = zeroTimes(b, sine, cosh, flags);
+    imaginary = arith::MulFOp::create(b, cosine, sinh, flags);
+  } else {
+    real = arith::MulFOp::create(b, cosine, cosh, flags);
+    imaginary = arith::NegFOp::create(b, zeroTimes(b, sine, sinh, flags), flags);
+  }
+  op.replaceAllUsesWith(complex::CreateOp::create(b, op.getType(), real, imaginary).getResult());
+  op.erase();
+}
+
 struct PrepareComplex : public PassWrapper<PrepareComplex, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareComplex)
 
@@ -97,6 +151,8 @@ struct PrepareComplex : public PassWrapper<PrepareComplex, OperationPass<>> {
       else if (auto root = dyn_cast<complex::SqrtOp>(op))
         roots.push_back(root);
     });
+    getOperation()->walk(expandWave<complex::SinOp>);
+    getOperation()->walk(expandWave<complex::CosOp>);
     llvm::for_each(casts, expand);
     llvm::for_each(roots, keepSign);
   }

@@ -250,6 +250,11 @@ LogicalResult lowerPrints(gpu::GPUModuleOp module, const Lanes &lanes) {
   WalkResult walked = module.walk([&](gpu::PrintfOp op) {
     if (failed(FormatRepair(op).run()))
       return WalkResult::interrupt();
+    if (unsigned most = lanes.mostPrinted(); op.getArgs().size() > most) {
+      op.emitOpError() << "has " << op.getArgs().size() << " arguments, and printf of this target takes "
+                       << most << " at a time: print them in several parts";
+      return WalkResult::interrupt();
+    }
     if (lanes.printsByLibrary())
       callLibrary(op);
     return WalkResult::advance();
