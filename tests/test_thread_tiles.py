@@ -37,6 +37,10 @@ def check(library: offload.Library | OnDevice, sizes: tuple[tuple[int, int, int]
     x, w, y = _random.standard_normal((2, 12, 15, 3)), _random.standard_normal((3, 2, 3, 16)), np.ones((2, 10, 14, 16))
     library.convolution(x, w, y)
     np.testing.assert_allclose(y, 1 + convolved(x, w), rtol=1e-12, atol=1e-12)
+    x, w, y = floats(2, 3, 11, 21), floats(16, 3, 3, 2), np.ones((2, 16, 9, 20), np.float32)
+    library.images(x, w, y)
+    want = convolved(x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)).transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(y, 1 + want, rtol=1e-5, atol=1e-5)
 
 
 def test_on_the_cpu() -> None:
