@@ -82,6 +82,43 @@ func.func @f(%x: memref<{x}xf32>, %w: memref<{w}xf32>, %y: memref<{y}xf32>) {{
     np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-4)
 
 
+def test_neighbours_go_together_in_a_row_that_is_not_full() -> None:
+    """On the CPU: eight, then four of those that a check lets pass, and not each thread alone."""
+    kind = "memref<?x?x?xf32>"
+    text = f"""
+func.func @f(%x: {kind}, %w: {kind}, %y: {kind}) {{
+  linalg.conv_1d_ncw_fcw ins(%x, %w : {kind}, {kind}) outs(%y : {kind})
+  return
+}}
+"""
+    emitted = emit_text(text, "llvm", ["host:x86-64-v3"])
+    assert emitted.count("fmul <8 x float>") == 16 + 4  # four elements of 32 threads, and of eight
+    assert emitted.count("fmul <4 x float>") == 4
+    for width in (*range(1, 14), 24, 28, 31, 32, 39, 63, 65):
+        x, w, y = floats(2, 3, width + 2), floats(5, 3, 3), floats(2, 5, width)
+        windows = np.lib.stride_tricks.sliding_window_view(x, 3, axis=2)
+        want = y + np.einsum("nclk,fck->nfl", windows, w)
+        on_host(text).f(x, w, y)
+        np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [56, 100])
+def test_rows_of_blocks_are_full_where_they_can_be(width: int) -> None:
+    """Not 32 threads and 24 others, or three times 32 and four."""
+    text = f"""
+func.func @f(%x: memref<9x{width + 1}xf32>, %y: memref<9x{width}xf32>) {{
+  %part = memref.subview %x[0, 0] [9, {width}] [1, 1]
+    : memref<9x{width + 1}xf32> to memref<9x{width}xf32, strided<[{width + 1}, 1]>>
+  linalg.exp ins(%part : memref<9x{width}xf32, strided<[{width + 1}, 1]>>) outs(%y : memref<9x{width}xf32>)
+  return
+}}
+"""
+    assert f"threads in (%c{width if width < 64 else 50}, %c" in emit_text(text, "kernels")
+    x, y = floats(9, width + 1), floats(9, width)
+    on_host(text).f(x, y)
+    np.testing.assert_allclose(y, np.exp(x[:, :width]), rtol=1e-5)
+
+
 @pytest.mark.parametrize("rows", [60, 67])
 def test_steps_are_added_in_order(rows: int) -> None:
     """As one thread for each element did, in tiles of blocks, too: sums of halves are rounded at each step, and more of
