@@ -39,11 +39,11 @@ uint32_t wideLanesFor(Function &thread, Value *blockDim, uint32_t most) {
 }
 
 /// The lanes of the strips for what one leaves to each thread, because some go another way: the last ones of
-/// a row that is not full do. 0 where each of these is alone.
-uint32_t lanesWithin(uint32_t lanes) {
+/// a row that is not full do. 0 where each of these is alone, as where its loops only go through memory.
+uint32_t lanesWithin(Function &thread, uint32_t lanes) {
   for (uint32_t fewer : {kNarrow, kShort, kFewest})
     if (lanes > fewer)
-      return lanes % fewer == 0 ? fewer : 0;
+      return lanes % fewer == 0 && (fewer == kNarrow || bytesKept(thread) != 0) ? fewer : 0;
   return 0;
 }
 
@@ -64,7 +64,7 @@ Function *makeStrip(Function &thread, unsigned x, uint32_t lanes, uint32_t warpS
   copyBehindChecks(*strip, lane, lanes);
   splitLoops(*strip, lane, lanes);
   Value *sizes[] = {b.getInt32(lanes), b.getInt32(1), b.getInt32(1)};
-  RegionLimits limits{.threads = lanes, .bytes = 32 << 10, .strips = lanesWithin(lanes)};
+  RegionLimits limits{.threads = lanes, .bytes = 32 << 10, .strips = lanesWithin(thread, lanes)};
   if (joinLoops(*strip, lane) == 0 || !makeRegions(*strip, sizes, limits, warpSize)) {
     strip->eraseFromParent();
     return nullptr;
