@@ -197,3 +197,50 @@ def test_libm_if_asked_for() -> None:
     source = "module attributes {gpu.container_module} {" + PROGRAM.format(op="exp", type="f32", operands="%a") + "}"
     assert "expf" in emit_text(source, "isa", ["host,libm"])
     assert "expf" not in emit_text(source, "isa", ["host"])
+
+
+def test_vectors_of_near_angles_ask_nobody() -> None:
+    """What libm is asked for lies behind a branch, which the vectorizer must not take for every lane."""
+    source = "module attributes {gpu.container_module} {" + PROGRAM.format(op="sin", type="f32", operands="%a") + "}"
+    text = emit_text(source, "llvm", [f"host:{LEVELS[-1]}"])
+    assert "x float> @llvm.sin" not in text
+    assert "call <" in text
+
+
+HALVES = """
+gpu.module @halves {
+gpu.func @k(%x: memref<?xf64>, %a: memref<?xf16>, %down: memref<?xf16>, %fused: memref<?xf16>) kernel {
+  %zero = arith.constant 0 : index
+  %n = memref.dim %x, %zero : memref<?xf64>
+  %i = gpu.global_id x
+  %inside = arith.cmpi ult, %i, %n : index
+  scf.if %inside {
+    %v = memref.load %x[%i] : memref<?xf64>
+    %d = arith.truncf %v : f64 to f16
+    memref.store %d, %down[%i] : memref<?xf16>
+    %p = memref.load %a[%i] : memref<?xf16>
+    %f = math.fma %p, %p, %d : f16
+    memref.store %f, %fused[%i] : memref<?xf16>
+  }
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_halves_are_rounded_once(level: str) -> None:
+    """From f64, which no processor does in one step: next to what is as far from one half as from the next, too."""
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    with np.errstate(all="ignore"):
+        middle = (halves.astype(np.float64) + np.nextafter(halves, np.float16(np.inf)).astype(np.float64)) / 2
+        x = np.concatenate([middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf), EDGES, FAR])
+        x = np.concatenate([x, [65519.99999999999, 65520.0, -65520.0, 1e-8, 2.0**-25, np.nextafter(2.0**-25, 1)]])
+        a = np.resize(np.random.default_rng(5).permutation(halves), len(x))
+        down, fused = np.zeros_like(a), np.zeros_like(a)
+        kernels = offload.compile(HALVES, targets=[f"host:{level}"]).kernels
+        kernels.k[math.ceil(len(x) / 256), 256](x, a, down, fused)
+        np.testing.assert_array_equal(down, x.astype(np.float16))
+        exact = a.astype(np.float64) ** 2 + x.astype(np.float16).astype(np.float64)
+        np.testing.assert_array_equal(fused, exact.astype(np.float16))
+    assert (np.signbit(down[x == 0]) == np.signbit(x[x == 0])).all()
+    assert "__truncdfhf2" not in emit_text(HALVES, "isa", [f"host:{level}"])

@@ -37,6 +37,10 @@ def check(library: offload.Library | OnDevice, sizes: tuple[tuple[int, int, int]
     x, w, y = _random.standard_normal((2, 12, 15, 3)), _random.standard_normal((3, 2, 3, 16)), np.ones((2, 10, 14, 16))
     library.convolution(x, w, y)
     np.testing.assert_allclose(y, 1 + convolved(x, w), rtol=1e-12, atol=1e-12)
+    x, w, y = floats(2, 3, 11, 21), floats(16, 3, 3, 2), np.ones((2, 16, 9, 20), np.float32)
+    library.images(x, w, y)
+    want = convolved(x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)).transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(y, 1 + want, rtol=1e-5, atol=1e-5)
 
 
 def test_on_the_cpu() -> None:
@@ -76,6 +80,43 @@ func.func @f(%x: memref<{x}xf32>, %w: memref<{w}xf32>, %y: memref<{y}xf32>) {{
     want = c + np.einsum("nlck,fck->nfl", np.lib.stride_tricks.sliding_window_view(a, 3, axis=2).swapaxes(1, 2), b)
     on_host(text).f(a, b, c)
     np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-4)
+
+
+def test_neighbours_go_together_in_a_row_that_is_not_full() -> None:
+    """On the CPU: eight, then four of those that a check lets pass, and not each thread alone."""
+    kind = "memref<?x?x?xf32>"
+    text = f"""
+func.func @f(%x: {kind}, %w: {kind}, %y: {kind}) {{
+  linalg.conv_1d_ncw_fcw ins(%x, %w : {kind}, {kind}) outs(%y : {kind})
+  return
+}}
+"""
+    emitted = emit_text(text, "llvm", ["host:x86-64-v3"])
+    assert emitted.count("fmul <8 x float>") == 16 + 4  # four elements of 32 threads, and of eight
+    assert emitted.count("fmul <4 x float>") == 4
+    for width in (*range(1, 14), 24, 28, 31, 32, 39, 63, 65):
+        x, w, y = floats(2, 3, width + 2), floats(5, 3, 3), floats(2, 5, width)
+        windows = np.lib.stride_tricks.sliding_window_view(x, 3, axis=2)
+        want = y + np.einsum("nclk,fck->nfl", windows, w)
+        on_host(text).f(x, w, y)
+        np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [56, 100])
+def test_rows_of_blocks_are_full_where_they_can_be(width: int) -> None:
+    """Not 32 threads and 24 others, or three times 32 and four."""
+    text = f"""
+func.func @f(%x: memref<9x{width + 1}xf32>, %y: memref<9x{width}xf32>) {{
+  %part = memref.subview %x[0, 0] [9, {width}] [1, 1]
+    : memref<9x{width + 1}xf32> to memref<9x{width}xf32, strided<[{width + 1}, 1]>>
+  linalg.exp ins(%part : memref<9x{width}xf32, strided<[{width + 1}, 1]>>) outs(%y : memref<9x{width}xf32>)
+  return
+}}
+"""
+    assert f"threads in (%c{width if width < 64 else 50}, %c" in emit_text(text, "kernels")
+    x, y = floats(9, width + 1), floats(9, width)
+    on_host(text).f(x, y)
+    np.testing.assert_allclose(y, np.exp(x[:, :width]), rtol=1e-5)
 
 
 @pytest.mark.parametrize("rows", [60, 67])

@@ -154,3 +154,32 @@ def test_quantized_types_are_refused_with_what_lowers_them() -> None:
     with pytest.raises(CompileError, match=r"quant.uniform<.*not lowered here.*mlir-opt --lower-quant-ops") as caught:
         emit(f"\nfunc.func @f(%x: {kind}) -> {kind} {{\n  return %x : {kind}\n}}", "kernels")
     assert caught.value.diagnostics[0].line == 2
+
+
+CONVOLUTION = """
+func.func @f(%x: tensor<?x6x5x2xf32>, %w: tensor<4x3x3x2xf32>, %b: tensor<4xf32>) -> tensor<?x4x3x4xf32> {
+  %z = "tosa.const"() {values = dense<0.0> : tensor<1xf32>} : () -> tensor<1xf32>
+  %y = tosa.conv2d %x, %w, %b, %z, %z {acc_type = f32, dilation = array<i64: 1, 1>, pad = array<i64: 0, 0, 0, 0>,
+    stride = array<i64: 1, 1>} : (tensor<?x6x5x2xf32>, tensor<4x3x3x2xf32>, tensor<4xf32>, tensor<1xf32>, tensor<1xf32>)
+    -> tensor<?x4x3x4xf32>
+  return %y : tensor<?x4x3x4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "gfx942", "sm_80"])
+def test_weights_of_convolutions_lie_as_threads_read_them(target: str) -> None:
+    """Output channels side by side, where TOSA has them furthest apart."""
+    (kernels,) = emit(CONVOLUTION, "kernels")
+    assert "memref<3x3x2x4xf32>" in kernels.data.decode()
+    x, w = (
+        np.random.default_rng(3).standard_normal(shape).astype(np.float32) for shape in ((2, 6, 5, 2), (4, 3, 3, 2))
+    )
+    bias = np.arange(4, dtype=np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2))
+
+    def check(library: Any) -> None:
+        want = np.einsum("nhwcij,fijc->nhwf", windows, w) + bias
+        np.testing.assert_allclose(library.f(x, w, bias).numpy(), want, rtol=1e-5, atol=1e-5)
+
+    run(CONVOLUTION, target, check)

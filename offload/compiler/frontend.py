@@ -61,11 +61,13 @@ BUFFERIZING = (
 TOSA = (
     "tosa-to-mlprogram",
     "tosa-to-scf",  # first: the lowering to linalg knows no regions
-    "func.func(tosa-optional-decompositions,tosa-infer-shapes,tosa-make-broadcastable,tosa-to-linalg-named,"
+    # Threads next to each other have channels next to each other; in TOSA's own layout, weights are not.
+    "func.func(tosa-optional-decompositions,tosa-infer-shapes,tosa-make-broadcastable,"
+    "tosa-to-linalg-named{prefer-conv2d-kernel-layout-hwcf=true},"
     "tosa-layerwise-constant-fold,tosa-make-broadcastable,tosa-to-linalg,tosa-to-arith{include-apply-rescale},"
     "tosa-to-tensor,cse)",
 )
-"""From TOSA to linalg on tensors, as MLIR's own pipeline for it does; what is left of shapes goes with ``cse``."""
+"""From TOSA to linalg on tensors, as MLIR's own pipeline does but for weights; ``cse`` takes what is left of shapes."""
 
 SHAPES = (
     "func.func(shape-to-shape-lowering,convert-shape-constraints)",

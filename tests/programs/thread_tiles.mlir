@@ -27,3 +27,19 @@ func.func @largest(%x: memref<2x64x64x16xf32>, %window: memref<2x2xf32>, %y: mem
       ins(%x, %window : memref<2x64x64x16xf32>, memref<2x2xf32>) outs(%y : memref<2x63x63x16xf32>)
   return
 }
+
+// Images as JAX numbers the loops, the batch innermost: rows of threads lie along rows of the output.
+#image = affine_map<(f, y, x, n, c, i, j) -> (n, c, y + i, x + j)>
+#filter = affine_map<(f, y, x, n, c, i, j) -> (f, c, i, j)>
+#result = affine_map<(f, y, x, n, c, i, j) -> (n, f, y, x)>
+func.func @images(%x: memref<2x3x11x21xf32>, %w: memref<16x3x3x2xf32>, %y: memref<2x16x9x20xf32>) {
+  linalg.generic {indexing_maps = [#image, #filter, #result],
+                  iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<2x3x11x21xf32>, memref<16x3x3x2xf32>) outs(%y : memref<2x16x9x20xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}

@@ -15,13 +15,15 @@ namespace {
 
 constexpr uint64_t kMostKept = 1 << 10;     // bytes of a wide strip: half of AVX-512's registers
 constexpr uint32_t kFewest = 4, kMost = 64; // lanes of a strip that is as long as a row of threads
+constexpr uint32_t kShort = 8;              // lanes where a narrow strip is not full
 
-uint32_t lanesFor(Function &thread, Value *blockDim) {
+uint32_t lanesFor(Function &thread, Value *blockDim, uint32_t most) {
   auto *size = dyn_cast<ConstantInt>(blockDim);
   uint64_t threads = size ? size->getZExtValue() : kNarrow;
   if (threads < kFewest)
     return 0;
   uint32_t lanes = threads <= kMost && threads % kNarrow != 0 ? uint32_t(threads) : kNarrow;
+  lanes = std::min(lanes, most);
   uint64_t registers = thread.getFnAttributeAsParsedInteger(kRegisters), kept = bytesKept(thread).value_or(0);
   return registers && kept * lanes > registers ? std::max(bit_floor(uint32_t(registers / kept)), kFewest)
                                                : lanes;
@@ -34,6 +36,15 @@ uint32_t wideLanesFor(Function &thread, Value *blockDim, uint32_t most) {
   bool fits = threads > kNarrow && threads <= most && threads % kNarrow == 0;
   std::optional<uint64_t> kept = fits ? bytesKept(thread) : std::nullopt;
   return kept && *kept * threads <= kMostKept ? uint32_t(threads) : 0;
+}
+
+/// The lanes of the strips for what one leaves to each thread, because some go another way: the last ones of
+/// a row that is not full do. 0 where each of these is alone, as where its loops only go through memory.
+uint32_t lanesWithin(Function &thread, uint32_t lanes) {
+  for (uint32_t fewer : {kNarrow, kShort, kFewest})
+    if (lanes > fewer)
+      return lanes % fewer == 0 && (fewer == kNarrow || bytesKept(thread) != 0) ? fewer : 0;
+  return 0;
 }
 
 /// The thread's code as code of a strip, with the first thread's x in place of the thread's. Null where there
@@ -53,9 +64,7 @@ Function *makeStrip(Function &thread, unsigned x, uint32_t lanes, uint32_t warpS
   copyBehindChecks(*strip, lane, lanes);
   splitLoops(*strip, lane, lanes);
   Value *sizes[] = {b.getInt32(lanes), b.getInt32(1), b.getInt32(1)};
-  // What a wide strip leaves to each thread is done in narrow strips.
-  RegionLimits limits{
-      .threads = lanes, .bytes = 32 << 10, .strips = lanes > kNarrow && lanes % kNarrow == 0 ? kNarrow : 0};
+  RegionLimits limits{.threads = lanes, .bytes = 32 << 10, .strips = lanesWithin(thread, lanes)};
   if (joinLoops(*strip, lane) == 0 || !makeRegions(*strip, sizes, limits, warpSize)) {
     strip->eraseFromParent();
     return nullptr;
@@ -68,14 +77,15 @@ Function *makeStrip(Function &thread, unsigned x, uint32_t lanes, uint32_t warpS
 void addStrips(CallInst &call, const Loop &loop, Value *blockDim, uint32_t warpSize, uint32_t most) {
   Function &thread = *call.getCalledFunction();
   auto *x = find(call.args(), loop.variable);
-  uint32_t wide = wideLanesFor(thread, blockDim, most), lanes = wide ? wide : lanesFor(thread, blockDim);
+  uint32_t wide = wideLanesFor(thread, blockDim, most),
+           lanes = wide ? wide : lanesFor(thread, blockDim, most);
   // Line information would have to say where code stands that was taken apart.
   if (x == call.arg_end() || lanes == 0 || thread.getSubprogram())
     return;
   unsigned index = unsigned(x - call.arg_begin());
   Function *strip = makeStrip(thread, index, lanes, warpSize);
   if (!strip && wide)
-    strip = makeStrip(thread, index, lanes = lanesFor(thread, blockDim), warpSize);
+    strip = makeStrip(thread, index, lanes = lanesFor(thread, blockDim, most), warpSize);
   if (!strip)
     return;
   BasicBlock *front = loop.variable->getIncomingBlock(loop.variable->getIncomingBlock(0) == loop.latch);

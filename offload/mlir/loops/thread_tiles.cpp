@@ -5,7 +5,8 @@
 // a thread has a few neighbours of the output, along a loop on which an input does not depend: what it loads
 // from that one, it uses for all of them. Sums stay in registers; their steps keep the operation's order.
 //
-// Neighbouring threads stay neighbours along the innermost loop, where the output is in most programs.
+// Neighbouring threads stay neighbours along the innermost loop, where the output is in most programs, and
+// along the loop that goes through the output's rows, wherever that is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,32 +30,51 @@ namespace {
 constexpr int64_t kTile = 4;             // elements of a thread
 constexpr int64_t kFewThreads = 1 << 12; // a device has others for: elements that have a thread each
 
-/// The loop along which a thread has several elements: the innermost parallel one but one, where an input
-/// that the reduction reads does not depend on it.
-std::optional<unsigned> tiledLoop(linalg::LinalgOp op) {
-  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() == 0 || op.getNumParallelLoops() < 2 ||
-      !mayBeRepeated(op))
-    return std::nullopt;
-  SmallVector<unsigned> parallel, reduction;
-  op.getParallelDims(parallel);
+/// Is there an input that the reduction reads and that does not depend on a loop?
+bool isShared(linalg::LinalgOp op, unsigned loop) {
+  SmallVector<unsigned> reduction;
   op.getReductionDims(reduction);
-  unsigned loop = parallel[parallel.size() - 2];
-  int64_t elements = 1, length = op.getStaticLoopRanges()[loop];
-  for (unsigned each : parallel) {
-    int64_t range = op.getStaticLoopRanges()[each];
-    elements = ShapedType::isDynamic(range) || elements == ShapedType::kDynamic ? ShapedType::kDynamic
-                                                                                : elements * range;
-  }
-  if ((!ShapedType::isDynamic(length) && length < kTile) ||
-      (!ShapedType::isDynamic(elements) && elements < kFewThreads))
-    return std::nullopt;
-  bool isShared = llvm::any_of(op.getDpsInputOperands(), [&](OpOperand *input) {
+  return llvm::any_of(op.getDpsInputOperands(), [&](OpOperand *input) {
     AffineMap map = op.getMatchingIndexingMap(input);
     return isa<MemRefType>(input->get().getType()) && !op.getMatchingBlockArgument(input).use_empty() &&
            !map.isFunctionOfDim(loop) &&
            llvm::any_of(reduction, [&](unsigned each) { return map.isFunctionOfDim(each); });
   });
-  return isShared ? std::optional(loop) : std::nullopt;
+}
+
+/// Does an output lie along a loop, element behind element?
+bool isAlongRows(linalg::LinalgOp op, unsigned loop) {
+  return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &output) { return loopAlong(output) == loop; });
+}
+
+/// The loop along which a thread has several elements: the innermost parallel one but one, or if the output's
+/// rows lie along that, the next one outside, or else the innermost. An input that the reduction reads does
+/// not depend on it.
+std::optional<unsigned> tiledLoop(linalg::LinalgOp op) {
+  if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() == 0 || op.getNumParallelLoops() < 2 ||
+      !mayBeRepeated(op))
+    return std::nullopt;
+  SmallVector<unsigned> parallel;
+  op.getParallelDims(parallel);
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  int64_t elements = 1;
+  for (unsigned each : parallel)
+    elements = ShapedType::isDynamic(ranges[each]) || ShapedType::isDynamic(elements)
+                   ? ShapedType::kDynamic
+                   : elements * ranges[each];
+  if (!ShapedType::isDynamic(elements) && elements < kFewThreads)
+    return std::nullopt;
+  auto fits = [&](unsigned loop) {
+    return (ShapedType::isDynamic(ranges[loop]) || ranges[loop] >= kTile) && isShared(op, loop);
+  };
+  // The innermost one is asked last.
+  std::rotate(parallel.begin(), parallel.end() - 1, parallel.end());
+  unsigned usual = parallel.back();
+  if (isAlongRows(op, usual))
+    for (unsigned loop : llvm::reverse(parallel))
+      if (!isAlongRows(op, loop) && fits(loop))
+        return loop;
+  return fits(usual) ? std::optional(usual) : std::nullopt;
 }
 
 class Tiles {

@@ -51,9 +51,21 @@ constexpr int64_t kThreads = 256;      // of a block made here
 constexpr int64_t kWarp = 32;          // of these, along the innermost of several loops
 constexpr int64_t kFew = 4;            // iterations that are not worth threads of their own
 
+/// Threads along the innermost of several loops: a warp. Where that would leave many of the last block's
+/// idle, up to two warps that leave none: on the CPU, threads of a block that is not full run one by one.
+int64_t widthFor(std::optional<int64_t> count) {
+  constexpr int64_t kIdle = 8; // one of so many threads, or more
+  if (!count || *count <= kWarp || (int64_t(llvm::alignTo(*count, kWarp)) - *count) * kIdle < *count)
+    return kWarp;
+  for (int64_t width = 2 * kWarp; width > kWarp; --width)
+    if (*count % width == 0)
+      return width;
+  return kWarp;
+}
+
 /// Threads per block along each of some loops that count from 0 in steps of 1. The innermost one runs over
-/// neighbouring addresses in most programs and gets a warp; what loops known to be short leave goes to the
-/// ones around them.
+/// neighbouring addresses in most programs and gets a warp or two; what loops known to be short leave goes to
+/// the ones around them.
 SmallVector<int64_t> tileSizes(scf::ParallelOp loop) {
   unsigned loops = loop.getNumLoops();
   if (loops == 1)
@@ -61,8 +73,9 @@ SmallVector<int64_t> tileSizes(scf::ParallelOp loop) {
   SmallVector<int64_t> sizes(loops, 1);
   int64_t left = kThreads;
   for (unsigned i = loops; i-- > 0 && loops - i <= kDimensions;) {
-    int64_t most = i + 1 == loops ? kWarp : loops - i == kDimensions ? kMaxDeep : kThreads;
-    if (std::optional<int64_t> count = getConstantIntValue(loop.getUpperBound()[i]))
+    std::optional<int64_t> count = getConstantIntValue(loop.getUpperBound()[i]);
+    int64_t most = i + 1 == loops ? widthFor(count) : loops - i == kDimensions ? kMaxDeep : kThreads;
+    if (count)
       most = std::min(most, std::max<int64_t>(*count, 1));
     sizes[i] = std::min(most, left);
     left /= int64_t(llvm::PowerOf2Ceil(uint64_t(sizes[i])));

@@ -1,13 +1,15 @@
 //===- fuse_elementwise.cpp - offload-fuse-elementwise --------------------===//
 //
 // A chain of operations on the elements of tensors is one kernel without tensors between. An operation goes
-// into the one that uses its result where nothing else does and each element is used once: not into a product
-// of matrices, which would compute it again for every row.
+// into the one that uses its result where each element is used once: not into a product of matrices, which
+// would compute it again for every row. Where several operations on elements use the result, it goes into
+// each of them if it is little to compute again, and its operands little to read again.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
@@ -16,6 +18,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 
@@ -26,9 +29,43 @@ bool worksOnElements(linalg::LinalgOp op) {
   return op.hasPureTensorSemantics() && op.getNumParallelLoops() == op.getNumLoops();
 }
 
-bool isUsedOnce(OpOperand *operand) {
+/// Arithmetic that takes less time than reading the result from memory does, also where it was put together
+/// from several operations: what is in two kernels is put into four by the next ones.
+bool isCheap(linalg::LinalgOp op) {
+  constexpr size_t kMost = 8;
+  Block *body = op.getBlock();
+  return body->getOperations().size() <= kMost &&
+         llvm::all_of(body->without_terminator(), [](Operation &each) {
+           return isa_and_nonnull<arith::ArithDialect>(each.getDialect()) &&
+                  !isa<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
+                       arith::RemUIOp, arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(each);
+         });
+}
+
+/// Do other operations on elements compute the result again for less than storing and reading it costs?
+/// Counted in tensors that are read or written; a kernel saved is worth two.
+bool isComputedAgain(OpResult result) {
+  auto made = cast<linalg::LinalgOp>(result.getOwner());
+  if (made->getNumResults() != 1 || !isCheap(made))
+    return false;
+  llvm::SmallPtrSet<Operation *, 4> users;
+  for (OpOperand &use : result.getUses()) {
+    auto user = dyn_cast<linalg::GenericOp>(use.getOwner());
+    if (!user || !worksOnElements(user) || user.isDpsInit(&use) ||
+        !user.getMatchingIndexingMap(&use).isPermutation() || user->getBlock() != made->getBlock())
+      return false;
+    users.insert(user);
+  }
+  auto isWhole = [&](OpOperand *input) { return made.getMatchingIndexingMap(input).isPermutation(); };
+  auto inputs = size_t(llvm::count_if(made.getDpsInputOperands(), isWhole));
+  return inputs * users.size() <= inputs + users.size() + 2;
+}
+
+bool isFused(OpOperand *operand) {
   auto user = cast<linalg::LinalgOp>(operand->getOwner());
-  return operand->get().hasOneUse() && user.getMatchingIndexingMap(operand).isPermutation();
+  if (!user.getMatchingIndexingMap(operand).isPermutation())
+    return false;
+  return operand->get().hasOneUse() || isComputedAgain(cast<OpResult>(operand->get()));
 }
 
 /// Part of a tensor that many threads fill, which is read, and written again by the result, is worked on in
@@ -79,7 +116,7 @@ struct FuseElementwise : public PassWrapper<FuseElementwise, OperationPass<Modul
       (void)linalg::generalizeNamedOp(rewriter, op); // what has no such form stays as it is
     }
     RewritePatternSet patterns(&getContext());
-    linalg::populateElementwiseOpsFusionPatterns(patterns, isUsedOnce);
+    linalg::populateElementwiseOpsFusionPatterns(patterns, isFused);
     // Asking for the size of a result is a use, until the size is asked of what it was made of.
     memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
     linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());

@@ -4,6 +4,8 @@
 //
 //  * linalg.pack pads, expands and transposes; linalg.unpack does the reverse;
 //  * tensor.bitcast is arith.bitcast;
+//  * a cast that changes whether integers have a sign, and nothing else, is one of each element: lowered
+//    StableHLO has builtin.unrealized_conversion_cast where its tensors are unsigned;
 //  * tensor.gather and tensor.scatter go over elements;
 //  * the transforms of Winograd's convolution are parallel loops over small products of matrices;
 //  * a tensor<?x0> as a tensor<?> is one of no elements: of its memory MLIR would say that it has a known
@@ -43,6 +45,35 @@ bool isSignless(tensor::BitcastOp op) {
        to = dyn_cast<RankedTensorType>(op.getType());
   return from && to && from.getElementType().isSignlessIntOrFloat() &&
          to.getElementType().isSignlessIntOrFloat();
+}
+
+/// Are both the same tensor but for the signs of its integers?
+bool changesSign(Operation *op) {
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return false;
+  auto from = dyn_cast<RankedTensorType>(op->getOperand(0).getType()),
+       to = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!from || !to || from.getShape() != to.getShape() || from.getEncoding() != to.getEncoding())
+    return false;
+  auto integer = dyn_cast<IntegerType>(from.getElementType()),
+       other = dyn_cast<IntegerType>(to.getElementType());
+  return integer && other && integer != other && integer.getWidth() == other.getWidth();
+}
+
+void writeSigns(Operation *op, IRRewriter &rewriter) {
+  Location loc = op->getLoc();
+  Value from = op->getOperand(0);
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, from);
+  Value place = tensor::EmptyOp::create(rewriter, loc, sizes, type.getElementType());
+  AffineMap map = rewriter.getMultiDimIdentityMap(unsigned(type.getRank()));
+  SmallVector<utils::IteratorType> loops(size_t(type.getRank()), utils::IteratorType::parallel);
+  auto castElement = [&](OpBuilder &b, Location at, ValueRange elements) {
+    auto element = UnrealizedConversionCastOp::create(b, at, type.getElementType(), elements[0]);
+    linalg::YieldOp::create(b, at, element.getResult(0));
+  };
+  rewriter.replaceOpWithNewOp<linalg::GenericOp>(op, TypeRange(type), ValueRange(from), ValueRange(place),
+                                                 ArrayRef<AffineMap>{map, map}, loops, castElement);
 }
 
 /// Replaces an operation that folds to another tensor, as the passes that follow do, or to one number
@@ -199,6 +230,8 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         (void)linalg::lowerUnPack(rewriter, unpack);
       else if (auto bits = dyn_cast<tensor::BitcastOp>(op); bits && isSignless(bits))
         rewriter.replaceOpWithNewOp<arith::BitcastOp>(bits, bits.getType(), bits.getSource());
+      else if (isa<tensor::BitcastOp, UnrealizedConversionCastOp>(op) && changesSign(op))
+        writeSigns(op, rewriter);
       else if (auto gather = dyn_cast<tensor::GatherOp>(op))
         lowerGather(gather, rewriter);
       else if (auto scatter = dyn_cast<tensor::ScatterOp>(op))

@@ -14,6 +14,10 @@
 //    reads a copy.
 //  * What the body of an scf.while hands on is changed in its place by the region of the condition, also
 //    where it is a tensor from outside of the loop, or two times the same one: it is a copy.
+//  * What a loop hands on is made in an empty tensor of the iteration: one from outside of the loop, as is
+//  left
+//    where equal ones have been joined, has memory that the next iteration writes to, and is copied each
+//    time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,6 +105,20 @@ void separateFromOutside(scf::WhileOp loop) {
     addSources(operand.get(), sources);
     if (llvm::any_of(sources, [&](Value v) { return !loop->isAncestor(v.getParentBlock()->getParentOp()); }))
       copyTensor(operand);
+  }
+}
+
+/// Gives what a loop hands on an empty tensor of its own to be made in, where it has one from outside.
+void makeInside(Operation *loop, Value tensor) {
+  while (auto computed = tensor.getDefiningOp<DestinationStyleOpInterface>()) {
+    if (!loop->isProperAncestor(computed))
+      return;
+    OpOperand *place = computed.getTiedOpOperand(cast<OpResult>(tensor));
+    if (auto empty = place->get().getDefiningOp<tensor::EmptyOp>(); empty && !loop->isAncestor(empty)) {
+      OpBuilder b(computed);
+      place->set(b.clone(*empty)->getResult(0));
+    }
+    tensor = place->get();
   }
 }
 
@@ -225,8 +243,11 @@ struct SeparateTensors : public PassWrapper<SeparateTensors, OperationPass<Modul
         // What the condition of an scf.while hands on MLIR itself copies, unless it is what came there.
         if (auto loop = dyn_cast<scf::WhileOp>(op))
           separateFromOutside(loop);
-        if (isa<func::ReturnOp>(op) ||
-            (isa<scf::YieldOp>(op) && isa<scf::ForOp, scf::WhileOp>(op->getParentOp())))
+        bool endsLoop = isa<scf::YieldOp>(op) && isa<scf::ForOp, scf::WhileOp>(op->getParentOp());
+        if (endsLoop && !isInParallel(op))
+          for (Value handed : op->getOperands())
+            makeInside(op->getParentOp(), handed);
+        if (isa<func::ReturnOp>(op) || endsLoop)
           separate(op->getOpOperands());
         else if (auto insertion = dyn_cast<SubsetInsertionOpInterface>(op))
           separate(insertion);

@@ -79,6 +79,9 @@ void defineFarMath(Module &module) {
     b.CreateRet(call);
     function.setLinkage(GlobalValue::InternalLinkage);
     function.setDSOLocal(true);
+    // Functions that kernels call have lost it, of which this was one. A call of libm itself the vectorizer
+    // would make for each lane, far or not.
+    function.addFnAttr(Attribute::NoInline);
   }
 }
 

@@ -44,8 +44,8 @@ Number truncated(Number x, bool half) {
   return result | ((bits >> 16) & 0x8000);
 }
 
-/// f32 from f64 such that rounding it to bf16 gives what rounding the f64 once does: toward zero, and where
-/// that loses something, with the last bit set ("to odd").
+/// f32 from f64 such that rounding it to 16 bits gives what rounding the f64 once does: toward zero, and
+/// where that loses something, with the last bit set ("to odd").
 Number narrowedToOdd(Number x) {
   Number near = x.narrowed(), back = near.widened();
   Number below = select(back.abs() > x.abs(), near.bits() - 1, near.bits());
@@ -70,7 +70,7 @@ Number toDouble(Builder &b, Value *value, bool isSigned) {
 
 class Widening {
 public:
-  Widening(bool half, bool bfloat) : half(half), bfloat(bfloat) {}
+  Widening(bool half, bool bfloat, bool narrows) : half(half), bfloat(bfloat), narrows(narrows) {}
 
   bool isSmall(Type *type) const {
     Type *element = type->getScalarType();
@@ -83,13 +83,17 @@ public:
     Builder b(&instruction);
     if (auto *extension = dyn_cast<FPExtInst>(&instruction); extension && isSmall(extension->getSrcTy()))
       return b.CreateFPExt(extend(b, extension->getOperand(0)), extension->getDestTy());
-    // From f64 it would round twice.
-    if (auto *truncation = dyn_cast<FPTruncInst>(&instruction);
-        truncation && isSmall(truncation->getDestTy())) {
-      if (truncation->getSrcTy()->getScalarType()->isFloatTy())
-        return truncate(b, truncation->getOperand(0), truncation->getDestTy());
-      if (truncation->getDestTy()->getScalarType()->isBFloatTy())
-        return truncate(b, narrowedToOdd({b, truncation->getOperand(0)}).value, truncation->getDestTy());
+    if (auto *truncation = dyn_cast<FPTruncInst>(&instruction)) {
+      Type *type = truncation->getDestTy();
+      Value *value = truncation->getOperand(0);
+      bool isDouble = value->getType()->getScalarType()->isDoubleTy();
+      bool small = isSmall(type), called = type->getScalarType()->isHalfTy() && isDouble && narrows;
+      if (!small && !called)
+        return nullptr;
+      // From f64 it would round twice.
+      if (isDouble)
+        value = narrowedToOdd({b, value}).value;
+      return small ? truncate(b, value, type) : b.CreateFPTrunc(value, type);
     }
     if (isa<SIToFPInst, UIToFPInst>(instruction) && instruction.getType()->getScalarType()->isBFloatTy() &&
         isSmall(instruction.getType()) && instruction.getOperand(0)->getType()->getScalarSizeInBits() <= 64)
@@ -126,12 +130,13 @@ private:
   }
 
   bool half, bfloat;
+  bool narrows; // there is no instruction from f64 to f16, which would be a call for each element
 };
 
 } // namespace
 
 void widenSmallFloats(Module &module, bool half, bool bfloat) {
-  Widening widening(half, bfloat);
+  Widening widening(half, bfloat, module.getTargetTriple().isX86());
   for (Function &function : module)
     for (Instruction &instruction : make_early_inc_range(instructions(function)))
       if (Value *value = widening.replace(instruction)) {
