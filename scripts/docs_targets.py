@@ -51,8 +51,7 @@ Options of a build as a whole, on the command line and in Python:
   and for those it declares and calls (in an `--object`). A returned memref is a pointer, two results a struct.
   Python calls as ever. A declaration with `llvm.emit_c_interface` is called through that interface.
 * **max_threads** is a promise to the vendor's compiler. A `known_block_size` of a kernel comes first; one that is
-  larger is an error. On the CPU a launch with a larger block fails with a `DeviceError`, as the drivers do, and so does
-  one with another block than the known one; of these NVIDIA's driver is told as well.
+  larger is an error. On the CPU a launch with a larger block fails with a `DeviceError`, as the drivers do.
 * **link** takes bitcode whose triple and data layout are the target's, or that names none. Of it only what the
   kernels call goes into the image. A function that stays undefined is an error at its call.
 * **format**: `bin` loads everywhere; `fatbin` adds PTX for newer chips (NVIDIA) or is clang's bundle (AMD); `isa`

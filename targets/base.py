@@ -249,10 +249,6 @@ class Target:
         """Attributes for every kernel that has not its own, set after the pipeline: name to MLIR text."""
         return {}
 
-    def other_limits(self) -> Mapping[str, str]:
-        """For each of these that may not stand beside another attribute: which."""
-        return {}
-
     def check_pipeline(self) -> str:
         """The passes that choose among code for several chips and refuse what the chip does not have: the first."""
         return ""
@@ -376,7 +372,7 @@ class Target:
         if self.kernel_mark:  # Kernels that came in the LLVM dialect lack it and would be functions nobody can launch.
             module.set_kernel_attribute(self.kernel_mark, "unit")
         for name, value in self.limit_attributes().items():
-            module.set_kernel_attribute(name, value, unless=self.other_limits().get(name, ""))
+            module.set_kernel_attribute(name, value)
         return module
 
     def _translate(self, work: Work, module: Module) -> LLVMModule:

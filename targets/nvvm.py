@@ -165,9 +165,6 @@ class NvvmTarget(Target):
             limits["nvvm.maxnreg"] = f"{self.maxregs} : i32"
         return limits
 
-    def other_limits(self) -> Mapping[str, str]:
-        return {"nvvm.maxntid": "nvvm.reqntid"}
-
     def provided_functions(self, code: LLVMModule) -> list[str]:
         return ["vprintf", "malloc", "free", "__assertfail", "__nvvm_reflect"]  # by the driver; by LLVM
 
@@ -208,9 +205,7 @@ class NvvmTarget(Target):
             f"offload-prepare-device{{target=nvvm chip=sm_{number} subgroup-size=32}},"
             f"offload-number-spaces{{global=1 workgroup=3}},{STRUCTURE_PIPELINE},"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
-            "offload-plain-declarations,"
-            "offload-repair-lowered{most-threads=nvvm.maxntid block-size=nvvm.reqntid},"
-            "canonicalize,cse,reconcile-unrealized-casts),"
+            "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=nvvm}"
         )
 

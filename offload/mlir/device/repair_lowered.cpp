@@ -23,10 +23,6 @@
 // What an author tells LLVM of a loop (`llvm.loop_annotation` on scf.for) ends up on its last branch, under
 // that name, and LLVM IR takes it from the branch's own attribute alone.
 //
-// A kernel that is for blocks of one size says so to NVIDIA's driver, which then refuses others: MLIR tells
-// it the most threads of a block, and blocks of as many threads in another shape ran, with ids of the wrong
-// shape.
-//
 // A kernel with the name of a function of libm gets it back (see repair_math.cpp), and that function another
 // one: spmd.cpp renames it once the kernel's own code is gone.
 //
@@ -227,19 +223,9 @@ template <typename Branch> void takeAnnotation(Branch branch) {
   branch.setLoopAnnotationAttr(annotation);
 }
 
-void requireBlockSize(LLVM::LLVMFuncOp kernel, StringRef most, StringRef exact) {
-  Attribute known = kernel->getAttr("gpu.known_block_size");
-  if (!known || kernel->getAttr(most) != known)
-    return;
-  kernel->removeAttr(most);
-  kernel->setAttr(exact, known);
-}
-
 struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairLowered)
 
-  RepairLowered() = default;
-  RepairLowered(const RepairLowered &other) : PassWrapper(other) {}
   StringRef getArgument() const final { return "offload-repair-lowered"; }
   StringRef getDescription() const final { return "Mend what lowerings of MLIR leave wrong"; }
 
@@ -257,19 +243,11 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     getOperation()->walk(convertThroughWord<LLVM::FPToUIOp>);
     getOperation()->walk(takeAnnotation<LLVM::BrOp>);
     getOperation()->walk(takeAnnotation<LLVM::CondBrOp>);
-    if (!mostThreads.empty())
-      getOperation()->walk(
-          [&](LLVM::LLVMFuncOp kernel) { requireBlockSize(kernel, mostThreads, blockSize); });
     settleFragmentLoads(getOperation());
     removeMarks(getOperation());
     if (auto module = dyn_cast<gpu::GPUModuleOp>(getOperation()); module && failed(giveNamesBack(module)))
       signalPassFailure();
   }
-
-  Option<std::string> mostThreads{
-      *this, "most-threads", llvm::cl::desc("the attribute that MLIR gives a kernel's known block size")};
-  Option<std::string> blockSize{*this, "block-size",
-                                llvm::cl::desc("the one that makes the driver refuse other blocks")};
 };
 
 } // namespace
