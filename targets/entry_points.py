@@ -49,7 +49,10 @@ def entry_points(group: str) -> list[EntryPoint]:
     if not _all_are_folders():
         from importlib import metadata
 
-        return list(metadata.entry_points(group=group))
+        # Finders of someone's own may trip over what is no text on sys.path.
+        packages = metadata.distributions(path=import_path())
+        named = {package.metadata["Name"]: package for package in reversed(list(packages))}
+        return [point for package in named.values() for point in package.entry_points if point.group == group]
     mark = f"[{group}]".encode()
     return [
         point for text in _declarations() if mark in text for point in _of_group(text.decode(errors="replace"), group)

@@ -36,7 +36,7 @@ def message(function: str, op: str, words: str) -> str:
 def test_a_size_that_is_computed() -> None:
     half = program(NAME).half
     np.testing.assert_array_equal(half(ones(9), ones(4)).numpy(), 2 * ones(4))
-    words = "dimension 0 of operand 2 of 3 has to be as long as dimension 0 of operand 1 of 3: 3 and 4"
+    words = "dimension 0 of operand 2 of 3 and dimension 0 of operand 1 of 3 have to be the same: 3 and 4"
     with pytest.raises(offload.DeviceError, match=message("half", "linalg.add", words)):
         half(ones(8), ones(3))
     assert half(ones(1), ones(0)).numpy().shape == (0,)
@@ -46,7 +46,7 @@ def test_what_does_not_run_asks_for_nothing() -> None:
     maybe = program(NAME).maybe
     y = ones(3)
     maybe(False, ones(4), y)
-    words = "dimension 0 of operand 2 of 2 has to be as long as dimension 0 of operand 1 of 2: 3 and 4"
+    words = "dimension 0 of operand 2 of 2 and dimension 0 of operand 1 of 2 have to be the same: 3 and 4"
     with pytest.raises(offload.DeviceError, match=message("maybe", "linalg.exp", words)):
         maybe(True, ones(4), y)
     np.testing.assert_array_equal(y, ones(3))
@@ -56,11 +56,65 @@ def test_what_does_not_run_asks_for_nothing() -> None:
 
 def test_arguments_of_functions_that_python_does_not_call() -> None:
     through, y = program(NAME).through, ones(4, dtype=np.float64)
-    words = "dimension 0 of operand 1 of 3 has to be as long as dimension 0 of operand 2 of 3: 5 and 4"
+    words = "dimension 0 of operand 1 of 3 and dimension 0 of operand 2 of 3 have to be the same: 5 and 4"
     with pytest.raises(offload.DeviceError, match=message("sum", "linalg.add", words)):
         through(ones(5, dtype=np.float64), y)
     through(ones(4, dtype=np.float64), y)
     np.testing.assert_array_equal(y, 2 * ones(4))
+
+
+def test_arguments_of_functions_that_the_program_calls_too() -> None:
+    y = np.zeros(16)
+    words = "dimension 0 of operand 3 of 3 and dimension 0 of operand 1 of 3 have to be the same: 4 and 12"
+    with pytest.raises(offload.DeviceError, match=message("doubled", "linalg.add", words)):
+        program(NAME).through_public(np.ones(12), y[:4])
+    assert not y.any()
+    with pytest.raises(offload.SignatureError, match="dimension 0 has to be 12, as dimension 0 of 'x' is; it is 4"):
+        program(NAME).doubled(np.ones(12), y[:4])
+
+
+def test_a_choice_of_tensors_asks_for_no_size() -> None:
+    either = program(NAME).either
+    assert either.__doc__ == "either(x: float32[m], n: int64, all: bool) -> float32[k]"
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(either(x, 3, True).numpy(), x)
+    np.testing.assert_array_equal(either(x, 3, False).numpy(), x[:3])
+
+
+HIDDEN = """
+func.func @hidden(%x: memref<8xf32>, %a: tensor<4xf32>, %b: tensor<6xf32>) -> tensor<?xf32> {
+  %c10 = arith.constant 10 : index
+  %any = memref.cast %x : memref<8xf32> to memref<?xf32>
+  %v = memref.subview %any[4] [%c10] [1] : memref<?xf32> to memref<?xf32, strided<[1], offset: 4>>
+  linalg.exp ins(%v : memref<?xf32, strided<[1], offset: 4>>) outs(%v : memref<?xf32, strided<[1], offset: 4>>)
+  %c = tensor.cast %a : tensor<4xf32> to tensor<?xf32>
+  %d = tensor.cast %b : tensor<6xf32> to tensor<?xf32>
+  %r = linalg.add ins(%d, %c : tensor<?xf32>, tensor<?xf32>) outs(%d : tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
+
+
+def test_what_can_never_be_right_is_an_error_of_the_build() -> None:
+    with pytest.raises(offload.CompileError) as caught:
+        offload.compile(HIDDEN, targets=["host"])
+    first, second = caught.value.diagnostics
+    assert first.message == "memref.subview: the size has to be at most what is left of dimension 0: 10 and 4"
+    assert second.message.endswith("dimension 0 of operand 1 of 3 have to be the same: 4 and 6")
+    assert (first.line, second.line) == (5, 9)
+
+
+def test_what_nobody_uses_asks_for_nothing() -> None:
+    unused = program(NAME).unused
+    np.testing.assert_array_equal(unused(ones(2), 0).numpy(), np.zeros(4))
+    np.testing.assert_array_equal(unused(ones(5), 3).numpy(), 3 * ones(4))
+    words = "the size has to be at most what is left of dimension 0: 4 and 2"
+    with pytest.raises(offload.DeviceError, match=message("unused", "tensor.extract_slice", words)):
+        unused(ones(2), 1)
+
+
+def test_a_copy_is_as_large_as_what_it_copies() -> None:
+    np.testing.assert_allclose(program(NAME).copied(ones(2, 3), 64).numpy(), np.e * ones(2, 3), rtol=1e-6)
 
 
 def test_windows_stay_within_their_array() -> None:
@@ -92,7 +146,8 @@ def test_parts_of_arrays() -> None:
     x = np.arange(8, dtype=np.float32)
     np.testing.assert_array_equal(library.part(x, 3, 5).numpy(), x[3:])
     assert library.part(x, 8, 0).numpy().shape == (0,)
-    for offset, size in ((9, 0), (-1, 2)):
+    assert library.part(x, 9, 0).numpy().shape == (0,)
+    for offset, size in ((9, 1), (-1, 2)):
         words = f"the offset has to be within dimension 0: {offset} and 8"
         with pytest.raises(offload.DeviceError, match=message("part", "tensor.extract_slice", words)):
             library.part(x, offset, size)
@@ -116,6 +171,9 @@ def test_views_with_steps() -> None:
         words = f"the last index has to be within dimension 0: {last} and 10"
         with pytest.raises(offload.DeviceError, match=message("every", "memref.subview", words)):
             library.every(y, first, count, step)
+    words = "the size must not be below zero in dimension 0: -1 and 0"
+    with pytest.raises(offload.DeviceError, match=message("every", "memref.subview", words)):
+        library.every(y, 9, -1, 4)
     words = "the first index has to be within dimension 0: -1 and 10"
     with pytest.raises(offload.DeviceError, match=message("every", "memref.subview", words)):
         library.every(y, -1, 2, 4)
@@ -135,7 +193,7 @@ def test_nothing_is_left_behind() -> None:
         return [library._native.api.mgpuCount(what) for what in range(abi.COUNT_OPERANDS + 1)]
 
     def fail() -> None:
-        with pytest.raises(offload.DeviceError, match="has to be as long"):
+        with pytest.raises(offload.DeviceError, match="have to be the same"):
             library.half(ones(8), ones(3))
 
     fail()
@@ -152,6 +210,7 @@ def test_what_is_the_same_is_not_compared() -> None:
     assert "cf.assert" not in bodies["same"]
     assert "cf.assert" not in kernels.split("gpu.module", 1)[1].split("func.func", 1)[0]
     assert "cf.assert" not in bodies["rows"]
+    assert "cf.assert" not in kernels.split("gpu.func @generated", 1)[1].split("gpu.return", 1)[0]
     assert bodies["chain"].count("cf.assert") == 2
     assert bodies["chain"].count("gpu.launch_func") == 1
 
@@ -167,5 +226,5 @@ def test_a_caller_in_c_sees_what_c_does(tmp_path: Path) -> None:
     code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).f(ctypes.c_int64(3))"
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
     assert done.returncode == -6
-    assert "linalg.exp: dimension 0 of operand 1 of 2 has to be as long as" in done.stderr
-    assert "3 and 4" in done.stderr
+    assert "linalg.exp: dimension 0 of operand 1 of 2 and dimension 0 of operand 2 of 2 have to be" in done.stderr
+    assert "the same: 3 and 4" in done.stderr

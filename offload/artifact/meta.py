@@ -171,15 +171,14 @@ class Signature(NamedTuple):
         record = _Record(value, where)
         arguments = record.all("args", Argument.from_json)
         equal = record.all("equal", EqualSizes.from_json) if "equal" in record.value else ()
-        for index, dimension in (pair for sizes in equal for pair in sizes.dimensions):
-            if not (0 <= index < len(arguments) and 0 <= dimension < arguments[index].rank):
-                raise ArtifactError(f"{where}: no argument {index} with a dimension {dimension}, as 'equal' has it")
         results = record.all("results", Argument.from_json)
-        sizes_of = record.all("result_sizes", ResultSize.from_json) if "result_sizes" in record.value else ()
-        for size in sizes_of:
-            for kind, among, number, dimension in (("result", results, *size[:2]), ("argument", arguments, *size[2:])):
-                if not (0 <= number < len(among) and 0 <= dimension < among[number].rank):
-                    raise ArtifactError(f"{where}: no {kind} {number} with a dimension {dimension}, in 'result_sizes'")
+        sizes = record.all("result_sizes", ResultSize.from_json) if "result_sizes" in record.value else ()
+        named = [("equal", "argument", arguments, *pair) for each in equal for pair in each.dimensions]
+        named += [("result_sizes", "argument", arguments, size.argument, size.of) for size in sizes]
+        named += [("result_sizes", "result", results, size.result, size.dimension) for size in sizes]
+        for key, kind, among, index, dimension in named:
+            if not (0 <= index < len(among) and 0 <= dimension < among[index].rank):
+                raise ArtifactError(f"{where}: no {kind} {index} with a dimension {dimension}, as {key!r} has it")
         return cls(
             record.get("name", str),
             record.get("symbol", str),
@@ -189,7 +188,7 @@ class Signature(NamedTuple):
             record.flag("brief"),
             record.flag("any_device"),
             equal,
-            sizes_of,
+            sizes,
         )
 
 

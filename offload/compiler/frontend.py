@@ -125,11 +125,10 @@ def _tosa(module: Any) -> Sequence[str]:
 def _buffers(module: Any) -> Sequence[str]:
     """Tensors get memory. Nothing before this canonicalizes, which the reductions must come before."""
     host, device = module.operation_names()
-    sized = module.has_tensors() or any(name.startswith("linalg.") or name == "memref.subview" for name in host)
     masked = {"vector.mask", "vector.multi_reduction"} <= {*host, *device}
     return [
         # Before anything else folds sizes.
-        *(["offload-equal-sizes"] if sized else []),
+        "offload-equal-sizes",
         # Before the first cse.
         *(["offload-keep-apart"] if device or {"gpu.launch", "gpu.subgroup_broadcast"} & set(host) else []),
         *(["offload-program-globals"] if "ml_program.global" in host else []),

@@ -44,6 +44,54 @@ func.func @through(%x: memref<?xf64>, %y: memref<4xf64>) {
   return
 }
 
+// Those of one that Python may call as well: the program's own calls are not looked at elsewhere.
+func.func @doubled(%x: memref<?xf64>, %y: memref<?xf64>) {
+  linalg.add ins(%x, %x : memref<?xf64>, memref<?xf64>) outs(%y : memref<?xf64>)
+  return
+}
+func.func @through_public(%x: memref<?xf64>, %y: memref<?xf64>) {
+  func.call @doubled(%x, %y) : (memref<?xf64>, memref<?xf64>) -> ()
+  return
+}
+
+// One of two tensors as a whole, of whatever size.
+func.func @either(%x: tensor<?xf32>, %n: index, %all: i1) -> tensor<?xf32> {
+  %front = tensor.extract_slice %x[0] [%n] [1] : tensor<?xf32> to tensor<?xf32>
+  %r = arith.select %all, %x, %front : tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// What is not used, or used where nothing runs, asks for nothing; nor do threads.
+func.func @unused(%x: tensor<?xf32>, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %p = tensor.extract_slice %x[0] [4] [1] : tensor<?xf32> to tensor<4xf32>
+  %nobody = tensor.extract_slice %x[100] [4] [1] : tensor<?xf32> to tensor<4xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> tensor<4xf32> {
+    %s = arith.addf %sum, %p : tensor<4xf32>
+    scf.yield %s : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+func.func @generated(%x: tensor<?x8xf32>, %n: index) -> tensor<?xf32> {
+  %c1 = arith.constant 1 : index
+  %g = tensor.generate %n {
+  ^bb0(%i: index):
+    %row = tensor.extract_slice %x[%i, 0] [1, 8] [1, 1] : tensor<?x8xf32> to tensor<8xf32>
+    %e = tensor.extract %row[%c1] : tensor<8xf32>
+    tensor.yield %e : f32
+  } : tensor<?xf32>
+  return %g : tensor<?xf32>
+}
+
+// A copy has the sizes of what it copies.
+func.func @copied(%x: tensor<?x?xf32>, %hint: index) -> tensor<?x?xf32> {
+  %e = bufferization.alloc_tensor() copy(%x) size_hint=%hint : tensor<?x?xf32>
+  %r = linalg.exp ins(%x : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+
 // Windows reach beyond the steps of their loops; the last one runs backwards.
 func.func @windows(%x: memref<?x?xf32>, %k: memref<?x?xf32>, %y: memref<?x?xf32>) {
   linalg.conv_2d ins(%x, %k : memref<?x?xf32>, memref<?x?xf32>) outs(%y : memref<?x?xf32>)

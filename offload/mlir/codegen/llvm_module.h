@@ -98,7 +98,10 @@ public:
   /// there are many of them. Throws Failure.
   std::vector<std::string> emitObjects();
   /// The assembly text with line directives, for messages about it.
-  std::string emitWithLines() { return generate(/*assembly=*/true, /*withLines=*/true); }
+  std::string emitWithLines() {
+    join();
+    return generate(/*assembly=*/true, /*withLines=*/true);
+  }
 
   llvm::Module &get() { return *module; }
 

@@ -25,16 +25,18 @@ constexpr int64_t kGuardBytes = 512; // MGPU_GUARD_BYTES
 
 /// The two sizes that an assertion compares, in the order of its message, also where what folds has turned
 /// the comparison around; none where it has made something else of it.
-SmallVector<Value, 2> comparedSizes(Value holds) {
+SmallVector<Value, 2> comparedSizes(cf::AssertOp op, Value holds) {
+  using P = LLVM::ICmpPredicate;
+  auto equality = op->getAttrOfType<BoolAttr>(kComparesSizes);
   if (auto either = holds.getDefiningOp<LLVM::OrOp>())
     holds = either.getLhs();
   auto compare = holds.getDefiningOp<LLVM::ICmpOp>();
-  if (!compare || !compare.getLhs().getType().isInteger(64))
+  if (!equality || !compare || !compare.getLhs().getType().isInteger(64) ||
+      equality.getValue() != llvm::is_contained({P::eq, P::ne}, compare.getPredicate()))
     return {};
-  using P = LLVM::ICmpPredicate;
-  bool turned = llvm::is_contained({P::sgt, P::ugt, P::uge}, compare.getPredicate());
-  return turned ? SmallVector<Value, 2>{compare.getRhs(), compare.getLhs()}
-                : SmallVector<Value, 2>{compare.getLhs(), compare.getRhs()};
+  bool isTurned = llvm::is_contained({P::sgt, P::ugt, P::uge, P::sle}, compare.getPredicate());
+  return isTurned ? SmallVector<Value, 2>{compare.getRhs(), compare.getLhs()}
+                  : SmallVector<Value, 2>{compare.getLhs(), compare.getRhs()};
 }
 
 struct AssertPattern : public ConvertOpToLLVMPattern<cf::AssertOp> {
@@ -47,9 +49,7 @@ struct AssertPattern : public ConvertOpToLLVMPattern<cf::AssertOp> {
     Block *failed = rewriter.createBlock(before->getParent());
     SmallVector<Value> arguments = {textAddress(rewriter, op, op.getMsg()),
                                     textAddress(rewriter, op, placeOf(loc))};
-    SmallVector<Value, 2> sizes;
-    if (op->hasAttr(kComparesSizes))
-      sizes = comparedSizes(adaptor.getArg());
+    SmallVector<Value, 2> sizes = comparedSizes(op, adaptor.getArg());
     arguments.append(sizes);
     callRuntime(rewriter, op, sizes.empty() ? kAssertFail : kSizesFail, {}, arguments);
     LLVM::UnreachableOp::create(rewriter, loc);

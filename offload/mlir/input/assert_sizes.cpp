@@ -11,13 +11,17 @@
 #include "names.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 using namespace mlir;
 
@@ -26,7 +30,9 @@ namespace {
 
 /// May a comparison come before it? It neither ends the program nor is it seen from outside of it.
 bool mayFollow(Operation *op) {
-  return isa<linalg::LinalgOp, memref::AllocOp, memref::AllocaOp>(op) || isMemoryEffectFree(op);
+  if (isa<linalg::LinalgOp>(op)) // its body may print, or assert
+    return llvm::all_of(op->getRegion(0).front(), [](Operation &each) { return isMemoryEffectFree(&each); });
+  return isa<memref::AllocOp, memref::AllocaOp>(op) || isMemoryEffectFree(op);
 }
 
 /// The first place in the operation's block that has all values.
@@ -54,16 +60,6 @@ Value valueOf(OpBuilder &b, Location loc, const SizeOrigin &origin) {
   return b.createOrFold<memref::DimOp>(loc, origin.value, origin.dimension);
 }
 
-bool isOne(const SizeOrigin &a, const SizeOrigin &b) {
-  if (a.known || b.known)
-    return a.known == b.known;
-  if (a.value == b.value && a.dimension == b.dimension)
-    return true;
-  if (a.dimension < 0 || b.dimension < 0)
-    return false;
-  return ValueBoundsConstraintSet::areEqual({a.value, a.dimension}, {b.value, b.dimension}).value_or(false);
-}
-
 /// "dimension 0 of operand 2 of 3".
 std::string nameOf(Operation *op, const OperandSize &size) {
   return ("dimension " + Twine(size.dimension) + " of operand " + Twine(size.operand + 1) + " of " +
@@ -71,10 +67,32 @@ std::string nameOf(Operation *op, const OperandSize &size) {
       .str();
 }
 
-void assertThat(OpBuilder &b, Operation *op, Value holds, const Twine &message) {
-  auto made =
-      cf::AssertOp::create(b, op->getLoc(), holds, (op->getName().getStringRef() + ": " + message).str());
-  made->setAttr(kComparesSizes, b.getUnitAttr());
+/// What makes threads of it, or calls it for each element: nothing of that can be asserted inside.
+bool hasThreads(Operation *op) {
+  return isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp, gpu::LaunchOp, linalg::LinalgOp,
+             tensor::GenerateOp, tensor::PadOp>(op);
+}
+
+/// In front of which operations a part is asserted: the part itself, or, where it is used in other blocks
+/// alone, which may not run, its first use in each; none where nobody uses it.
+SmallVector<Operation *> placesFor(Operation *part) {
+  SmallVector<Operation *> places;
+  for (Operation *user : part->getUsers()) {
+    Operation *place = user;
+    for (Operation *around = user->getParentOp(); around != part->getParentOp();
+         around = around->getParentOp())
+      if (hasThreads(around))
+        place = around;
+    if (place->getBlock() == part->getBlock())
+      return {part};
+    auto *there =
+        llvm::find_if(places, [&](Operation *each) { return each->getBlock() == place->getBlock(); });
+    if (there == places.end())
+      places.push_back(place);
+    else if (place->isBeforeInBlock(*there))
+      *there = place;
+  }
+  return places;
 }
 
 } // namespace
@@ -91,6 +109,29 @@ bool AssertSizes::isNew(Operation *op, const SizeOrigin &one, const SizeOrigin &
   return true;
 }
 
+void AssertSizes::require(OpBuilder &b, Operation *op, arith::CmpIPredicate how, Value one, Value other,
+                          Value unless, const Twine &message) {
+  Location loc = op->getLoc();
+  Value holds = b.createOrFold<arith::CmpIOp>(loc, how, one, other);
+  if (unless)
+    holds = b.createOrFold<arith::OrIOp>(loc, holds, unless);
+  std::string words = (op->getName().getStringRef() + ": " + message).str();
+  std::optional<int64_t> known = getConstantIntValue(holds), first = getConstantIntValue(one),
+                         second = getConstantIntValue(other);
+  if (known && *known != 0)
+    return;
+  if (first && second)
+    words += (": " + Twine(*first) + " and " + Twine(*second)).str();
+  if (known && isa<func::FuncOp>(op->getParentOp()) && op->getBlock()->isEntryBlock()) {
+    op->emitError(words);
+    isWrong = true;
+    return;
+  }
+  auto made = cf::AssertOp::create(b, loc, holds, words); // what may not run is no error yet
+  if (!first || !second)
+    made->setAttr(kComparesSizes, b.getBoolAttr(how == arith::CmpIPredicate::eq));
+}
+
 void AssertSizes::same(Operation *op, const OperandSize &one, const OperandSize &other) {
   if (other.origin.known && !one.origin.known)
     return same(op, other, one); // the message begins with what shows when it runs
@@ -99,9 +140,9 @@ void AssertSizes::same(Operation *op, const OperandSize &one, const OperandSize 
   OpBuilder b(op);
   moveForward(b, op, {one.origin.value, other.origin.value});
   Location loc = op->getLoc();
-  Value equal = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, valueOf(b, loc, other.origin),
-                                      valueOf(b, loc, one.origin));
-  assertThat(b, op, equal, nameOf(op, other) + " has to be as long as " + nameOf(op, one));
+  Value size = valueOf(b, loc, other.origin), wanted = valueOf(b, loc, one.origin);
+  require(b, op, arith::CmpIPredicate::eq, size, wanted, Value(),
+          nameOf(op, other) + " and " + nameOf(op, one) + " have to be the same");
 }
 
 void AssertSizes::within(linalg::LinalgOp op, const OperandSize &size, AffineExpr index,
@@ -110,16 +151,12 @@ void AssertSizes::within(linalg::LinalgOp op, const OperandSize &size, AffineExp
   if (failed(getFlattenedAffineExpr(index, unsigned(loops.size()), 0, &factors)) ||
       factors.size() != loops.size() + 1)
     return;
-  bool known = size.origin.known.has_value();
   SmallVector<Value> values = {size.origin.value};
   for (auto [factor, loop] : llvm::zip(factors, loops)) {
     if (factor != 0 && !loop)
       return; // no operand tells
-    known &= factor == 0 || loop->origin.known;
     values.push_back(loop ? loop->origin.value : Value());
   }
-  if (known)
-    return; // linalg's verifier has looked
   OpBuilder b(op);
   moveForward(b, op, values);
   Location loc = op.getLoc();
@@ -131,64 +168,65 @@ void AssertSizes::within(linalg::LinalgOp op, const OperandSize &size, AffineExp
     if (!loop)
       continue;
     Value steps = valueOf(b, loc, loop->origin);
-    Value none = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, steps, zero);
-    nothing = arith::OrIOp::create(b, loc, nothing, none);
+    Value none = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, steps, zero);
+    nothing = b.createOrFold<arith::OrIOp>(loc, nothing, none);
     if (factor == 0)
       continue;
-    Value farthest = arith::MulIOp::create(b, loc, arith::SubIOp::create(b, loc, steps, one),
-                                           arith::ConstantIndexOp::create(b, loc, factor));
+    Value farthest = b.createOrFold<arith::MulIOp>(loc, b.createOrFold<arith::SubIOp>(loc, steps, one),
+                                                   arith::ConstantIndexOp::create(b, loc, factor));
     Value &end = factor > 0 ? last : first;
-    end = arith::AddIOp::create(b, loc, end, farthest);
+    end = b.createOrFold<arith::AddIOp>(loc, end, farthest);
     falls |= factor < 0;
   }
-  auto compare = [&](arith::CmpIPredicate how, Value end, Value bound, const char *text) {
-    Value inside = arith::CmpIOp::create(b, loc, how, end, bound);
-    assertThat(b, op, arith::OrIOp::create(b, loc, inside, nothing), text + nameOf(op, size));
-  };
-  compare(arith::CmpIPredicate::slt, last, valueOf(b, loc, size.origin), "the last index has to be below ");
+  require(b, op, arith::CmpIPredicate::slt, last, valueOf(b, loc, size.origin), nothing,
+          "the last index has to be below " + nameOf(op, size));
   if (falls)
-    compare(arith::CmpIPredicate::sge, first, zero, "the first index must not be below zero in ");
+    require(b, op, arith::CmpIPredicate::sge, first, zero, nothing,
+            "the first index must not be below zero in " + nameOf(op, size));
 }
 
 void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
-  OpBuilder b(op);
+  bool makesOne = !isa<tensor::InsertSliceOp>(op);
+  for (Operation *place : makesOne ? placesFor(op) : SmallVector<Operation *>{op})
+    for (int64_t i = 0; i < cast<ShapedType>(whole.getType()).getRank(); ++i)
+      dimensionOfPart(op, originOf(whole, i), i, place);
+}
+
+void AssertSizes::dimensionOfPart(OffsetSizeAndStrideOpInterface op, const SizeOrigin &all, int64_t dimension,
+                                  Operation *place) {
+  OpFoldResult offset = op.getMixedOffsets()[dimension], size = op.getMixedSizes()[dimension],
+               stride = op.getMixedStrides()[dimension];
+  std::optional<int64_t> step = getConstantIntValue(stride);
+  if (getConstantIntValue(offset) == 0 && step == 1 && isOne(originOf(size), all))
+    return;
+  SmallVector<Value> values = {all.value};
+  for (OpFoldResult number : {offset, size, stride})
+    values.push_back(dyn_cast<Value>(number));
+  OpBuilder b(place);
+  moveForward(b, place, values);
   Location loc = op.getLoc();
   auto asValue = [&](OpFoldResult number) { return getValueOrCreateConstantIndexOp(b, loc, number); };
-  for (auto [i, offset, size, stride] :
-       llvm::enumerate(op.getMixedOffsets(), op.getMixedSizes(), op.getMixedStrides())) {
-    SizeOrigin all = originOf(whole, int64_t(i)), taken = originOf(size);
-    std::optional<int64_t> from = getConstantIntValue(offset), step = getConstantIntValue(stride);
-    if (all.known && from && taken.known && step)
-      continue; // the operation's verifier has looked
-    if (from == 0 && step == 1 && isOne(taken, all))
-      continue;
-    SmallVector<Value> values = {all.value};
-    for (OpFoldResult number : {offset, size, stride})
-      values.push_back(dyn_cast<Value>(number));
-    moveForward(b, op, values);
-    std::string dimension = ("dimension " + Twine(i)).str();
-    Value there = valueOf(b, loc, all), count = asValue(size), first = asValue(offset);
-    if (step == 1) { // unsigned, as sizes below zero do not fit either
-      auto fits = [&](Value number, Value most, const Twine &text) {
-        Value holds = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, number, most);
-        assertThat(b, op, holds, text);
-      };
-      if (from != 0)
-        fits(first, there, "the offset has to be within " + Twine(dimension));
-      fits(count, arith::SubIOp::create(b, loc, there, first),
-           "the size has to be at most what is left of " + Twine(dimension));
-      continue;
-    }
-    Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
-    Value none = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count, zero);
-    Value way = arith::MulIOp::create(b, loc, arith::SubIOp::create(b, loc, count, one), asValue(stride));
-    Value last = arith::AddIOp::create(b, loc, first, way);
-    for (auto [end, text] : {std::pair(first, "the first index has to be within "),
-                             std::pair(last, "the last index has to be within ")}) {
-      Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, end, there);
-      assertThat(b, op, arith::OrIOp::create(b, loc, inside, none), text + Twine(dimension));
-    }
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value there = valueOf(b, loc, all), count = asValue(size), first = asValue(offset);
+  Value none = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, count, zero);
+  std::string name = ("dimension " + Twine(dimension)).str();
+  if (step == 1) { // unsigned, as sizes below zero do not fit either
+    require(b, op, arith::CmpIPredicate::ule, first, there, none,
+            "the offset has to be within " + Twine(name));
+    Value left = b.createOrFold<arith::SubIOp>(loc, there, first);
+    require(b, op, arith::CmpIPredicate::ule, count, left, none,
+            "the size has to be at most what is left of " + Twine(name));
+    return;
   }
+  Value way =
+      b.createOrFold<arith::MulIOp>(loc, b.createOrFold<arith::SubIOp>(loc, count, one), asValue(stride));
+  Value last = b.createOrFold<arith::AddIOp>(loc, first, way);
+  require(b, op, arith::CmpIPredicate::sge, count, zero, Value(),
+          "the size must not be below zero in " + Twine(name));
+  require(b, op, arith::CmpIPredicate::ult, first, there, none,
+          "the first index has to be within " + Twine(name));
+  require(b, op, arith::CmpIPredicate::ult, last, there, none,
+          "the last index has to be within " + Twine(name));
 }
 
 } // namespace offload

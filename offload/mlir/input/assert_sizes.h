@@ -3,6 +3,7 @@
 
 #include "input/size_origin.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -19,6 +20,9 @@ struct OperandSize {
 /// compared once.
 class AssertSizes {
 public:
+  /// Have errors been told, of what is wrong whatever it is called with?
+  bool isWrong = false;
+
   /// `one` and `other` have to be the same.
   void same(mlir::Operation *op, const OperandSize &one, const OperandSize &other);
 
@@ -28,9 +32,16 @@ public:
               llvm::ArrayRef<std::optional<OperandSize>> loops);
 
   /// What a tensor.extract_slice, tensor.insert_slice or memref.subview takes has to be within `whole`.
-  static void part(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole);
+  void part(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole);
 
 private:
+  void dimensionOfPart(mlir::OffsetSizeAndStrideOpInterface op, const SizeOrigin &all, int64_t dimension,
+                       mlir::Operation *place);
+  /// Asserts it of two sizes, `unless` something else holds (null: nothing does); what is known not to hold
+  /// is an error at an operation that always runs.
+  void require(mlir::OpBuilder &b, mlir::Operation *op, mlir::arith::CmpIPredicate how, mlir::Value one,
+               mlir::Value other, mlir::Value unless, const llvm::Twine &message);
+
   using Key = std::pair<std::pair<void *, int64_t>, std::pair<void *, int64_t>>;
   bool isNew(mlir::Operation *op, const SizeOrigin &one, const SizeOrigin &other);
 

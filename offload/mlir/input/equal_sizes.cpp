@@ -37,10 +37,12 @@ constexpr int64_t kNumber = -1;
 
 class EqualSizes {
 public:
-  explicit EqualSizes(func::FuncOp function) : function(function) {
+  explicit EqualSizes(func::FuncOp function)
+      : function(function), isCalled(!SymbolTable::symbolKnownUseEmpty(function, function->getParentOp())) {
     SmallVector<Operation *> found; // assertions come between them
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<gpu::LaunchOp>(op) || isRunByThreads(op))
+      if (isa<gpu::LaunchOp>(op) || isRunByThreads(op) ||
+          isa<tensor::GenerateOp, tensor::PadOp>(op->getParentOp()))
         return WalkResult::skip();
       found.push_back(op);
       return WalkResult::advance();
@@ -48,6 +50,9 @@ public:
     for (Operation *op : found)
       add(op);
   }
+
+  /// Errors have been told.
+  bool isWrong() const { return asserted.isWrong; }
 
   /// For each set of equal sizes the number that they have, or -1, then the arguments with the dimensions.
   SmallVector<Attribute> sets(Builder &b) {
@@ -76,11 +81,11 @@ private:
     else if (OpTrait::hasElementwiseMappableTraits(op))
       addElementwise(op);
     else if (auto part = dyn_cast<tensor::ExtractSliceOp>(op))
-      AssertSizes::part(part, part.getSource());
+      asserted.part(part, part.getSource());
     else if (auto place = dyn_cast<tensor::InsertSliceOp>(op))
-      AssertSizes::part(place, place.getDest());
+      asserted.part(place, place.getDest());
     else if (auto view = dyn_cast<memref::SubViewOp>(op))
-      AssertSizes::part(view, view.getSource());
+      asserted.part(view, view.getSource());
   }
 
   void addLoops(linalg::LinalgOp op) {
@@ -102,6 +107,8 @@ private:
   }
 
   void addElementwise(Operation *op) {
+    if (choosesWhole(op))
+      return;
     for (int64_t i = 0; i < rankOf(op); ++i) {
       std::optional<OperandSize> first;
       for (OpOperand &operand : op->getOpOperands())
@@ -126,12 +133,28 @@ private:
       return;
     }
     std::optional<Size> first = toldSize(op, one->origin), second = toldSize(op, other.origin);
-    if (first && second)
+    bool isTold = first && second && fit(*first, *second);
+    if (isTold)
       equal.unionSets(*first, *second);
-    else
+    if (!isTold || isCalled) // the program's own calls are not checked
       asserted.same(op, *one, other);
     if (second && !first)
       one = other;
+  }
+
+  /// Are they no two different numbers, nor to be the same as such?
+  bool fit(const Size &one, const Size &other) {
+    std::optional<int64_t> first = numberOf(one), second = numberOf(other);
+    return !first || !second || first == second;
+  }
+
+  std::optional<int64_t> numberOf(const Size &size) {
+    if (size.first == kNumber)
+      return size.second;
+    for (auto member = equal.findLeader(size); member != equal.member_end(); ++member)
+      if (member->first == kNumber)
+        return member->second;
+    return std::nullopt;
   }
 
   /// The argument's size that one is, or the number; none of what a signature does not tell, or of operations
@@ -149,6 +172,7 @@ private:
   }
 
   func::FuncOp function;
+  bool isCalled; // by the program
   llvm::EquivalenceClasses<Size> equal;
   AssertSizes asserted;
 };
@@ -191,7 +215,10 @@ struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleO
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal() || ofThreads.contains(function))
         continue;
-      if (SmallVector<Attribute> sets = EqualSizes(function).sets(b); !sets.empty())
+      EqualSizes equal(function);
+      if (equal.isWrong())
+        signalPassFailure();
+      if (SmallVector<Attribute> sets = equal.sets(b); !sets.empty())
         function->setAttr(kEqualSizes, b.getArrayAttr(sets));
       if (SmallVector<int64_t> sizes = sizesOfResults(function); function.isPublic() && !sizes.empty())
         function->setAttr(kResultSizes, b.getDenseI64ArrayAttr(sizes));

@@ -2,11 +2,13 @@
 
 #include "input/size_origin.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 using namespace mlir;
 
@@ -22,38 +24,47 @@ Value sameBefore(Value shaped) {
     return made.getTiedOpOperand(cast<OpResult>(shaped))->get();
   if (isa<tensor::CastOp, memref::CastOp, bufferization::ToTensorOp, bufferization::ToBufferOp>(op))
     return op->getOperand(0);
-  if (OpTrait::hasElementwiseMappableTraits(op))
+  if (auto copied = dyn_cast<bufferization::AllocTensorOp>(op))
+    return copied.getCopy();
+  if (OpTrait::hasElementwiseMappableTraits(op) && !choosesWhole(op))
     for (Value operand : op->getOperands())
       if (isa<RankedTensorType>(operand.getType()))
         return operand;
   return Value();
 }
 
-/// The size that a part of an array has been given for a dynamic dimension; null where it is a number.
-Value sizeOfPart(OffsetSizeAndStrideOpInterface part, const llvm::SmallBitVector &dropped,
-                 int64_t dimension) {
-  for (auto [i, size] : llvm::enumerate(part.getMixedSizes()))
-    if (!dropped.test(unsigned(i)) && dimension-- == 0)
-      return dyn_cast<Value>(size);
-  return Value();
-}
-
 /// The number that an allocation or a part has been given for a dynamic dimension; null of other operations.
 Value givenSize(Value shaped, int64_t dimension) {
   Operation *op = shaped.getDefiningOp();
+  ValueRange sizes;
   if (auto part = dyn_cast_or_null<tensor::ExtractSliceOp>(op))
-    return sizeOfPart(part, part.getDroppedDims(), dimension);
-  if (auto part = dyn_cast_or_null<memref::SubViewOp>(op))
-    return sizeOfPart(part, part.getDroppedDims(), dimension);
+    sizes = part.getSizes();
+  else if (auto part = dyn_cast_or_null<memref::SubViewOp>(op))
+    sizes = part.getSizes();
+  else if (isa_and_nonnull<tensor::EmptyOp, tensor::GenerateOp, bufferization::AllocTensorOp, memref::AllocOp,
+                           memref::AllocaOp>(op))
+    sizes = op->getOperands();
+  // Dimensions that a part leaves out are of size one: those with an operand are there, in their order.
   unsigned index = cast<ShapedType>(shaped.getType()).getDynamicDimIndex(unsigned(dimension));
-  if (!isa_and_nonnull<tensor::EmptyOp, tensor::GenerateOp, bufferization::AllocTensorOp, memref::AllocOp,
-                       memref::AllocaOp>(op) ||
-      index >= op->getNumOperands() || !op->getOperand(index).getType().isIndex())
-    return Value();
-  return op->getOperand(index);
+  return index < sizes.size() && sizes[index].getType().isIndex() ? sizes[index] : Value();
 }
 
 } // namespace
+
+bool isOne(const SizeOrigin &a, const SizeOrigin &b) {
+  if (a.known || b.known)
+    return a.known == b.known;
+  if (a.value == b.value && a.dimension == b.dimension)
+    return true;
+  if (a.dimension < 0 || b.dimension < 0)
+    return false;
+  return ValueBoundsConstraintSet::areEqual({a.value, a.dimension}, {b.value, b.dimension}).value_or(false);
+}
+
+bool choosesWhole(Operation *op) {
+  auto choice = dyn_cast<arith::SelectOp>(op);
+  return choice && !isa<ShapedType>(choice.getCondition().getType());
+}
 
 SizeOrigin originOf(Value shaped, int64_t dimension) {
   for (;;) {

@@ -20,4 +20,10 @@ SizeOrigin originOf(mlir::OpFoldResult number);
 /// Follows a dimension of a memref or ranked tensor to what has told its size: an argument, say.
 SizeOrigin originOf(mlir::Value shaped, int64_t dimension);
 
+/// Are two sizes known to be the same?
+bool isOne(const SizeOrigin &one, const SizeOrigin &other);
+
+/// An arith.select that takes one of two values as a whole: of arrays, one of any size.
+bool choosesWhole(mlir::Operation *op);
+
 } // namespace offload

@@ -10,6 +10,9 @@
 //  * the transforms of Winograd's convolution are parallel loops over small products of matrices;
 //  * a tensor<?x0> as a tensor<?> is one of no elements: of its memory MLIR would say that it has a known
 //  size;
+//  * arith.select of one of two tensors that may have different sizes is a branch: as an operation on
+//  elements
+//    it would go through both as far as the first one is long;
 //  * a tensor.reshape to sizes that show when it runs asserts that they fit;
 //  * what MLIR folds to a constant of unknown shape, as it does %x ^ %x, is filled: such a constant has no
 //    bytes.
@@ -18,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/size_origin.h"
 #include "passes.h"
 #include "tensors/indexed_tensors.h"
 
@@ -204,6 +208,22 @@ void makeParallel(FailureOr<Operation *> lowered, IRRewriter &rewriter) {
       makeParallel(loop, rewriter);
 }
 
+bool isOfTwoSizes(arith::SelectOp op) {
+  auto type = dyn_cast<RankedTensorType>(op.getType());
+  for (int64_t i = 0; type && choosesWhole(op) && i < type.getRank(); ++i)
+    if (!isOne(originOf(op.getTrueValue(), i), originOf(op.getFalseValue(), i)))
+      return true;
+  return false;
+}
+
+void writeBranch(arith::SelectOp op, IRRewriter &rewriter) {
+  auto branch = scf::IfOp::create(
+      rewriter, op.getLoc(), op.getCondition(),
+      [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, op.getTrueValue()); },
+      [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, op.getFalseValue()); });
+  rewriter.replaceOp(op, branch);
+}
+
 struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingTensors)
 
@@ -232,6 +252,8 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         rewriter.replaceOpWithNewOp<arith::BitcastOp>(bits, bits.getType(), bits.getSource());
       else if (isa<tensor::BitcastOp, UnrealizedConversionCastOp>(op) && changesSign(op))
         writeSigns(op, rewriter);
+      else if (auto choice = dyn_cast<arith::SelectOp>(op); choice && isOfTwoSizes(choice))
+        writeBranch(choice, rewriter);
       else if (auto gather = dyn_cast<tensor::GatherOp>(op))
         lowerGather(gather, rewriter);
       else if (auto scatter = dyn_cast<tensor::ScatterOp>(op))
