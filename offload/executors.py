@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from offload.errors import OffloadError, ToolkitError, UsageError
 
 if TYPE_CHECKING:
+    import logging
     from concurrent.futures import Executor, Future
 
 _PATIENCE = 2.0
@@ -38,6 +39,23 @@ def result(executor: Executor, future: Future[Any]) -> Any:
                 raise
             if getattr(getattr(executor, "_client", None), "status", None) == "closed":
                 raise CancelledError from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask hands results to jobs that were given up meanwhile, after an error, and logs a traceback of each."""
+    import logging  # Dask has it
+    from concurrent.futures import InvalidStateError
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], InvalidStateError))
+
+    logger = logging.getLogger("tornado.application")
+    logger.addFilter(is_news)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_news)
 
 
 @contextlib.contextmanager
@@ -77,7 +95,7 @@ def opened(url: str | Executor | None) -> Iterator[Executor | None]:
     # Not pure: Dask would remember what became of a build, errors of a missing toolkit too. No retries: these are for
     # errors, which would come again; a build whose process was lost is done again without them.
     try:
-        with client, client.get_executor(pure=False) as executor:
+        with _quiet(), client, client.get_executor(pure=False) as executor:
             yield executor
     except CancelledError as error:
         raise OffloadError(f"the cluster {url} was lost: its scheduler does not answer any more") from error

@@ -49,10 +49,12 @@ def entry_points(group: str) -> list[EntryPoint]:
     if not _all_are_folders():
         from importlib import metadata
 
-        # Finders of someone's own may trip over what is no text on sys.path.
-        packages = metadata.distributions(path=import_path())
-        named = {package.metadata["Name"]: package for package in reversed(list(packages))}
-        return [point for package in named.values() for point in package.entry_points if point.group == group]
+        places = import_path()
+        if len(places) == len(sys.path):
+            return list(metadata.entry_points(group=group))
+        # Finders of someone's own may trip over what is no text there.
+        found = (point for package in metadata.distributions(path=places) for point in package.entry_points)
+        return list({(point.name, point.value): point for point in found if point.group == group}.values())
     mark = f"[{group}]".encode()
     return [
         point for text in _declarations() if mark in text for point in _of_group(text.decode(errors="replace"), group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
@@ -171,6 +172,20 @@ def _kill_midway(process: subprocess.Popen[bytes], count: int, at: int = 2) -> l
             process.wait()
 
     return [kill if number == at else (lambda text: None) for number in range(count)]
+
+
+def test_results_of_jobs_that_were_given_up_are_no_news(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], caplog: pytest.LogCaptureFixture
+) -> None:
+    def logged() -> list[type[BaseException]]:
+        caplog.clear()
+        for error in (InvalidStateError("late"), ValueError("another")):
+            logging.getLogger("tornado.application").error("in a callback", exc_info=error)
+        return [type(record.exc_info[1]) for record in caplog.records if record.exc_info and record.exc_info[1]]
+
+    with executors.opened(cluster[0]):
+        assert logged() == [ValueError]
+    assert logged() == [InvalidStateError, ValueError]
 
 
 def test_the_command(
