@@ -33,7 +33,7 @@ func.func @product(%a: memref<?x?xf64>, %b: memref<?x?xf64>, %c: memref<?x4xf64>
   return
 }
 
-// What may not run asks for nothing; nor does an array that may be left out.
+// What may not run asks for nothing. An array that may be left out has to fit like any other.
 func.func @maybe(%n: i1, %x: memref<?xf32>, %y: memref<?xf32>, %z: memref<?xf32> {offload.optional}) {
   scf.if %n {
     linalg.add ins(%x, %x : memref<?xf32>, memref<?xf32>) outs(%y : memref<?xf32>)
