@@ -94,9 +94,9 @@ def _extend_commands(distribution: Distribution) -> None:
     distribution.get_command_class = get_command_class
 
 
-def _kernels_in_place(base: type) -> Any:
+def _kernels_in_place(base: Any) -> Any:
     def run(self: Any) -> None:
-        base.run(self)  # type: ignore[attr-defined]
+        base.run(self)
         # An editable installation asks for both commands.
         if self.inplace and not getattr(self, "editable_mode", False):
             command = BuildOffload(self.distribution)  # not the one of `build`, which may be asked for, too

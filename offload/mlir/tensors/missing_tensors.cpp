@@ -10,9 +10,8 @@
 //  * the transforms of Winograd's convolution are parallel loops over small products of matrices;
 //  * a tensor<?x0> as a tensor<?> is one of no elements: of its memory MLIR would say that it has a known
 //  size;
-//  * arith.select of one of two tensors that may have different sizes is a branch: as an operation on
-//  elements
-//    it would go through both as far as the first one is long;
+//  * arith.select of one of two tensors that may have different sizes is a branch: on elements, it would go
+//    through both as far as the first one is long;
 //  * a tensor.reshape to sizes that show when it runs asserts that they fit;
 //  * what MLIR folds to a constant of unknown shape, as it does %x ^ %x, is filled: such a constant has no
 //    bytes.
