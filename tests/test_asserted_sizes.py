@@ -104,17 +104,18 @@ def test_what_can_never_be_right_is_an_error_of_the_build() -> None:
     assert (first.line, second.line) == (5, 9)
 
 
-def test_a_dimension_that_is_not_there() -> None:
-    text = """
-func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {
-  %c7 = arith.constant 7 : index
-  %none = tensor.dim %x, %c7 : tensor<?xf32>
+@pytest.mark.parametrize("dimension", [7, -1])
+def test_a_dimension_that_is_not_there(dimension: int) -> None:
+    text = f"""
+func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {{
+  %c = arith.constant {dimension} : index
+  %none = tensor.dim %x, %c : tensor<?xf32>
   %e = tensor.empty(%none) : tensor<?xf32>
   %r = linalg.exp ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
   return %r : tensor<?xf32>
-}
+}}
 """
-    with pytest.raises(offload.CompileError, match="asks for size 7 of a memref of rank 1"):
+    with pytest.raises(offload.CompileError, match=f"'tensor.dim' asks for size {dimension} of a tensor of rank 1"):
         offload.compile(text, targets=["host"])
 
 

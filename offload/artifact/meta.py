@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from offload.artifact.record import Record, text_of
 from offload.errors import ArtifactError
 
 SCHEMA = 1
@@ -65,7 +66,7 @@ class Argument(NamedTuple):
     @classmethod
     def from_json(cls, value: Any, where: str = "argument") -> Argument:
         """Raises `ArtifactError` where the value is not an argument of schema 1."""
-        record = _Record(value, where)
+        record = Record(value, where)
         kind = record.choice("kind", KINDS)
         dtype = record.get("dtype", str)
         shape = record.sizes("shape")
@@ -111,7 +112,7 @@ class EqualSizes(NamedTuple):
     @classmethod
     def from_json(cls, value: Any, where: str = "equal") -> EqualSizes:
         """Raises `ArtifactError` where the value is not of schema 1."""
-        record = _Record(value, where)
+        record = Record(value, where)
         pairs = record.get("dimensions", list)
         if not pairs or not all(type(pair) is list and [type(each) for each in pair] == [int, int] for pair in pairs):
             raise ArtifactError(f"{where}: expected pairs of integers in the field 'dimensions', found {pairs}")
@@ -168,7 +169,7 @@ class Signature(NamedTuple):
     @classmethod
     def from_json(cls, value: Any, where: str = "function") -> Signature:
         """Raises `ArtifactError` where the value is not a function of schema 1."""
-        record = _Record(value, where)
+        record = Record(value, where)
         arguments = record.all("args", Argument.from_json)
         equal = record.all("equal", EqualSizes.from_json) if "equal" in record.value else ()
         results = record.all("results", Argument.from_json)
@@ -194,34 +195,40 @@ class Signature(NamedTuple):
 
 class KernelSignature(NamedTuple):
     """A kernel of the gpu.module ``module``. Its parameters are scalars and the expanded memref descriptors, or,
-    with ``bare_pointers``, one pointer for each memref. ``doc`` is what the author says of it."""
+    with ``bare_pointers``, one pointer for each memref. ``doc`` is what the author says of it. ``known_block_size`` and
+    ``known_grid_size`` are the threads and blocks along x, y and z that it was built for, and no others; empty where
+    there may be any."""
 
     name: str
     module: str
     args: tuple[Argument, ...] = ()
     bare_pointers: bool = False
     doc: str = ""
+    known_block_size: tuple[int, ...] = ()
+    known_grid_size: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = {
+        sizes = {key: list(getattr(self, key)) for key in ("known_block_size", "known_grid_size")}
+        said = {"bare_pointers": self.bare_pointers, **sizes, "doc": self.doc}
+        return {
             "name": self.name,
             "module": self.module,
-            "args": [a.to_json() for a in self.args],
+            "args": [argument.to_json() for argument in self.args],
+            **{key: value for key, value in said.items() if value},
         }
-        if self.bare_pointers:
-            value["bare_pointers"] = True
-        return {**value, "doc": self.doc} if self.doc else value
 
     @classmethod
     def from_json(cls, value: Any, where: str = "kernel") -> KernelSignature:
         """Raises `ArtifactError` where the value is not a kernel of schema 1."""
-        record = _Record(value, where)
+        record = Record(value, where)
         return cls(
             record.get("name", str),
             record.get("module", str),
             record.all("args", Argument.from_json),
             record.flag("bare_pointers"),
             record.text("doc"),
+            record.numbers("known_block_size", 3),
+            record.numbers("known_grid_size", 3),
         )
 
 
@@ -236,7 +243,7 @@ class Refused(NamedTuple):
     @classmethod
     def from_json(cls, value: Any, where: str = "refused") -> Refused:
         """Raises `ArtifactError` where the value is not of schema 1."""
-        record = _Record(value, where)
+        record = Record(value, where)
         return cls(record.get("name", str), record.get("module", str), record.get("why", str))
 
 
@@ -264,7 +271,7 @@ class ImageInfo(NamedTuple):
     @classmethod
     def from_json(cls, value: Any, where: str = "image") -> ImageInfo:
         """Raises `ArtifactError` where the value is not an image of schema 1."""
-        record = _Record(value, where)
+        record = Record(value, where)
         resources = record.get("resources", dict)
         if not all(isinstance(entry, dict) for entry in resources.values()):
             raise ArtifactError(f"{where}: expected an object per kernel in 'resources'")
@@ -273,7 +280,7 @@ class ImageInfo(NamedTuple):
             record.get("target", str),
             record.get("chip", str),
             record.get("format", str),
-            record.all("kernels", _text),
+            record.all("kernels", text_of),
             resources,
         )
 
@@ -315,7 +322,7 @@ class Metadata(NamedTuple):
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ArtifactError(f"{where}: the metadata is not JSON: {error}") from None
-        record = _Record(value, where)
+        record = Record(value, where)
         schema = record.get("schema", int)
         if schema != SCHEMA:
             raise ArtifactError(
@@ -330,59 +337,6 @@ class Metadata(NamedTuple):
             record.choice("runtime", RUNTIMES),
             record.all("refused", Refused.from_json) if "refused" in record.value else (),
         )
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise ArtifactError(f"{where}: expected a string, found {type(value).__name__}")
-    return value
-
-
-class _Record:
-    """A JSON object whose fields are read with their type; `where` is its place, for messages."""
-
-    def __init__(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict):
-            raise ArtifactError(f"{where}: expected a JSON object, found {type(value).__name__}")
-        self.value = value
-        self.where = where
-
-    def get(self, key: str, kind: type, optional: bool = False) -> Any:
-        if key not in self.value:
-            raise ArtifactError(f"{self.where}: the field {key!r} is missing")
-        value = self.value[key]
-        if value is None and optional:
-            return None
-        if type(value) is not kind:
-            raise ArtifactError(
-                f"{self.where}: expected {kind.__name__} in the field {key!r}, found {type(value).__name__}"
-            )
-        return value
-
-    def flag(self, key: str) -> bool:
-        """A field that may be missing, which is False."""
-        return key in self.value and bool(self.get(key, bool))
-
-    def text(self, key: str) -> str:
-        """A field that may be missing, which is empty."""
-        return str(self.get(key, str)) if key in self.value else ""
-
-    def choice(self, key: str, choices: tuple[str, ...]) -> str:
-        value: str = self.get(key, str)
-        if value not in choices:
-            raise ArtifactError(
-                f"{self.where}: expected one of {', '.join(choices)} in the field {key!r}, found {value!r}"
-            )
-        return value
-
-    def sizes(self, key: str) -> tuple[int | None, ...]:
-        values = self.get(key, list)
-        if not all(value is None or type(value) is int for value in values):
-            raise ArtifactError(f"{self.where}: expected integers and null in the field {key!r}, found {values}")
-        return tuple(values)
-
-    def all(self, key: str, read: Any) -> tuple[Any, ...]:
-        return tuple(read(value, f"{self.where}: {key}[{index}]") for index, value in enumerate(self.get(key, list)))
 
 
 INTERFACE = "_mlir_ciface_"

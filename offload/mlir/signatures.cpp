@@ -355,6 +355,15 @@ struct DescribedKernels {
   json::Array all, refused;
 };
 
+/// The blocks and grids that its code counts on; of none at all, which never run, there is no code.
+static void addKnownSizes(json::Object &entry, FunctionOpInterface kernel) {
+  for (StringRef name : {"known_block_size", "known_grid_size"}) {
+    auto known = kernel->getAttrOfType<DenseI32ArrayAttr>(name);
+    if (known && known.size() == 3 && llvm::all_of(known.asArrayRef(), [](int32_t size) { return size > 0; }))
+      entry[name] = json::Array(known.asArrayRef());
+  }
+}
+
 /// `kernel` is where its author says more of it; there is none for compiled code.
 /// `launches`, of a kernel that is compiled already, tell whether it takes plain pointers.
 static void addKernel(DescribedKernels &kernels, StringRef device, StringRef name, ArrayRef<Type> types,
@@ -377,8 +386,10 @@ static void addKernel(DescribedKernels &kernels, StringRef device, StringRef nam
        llvm::any_of(types, llvm::IsaPred<MemRefType>) ? launches : ArrayRef<gpu::LaunchFuncOp>())
     if (std::optional<bool> plain = takesPlainPointers(launch))
       entry["bare_pointers"] = *plain;
-  if (kernel)
+  if (kernel) {
+    addKnownSizes(entry, kernel);
     addDoc(entry, kernel);
+  }
   kernels.all.push_back(std::move(entry));
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 import struct
 from collections.abc import Callable
 from numbers import Integral
@@ -23,11 +22,11 @@ from offload.runtime.pending import Pending
 from offload.runtime.pickled import kernel_of
 from offload.runtime.plans import arm_launch, share_plan
 from offload.runtime.pointers import PointerPacker
+from offload.runtime.sizes import check_known, shared_memory, sizes_of
 from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import as_stream
 from offload.runtime.views import gpu_of, view_of
 
-_SIZE_LIMIT = 2**31 - 1
 _KEPT_LAUNCHES = 64
 
 # The runtime keeps a slot's kernel, and the kernel its slot's name, as long as the process lives; so do we.
@@ -42,16 +41,6 @@ def kernel_slot(module: Any, name: str) -> abi.KernelSlot:
     if slot is None:
         slot = _slots.setdefault(key, abi.KernelSlot(ctypes.pointer(module), name.encode(), None))
     return slot
-
-
-def _whole(value: Any) -> int | None:
-    """The integer that ``value`` is, of whatever type; None for others, booleans and arrays of several among them."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
 
 
 class Kernel:
@@ -77,7 +66,8 @@ class Kernel:
         self.__doc__ = self._callee.help()
 
     def __getitem__(self, launch: Any) -> Launch:
-        """Raises `SignatureError` for a grid, block, stream, size or cluster that is none."""
+        """Raises `SignatureError` for a grid, block, stream, size or cluster that is none, and for a grid or block that
+        the kernel was not built for."""
         try:
             kept = self._launches.get(launch)
         except TypeError:  # Something in it has no hash.
@@ -95,13 +85,16 @@ class Kernel:
             )
         grid, block = launch[:2]
         stream = launch[2] if len(launch) > 2 else None
-        shared = self._bytes(launch[3]) if len(launch) > 3 else 0
+        label = self._callee.label
+        shared = shared_memory(label, launch[3]) if len(launch) > 3 else 0
         handle = None
         if stream is not None:
-            stream = as_stream(self._native, stream, self._callee.label)
+            stream = as_stream(self._native, stream, label)
             handle = stream.handle
-        sizes = (*self._sizes("grid", grid), *self._sizes("block", block))
-        cluster = (0, 0, 0) if len(launch) < 5 or launch[4] is None else self._sizes("cluster", launch[4])
+        sizes = (*sizes_of(label, "grid", grid), *sizes_of(label, "block", block))
+        check_known(label, "grid", sizes[:3], self.signature.known_grid_size)
+        check_known(label, "block", sizes[3:], self.signature.known_block_size)
+        cluster = (0, 0, 0) if len(launch) < 5 or launch[4] is None else sizes_of(label, "cluster", launch[4])
         made = Launch(self, sizes, stream, handle, shared, cluster)
         # Without a stream a launch is its numbers, and kept.
         if stream is None and all(type(size) is int for size in _flat(launch)):
@@ -116,36 +109,9 @@ class Kernel:
 
         Raises `SignatureError` for a block or a number of bytes that is none, `DeviceError` where the driver does not
         tell."""
-        threads = 0 if block is None else threads_of(self._sizes("block", block))
-        return ask(self._native, self._slot, threads, self._bytes(shared))
-
-    def _bytes(self, shared: Any) -> int:
-        number = _whole(shared)
-        if number is None or not 0 <= number <= _SIZE_LIMIT:
-            most = f"; it is at most {_SIZE_LIMIT:,}" if number is not None and number > 0 else ""
-            raise SignatureError(
-                f"{self._callee.label}: expected a number of bytes of dynamic workgroup memory, given {shared!r}{most}"
-            )
-        return number
-
-    def _sizes(self, what: str, given: Any) -> tuple[int, int, int]:
-        if type(given) is int and 0 < given <= _SIZE_LIMIT:
-            return given, 1, 1
-        sizes = given if isinstance(given, tuple) else (given,)
-        checked = tuple(number for number in map(_whole, sizes) if number is not None)
-        if (
-            not checked
-            or len(checked) != len(sizes)
-            or len(checked) > 3
-            or not all(0 < size <= _SIZE_LIMIT for size in checked)
-        ):
-            most = f", each at most {_SIZE_LIMIT:,}" if any(size > _SIZE_LIMIT for size in checked) else ""
-            raise SignatureError(
-                f"{self._callee.label}: expected the {what} as a positive integer or a tuple of one "
-                f"to three{most}, given {given!r}"
-            )
-        x, y, z = (*checked, 1, 1)[:3]
-        return x, y, z
+        label = self._callee.label
+        threads = 0 if block is None else threads_of(sizes_of(label, "block", block))
+        return ask(self._native, self._slot, threads, shared_memory(label, shared))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> None:
         raise SignatureError(

@@ -8,17 +8,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "input/assert_sizes.h"
+#include "loops/parallel_loops.h"
 #include "names.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -65,12 +63,6 @@ std::string nameOf(Operation *op, const OperandSize &size) {
   return ("dimension " + Twine(size.dimension) + " of operand " + Twine(size.operand + 1) + " of " +
           Twine(op->getNumOperands()))
       .str();
-}
-
-/// What makes threads of it, or calls it for each element: nothing of that can be asserted inside.
-bool hasThreads(Operation *op) {
-  return isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp, gpu::LaunchOp, linalg::LinalgOp,
-             tensor::GenerateOp, tensor::PadOp>(op);
 }
 
 /// In front of which operations a part is asserted: the part itself, or, where it is used in other blocks

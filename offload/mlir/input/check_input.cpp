@@ -17,7 +17,6 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -190,17 +189,6 @@ LogicalResult checkParameters(gpu::LaunchFuncOp launch) {
   return error;
 }
 
-/// Views at which MLIR 22's lowering ends the process.
-std::optional<std::string> whyNotView(Operation *op) {
-  if (auto dim = dyn_cast<memref::DimOp>(op))
-    if (auto type = dyn_cast<MemRefType>(dim.getSource().getType()))
-      if (auto index = dim.getConstantIndex(); index && (*index < 0 || *index >= type.getRank()))
-        return ("'memref.dim' asks for size " + Twine(*index) + " of a memref of rank " +
-                Twine(type.getRank()) + "; sizes count from 0")
-            .str();
-  return std::nullopt;
-}
-
 /// MLIR's verifier takes one of integers, and there are no exponentials of these.
 std::optional<std::string> whyNotComputed(Operation *op) {
   auto softmax = dyn_cast<linalg::SoftmaxOp>(op);
@@ -265,8 +253,8 @@ std::optional<std::string> whyNotMapped(Operation *op) {
 
 /// What an operation can be refused for, in the order in which it is said.
 std::optional<std::string> (*const kReasons[])(Operation *) = {
-    whyNotPlaced,   whyNotNested,   whyNotOwn,  whyNotNamed,    whyNotSized,  whyNotDescribed,
-    whyNotCalledSo, whyNotComputed, whyNotView, whyNotLaunched, whyNotMapped, whyNotTyped};
+    whyNotPlaced,   whyNotNested,   whyNotOwn,      whyNotNamed,  whyNotSized, whyNotDescribed,
+    whyNotCalledSo, whyNotComputed, whyNotLaunched, whyNotMapped, whyNotTyped};
 
 LogicalResult check(Operation *op) {
   for (auto reason : kReasons)

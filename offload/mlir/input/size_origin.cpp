@@ -49,12 +49,6 @@ Value givenSize(Value shaped, int64_t dimension) {
   return index < sizes.size() && sizes[index].getType().isIndex() ? sizes[index] : Value();
 }
 
-/// A dimension that an array does not have may be asked for as well.
-bool has(Value shaped, int64_t dimension) {
-  auto type = cast<ShapedType>(shaped.getType());
-  return dimension >= 0 && (!type.hasRank() || dimension < type.getRank());
-}
-
 } // namespace
 
 bool isOne(const SizeOrigin &a, const SizeOrigin &b) {
@@ -96,8 +90,7 @@ SizeOrigin originOf(OpFoldResult number) {
   Value size = cast<Value>(number);
   Operation *asked = size.getDefiningOp();
   if (isa_and_nonnull<tensor::DimOp, memref::DimOp>(asked))
-    if (std::optional<int64_t> dimension = getConstantIntValue(asked->getOperand(1));
-        dimension && has(asked->getOperand(0), *dimension))
+    if (std::optional<int64_t> dimension = getConstantIntValue(asked->getOperand(1)))
       return originOf(asked->getOperand(0), *dimension);
   return {std::nullopt, size, -1};
 }

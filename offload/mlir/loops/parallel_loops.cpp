@@ -7,6 +7,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/ParallelLoopMapper.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 
@@ -16,9 +17,18 @@ bool isInKernel(Operation *op) {
   return op->getParentOfType<gpu::LaunchOp>() || op->getParentOfType<gpu::GPUModuleOp>();
 }
 
+bool hasThreads(Operation *op) {
+  return isa<gpu::LaunchOp, scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp, linalg::LinalgOp,
+             tensor::GenerateOp, tensor::PadOp>(op);
+}
+
 bool isRunByThreads(Operation *op) {
-  return isInKernel(op) || op->getParentOfType<scf::ParallelOp>() || op->getParentOfType<scf::ForallOp>() ||
-         op->getParentOfType<affine::AffineParallelOp>() || op->getParentOfType<linalg::LinalgOp>();
+  if (isInKernel(op))
+    return true;
+  while ((op = op->getParentOp()))
+    if (hasThreads(op))
+      return true;
+  return false;
 }
 
 SmallPtrSet<Operation *, 4> calledFromKernels(ModuleOp module) {

@@ -14,7 +14,10 @@ inline constexpr int64_t kMaxDeep = 64; // of these, along z
 
 bool isInKernel(mlir::Operation *op);
 
-/// Or in what will be one.
+/// Are there threads for what is in it, or will be, or is that called for each element?
+bool hasThreads(mlir::Operation *op);
+
+/// In a kernel, or in what has threads.
 bool isRunByThreads(mlir::Operation *op);
 
 /// The functions that code of kernels calls, themselves or through others: their loops are run by the thread

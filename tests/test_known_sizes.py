@@ -1,0 +1,75 @@
+"""Kernels that were built for some blocks and grids: launches with others are refused, wherever they would run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import on_host
+
+from offload.artifact.meta import KernelSignature
+from offload.errors import ArtifactError, SignatureError
+
+LAUNCH = """
+func.func @numbers(%x: memref<?xindex>) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c2, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%nx = %c32, %ny = %c1, %nz = %c1) {
+    %base = arith.muli %bx, %nx : index
+    %i = arith.addi %base, %tx : index
+    %inside = arith.cmpi ult, %bx, %c2 : index
+    scf.if %inside {
+      memref.store %i, %x[%i] : memref<?xindex>
+    }
+    gpu.terminator
+  }
+  return
+}
+"""
+DECLARED = """
+gpu.module @device {
+  gpu.func @numbers(%x: memref<?xindex>) kernel attributes {known_block_size = array<i32: 8, 4, 1>} {
+    %i = gpu.thread_id x
+    memref.store %i, %x[%i] : memref<?xindex>
+    gpu.return
+  }
+}
+"""
+
+
+def test_constants_of_a_launch() -> None:
+    """The code has no condition left: a third block would write."""
+    library = on_host(LAUNCH)
+    there = library.device.array(np.zeros(96, np.int64))
+    kernel = library.kernels.numbers_kernel
+    assert (kernel.signature.known_block_size, kernel.signature.known_grid_size) == ((32, 1, 1), (2, 1, 1))
+    for grid, block, what, wrong, known in (
+        (3, 32, "grid", "(3, 1, 1)", "(2, 1, 1)"),
+        ((2, 2), 32, "grid", "(2, 2, 1)", "(2, 1, 1)"),
+        (2, 64, "block", "(64, 1, 1)", "(32, 1, 1)"),
+        (2, (16, 2), "block", "(16, 2, 1)", "(32, 1, 1)"),
+    ):
+        with pytest.raises(SignatureError) as caught:
+            kernel[grid, block](there)
+        assert f"with a {what} of {wrong}; its code counts on {known}, its known_{what}_size" in str(caught.value)
+    np.testing.assert_array_equal(there.numpy(), np.zeros(96))
+    kernel[2, 32](there)
+    kernel[(2, 1), (32, 1, 1)](there)
+    np.testing.assert_array_equal(there.numpy(), [*range(64), *[0] * 32])
+
+
+def test_a_declared_block_and_any_grid() -> None:
+    kernel = on_host(DECLARED).kernels.numbers
+    x = np.zeros(8, np.int64)
+    with pytest.raises(SignatureError, match=r"its known_block_size: launch it with that, or build it without"):
+        kernel[1, 32](x)
+    for grid in 1, 3:
+        kernel[grid, (8, 4)](x)
+        np.testing.assert_array_equal(x, range(8))
+
+
+@pytest.mark.parametrize("sizes", [[1, 2], [1, 2, "3"], [1.0, 2, 3], {}, 7])
+def test_sizes_that_are_none(sizes: object) -> None:
+    with pytest.raises(ArtifactError, match="known_block_size"):
+        KernelSignature.from_json({"name": "k", "module": "m", "args": [], "known_block_size": sizes})
