@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import on_host
+from compiling import ALL_TARGETS, emit_text, on_host
 
+import offload
 from offload.artifact.meta import KernelSignature
-from offload.errors import ArtifactError, SignatureError
+from offload.errors import ArtifactError, CompileError, SignatureError
 
 LAUNCH = """
 func.func @numbers(%x: memref<?xindex>) {
@@ -67,6 +68,59 @@ def test_a_declared_block_and_any_grid() -> None:
     for grid in 1, 3:
         kernel[grid, (8, 4)](x)
         np.testing.assert_array_equal(x, range(8))
+
+
+PREFIXED = """
+gpu.module @device {
+  gpu.func @last(%x: memref<4xi32>) kernel attributes {gpu.known_grid_size = array<i32: 2, 1, 1>} {
+    %c3 = arith.constant 3 : index
+    %one = arith.constant 1 : i32
+    %b = gpu.block_id x
+    %is = arith.cmpi eq, %b, %c3 : index
+    scf.if %is {
+      memref.store %one, %x[%b] : memref<4xi32>
+    }
+    gpu.return
+  }
+}
+func.func @run(%x: memref<4xi32>) {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  gpu.launch_func @device::@last blocks in (%c4, %c1, %c1) threads in (%c1, %c1, %c1) args(%x : memref<4xi32>)
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_a_form_for_other_functions_is_not_believed(target: str) -> None:
+    """MLIR's lowering believes it, and leaves nothing of the kernel."""
+    assert "store" in emit_text(PREFIXED, "llvm", [target])
+    x = np.zeros(4, np.int32)
+    on_host(PREFIXED).run(x)
+    np.testing.assert_array_equal(x, [0, 0, 0, 1])
+
+
+def test_the_form_of_functions_of_the_llvm_dialect() -> None:
+    source = """
+gpu.module @device {
+  llvm.func @k() attributes {gpu.kernel, gpu.known_block_size = array<i32: 32, 1, 1>} {
+    llvm.return
+  }
+}
+func.func @run() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch_func @device::@k blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
+  return
+}
+"""
+    assert on_host(source).kernels.k.signature.known_block_size == (32, 1, 1)
+    with pytest.raises(
+        CompileError, match="a block of 16 along x, but its kernel says gpu.known_block_size = "
+    ) as caught:
+        offload.compile(source.replace("constant 32", "constant 16"), targets=["host"])
+    assert caught.value.diagnostics[0].line == 10
 
 
 @pytest.mark.parametrize("sizes", [[1, 2], [1, 2, "3"], [1.0, 2, 3], {}, 7])

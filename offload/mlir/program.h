@@ -49,6 +49,9 @@ std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string
 void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value,
                         const std::string &unless);
 
+/// The attribute that says what a kernel's "block" or "grid" is: those of the LLVM dialect have it with a
+/// prefix.
+std::string knownSizeOf(mlir::FunctionOpInterface kernel, llvm::StringRef what);
 /// The most threads of a block per kernel: its known_block_size, else `most`; none for kernels with neither
 /// (0). Throws Failure where a known_block_size is more than `most`.
 std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module, int64_t most);

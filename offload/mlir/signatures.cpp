@@ -357,10 +357,10 @@ struct DescribedKernels {
 
 /// The blocks and grids that its code counts on; of none at all, which never run, there is no code.
 static void addKnownSizes(json::Object &entry, FunctionOpInterface kernel) {
-  for (StringRef name : {"known_block_size", "known_grid_size"}) {
-    auto known = kernel->getAttrOfType<DenseI32ArrayAttr>(name);
+  for (StringRef what : {"block", "grid"}) {
+    auto known = kernel->getAttrOfType<DenseI32ArrayAttr>(knownSizeOf(kernel, what));
     if (known && known.size() == 3 && llvm::all_of(known.asArrayRef(), [](int32_t size) { return size > 0; }))
-      entry[name] = json::Array(known.asArrayRef());
+      entry[("known_" + what + "_size").str()] = json::Array(known.asArrayRef());
   }
 }
 

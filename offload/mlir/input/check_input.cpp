@@ -94,10 +94,10 @@ LogicalResult checkSizes(gpu::LaunchFuncOp launch) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(launch, launch.getKernelAttr());
   if (!kernel)
     return success();
-  const std::tuple<StringRef, StringRef, gpu::KernelDim3> checks[] = {
-      {"block", "known_block_size", launch.getBlockSizeOperandValues()},
-      {"grid", "known_grid_size", launch.getGridSizeOperandValues()}};
-  for (auto [what, attribute, sizes] : checks) {
+  const std::tuple<StringRef, gpu::KernelDim3> checks[] = {{"block", launch.getBlockSizeOperandValues()},
+                                                           {"grid", launch.getGridSizeOperandValues()}};
+  for (auto [what, sizes] : checks) {
+    std::string attribute = knownSizeOf(kernel, what);
     auto known = kernel->getAttrOfType<DenseI32ArrayAttr>(attribute);
     if (!known || known.size() != 3)
       continue;

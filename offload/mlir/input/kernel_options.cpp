@@ -22,6 +22,10 @@ static bool isKernel(FunctionOpInterface function) {
   return function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
 }
 
+std::string knownSizeOf(FunctionOpInterface kernel, StringRef what) {
+  return ((isa<LLVM::LLVMFuncOp>(kernel) ? "gpu.known_" : "known_") + what + "_size").str();
+}
+
 std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module, int64_t most) {
   std::vector<std::pair<std::string, int64_t>> limits;
   module.get().walk([&](FunctionOpInterface function) {
