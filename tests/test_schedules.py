@@ -54,6 +54,20 @@ module attributes {transform.with_named_sequence} {
   }
 }
 """
+TILED = """
+module attributes {transform.with_named_sequence} {
+  func.func @product(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
+    %r = linalg.matmul ins(%a, %b : tensor<?x?xf32>, tensor<?x?xf32>) outs(%c : tensor<?x?xf32>) -> tensor<?x?xf32>
+    return %r : tensor<?x?xf32>
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op) {
+    %m = transform.structured.match ops{["linalg.matmul"]} in %root : (!transform.any_op) -> !transform.any_op
+    %tiled, %loops:3 = transform.structured.tile_using_for %m tile_sizes [8, 8, 4]
+        : (!transform.any_op) -> (!transform.any_op, !transform.any_op, !transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}
+"""
 
 
 @pytest.mark.parametrize("program", [NESTED, TOGETHER], ids=["module of its own", "module of the program"])
@@ -74,6 +88,17 @@ def test_it_may_choose_instructions_of_a_vendor() -> None:
         emit(MATMUL, "so")
 
 
+def test_sizes_are_those_of_what_is_tiled() -> None:
+    """Of the tiles alone it would not show that a product's factors do not fit."""
+    product = on_host(TILED).product
+    a, b, c = (np.ones(shape, np.float32) for shape in ((10, 7), (7, 9), (10, 9)))
+    np.testing.assert_array_equal(product(a, b, c).numpy(), np.full((10, 9), 8))
+    assert "product(a: float32[n, m], b: float32[m, k], c: float32[n, k]) -> float32[n, k]" in repr(product)
+    for wrong in ((a, b[:6], c), (a, np.ones((9, 9), np.float32), c), (a, b, c[:, :8]), (a[:8], b, c)):
+        with pytest.raises(offload.SignatureError):
+            product(*wrong)
+
+
 def test_a_schedule_that_does_not_apply_is_an_error_at_its_line(tmp_path: Path) -> None:
     wrong = NESTED.replace("[64, 1, 1]", "[32, 1, 1]")  # fewer threads than the loop needs
     (tmp_path / "p.mlir").write_text(wrong)
@@ -92,7 +117,7 @@ def test_the_pipeline_names_it(tmp_path: Path) -> None:
     (tmp_path / "p.mlir").write_text(NESTED)
     done = command("build", "p.mlir", "--print-pipeline", cwd=tmp_path)
     steps = [line for line in done.stdout.splitlines() if line.startswith("builtin.module(")]
-    assert steps[0] == "builtin.module(transform-interpreter,offload-erase-transforms)"
+    assert steps[0] == "builtin.module(offload-equal-sizes,transform-interpreter,offload-erase-transforms)"
     assert steps[2].startswith("builtin.module(offload-private-names,offload-check-input")
 
 

@@ -58,6 +58,9 @@ BUFFERIZING = (
 )
 """From tensors to memrefs."""
 
+TRANSFORMS = ("offload-equal-sizes", "transform-interpreter", "offload-erase-transforms")
+"""A program's own schedule."""
+
 TOSA = (
     "tosa-to-mlprogram",
     "tosa-to-scf",  # first: the lowering to linalg knows no regions
@@ -112,9 +115,10 @@ def lower_to_kernels(
 
 
 def _transforms(module: Any) -> Sequence[str]:
-    """A program's own schedule comes first: what it leaves is the program."""
+    """A program's own schedule comes first: what it leaves is the program. Of tiles nobody could tell any more which
+    sizes of the arrays have to be equal."""
     host, _ = module.operation_names()
-    return ("transform-interpreter", "offload-erase-transforms") if "transform.named_sequence" in host else ()
+    return TRANSFORMS if "transform.named_sequence" in host else ()
 
 
 def _tosa(module: Any) -> Sequence[str]:
