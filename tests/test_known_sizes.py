@@ -8,7 +8,7 @@ from compiling import ALL_TARGETS, emit_text, on_host
 
 import offload
 from offload.artifact.meta import KernelSignature
-from offload.errors import ArtifactError, CompileError, SignatureError
+from offload.errors import ArtifactError, CompileError, DeviceError, SignatureError
 
 LAUNCH = """
 func.func @numbers(%x: memref<?xindex>) {
@@ -119,6 +119,36 @@ func.func @run() {
     with pytest.raises(CompileError, match="a block of 16 along x, but its kernel says gpu") as caught:
         offload.compile(source.replace("constant 32", "constant 16"), targets=["host"])
     assert caught.value.diagnostics[0].line == 10
+
+
+def test_launches_of_sizes_that_show_at_run_time() -> None:
+    source = """
+gpu.module @device {
+  gpu.func @k(%x: memref<?xi32>) kernel
+      attributes {known_block_size = array<i32: 8, 1, 1>, known_grid_size = array<i32: 2, 1, 1>} {
+    %one = arith.constant 1 : i32
+    %i = gpu.global_id x
+    memref.store %one, %x[%i] : memref<?xi32>
+    gpu.return
+  }
+}
+func.func @run(%x: memref<?xi32>, %grid: index, %block: i32) {
+  %c1 = arith.constant 1 : index
+  %b = arith.index_cast %block : i32 to index
+  gpu.launch_func @device::@k blocks in (%grid, %c1, %c1) threads in (%b, %c1, %c1) args(%x : memref<?xi32>)
+  return
+}
+"""
+    x = np.zeros(64, np.int32)
+    run = on_host(source).run
+    for grid, block, what, known in (4, 8, "grid", 2), (2, 16, "block", 8):
+        message = f"the {what} along x has to be the kernel's known_{what}_size: {2 * known} and {known}"
+        with pytest.raises(DeviceError, match=f"<string>:14: .*{message}"):
+            run(x, grid, block)
+    run(x, 0, 8)
+    np.testing.assert_array_equal(x, np.zeros(64))
+    run(x, 2, 8)
+    np.testing.assert_array_equal(x, [*[1] * 16, *[0] * 48])
 
 
 @pytest.mark.parametrize("sizes", [[1, 2], [1, 2, "3"], [1.0, 2, 3], {}, 7])

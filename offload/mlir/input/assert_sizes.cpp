@@ -10,6 +10,7 @@
 #include "input/assert_sizes.h"
 #include "loops/parallel_loops.h"
 #include "names.h"
+#include "program.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,6 +20,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -182,6 +184,30 @@ void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
   for (Operation *place : makesOne ? placesFor(op) : SmallVector<Operation *>{op})
     for (int64_t i = 0; i < cast<ShapedType>(whole.getType()).getRank(); ++i)
       dimensionOfPart(op, originOf(whole, i), i, place);
+}
+
+void AssertSizes::launched(gpu::LaunchFuncOp op) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(op, op.getKernelAttr());
+  const std::pair<StringRef, gpu::KernelDim3> given[] = {{"block", op.getBlockSizeOperandValues()},
+                                                         {"grid", op.getGridSizeOperandValues()}};
+  for (auto [what, sizes] : given) {
+    std::string name = kernel ? knownSizeOf(kernel, what) : "";
+    auto known = kernel ? kernel->getAttrOfType<DenseI32ArrayAttr>(name) : DenseI32ArrayAttr();
+    if (!known || known.size() != 3)
+      continue;
+    OpBuilder b(op);
+    for (auto [axis, size, wanted] :
+         llvm::zip_equal(StringRef("xyz"), std::array{sizes.x, sizes.y, sizes.z}, known.asArrayRef())) {
+      if (getConstantIntValue(size))
+        continue;
+      auto number = [&, type = size.getType()](int64_t n) -> Value {
+        return arith::ConstantOp::create(b, op.getLoc(), b.getIntegerAttr(type, n));
+      };
+      Value none = b.createOrFold<arith::CmpIOp>(op.getLoc(), arith::CmpIPredicate::eq, size, number(0));
+      require(b, op, arith::CmpIPredicate::eq, size, number(wanted), none,
+              "the " + what + " along " + Twine(axis) + " has to be the kernel's " + name);
+    }
+  }
 }
 
 void AssertSizes::dimensionOfPart(OffsetSizeAndStrideOpInterface op, const SizeOrigin &all, int64_t dimension,

@@ -4,6 +4,7 @@
 #include "input/size_origin.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -33,6 +34,10 @@ public:
 
   /// What a tensor.extract_slice, tensor.insert_slice or memref.subview takes has to be within `whole`.
   void part(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole);
+
+  /// A kernel's blocks and grid have to be those that it says, which its code counts on. What is constant
+  /// offload-check-input compares; of no blocks nothing runs.
+  void launched(mlir::gpu::LaunchFuncOp op);
 
 private:
   void dimensionOfPart(mlir::OffsetSizeAndStrideOpInterface op, const SizeOrigin &all, int64_t dimension,

@@ -84,6 +84,8 @@ private:
       asserted.part(place, place.getDest());
     else if (auto view = dyn_cast<memref::SubViewOp>(op))
       asserted.part(view, view.getSource());
+    else if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
+      asserted.launched(launch);
   }
 
   void addLoops(linalg::LinalgOp op) {
