@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, emit_text, on_host
+from compiling import ALL_TARGETS, PROGRAMS, emit_text, on_host, program
 
 import offload
 from offload.artifact.meta import KernelSignature
@@ -70,35 +70,23 @@ def test_a_declared_block_and_any_grid() -> None:
         np.testing.assert_array_equal(x, range(8))
 
 
-PREFIXED = """
-gpu.module @device {
-  gpu.func @last(%x: memref<4xi32>) kernel attributes {gpu.known_grid_size = array<i32: 2, 1, 1>} {
-    %c3 = arith.constant 3 : index
-    %one = arith.constant 1 : i32
-    %b = gpu.block_id x
-    %is = arith.cmpi eq, %b, %c3 : index
-    scf.if %is {
-      memref.store %one, %x[%b] : memref<4xi32>
-    }
-    gpu.return
-  }
-}
-func.func @run(%x: memref<4xi32>) {
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  gpu.launch_func @device::@last blocks in (%c4, %c1, %c1) threads in (%c1, %c1, %c1) args(%x : memref<4xi32>)
-  return
-}
-"""
-
-
 @pytest.mark.parametrize("target", ALL_TARGETS)
-def test_a_form_for_other_functions_is_not_believed(target: str) -> None:
-    """MLIR's lowering believes it, and leaves nothing of the kernel."""
-    assert "store" in emit_text(PREFIXED, "llvm", [target])
-    x = np.zeros(4, np.int32)
-    on_host(PREFIXED).run(x)
-    np.testing.assert_array_equal(x, [0, 0, 0, 1])
+def test_a_grid_that_a_launch_contradicts_is_not_believed(target: str) -> None:
+    """MLIR's lowering believes it in any case, and leaves nothing of the kernel."""
+    text = emit_text(PROGRAMS / "known_sizes.mlir", "llvm", [target])
+    assert "store i32 3" in text
+
+
+def test_older_names_are_known_sizes() -> None:
+    library = program("known_sizes")
+    known = {name: library.kernels[name].signature.known_block_size[0] for name in library.kernels}
+    assert known == {"agreed": 32, "contradicted": 32, "own": 8}
+    assert library.kernels.contradicted.signature.known_grid_size == ()
+    x = np.zeros(128, np.int32)
+    library.run(x)
+    np.testing.assert_array_equal(x, [32] * 32 + [0] * 64 + [3] * 32)
+    library.kernels.own[1, 8](x)
+    np.testing.assert_array_equal(x[:9], [8] * 8 + [32])
 
 
 def test_the_form_of_functions_of_the_llvm_dialect() -> None:

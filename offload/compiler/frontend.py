@@ -131,6 +131,7 @@ def _buffers(module: Any) -> Sequence[str]:
     host, device = module.operation_names()
     masked = {"vector.mask", "vector.multi_reduction"} <= {*host, *device}
     return [
+        *(["offload-known-sizes"] if "gpu.func" in device else []),
         # Before anything else folds sizes.
         "offload-equal-sizes",
         # Before the first cse.

@@ -45,6 +45,7 @@ void registerOffloadPasses() {
   registerTensorPasses();
   registerPrivateNamesPass();
   registerEqualSizesPass();
+  registerKnownSizesPass();
   registerCheckInputPass();
   registerCheckMemoryPass();
   registerCheckDevicePass();

@@ -22,6 +22,7 @@ namespace offload {
 ///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does
 ///   offload-private-names            renames private functions that are named like a library's
 ///   offload-check-input              refuses programs that no later step can take
+///   offload-known-sizes              gives one name to what kernels say of their blocks and grids
 ///   offload-equal-sizes              notes which sizes of arguments have to be the same
 ///   offload-missing-lowerings        writes out what MLIR has no lowering for
 ///   offload-inline-async             puts regions of the async dialect into the code around them
@@ -101,6 +102,7 @@ void registerSerialFunctionsPass();
 void registerCollapseLinalgPass();
 void registerReduceLinalgPass();
 void registerEqualSizesPass();
+void registerKnownSizesPass();
 void registerFindPlacesPass();
 void registerFuseRowsPass();
 void registerReduceRowsPass();

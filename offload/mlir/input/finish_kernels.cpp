@@ -1,10 +1,9 @@
 //===- finish_kernels.cpp - offload-finish-kernels ------------------------===//
 //
 // The end of the way to kernels: refuses parallel loops that no pass could turn into a kernel, which would
-// otherwise run on the host, one iteration after the other, on memory that may not be the host's; gives the
-// kernels of a program that was outlined elsewhere, where all of a function's have one name, the names of
-// their modules, so that each can be called by its own; and takes sizes from kernels that say them in a form
-// that is not theirs.
+// otherwise run on the host, one iteration after the other, on memory that may not be the host's; and gives
+// the kernels of a program that was outlined elsewhere, where all of a function's have one name, the names of
+// their modules, so that each can be called by its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +34,6 @@ struct FinishKernels : public PassWrapper<FinishKernels, OperationPass<ModuleOp>
     if (!everyLoopIsAKernel())
       return signalPassFailure();
     nameKernels();
-    forgetSizes();
   }
 
   bool everyLoopIsAKernel() {
@@ -82,16 +80,6 @@ struct FinishKernels : public PassWrapper<FinishKernels, OperationPass<ModuleOp>
       });
       kernel.setName(device.getName());
     }
-  }
-
-  /// A gpu.func has known_block_size and its like. With the dialect's prefix they are for functions of other
-  /// dialects: on it nobody compares them with its launches, which upstream's own examples contradict, and
-  /// its lowering would believe them.
-  void forgetSizes() {
-    getOperation()->walk([](gpu::GPUFuncOp function) {
-      for (StringRef name : {"gpu.known_block_size", "gpu.known_grid_size", "gpu.known_cluster_size"})
-        function->removeDiscardableAttr(name);
-    });
   }
 };
 
