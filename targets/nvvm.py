@@ -205,7 +205,8 @@ class NvvmTarget(Target):
             f"offload-prepare-device{{target=nvvm chip=sm_{number} subgroup-size=32}},"
             f"offload-number-spaces{{global=1 workgroup=3}},{STRUCTURE_PIPELINE},"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
-            "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"
+            "offload-plain-declarations,offload-repair-lowered{device-scope=device block-scope=block},"
+            "canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=nvvm}"
         )
 

@@ -55,6 +55,10 @@ class RocdlTarget(Target):
     wave64: bool = option(False, "waves of 64 threads, where the chip has both sizes (gfx10 and later)")
     wave32: bool = option(False, "waves of 32 threads, the default of these chips")
     daz: bool = option(False, "treats denormal numbers of 32 bits as zero")
+    own_memory: bool = option(
+        False,
+        "atomic operations only find the GPU's own memory, none that the CPU shares (`host_shared`, managed, pinned)",
+    )
     waves_per_eu: int = option(0, "waves that should fit an execution unit at once", least=1, most=16)
     code_object: int = option(0, "version of the code object (not set: 5, generic chips 6)", choices=(4, 5, 6))
     lld: str = option("", "options of lld, separated by spaces")
@@ -194,9 +198,18 @@ class RocdlTarget(Target):
             f"offload-number-spaces{{global=1 workgroup=3 private=5}},{STRUCTURE_PIPELINE},"
             f"convert-amdgpu-to-rocdl{{chipset={chip}}},"
             f"convert-gpu-to-rocdl{{chipset={chip} {self.conversion_options()} runtime=HIP}},"
-            "offload-plain-declarations,offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts),"
+            f"offload-plain-declarations,{self._repair()},canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=rocdl}"
         )
+
+    def _repair(self) -> str:
+        """Some instructions are lost on the way to the CPU's memory: LLVM makes loops of them unless it is told that
+        none is meant."""
+        told = ["no_fine_grained_memory", "no_remote_memory"] if self.own_memory else []
+        if told and (self.daz or self.fast):
+            told.append("ignore_denormal_mode")
+        atomics = " atomics=" + ",".join(f"{self.name}.{word}" for word in told) if told else ""
+        return f"offload-repair-lowered{{device-scope=agent block-scope=workgroup{atomics}}}"
 
     def machine(self, native: Native) -> MachineOptions:
         return native.MachineOptions(self.triple(), self.chip, self._features(), self.O, self.fast)

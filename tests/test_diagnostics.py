@@ -121,6 +121,7 @@ UNSUPPORTED = {
     "csr": ("csr.mlir:4:13: error: 'gpu.create_csr' ", "  %s, %t1 = gpu.create_csr async", 12),
     "tensor": ("tensor.mlir:3:3: error: tensors ", "  gpu.func @f(%x: tensor<4xf32>)", 2),
     "printf": ("printf.mlir:4:5: error: 'gpu.printf' ", "    gpu.printf ", 4),
+    "outside": ("outside.mlir:7:10: error: 'func.call' finds no 'square' where it stands: ", "    %w = func.call", 9),
     "unknown_dialect": ("unknown_dialect.mlir:3:3: error: unknown operation 'nosuch.op': ", "  nosuch.op", 2),
 }
 

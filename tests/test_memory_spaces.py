@@ -271,3 +271,30 @@ gpu.module @m {{
     code = emit_text(text, "isa", ["rocdl:gfx942"])
     assert "buffer_load_dwordx4" in code
     assert "buffer_store_dwordx4" in code
+
+
+TABLES = """
+gpu.module @m {
+  memref.global "private" constant @table : memref<64xi8> = dense<7>
+  memref.global "private" @count : memref<64xi32> = dense<0>
+  gpu.func @k(%x: memref<?xi32>, %out: memref<?xi8>) kernel {
+    %g = gpu.global_id x
+    %table = memref.get_global @table : memref<64xi8>
+    %count = memref.get_global @count : memref<64xi32>
+    %v = memref.load %x[%g] : memref<?xi32>
+    %i = arith.index_cast %v : i32 to index
+    %e = memref.load %table[%i] : memref<64xi8>
+    memref.store %e, %out[%g] : memref<?xi8>
+    memref.store %v, %count[%i] : memref<64xi32>
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "gfx1201"])
+def test_tables_of_kernels_are_global_memory_on_amd(chip: str) -> None:
+    """Loads that may be of any memory wait for that of the block, too, and take whole addresses."""
+    text = emit_text(TABLES.replace("dense<7>", f"dense<{list(range(64))}>"), "isa", [f"rocdl:{chip}"])
+    assert "flat_load" not in text
+    assert "flat_store" not in text

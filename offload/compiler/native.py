@@ -171,6 +171,10 @@ _PLAINER = (
     ),
     (r" ; for more info on dialect registration see .*", ""),
     (
+        r"^('\S+') op ('\S+') does not reference a (?:valid function|valid global memref|symbol in the current scope)$",
+        r"\1 finds no \2 where it stands: what a kernel calls, or reads by name, is inside of its gpu.module",
+    ),
+    (
         r"unsupported memory space Attribute",
         "a memory space cannot be of this kind: write #gpu.address_space<global>, <workgroup> or <private>, or their "
         "numbers 1, 3 and 5, or none",

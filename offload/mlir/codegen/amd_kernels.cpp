@@ -24,6 +24,24 @@ void denyRecursion(Module &module) {
       function.setDoesNotRecurse();
 }
 
+void placeGlobals(Module &module) {
+  constexpr unsigned kGlobal = 1, kConstant = 4; // AMDGPUUsage
+  for (GlobalVariable &global : make_early_inc_range(module.globals())) {
+    if (global.getAddressSpace() != 0 || global.getName().starts_with("llvm."))
+      continue;
+    auto *placed = new GlobalVariable(
+        module, global.getValueType(), global.isConstant(), global.getLinkage(),
+        global.hasInitializer() ? global.getInitializer() : nullptr, "", &global, global.getThreadLocalMode(),
+        global.isConstant() ? kConstant : kGlobal, global.isExternallyInitialized());
+    placed->copyAttributesFrom(&global);
+    placed->copyMetadata(&global, 0);
+    placed->setComdat(global.getComdat());
+    placed->takeName(&global);
+    global.replaceAllUsesWith(ConstantExpr::getAddrSpaceCast(placed, global.getType()));
+    global.eraseFromParent();
+  }
+}
+
 void splitBlockIds(Module &module) {
   for (Function &function : module)
     if (!function.hasFnAttribute("amdgpu-no-workgroup-id-y"))

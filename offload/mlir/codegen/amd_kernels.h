@@ -11,6 +11,11 @@ namespace offload {
 /// functions for recursive ones, whose stack has no size that is known before.
 void denyRecursion(llvm::Module &module);
 
+/// Gives global variables that are in no space of memory the global or the constant one. They could be
+/// reached by what knows where they are, but LLVM loads from them as from memory of which it knows nothing:
+/// it may be a thread's own or a block's.
+void placeGlobals(llvm::Module &module);
+
 /// For chips that keep a block's id y in the low and its id z in the high half of one register: kernels that
 /// use y alone are said to use z, too. Otherwise LLVM takes the whole register for y, which AMDGPUUsage does
 /// not promise. Call after optimization, which finds out what they use.

@@ -413,8 +413,10 @@ void LLVMModule::optimizeWhole() {
     passes.addPass(createModuleToFunctionPassAdaptor(LowerMatrixIntrinsicsPass()));
   passes.addPass(level == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level)
                                                 : builder.buildPerModuleDefaultPipeline(level));
-  if (machine->getTargetTriple().isAMDGPU())
+  if (machine->getTargetTriple().isAMDGPU()) {
     denyRecursion(*module);
+    placeGlobals(*module);
+  }
   reported->clear();
   runPasses(*module, builder, std::move(passes));
   if (!reported->empty())

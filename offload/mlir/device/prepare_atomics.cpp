@@ -48,17 +48,33 @@ std::optional<StringRef> scopeFor(StringRef given, StringRef target) {
   return std::nullopt;
 }
 
+bool isAtomic(Operation *op) {
+  if (auto load = dyn_cast<LLVM::LoadOp>(op))
+    return load.getOrdering() != LLVM::AtomicOrdering::not_atomic;
+  if (auto store = dyn_cast<LLVM::StoreOp>(op))
+    return store.getOrdering() != LLVM::AtomicOrdering::not_atomic;
+  return isa<LLVM::AtomicRMWOp, LLVM::AtomicCmpXchgOp>(op);
+}
+
 void settleScope(Operation *op, StringRef target) {
   constexpr StringRef kName = "syncscope";
-  auto scope = isa_and_nonnull<LLVM::LLVMDialect>(op->getDialect()) ? op->getAttrOfType<StringAttr>(kName)
-                                                                    : StringAttr();
-  if (!scope)
+  bool marks = isAtomic(op); // memref's operations become LLVM's without a scope, which are not the author's
+  if (!marks && !isa<LLVM::FenceOp>(op))
     return;
+  StringAttr whole = StringAttr::get(op->getContext(), kWholeSystem);
+  auto scope = op->getAttrOfType<StringAttr>(kName);
+  if (!scope || scope.empty()) {
+    if (marks)
+      op->setAttr(kName, whole);
+    return;
+  }
   // Nobody else sees what a thread orders for itself.
   if (isa<LLVM::FenceOp>(op) && scope == "singlethread" && target == "nvvm")
     return op->erase();
   std::optional<StringRef> own = scopeFor(scope, target);
-  if (own && own->empty())
+  if (own && own->empty() && marks)
+    op->setAttr(kName, whole);
+  else if (own && own->empty())
     op->removeAttr(kName);
   else if (own)
     op->setAttr(kName, StringAttr::get(op->getContext(), *own));

@@ -40,6 +40,18 @@ llvm::LogicalResult checkElementwise(mlir::gpu::SubgroupMmaElementwiseOp op);
 /// And the loads of fragments that are one register, when they are LLVM's.
 void settleFragmentLoads(mlir::Operation *root);
 
+/// The scope of an author's atomic operation that has none of its own, until repairAtomics, which gives those
+/// of memref's the device's.
+inline constexpr llvm::StringLiteral kWholeSystem = "system";
+/// What a target calls the threads of its device and those of a block, nothing for the CPU, and the
+/// attributes that its atomic operations get.
+struct AtomicsOfTarget {
+  std::string deviceScope, blockScope;
+  llvm::ArrayRef<std::string> attributes;
+};
+/// repair_atomics.cpp: what they are in the LLVM dialect.
+void repairAtomics(mlir::Operation *root, const AtomicsOfTarget &target);
+
 /// uniformity.cpp: whether control flow makes sure that all threads of a block get to `op` as often as each
 /// other. False where it cannot tell.
 bool everyThreadReaches(mlir::Operation *op);

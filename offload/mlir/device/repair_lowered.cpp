@@ -2,9 +2,7 @@
 //
 // What lowerings of MLIR 22 leave in the LLVM dialect that LLVM does not take, or leaves undefined:
 //
-// memref.generic_atomic_rmw becomes a loop around llvm.cmpxchg of the element's type. LLVM's takes integers
-// and pointers only: floats are compared and exchanged as bits. And what the loop starts from is read as if
-// no other thread wrote there: the read becomes atomic.
+// Atomic operations: see repair_atomics.cpp.
 //
 // Dynamic workgroup memory becomes an array without elements of the module's own. NVIDIA's assembler gives it
 // a byte, and puts the module's other arrays behind that, where the dynamic memory lies. One that is from
@@ -51,50 +49,12 @@ constexpr unsigned kWorkgroupSpace = 3;
 /// As NVIDIA's lowering has it: what any access to this memory may ask for.
 constexpr uint64_t kUsualAlignment = 16;
 
-void exchangeBits(LLVM::AtomicCmpXchgOp op) {
-  OpBuilder b(op);
-  Location loc = op.getLoc();
-  Type type = op.getVal().getType(), bits = b.getIntegerType(type.getIntOrFloatBitWidth());
-  Value expected = LLVM::BitcastOp::create(b, loc, bits, op.getCmp());
-  Value desired = LLVM::BitcastOp::create(b, loc, bits, op.getVal());
-  auto exchange =
-      LLVM::AtomicCmpXchgOp::create(b, loc, op.getPtr(), expected, desired, op.getSuccessOrdering(),
-                                    op.getFailureOrdering(), op.getSyncscope().value_or(StringRef()),
-                                    op.getAlignment().value_or(0), op.getWeak(), op.getVolatile_());
-  Value found = LLVM::ExtractValueOp::create(b, loc, exchange.getRes(), ArrayRef<int64_t>{0});
-  Value done = LLVM::ExtractValueOp::create(b, loc, exchange.getRes(), ArrayRef<int64_t>{1});
-  Value result = LLVM::PoisonOp::create(b, loc, op.getRes().getType());
-  result = LLVM::InsertValueOp::create(b, loc, result, LLVM::BitcastOp::create(b, loc, type, found),
-                                       ArrayRef<int64_t>{0});
-  result = LLVM::InsertValueOp::create(b, loc, result, done, ArrayRef<int64_t>{1});
-  op.replaceAllUsesWith(result);
-  op.erase();
-}
-
 void shuffleOneType(LLVM::ShuffleVectorOp op) {
   Type type = op.getV1().getType();
   if (op.getV2().getType() == type || !op.getV2().getDefiningOp<LLVM::PoisonOp>())
     return;
   OpBuilder b(op);
   op.getV2Mutable().assign(LLVM::PoisonOp::create(b, op.getLoc(), type));
-}
-
-/// The value that the loop begins with is a plain load just before it.
-void readAtomically(LLVM::AtomicCmpXchgOp op) {
-  auto expected = dyn_cast<BlockArgument>(op.getCmp());
-  if (!expected)
-    return;
-  for (Block *before : expected.getOwner()->getPredecessors()) {
-    auto branch = dyn_cast<LLVM::BrOp>(before->getTerminator());
-    auto load = branch ? branch.getOperand(expected.getArgNumber()).getDefiningOp<LLVM::LoadOp>() : nullptr;
-    if (!load || load.getAddr() != op.getPtr() || load.getOrdering() != LLVM::AtomicOrdering::not_atomic)
-      continue;
-    unsigned bytes = load.getType().isIntOrFloat() ? load.getType().getIntOrFloatBitWidth() / 8 : 0;
-    if (!bytes) // a pointer's size is the target's
-      continue;
-    load.setOrdering(LLVM::AtomicOrdering::monotonic);
-    load.setAlignment(bytes);
-  }
 }
 
 /// All dynamic memory of a block is one piece. NVIDIA's assembler begins it for each of its names at that
@@ -226,15 +186,19 @@ template <typename Branch> void takeAnnotation(Branch branch) {
 struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepairLowered)
 
+  RepairLowered() = default;
+  RepairLowered(const RepairLowered &other) : PassWrapper(other) {}
+
+  Option<std::string> deviceScope{*this, "device-scope", llvm::cl::desc("LLVM's name of a device's threads")};
+  Option<std::string> blockScope{*this, "block-scope",
+                                 llvm::cl::desc("and of a block's; neither for the CPU")};
+  ListOption<std::string> atomics{*this, "atomics", llvm::cl::desc("attributes of atomic operations")};
+
   StringRef getArgument() const final { return "offload-repair-lowered"; }
   StringRef getDescription() const final { return "Mend what lowerings of MLIR leave wrong"; }
 
   void runOnOperation() final {
-    getOperation()->walk([](LLVM::AtomicCmpXchgOp op) {
-      readAtomically(op);
-      if (isa<FloatType>(op.getVal().getType()))
-        exchangeBits(op);
-    });
+    repairAtomics(getOperation(), {deviceScope, blockScope, *atomics});
     takeFromOutside(getOperation());
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);

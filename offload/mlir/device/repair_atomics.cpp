@@ -1,0 +1,164 @@
+//===- repair_atomics.cpp - Atomic operations of offload-repair-lowered ---===//
+//
+// memref.generic_atomic_rmw becomes a loop around llvm.cmpxchg of the element's type. LLVM's takes integers
+// and pointers only: floats are compared and exchanged as bits. And what the loop starts from is read as if
+// no other thread wrote there: the read becomes atomic.
+//
+// MLIR's lowering of memref's operations gives them no scope, which is the whole system's: all devices, and
+// the CPU while the kernel runs. Such an operation makes AMD's chips write back their cache, and is a loop of
+// loads and comparisons on those where it could be one instruction. Kernels meet within their device, and
+// within their block in workgroup memory, as in CUDA and HIP. offload-prepare-device has marked the author's
+// own operations of LLVM that mean the whole system.
+//
+// And it orders them (acq_rel) before and after all else that the thread does. Where nobody reads what an
+// operation found, and the kernel writes nothing but its own and its block's memory besides, there is nothing
+// that it could announce: it need not wait for anything.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/prepare_device.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+// Of LLVM, on every GPU.
+constexpr unsigned kWorkgroupSpace = 3, kPrivateSpace = 5;
+constexpr StringRef kScope = "syncscope";
+
+void exchangeBits(LLVM::AtomicCmpXchgOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Type type = op.getVal().getType(), bits = b.getIntegerType(type.getIntOrFloatBitWidth());
+  Value expected = LLVM::BitcastOp::create(b, loc, bits, op.getCmp());
+  Value desired = LLVM::BitcastOp::create(b, loc, bits, op.getVal());
+  auto exchange =
+      LLVM::AtomicCmpXchgOp::create(b, loc, op.getPtr(), expected, desired, op.getSuccessOrdering(),
+                                    op.getFailureOrdering(), op.getSyncscope().value_or(StringRef()),
+                                    op.getAlignment().value_or(0), op.getWeak(), op.getVolatile_());
+  Value found = LLVM::ExtractValueOp::create(b, loc, exchange.getRes(), ArrayRef<int64_t>{0});
+  Value done = LLVM::ExtractValueOp::create(b, loc, exchange.getRes(), ArrayRef<int64_t>{1});
+  Value result = LLVM::PoisonOp::create(b, loc, op.getRes().getType());
+  result = LLVM::InsertValueOp::create(b, loc, result, LLVM::BitcastOp::create(b, loc, type, found),
+                                       ArrayRef<int64_t>{0});
+  result = LLVM::InsertValueOp::create(b, loc, result, done, ArrayRef<int64_t>{1});
+  op.replaceAllUsesWith(result);
+  op.erase();
+}
+
+/// The value that the loop begins with is a plain load just before it.
+void readAtomically(LLVM::AtomicCmpXchgOp op) {
+  auto expected = dyn_cast<BlockArgument>(op.getCmp());
+  if (!expected)
+    return;
+  for (Block *before : expected.getOwner()->getPredecessors()) {
+    auto branch = dyn_cast<LLVM::BrOp>(before->getTerminator());
+    auto load = branch ? branch.getOperand(expected.getArgNumber()).getDefiningOp<LLVM::LoadOp>() : nullptr;
+    if (!load || load.getAddr() != op.getPtr() || load.getOrdering() != LLVM::AtomicOrdering::not_atomic)
+      continue;
+    unsigned bytes = load.getType().isIntOrFloat() ? load.getType().getIntOrFloatBitWidth() / 8 : 0;
+    if (!bytes) // a pointer's size is the target's
+      continue;
+    load.setOrdering(LLVM::AtomicOrdering::monotonic);
+    load.setAlignment(bytes);
+    if (auto scope = op.getSyncscopeAttr())
+      load.setSyncscopeAttr(scope);
+  }
+}
+
+unsigned spaceOf(Value pointer) { return cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace(); }
+
+/// A thread's own memory: in a space of its own, or an array of the function's.
+bool isOwn(Value pointer) {
+  while (true) {
+    if (spaceOf(pointer) == kPrivateSpace)
+      return true;
+    Operation *made = pointer.getDefiningOp();
+    if (isa_and_nonnull<LLVM::AllocaOp>(made))
+      return true;
+    if (!isa_and_nonnull<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(made))
+      return false;
+    pointer = made->getOperand(0);
+  }
+}
+
+/// Whether an operation leaves memory that other blocks see as it is, or changes it atomically.
+bool writesNothingShared(Operation *op, const AtomicsOfTarget &target) {
+  if (auto store = dyn_cast<LLVM::StoreOp>(op))
+    return spaceOf(store.getAddr()) == kWorkgroupSpace || isOwn(store.getAddr());
+  if (auto call = dyn_cast<LLVM::CallOp>(op)) { // functions of the vendors' libraries have no body
+    auto callee =
+        call.getCallee()
+            ? SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(op, call.getCalleeAttr().getAttr())
+            : LLVM::LLVMFuncOp();
+    return callee && callee.isExternal();
+  }
+  if (auto fence = dyn_cast<LLVM::FenceOp>(op)) // what barriers are made of; others are the author's orders
+    return fence.getSyncscope() == StringRef(target.blockScope);
+  StringRef name = op->getName().getStringRef();
+  return isa<LLVM::AtomicRMWOp, LLVM::AtomicCmpXchgOp, LLVM::LoadOp, LLVM::AllocaOp>(op) ||
+         op->hasTrait<OpTrait::IsTerminator>() || name.contains("barrier") || isMemoryEffectFree(op) ||
+         hasSingleEffect<MemoryEffects::Read>(op);
+}
+
+/// In kernels: what calls another function may have written before.
+void waitForNothing(LLVM::LLVMFuncOp function, const AtomicsOfTarget &target) {
+  if (!function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
+    return;
+  SmallVector<LLVM::AtomicRMWOp> unread;
+  WalkResult walked = function.walk([&](Operation *op) {
+    if (auto atomic = dyn_cast<LLVM::AtomicRMWOp>(op); atomic && !atomic->hasAttr(kScope) &&
+                                                       atomic.getRes().use_empty() &&
+                                                       atomic.getOrdering() == LLVM::AtomicOrdering::acq_rel)
+      unread.push_back(atomic);
+    return op == function || writesNothingShared(op, target) ? WalkResult::advance()
+                                                             : WalkResult::interrupt();
+  });
+  if (!walked.wasInterrupted())
+    for (LLVM::AtomicRMWOp atomic : unread)
+      atomic.setOrdering(LLVM::AtomicOrdering::monotonic);
+}
+
+void settleScope(Operation *op, Value pointer, const AtomicsOfTarget &target) {
+  auto given = op->getAttrOfType<StringAttr>(kScope);
+  if (!given)
+    op->setAttr(kScope,
+                StringAttr::get(op->getContext(), spaceOf(pointer) == kWorkgroupSpace ? target.blockScope
+                                                                                      : target.deviceScope));
+  else if (given == kWholeSystem)
+    op->removeAttr(kScope);
+}
+
+} // namespace
+
+void repairAtomics(Operation *root, const AtomicsOfTarget &target) {
+  root->walk([](LLVM::AtomicCmpXchgOp op) {
+    readAtomically(op);
+    if (isa<FloatType>(op.getVal().getType()))
+      exchangeBits(op);
+  });
+  if (target.deviceScope.empty()) // the CPU's own are of the whole system anyway
+    return;
+  root->walk([&](LLVM::LLVMFuncOp function) { waitForNothing(function, target); });
+  root->walk([&](Operation *op) {
+    if (auto rmw = dyn_cast<LLVM::AtomicRMWOp>(op)) {
+      settleScope(op, rmw.getPtr(), target);
+      for (const std::string &name : target.attributes)
+        op->setAttr(name, UnitAttr::get(op->getContext()));
+    } else if (auto exchange = dyn_cast<LLVM::AtomicCmpXchgOp>(op)) {
+      settleScope(op, exchange.getPtr(), target);
+    } else if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
+      if (load.getOrdering() != LLVM::AtomicOrdering::not_atomic)
+        settleScope(op, load.getAddr(), target);
+    } else if (auto store = dyn_cast<LLVM::StoreOp>(op)) {
+      if (store.getOrdering() != LLVM::AtomicOrdering::not_atomic)
+        settleScope(op, store.getAddr(), target);
+    }
+  });
+}
+
+} // namespace offload

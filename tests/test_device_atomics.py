@@ -1,0 +1,145 @@
+"""Atomic operations on GPUs: their scope, their order, and when AMD's are one instruction."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from compiling import emit_text
+from emulator.running import running_on
+
+COUNTS = """
+gpu.module @m {
+  gpu.func @count(%x: memref<?xi32>, %sums: memref<4xf32>, %most: memref<4xi32>, %bits: memref<4xi64>)
+      workgroup(%own: memref<4xi32, #gpu.address_space<workgroup>>) kernel {
+    %c4 = arith.constant 4 : index
+    %zero = arith.constant 0 : i32
+    %t = gpu.thread_id x
+    %g = gpu.global_id x
+    %few = arith.cmpi ult, %t, %c4 : index
+    scf.if %few {
+      memref.store %zero, %own[%t] : memref<4xi32, #gpu.address_space<workgroup>>
+    }
+    gpu.barrier
+    %v = memref.load %x[%g] : memref<?xi32>
+    %place = arith.remui %g, %c4 : index
+    %f = arith.sitofp %v : i32 to f32
+    %w = arith.extsi %v : i32 to i64
+    %0 = memref.atomic_rmw maxs %v, %own[%place] : (i32, memref<4xi32, #gpu.address_space<workgroup>>) -> i32
+    %1 = memref.atomic_rmw addf %f, %sums[%place] : (f32, memref<4xf32>) -> f32
+    %2 = memref.atomic_rmw ori %w, %bits[%place] : (i64, memref<4xi64>) -> i64
+    gpu.barrier
+    scf.if %few {
+      %m = memref.load %own[%t] : memref<4xi32, #gpu.address_space<workgroup>>
+      %3 = memref.atomic_rmw maxs %m, %most[%t] : (i32, memref<4xi32>) -> i32
+    }
+    gpu.return
+  }
+}
+"""
+"""Nothing of what the operations found is read, and other blocks see nothing else of what is written."""
+
+TICKETS = """
+gpu.module @m {
+  gpu.func @take(%x: memref<?xi32>, %next: memref<1xi32>, %out: memref<?xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : i32
+    %g = gpu.global_id x
+    %v = memref.load %x[%g] : memref<?xi32>
+    %ticket = memref.atomic_rmw addi %one, %next[%c0] : (i32, memref<1xi32>) -> i32
+    %place = arith.index_cast %ticket : i32 to index
+    memref.store %v, %out[%place] : memref<?xi32>
+    gpu.return
+  }
+}
+"""
+
+ATOMIC = re.compile(r'llvm.atomicrmw (\w+) .* syncscope\("(\w+)"\) (\w+)')
+
+SIGNAL = """
+gpu.module @m {
+  func.func private @signal(%flag: memref<1xi32>) {
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : i32
+    %0 = memref.atomic_rmw addi %one, %flag[%c0] : (i32, memref<1xi32>) -> i32
+    return
+  }
+  gpu.func @put(%x: memref<?xi32>, %flag: memref<1xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : i32
+    memref.store %one, %x[%c0] : memref<?xi32>
+    func.call @signal(%flag) : (memref<1xi32>) -> ()
+    gpu.return
+  }
+}
+"""
+
+CHIPS = ["host", "gfx90a", "gfx942", "gfx1100", "gfx1201", "sm_80", "sm_90"]
+LOCAL = [f"{chip},own_memory{more}" for chip in CHIPS if chip.startswith("gfx") for more in ("", ",daz")]
+
+
+@pytest.mark.parametrize("chip", [*CHIPS, *LOCAL])
+def test_counts(chip: str) -> None:
+    x = np.random.default_rng(1).integers(1, 1000, 128).astype(np.int32)
+    sums, most, bits = np.zeros(4, np.float32), np.zeros(4, np.int32), np.zeros(4, np.int64)
+    with running_on(chip, COUNTS) as library:
+        library.kernels.count[2, 64](x, sums, most, bits)
+    columns = x.reshape(-1, 4)
+    np.testing.assert_array_equal(sums, columns.sum(0))
+    np.testing.assert_array_equal(most, columns.max(0))
+    np.testing.assert_array_equal(bits, np.bitwise_or.reduce(columns, axis=0))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_tickets(chip: str) -> None:
+    x, following, out = np.arange(5, 133, dtype=np.int32), np.zeros(1, np.int32), np.zeros(128, np.int32)
+    with running_on(chip, TICKETS) as library:
+        library.kernels.take[2, 64](x, following, out)
+    assert following == 128
+    np.testing.assert_array_equal(np.sort(out), x)
+
+
+@pytest.mark.parametrize(
+    ("target", "device", "block"), [("rocdl:gfx90a", "agent", "workgroup"), ("nvvm:sm_80", "device", "block")]
+)
+def test_scopes(target: str, device: str, block: str) -> None:
+    """The whole system's would write AMD's cache back at each of them, and be a loop on every chip."""
+    text = emit_text(COUNTS, "lowered", [target])
+    expected = [(name, device, "monotonic") for name in ("_or", "fadd", "max")]
+    assert sorted(ATOMIC.findall(text)) == sorted([*expected, ("max", block, "monotonic")])
+    (ticket,) = ATOMIC.findall(emit_text(TICKETS, "lowered", [target]))
+    assert ticket == ("add", device, "acq_rel")
+    (signal,) = ATOMIC.findall(emit_text(SIGNAL, "lowered", [target]))
+    assert signal == ("add", device, "acq_rel")
+
+
+def test_what_an_author_gives_no_scope_is_for_the_whole_system() -> None:
+    source = """
+    gpu.module @m { llvm.func @k(%p: !llvm.ptr<1>, %v: i32) attributes {gpu.kernel, rocdl.kernel} {
+      %0 = llvm.atomicrmw add %p, %v acq_rel : !llvm.ptr<1>, i32
+      llvm.return
+    } }"""
+    assert re.search(
+        r"atomicrmw add ptr addrspace\(1\) %0, i32 %1 acq_rel", emit_text(source, "llvm", ["rocdl:gfx942"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "loops"),
+    [
+        ("gfx90a", {"add_f32", "or_b64", "max_i32"}),
+        ("gfx90a,own_memory", {"add_f32"}),
+        ("gfx90a,own_memory,daz", set()),
+        ("gfx942", set()),
+        ("gfx1100", {"add_f32", "or_b64", "max_i32"}),
+        ("gfx1100,own_memory", set()),
+        ("gfx1201", set()),
+    ],
+)
+def test_instructions_of_amd(options: str, loops: set[str]) -> None:
+    """Instructions that memory of the CPU ignores are only used where there is none."""
+    text = emit_text(COUNTS, "isa", [f"rocdl:{options}"])
+    assert len(re.findall(r"global_atomic_cmpswap", text)) == len(loops)
+    assert "buffer_wbl2" not in text
+    assert "buffer_wbinvl1" not in text
