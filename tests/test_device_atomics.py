@@ -75,6 +75,31 @@ gpu.module @m {
 }
 """
 
+MEETING = """
+gpu.module @m {
+  gpu.func @sums(%x: memref<?xi32>, %sum: memref<1xi32>, %here: memref<1xi32>, %all: i32, %out: memref<?xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %g = gpu.global_id x
+    %v = memref.load %x[%g] : memref<?xi32>
+    %0 = memref.atomic_rmw addi %v, %sum[%c0] : (i32, memref<1xi32>) -> i32
+    %1 = memref.atomic_rmw addi %one, %here[%c0] : (i32, memref<1xi32>) -> i32
+    scf.while : () -> () {
+      %seen = memref.atomic_rmw addi %zero, %here[%c0] : (i32, memref<1xi32>) -> i32
+      %missing = arith.cmpi slt, %seen, %all : i32
+      scf.condition(%missing)
+    } do {
+      scf.yield
+    }
+    %2 = memref.atomic_rmw addi %zero, %sum[%c0] : (i32, memref<1xi32>) -> i32
+    memref.store %2, %out[%g] : memref<?xi32>
+    gpu.return
+  }
+}
+"""
+"""Nobody reads what the first two found, but what they did before others go on."""
+
 CHIPS = ["host", "gfx90a", "gfx942", "gfx1100", "gfx1201", "sm_80", "sm_90"]
 LOCAL = [f"{chip},own_memory{more}" for chip in CHIPS if chip.startswith("gfx") for more in ("", ",daz")]
 
@@ -110,6 +135,8 @@ def test_scopes(target: str, device: str, block: str) -> None:
     assert sorted(ATOMIC.findall(text)) == sorted([*expected, ("max", block, "monotonic")])
     (ticket,) = ATOMIC.findall(emit_text(TICKETS, "lowered", [target]))
     assert ticket == ("add", device, "acq_rel")
+    meeting = ATOMIC.findall(emit_text(MEETING.replace("memref.store %2", "// "), "lowered", [target]))
+    assert meeting == [("add", device, "acq_rel")] * 4
     (signal,) = ATOMIC.findall(emit_text(SIGNAL, "lowered", [target]))
     assert signal == ("add", device, "acq_rel")
 

@@ -10,9 +10,9 @@
 // within their block in workgroup memory, as in CUDA and HIP. offload-prepare-device has marked the author's
 // own operations of LLVM that mean the whole system.
 //
-// And it orders them (acq_rel) before and after all else that the thread does. Where nobody reads what an
-// operation found, and the kernel writes nothing but its own and its block's memory besides, there is nothing
-// that it could announce: it need not wait for anything.
+// And it orders them (acq_rel) before and after all else that the thread does. In a kernel that reads nothing
+// of what such operations found, and writes nothing but its own and its block's memory besides, none of them
+// tells another block anything: they need not wait for each other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,22 +86,27 @@ bool isOwn(Value pointer) {
   }
 }
 
-/// Whether an operation leaves memory that other blocks see as it is, or changes it atomically.
-bool writesNothingShared(Operation *op, const AtomicsOfTarget &target) {
+/// Whether no other block learns from an operation what was before it, nor this one from others.
+bool announcesNothing(Operation *op, const AtomicsOfTarget &target) {
+  if (auto load = dyn_cast<LLVM::LoadOp>(op))
+    return load.getOrdering() == LLVM::AtomicOrdering::not_atomic && !load.getVolatile_();
   if (auto store = dyn_cast<LLVM::StoreOp>(op))
     return spaceOf(store.getAddr()) == kWorkgroupSpace || isOwn(store.getAddr());
-  if (auto call = dyn_cast<LLVM::CallOp>(op)) { // functions of the vendors' libraries have no body
+  if (auto atomic = dyn_cast<LLVM::AtomicRMWOp>(op))
+    return atomic.getRes().use_empty();
+  if (auto call = dyn_cast<LLVM::CallOp>(op)) { // the vendors' functions have no body, nor have an author's
     auto callee =
         call.getCallee()
             ? SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(op, call.getCalleeAttr().getAttr())
             : LLVM::LLVMFuncOp();
-    return callee && callee.isExternal();
+    return callee && callee.isExternal() && llvm::all_of(call.getArgOperands(), [](Value value) {
+             return !isa<LLVM::LLVMPointerType>(value.getType()) || isOwn(value);
+           });
   }
   if (auto fence = dyn_cast<LLVM::FenceOp>(op)) // what barriers are made of; others are the author's orders
     return fence.getSyncscope() == StringRef(target.blockScope);
-  StringRef name = op->getName().getStringRef();
-  return isa<LLVM::AtomicRMWOp, LLVM::AtomicCmpXchgOp, LLVM::LoadOp, LLVM::AllocaOp>(op) ||
-         op->hasTrait<OpTrait::IsTerminator>() || name.contains("barrier") || isMemoryEffectFree(op) ||
+  return isa<LLVM::AllocaOp>(op) || op->hasTrait<OpTrait::IsTerminator>() ||
+         op->getName().getStringRef().contains("barrier") || isMemoryEffectFree(op) ||
          hasSingleEffect<MemoryEffects::Read>(op);
 }
 
@@ -115,8 +120,7 @@ void waitForNothing(LLVM::LLVMFuncOp function, const AtomicsOfTarget &target) {
                                                        atomic.getRes().use_empty() &&
                                                        atomic.getOrdering() == LLVM::AtomicOrdering::acq_rel)
       unread.push_back(atomic);
-    return op == function || writesNothingShared(op, target) ? WalkResult::advance()
-                                                             : WalkResult::interrupt();
+    return op == function || announcesNothing(op, target) ? WalkResult::advance() : WalkResult::interrupt();
   });
   if (!walked.wasInterrupted())
     for (LLVM::AtomicRMWOp atomic : unread)
