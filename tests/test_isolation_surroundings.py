@@ -301,6 +301,12 @@ for _ in range(2):
     assert python(code, SAXPY, cwd=tmp_path) == "x.so\nx.so\n"
 
 
+def test_no_poll(tmp_path: Path) -> None:
+    """eventlet takes it away, and has a select.select() of its own."""
+    code = "import select, sys, offload; del select.poll; print(offload.build(sys.argv[1], 'x.so'))"
+    assert python(code, SAXPY, cwd=tmp_path) == "x.so\n"
+
+
 def test_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where it is the worker's own files that are too many."""
 
