@@ -26,7 +26,7 @@ from offload.paths import import_path
 Progress = Callable[[str], None]
 
 MOST_MEMORY = 1 << 30
-"""Bytes that a worker may keep between jobs: lld 22 loses half a megabyte with each library that it links."""
+"""Bytes that a worker may keep between jobs: a large program leaves what its process does not give back."""
 
 
 class Job(NamedTuple):
