@@ -151,6 +151,8 @@ def test_calls_in_the_background() -> None:
         return await asyncio.gather(*(real().echo_int64.start(n) for n in range(5)))
 
     assert asyncio.run(several()) == list(range(5))
+    with pytest.raises(RuntimeError, match=r"awaited in asyncio, .* elsewhere call wait\(\), in a thread"):
+        real().echo_int64.start(1).__await__().send(None)  # as another package's loop does
     with pytest.raises(DeviceError, match="has NULL as its destination"):
         real().fails.start(3).wait()
     assert real().echo_int8(1) == 1

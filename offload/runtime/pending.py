@@ -13,6 +13,8 @@ from offload.runtime.abi import ERROR_INVALID
 from offload.runtime.native import Native
 
 if TYPE_CHECKING:
+    import asyncio
+
     from offload.runtime.streams import Stream
 
 
@@ -115,6 +117,18 @@ class Mark:
         self._native.api.mgpuEventDestroy(event)
 
 
+def _loop() -> asyncio.AbstractEventLoop:
+    import asyncio  # half of what loading a library would take, and who awaits has it
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "this is awaited in asyncio, and none of its loops runs here; elsewhere call wait(), in a thread, as "
+            "trio.to_thread.run_sync(pending.wait) does"
+        ) from None
+
+
 class Pending:
     """A launch on a stream: ``wait()`` for it, or ``await`` it in asyncio. It keeps the arguments alive.
 
@@ -137,9 +151,7 @@ class Pending:
 
     def __await__(self) -> Generator[Any, None, None]:
         """Waits in a thread of asyncio's, so that the loop goes on."""
-        import asyncio  # half of what loading a library would take, and who awaits has it
-
-        loop = asyncio.get_running_loop()
+        loop = _loop()
         device = self._native.device_of_thread()
         yield from loop.run_in_executor(None, self._wait_there, device).__await__()
 
@@ -203,9 +215,7 @@ class Running:
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Waits in a thread of asyncio's, so that the loop goes on."""
-        import asyncio
-
-        return (yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__())
+        return (yield from _loop().run_in_executor(None, self.wait).__await__())
 
     def __del__(self) -> None:
         outcome = getattr(self, "_outcome", None)
