@@ -98,6 +98,7 @@ WRONG = {
     "lib.axpy(2, None, y)": 'has incompatible type "None"',
     "lib.kernels.fill[1, 2](x, 3.0, 4.5)": 'Argument 3 to "__call__" of "_launch_fill" has incompatible type "float"',
     "lib.fresh(out=x)": 'Unexpected keyword argument "out"',
+    "lib.fresh.started()": '"_function_fresh" has no attribute "started"',  # Any has: pyright would check no call
 }
 
 
