@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Generator
 from sys import getrefcount
@@ -172,6 +173,9 @@ class _Outcome:
         self.error: BaseException | None = None
         self.alone = False  # whether the `Running` is gone
         self.streams = streams  # they may be dropped by the caller before the call has ended
+        self._lock = threading.Lock()
+        self._ended = False
+        self._listeners: list[Callable[[], object]] = []
 
     def run(self, native: Native, call: Callable[[], Any], device: int, stream: int | None) -> None:
         try:
@@ -184,6 +188,18 @@ class _Outcome:
                 raise
         finally:
             self.streams = ()
+            with self._lock:
+                self._ended = True
+            for listener in self._listeners:
+                listener()
+
+    def at_end(self, listener: Callable[[], object]) -> None:
+        """Calls it once the call has ended: in its thread, or here where it has already."""
+        with self._lock:
+            if not self._ended:
+                self._listeners.append(listener)
+                return
+        listener()
 
 
 class Running:
@@ -214,8 +230,21 @@ class Running:
         return self._outcome.result
 
     def __await__(self) -> Generator[Any, None, Any]:
-        """Waits in a thread of asyncio's, so that the loop goes on."""
-        return (yield from _loop().run_in_executor(None, self.wait).__await__())
+        """Takes no thread of asyncio's, of which there are few for all that a program waits for."""
+        loop = _loop()
+        ended = loop.create_future()
+
+        def tell() -> None:
+            if not ended.done():  # it is where the waiting was given up
+                ended.set_result(None)
+
+        def tell_loop() -> None:
+            with contextlib.suppress(RuntimeError):  # it is closed
+                loop.call_soon_threadsafe(tell)
+
+        self._outcome.at_end(tell_loop)
+        yield from ended
+        return self.wait()
 
     def __del__(self) -> None:
         outcome = getattr(self, "_outcome", None)
