@@ -329,13 +329,20 @@ print(len(os.listdir("/proc/self/task")))
     assert threads == 1
 
 
-def test_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where it is the worker's own files that are too many."""
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.EMFILE, r"^cannot compile here: Too many open files; .* \(ulimit -n\)$"),
+        (errno.EFBIG, r"^cannot write temporary files in .*: File too large; allow larger files \(ulimit -f\)$"),
+    ],
+)
+def test_limits_of_files(number: int, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where it is the worker's own files that are too many, or too large."""
 
     def build(program: object) -> bytes:
-        raise OSError(errno.EMFILE, "Too many open files", str(tmp_path))
+        raise OSError(number, os.strerror(number), str(tmp_path))
 
     monkeypatch.setenv("OFFLOAD_ISOLATE", "0")
     monkeypatch.setattr(driver.Program, "build", build)
-    with pytest.raises(offload.OffloadError, match=r"^cannot compile here: Too many open files; .* \(ulimit -n\)$"):
+    with pytest.raises(offload.OffloadError, match=said):
         offload.build(SAXPY, tmp_path / "saxpy.so", targets=["host"])
