@@ -37,11 +37,16 @@ class Diagnostic(NamedTuple):
                 position += f":{self.column}"
         lines = [f"{position}: {self.severity}: {self.message}" if position else f"{self.severity}: {self.message}"]
         if self.source_line is not None:
-            lines.append(self.source_line)
+            lines.append(_harmless(self.source_line))
             if self.column > 0:
                 lines.append(_blank(self.source_line, self.column - 1) + "^")
         lines.extend(note.render() for note in self.notes)
         return "\n".join(lines)
+
+
+def _harmless(line: str) -> str:
+    """Without what a terminal would obey; each character stays one."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if c != "\t" and (c < " " or c == "\x7f") else c for c in line)
 
 
 def _blank(line: str, size: int) -> str:

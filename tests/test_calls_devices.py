@@ -3,7 +3,6 @@ stand-in drivers with two devices (tests/standin/calls.py, placed.py, lent.py), 
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import gc
 import os
@@ -25,7 +24,7 @@ from test_runtime_support import fake, real, real_path
 
 import offload
 from offload.errors import DeviceError
-from offload.runtime import FAST, Pending, export, function, kernel, staging
+from offload.runtime import FAST, export, function, kernel, staging
 from offload.runtime.dtypes import Mismatch
 
 
@@ -126,19 +125,6 @@ def test_two_threads_call_for_the_first_time(monkeypatch: pytest.MonkeyPatch) ->
     assert y.tolist() == [48] * 4
 
 
-def test_launches_on_streams_are_awaited() -> None:
-    x, y = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
-    stream = real().stream()
-
-    async def run() -> None:
-        pending = real().kernels.saxpy[1, 4, stream](2, x, y)
-        assert isinstance(pending, Pending)
-        await pending
-
-    asyncio.run(run())
-    assert y.tolist() == [0, 2, 4, 6]
-
-
 def test_calls_in_the_background() -> None:
     flag = np.zeros(1, np.int64)
     running = real().wait_for.start(flag)
@@ -147,10 +133,6 @@ def test_calls_in_the_background() -> None:
     assert running.wait() is None
     assert running.done
 
-    async def several() -> list[int]:
-        return await asyncio.gather(*(real().echo_int64.start(n) for n in range(5)))
-
-    assert asyncio.run(several()) == list(range(5))
     with pytest.raises(DeviceError, match="has NULL as its destination"):
         real().fails.start(3).wait()
     assert real().echo_int8(1) == 1

@@ -15,6 +15,7 @@ from compiling import PROGRAMS, command, emit_text, program
 
 import offload
 from offload.artifact import Argument, Metadata, Signature
+from offload.artifact.meta import KernelSignature
 from offload.runtime.stubs import library_stub
 
 
@@ -98,6 +99,7 @@ WRONG = {
     "lib.axpy(2, None, y)": 'has incompatible type "None"',
     "lib.kernels.fill[1, 2](x, 3.0, 4.5)": 'Argument 3 to "__call__" of "_launch_fill" has incompatible type "float"',
     "lib.fresh(out=x)": 'Unexpected keyword argument "out"',
+    "lib.fresh.started()": '"_function_fresh" has no attribute "started"',  # Any has: pyright would check no call
 }
 
 
@@ -149,6 +151,18 @@ def test_stubs_of_any_dtype_and_name_are_python() -> None:
     compile(text, "any.pyi", "exec")
     assert "lambda_: ArrayLike, lambda__: Bool" in text
     assert "class _function_def" not in text
+
+
+def test_names_that_libraries_use_are_no_attributes_in_stubs() -> None:
+    library = offload.load(program("described").path)
+    used = vars(library).keys() - library.functions.keys()
+    functions = tuple(Signature(name, f"_{name}") for name in used)
+    kernels = tuple(KernelSignature(name, "m", ()) for name in vars(library.kernels))
+    text = library_stub("any.so", Metadata(functions, kernels))
+    for name in used:
+        assert f'    # lib.functions["{name}"]: no attribute can have this name\n' in text
+    for name in vars(library.kernels):
+        assert f'    # lib.kernels["{name}"]: no attribute can have this name\n' in text
 
 
 def test_stubs_do_not_replace_their_library(tmp_path: Path) -> None:

@@ -175,6 +175,7 @@ double f(float *data, std::uint16_t *bits) {
   my_kernels::odd(std::int8_t{1}, std::uint8_t{2});
   offload::Memref<float, 2> x(data, {3, 4});
   static_assert(sizeof(x) == 7 * 8, "MLIR's descriptor");
+  my_kernels::sum({data, {3, 4}, {1, 3}}, 0);  // a transposed array
   return my_kernels::sum(x, x.strides[0]) + static_cast<double>(my_kernels::runtime().mgpuGetDefaultDevice());
 }
 """

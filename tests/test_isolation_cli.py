@@ -272,11 +272,14 @@ def running(folder: Path) -> list[str]:
     return found
 
 
+MORE_PROCESSES = "allow more processes (ulimit -u, a container's limit)"
+
+
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        ("os.fork", "cannot start a worker: Resource temporarily unavailable\n"),
-        ("os.pipe", "cannot start a worker: Resource temporarily unavailable\n"),
+        ("os.fork", f"cannot start a worker: Resource temporarily unavailable; {MORE_PROCESSES}\n"),
+        ("os.pipe", f"cannot start a worker: Resource temporarily unavailable; {MORE_PROCESSES}\n"),
         (
             "tempfile.mkdtemp",
             "cannot write temporary files: Resource temporarily unavailable; make room there, or set TMPDIR to another "

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import gzip
+import lzma
 import os
 import re
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,24 @@ def test_a_source_in_utf_16(encoding: str, tmp_path: Path) -> None:
     done = command("build", "a.mlir", "-q", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == "offload: error: a.mlir is text in UTF-16: save it as UTF-8, which MLIR reads\n"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_source_that_is_compressed(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    (tmp_path / "a.mlir").write_bytes(pack(SAXPY))
+    said = r"compressed \((gzip|xz)\), where MLIR is needed, text or bytecode; unpack it$"
+    with pytest.raises(offload.OffloadError, match=f"^cannot compile {tmp_path}/a.mlir: it is {said}"):
+        offload.build(tmp_path / "a.mlir", tmp_path / "a.so")
+    with pytest.raises(offload.OffloadError, match=f"^cannot compile <bytes>: it is {said}"):
+        offload.compile(pack(SAXPY))
+
+
+def test_a_line_that_a_terminal_would_obey(tmp_path: Path) -> None:
+    (tmp_path / "a.mlir").write_bytes(b"\t\x1b[2J\x07func.func @f() { return }\r\n")
+    done = command("build", "a.mlir", "-q", cwd=tmp_path)
+    assert done.returncode == 1
+    shown = "\t\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}func.func @f() { return }"
+    assert done.stderr.splitlines()[1:] == [shown, "\t^"]
 
 
 def test_line_information_in_a_folder_whose_name_is_not_utf8(tmp_path: Path) -> None:

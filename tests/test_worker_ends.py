@@ -128,3 +128,25 @@ def test_a_program_without_standard_streams(words: list[str], tmp_path: Path) ->
     """What was opened for the worker had their numbers, which are another thing there: it waited without end."""
     python(CLOSED, EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", *words, cwd=tmp_path)
     assert (tmp_path / "saxpy.so").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.EMFILE, "Too many open files; allow more open files (ulimit -n)"),
+        (errno.EACCES, f"{sys.executable} cannot be run: Permission denied"),
+    ],
+)
+def test_a_python_that_is_not_started(number: int, said: str, tmp_path: Path) -> None:
+    code = f"""
+import os, subprocess, sys
+import offload
+def refuse(*_, **__):
+    raise OSError({number}, os.strerror({number}))
+subprocess.Popen = refuse
+try:
+    offload.build(sys.argv[1], "x.so", targets=["host"], cache=False)
+except offload.OffloadError as error:
+    print(error)
+"""
+    assert python(code, EXAMPLES / "saxpy.mlir", cwd=tmp_path) == f"cannot start a worker: {said}\n"

@@ -72,12 +72,15 @@ def _program(request: BuildRequest, progress: Progress) -> Iterator[Program]:
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             raise OffloadError(f"cannot compile here: {error.strerror}; allow more of them (ulimit -n)") from error
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        advice = {
+            errno.ENOSPC: "make room there, or set TMPDIR to another folder",
+            errno.EDQUOT: "make room there, or set TMPDIR to another folder",
+            errno.EFBIG: "allow larger files (ulimit -f)",
+        }
+        if error.errno not in advice:
             raise
-        folder = tempfile.gettempdir()
         raise OffloadError(
-            f"cannot write temporary files in {folder}: {error.strerror}; make room there, or set TMPDIR to another "
-            "folder"
+            f"cannot write temporary files in {tempfile.gettempdir()}: {error.strerror}; {advice[error.errno]}"
         ) from error
     except RuntimeError as error:
         if "can't start new thread" not in str(error):

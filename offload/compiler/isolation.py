@@ -26,7 +26,7 @@ from offload.paths import import_path
 Progress = Callable[[str], None]
 
 MOST_MEMORY = 1 << 30
-"""Bytes that a worker may keep between jobs: lld 22 loses half a megabyte with each library that it links."""
+"""Bytes that a worker may keep between jobs: a large program leaves what its process does not give back."""
 
 
 class Job(NamedTuple):
@@ -75,7 +75,8 @@ class _Pool:
                 try:
                     found = processes.forked() if fork else processes.spawned()
                 except OSError as error:  # the limits of processes or open files are reached
-                    raise OffloadError(f"cannot start a worker: {error.strerror or error}") from error
+                    advice = f"; {what}" if (what := processes.OF_LIMITS.get(error.errno or 0)) else ""
+                    raise OffloadError(f"cannot start a worker: {error.strerror or error}{advice}") from error
             found.code.update(code)
             try:
                 yield found

@@ -47,7 +47,6 @@ def link(
         *("-shared", "-z", "now", "-z", "noexecstack", "-z", "nodelete"),
         # Bsymbolic: two libraries in one process must not bind to each other.
         *("-Bsymbolic", "--no-undefined", "--build-id=none", "--hash-style=gnu"),
-        "--threads=1",  # libraries are small: to start and to wake threads takes a third of the linker's time
         *(["-soname", request.soname] if request.soname else []),
         *(f'--defsym="{name}"="{symbol}"' for name, symbol in own.items()),
         *(f"--version-script={script}", str(host), str(container)),

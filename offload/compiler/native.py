@@ -247,6 +247,6 @@ def _source_line(file: str, line: int, column: int, sources: Sequence[Source]) -
     lines = data.split(b"\n")
     if not data or line > len(lines):
         return None
-    text = lines[line - 1].decode(errors="replace")
+    text = lines[line - 1].removesuffix(b"\r").decode(errors="replace")
     shown = max(_LONGEST_LINE, column + _LONGEST_LINE // 4)  # a line may hold a whole binary
     return text if len(text) <= shown else f"{text[:shown]} …"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -19,6 +20,13 @@ from offload.paths import import_path
 if TYPE_CHECKING:
     import subprocess
 
+OF_LIMITS = {
+    errno.EMFILE: "allow more open files (ulimit -n)",
+    errno.ENFILE: "close files of other programs",
+    errno.EAGAIN: "allow more processes (ulimit -u, a container's limit)",
+    errno.ENOMEM: "allow more memory (ulimit -v, a container's limit)",
+}
+"""Errors that say nothing of what was asked for, and what to do about them."""
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _ENTRY = "from offload.compiler.worker import main"
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
@@ -141,7 +149,9 @@ def alive() -> list[Worker]:
 
 
 def spawned() -> Worker:
-    """A worker with a Python of its own: it has nothing of this process but its environment and its modules' path."""
+    """A worker with a Python of its own: it has nothing of this process but its environment and its modules' path.
+
+    Raises OffloadError where that Python cannot be run, and OSError at a limit."""
     return Worker(_spawn)
 
 
@@ -162,7 +172,7 @@ def _spawn(worker: Worker, line: Line, lifeline: int) -> int:
     import subprocess
     from multiprocessing import spawn
 
-    executable = spawn.get_executable()  # programs that embed Python set it
+    executable = os.fsdecode(spawn.get_executable() or "")  # programs that embed Python set it
     if not executable:
         raise OffloadError(
             "cannot start a worker: sys.executable is not set; name the Python interpreter with "
@@ -171,7 +181,7 @@ def _spawn(worker: Worker, line: Line, lifeline: int) -> int:
     # A Python takes the code from its arguments. A program that is none is run again by them, and would start another.
     if any(_ENTRY in word for word in getattr(sys, "argv", ())):
         raise OffloadError(
-            f"cannot start a worker: {os.fsdecode(executable)} is no Python interpreter, it runs this program again; "
+            f"cannot start a worker: {executable} is no Python interpreter, it runs this program again; "
             "name one with multiprocessing.set_executable(), or build in this process with OFFLOAD_ISOLATE=0"
         )
     # The path is set before anything is imported: -c puts the current folder in front.
@@ -179,7 +189,7 @@ def _spawn(worker: Worker, line: Line, lifeline: int) -> int:
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     try:
         worker.process = subprocess.Popen(
-            [os.fsdecode(executable), *flags, "-c", code],
+            [executable, *flags, "-c", code],
             stdin=subprocess.DEVNULL,
             stdout=worker.output,
             stderr=worker.output,
@@ -187,6 +197,8 @@ def _spawn(worker: Worker, line: Line, lifeline: int) -> int:
             start_new_session=True,  # Ctrl-C is the parent's to handle
         )
     except OSError as error:
+        if error.errno in OF_LIMITS:
+            raise
         raise OffloadError(f"cannot start a worker: {executable} cannot be run: {error.strerror or error}") from error
 
     return worker.process.pid

@@ -22,6 +22,10 @@ _NO_PROGRAMS = {
     b"; ModuleID": ("LLVM IR", _LLVM),
     b"\x50\xed\x55\xba": ("compiled already (a fat binary)", "a gpu.binary of an MLIR program takes it"),
     b"__CLANG_OFFLOAD_BUNDLE__": ("compiled already (a bundle)", "a gpu.binary of an MLIR program takes it"),
+    b"\x1f\x8b": ("compressed (gzip)", "unpack it"),
+    b"\x28\xb5\x2f\xfd": ("compressed (zstd)", "unpack it"),
+    b"\xfd7zXZ\0": ("compressed (xz)", "unpack it"),
+    b"PK\3\4": ("an archive (zip)", "unpack it"),
 }
 """How files begin that are given for programs and are none: what they are, and what to do. MLIR's parser would speak of
 their characters."""
@@ -34,7 +38,8 @@ _NOTHING = b" \t\r\n\v\f\0"
 @dataclass(frozen=True)
 class Source:
     """One program: MLIR text or bytecode, and the name that diagnostics give it. Raises OffloadError for an empty one,
-    as a tool that failed leaves it behind a redirection or in a pipe, and for UTF-16, as some shells write it there."""
+    as a tool that failed leaves it behind a redirection or in a pipe, for UTF-16, as some shells write it there, and
+    for what other kinds of files hold."""
 
     name: str
     data: bytes
@@ -44,6 +49,11 @@ class Source:
         object.__setattr__(self, "data", self.data.removeprefix(codecs.BOM_UTF8))  # some editors put one there
         if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise OffloadError(f"{self.name} is text in UTF-16: save it as UTF-8, which MLIR reads")
+        for start, (what, advice) in _NO_PROGRAMS.items():
+            if self.data.startswith(start):
+                raise OffloadError(
+                    f"cannot compile {self.name}: it is {what}, where MLIR is needed, text or bytecode; {advice}"
+                )
         if not self.data.strip(_NOTHING):
             raise OffloadError(f"{self.name} is empty: it is to hold a program, MLIR text or bytecode")
 
@@ -52,11 +62,6 @@ class Source:
         """Reads a file. Raises OffloadError that names it, also where it holds no program."""
         try:
             data = Path(path).read_bytes()
-            for start, found in _NO_PROGRAMS.items():
-                if data.startswith(start):
-                    raise OffloadError(
-                        f"cannot compile {path}: it is {found[0]}, where MLIR is needed, text or bytecode; {found[1]}"
-                    )
             return cls(str(path), data)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             raise OffloadError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error

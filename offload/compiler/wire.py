@@ -20,13 +20,22 @@ class Closed(Exception):
     """The other side is gone."""
 
 
+def readable(descriptor: int, milliseconds: int) -> bool:
+    """Whether there is something to read, or the other side is gone, now or within that time."""
+    # Looked up at each call: eventlet takes poll() away, and gevent puts in one that lets others run. select.select()
+    # refuses descriptors from 1024 on, but eventlet's takes any.
+    if hasattr(select, "poll"):
+        waiting = select.poll()
+        waiting.register(descriptor, select.POLLIN)
+        return bool(waiting.poll(milliseconds))
+    return bool(select.select([descriptor], [], [], milliseconds / 1000)[0])
+
+
 class Line:
     """One side's ends of the two pipes: descriptors that are this object's to close."""
 
     def __init__(self, reading: int, writing: int) -> None:
         self.reading, self.writing = reading, writing
-        self._ready = select.poll()  # select.select() refuses descriptors from 1024 on
-        self._ready.register(reading, select.POLLIN)
 
     def send(self, value: Any) -> None:
         """Raises what pickle raises, before a byte is sent, and OSError where the other side is gone."""
@@ -42,7 +51,7 @@ class Line:
 
     def has_news(self) -> bool:
         """Whether there is something to read, or the other side is gone."""
-        return bool(self._ready.poll(0))
+        return readable(self.reading, 0)
 
     def close(self) -> None:
         """The other side then finds it closed. May be called again."""
@@ -60,7 +69,7 @@ class Line:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError
-                if not self._ready.poll(min(math.ceil(left * 1000), _LONGEST_WAIT)):
+                if not readable(self.reading, min(math.ceil(left * 1000), _LONGEST_WAIT)):
                     continue
             got = os.readv(self.reading, [view[done:]])
             if got == 0:

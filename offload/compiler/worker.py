@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import pickle
-import select
 import signal
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple, TextIO
 
 from offload import config
 from offload.compiler import steps
-from offload.compiler.wire import Closed, Line
+from offload.compiler.wire import Closed, Line, readable
 from offload.errors import BuildWarning, CacheWarning
 
 # The kinds of messages to the parent, each (kind, value).
@@ -76,9 +75,7 @@ def _settle(lifeline: int) -> None:
         signal.signal(number, signal.SIG_IGN if number == signal.SIGPIPE else signal.SIG_DFL)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
-    ended = select.poll()  # select.select() refuses descriptors from 1024 on
-    ended.register(lifeline, select.POLLIN)
-    if ended.poll(0):  # before the kernel was asked to tell
+    if readable(lifeline, 0):  # before the kernel was asked to tell
         raise Closed
     # Where memory runs out, the kernel takes the worker before anything else of the user's.
     try:

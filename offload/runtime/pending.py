@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Generator
 from sys import getrefcount
@@ -13,6 +14,8 @@ from offload.runtime.abi import ERROR_INVALID
 from offload.runtime.native import Native
 
 if TYPE_CHECKING:
+    import asyncio
+
     from offload.runtime.streams import Stream
 
 
@@ -115,6 +118,18 @@ class Mark:
         self._native.api.mgpuEventDestroy(event)
 
 
+def _loop() -> asyncio.AbstractEventLoop:
+    import asyncio  # half of what loading a library would take, and who awaits has it
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "this is awaited in asyncio, and none of its loops runs here; elsewhere call wait(), in a thread, as "
+            "trio.to_thread.run_sync(pending.wait) does"
+        ) from None
+
+
 class Pending:
     """A launch on a stream: ``wait()`` for it, or ``await`` it in asyncio. It keeps the arguments alive.
 
@@ -137,9 +152,7 @@ class Pending:
 
     def __await__(self) -> Generator[Any, None, None]:
         """Waits in a thread of asyncio's, so that the loop goes on."""
-        import asyncio  # half of what loading a library would take, and who awaits has it
-
-        loop = asyncio.get_running_loop()
+        loop = _loop()
         device = self._native.device_of_thread()
         yield from loop.run_in_executor(None, self._wait_there, device).__await__()
 
@@ -160,6 +173,9 @@ class _Outcome:
         self.error: BaseException | None = None
         self.alone = False  # whether the `Running` is gone
         self.streams = streams  # they may be dropped by the caller before the call has ended
+        self._lock = threading.Lock()
+        self._ended = False
+        self._listeners: list[Callable[[], object]] = []
 
     def run(self, native: Native, call: Callable[[], Any], device: int, stream: int | None) -> None:
         try:
@@ -172,6 +188,18 @@ class _Outcome:
                 raise
         finally:
             self.streams = ()
+            with self._lock:
+                self._ended = True
+            for listener in self._listeners:
+                listener()
+
+    def at_end(self, listener: Callable[[], object]) -> None:
+        """Calls it once the call has ended: in its thread, or here where it has already."""
+        with self._lock:
+            if not self._ended:
+                self._listeners.append(listener)
+                return
+        listener()
 
 
 class Running:
@@ -202,10 +230,21 @@ class Running:
         return self._outcome.result
 
     def __await__(self) -> Generator[Any, None, Any]:
-        """Waits in a thread of asyncio's, so that the loop goes on."""
-        import asyncio
+        """Takes no thread of asyncio's, of which there are few for all that a program waits for."""
+        loop = _loop()
+        ended = loop.create_future()
 
-        return (yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__())
+        def tell() -> None:
+            if not ended.done():  # it is where the waiting was given up
+                ended.set_result(None)
+
+        def tell_loop() -> None:
+            with contextlib.suppress(RuntimeError):  # it is closed
+                loop.call_soon_threadsafe(tell)
+
+        self._outcome.at_end(tell_loop)
+        yield from ended
+        return self.wait()
 
     def __del__(self) -> None:
         outcome = getattr(self, "_outcome", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from offload.artifact.meta import Argument, Signature
 from offload.config import fast_calls
@@ -64,11 +64,20 @@ def where() -> str:
     return "in a subinterpreter" if _in_subinterpreter() else "offload was installed without a C++ compiler"
 
 
-_Base: Any = _fast.Caller if FAST else object
+if TYPE_CHECKING:
+    # With Any as its base, a function of a stub would be Any for pyright, which then checks no call of it.
+    _Base = object
+else:
+    _Base = _fast.Caller if FAST else object
 
 
-class Caller(_Base):  # type: ignore[misc]  # which of the two it is, is known when it runs
+class Caller(_Base):
     """Called, it runs its plan where that takes the arguments, and its method ``_call`` otherwise."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+        def _call(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
     def __init_subclass__(cls) -> None:
         if FAST:

@@ -97,13 +97,19 @@ def _types(metadata: Metadata) -> Iterator[str]:
     yield from _attributes(functions, "_function_", Library, 'lib.functions["{}"]')
 
 
+_OF_INSTANCES: dict[type, tuple[str, ...]] = {
+    Library: ("path", "metadata", "functions", "signatures", "kernels", "device", "_native", "_loaded"),
+    Kernels: ("_owner", "_silent", "_qualified", "_kernels"),
+}
+"""Attributes that the classes do not have, but all that are made of them."""
+
+
 def _is_attribute(name: str, owner: type) -> bool:
     return is_name(name) and not _is_taken(name, owner)
 
 
 def _is_taken(name: str, owner: type) -> bool:
-    instance = ("path", "metadata", "functions", "signatures", "kernels", "device") if owner is Library else ()
-    return hasattr(owner, name) or name in instance or name.startswith("__")
+    return hasattr(owner, name) or name in _OF_INSTANCES[owner] or name.startswith("__")
 
 
 def _attributes(names: Iterable[str], prefix: str, owner: type, otherwise: str) -> Iterator[str]:

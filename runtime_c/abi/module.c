@@ -203,10 +203,13 @@ void *mgpuModuleLoad(void *data, size_t size) {
   }
   if (mgpu_image_is_container(data, size))
     return module_load(data, size, -1, NULL);
-  const char *target = mgpu_blob_target(mgpu_image_blob(data, size));
-  if (!*target) {
-    mgpu_fail(MGPU_ERROR_BAD_IMAGE,
-              "The image is not PTX, a cubin, a fat binary, an hsaco or a shared object.");
+  enum mgpu_blob blob = mgpu_image_blob(data, size);
+  const char *target = mgpu_blob_target(blob);
+  /* PTX names its version before anything else; other text is nobody's image. */
+  if (!*target || (blob == MGPU_BLOB_TEXT && !memmem(data, size, ".version", sizeof ".version" - 1))) {
+    mgpu_fail(
+        MGPU_ERROR_BAD_IMAGE, "The image is not PTX, a cubin, a fat binary, an hsaco or a shared object%s",
+        blob == MGPU_BLOB_TEXT ? "; it is text without the directive .version, with which PTX begins." : ".");
     return NULL;
   }
   return module_load(data, size, -1, target);

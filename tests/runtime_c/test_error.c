@@ -79,6 +79,8 @@ void test_error(void) {
   CHECK_ERROR(MGPU_ERROR_INVALID, "device 5");
   CHECK(mgpuModuleLoad("\1\2\3\4", 4) == NULL, "no image");
   CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "image");
+  CHECK(mgpuModuleLoad("func.func @f() { return }", 25) == NULL, "text that is no PTX");
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "it is text without the directive .version");
   CHECK(mgpuModuleLoad(".version 8.0", SIZE_MAX) == NULL, "an image larger than memory");
   CHECK_ERROR(MGPU_ERROR_INVALID, "its size in bytes; it has 18446744073709551615");
   CHECK(mgpuModuleLoadJIT("", 3) == NULL, "no text");

@@ -14,6 +14,8 @@
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/JSON.h"
 #include <csignal>
+#include <system_error>
+#include <thread>
 
 LLD_HAS_DRIVER(elf)
 
@@ -22,17 +24,26 @@ using namespace llvm;
 namespace offload {
 
 /// Runs lld, and returns whether all went well. At a damaged object file it ends its process where nothing
-/// recovers from crashes, and what it had to say is lost; one thread (--threads=1) is what can be recovered
-/// from.
+/// recovers from crashes, and what it had to say is lost.
 static bool runLld(ArrayRef<const char *> words, raw_ostream &output, raw_ostream &errors) {
   constexpr int firstSignal = 128;
   CrashRecoveryContext::Enable();
   // LLVM's containers throw where they cannot grow.
   auto asBefore = make_scope_exit(CrashRecoveryContext::Disable);
-  lld::Result result = lld::lldMain(words, output, errors, {{lld::Gnu, &lld::elf::link}});
-  // It left where it was, and its state is still there.
-  if (!result.canRunAgain && result.retCode <= firstSignal)
-    CrashRecoveryContext().RunSafely([] { lld::CommonLinkerContext::destroy(); });
+  lld::Result result{};
+  auto link = [&] {
+    result = lld::lldMain(words, output, errors, {{lld::Gnu, &lld::elf::link}});
+    // It left where it was, and its state is still there.
+    if (!result.canRunAgain && result.retCode <= firstSignal)
+      CrashRecoveryContext().RunSafely([] { lld::CommonLinkerContext::destroy(); });
+  };
+  // lld 22 keeps the sections of all inputs, half a megabyte for a library, until the thread ends that has
+  // linked.
+  try {
+    std::thread(link).join();
+  } catch (const std::system_error &) { // the system has no more threads for us
+    link();
+  }
   // A crash stays one, and is reported as one.
   if (!result.canRunAgain && result.retCode > firstSignal) {
     CrashRecoveryContext::Disable();
@@ -43,7 +54,9 @@ static bool runLld(ArrayRef<const char *> words, raw_ostream &output, raw_ostrea
 
 void linkElf(const std::vector<std::string> &arguments) {
   std::lock_guard<std::shared_mutex> alone(optionsLock()); // lld keeps its own state in globals, too
-  std::vector<const char *> words = {"ld.lld"};
+  // Of several threads no crash can be recovered from, they stay, and what they keep stays with them.
+  // Libraries are small: to start and to wake threads takes a third of lld's time.
+  std::vector<const char *> words = {"ld.lld", "--threads=1"};
   for (const std::string &argument : arguments)
     words.push_back(argument.c_str());
   std::string output, errors;

@@ -32,6 +32,12 @@ template <typename T, int Rank> struct Memref {
     for (std::size_t axis = Rank; axis-- > 0; stride *= shape[axis])
       strides[axis] = stride;
   }
+
+  /// Any other layout: how many elements each dimension's neighbours are apart. `data` is the element with
+  /// index 0 in all of them.
+  Memref(T *data, const std::array<std::int64_t, std::size_t{Rank}> &shape,
+         const std::array<std::int64_t, std::size_t{Rank}> &steps)
+      : allocated(data), aligned(data), sizes(shape), strides(steps) {}
 };
 
 template <typename T> struct Memref<T, 0> {

@@ -1,0 +1,56 @@
+"""Calls and launches in asyncio: awaited, given up, and where none of its loops runs."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from test_runtime_support import real
+
+from offload.runtime import Pending, Running
+
+
+def test_launches_on_streams_are_awaited() -> None:
+    x, y = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    stream = real().stream()
+
+    async def run() -> None:
+        pending = real().kernels.saxpy[1, 4, stream](2, x, y)
+        assert isinstance(pending, Pending)
+        await pending
+
+    asyncio.run(run())
+    assert y.tolist() == [0, 2, 4, 6]
+
+
+def test_calls_are_awaited() -> None:
+    async def several() -> list[int]:
+        return await asyncio.gather(*(real().echo_int64.start(n) for n in range(5)))
+
+    assert asyncio.run(several()) == list(range(5))
+
+
+async def _awaited(running: Running) -> object:
+    return await running
+
+
+def test_awaiting_calls_takes_no_thread_of_the_loop() -> None:
+    flag = np.zeros(1, np.int64)
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        given_up, waited_for = (asyncio.ensure_future(_awaited(real().wait_for.start(flag))) for _ in range(2))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.to_thread(flag.fill, 1)
+        await waited_for
+        assert given_up.cancelled()
+
+    asyncio.run(run())
+
+
+def test_other_loops() -> None:
+    with pytest.raises(RuntimeError, match=r"awaited in asyncio, .* elsewhere call wait\(\), in a thread"):
+        real().echo_int64.start(1).__await__().send(None)
