@@ -14,6 +14,7 @@
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/JSON.h"
 #include <csignal>
+#include <exception>
 #include <system_error>
 #include <thread>
 
@@ -28,14 +29,18 @@ namespace offload {
 static bool runLld(ArrayRef<const char *> words, raw_ostream &output, raw_ostream &errors) {
   constexpr int firstSignal = 128;
   CrashRecoveryContext::Enable();
-  // LLVM's containers throw where they cannot grow.
   auto asBefore = make_scope_exit(CrashRecoveryContext::Disable);
   lld::Result result{};
+  std::exception_ptr thrown; // LLVM's containers throw where they cannot grow
   auto link = [&] {
-    result = lld::lldMain(words, output, errors, {{lld::Gnu, &lld::elf::link}});
-    // It left where it was, and its state is still there.
-    if (!result.canRunAgain && result.retCode <= firstSignal)
-      CrashRecoveryContext().RunSafely([] { lld::CommonLinkerContext::destroy(); });
+    try {
+      result = lld::lldMain(words, output, errors, {{lld::Gnu, &lld::elf::link}});
+      // It left where it was, and its state is still there.
+      if (!result.canRunAgain && result.retCode <= firstSignal)
+        CrashRecoveryContext().RunSafely([] { lld::CommonLinkerContext::destroy(); });
+    } catch (...) {
+      thrown = std::current_exception();
+    }
   };
   // lld 22 keeps the sections of all inputs, half a megabyte for a library, until the thread ends that has
   // linked.
@@ -44,6 +49,8 @@ static bool runLld(ArrayRef<const char *> words, raw_ostream &output, raw_ostrea
   } catch (const std::system_error &) { // the system has no more threads for us
     link();
   }
+  if (thrown)
+    std::rethrow_exception(thrown);
   // A crash stays one, and is reported as one.
   if (!result.canRunAgain && result.retCode > firstSignal) {
     CrashRecoveryContext::Disable();
