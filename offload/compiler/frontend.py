@@ -80,6 +80,7 @@ SHAPES = (
 LINALG = (
     "offload-find-places",
     "offload-fuse-rows",  # early: these find the same rows in loops as they were written
+    "offload-order-loops",
     "offload-collapse-linalg",
     "offload-transpose-tiles",
     "offload-reduce-rows",

@@ -99,6 +99,7 @@ void registerSeparateTensorsPass();
 void registerStructureTensorsPass();
 void registerSerialFunctionsPass();
 void registerCollapseLinalgPass();
+void registerOrderLoopsPass();
 void registerReduceLinalgPass();
 void registerEqualSizesPass();
 void registerFindPlacesPass();
