@@ -22,9 +22,12 @@ uint32_t lanesFor(Function &thread, Value *blockDim, uint32_t most) {
   uint64_t threads = size ? size->getZExtValue() : kNarrow;
   if (threads < kFewest)
     return 0;
-  uint32_t lanes = threads <= kMost && threads % kNarrow != 0 ? uint32_t(threads) : kNarrow;
-  lanes = std::min(lanes, most);
   uint64_t registers = thread.getFnAttributeAsParsedInteger(kRegisters), kept = bytesKept(thread).value_or(0);
+  uint32_t lanes = threads <= kMost && threads % kNarrow != 0 ? uint32_t(threads) : kNarrow;
+  // What is kept for an odd number of lanes is in no whole number of registers.
+  if (kept != 0 && lanes % kShort != 0)
+    lanes = lanes > kShort ? kShort : kFewest;
+  lanes = std::min(lanes, most);
   return registers && kept * lanes > registers ? std::max(bit_floor(uint32_t(registers / kept)), kFewest)
                                                : lanes;
 }
@@ -88,18 +91,27 @@ void addStrips(CallInst &call, const Loop &loop, Value *blockDim, uint32_t warpS
     strip = makeStrip(thread, index, lanes = lanesFor(thread, blockDim, most), warpSize);
   if (!strip)
     return;
+  SmallVector<std::pair<Function *, uint32_t>> strips = {{strip, lanes}};
+  if (auto *size = dyn_cast<ConstantInt>(blockDim); size && lanes == kShort)
+    if (size->getZExtValue() % kShort >= kFewest)
+      if (Function *shorter = makeStrip(thread, index, kFewest, warpSize))
+        strips.push_back({shorter, kFewest});
   BasicBlock *front = loop.variable->getIncomingBlock(loop.variable->getIncomingBlock(0) == loop.latch);
   auto *enter = cast<BranchInst>(front->getTerminator());
   BasicBlock *rest = SplitBlock(front, enter);
   front->getTerminator()->eraseFromParent();
   IRBuilder<> b(front);
-  Value *size = b.getInt32(lanes), *strips = b.CreateUDiv(blockDim, size);
-  Loop over = beginLoop(b, b.getInt32(0), strips, "strip");
+  Value *done = b.getInt32(0);
   SmallVector<Value *> arguments(call.args());
-  arguments[index] = b.CreateMul(over.variable, size, "x", /*NUW=*/true, /*NSW=*/true);
-  b.CreateCall(strip, arguments);
-  endLoop(b, over);
-  Value *done = b.CreateMul(strips, size, "done", /*NUW=*/true, /*NSW=*/true);
+  for (auto [code, length] : strips) {
+    Value *size = b.getInt32(length), *count = b.CreateUDiv(b.CreateSub(blockDim, done), size);
+    Loop over = beginLoop(b, b.getInt32(0), count, "strip");
+    Value *ahead = b.CreateMul(over.variable, size, "", /*NUW=*/true, /*NSW=*/true);
+    arguments[index] = b.CreateAdd(done, ahead, "x", /*NUW=*/true, /*NSW=*/true);
+    b.CreateCall(code, arguments);
+    endLoop(b, over);
+    done = b.CreateAdd(done, b.CreateMul(count, size), "done", /*NUW=*/true, /*NSW=*/true);
+  }
   b.CreateBr(rest);
   loop.variable->setIncomingValueForBlock(rest, done);
   b.SetInsertPoint(enter);
