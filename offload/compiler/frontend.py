@@ -197,6 +197,8 @@ def _kernels(module: Any, debug: bool) -> Sequence[str]:
         host = [*host, "gpu.launch"]
     if "gpu.launch" in host:
         passes += OUTLINING
+    if {"memref.dealloc", "gpu.launch"} <= {*host}:
+        passes.append("offload-free-early")  # not before: what lies between two operations keeps them from being one
     return [
         *passes,
         "offload-finish-kernels",
