@@ -210,3 +210,31 @@ def test_short_rows_are_one_loop() -> None:
     sums = [block for block in assembly("spmv") if re.search(r"\tvfmadd\w+ss\t", block)]
     assert sums
     assert all(len(re.findall(r"\tvfmadd\w+ss\t", block)) == 1 for block in sums), sums
+
+
+def product(columns: int, depth: int = 24) -> str:
+    return f"""
+func.func @f(%a: memref<1100x{depth}xf32>, %b: memref<{depth}x{columns}xf32>, %c: memref<1100x{columns}xf32>) {{
+  linalg.matmul ins(%a, %b : memref<1100x{depth}xf32>, memref<{depth}x{columns}xf32>)
+      outs(%c : memref<1100x{columns}xf32>)
+  return
+}}"""
+
+
+@x86_64
+@pytest.mark.parametrize("columns", [12, 22, 31])
+def test_rows_of_odd_lengths_are_whole_vectors_and_a_few_threads(columns: int) -> None:
+    """In one piece, what did not fill a vector was computed number by number: five times as slow."""
+    text = emit_text(product(columns, 1000), "isa", ["host:x86-64-v3"])
+    blocks = re.split(r"^\.L\w+:", text, flags=re.MULTILINE)
+    assert any("\tvmulps\t" in block for block in blocks)
+    assert max(block.count("\tvmulss\t") for block in blocks) <= 8
+
+
+@pytest.mark.parametrize("columns", range(4, 68, 3))
+def test_products_with_rows_of_any_length(columns: int) -> None:
+    random = np.random.default_rng(columns)
+    a, b, c = (random.standard_normal(shape, np.float32) for shape in ((1100, 24), (24, columns), (1100, columns)))
+    wanted = c + a @ b
+    on_host(product(columns)).f(a, b, c)
+    np.testing.assert_allclose(c, wanted, rtol=1e-4, atol=1e-4)

@@ -83,6 +83,7 @@ SHAPES = (
 LINALG = (
     "offload-find-places",
     "offload-fuse-rows",  # early: these find the same rows in loops as they were written
+    "offload-order-loops",
     "offload-collapse-linalg",
     "offload-transpose-tiles",
     "offload-reduce-rows",
@@ -201,6 +202,8 @@ def _kernels(module: Any, debug: bool) -> Sequence[str]:
         host = [*host, "gpu.launch"]
     if "gpu.launch" in host:
         passes += OUTLINING
+    if {"memref.dealloc", "gpu.launch"} <= {*host}:
+        passes.append("offload-free-early")  # not before: what lies between two operations keeps them from being one
     return [
         *passes,
         "offload-finish-kernels",

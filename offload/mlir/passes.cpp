@@ -30,6 +30,7 @@ void registerOffloadPasses() {
   registerStructureTensorsPass();
   registerSerialFunctionsPass();
   registerCollapseLinalgPass();
+  registerOrderLoopsPass();
   registerReduceLinalgPass();
   registerFindPlacesPass();
   registerFuseRowsPass();

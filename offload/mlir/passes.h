@@ -100,6 +100,7 @@ void registerSeparateTensorsPass();
 void registerStructureTensorsPass();
 void registerSerialFunctionsPass();
 void registerCollapseLinalgPass();
+void registerOrderLoopsPass();
 void registerReduceLinalgPass();
 void registerEqualSizesPass();
 void registerKnownSizesPass();

@@ -8,9 +8,6 @@
 // A product of matrices of which one has a single row (known when it is compiled) is one of a matrix and a
 // vector: without the loop of one step, other passes see that.
 //
-// Before that, the loops that reduce are put behind the parallel ones, where the sum of each column does not
-// have them: of a loop around a parallel one, each step would be a launch.
-//
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
@@ -105,9 +102,7 @@ struct CollapseLinalg : public PassWrapper<CollapseLinalg, OperationPass<ModuleO
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CollapseLinalg)
 
   StringRef getArgument() const final { return "offload-collapse-linalg"; }
-  StringRef getDescription() const final {
-    return "Put loops that reduce last, and make one loop of those over one piece of memory";
-  }
+  StringRef getDescription() const final { return "Make one loop of those over one piece of memory"; }
   void getDependentDialects(DialectRegistry &registry) const final {
     registry
         .insert<affine::AffineDialect, arith::ArithDialect, linalg::LinalgDialect, memref::MemRefDialect>();
@@ -117,7 +112,6 @@ struct CollapseLinalg : public PassWrapper<CollapseLinalg, OperationPass<ModuleO
     IRRewriter rewriter(&getContext());
     for (linalg::LinalgOp op : hostLinalg(getOperation())) {
       op = withoutUnitLoops(op, rewriter);
-      op = withReductionLast(op, rewriter);
       if (isWorthIt(op))
         collapse(op, rewriter);
     }
@@ -139,20 +133,6 @@ struct CollapseLinalg : public PassWrapper<CollapseLinalg, OperationPass<ModuleO
     return cast<linalg::LinalgOp>(made->resultOp.getOperation());
   }
 
-  static linalg::LinalgOp withReductionLast(linalg::LinalgOp op, RewriterBase &rewriter) {
-    SmallVector<unsigned> order, reduction;
-    op.getParallelDims(order);
-    op.getReductionDims(reduction);
-    llvm::append_range(order, reduction);
-    if (!op.hasPureBufferSemantics() || order.size() != op.getNumLoops() || llvm::is_sorted(order))
-      return op;
-    linalg::GenericOp general = generalized(op, rewriter);
-    if (!general)
-      return op;
-    FailureOr<linalg::GenericOp> made = linalg::interchangeGenericOp(rewriter, general, order);
-    return failed(made) ? general : *made;
-  }
-
   static void collapse(linalg::LinalgOp op, RewriterBase &rewriter) {
     SmallVector<ReassociationIndices> groups = grouped(op);
     if (groups.size() == op.getNumLoops())
@@ -160,19 +140,6 @@ struct CollapseLinalg : public PassWrapper<CollapseLinalg, OperationPass<ModuleO
     linalg::GenericOp general = generalized(op, rewriter);
     if (general && succeeded(linalg::collapseOpIterationDims(general, groups, rewriter)))
       rewriter.eraseOp(general);
-  }
-
-  /// A named operation would keep attributes that speak of the loops it had, a transpose's permutation. Null
-  /// where there is no such form of it; new operations go in front of it.
-  static linalg::GenericOp generalized(linalg::LinalgOp op, RewriterBase &rewriter) {
-    rewriter.setInsertionPoint(op);
-    auto general = dyn_cast<linalg::GenericOp>(*op);
-    if (!general)
-      if (FailureOr<linalg::GenericOp> made = linalg::generalizeNamedOp(rewriter, op); succeeded(made))
-        general = *made;
-    if (general)
-      rewriter.setInsertionPoint(general);
-    return general;
   }
 };
 

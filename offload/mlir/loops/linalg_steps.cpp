@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -63,6 +64,17 @@ std::optional<unsigned> loopAlong(OpOperand &operand) {
     if (strides[i] == 1)
       return map.getDimPosition(i);
   return std::nullopt;
+}
+
+linalg::GenericOp generalized(linalg::LinalgOp op, RewriterBase &rewriter) {
+  rewriter.setInsertionPoint(op);
+  auto general = dyn_cast<linalg::GenericOp>(*op);
+  if (!general)
+    if (FailureOr<linalg::GenericOp> made = linalg::generalizeNamedOp(rewriter, op); succeeded(made))
+      general = *made;
+  if (general)
+    rewriter.setInsertionPoint(general);
+  return general;
 }
 
 bool mayBeRepeated(linalg::LinalgOp op) {

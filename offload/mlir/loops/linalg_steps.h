@@ -23,6 +23,10 @@ llvm::SmallVector<mlir::Value> placeOf(mlir::OpBuilder &in, mlir::OpOperand &ope
 /// The loop whose steps are neighbours in the memory of an operand, where that is known.
 std::optional<unsigned> loopAlong(mlir::OpOperand &operand);
 
+/// The operation as a linalg.generic: a named one would keep attributes that speak of the loops it had, a
+/// transpose's permutation. Null where there is no such form of it; new operations go in front of it.
+mlir::linalg::GenericOp generalized(mlir::linalg::LinalgOp op, mlir::RewriterBase &rewriter);
+
 /// What an iteration yields where the operands' elements are these; one that is not looked at may be null.
 llvm::SmallVector<mlir::Value> yieldedOf(mlir::OpBuilder &in, mlir::linalg::LinalgOp op,
                                          mlir::ValueRange iteration, mlir::ValueRange inputs,
