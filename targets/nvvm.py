@@ -205,7 +205,7 @@ class NvvmTarget(Target):
             f"offload-prepare-device{{target=nvvm chip=sm_{number} subgroup-size=32}},"
             f"offload-number-spaces{{global=1 workgroup=3}},{STRUCTURE_PIPELINE},"
             f"convert-gpu-to-nvvm{{{self.conversion_options()} has-redux={redux}}},convert-nvvm-to-llvm,"
-            "offload-plain-declarations,offload-repair-lowered{device-scope=device block-scope=block},"
+            "offload-plain-declarations,offload-repair-lowered{device-scope=device block-scope=block fences},"
             "canonicalize,cse,reconcile-unrealized-casts),"
             "offload-check-lowered{target=nvvm}"
         )

@@ -141,6 +141,44 @@ def test_scopes(target: str, device: str, block: str) -> None:
     assert signal == ("add", device, "acq_rel")
 
 
+def test_functions_of_others_may_tell_something() -> None:
+    waiting = COUNTS.replace("gpu.module @m {", "gpu.module @m { func.func private @wait_for(%n: i32)").replace(
+        "%m = memref.load", "func.call @wait_for(%v) : (i32) -> () %m = memref.load"
+    )
+    found = ATOMIC.findall(emit_text(waiting, "lowered", ["rocdl:gfx942"]))
+    assert [order for _, _, order in found] == ["acq_rel"] * 4
+    exchanged = COUNTS.replace("atomic_rmw maxs", "atomic_rmw assign")
+    found = ATOMIC.findall(emit_text(exchanged, "lowered", ["rocdl:gfx942"]))
+    assert [order for _, _, order in found] == ["acq_rel"] * 4
+
+
+@pytest.mark.parametrize(
+    ("order", "scope", "before", "behind"),
+    [
+        ("release", "agent", 1, 0),
+        ("acquire", "device", 0, 1),
+        ("acq_rel", "", 1, 1),
+        ("seq_cst", "", 1, 1),
+        ("monotonic", "agent", 0, 0),
+    ],
+)
+def test_an_authors_order_on_nvidia(order: str, scope: str, before: int, behind: int) -> None:
+    """LLVM 22 writes `atom` without it."""
+    syncscope = f'syncscope("{scope}") ' if scope else ""
+    source = f"""
+    gpu.module @m {{ llvm.func @k(%d: !llvm.ptr<1>, %p: !llvm.ptr<1>, %v: i32) attributes {{gpu.kernel}} {{
+      llvm.store %v, %d : i32, !llvm.ptr<1>
+      %0 = llvm.atomicrmw add %p, %v {syncscope}{order} : !llvm.ptr<1>, i32
+      llvm.store %v, %d : i32, !llvm.ptr<1>
+      llvm.return
+    }} }}"""
+    text = emit_text(source, "isa", ["nvvm:sm_80"])
+    first, second = re.split(r"\batom\.\S*global\S*", text)
+    fence = rf"fence\.{'sc' if order == 'seq_cst' else 'acq_rel'}\.{'gpu' if scope else 'sys'}"
+    assert len(re.findall(fence, first)) == before
+    assert len(re.findall(fence, second)) == behind
+
+
 def test_what_an_author_gives_no_scope_is_for_the_whole_system() -> None:
     source = """
     gpu.module @m { llvm.func @k(%p: !llvm.ptr<1>, %v: i32) attributes {gpu.kernel, rocdl.kernel} {

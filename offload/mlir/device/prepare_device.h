@@ -43,11 +43,12 @@ void settleFragmentLoads(mlir::Operation *root);
 /// The scope of an author's atomic operation that has none of its own, until repairAtomics, which gives those
 /// of memref's the device's.
 inline constexpr llvm::StringLiteral kWholeSystem = "system";
-/// What a target calls the threads of its device and those of a block, nothing for the CPU, and the
-/// attributes that its atomic operations get.
+/// What a target calls the threads of its device and those of a block, nothing for the CPU; the attributes
+/// that its atomic operations get; and whether LLVM forgets the order of an atomicrmw there.
 struct AtomicsOfTarget {
   std::string deviceScope, blockScope;
   llvm::ArrayRef<std::string> attributes;
+  bool needsFences;
 };
 /// repair_atomics.cpp: what they are in the LLVM dialect.
 void repairAtomics(mlir::Operation *root, const AtomicsOfTarget &target);

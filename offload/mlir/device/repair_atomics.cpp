@@ -10,13 +10,17 @@
 // within their block in workgroup memory, as in CUDA and HIP. offload-prepare-device has marked the author's
 // own operations of LLVM that mean the whole system.
 //
-// And it orders them (acq_rel) before and after all else that the thread does. In a kernel that reads nothing
-// of what such operations found, and writes nothing but its own and its block's memory besides, none of them
-// tells another block anything: they need not wait for each other.
+// And it orders them (acq_rel) before and after all else that the thread does. A kernel that only counts and
+// sums so, that reads nothing of what such operations found and writes nothing but its own and its block's
+// memory besides, tells no other block anything by them: they need not wait for each other.
+//
+// LLVM 22 writes atomicrmw for NVIDIA's GPUs without its order. The author's own get fences around them,
+// which are the same; memref's are as CUDA's there, and docs/index.md says so.
 //
 //===----------------------------------------------------------------------===//
 
 #include "device/prepare_device.h"
+#include "device/vendor_rules.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -93,16 +97,9 @@ bool announcesNothing(Operation *op, const AtomicsOfTarget &target) {
   if (auto store = dyn_cast<LLVM::StoreOp>(op))
     return spaceOf(store.getAddr()) == kWorkgroupSpace || isOwn(store.getAddr());
   if (auto atomic = dyn_cast<LLVM::AtomicRMWOp>(op))
-    return atomic.getRes().use_empty();
-  if (auto call = dyn_cast<LLVM::CallOp>(op)) { // the vendors' functions have no body, nor have an author's
-    auto callee =
-        call.getCallee()
-            ? SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(op, call.getCalleeAttr().getAttr())
-            : LLVM::LLVMFuncOp();
-    return callee && callee.isExternal() && llvm::all_of(call.getArgOperands(), [](Value value) {
-             return !isa<LLVM::LLVMPointerType>(value.getType()) || isOwn(value);
-           });
-  }
+    return atomic.getRes().use_empty() && atomic.getBinOp() != LLVM::AtomicBinOp::xchg;
+  if (auto call = dyn_cast<LLVM::CallOp>(op))
+    return call.getCallee() && isOfDeviceLibrary(*call.getCallee());
   if (auto fence = dyn_cast<LLVM::FenceOp>(op)) // what barriers are made of; others are the author's orders
     return fence.getSyncscope() == StringRef(target.blockScope);
   return isa<LLVM::AllocaOp>(op) || op->hasTrait<OpTrait::IsTerminator>() ||
@@ -139,6 +136,25 @@ void settleScope(Operation *op, Value pointer, const AtomicsOfTarget &target) {
 
 } // namespace
 
+/// What an order of an operation means, by fences around one without.
+static void orderByFences(LLVM::AtomicRMWOp op) {
+  using Order = LLVM::AtomicOrdering;
+  Order order = op.getOrdering();
+  StringRef scope = op.getSyncscope().value_or(StringRef());
+  if (scope == "singlethread")
+    return;
+  bool all = order == Order::acq_rel || order == Order::seq_cst;
+  OpBuilder b(op);
+  auto fence = [&](Order orderOfFence) {
+    LLVM::FenceOp::create(b, op.getLoc(), order == Order::seq_cst ? order : orderOfFence, scope);
+  };
+  if (all || order == Order::release)
+    fence(Order::release);
+  b.setInsertionPointAfter(op);
+  if (all || order == Order::acquire)
+    fence(Order::acquire);
+}
+
 void repairAtomics(Operation *root, const AtomicsOfTarget &target) {
   root->walk([](LLVM::AtomicCmpXchgOp op) {
     readAtomically(op);
@@ -148,8 +164,11 @@ void repairAtomics(Operation *root, const AtomicsOfTarget &target) {
   if (target.deviceScope.empty()) // the CPU's own are of the whole system anyway
     return;
   root->walk([&](LLVM::LLVMFuncOp function) { waitForNothing(function, target); });
+  SmallVector<LLVM::AtomicRMWOp> authors;
   root->walk([&](Operation *op) {
     if (auto rmw = dyn_cast<LLVM::AtomicRMWOp>(op)) {
+      if (target.needsFences && op->hasAttr(kScope))
+        authors.push_back(rmw);
       settleScope(op, rmw.getPtr(), target);
       for (const std::string &name : target.attributes)
         op->setAttr(name, UnitAttr::get(op->getContext()));
@@ -163,6 +182,7 @@ void repairAtomics(Operation *root, const AtomicsOfTarget &target) {
         settleScope(op, store.getAddr(), target);
     }
   });
+  llvm::for_each(authors, orderByFences);
 }
 
 } // namespace offload

@@ -193,12 +193,13 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
   Option<std::string> blockScope{*this, "block-scope",
                                  llvm::cl::desc("and of a block's; neither for the CPU")};
   ListOption<std::string> atomics{*this, "atomics", llvm::cl::desc("attributes of atomic operations")};
+  Option<bool> fences{*this, "fences", llvm::cl::desc("order atomic operations by fences")};
 
   StringRef getArgument() const final { return "offload-repair-lowered"; }
   StringRef getDescription() const final { return "Mend what lowerings of MLIR leave wrong"; }
 
   void runOnOperation() final {
-    repairAtomics(getOperation(), {deviceScope, blockScope, *atomics});
+    repairAtomics(getOperation(), {deviceScope, blockScope, *atomics, fences});
     takeFromOutside(getOperation());
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
