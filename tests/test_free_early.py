@@ -68,3 +68,34 @@ def test_views(steps: int) -> None:
     element, total = library.views(x, steps)
     assert element == 2 * x[21]
     np.testing.assert_allclose(total.numpy(), (x * x)[:32] + steps * 2 * x[16:48], rtol=1e-5)
+
+
+def test_parts_keep_the_whole() -> None:
+    library = on_host(PROGRAM)
+    library.auto_stage = True
+    x = np.random.default_rng(7).random(64, np.float32)
+    last, more = library.part(x)
+    np.testing.assert_array_equal(last.numpy(), 2 * x * x)
+    np.testing.assert_array_equal(more.numpy(), 4 * x[16:48])
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_numbers_that_functions_make_of_memory(steps: int) -> None:
+    library = on_host(PROGRAM)
+    library.auto_stage = True
+    x = np.full(64, 0.5, np.float32)
+    expected = np.float32(0)
+    for _ in range(steps):
+        expected = (expected + np.float32(0.5)) ** 2
+    assert library.numbers(x, steps) == expected * expected
+
+
+@pytest.mark.parametrize("name", ["turned", "apart"])
+def test_memory_that_is_seen_in_another_way(name: str) -> None:
+    library = on_host(PROGRAM)
+    library.auto_stage = True
+    x = np.random.default_rng(3).random((8, 4), np.float32)
+    out = np.zeros((4, 8) if name == "turned" else (8, 4), np.float32)
+    other = getattr(library, name)(x, out)
+    np.testing.assert_array_equal(out, 2 * x.T if name == "turned" else 2 * x)
+    np.testing.assert_array_equal(other.numpy(), x * x)

@@ -47,6 +47,7 @@ void registerOffloadPasses() {
   registerPrivateNamesPass();
   registerEqualSizesPass();
   registerKnownSizesPass();
+  registerFreeEarlyPass();
   registerCheckInputPass();
   registerCheckMemoryPass();
   registerCheckDevicePass();

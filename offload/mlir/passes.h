@@ -104,6 +104,7 @@ void registerOrderLoopsPass();
 void registerReduceLinalgPass();
 void registerEqualSizesPass();
 void registerKnownSizesPass();
+void registerFreeEarlyPass();
 void registerFindPlacesPass();
 void registerFuseRowsPass();
 void registerReduceRowsPass();

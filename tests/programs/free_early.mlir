@@ -30,3 +30,51 @@ func.func @views(%x: tensor<64xf32>, %steps: index) -> (f32, tensor<32xf32>) {
   %element = tensor.extract %part[%c5] : tensor<32xf32>
   return %element, %sum : f32, tensor<32xf32>
 }
+
+// Numbers that a function makes of memory are no views of it.
+func.func private @first(%t: tensor<64xf32>) -> f32 {
+  %c1 = arith.constant 1 : index
+  %u = arith.mulf %t, %t : tensor<64xf32>
+  %r = tensor.extract %u[%c1] : tensor<64xf32>
+  return %r : f32
+}
+func.func @numbers(%x: tensor<64xf32>, %steps: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.for %i = %c0 to %steps step %c1 iter_args(%sofar = %zero) -> (f32) {
+    %s = tensor.splat %sofar : tensor<64xf32>
+    %m = arith.addf %s, %x : tensor<64xf32>
+    %q = func.call @first(%m) : (tensor<64xf32>) -> f32
+    scf.yield %q : f32
+  }
+  %t = tensor.splat %sum : tensor<64xf32>
+  %last = func.call @first(%t) : (tensor<64xf32>) -> f32
+  return %last : f32
+}
+
+// What sees the memory in another way is read behind the next tensor.
+func.func @turned(%x: tensor<8x4xf32>, %out: memref<4x8xf32>) -> tensor<8x4xf32> {
+  %doubled = arith.addf %x, %x : tensor<8x4xf32>
+  %memory = bufferization.to_buffer %doubled : tensor<8x4xf32> to memref<8x4xf32>
+  %across = memref.transpose %memory (i, j) -> (j, i) : memref<8x4xf32> to memref<4x8xf32, strided<[1, 4]>>
+  %other = arith.mulf %x, %x : tensor<8x4xf32>
+  linalg.copy ins(%across : memref<4x8xf32, strided<[1, 4]>>) outs(%out : memref<4x8xf32>)
+  return %other : tensor<8x4xf32>
+}
+func.func @apart(%x: tensor<8x4xf32>, %out: memref<8x4xf32>) -> tensor<8x4xf32> {
+  %doubled = arith.addf %x, %x : tensor<8x4xf32>
+  %memory = bufferization.to_buffer %doubled : tensor<8x4xf32> to memref<8x4xf32>
+  %one, %two = memref.distinct_objects %memory, %out : memref<8x4xf32>, memref<8x4xf32>
+  %other = arith.mulf %x, %x : tensor<8x4xf32>
+  linalg.copy ins(%one : memref<8x4xf32>) outs(%two : memref<8x4xf32>)
+  return %other : tensor<8x4xf32>
+}
+func.func @part(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<32xf32>) {
+  %doubled = arith.addf %x, %x : tensor<64xf32>
+  %part = tensor.extract_slice %doubled[16] [32] [1] : tensor<64xf32> to tensor<32xf32>
+  %squares = arith.mulf %x, %x : tensor<64xf32>
+  %more = arith.addf %part, %part : tensor<32xf32>
+  %last = arith.addf %squares, %squares : tensor<64xf32>
+  return %last, %more : tensor<64xf32>, tensor<32xf32>
+}

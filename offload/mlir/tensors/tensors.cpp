@@ -1,12 +1,10 @@
-//===- tensors.cpp - offload-constant-arguments, offload-free-buffers, … ---===//
+//===- tensors.cpp - offload-constant-arguments, offload-free-buffers -----===//
 //
 // MLIR's one-shot-bufferize gives tensors memory. Before it: a function that takes a tensor leaves it as it
 // is, where bufferization would write results into it. After it: part of a tensor that a function returns or
 // hands on is copied, where bufferization takes its memory for that of a whole one; a loop that makes a new
-// tensor in each iteration does not copy it as well; what a function has allocated for its tensors, it frees,
-// where it ends, and when there are kernels, behind the last of them that uses it: a network holds the memory
-// of a few of its layers, not of all. Functions without tensors free what they allocate themselves, as their
-// authors wrote them.
+// tensor in each iteration does not copy it as well; what a function has allocated for its tensors, it frees;
+// functions without tensors free what they allocate themselves, as their authors wrote them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -264,34 +262,6 @@ struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
   }
 };
 
-/// Nobody can follow memory that became an address.
-bool hasAddresses(func::FuncOp function) {
-  return function
-      .walk([](Operation *op) {
-        return isa<memref::ExtractAlignedPointerAsIndexOp, UnrealizedConversionCastOp>(op)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-struct FreeEarly : public PassWrapper<FreeEarly, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FreeEarly)
-
-  StringRef getArgument() const final { return "offload-free-early"; }
-  StringRef getDescription() const final {
-    return "Free what functions have allocated for their tensors behind its last use";
-  }
-
-  void runOnOperation() final {
-    OpPassManager moves(func::FuncOp::getOperationName());
-    moves.addPass(bufferization::createOptimizeAllocationLivenessPass());
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(kOnTensors) && !hasAddresses(function) && failed(runPipeline(moves, function)))
-        return signalPassFailure();
-  }
-};
-
 } // namespace
 
 bool hasTensors(Operation *root) { return kindWithin(root) == Tensors::dense; }
@@ -309,7 +279,6 @@ void copyTensor(OpOperand &operand) {
 void registerTensorPasses() {
   PassRegistration<ConstantArguments>();
   PassRegistration<FreeBuffers>();
-  PassRegistration<FreeEarly>();
 }
 
 } // namespace offload
