@@ -238,3 +238,47 @@ def test_products_with_rows_of_any_length(columns: int) -> None:
     wanted = c + a @ b
     on_host(product(columns)).f(a, b, c)
     np.testing.assert_allclose(c, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [5, 7, 12, 22, 31])
+@pytest.mark.parametrize("step", [1, 3, 5])
+def test_an_authors_loop_of_as_many_steps_is_none_over_threads(threads: int, step: int) -> None:
+    """Loops over an odd number of threads are taken apart; this one has the same bound, and steps of its own."""
+    source = f"""
+gpu.module @device {{
+  gpu.func @k(%a: memref<?x{threads}xf32>, %b: memref<?xf32>, %out: memref<{threads}x{threads}xf32>) kernel
+      attributes {{known_block_size = array<i32: {threads}, 1, 1>}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %none = arith.constant 0 : i32
+    %step = arith.constant {step} : i32
+    %end = arith.constant {threads} : i32
+    %x = gpu.thread_id x
+    %n = memref.dim %a, %c0 : memref<?x{threads}xf32>
+    %sum = scf.for %j = %c0 to %n step %c1 iter_args(%sofar = %zero) -> (f32) {{
+      %p = memref.load %a[%j, %x] : memref<?x{threads}xf32>
+      %q = memref.load %b[%j] : memref<?xf32>
+      %r = arith.mulf %p, %q : f32
+      %t = arith.addf %sofar, %r : f32
+      scf.yield %t : f32
+    }}
+    %last = scf.while (%j = %none) : (i32) -> i32 {{
+      %row = arith.index_cast %j : i32 to index
+      %u = memref.atomic_rmw addf %sum, %out[%row, %x] : (f32, memref<{threads}x{threads}xf32>) -> f32
+      %next = arith.addi %j, %step : i32
+      %more = arith.cmpi ult, %next, %end : i32
+      scf.condition(%more) %next : i32
+    }} do {{
+    ^bb0(%j: i32):
+      scf.yield %j : i32
+    }}
+    gpu.return
+  }}
+}}
+"""
+    a, b = np.random.default_rng(threads).integers(-3, 4, (9, threads)).astype(np.float32), np.ones(9, np.float32)
+    out, expected = np.zeros((2, threads, threads), np.float32)
+    expected[::step] = a.sum(0)
+    on_host(source).kernels.k[1, threads](a, b, out)
+    np.testing.assert_array_equal(out, expected)

@@ -102,13 +102,13 @@ void takeOddLanesApart(Function &strip, uint32_t lanes) {
   SmallVector<BranchInst *> backEdges;
   for (BasicBlock &block : strip) {
     auto *back = dyn_cast<BranchInst>(block.getTerminator());
-    auto *test = back && back->isConditional() && back->hasMetadata(LLVMContext::MD_loop)
-                     ? dyn_cast<ICmpInst>(back->getCondition())
-                     : nullptr;
+    auto *test = back && back->isConditional() && isParallel(*back) ? dyn_cast<ICmpInst>(back->getCondition())
+                                                                    : nullptr;
     auto *bound = test ? dyn_cast<ConstantInt>(test->getOperand(1)) : nullptr;
     auto *variable = bound ? dyn_cast<PHINode>(&back->getSuccessor(0)->front()) : nullptr;
-    if (variable && test->getPredicate() == ICmpInst::ICMP_ULT && bound->equalsInt(lanes) &&
-        variable->getNumIncomingValues() == 2 && variable->getBasicBlockIndex(&block) >= 0 &&
+    if (variable && test->hasOneUse() && test->getPredicate() == ICmpInst::ICMP_ULT &&
+        bound->equalsInt(lanes) && variable->getNumIncomingValues() == 2 &&
+        variable->getBasicBlockIndex(&block) >= 0 &&
         variable->getIncomingValueForBlock(&block) == test->getOperand(0))
       backEdges.push_back(back);
   }

@@ -48,6 +48,9 @@ void simplifyLoops(Function &code) {
   LoopSimplifyPass().run(code, analyses.functions);
 }
 
+/// LLVM knows nothing of it; the author's loops have other metadata.
+static constexpr char kOverThreads[] = "offload.over_threads";
+
 void markParallel(BranchInst *backEdge, MDNode *group, unsigned unroll) {
   LLVMContext &context = backEdge->getContext();
   Metadata *parallel[] = {MDString::get(context, "llvm.loop.parallel_accesses"), group};
@@ -61,11 +64,25 @@ void markParallel(BranchInst *backEdge, MDNode *group, unsigned unroll) {
                       ConstantAsMetadata::get(ConstantInt::get(Type::getInt32Ty(context), 1))};
   Metadata *then[] = {MDString::get(context, "llvm.loop.vectorize.followup_vectorized"),
                       MDNode::get(context, done)};
-  Metadata *operands[] = {nullptr, MDNode::get(context, parallel), MDNode::get(context, progress),
-                          MDNode::get(context, whole), MDNode::get(context, then)};
+  Metadata *own[] = {MDString::get(context, kOverThreads)};
+  Metadata *operands[] = {nullptr,
+                          MDNode::get(context, parallel),
+                          MDNode::get(context, progress),
+                          MDNode::get(context, whole),
+                          MDNode::get(context, then),
+                          MDNode::get(context, own)};
   MDNode *id = MDNode::getDistinct(context, operands);
   id->replaceOperandWith(0, id);
   backEdge->setMetadata(LLVMContext::MD_loop, id);
+}
+
+bool isParallel(const BranchInst &backEdge) {
+  MDNode *id = backEdge.getMetadata(LLVMContext::MD_loop);
+  return id && any_of(id->operands().drop_front(), [](const MDOperand &each) {
+           auto *node = dyn_cast<MDNode>(each);
+           auto *name = node && node->getNumOperands() ? dyn_cast<MDString>(node->getOperand(0)) : nullptr;
+           return name && name->getString() == kOverThreads;
+         });
 }
 
 } // namespace offload

@@ -29,6 +29,8 @@ void simplifyLoops(llvm::Function &code);
 /// Says that no access of the group in one iteration depends on one in another. `unroll` is for loops that do
 /// not vectorize: how many iterations come at once, where it is not 0.
 void markParallel(llvm::BranchInst *backEdge, llvm::MDNode *group, unsigned unroll = 0);
+/// Whether that has been said: it is a loop over threads, none of the author's.
+bool isParallel(const llvm::BranchInst &backEdge);
 
 struct RegionLimits {
   uint32_t threads; // a bound of the block's sizes, multiplied

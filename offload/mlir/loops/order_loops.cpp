@@ -146,7 +146,7 @@ SmallVector<unsigned> orderOfReduction(linalg::LinalgOp op) {
   SmallVector<unsigned> reduction;
   op.getReductionDims(reduction);
   SmallVector<unsigned> candidates = stepsOf(op);
-  if (candidates.size() < 2 || !LinalgSteps::of(op))
+  if (candidates.size() < 2 || !LinalgSteps::of(op) || !mayBeRepeated(op))
     return reduction;
   auto has = [&](unsigned loop, Next next) {
     return llvm::any_of(op.getDpsInputOperands(),
