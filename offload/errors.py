@@ -46,7 +46,9 @@ class Diagnostic(NamedTuple):
 
 def _harmless(line: str) -> str:
     """Without what a terminal would obey; each character stays one."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if c != "\t" and (c < " " or c == "\x7f") else c for c in line)
+    from unicodedata import category  # for errors alone
+
+    return "".join("\N{REPLACEMENT CHARACTER}" if c != "\t" and category(c) in ("Cc", "Cf") else c for c in line)
 
 
 def _blank(line: str, size: int) -> str:

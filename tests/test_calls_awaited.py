@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -54,3 +55,29 @@ def test_awaiting_calls_takes_no_thread_of_the_loop() -> None:
 def test_other_loops() -> None:
     with pytest.raises(RuntimeError, match=r"awaited in asyncio, .* elsewhere call wait\(\), in a thread"):
         real().echo_int64.start(1).__await__().send(None)
+
+
+def test_waits_that_are_given_up_leave_nothing() -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def call() -> int:
+        begun.set()
+        end.wait(60)
+        return 3
+
+    running = Running(real()._native, call)
+    begun.wait(60)
+
+    async def poll() -> int:
+        for _ in range(5):
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(asyncio.ensure_future(waited()), 0.001)
+        assert running._outcome._listeners == []
+        end.set()
+        return await waited()
+
+    async def waited() -> int:
+        found: int = await running
+        return found
+
+    assert asyncio.run(poll()) == 3

@@ -71,10 +71,10 @@ def test_a_source_that_is_compressed(pack: Callable[[bytes], bytes], tmp_path: P
 
 
 def test_a_line_that_a_terminal_would_obey(tmp_path: Path) -> None:
-    (tmp_path / "a.mlir").write_bytes(b"\t\x1b[2J\x07func.func @f() { return }\r\n")
+    (tmp_path / "a.mlir").write_bytes(b"\t\x1b[2J\x07\xc2\x9bfunc.func @f() { return }\r\n")
     done = command("build", "a.mlir", "-q", cwd=tmp_path)
     assert done.returncode == 1
-    shown = "\t\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}func.func @f() { return }"
+    shown = "\t\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}func.func @f() { return }"
     assert done.stderr.splitlines()[1:] == [shown, "\t^"]
 
 

@@ -201,6 +201,12 @@ class _Outcome:
                 return
         listener()
 
+    def forget(self, listener: Callable[[], object]) -> None:
+        """It need not be called any more; it may be being called."""
+        with self._lock:
+            if not self._ended:
+                self._listeners.remove(listener)
+
 
 class Running:
     """A call in a thread of its own: ``wait()`` or ``await`` gives its result, or raises what it raised."""
@@ -243,7 +249,10 @@ class Running:
                 loop.call_soon_threadsafe(tell)
 
         self._outcome.at_end(tell_loop)
-        yield from ended
+        try:
+            yield from ended
+        finally:  # it may be given up
+            self._outcome.forget(tell_loop)
         return self.wait()
 
     def __del__(self) -> None:

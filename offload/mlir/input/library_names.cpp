@@ -45,7 +45,7 @@ bool takesLibraryName(Operation *op) {
       "__cxa_atexit __errno_location access dl_iterate_phdr madvise mmap munmap __register_atfork "
       "__sched_cpucount _setjmp clock_gettime close "
       "dlclose dlerror dlopen dlsym fclose fgets flock fopen fprintf ftruncate getcwd getenv "
-      "getpid longjmp lseek malloc_usable_size memchr memfd_create mkostemp open posix_memalign pread "
+      "getpid longjmp lseek malloc_usable_size memchr memfd_create memmem mkostemp open posix_memalign pread "
       "pwrite qsort read sched_getaffinity sigfillset snprintf statx stderr strchr strcmp strcpy strcspn "
       "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
   StringRef name = function.getName();
