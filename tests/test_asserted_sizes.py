@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, emit_text, program
+from compiling import PROGRAMS, emit_text, on_host, program
 
 import offload
 from offload.runtime import abi
@@ -71,6 +71,27 @@ def test_arguments_of_functions_that_the_program_calls_too() -> None:
     assert not y.any()
     with pytest.raises(offload.SignatureError, match="dimension 0 has to be 12, as dimension 0 of 'x' is; it is 4"):
         program(NAME).doubled(np.ones(12), y[:4])
+
+
+def test_arguments_of_functions_that_threads_call_too() -> None:
+    """There nothing can be asserted; what Python passes is compared."""
+    called = on_host("""
+func.func @each(%x: memref<?xf32>, %y: memref<?xf32>) {
+  linalg.abs ins(%x : memref<?xf32>) outs(%y : memref<?xf32>)
+  return
+}
+func.func @many(%n: index, %x: memref<?xf32>) -> tensor<?xf32> {
+  %t = tensor.generate %n {
+  ^bb0(%i: index):
+    func.call @each(%x, %x) : (memref<?xf32>, memref<?xf32>) -> ()
+    %v = memref.load %x[%i] : memref<?xf32>
+    tensor.yield %v : f32
+  } : tensor<?xf32>
+  return %t : tensor<?xf32>
+}
+""").each
+    with pytest.raises(offload.SignatureError, match="dimension 0 has to be 8, as dimension 0 of 'x' is; it is 4"):
+        called(ones(8), ones(4))
 
 
 def test_a_choice_of_tensors_asks_for_no_size() -> None:

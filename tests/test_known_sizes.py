@@ -109,6 +109,15 @@ func.func @run() {
     assert caught.value.diagnostics[0].line == 10
 
 
+def test_a_launch_of_no_blocks_may_have_any_sizes() -> None:
+    library = on_host(
+        (PROGRAMS / "known_sizes.mlir").read_text().replace("%c4 = arith.constant 4", "%c4 = arith.constant 0")
+    )
+    x = np.zeros(128, np.int32)
+    library.run(x)
+    np.testing.assert_array_equal(x, [32] * 32 + [0] * 96)
+
+
 def test_launches_of_sizes_that_show_at_run_time() -> None:
     source = """
 gpu.module @device {
@@ -134,6 +143,7 @@ func.func @run(%x: memref<?xi32>, %grid: index, %block: i32) {
         with pytest.raises(DeviceError, match=f"<string>:14: .*{message}"):
             run(x, grid, block)
     run(x, 0, 8)
+    run(x, 0, 64)
     np.testing.assert_array_equal(x, np.zeros(64))
     run(x, 2, 8)
     np.testing.assert_array_equal(x, [*[1] * 16, *[0] * 48])

@@ -69,6 +69,21 @@ module attributes {transform.with_named_sequence} {
 }
 """
 
+TAKEN = """
+module attributes {transform.with_named_sequence} {
+  func.func @two(%a: memref<?xf32>, %b: memref<?xf32>, %c: memref<?xf32>, %d: memref<?xf32>) {
+    linalg.exp ins(%a : memref<?xf32>) outs(%b : memref<?xf32>)
+    linalg.abs ins(%c : memref<?xf32>) outs(%d : memref<?xf32>)
+    return
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op) {
+    %e = transform.structured.match ops{["linalg.exp"]} in %root : (!transform.any_op) -> !transform.any_op
+    %loops = transform.structured.convert_to_loops %e : (!transform.any_op) -> !transform.any_op
+    transform.yield
+  }
+}
+"""
+
 
 @pytest.mark.parametrize("program", [NESTED, TOGETHER], ids=["module of its own", "module of the program"])
 def test_the_schedule_runs_first(program: str) -> None:
@@ -97,6 +112,17 @@ def test_sizes_are_those_of_what_is_tiled() -> None:
     for wrong in ((a, b[:6], c), (a, np.ones((9, 9), np.float32), c), (a, b, c[:, :8]), (a[:8], b, c)):
         with pytest.raises(offload.SignatureError):
             product(*wrong)
+
+
+def test_what_a_schedule_leaves_does_not_hide_what_it_took() -> None:
+    """The sizes of one operation are found before the schedule runs, those of the other one again behind it."""
+    two = on_host(TAKEN).two
+    assert "two(a: float32[n], b: float32[n], c: float32[m], d: float32[m])" in repr(two)
+    a, b, c, d = (np.ones(size, np.float32) for size in (10, 10, 12, 12))
+    two(a, b, c, d)
+    np.testing.assert_allclose(b, np.full(10, np.e), rtol=1e-6)
+    with pytest.raises(offload.SignatureError, match="dimension 0 has to be 10"):
+        two(a, b[:4], c, d)
 
 
 def test_a_schedule_that_does_not_apply_is_an_error_at_its_line(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ void AssertSizes::require(OpBuilder &b, Operation *op, arith::CmpIPredicate how,
 void AssertSizes::same(Operation *op, const OperandSize &one, const OperandSize &other) {
   if (other.origin.known && !one.origin.known)
     return same(op, other, one); // the message begins with what shows when it runs
-  if (isOne(one.origin, other.origin) || !isNew(op, one.origin, other.origin))
+  if (!mayAssert || isOne(one.origin, other.origin) || !isNew(op, one.origin, other.origin))
     return;
   OpBuilder b(op);
   moveForward(b, op, {one.origin.value, other.origin.value});
@@ -142,7 +142,7 @@ void AssertSizes::same(Operation *op, const OperandSize &one, const OperandSize 
 void AssertSizes::within(linalg::LinalgOp op, const OperandSize &size, AffineExpr index,
                          ArrayRef<std::optional<OperandSize>> loops) {
   SmallVector<int64_t> factors; // of the loops, then what is added
-  if (failed(getFlattenedAffineExpr(index, unsigned(loops.size()), 0, &factors)) ||
+  if (!mayAssert || failed(getFlattenedAffineExpr(index, unsigned(loops.size()), 0, &factors)) ||
       factors.size() != loops.size() + 1)
     return;
   SmallVector<Value> values = {size.origin.value};
@@ -180,6 +180,8 @@ void AssertSizes::within(linalg::LinalgOp op, const OperandSize &size, AffineExp
 }
 
 void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
+  if (!mayAssert)
+    return;
   bool makesOne = !isa<tensor::InsertSliceOp>(op);
   for (Operation *place : makesOne ? placesFor(op) : SmallVector<Operation *>{op})
     for (int64_t i = 0; i < cast<ShapedType>(whole.getType()).getRank(); ++i)
@@ -188,25 +190,32 @@ void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
 
 void AssertSizes::launched(gpu::LaunchFuncOp op) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(op, op.getKernelAttr());
-  const std::pair<StringRef, gpu::KernelDim3> given[] = {{"block", op.getBlockSizeOperandValues()},
-                                                         {"grid", op.getGridSizeOperandValues()}};
-  for (auto [what, sizes] : given) {
-    std::string name = kernel ? knownSizeOf(kernel, what) : "";
-    auto known = kernel ? kernel->getAttrOfType<DenseI32ArrayAttr>(name) : DenseI32ArrayAttr();
+  if (!mayAssert || !kernel)
+    return;
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto number = [&](Value like, int64_t n) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(like.getType(), n));
+  };
+  gpu::KernelDim3 grid = op.getGridSizeOperandValues();
+  auto noBlocks = [&, found = Value()]() mutable {
+    const std::array<Value, 3> sizes = {grid.x, grid.y, grid.z};
+    for (Value size : found ? ArrayRef<Value>() : ArrayRef<Value>(sizes)) {
+      Value none = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, size, number(size, 0));
+      found = found ? b.createOrFold<arith::OrIOp>(loc, found, none) : none;
+    }
+    return found;
+  };
+  for (auto [what, sizes] : {std::pair(StringRef("block"), op.getBlockSizeOperandValues()), {"grid", grid}}) {
+    std::string name = knownSizeOf(kernel, what);
+    auto known = kernel->getAttrOfType<DenseI32ArrayAttr>(name);
     if (!known || known.size() != 3)
       continue;
-    OpBuilder b(op);
     for (auto [axis, size, wanted] :
-         llvm::zip_equal(StringRef("xyz"), std::array{sizes.x, sizes.y, sizes.z}, known.asArrayRef())) {
-      if (getConstantIntValue(size))
-        continue;
-      auto number = [&, type = size.getType()](int64_t n) -> Value {
-        return arith::ConstantOp::create(b, op.getLoc(), b.getIntegerAttr(type, n));
-      };
-      Value none = b.createOrFold<arith::CmpIOp>(op.getLoc(), arith::CmpIPredicate::eq, size, number(0));
-      require(b, op, arith::CmpIPredicate::eq, size, number(wanted), none,
-              "the " + what + " along " + Twine(axis) + " has to be the kernel's " + name);
-    }
+         llvm::zip_equal(StringRef("xyz"), std::array{sizes.x, sizes.y, sizes.z}, known.asArrayRef()))
+      if (!getConstantIntValue(size))
+        require(b, op, arith::CmpIPredicate::eq, size, number(size, wanted), noBlocks(),
+                "the " + what + " along " + Twine(axis) + " has to be the kernel's " + name);
   }
 }
 

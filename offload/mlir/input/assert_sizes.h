@@ -21,6 +21,9 @@ struct OperandSize {
 /// compared once.
 class AssertSizes {
 public:
+  /// Nothing is asserted where it may not be.
+  explicit AssertSizes(bool mayAssert) : mayAssert(mayAssert) {}
+
   /// Have errors been told, of what is wrong whatever it is called with?
   bool isWrong = false;
 
@@ -50,6 +53,7 @@ private:
   using Key = std::pair<std::pair<void *, int64_t>, std::pair<void *, int64_t>>;
   bool isNew(mlir::Operation *op, const SizeOrigin &one, const SizeOrigin &other);
 
+  bool mayAssert;
   llvm::DenseMap<Key, llvm::SmallVector<mlir::Operation *, 1>> compared; // in front of these
 };
 

@@ -92,10 +92,12 @@ std::optional<std::string> whyNotSized(Operation *op) {
 /// a block at the launch; a wrong grid they do not see.
 LogicalResult checkSizes(gpu::LaunchFuncOp launch) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(launch, launch.getKernelAttr());
-  if (!kernel)
+  gpu::KernelDim3 grid = launch.getGridSizeOperandValues();
+  if (!kernel || llvm::any_of(std::array{grid.x, grid.y, grid.z},
+                              [](Value size) { return getConstantIntValue(size) == 0; })) // nothing runs
     return success();
   const std::tuple<StringRef, gpu::KernelDim3> checks[] = {{"block", launch.getBlockSizeOperandValues()},
-                                                           {"grid", launch.getGridSizeOperandValues()}};
+                                                           {"grid", grid}};
   for (auto [what, sizes] : checks) {
     std::string attribute = knownSizeOf(kernel, what);
     auto known = kernel->getAttrOfType<DenseI32ArrayAttr>(attribute);

@@ -38,8 +38,12 @@ constexpr int64_t kNumber = -1;
 
 class EqualSizes {
 public:
-  explicit EqualSizes(func::FuncOp function)
-      : function(function), isCalled(!SymbolTable::symbolKnownUseEmpty(function, function->getParentOp())) {
+  /// In a function that threads run, nothing can be asserted.
+  EqualSizes(func::FuncOp function, bool isOfThreads)
+      : function(function), isCalled(!SymbolTable::symbolKnownUseEmpty(function, function->getParentOp())),
+        asserted(!isOfThreads) {
+    if (auto before = function->getAttrOfType<ArrayAttr>(kEqualSizes))
+      addSets(before);
     SmallVector<Operation *> found; // assertions come between them
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       found.push_back(op);
@@ -73,6 +77,18 @@ public:
   }
 
 private:
+  /// What has been found before a schedule made something else of the operations that tell it.
+  void addSets(ArrayAttr sets) {
+    for (auto set : sets.getAsRange<DenseI64ArrayAttr>()) {
+      ArrayRef<int64_t> numbers = set.asArrayRef();
+      Size first = {numbers[1], numbers[2]};
+      if (numbers[0] >= 0)
+        equal.unionSets({kNumber, numbers[0]}, first);
+      for (size_t i = 3; i < numbers.size(); i += 2)
+        equal.unionSets(first, {numbers[i], numbers[i + 1]});
+    }
+  }
+
   void add(Operation *op) {
     if (auto loops = dyn_cast<linalg::LinalgOp>(op))
       addLoops(loops);
@@ -230,14 +246,15 @@ struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleO
     Builder b(&getContext());
     SmallPtrSet<Operation *, 4> ofThreads = calledFromKernels(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (function.isExternal() || ofThreads.contains(function))
+      if (function.isExternal())
         continue;
-      EqualSizes equal(function);
+      EqualSizes equal(function, ofThreads.contains(function));
       if (equal.isWrong())
         signalPassFailure();
       if (SmallVector<Attribute> sets = equal.sets(b); !sets.empty())
         function->setAttr(kEqualSizes, b.getArrayAttr(sets));
-      if (SmallVector<int64_t> sizes = sizesOfResults(function); function.isPublic() && !sizes.empty())
+      if (SmallVector<int64_t> sizes = sizesOfResults(function);
+          function.isPublic() && !sizes.empty() && !function->hasAttr(kResultSizes))
         function->setAttr(kResultSizes, b.getDenseI64ArrayAttr(sizes));
     }
   }
