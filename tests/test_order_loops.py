@@ -87,40 +87,14 @@ def test_no_order_is_much_slower() -> None:
     assert took["fhwc"] < 3 * took["hwcf"]
 
 
-def test_bodies_that_write_keep_the_authors_order() -> None:
-    """Of the steps that write one place the last one's value stays."""
-    source = """
-func.func @f(%x: memref<6x16x40xi32>, %sum: memref<16xi32>, %last: memref<1xi32>) {
+STORES = """
+func.func @f(%x: memref<SHAPE>, %sum: memref<16xi32>, %last: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c5 = arith.constant 5 : index
   linalg.generic {
-      indexing_maps = [affine_map<(r, p, s) -> (r, p, s)>, affine_map<(r, p, s) -> (p)>],
+      indexing_maps = [affine_map<(o, p, i) -> (PLACE)>, affine_map<(o, p, i) -> (p)>],
       iterator_types = ["reduction", "parallel", "reduction"]}
-      ins(%x : memref<6x16x40xi32>) outs(%sum : memref<16xi32>) {
-  ^bb0(%v: i32, %s: i32):
-    %outer = linalg.index 0 : index
-    %inner = linalg.index 2 : index
-    %column = linalg.index 1 : index
-    %both = arith.addi %outer, %inner : index
-    %place = arith.addi %both, %column : index
-    %is = arith.cmpi eq, %place, %c5 : index
-    %first = arith.cmpi eq, %column, %c0 : index
-    %stores = arith.andi %is, %first : i1
-    scf.if %stores {
-      memref.store %v, %last[%c0] : memref<1xi32>
-    }
-    %t = arith.addi %s, %v : i32
-    linalg.yield %t : i32
-  }
-  return
-}
-func.func @g(%x: memref<40x16x6xi32>, %sum: memref<16xi32>, %last: memref<1xi32>) {
-  %c0 = arith.constant 0 : index
-  %c5 = arith.constant 5 : index
-  linalg.generic {
-      indexing_maps = [affine_map<(s, p, r) -> (r, p, s)>, affine_map<(s, p, r) -> (p)>],
-      iterator_types = ["reduction", "parallel", "reduction"]}
-      ins(%x : memref<40x16x6xi32>) outs(%sum : memref<16xi32>) {
+      ins(%x : memref<SHAPE>) outs(%sum : memref<16xi32>) {
   ^bb0(%v: i32, %s: i32):
     %outer = linalg.index 0 : index
     %inner = linalg.index 2 : index
@@ -139,11 +113,16 @@ func.func @g(%x: memref<40x16x6xi32>, %sum: memref<16xi32>, %last: memref<1xi32>
   return
 }
 """
-    library = on_host(source)
-    x = np.arange(6 * 16 * 40, dtype=np.int32)
-    for name, shape, place in ("f", (6, 16, 40), (5, 0, 0)), ("g", (40, 16, 6), (0, 0, 5)):
-        sums, last = np.zeros(16, np.int32), np.zeros(1, np.int32)
-        cube = x.reshape(shape)
-        getattr(library, name)(cube, sums, last)
-        np.testing.assert_array_equal(sums, cube.sum((0, 2)))
-        assert last == cube[place]
+
+
+@pytest.mark.parametrize(
+    ("place", "shape", "last"), [("o, p, i", (6, 16, 40), (5, 0, 0)), ("i, p, o", (40, 16, 6), (0, 0, 5))]
+)
+def test_bodies_that_write_keep_the_authors_order(place: str, shape: tuple[int, ...], last: tuple[int, ...]) -> None:
+    """Of the steps that write one place the last one's value stays."""
+    source = STORES.replace("PLACE", place).replace("SHAPE", "x".join([*map(str, shape), "i32"]))
+    x = np.arange(6 * 16 * 40, dtype=np.int32).reshape(shape)
+    sums, stored = np.zeros(16, np.int32), np.zeros(1, np.int32)
+    on_host(source).f(x, sums, stored)
+    np.testing.assert_array_equal(sums, x.sum((0, 2)))
+    assert stored == x[last]
