@@ -25,7 +25,7 @@ tools() {
 
 wheel() { pip wheel --quiet --no-build-isolation --no-deps --no-index -w "$raw" "$@"; }
 # Without the compiler, but with the runtime for the other architecture that offload-llvm links with.
-runtime_half() { wheel "$sdist" -C cmake.define.OFFLOAD_COMPILER=OFF -C cmake.define.OFFLOAD_CROSS=ON "$@"; }
+runtime_half() { wheel "$sdist" --config-settings=cmake.define.OFFLOAD_COMPILER=OFF --config-settings=cmake.define.OFFLOAD_CROSS=ON "$@"; }
 
 path=$PATH
 sdist=""
@@ -35,7 +35,7 @@ for python; do
     echo "wheels: the sdist, and offload for every Python"
     python -m build --sdist --no-isolation --outdir dist . >"$raw/sdist.log" 2>&1 || { cat "$raw/sdist.log" >&2; exit 1; }
     sdist=$(ls dist/offload-*.tar.gz)
-    runtime_half -C cmake.define.OFFLOAD_FAST_CALLS=OFF -C wheel.py-api=py3
+    runtime_half --config-settings=cmake.define.OFFLOAD_FAST_CALLS=OFF --config-settings=wheel.py-api=py3
   fi
   echo "wheels: offload for $(python --version)"
   runtime_half

@@ -86,7 +86,7 @@ function(_offload_check_wheel)
      AND NOT CMAKE_BINARY_DIR STREQUAL CMAKE_SOURCE_DIR)
     message(FATAL_ERROR "offload_add_modules: an editable installation by scikit-build-core ${SKBUILD_CORE_VERSION} may "
       "import the library of a module in place of the module: name scikit-build-core>=1.0 in requires of [build-system], "
-      "and install that for --no-build-isolation, or install with -C editable.mode=inplace")
+      "and install that for --no-build-isolation, or install with --config-settings=editable.mode=inplace")
   endif()
   if(SKBUILD AND SKBUILD_PURELIB_DIR)
     string(FIND "${CMAKE_INSTALL_PREFIX}/" "${SKBUILD_PURELIB_DIR}/" place)

@@ -22,6 +22,6 @@ message(FATAL_ERROR "
     install:    apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev liblld-22-dev
                 (Debian 12 with its security updates, or https://apt.llvm.org), or set MLIR_DIR to the
                 lib/cmake/mlir folder of an LLVM 22 installation
-    or leave the compiler out: pip install . -C cmake.define.OFFLOAD_COMPILER=OFF
+    or leave the compiler out: pip install . --config-settings=cmake.define.OFFLOAD_COMPILER=OFF
     (the runtime half: loads and runs what was built elsewhere)
 ")

@@ -14,7 +14,7 @@ foreach(library MLIRIR LLVMCore)
   if(NOT EXISTS "${path}")
     message(FATAL_ERROR "The LLVM in ${LLVM_DIR} has no archive of ${library}: install LLVM with its archives, or link "
                         "with its shared libraries: -DOFFLOAD_STATIC_LLVM=OFF "
-                        "(pip install . -C cmake.define.OFFLOAD_STATIC_LLVM=OFF)")
+                        "(pip install . --config-settings=cmake.define.OFFLOAD_STATIC_LLVM=OFF)")
   endif()
 endforeach()
 foreach(library lldELF lldCommon ${mlir_libraries} ${LLVM_AVAILABLE_LIBS})

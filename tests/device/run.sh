@@ -50,7 +50,8 @@ setup() {
   done
   [ -n "${INSTALLED:-}" ] ||
     "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-index --no-deps --upgrade \
-      --target "$WORK/site" "$here/source" -C cmake.define.OFFLOAD_COMPILER=OFF -C build-dir="$WORK/build" ||
+      --target "$WORK/site" "$here/source" --config-settings=cmake.define.OFFLOAD_COMPILER=OFF \
+      --config-settings=build-dir="$WORK/build" ||
     stop "the runtime cannot be installed"
   "$PYTHON" -W ignore -m tarfile -e "$here/artifacts.tar.xz" "$WORK" || stop "artifacts.tar.xz cannot be unpacked"
   echo "$for_what" >"$WORK/ready"
