@@ -267,3 +267,38 @@ def test_helpers_with_a_vendors_calling_convention(convention: str, chip: str) -
   }}"""
     body = f"%v = llvm.call {convention} @h(%t) : (i32) -> i32\nllvm.store %v, %p : i32, !llvm.ptr"
     np.testing.assert_array_equal(run(kernel(body, outside=outside), chip, X), 2 * X)
+
+
+PASSED_ON = """
+gpu.module @m {
+  gpu.func @k(%x: memref<?xi32>, %rounds: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xi32>
+    %first = memref.alloca() : memref<2xi32>
+    memref.store %v, %first[%c0] : memref<2xi32>
+    memref.store %v, %first[%c1] : memref<2xi32>
+    %last = scf.for %i = %c0 to %rounds step %c1 iter_args(%before = %first) -> memref<2xi32> {
+      %now = memref.alloca() : memref<2xi32>
+      %a = memref.load %before[%c0] : memref<2xi32>
+      memref.store %a, %now[%c1] : memref<2xi32>
+      %b = memref.load %before[%c1] : memref<2xi32>
+      %sum = arith.addi %a, %b : i32
+      memref.store %sum, %now[%c0] : memref<2xi32>
+      gpu.barrier
+      scf.yield %now : memref<2xi32>
+    }
+    %r = memref.load %last[%c0] : memref<2xi32>
+    memref.store %r, %x[%t] : memref<?xi32>
+    gpu.return
+  }
+}
+"""
+
+
+def test_memory_that_is_passed_on_shares_no_frame_for_ptxas() -> None:
+    """It takes addresses that may be of the frame or of dynamic memory for the frame's, and answers were garbage."""
+    text = emit_text(PASSED_ON, "isa", ["nvvm:sm_90"])
+    assert text.count("alloca.u64") == 2
+    assert "__local_depot" not in text

@@ -159,3 +159,10 @@ def test_registrations_in_their_places_stay_there() -> None:
     assert steps[:7] == [*once, "memref.store", *once]
     with running_on("gfx942", TWICE) as library:
         assert library.f(9) == 2
+
+
+def test_memory_to_be_registered_is_the_callers() -> None:
+    """The function wanted an array of the device, whose address no driver registers."""
+    library = on_host(PROGRAM.format(suffix="Float", type="f32", add="addf"))
+    (argument,) = library.signatures["f"].args
+    assert argument.space == "host"

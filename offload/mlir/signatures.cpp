@@ -113,13 +113,13 @@ static std::string noCounterpart(Type type, StringRef argument, size_t index, si
                        "argument '" + argument + "' (" + Twine(index + 1) + " of " + Twine(count) + ")");
 }
 
-/// Who touches the memory of an argument: "device" where a kernel does, "host" where host code alone does,
-/// "any" where neither is seen (a copy source, say).
+/// Where the memory of an argument has to be: "device" where a kernel touches it, "host" where host code alone
+/// does or registers it for kernels, "any" where neither is seen (a copy source, say).
 static StringRef spaceOf(BufferFlow &flow, Value argument) {
   if (!isa<BaseMemRefType>(argument.getType()))
     return "any";
   const BufferClass &buffer = flow.classOf(argument);
-  return buffer.kernel ? "device" : buffer.host ? "host" : "any";
+  return buffer.registered ? "host" : buffer.kernel ? "device" : buffer.host ? "host" : "any";
 }
 
 /// Where the memory of a returned memref comes from: "device" where gpu.alloc may have made it, else "any"

@@ -84,6 +84,13 @@ def _wrong(text: str) -> str:
 
 
 EVERYWHERE = ("nvvm", "rocdl", "host")
+_NEGATIVE = _printing("""
+  %w = arith.constant -6 : i8
+  %x = arith.constant 3.25 : f32
+  %n = arith.constant 65 : i32
+  gpu.printf "[%*d][%.*f][%*d]\\n", %w, %n, %w, %x, %n, %n : i8, i32, i8, f32, i32, i32
+""")
+_COMPUTED = _printing('gpu.printf "[%*d]\\n", %threads, %threads : index, index // here')
 _MANY = _printing(
     "%i = arith.constant 7 : i32\n"
     f'gpu.printf "{" %d" * 33}\\n", {", ".join(["%i"] * 33)} : {", ".join(["i32"] * 33)} // here'
@@ -201,6 +208,14 @@ CASES = [
         _MANY,
         _prints(_MANY, [" 7" * 33]),
         refused={"nvvm": "has 33 arguments, and printf of this target takes 32 at a time"},
+    ),
+    Case(
+        "gpu.printf", "widths below zero", _NEGATIVE,
+        _prints(_NEGATIVE, ["[65    ][3.250000][" + " " * 63 + "65]"]),
+    ),
+    Case(
+        "gpu.printf", "a width that the kernel computes", _COMPUTED, _prints(_COMPUTED, ["[1]"]),
+        refused={"nvvm": "has '*' in its format for a number that only the kernel knows"},
     ),
     Case("cf.assert", "without barriers", ASSERT.replace("BARRIER", ""), _asserted),
     Case("cf.assert", "among barriers", ASSERT.replace("BARRIER", "gpu.barrier"), _asserted),

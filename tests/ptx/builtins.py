@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from emulator.errors import AbortedError
+from emulator.errors import AbortedError, EmulationError
 
 from ptx.block import Block
 from ptx.spaces import read
@@ -62,7 +62,8 @@ def formatted(block: Block, lane: int, text: str, buffer: int) -> str:
         if conversion == "%%":
             return "%"
         length, letter = found.group(1) or "", found.group(2)
-        widths = [ctypes.c_int(struct.unpack("<i", take(4))[0]) for _ in range(conversion.count("*"))]
+        if "*" in conversion:
+            raise EmulationError(f"{conversion} in a format: CUDA's printf takes widths from the format alone")
         if letter == "s":
             return _text(block, lane, struct.unpack("<Q", take(8))[0])
         value: Any
@@ -73,7 +74,7 @@ def formatted(block: Block, lane: int, text: str, buffer: int) -> str:
         else:
             value = ctypes.c_int(*struct.unpack("<i", take(4)))
         result = ctypes.create_string_buffer(512)
-        _libc.snprintf(result, 512, conversion.encode(), *widths, value)
+        _libc.snprintf(result, 512, conversion.encode(), value)
         return result.value.decode()
 
     return _CONVERSION.sub(convert, text)

@@ -1,6 +1,7 @@
 """Arithmetic of floats: rounding to nearest and the other ways, subnormals flushed where it is said, approximations.
 
-What hardware approximates is exact here, but for ``rcp`` and ``rsqrt`` of f64, of which it gives the upper 32 bits.
+What hardware approximates is exact here, but for ``rcp`` and ``rsqrt`` of f64, of which it gives the upper 32 bits,
+and ``sin`` and ``cos``, which lose digits of large angles.
 """
 
 from __future__ import annotations
@@ -111,9 +112,15 @@ def wide(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda a: function(a.astype(np.float64)).astype(a.dtype)
 
 
+def of_turns(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Sines and cosines as hardware has them: the angle is first multiplied by 1/(2 pi), and that rounded."""
+    return lambda a: wide(lambda turns: function(2 * np.pi * turns))(a * a.dtype.type(1 / (2 * np.pi)))
+
+
 UNARY: dict[str, Callable[[Array], Array]] = {
     "sqrt": np.sqrt, "rcp": lambda a: a.dtype.type(1) / a, "rsqrt": wide(lambda a: 1 / np.sqrt(a)),
-    "ex2": wide(np.exp2), "lg2": wide(np.log2), "sin": wide(np.sin), "cos": wide(np.cos), "tanh": wide(np.tanh),
+    "ex2": wide(np.exp2), "lg2": wide(np.log2), "sin": of_turns(np.sin), "cos": of_turns(np.cos),
+    "tanh": wide(np.tanh),
 }  # fmt: skip
 
 

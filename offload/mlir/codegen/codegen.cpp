@@ -110,6 +110,20 @@ static llvm::StringRef targetName(mlir::Operation *root, const Triple &triple) {
   return triple.isNVPTX() ? "nvvm" : triple.isAMDGPU() ? "rocdl" : "host";
 }
 
+/// Lanes of a subgroup may meet in a call. LLVM, which made one call of those in both sides of a branch, takes
+/// the attribute away again where it sees that they do not.
+static void keepCallsInPlace(llvm::Module &module) {
+  for (Function &function : module) {
+    if (!function.isDeclaration())
+      function.addFnAttr(Attribute::Convergent);
+    for (Instruction &instruction : instructions(function))
+      if (auto *call = dyn_cast<CallBase>(&instruction))
+        if (auto *assembly = dyn_cast<InlineAsm>(call->getCalledOperand());
+            assembly ? assembly->hasSideEffects() : !call->getCalledFunction())
+          call->addFnAttr(Attribute::Convergent);
+  }
+}
+
 std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const MachineOptions &options) {
   SharedLock shared(optionsLock());
   std::shared_ptr<LLVMModule> result(new LLVMModule(module.session, options));
@@ -137,8 +151,10 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   result->module->setDataLayout(layout);
   result->module->setSourceFileName("");
   placeMemory(*result->module);
-  if (result->isForGpu())
+  if (result->isForGpu()) {
     llvm::for_each(*result->module, hoistMemory);
+    keepCallsInPlace(*result->module);
+  }
   std::string wrong;
   raw_string_ostream stream(wrong);
   if (verifyModule(*result->module, &stream))

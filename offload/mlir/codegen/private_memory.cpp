@@ -139,10 +139,17 @@ void hideMemorySizes(Module &module) {
   Type *number = Type::getInt64Ty(module.getContext());
   InlineAsm *move =
       InlineAsm::get(FunctionType::get(number, {number}, false), "mov.b64 $0, $1;", "=l,n", false);
-  for (Function &function : module)
-    for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-      auto *memory = dyn_cast<AllocaInst>(&instruction);
-      if (!memory || memory->isStaticAlloca() || !isa<ConstantInt>(memory->getArraySize()))
+  for (Function &function : module) {
+    SmallVector<AllocaInst *> all;
+    for (Instruction &instruction : instructions(function))
+      if (auto *memory = dyn_cast<AllocaInst>(&instruction))
+        all.push_back(memory);
+    // ptxas (13.0 and 13.5) puts arrays of the frame into registers also where an address may be theirs or that
+    // of dynamic memory, and then writes nothing to the latter. With dynamic memory, there is no other.
+    if (all_of(all, [](AllocaInst *memory) { return memory->isStaticAlloca(); }))
+      continue;
+    for (AllocaInst *memory : all) {
+      if (!isa<ConstantInt>(memory->getArraySize()))
         continue;
       IRBuilder<> builder(memory);
       uint64_t bytes = memory->getAllocationSize(layout)->getFixedValue();
@@ -152,6 +159,7 @@ void hideMemorySizes(Module &module) {
       memory->replaceAllUsesWith(hidden);
       memory->eraseFromParent();
     }
+  }
 }
 
 void writeAlignments(Module &module) {

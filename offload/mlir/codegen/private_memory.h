@@ -23,7 +23,7 @@ void addressDynamicMemory(llvm::Module &module, unsigned lanes);
 
 /// For NVIDIA's chips, whose backend in LLVM 22 moves memory of a known size out of loops
 /// (NVPTXAllocaHoisting), also where an address is still in use in the next iteration: its size is what an
-/// instruction gives.
+/// instruction gives. So is that of a function's other memory then.
 void hideMemorySizes(llvm::Module &module);
 
 /// For NVIDIA's chips likewise: where a variable's alignment is not written, LLVM's optimizer takes the

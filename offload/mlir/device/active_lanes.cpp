@@ -10,8 +10,8 @@
 // Its greedy rewrites make blocks that look the same one, as convert-gpu-to-* does with those of a branch's
 // two sides, and all lanes get there together.
 //
-// Each such operation gets a number of its own, and none looks like another one. LLVM, whose calls are
-// convergent, keeps them apart itself.
+// Each such operation gets a number of its own, and none looks like another one. LLVM keeps them apart itself:
+// its calls are convergent.
 //
 //===----------------------------------------------------------------------===//
 

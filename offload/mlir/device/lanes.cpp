@@ -56,6 +56,7 @@ struct NvidiaLanes : Lanes {
   bool hasClusters() const override { return number >= 90; }
   bool hasAssertions() const override { return true; }
   unsigned mostPrinted() const override { return 32; } // after that CUDA prints the format itself
+  bool printsStars() const override { return false; }
 
   unsigned number; // of the chip: 90 is sm_90
 };

@@ -39,6 +39,8 @@ public:
   virtual bool printsByLibrary() const { return false; }
   /// How many arguments one call of its printf takes.
   virtual unsigned mostPrinted() const { return ~0u; }
+  /// Its printf takes widths and precisions from the arguments: %*d.
+  virtual bool printsStars() const { return true; }
 
   const unsigned size;
   const unsigned wordBits;

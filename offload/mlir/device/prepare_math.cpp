@@ -9,6 +9,7 @@
 //  * classification becomes tests of bits, so that no flag of fast math can fold it;
 //  * clampf, sincos, and powers with whole exponents (powers.cpp) are written out;
 //  * expm1 and log1p keep the sign of zero, which AMD's library drops;
+//  * angles of NVIDIA's approximations are brought near 0;
 //  * counting and absolute values of integers, and trunc, become LLVM's intrinsics; for GPUs, LLVM's other
 //    intrinsics of mathematics become operations of this dialect first.
 //
@@ -414,6 +415,30 @@ void keepSignOfZero(Operation *module) {
   });
 }
 
+/// NVIDIA's approximations of sine, cosine and tangent, which flags choose, multiply by 1/(2 pi) with one
+/// rounding: of an angle of 10000 all but three digits were lost. They get one within half a turn.
+void bringAnglesNear(Operation *module) {
+  module->walk([](Operation *op) {
+    if (!isa<math::SinOp, math::CosOp, math::TanOp, math::SincosOp>(op) ||
+        !op->getOperand(0).getType().isF32())
+      return;
+    auto flags = cast<arith::ArithFastMathInterface>(op).getFastMathFlagsAttr();
+    if (!flags || !bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::afn))
+      return;
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    Value angle = op->getOperand(0);
+    auto number = [&](float value) -> Value {
+      return arith::ConstantFloatOp::create(b, loc, b.getF32Type(), llvm::APFloat(value));
+    };
+    Value turns = arith::MulFOp::create(b, loc, angle, number(0x1.45f306p-3f));
+    turns = math::RoundEvenOp::create(b, loc, turns);
+    // -2 pi in two parts.
+    angle = math::FmaOp::create(b, loc, turns, number(-0x1.921fb6p+2f), angle);
+    op->setOperand(0, math::FmaOp::create(b, loc, turns, number(0x1.777a5cp-23f), angle));
+  });
+}
+
 struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareMath)
   PrepareMath() = default;
@@ -460,6 +485,8 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
 
     if (amd)
       keepSignOfZero(getOperation());
+    if (nvidia)
+      bringAnglesNear(getOperation());
 
     // The lowering of AMD's modules has two patterns for many functions, of this library and of LLVM's
     // intrinsics, which have no code there; which one wins differs from run to run. So the calls are made

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -27,7 +28,8 @@ constexpr char kTrap[] = "__offload_trap";
 
 class FormatRepair {
 public:
-  explicit FormatRepair(gpu::PrintfOp op) : op(op), b(op), rest(op.getFormat()) {}
+  FormatRepair(gpu::PrintfOp op, bool takesStars)
+      : op(op), b(op), rest(op.getFormat()), takesStars(takesStars) {}
 
   LogicalResult run() {
     while (!rest.empty()) {
@@ -62,13 +64,39 @@ private:
 
   LogicalResult starOrDigits() {
     if (rest.starts_with("*")) {
-      take();
       FailureOr<Value> value = next();
-      return failed(value) ? failure() : integer(*value, /*isSigned=*/true, 32);
+      if (failed(value))
+        return failure();
+      if (!takesStars)
+        return writtenOut(*value);
+      take();
+      return integer(*value, /*isSigned=*/true, 32);
     }
     while (!rest.empty() && isdigit(rest.front()))
       take();
     return success();
+  }
+
+  /// A width or precision as digits, where the target's printf takes it from the format alone.
+  LogicalResult writtenOut(Value value) {
+    APInt number;
+    if (isa<FloatType>(value.getType()))
+      return notForStar(value);
+    if (!matchPattern(value, m_ConstantInt(&number)))
+      return op.emitOpError() << "has '*' in its format for a number that only the kernel knows, and printf of "
+                                 "this target takes widths and precisions from the format alone: write it there";
+    rest = rest.drop_front();
+    bool isPrecision = format.back() == '.';
+    // A precision below zero is none; a width below zero is one on the left.
+    if (isPrecision && number.isNegative())
+      format.pop_back();
+    else
+      llvm::raw_string_ostream(format) << number.getSExtValue();
+    return success();
+  }
+
+  LogicalResult notForStar(Value value) {
+    return op.emitOpError() << "has '*' in its format for an argument of type " << value.getType();
   }
 
   LogicalResult conversion() {
@@ -122,7 +150,7 @@ private:
     Location loc = op.getLoc();
     Type wanted = b.getIntegerType(bits);
     if (isa<FloatType>(value.getType()))
-      return op.emitOpError() << "has '*' in its format for an argument of type " << value.getType();
+      return notForStar(value);
     if (value.getType().isIndex())
       value = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
     unsigned width = value.getType().getIntOrFloatBitWidth();
@@ -139,6 +167,7 @@ private:
   gpu::PrintfOp op;
   OpBuilder b;
   StringRef rest; // of the format that was given
+  bool takesStars;
   std::string format;
   unsigned used = 0;
   SmallVector<Value> values;
@@ -248,7 +277,7 @@ LogicalResult lowerPrints(gpu::GPUModuleOp module, const Lanes &lanes) {
   if (!lanes.hasAssertions())
     module.walk([&](cf::AssertOp op) { lowerAssertion(op, lanes); });
   WalkResult walked = module.walk([&](gpu::PrintfOp op) {
-    if (failed(FormatRepair(op).run()))
+    if (failed(FormatRepair(op, lanes.printsStars()).run()))
       return WalkResult::interrupt();
     if (unsigned most = lanes.mostPrinted(); op.getArgs().size() > most) {
       op.emitOpError() << "has " << op.getArgs().size() << " arguments, and printf of this target takes "
