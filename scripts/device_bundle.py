@@ -51,7 +51,7 @@ COMPILING = ("operations/ready_images.py", "conformance/replay.py", "randomized/
 """Files of these folders that need a compiler."""
 BENCHMARKS = (
     "common.py", "hardware.py", "hardware", "peers/hardware", "host/__init__.py", "host/engine.py", "host/problem.py",
-    "host/problems.py",
+    "host/problems.py", "host/tensors.py", "peers/host/iree",
 )  # fmt: skip
 NOT_PACKED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*", "build")
 

@@ -87,14 +87,15 @@ def kernels(result: Mapping[str, Any]) -> str:
             speed = engines[name].get("gigabytes_per_second")
             return f"{speed:.0f} ({speed / result['copy']:.2f})" if speed else "-"
 
-        speeds = {name: each["median"] for name, each in engines.items() if "median" in each}
-        best = min((seconds for name, seconds in speeds.items() if name != "offload"), default=None)
         rate = {name: each["gigabytes_per_second"] for name, each in engines.items() if "median" in each}
-        peer = max((speed for name, speed in rate.items() if name != "offload"), default=None)
-        ratio = f"{rate['offload'] / peer:.2f}" if best and peer and "offload" in rate else ""
-        rows.append([problem["kernel"], cell("offload"), *(cell(name) for name in PEERS), ratio])
-    text = table(["kernel", "offload", *PEERS, "to the best peer"], rows)
-    told = f"GB/s of the bytes that must move; in brackets, shares of a copy's: {result['copy']:.0f} GB/s."
+        peer = max((speed for name, speed in rate.items() if name in PEERS), default=None)
+        ratio = f"{rate['offload'] / peer:.2f}" if peer and "offload" in rate else ""
+        rows.append([problem["kernel"], *(cell(name) for name in ("offload", "linalg", *PEERS)), ratio])
+    text = table(["kernel", "offload", "offload, linalg", *PEERS, "to the best peer"], rows)
+    told = (
+        f"GB/s of the bytes that must move; in brackets, shares of a copy's: {result['copy']:.0f} GB/s. The kernels of "
+    )
+    told += "the second column are written, those of the third made of programs of linalg."
     return f"## Kernels that memory bounds\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}"
 
 

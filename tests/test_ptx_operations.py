@@ -15,7 +15,9 @@ TABLE = Table(
     {"gpu.binary": "machine code", "gpu.module": "machine code"},
     # Where LLVM, NVIDIA's library or the emulator were once wrong.
     {
-        ("arith.sitofp", "i1 to bf16"), ("math.fpowi", "f32, i16"), ("math.sin", "f32"),
+        ("arith.sitofp", "i1 to bf16"),
+        ("math.fpowi", "f32, i16"),
+        ("math.sin", "f32"),
         ("gpu.subgroup_broadcast", "first_active_lane, in a function that both sides of a branch call"),
     },
 )

@@ -13,7 +13,7 @@ from device.store import Store
 from host.engine import LeftOut, Missing
 from host.problem import Problem
 
-from hardware.ours import Ours
+from hardware.ours import Ours, Tensors
 from hardware.problems import MEMORY
 from hardware.timing import figures, seconds
 
@@ -75,7 +75,8 @@ def report(store: Store, backend: str, size: str, turns: int) -> Iterator[dict[s
         right = {name: np.ascontiguousarray(values) for name, values in problem.expected().items()}
         problem = dataclasses.replace(problem, expected=lambda right=right: right)
         row: dict[str, Any] = {}
-        for engine in [*([] if kernel == YARDSTICK else [Ours(store, backend)]), *peers]:
+        own = [] if kernel == YARDSTICK else [Ours(store, backend), Tensors(store, backend)]
+        for engine in [*own, *peers]:
             with recorded(found, row, engine, kernel):
                 row[engine.name] = measured(engine, problem, turns)
         speeds = [each["gigabytes_per_second"] for each in row.values() if "median" in each]

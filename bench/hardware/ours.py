@@ -8,12 +8,14 @@ from typing import Any
 
 from device.checks import Program
 from device.store import Store
-from host.problem import Problem
+from host.problem import SIZES, Problem
+from host.tensors import linalg
 
-from hardware.problems import RUN
+from hardware.problems import RUN, shape
 
 HERE = Path(__file__).resolve().parent
 KERNELS = ("triad", "transpose", "reduction", "softmax", "layer_norm", "scan", "histogram", "stencil", "spmv")
+OF_TENSORS = ("triad", "transpose", "reduction", "softmax", "layer_norm", "stencil")
 ELEMENTS = ("f16", "bf16")
 Launch = tuple[str, Any, Any, Sequence[Any]]  # kernel, grid, block, arguments
 
@@ -31,8 +33,16 @@ def linalg_program() -> Program:
     return Program((HERE / "programs" / "linalg_matmul.mlir").read_text(), ("nvvm:sm_90", "host"))
 
 
+def tensor_program(kernel: str, size: str) -> Program:
+    """The problem as a program of linalg."""
+    return Program(linalg(kernel, shape(kernel, size)), ("nvvm:sm_90", "host"))
+
+
 def programs() -> Iterator[Program]:
     """All that are to be compiled beforehand."""
+    for kernel in OF_TENSORS:
+        for size in SIZES:
+            yield tensor_program(kernel, size)
     for kernel in KERNELS:
         yield kernel_program(kernel)
     for element in ELEMENTS:
@@ -103,6 +113,25 @@ class Ours:
         left, right = library.device.array(a), library.device.array(b)
         out = library.device.zeros((a.shape[0], b.shape[1]), "float32")
         return (lambda times: library.matmul(left, right, out, times)), out.numpy
+
+
+class Tensors(Ours):
+    """The same problems as programs of linalg, whose kernels are made and not written."""
+
+    name = "linalg"
+
+    def prepare(self, problem: Problem) -> tuple[Callable[[int], None], Callable[[], dict[str, Any]]]:
+        """As `Ours.prepare`. Raises LeftOut."""
+        library = self.store.load(tensor_program(problem.kernel, problem.size), self.backend)
+        there = {name: library.device.array(value) for name, value in {**problem.inputs, **problem.outputs}.items()}
+        function, stream = getattr(library, problem.kernel), library.stream()
+
+        def run(times: int) -> None:
+            for _ in range(times):
+                function(*there.values(), *problem.scalars.values(), stream=stream)
+            stream.synchronize()
+
+        return run, lambda: {name: there[name].numpy() for name in problem.outputs}
 
 
 class Linalg(Ours):

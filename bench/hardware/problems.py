@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from host.problem import Array, Arrays, Problem
+from host.problem import Arrays, Problem
 from host.problems import draw, wide
 
 F32 = np.float32
@@ -17,18 +17,22 @@ PARTS = 528
 """Blocks of the reduction's first launch: four for each of 132 multiprocessors, so that all of them run at a time."""
 
 
+def shape(kernel: str, size: str) -> tuple[int, ...]:
+    """Of a problem's first input: a vector of a quarter of a gigabyte, or of few elements; or a matrix."""
+    if kernel in ("transpose", "stencil"):
+        return (8192, 8192) if size == "large" else (128, 128)
+    if kernel in ("softmax", "layer_norm"):
+        return (16384 if size == "large" else 8, COLS)
+    return (1 << (26 if size == "large" else 14),)
+
+
 def copy(size: str) -> Problem:
-    x = draw(elements(size))
+    x = draw(*shape("copy", size))
     return Problem("copy", size, {"x": x}, {"out": np.empty_like(x)}, lambda: {"out": x}, 8 * x.size, 0)
 
 
-def elements(size: str) -> int:
-    """Of a vector: a quarter of a gigabyte, or few."""
-    return 1 << (26 if size == "large" else 14)
-
-
 def triad(size: str) -> Problem:
-    b, c = draw(elements(size)), draw(elements(size), seed=2)
+    b, c = (draw(*shape("triad", size), seed=seed) for seed in (1, 2))
     return Problem(
         "triad", size, {"b": b, "c": c}, {"a": np.empty_like(b)}, lambda: {"a": wide(b) + 3 * wide(c)},
         scalars={"s": 3.0}, tolerance=1e-6, traffic=12 * b.size, operations=2 * b.size,
@@ -36,13 +40,12 @@ def triad(size: str) -> Problem:
 
 
 def transpose(size: str) -> Problem:
-    side = 8192 if size == "large" else 128
-    x = draw(side, side)
+    x = draw(*shape("transpose", size))
     return Problem("transpose", size, {"x": x}, {"out": np.empty_like(x)}, lambda: {"out": x.T}, 8 * x.size, 0)
 
 
 def reduction(size: str) -> Problem:
-    x = draw(elements(size))
+    x = draw(*shape("reduction", size))
     return Problem(
         "reduction", size, {"x": x}, {"sums": np.empty(1, F32)}, lambda: {"sums": np.array([wide(x).sum()])},
         scratch={"parts": np.empty(PARTS if size == "large" else 4, F32)}, tolerance=2e-5,
@@ -50,12 +53,8 @@ def reduction(size: str) -> Problem:
     )  # fmt: skip
 
 
-def rows(size: str) -> Array:
-    return draw(16384 if size == "large" else 8, COLS)
-
-
 def softmax(size: str) -> Problem:
-    x = 8 * rows(size)
+    x = 8 * draw(*shape("softmax", size))
 
     def expected() -> Arrays:
         e = np.exp(x - x.max(axis=1, keepdims=True), dtype=np.float64)
@@ -66,7 +65,7 @@ def softmax(size: str) -> Problem:
 
 
 def layer_norm(size: str) -> Problem:
-    x, gamma, beta = rows(size), draw(COLS, seed=2), draw(COLS, seed=3)
+    x, gamma, beta = draw(*shape("layer_norm", size)), draw(COLS, seed=2), draw(COLS, seed=3)
 
     def expected() -> Arrays:
         centred = x - x.mean(axis=1, keepdims=True, dtype=np.float64)
@@ -80,7 +79,7 @@ def layer_norm(size: str) -> Problem:
 
 
 def scan(size: str) -> Problem:
-    n = elements(size)
+    (n,) = shape("scan", size)
     x = np.random.default_rng(1).integers(-100, 100, n, dtype=np.int32)
     return Problem(
         "scan", size, {"x": x}, {"out": np.empty_like(x)}, lambda: {"out": np.cumsum(x, dtype=np.int32)},
@@ -89,15 +88,14 @@ def scan(size: str) -> Problem:
 
 
 def histogram(size: str) -> Problem:
-    n = elements(size)
+    (n,) = shape("histogram", size)
     x = np.random.default_rng(1).integers(0, 256, n, dtype=np.int32)
     return Problem("histogram", size, {"x": x}, {"bins": np.empty(256, np.int32)},
                    lambda: {"bins": np.bincount(x, minlength=256)}, 4 * n, n)  # fmt: skip
 
 
 def stencil(size: str) -> Problem:
-    side = 8192 if size == "large" else 128
-    x = draw(side, side)
+    x = draw(*shape("stencil", size))
 
     def expected() -> Arrays:
         out = np.zeros_like(x)

@@ -5,18 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
 
 from host.engine import LeftOut, Missing, Program
 from host.problem import Array, Problem
+from host.tensors import NO_LINALG, program, shape
 
-PROGRAMS = Path(__file__).resolve().parent.parent / "peers" / "host" / "iree"
 FLAGS = ("--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3")
-LEFT_OUT = {
-    "histogram": "linalg has no reduction into places that the data say",
-    "spmv": "linalg has no loops of a length that the data say; another format of matrices would be another problem",
-}
-
 try:
     import iree.compiler
     import iree.runtime
@@ -36,12 +30,11 @@ class Solver:
         self.versions = {"iree": version("iree-base-compiler"), "iree flags": " ".join(FLAGS)}
 
     def prepare(self, problem: Problem) -> Program:
-        if problem.kernel in LEFT_OUT:
-            raise LeftOut(LEFT_OUT[problem.kernel])
-        text = (PROGRAMS / f"{problem.kernel}.mlir").read_text()
-        for word, value in sides(problem).items():
-            text = text.replace(word, str(value))
-        code = iree.compiler.compile_str(text, target_backends=["llvm-cpu"], extra_args=list(FLAGS))
+        if problem.kernel in NO_LINALG:
+            raise LeftOut(NO_LINALG[problem.kernel])
+        code = iree.compiler.compile_str(
+            program(problem.kernel, shape(problem)), target_backends=["llvm-cpu"], extra_args=list(FLAGS)
+        )
         device = self.config.device
         module = iree.runtime.VmModule.copy_buffer(self.config.vm_instance, code)
         context = iree.runtime.SystemContext(vm_modules=[module], config=self.config)
@@ -56,10 +49,3 @@ class Solver:
 
         scalars = list(problem.scalars.values())
         return Program(functools.partial(function, *arrays.values(), *scalars), outputs)
-
-
-def sides(problem: Problem) -> dict[str, int]:
-    """What stands for a length in the programs; longer words first."""
-    shape = next(iter(problem.inputs.values())).shape
-    rows, cols = shape[0], shape[-1]
-    return {"ROWSIN": rows - 2, "COLSIN": cols - 2, "ROWS": rows, "COLS": cols, "RUNS": rows // 4096}

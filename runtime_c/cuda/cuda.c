@@ -98,6 +98,18 @@ struct mgpu_vendor mgpu_cuda_vendor = {
                       CUDA_ERROR_LAUNCH_FAILED, 0},
 };
 
+CUstreamCaptureMode mgpu_cuda_outside_capture(void) {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (mgpu_cuda.cuThreadExchangeStreamCaptureMode)
+    mgpu_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+
+void mgpu_cuda_back_to_capture(CUstreamCaptureMode mode) {
+  if (mgpu_cuda.cuThreadExchangeStreamCaptureMode)
+    mgpu_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 static void keep_pool_memory(const struct mgpu_cuda_device *device) {
   CUmemoryPool pool;
   unsigned long long keeps = 0;
@@ -114,11 +126,13 @@ static CUresult retain(struct mgpu_cuda_device *device) {
   CUcontext context = NULL;
   mgpu_init_lock();
   if (!device->context) {
+    CUstreamCaptureMode mode = mgpu_cuda_outside_capture();
     result = mgpu_cuda.cuDevicePrimaryCtxRetain(&context, device->ordinal);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
       keep_pool_memory(device);
+    mgpu_cuda_back_to_capture(mode);
+    if (result == CUDA_SUCCESS)
       __atomic_store_n(&device->context, context, __ATOMIC_RELEASE);
-    }
   }
   mgpu_init_unlock();
   return result;
@@ -155,18 +169,6 @@ void mgpu_cuda_leave(int device, CUcontext previous) {
   CUresult result = mgpu_cuda.cuCtxSetCurrent(previous);
   if (result)
     mgpu_vendor_released(&mgpu_cuda_vendor, device, result, "cuCtxSetCurrent");
-}
-
-CUstreamCaptureMode mgpu_cuda_outside_capture(void) {
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  if (mgpu_cuda.cuThreadExchangeStreamCaptureMode)
-    mgpu_cuda.cuThreadExchangeStreamCaptureMode(&mode);
-  return mode;
-}
-
-void mgpu_cuda_back_to_capture(CUstreamCaptureMode mode) {
-  if (mgpu_cuda.cuThreadExchangeStreamCaptureMode)
-    mgpu_cuda.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 static int device_count(void) { return mgpu_vendor_count(&mgpu_cuda_vendor); }

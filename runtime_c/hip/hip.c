@@ -142,8 +142,11 @@ int mgpu_hip_try_enter(int device, int *previous, const char **call) {
     result = mgpu_hip.hipSetDevice(device);
   }
   if (result == hipSuccess && !__atomic_load_n(&prepared[device], __ATOMIC_RELAXED) &&
-      !__atomic_exchange_n(&prepared[device], 1, __ATOMIC_RELAXED))
+      !__atomic_exchange_n(&prepared[device], 1, __ATOMIC_RELAXED)) {
+    int mode = mgpu_hip_outside_capture();
     keep_pool_memory(device);
+    mgpu_hip_back_to_capture(mode);
+  }
   return result;
 }
 

@@ -210,11 +210,16 @@ CASES = [
         refused={"nvvm": "has 33 arguments, and printf of this target takes 32 at a time"},
     ),
     Case(
-        "gpu.printf", "widths below zero", _NEGATIVE,
+        "gpu.printf",
+        "widths below zero",
+        _NEGATIVE,
         _prints(_NEGATIVE, ["[65    ][3.250000][" + " " * 63 + "65]"]),
     ),
     Case(
-        "gpu.printf", "a width that the kernel computes", _COMPUTED, _prints(_COMPUTED, ["[1]"]),
+        "gpu.printf",
+        "a width that the kernel computes",
+        _COMPUTED,
+        _prints(_COMPUTED, ["[1]"]),
         refused={"nvvm": "has '*' in its format for a number that only the kernel knows"},
     ),
     Case("cf.assert", "without barriers", ASSERT.replace("BARRIER", ""), _asserted),

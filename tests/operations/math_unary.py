@@ -121,7 +121,9 @@ def _sincos(kind: str) -> Case:
             for each in forms:
                 x = numbers(kind, -1e4, 1e4, special=each.name != "fast")
                 wide = x.astype(np.float64).astype(np.longdouble)
-                for name, got, exact in zip(("sin", "cos"), each.run(library, x), (np.sin(wide), np.cos(wide)), strict=True):
+                for name, got, exact in zip(
+                    ("sin", "cos"), each.run(library, x), (np.sin(wide), np.cos(wide)), strict=True
+                ):
                     if each.name == "fast":
                         within_fast(name, library.backend, got, exact)
                     else:

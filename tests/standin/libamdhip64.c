@@ -357,12 +357,14 @@ EXPORT hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device) {
 
 EXPORT hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
   TURN;
+  NOT_IN_CAPTURE;
   memcpy(value, pool, sizeof(uint64_t));
   return attribute == hipMemPoolAttrReleaseThreshold ? hipSuccess : INVALID_VALUE;
 }
 
 EXPORT hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
   TURN;
+  NOT_IN_CAPTURE;
   memcpy((void *)pool, value, sizeof(uint64_t));
   note("pool keeps %llu", *(unsigned long long *)value);
   return attribute == hipMemPoolAttrReleaseThreshold ? hipSuccess : INVALID_VALUE;

@@ -474,12 +474,14 @@ EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
 
 EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
   TURN;
+  NOT_IN_CAPTURE;
   memcpy(value, pool, sizeof(uint64_t));
   return attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
   TURN;
+  NOT_IN_CAPTURE;
   memcpy((void *)pool, value, sizeof(uint64_t));
   note("pool keeps %llu", *(unsigned long long *)value);
   return attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? CUDA_SUCCESS : INVALID_VALUE;

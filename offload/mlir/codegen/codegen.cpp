@@ -154,6 +154,8 @@ std::shared_ptr<LLVMModule> LLVMModule::translate(const IRModule &module, const 
   if (result->isForGpu()) {
     llvm::for_each(*result->module, hoistMemory);
     keepCallsInPlace(*result->module);
+    if (result->machine->getTargetTriple().isNVPTX())
+      keepMemoryLoopsRolled(*result->module);
   }
   std::string wrong;
   raw_string_ostream stream(wrong);
@@ -448,6 +450,7 @@ void LLVMModule::optimizeWhole() {
       addressDynamicMemory(*module, chip->checkFeatures("+wavefrontsize32") ? 5 : 6);
   }
   if (machine->getTargetTriple().isNVPTX()) {
+    keepMemoryLoopsRolled(*module); // LLVM has made loops and functions others
     hideMemorySizes(*module);
     writeAlignments(*module);
     chooseTruth(*module);

@@ -10,8 +10,10 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DataLayout.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -104,6 +106,19 @@ void placeMemory(Module &module) {
   }
 }
 
+/// ptxas (13.0 and 13.5) takes what the turns of a loop that it has unrolled put into dynamic memory for one place.
+static void keepRolled(Function &function) {
+  DominatorTree tree(function);
+  LoopInfo loops(tree);
+  for (BasicBlock &block : function)
+    if (any_of(block, [](Instruction &instruction) {
+          auto *memory = dyn_cast<AllocaInst>(&instruction);
+          return memory && !memory->isStaticAlloca();
+        }))
+      for (Loop *loop = loops.getLoopFor(&block); loop; loop = loop->getParentLoop())
+        loop->setLoopAlreadyUnrolled();
+}
+
 bool hoistMemory(Function &code) {
   if (code.isDeclaration())
     return true;
@@ -132,6 +147,12 @@ void addressDynamicMemory(Module &module, unsigned lanes) {
       Value *ofLane = builder.CreateIntToPtr(builder.CreateLShr(ofWave, lanes), memory->getType());
       memory->replaceUsesWithIf(ofLane, [&](Use &use) { return use.getUser() != ofWave; });
     }
+}
+
+void keepMemoryLoopsRolled(Module &module) {
+  for (Function &function : module)
+    if (!function.isDeclaration())
+      keepRolled(function);
 }
 
 void hideMemorySizes(Module &module) {

@@ -21,6 +21,9 @@ bool hoistMemory(llvm::Function &code);
 /// runs, LLVM 22 takes the one for the other.
 void addressDynamicMemory(llvm::Module &module, unsigned lanes);
 
+/// For NVIDIA's chips: loops that make memory in each turn are unrolled by nobody.
+void keepMemoryLoopsRolled(llvm::Module &module);
+
 /// For NVIDIA's chips, whose backend in LLVM 22 moves memory of a known size out of loops
 /// (NVPTXAllocaHoisting), also where an address is still in use in the next iteration: its size is what an
 /// instruction gives. So is that of a function's other memory then.
