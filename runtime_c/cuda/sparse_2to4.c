@@ -86,7 +86,7 @@ static int make(struct plan *p, const struct mgpu_sparse_call *call) {
   return failure;
 }
 
-/* Waits for the answer whether A is 2:4. */
+/* Waits for the answer whether A is 2:4. The library writes it where A is not, and nothing where it is. */
 static int check_pruned(const struct plan *p, const struct mgpu_sparse_call *call) {
   const struct mgpu_backend *backend = mgpu_backends[call->place.backend];
   int device = p->device, invalid = 1;
@@ -94,8 +94,10 @@ static int check_pruned(const struct plan *p, const struct mgpu_sparse_call *cal
   int failure = backend->alloc(device, sizeof invalid, stream, false, &answer);
   if (failure)
     return failure;
-  failure = MGPU_LT(cusparseLtSpMMAPruneCheck,
-                    (mgpu_lt_handle(device), &p->product, call->a->values, answer, stream));
+  failure = backend->memset(device, answer, 0, 1, sizeof invalid, stream);
+  if (!failure)
+    failure = MGPU_LT(cusparseLtSpMMAPruneCheck,
+                      (mgpu_lt_handle(device), &p->product, call->a->values, answer, stream));
   if (!failure)
     failure = backend->memcpy(device, &invalid, answer, sizeof invalid, stream);
   if (!failure)

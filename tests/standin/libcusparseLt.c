@@ -215,7 +215,8 @@ EXPORT int cusparseLtSpMMAPruneCheck(const cusparseLtHandle_t *handle,
   LT(cusparseLtSpMMAPruneCheck);
   if (handle->data[0] != 77 || !stream)
     return INVALID_VALUE;
-  *invalid = getenv("STANDIN_INVALID") || most_in_group(CONST_OF(product, product), values) > 2;
+  if (getenv("STANDIN_INVALID") || most_in_group(CONST_OF(product, product), values) > 2)
+    *invalid = 1; /* as the real one, which writes nothing else */
   return SUCCESS;
 }
 
