@@ -100,7 +100,11 @@ CASES += [
     Case("gpu.create_2to4_spmat", "bf16, pruned", two_to_four(a="bf16", prune="PRUNE_ONLY"), run_two_to_four("bf16")),
     Case("gpu.create_2to4_spmat", "i8 to i32, pruned", two_to_four(a="i8", c="i32", ctp="i32"),
          run_two_to_four("i8", c="i32")),
+    Case("gpu.create_2to4_spmat", "i8 to i32, B transposed",
+         two_to_four(a="i8", c="i32", ctp="i32", modes=("NON_TRANSPOSE", "TRANSPOSE")),
+         run_two_to_four("i8", c="i32", modes=("NON_TRANSPOSE", "TRANSPOSE"))),
     Case("gpu.create_2to4_spmat", "f16, 2:4 already", two_to_four(prune="NONE"), run_two_to_four(prune=False)),
     *(Case("gpu.spmm", f"2:4, {pair(modes)}", two_to_four(modes=modes), run_two_to_four(modes=modes))
-      for modes in (("TRANSPOSE", "NON_TRANSPOSE"), ("NON_TRANSPOSE", "TRANSPOSE"))),
+      for modes in (("TRANSPOSE", "NON_TRANSPOSE"), ("NON_TRANSPOSE", "TRANSPOSE"),
+                    ("NON_TRANSPOSE", "CONJUGATE_TRANSPOSE"))),
 ]  # fmt: skip
