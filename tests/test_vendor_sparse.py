@@ -33,14 +33,21 @@ def refusal(backend: str, case: str) -> tuple[str, ...]:
     op, _, form = case.partition(", ")
     call, status = ("cusparse", "CUSPARSE_") if backend == "cuda" else ("hipsparse", "HIPSPARSE_")
     answer = f"failed with {status}{NOT_SUPPORTED}"
+    library = "cuSPARSE" if backend == "cuda" else "hipSPARSE"
     if "2to4" in op or "2:4" in form:
-        return ("hipSPARSE has no 2:4 sparse matrices",) if backend == "hip" else ()
+        if backend == "hip":
+            return ("hipSPARSE has no 2:4 sparse matrices",)
+        return ("cuSPARSELt multiplies i8 with A as it is and B transposed",) if form == "i8 to i32, pruned" else ()
     if form == "indices i16":
         return (f"{call}SpMV_bufferSize", answer)
     if op in ("gpu.spmv", "gpu.spmm", "gpu.sddmm") and form.split(", ")[-1] == "i32":
         name = {"gpu.spmv": "SpMV", "gpu.spmm": "SpMM", "gpu.sddmm": "SDDMM"}[op]
         return (f"{call}{name}_bufferSize", answer)
-    sampled = ("csr", "bsr") if backend == "cuda" else ("csr", "csc", "coo", "coo_aos")
+    if op == "gpu.sddmm" and "conjugate" in form and not form.startswith("f"):
+        return (f"{library} has no SDDMM with a conjugated operand: conjugate its values in memory",)
+    if op == "gpu.spmv" and ((form.startswith("bsr") and "transpose" in form) or form == "f32 to complex<f32>"):
+        return (f"{call}SpMV_bufferSize", answer)
+    sampled = ("csr", "csc", "bsr") if backend == "cuda" else ("csr", "csc", "coo", "coo_aos")
     if op == "gpu.sddmm" and form.endswith(", f64") and form.removesuffix(", f64") not in sampled:
         return (f"{call}SDDMM_bufferSize", answer)
     if op.startswith("gpu.spgemm") and ("transpose" in form or form == "of COO and CSC, f64"):

@@ -56,6 +56,33 @@ void mgpu_cuda_release_2to4(struct mgpu_sparse *matrix) {
   free(p);
 }
 
+/* What the descriptors promise of each operand's memory. Pruning elsewhere faults, and the device is lost. */
+static int check_aligned(const struct mgpu_sparse_call *call) {
+  const struct mgpu_sparse *const operands[] = {call->a, call->b, call->c};
+  for (int i = 0; i < 3; ++i)
+    if ((uintptr_t)operands[i]->values % ALIGNMENT)
+      return mgpu_fail(MGPU_ERROR_INVALID,
+                       "2:4 SpMM needs memory at multiples of %d bytes; its operand %c is at %p.", ALIGNMENT,
+                       "ABC"[i], operands[i]->values);
+  return 0;
+}
+
+/* The library's description of the product. */
+static int describe_product(struct plan *p, const struct mgpu_sparse_call *call) {
+  int mode_a = mgpu_sparse_mode(call->mode_a, call->a), mode_b = mgpu_sparse_mode(call->mode_b, call->b);
+  int status = mgpu_lt.cusparseLtMatmulDescriptorInit(
+      mgpu_lt_handle(p->device), &p->product, mode_a, mode_b, &p->of[0], &p->of[1], &p->of[2], &p->of[2],
+      call->compute == MGPU_I32 ? CUSPARSE_COMPUTE_32I : CUSPARSE_COMPUTE_32F);
+  /* The rule of 0.8; a later version may take more. */
+  if (status == MGPU_SPARSE_STATUS_NOT_SUPPORTED && call->a->type == MGPU_I8 &&
+      (mode_a != MGPU_AS_IS || mode_b == MGPU_AS_IS))
+    return mgpu_fail(MGPU_ERROR_UNSUPPORTED,
+                     "cuSPARSELt multiplies i8 with A as it is and B transposed alone, each with the values "
+                     "that are summed side by side: store B by columns, and use it transposed "
+                     "(CUSPARSE_STATUS_NOT_SUPPORTED of cusparseLtMatmulDescriptorInit).");
+  return mgpu_sparse_result(&mgpu_lt_vendor, status, "cusparseLtMatmulDescriptorInit", call);
+}
+
 /* Everything up to the library's plan. */
 static int make(struct plan *p, const struct mgpu_sparse_call *call) {
   const cusparseLtHandle_t *handle = mgpu_lt_handle(p->device);
@@ -71,9 +98,7 @@ static int make(struct plan *p, const struct mgpu_sparse_call *call) {
   }
   if (failure)
     return failure;
-  failure = MGPU_LT(cusparseLtMatmulDescriptorInit,
-                    (handle, &p->product, call->mode_a, call->mode_b, &p->of[0], &p->of[1], &p->of[2],
-                     &p->of[2], call->compute == MGPU_I32 ? CUSPARSE_COMPUTE_32I : CUSPARSE_COMPUTE_32F));
+  failure = describe_product(p, call);
   if (failure)
     return failure;
   failure = MGPU_LT(cusparseLtMatmulAlgSelectionInit,
@@ -86,7 +111,7 @@ static int make(struct plan *p, const struct mgpu_sparse_call *call) {
   return failure;
 }
 
-/* Waits for the answer whether A is 2:4. */
+/* Waits for the answer whether A is 2:4. The library writes it where A is not, and nothing where it is. */
 static int check_pruned(const struct plan *p, const struct mgpu_sparse_call *call) {
   const struct mgpu_backend *backend = mgpu_backends[call->place.backend];
   int device = p->device, invalid = 1;
@@ -94,8 +119,10 @@ static int check_pruned(const struct plan *p, const struct mgpu_sparse_call *cal
   int failure = backend->alloc(device, sizeof invalid, stream, false, &answer);
   if (failure)
     return failure;
-  failure = MGPU_LT(cusparseLtSpMMAPruneCheck,
-                    (mgpu_lt_handle(device), &p->product, call->a->values, answer, stream));
+  failure = backend->memset(device, answer, 0, 1, sizeof invalid, stream);
+  if (!failure)
+    failure = MGPU_LT(cusparseLtSpMMAPruneCheck,
+                      (mgpu_lt_handle(device), &p->product, call->a->values, answer, stream));
   if (!failure)
     failure = backend->memcpy(device, &invalid, answer, sizeof invalid, stream);
   if (!failure)
@@ -135,6 +162,8 @@ int mgpu_cuda_plan_2to4(const struct mgpu_sparse_call *call, enum mgpu_prune pru
   int device = call->place.device;
   CUcontext previous;
   mgpu_cuda_release_2to4(call->a);
+  if (check_aligned(call))
+    return mgpu_pending();
   struct plan *p = aligned_alloc(_Alignof(struct plan), sizeof *p);
   if (!p)
     return mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for the plan of a sparse product.");
@@ -178,7 +207,9 @@ int mgpu_cuda_product_2to4(const struct mgpu_sparse_call *call, void *const buff
   const cusparseLtHandle_t *handle = mgpu_lt_handle(p->device);
   cudaStream_t stream = call->place.driver;
   CUcontext previous;
-  int failure = mgpu_cuda_enter(p->device, &previous);
+  int failure = check_aligned(call);
+  if (!failure)
+    failure = mgpu_cuda_enter(p->device, &previous);
   if (failure)
     return failure;
   failure =

@@ -40,10 +40,12 @@ int mgpu_sparse_check_type(const char *what, int type) {
 const char *mgpu_sparse_type_name(int type) { return type_of(type)->name; }
 
 void mgpu_sparse_tell(struct mgpu_text *text, const struct mgpu_sparse *operand, int mode) {
-  static const char *const formats[] = {"COO", "COO (pairs)", "CSR", "CSC", "BSR", "2:4"};
+  static const char *const formats[] = {"COO", "COO (pairs)", "CSR", "CSC", "BSR"};
   static const char *const modes[] = {"", ", transposed", ", conjugated and transposed"};
   const char *type = mgpu_sparse_type_name(operand->type);
-  if (operand->kind == MGPU_SPARSE_MATRIX)
+  if (operand->kind == MGPU_SPARSE_MATRIX && operand->format == MGPU_2TO4)
+    mgpu_text_add(text, "2:4 of %s%s", type, modes[mode]);
+  else if (operand->kind == MGPU_SPARSE_MATRIX)
     mgpu_text_add(text, "%s of %s with %d-bit indices%s", formats[operand->format], type,
                   8 << operand->index_type, modes[mode]);
   else
@@ -54,6 +56,8 @@ size_t mgpu_sparse_type_size(int type) {
   const struct type *known = type_of(type);
   return (size_t)known->bits / 8 * (known->family == COMPLEX ? 2 : 1);
 }
+
+bool mgpu_sparse_is_complex(int type) { return type_of(type)->family == COMPLEX; }
 
 int mgpu_sparse_check_buffer(const char *what, size_t size, size_t needed) {
   if (size >= needed)

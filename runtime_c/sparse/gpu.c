@@ -22,6 +22,10 @@ int mgpu_sparse_compute_type(int compute) {
   return compute;
 }
 
+int mgpu_sparse_mode(int mode, const struct mgpu_sparse *operand) {
+  return mode == MGPU_CONJUGATE_TRANSPOSE && !mgpu_sparse_is_complex(operand->type) ? MGPU_TRANSPOSE : mode;
+}
+
 const void *mgpu_sparse_one(int compute_type) {
   static const float singles[2] = {1, 0};
   static const double doubles[2] = {1, 0};
@@ -39,10 +43,48 @@ const void *mgpu_sparse_zero(void) {
 /* One product on descriptors, or the size of its workspace. */
 struct work {
   struct mgpu_sparse_use use;
+  const struct mgpu_sparse_call *asked;
+  struct mgpu_sparse_call call; /* as the library has it */
+  struct mgpu_sparse turned;    /* the result that it has, where that is not the one asked for */
   struct mgpu_sparse_descriptors operands;
   enum mgpu_product product;
   int type;
 };
+
+/* Every library samples into CSR, not every one into CSC, whose arrays are the CSR of the transpose:
+ * op(B)^T op(A)^T. */
+static void turn(struct work *w) {
+  struct mgpu_sparse_call *call = &w->call;
+  w->turned = *w->asked->c;
+  w->turned.format = MGPU_CSR;
+  w->turned.rows = w->asked->c->cols;
+  w->turned.cols = w->asked->c->rows;
+  call->a = w->asked->b;
+  call->b = w->asked->a;
+  call->c = &w->turned;
+  int before = call->mode_a;
+  call->mode_a = call->mode_b == MGPU_AS_IS ? MGPU_TRANSPOSE : MGPU_AS_IS;
+  call->mode_b = before == MGPU_AS_IS ? MGPU_TRANSPOSE : MGPU_AS_IS;
+}
+
+/* Writes w->call. */
+static int adapt(struct work *w) {
+  struct mgpu_sparse_call *call = &w->call;
+  *call = *w->asked;
+  call->mode_a = mgpu_sparse_mode(call->mode_a, call->a);
+  call->mode_b = mgpu_sparse_mode(call->mode_b, call->b);
+  if (w->product != MGPU_SDDMM)
+    return 0;
+  /* The libraries' documents leave it out. cuSPARSE 12.6 takes it, and computes something else or faults. */
+  if (call->mode_a == MGPU_CONJUGATE_TRANSPOSE || call->mode_b == MGPU_CONJUGATE_TRANSPOSE)
+    return mgpu_fail(MGPU_ERROR_UNSUPPORTED,
+                     "%s has no SDDMM with a conjugated operand: conjugate its values in memory, and use it "
+                     "transposed.",
+                     w->use.vendor->library.product);
+  if (call->c->format == MGPU_CSC)
+    turn(w);
+  return 0;
+}
 
 /* The library's arguments but for the last; beta is 1 as alpha is. */
 #define ARGUMENTS(...) handle, __VA_ARGS__, one, of[0], of[1], one, of[2], w->type, DEFAULT_WAY
@@ -51,10 +93,10 @@ struct work {
 static int run(struct work *w, size_t *size, void *workspace) {
   enum { DEFAULT_WAY = 0 }; /* of all products, in all versions */
   const struct mgpu_sparse_vendor *vendor = w->use.vendor;
-  const struct mgpu_sparse_call *call = w->operands.call;
+  const struct mgpu_sparse_call *call = w->asked;
   void *handle = w->use.handle->handle, *const *of = w->operands.of;
   const void *one = mgpu_sparse_one(w->type);
-  int ma = call->mode_a, mb = call->mode_b;
+  int ma = w->call.mode_a, mb = w->call.mode_b;
   switch (w->product) {
   case MGPU_SPMV:
     return size ? MGPU_SPARSE_CALL_ON(vendor, call, SpMV_bufferSize, (ARGUMENTS(ma), size))
@@ -74,6 +116,7 @@ static int begin(struct work *w, enum mgpu_product product, const struct mgpu_sp
                  void *split) {
   struct mgpu_sparse_vendor *vendor = mgpu_sparse_vendor_of(call->place.backend);
   w->product = product;
+  w->asked = call;
   w->type = mgpu_sparse_compute_type(call->compute);
   int failure = mgpu_sparse_begin(vendor, call, &w->use);
   if (failure)
@@ -81,7 +124,9 @@ static int begin(struct work *w, enum mgpu_product product, const struct mgpu_sp
   if (vendor->check_type)
     failure = vendor->check_type(vendor->version, w->type);
   if (!failure)
-    failure = mgpu_sparse_describe(&w->use, call, split, &w->operands);
+    failure = adapt(w);
+  if (!failure)
+    failure = mgpu_sparse_describe(&w->use, &w->call, split, &w->operands);
   if (failure)
     mgpu_sparse_end(&w->use, NULL);
   return failure;

@@ -179,6 +179,9 @@ static inline struct mgpu_sparse_vendor *mgpu_sparse_vendor_of(int backend) {
 
 /* What the library computes in for the ABI's compute type: 16-bit types in 32 bits. */
 int mgpu_sparse_compute_type(int compute);
+/* The mode of an operand for the library: numbers without an imaginary part are conjugated as they are, and
+ * not every function takes the mode that says so. */
+int mgpu_sparse_mode(int mode, const struct mgpu_sparse *operand);
 /* 1 and 0 in that type. */
 const void *mgpu_sparse_one(int compute_type);
 const void *mgpu_sparse_zero(void);

@@ -137,6 +137,7 @@ struct mgpu_text;
 void mgpu_sparse_tell(struct mgpu_text *text, const struct mgpu_sparse *operand, int mode);
 /* In bytes, likewise. */
 size_t mgpu_sparse_type_size(int type);
+bool mgpu_sparse_is_complex(int type);
 
 /* sparse/handles.c: where work on the stream goes, and the operations of its backend; NULL after mgpu_fail,
  * or when an error is kept already. */

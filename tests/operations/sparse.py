@@ -24,6 +24,7 @@ from sparse_programs import (
 from operations import Case
 
 TYPES = ("f16", "bf16", "f32", "f64", "i32", "complex<f32>", "complex<f64>")
+CONJUGATED = "CONJUGATE_TRANSPOSE"
 PAIRS = tuple(product(MODES, MODES))
 
 
@@ -80,6 +81,17 @@ for modes in PAIRS[1:]:
         Case("gpu.spgemm_work_estimation_or_compute", pair(modes), spgemm(a="complex<f32>", modes=modes),
              run_spgemm(a="complex<f32>", modes=modes)),
     ]  # fmt: skip
+# Real numbers are conjugated as they are, and a result by columns is sampled as its transpose.
+CASES += [
+    *(Case("gpu.spmv", f"{a}, conjugate transpose", spmv(a=a, mode=CONJUGATED), run_spmv(a=a, mode=CONJUGATED))
+      for a in ("f32", "f64")),
+    *(Case(f"gpu.{op}", f"{a}, {pair(modes)}", write(a=a, modes=modes), run(a=a, modes=modes))
+      for op, write, run in (("spmm", spmm, run_spmm), ("sddmm", sddmm, run_sddmm))
+      for a, modes in (("f32", (CONJUGATED, CONJUGATED)), ("f64", ("NON_TRANSPOSE", CONJUGATED)))),
+    *(Case("gpu.sddmm", f"csc, {pair(modes)}", sddmm(format="csc", a="complex<f32>", modes=modes),
+           run_sddmm("csc", a="complex<f32>", modes=modes))
+      for modes in product(("NON_TRANSPOSE", "TRANSPOSE"), repeat=2)),
+]  # fmt: skip
 CASES += [
     Case("gpu.spgemm_copy", "onto entries of its own, i32 indices", spgemm(index="i32"),
          run_spgemm(index="i32", empty=False)),
@@ -88,7 +100,11 @@ CASES += [
     Case("gpu.create_2to4_spmat", "bf16, pruned", two_to_four(a="bf16", prune="PRUNE_ONLY"), run_two_to_four("bf16")),
     Case("gpu.create_2to4_spmat", "i8 to i32, pruned", two_to_four(a="i8", c="i32", ctp="i32"),
          run_two_to_four("i8", c="i32")),
+    Case("gpu.create_2to4_spmat", "i8 to i32, B transposed",
+         two_to_four(a="i8", c="i32", ctp="i32", modes=("NON_TRANSPOSE", "TRANSPOSE")),
+         run_two_to_four("i8", c="i32", modes=("NON_TRANSPOSE", "TRANSPOSE"))),
     Case("gpu.create_2to4_spmat", "f16, 2:4 already", two_to_four(prune="NONE"), run_two_to_four(prune=False)),
     *(Case("gpu.spmm", f"2:4, {pair(modes)}", two_to_four(modes=modes), run_two_to_four(modes=modes))
-      for modes in (("TRANSPOSE", "NON_TRANSPOSE"), ("NON_TRANSPOSE", "TRANSPOSE"))),
+      for modes in (("TRANSPOSE", "NON_TRANSPOSE"), ("NON_TRANSPOSE", "TRANSPOSE"),
+                    ("NON_TRANSPOSE", "CONJUGATE_TRANSPOSE"))),
 ]  # fmt: skip

@@ -9,7 +9,7 @@
  *
  * It refuses what the vendors' documents refuse: products whose workspace was not asked for with the same
  * arguments, another device than the handle's, a handle without a stream, phases of an SpGEMM out of order,
- * types of indices and values that are mixed. */
+ * types of indices and values that are mixed, conjugated real numbers, BSR transposed. */
 #include "sparse_numbers.h"
 
 #define PASTE_(a, b) a##b
@@ -22,6 +22,7 @@
 enum format { COO, CSR, CSC, BSR, VECTOR, MATRIX };
 enum { INDEX_16U = 1, INDEX_32I = 2, INDEX_64I = 3 };
 enum { ASKED_SIZE = 1 };
+enum { CONJUGATED = 2 };
 
 struct handle {
   int device;
@@ -286,6 +287,8 @@ static struct full full_of(const struct descriptor *m, int mode, bool *there) {
   return full;
 }
 
+static bool is_complex(int type) { return type == C32F || type == C64F || type == C16F || type == C16BF; }
+
 static bool is_sparse(const struct descriptor *m) { return m->format != VECTOR && m->format != MATRIX; }
 
 /* What every operation asks of its handle and its operands. */
@@ -322,6 +325,15 @@ static int ask(enum product product, const char *name, const struct handle *hand
     return status;
   struct descriptor *sparse = (struct descriptor *)(uintptr_t)of[product == SDDMM ? 2 : 0];
   if (product == SDDMM && !SAMPLES(sparse->format))
+    return NOT_SUPPORTED;
+  if (product == SDDMM && (mode_a == CONJUGATED || mode_b == CONJUGATED))
+    return INVALID_VALUE; /* cuSPARSE computes something else, or faults */
+  if ((mode_a == CONJUGATED && !is_complex(of[0]->type)) ||
+      (mode_b == CONJUGATED && !is_complex(of[1]->type)))
+    return INVALID_VALUE;
+  if (product == SPMV && sparse->format == BSR && mode_a)
+    return NOT_SUPPORTED;
+  if (is_complex(compute) && !is_complex(of[1]->type))
     return NOT_SUPPORTED;
   sparse->sized_with[0] = of[1];
   sparse->sized_with[1] = of[product == SDDMM ? 0 : 2];

@@ -227,6 +227,7 @@ static void *memory_make(size_t size, size_t way) {
   if (!header)
     return NULL;
   header->way = way;
+  memset(header + 1, 0xA5, size < 4096 ? size : 4096); /* it is new to nobody but its owner */
   count(MEMORY, 1);
   return header + 1;
 }

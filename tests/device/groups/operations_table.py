@@ -30,12 +30,16 @@ def accuracy(case: Case) -> Callable[[float], float]:
     return lambda ulps: max(ulps, ACCURACY[case.op] + 0.5) if case.op in ACCURACY else ulps
 
 
+REFUSED = ("has no SDDMM with a conjugated operand", "an SpGEMM computes into a matrix without entries")
+"""What the runtime says of calls that NVIDIA's libraries do not refuse themselves."""
+
+
 def _lacking(message: str) -> str:
     """What a library of sparse operations lacks, by an error's text; empty for other errors. docs/sparse.md says what
     is not to be expected of them."""
     if "needed for this operation and was not found" in message:
         return f"no {message.split(' is needed')[0]}"
-    if "NOT_SUPPORTED" in message:
+    if "NOT_SUPPORTED" in message or any(text in message for text in REFUSED):
         return f"not in NVIDIA's library: {message.splitlines()[0].split('This was ')[-1][:120]}"
     return ""
 
