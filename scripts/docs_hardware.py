@@ -1,8 +1,9 @@
 """Writes docs/hardware.md, and docs/hardware.svg where there are figures, from hardware.json and sass.json of results.
 
 ``python scripts/docs_hardware.py --take OUT`` first takes the results that run.sh of a device bundle left in the folder
-OUT: launch.json, first.json, kernels.json and matmul.json, those that are there. Results of the CPU, of small problems,
-or with a wrong answer among them are refused. Without results the page says that nothing has run.
+OUT: what became of the checks, from summary.json, and launch.json, first.json, kernels.json and matmul.json, those that
+are there. Results of the CPU, of small problems, or with a wrong answer among them are refused. Without results the
+page says that nothing has run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STAGES = ("launch", "first", "kernels", "matmul")
+CHECKED = ("suite", "calls", "sanitizer")
+WHERE = ("date", "device", "driver", "versions")
 PEERS = ("CUDA C++", "torch", "CuPy", "Triton")
 LAUNCHERS = ("offload", "C", "cuda.core", "CuPy RawKernel", "Triton", "numba-cuda")
 
@@ -54,15 +57,54 @@ def taken(folder: Path) -> dict[str, Any]:
         if result["wrong"]:
             raise ValueError(f"{path} has wrong answers: {'; '.join(result['wrong'])}")
         found[stage] = result
+    path = folder / "summary.json"
+    if path.exists():
+        result = json.loads(path.read_text())
+        if result["device"]["backend"] == "host":
+            raise ValueError(f"{path} ran on host: only what a GPU did belongs here")
+        if checked := counts(folder):
+            found["checks"] = {
+                **{name: result[name] for name in WHERE},
+                "commit": result["bundle"]["commit"],
+                **checked,
+            }
     if not found:
         raise ValueError(f"{folder} has none of {', '.join(f'{stage}.json' for stage in STAGES)}")
     return found
 
 
+def counts(folder: Path) -> dict[str, Any]:
+    """What became of the checks of a folder's stages, by group; why some were not run; names of those that failed."""
+    groups: dict[str, dict[str, int]] = {}
+    reasons: dict[str, int] = {}
+    failed: list[str] = []
+    for stage in CHECKED:
+        path = folder / f"{stage}.json"
+        for result in json.loads(path.read_text())["results"] if path.exists() else ():
+            group = result["id"].split("/")[0] if stage != "sanitizer" else "under compute-sanitizer"
+            of_group = groups.setdefault(group, {"passed": 0, "failed": 0, "not run": 0})
+            of_group[result["outcome"]] += 1
+            if result["outcome"] == "not run":
+                reasons[result["why"]] = reasons.get(result["why"], 0) + 1
+            elif result["outcome"] == "failed":
+                failed.append(result["id"])
+    return {"groups": groups, "reasons": reasons, "failed": failed} if groups else {}
+
+
 def where(result: Mapping[str, Any]) -> str:
-    """One line: device, driver, date, versions."""
-    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-    return f"{result['device']['name']}, driver {result['driver']}, {result['date'][:10]}; {versions}."
+    """One line: device, driver, date."""
+    return f"{result['device']['name']}, driver {result['driver']}, {result['date'][:10]}."
+
+
+def versions(results: Mapping[str, Any]) -> str:
+    """A line for each set of versions, with the parts that it belongs to where there are several."""
+    lines: dict[str, list[str]] = {}
+    for part, result in results.items():
+        told = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+        lines.setdefault(told, []).append(part)
+    if len(lines) == 1:
+        return f"With {next(iter(lines))}.\n"
+    return "".join(f"* {', '.join(parts)}: with {told}.\n" for told, parts in lines.items())
 
 
 def missing(result: Mapping[str, Any]) -> str:
@@ -165,7 +207,23 @@ the loop; {products["bulk_loads"]} bulk loads bring a stage.
 """
 
 
-WRITERS = {"launch": launches, "first": first, "kernels": kernels, "matmul": products}
+def checks(result: Mapping[str, Any]) -> str:
+    rows = [
+        [group, *(str(each[what]) if each[what] else "" for what in ("passed", "failed", "not run"))]
+        for group, each in result["groups"].items()
+    ]
+    text = table(["checks", "passed", "failed", "not run"], rows)
+    reasons: dict[str, int] = {}
+    for reason, count in result["reasons"].items():
+        short = reason.partition(":")[0]
+        reasons[short] = reasons.get(short, 0) + count
+    told = "; ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
+    told = f"\nNot run: {told}. [Sparse operations](sparse.md) says what is in which library.\n" if told else ""
+    failed = f"\nFailed: {', '.join(result['failed'])}.\n" if result["failed"] else ""
+    return f"## Checks\n\n{where(result)} Commit {result['commit']}.\n\n{text}{failed}{told}"
+
+
+WRITERS = {"checks": checks, "launch": launches, "first": first, "kernels": kernels, "matmul": products}
 
 
 def page(results: Mapping[str, Any], read: Mapping[str, Any]) -> str:
@@ -174,8 +232,8 @@ def page(results: Mapping[str, Any], read: Mapping[str, Any]) -> str:
     if not results:
         return HEAD.format(nvidia=NOT_RUN) + last
     nvidia = "; ".join(dict.fromkeys(f"{each['device']['name']}, {each['date'][:10]}" for each in results.values()))
-    parts = [WRITERS[stage](results[stage]) for stage in STAGES if stage in results]
-    return HEAD.format(nvidia=f"measured on {nvidia}.") + "\n" + "\n".join(parts) + last
+    parts = [write(results[stage]) for stage, write in WRITERS.items() if stage in results]
+    return HEAD.format(nvidia=f"measured on {nvidia}.") + "\n" + versions(results) + "\n" + "\n".join(parts) + last
 
 
 def plot(result: Mapping[str, Any], path: Path) -> None:

@@ -329,10 +329,19 @@ def test_the_documentation_has_what_was_measured(tmp_path: Path) -> None:
     for stage, found in STAGES.items():
         ended = {"unfinished": True} if stage == "matmul" else {}
         (tmp_path / f"{stage}.json").write_text(json.dumps({**RESULT, "stage": stage, **found, **ended}))
+    (tmp_path / "summary.json").write_text(json.dumps({**RESULT, "bundle": {"commit": "0123abc"}}))
+    outcomes = [("sparse/a", "passed", ""), ("sparse/b", "not run", "not in a library: b"), ("faults/c", "failed", "")]
+    checked = [{"id": name, "outcome": outcome, "why": why} for name, outcome, why in outcomes]
+    (tmp_path / "suite.json").write_text(json.dumps({"results": checked}))
     results, page = tmp_path / "results.json", tmp_path / "hardware.md"
     done = docs(tmp_path, "--take", str(tmp_path), "--results", str(results), "--page", str(page))
     assert done.returncode == 0, done.stderr
     text = page.read_text()
+    assert "Commit 0123abc." in text
+    assert "| sparse | 1 | | 1 |\n| faults | | 1 | |\n" in text
+    assert "Failed: faults/c." in text
+    assert "Not run: not in a library (1)." in text
+    assert text.count("offload 0.1.0") == 1
     assert "NVIDIA Imaginary, driver 1.2, 2030-01-01" in text
     assert "| triad | 3800 (0.95) | 3900 (0.97) | | 3600 (0.90) | - | | 1.06 |" in text
     assert "| matmul f16 | 4096 | 600 | - | 750 | 0.80 |" in text
