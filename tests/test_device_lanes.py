@@ -51,9 +51,19 @@ def test_a_reduction_covers_the_waves_of_the_chip(target: str, steps: int) -> No
     assert len(read.findall(emit_text(BLOCK, "llvm", [target]))) == steps
 
 
-def test_chips_with_an_instruction_for_it_reduce_by_that() -> None:
+@pytest.mark.parametrize("form", ["uniform", "uniform cluster(size = 32)", "", "cluster(size = 32)"])
+def test_chips_with_an_instruction_for_it_reduce_by_that(form: str) -> None:
+    """Where all lanes of all subgroups come to it: as it is marked, or as the program and the block's size show."""
+    attributes = "attributes {known_block_size = array<i32: 256, 1, 1>}"
+    reduce = module(mapped("k", "i32", f"%r = gpu.subgroup_reduce add %v {form} : (i32) -> i32", attributes=attributes))
+    assert "redux.sync.add" in emit_text(reduce, "isa", ["nvvm:sm_80"])
+    assert "redux" not in emit_text(reduce, "isa", ["nvvm:sm_75"])
+
+
+def test_a_subgroup_that_may_lack_lanes_reduces_step_by_step() -> None:
+    """Unless it is said that they all come."""
     assert "redux.sync.add" in emit_text(REDUCE, "isa", ["nvvm:sm_80"])
-    assert "redux" not in emit_text(REDUCE, "isa", ["nvvm:sm_75"])
+    assert "redux" not in emit_text(REDUCE.replace(" uniform", ""), "isa", ["nvvm:sm_80"])
 
 
 @pytest.mark.parametrize(("target", "waves"), [("rocdl:gfx942", 16), ("rocdl:gfx1100", 32), ("nvvm:sm_90", 32)])

@@ -235,6 +235,12 @@ LogicalResult lower(gpu::SubgroupReduceOp op, const Lanes &lanes, bool together)
   if (cluster.size * cluster.stride > lanes.size)
     return op.emitOpError() << "has clusters of " << cluster.size << " lanes " << cluster.stride
                             << " apart, but the subgroups of this target have " << lanes.size << " threads";
+  // As the targets' lowerings know it: what is shown is said, and a cluster of all lanes is the subgroup.
+  std::optional<int64_t> threads = knownThreads(op);
+  if (together && threads && *threads % lanes.size == 0)
+    op.setUniform(true);
+  if (op.getClusterSize() == lanes.size)
+    op.removeClusterSizeAttr();
   if (lanes.reduces(op))
     return success();
   OpBuilder b(op);
