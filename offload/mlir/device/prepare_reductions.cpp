@@ -134,7 +134,15 @@ private:
 
   /// All lanes are there: each takes the value of the lane across, and all have the result.
   Value crosswise(OpBuilder &b, Value value, Value lane, Cluster cluster) {
+    bool across = lanes.readsAcross(gpu::ShuffleMode::XOR);
     for (int64_t step = cluster.stride; step < cluster.stride * cluster.size; step *= 2) {
+      if (across) {
+        Value other = throughWords(b, loc, lanes, value, [&](Value word) {
+          return lanes.readAcross(b, op, word, gpu::ShuffleMode::XOR, unsigned(step));
+        });
+        value = combine(b, value, other);
+        continue;
+      }
       Value source = arith::XOrIOp::create(b, loc, lane, constant32(b, loc, step));
       value = combine(b, value, read(b, value, source, {}));
     }
