@@ -36,7 +36,7 @@ import offload  # noqa: E402
 from offload import artifact  # noqa: E402
 from offload.errors import ToolkitError  # noqa: E402
 
-THREADS = {"matmul_kernel": 384}
+THREADS = {"matmul_kernel": 384, "transpose": 512, "histogram": 512, "spmv": 128}
 """Threads of a block, where they are not 256."""
 DYNAMIC_BYTES = {"matmul_kernel": 196608}
 """Workgroup memory that a launch adds; as in programs/matmul.mlir."""

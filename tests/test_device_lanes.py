@@ -29,14 +29,30 @@ BLOCK = module(
         ("rocdl:gfx1100,wave64", {"wave.shuffle": 1}),  # ds_bpermute stays within a half of 32 lanes
         ("rocdl:gfx1030", {"ds.bpermute": 1}),
         ("rocdl:gfx1030,wave64", {"readlane": 64}),
-        ("nvvm:sm_75", {"shfl.sync.idx": 1}),
+        ("nvvm:sm_75", {"shfl.sync.bfly": 1}),
     ],
 )
 def test_one_word_is_read_in_the_way_of_the_chip(target: str, reads: dict[str, int]) -> None:
     text = emit_text(SHUFFLE, "llvm", [target])
     found = re.findall(r"call .*@llvm\.(?:amdgcn|nvvm)\.([\w.]+?)(?:\.i32)?\(", text)
-    kinds = {"ds.bpermute", "wave.shuffle", "readlane", "shfl.sync.idx"}
+    kinds = {"ds.bpermute", "wave.shuffle", "readlane", "shfl.sync.idx", "shfl.sync.bfly"}
     assert {name: found.count(name) for name in kinds & set(found)} == reads
+
+
+@pytest.mark.parametrize(
+    ("mode", "offset", "width", "read"),
+    [
+        ("up", 1, 32, "up"), ("down", 31, 32, "down"), ("xor", 16, 32, "bfly"), ("idx", 3, 32, "idx"),
+        ("up", 32, 32, "idx"), ("up", -1, 32, "idx"), ("xor", 1, 16, "idx"),
+    ],
+)  # fmt: skip
+def test_shuffles_by_a_known_offset_are_one_instruction(mode: str, offset: int, width: int, read: str) -> None:
+    """Where all lanes take part and there may be such a lane: the instructions look at five bits of an offset."""
+    shuffle = module(mapped("k", "i32", f"""
+      %by = arith.constant {offset} : i32
+      %width = arith.constant {width} : i32
+      %r, %valid = gpu.shuffle {mode} %v, %by, %width : i32"""))  # fmt: skip
+    assert re.findall(r"shfl\.sync\.(\w+)\.b32", emit_text(shuffle, "isa", ["nvvm:sm_75"])) == [read]
 
 
 @pytest.mark.parametrize(
@@ -46,14 +62,24 @@ def test_one_word_is_read_in_the_way_of_the_chip(target: str, reads: dict[str, i
 def test_a_reduction_covers_the_waves_of_the_chip(target: str, steps: int) -> None:
     """A read per step, and one that tells all lanes, which LLVM makes a readlane where it can; with whole subgroups all
     lanes have the result anyway."""
-    read = re.compile(r"call i32 @llvm\.(amdgcn\.ds\.bpermute|nvvm\.shfl\.sync\.idx\.i32)\(")
+    read = re.compile(r"call i32 @llvm\.(amdgcn\.ds\.bpermute|nvvm\.shfl\.sync\.(?:idx|bfly)\.i32)\(")
     assert len(read.findall(emit_text(REDUCE, "llvm", [target]))) == steps + target.startswith("nvvm")
     assert len(read.findall(emit_text(BLOCK, "llvm", [target]))) == steps
 
 
-def test_chips_with_an_instruction_for_it_reduce_by_that() -> None:
+@pytest.mark.parametrize("form", ["uniform", "uniform cluster(size = 32)", "", "cluster(size = 32)"])
+def test_chips_with_an_instruction_for_it_reduce_by_that(form: str) -> None:
+    """Where all lanes of all subgroups come to it: as it is marked, or as the program and the block's size show."""
+    attributes = "attributes {known_block_size = array<i32: 256, 1, 1>}"
+    reduce = module(mapped("k", "i32", f"%r = gpu.subgroup_reduce add %v {form} : (i32) -> i32", attributes=attributes))
+    assert "redux.sync.add" in emit_text(reduce, "isa", ["nvvm:sm_80"])
+    assert "redux" not in emit_text(reduce, "isa", ["nvvm:sm_75"])
+
+
+def test_a_subgroup_that_may_lack_lanes_reduces_step_by_step() -> None:
+    """Unless it is said that they all come."""
     assert "redux.sync.add" in emit_text(REDUCE, "isa", ["nvvm:sm_80"])
-    assert "redux" not in emit_text(REDUCE, "isa", ["nvvm:sm_75"])
+    assert "redux" not in emit_text(REDUCE.replace(" uniform", ""), "isa", ["nvvm:sm_80"])
 
 
 @pytest.mark.parametrize(("target", "waves"), [("rocdl:gfx942", 16), ("rocdl:gfx1100", 32), ("nvvm:sm_90", 32)])

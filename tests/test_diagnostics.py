@@ -261,8 +261,8 @@ def test_a_crash_of_llvm_is_an_error(tmp_path: Path) -> None:
     done = command("build", EXAMPLES / "reduce.mlir", "-o", "out.so", "-q", "-t", target, cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith(
-        f"{EXAMPLES}/reduce.mlir:21:12: error: sm_50 has no instruction for llvm.nvvm.shfl.sync.idx.i32: build for a "
-        "chip that has, name the feature that it needs (features=+NAME), or leave sm_50 out\n"
+        f"{EXAMPLES}/reduce.mlir:21:12: error: sm_50 has no instruction for llvm.nvvm.shfl.sync.bfly.i32: build for "
+        "a chip that has, name the feature that it needs (features=+NAME), or leave sm_50 out\n"
     )
 
 

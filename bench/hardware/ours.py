@@ -57,8 +57,8 @@ def launches(problem: Problem, given: dict[str, Any]) -> list[Launch]:
     if kernel == "triad":
         return [(kernel, -(-problem.outputs["a"].size // 2048), 256, everything)]
     if kernel == "transpose":
-        side = problem.inputs["x"].shape[0] // 32
-        return [(kernel, (side, side), (32, 8), everything)]
+        side = problem.inputs["x"].shape[0] // 64
+        return [(kernel, (side, side), 512, everything)]
     if kernel == "reduction":
         parts = problem.scratch["parts"].size
         return [
@@ -69,12 +69,12 @@ def launches(problem: Problem, given: dict[str, Any]) -> list[Launch]:
     if kernel == "scan":
         return [(kernel, -(-problem.inputs["x"].size // RUN), 256, everything)]
     if kernel == "histogram":
-        blocks = min(-(-problem.inputs["x"].size // 1024), 1056)
-        return [("clear", 1, 256, [given["bins"]]), (kernel, blocks, 256, [given["x"], given["bins"]])]
+        blocks = min(-(-problem.inputs["x"].size // 2048), 264)
+        return [("clear", 1, 256, [given["bins"]]), (kernel, blocks, 512, [given["x"], given["bins"]])]
     if kernel == "stencil":
         height, width = problem.inputs["x"].shape
         return [(kernel, (-(-width // 128), -(-height // 8)), (32, 8), everything)]
-    return [(kernel, -(-problem.outputs["y"].size // 32), 256, everything)]
+    return [(kernel, -(-problem.outputs["y"].size // 56), 128, everything)]
 
 
 class Ours:

@@ -11,7 +11,7 @@ from host.problems import draw, wide
 F32 = np.float32
 COLS = 4096
 """The length of rows of softmax and layer_norm; as in their programs."""
-RUN = 4096
+RUN = 8192
 """Elements that one block scans; as in programs/scan.mlir."""
 PARTS = 528
 """Blocks of the reduction's first launch: four for each of 132 multiprocessors, so that all of them run at a time."""

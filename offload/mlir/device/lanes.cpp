@@ -45,6 +45,18 @@ struct NvidiaLanes : Lanes {
     return NVVM::ShflOp::create(b, loc, b.getI32Type(), takingPart, word, source, clamp, NVVM::ShflKind::idx,
                                 UnitAttr());
   }
+  bool readsAcross(gpu::ShuffleMode mode) const override { return mode != gpu::ShuffleMode::IDX; }
+  Value readAcross(OpBuilder &b, Operation *anchor, Value word, gpu::ShuffleMode mode,
+                   unsigned offset) const override {
+    bool up = mode == gpu::ShuffleMode::UP;
+    NVVM::ShflKind kind = up                               ? NVVM::ShflKind::up
+                          : mode == gpu::ShuffleMode::DOWN ? NVVM::ShflKind::down
+                                                           : NVVM::ShflKind::bfly;
+    Location loc = anchor->getLoc();
+    Type i32 = b.getI32Type();
+    return NVVM::ShflOp::create(b, loc, i32, constant(b, loc, i32, -1), word, constant(b, loc, i32, offset),
+                                constant(b, loc, i32, up ? 0 : 31), kind, UnitAttr());
+  }
   bool hasSets() const override { return true; }
   bool reduces(gpu::SubgroupReduceOp op) const override {
     using Kind = gpu::AllReduceOperation;

@@ -24,6 +24,14 @@ public:
   /// lanes of that set execute this together, with the same set. A null set is the whole subgroup.
   virtual mlir::Value read(mlir::OpBuilder &b, mlir::Operation *anchor, mlir::Value word, mlir::Value source,
                            mlir::Value takingPart) const = 0;
+  /// Whether the target has an instruction for shuffles of the whole subgroup by an offset that is known.
+  virtual bool readsAcross(mlir::gpu::ShuffleMode) const { return false; }
+  /// By that instruction: the word of the lane that is so far away, or the own one where there is no such
+  /// lane.
+  virtual mlir::Value readAcross(mlir::OpBuilder &, mlir::Operation * /*anchor*/, mlir::Value /*word*/,
+                                 mlir::gpu::ShuffleMode, unsigned /*offset*/) const {
+    return {};
+  }
   /// Whether lanes that read must all be in one set: a lane alone in its set reads itself alone.
   virtual bool hasSets() const { return false; }
   /// Whether the target's lowering makes this reduction, which all lanes reach, one instruction.

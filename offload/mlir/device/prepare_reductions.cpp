@@ -134,7 +134,15 @@ private:
 
   /// All lanes are there: each takes the value of the lane across, and all have the result.
   Value crosswise(OpBuilder &b, Value value, Value lane, Cluster cluster) {
+    bool across = lanes.readsAcross(gpu::ShuffleMode::XOR);
     for (int64_t step = cluster.stride; step < cluster.stride * cluster.size; step *= 2) {
+      if (across) {
+        Value other = throughWords(b, loc, lanes, value, [&](Value word) {
+          return lanes.readAcross(b, op, word, gpu::ShuffleMode::XOR, unsigned(step));
+        });
+        value = combine(b, value, other);
+        continue;
+      }
       Value source = arith::XOrIOp::create(b, loc, lane, constant32(b, loc, step));
       value = combine(b, value, read(b, value, source, {}));
     }
@@ -235,6 +243,12 @@ LogicalResult lower(gpu::SubgroupReduceOp op, const Lanes &lanes, bool together)
   if (cluster.size * cluster.stride > lanes.size)
     return op.emitOpError() << "has clusters of " << cluster.size << " lanes " << cluster.stride
                             << " apart, but the subgroups of this target have " << lanes.size << " threads";
+  // As the targets' lowerings know it: what is shown is said, and a cluster of all lanes is the subgroup.
+  std::optional<int64_t> threads = knownThreads(op);
+  if (together && threads && *threads % lanes.size == 0)
+    op.setUniform(true);
+  if (op.getClusterSize() == lanes.size)
+    op.removeClusterSizeAttr();
   if (lanes.reduces(op))
     return success();
   OpBuilder b(op);

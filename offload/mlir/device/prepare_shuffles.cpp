@@ -136,8 +136,24 @@ LogicalResult lower(gpu::SubgroupBroadcastOp op, const Lanes &lanes) {
   return success();
 }
 
+/// What one instruction of the target reads, without the lane's number in a register: the offset is known,
+/// and the width is the subgroup's. Null otherwise.
+Value readAcross(OpBuilder &b, gpu::ShuffleOp op, const Lanes &lanes) {
+  std::optional<int64_t> offset = getConstantIntValue(op.getOffset()),
+                         width = getConstantIntValue(op.getWidth());
+  if (!lanes.readsAcross(op.getMode()) || width != int64_t(lanes.size) || !offset || *offset < 0 ||
+      *offset >= int64_t(lanes.size))
+    return {};
+  return throughWords(b, op.getLoc(), lanes, op.getValue(), [&](Value word) {
+    return lanes.readAcross(b, op, word, op.getMode(), unsigned(*offset));
+  });
+}
+Value readAcross(OpBuilder &, gpu::RotateOp, const Lanes &) { return {}; }
+
 template <typename Op> LogicalResult replace(Op op, const Lanes &lanes, OpBuilder &b, const Source &source) {
-  FailureOr<Value> result = readAll(b, op, lanes, op.getValue(), source.lane, source.set);
+  FailureOr<Value> result = readAcross(b, op, lanes);
+  if (!*result)
+    result = readAll(b, op, lanes, op.getValue(), source.lane, source.set);
   if (failed(result))
     return failure();
   op.getResult(0).replaceAllUsesWith(*result);
