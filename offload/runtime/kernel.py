@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -18,7 +18,7 @@ from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.launch import Launch
 from offload.runtime.native import Native
 from offload.runtime.occupancy import Occupancy, ask, threads_of
-from offload.runtime.pending import Pending
+from offload.runtime.pending import Mark, Pending
 from offload.runtime.pickled import kernel_of
 from offload.runtime.plans import arm_launch, share_plan
 from offload.runtime.pointers import PointerPacker
@@ -143,33 +143,41 @@ class Kernel:
         stream = launch.stream
         keep: list[object] = []
         pieces: list[bytes] = []
+        held: list[Mark] = []
         try:
             for pack, value in zip(packers, args, strict=True):
                 if type(value) is DeviceArray:
                     self._check_place(launch, value)
-                    value.hold(launch.handle, self._native, None if stream is None else stream.token)
+                    value.hold(launch.handle, self._native, None if stream is None else stream.token, held)
                 seen = len(keep)
                 pieces.append(pack(value, keep))
                 if len(keep) > seen:
                     self._check_place(launch, keep[seen])
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
+        if stream is not None:
+            stream.before_launch()
         self._start(launch, pieces)
-        return None if stream is None else self.put(launch, (*args, *keep))
+        if stream is not None:
+            return self.put(launch, args, keep)
+        for mark in held:  # the kernel began behind them, and is done
+            mark.done = True
+        return None
 
-    def put(self, launch: Launch, kept: tuple[Any, ...]) -> Pending:
-        """The handle of a launch that has just been put on its stream; ``kept`` is what the kernel uses, which the
-        stream keeps where it is not ours. Raises `DeviceError`."""
-        arrays, others = [], []
-        for value in kept:
+    def put(self, launch: Launch, args: tuple[Any, ...], keep: Sequence[object] = ()) -> Pending:
+        """The handle of a launch that has just been put on its stream with these arguments; ``keep`` is what else the
+        kernel uses. The stream keeps what is not ours. Raises `DeviceError`."""
+        arrays: list[DeviceArray] = []
+        others = [*keep]
+        for value, packer in zip(args, self._array_packers, strict=True):
             if type(value) is DeviceArray:
                 arrays.append(value)
-            elif type(value) not in (float, int):
+            elif packer is not None and value is not None:
                 others.append(value)
         mark = launch.stream.mark(self._native, launch.handle, arrays, others)
         for array in arrays:
             array.used_until(mark)
-        return Pending(self._native, mark, kept)
+        return Pending(self._native, mark, (*args, *keep))
 
     def _capture(
         self, launch: Launch, packers: list[Callable[[Any, list[object]], bytes]], args: tuple[Any, ...]

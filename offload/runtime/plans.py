@@ -17,10 +17,10 @@ from offload.runtime import abi
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.export import destroy_with, dlpack_code
-from offload.runtime.memory import Uses
+from offload.runtime.memory import DeviceAllocation, Uses
 from offload.runtime.native import DeviceMemory, Native
-from offload.runtime.pending import Mark
-from offload.runtime.streams import Stream
+from offload.runtime.pending import Mark, Pending
+from offload.runtime.streams import MOST_OPEN, Stream
 
 
 def _in_subinterpreter() -> bool:
@@ -74,6 +74,8 @@ else:
 class Caller(_Base):
     """Called, it runs its plan where that takes the arguments, and its method ``_call`` otherwise."""
 
+    __slots__ = ()
+
     if TYPE_CHECKING:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -90,10 +92,13 @@ class Caller(_Base):
 def _know_types() -> None:
     import numpy
 
-    _fast.set_stream(Stream)
+    from offload.runtime.launch import Launch  # which is a Caller
+
+    _fast.set_stream(Stream, MOST_OPEN)
     _fast.set_mark(Mark)
+    _fast.set_launch(Launch, Pending)
     _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
-    _fast.set_device_array(DeviceArray, DeviceMemory, Uses)
+    _fast.set_device_array(DeviceArray, DeviceMemory, Uses, DeviceAllocation)
 
 
 def arm_function(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.errors import SignatureError
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 _MOST_KEPT = 32
 """Launches on the CPU whose arrays of other packages are kept, where nobody waits for any."""
 
+MOST_OPEN = 16
+"""Launches that one mark stands for, where nobody asks for any of them: what uses the arrays of the first may have to
+wait for the last."""
+
+# References that `getrefcount` sees of what one slot refers to, with that of its own argument.
+_OF_A_SLOT = 2
+
 
 class Stream:
     """A stream of the backend in use when it was made.
@@ -30,7 +38,7 @@ class Stream:
 
     __slots__ = (
         *("__weakref__", "_device", "_foreign", "_lock", "_marks", "_native", "_owned", "_pending", "_process"),
-        *("backend", "handle", "token"),
+        *("backend", "handle", "lazy", "open", "token"),
     )
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
@@ -43,6 +51,10 @@ class Stream:
         self._lock = threading.RLock()  # a finalizer may wait, too
         self._marks = 0  # how many there were
         self._pending: deque[tuple[int, list[object]]] = deque()
+        self.open: Mark | None = None
+        """The mark of the last launches, while it is on no event."""
+        self.lazy = self._owned
+        """Whether marks may be put later. Not on a stream that others know: they may have it captured by then."""
         self.token = object()  # a handle may come again when its stream is gone; this does not
         self.handle: int | None = None
         self._device: int | None = None
@@ -96,6 +108,9 @@ class Stream:
         return self._driver_stream
 
     def _driver_stream(self) -> tuple[int, int]:
+        self.lazy = False
+        if self.open is not None:
+            self.open.put()
         handle = self._native.api.mgpuStreamDriver(self.handle)
         self._native.check()
         return 0, handle or 0
@@ -115,14 +130,33 @@ class Stream:
             number = self._marks = self._marks + 1
             if kept:
                 self._pending.append((number, kept))
-            try:
-                mark = Mark(native, handle, self, number)
-            except BaseException:
-                self._pending.append((number, [*arrays]))
-                raise
+            if self.lazy:
+                mark = self.open if self.open is not None else self.open_mark()
+                mark.number = number
+                mark.launches += 1
+            else:
+                try:
+                    mark = Mark(native, handle, self, number, self._lock)
+                    mark.put()
+                    native.check()
+                except BaseException:
+                    self._pending.append((number, [*arrays]))
+                    raise
         if len(self._pending) > _MOST_KEPT and self.backend == "host":  # which has run it, and is never captured
             mark.wait()
         return mark
+
+    def open_mark(self) -> Mark:
+        """A new mark for further launches. Where the stream has one, that stays with those which it has."""
+        self.open = Mark(self._native, self.handle, self, self._marks, self._lock)
+        return self.open
+
+    def before_launch(self, references: Callable[[object], int] = getrefcount) -> None:
+        """Puts the mark of the last launches before a further one, where somebody counts on that. What fails is kept
+        for the thread's next call."""
+        mark = self.open
+        if mark is not None and (mark.launches >= MOST_OPEN or references(mark.pendings) > _OF_A_SLOT):
+            mark.put()
 
     def let_go(self, mark: Mark) -> None:
         """Keeps what was there up to a mark no longer: the work before it is done."""
@@ -138,9 +172,12 @@ class Stream:
         """Waits until all work on the stream is done. Raises `DeviceError` for what went wrong in it."""
         with self._lock:
             pending, self._pending = self._pending, deque()
+            mark, self.open = self.open, None
         self._native.api.mgpuStreamSynchronize(self.handle)
         pending.clear()
         self._native.check()
+        if mark is not None:
+            mark.done = True
 
     def __enter__(self) -> Stream:
         self.check("with")
@@ -160,7 +197,9 @@ class Stream:
         if error is not None:  # of work that nobody has waited for: Python tells on stderr what a `__del__` raises
             raise error
 
-    def _end(self) -> None:
+    def _end(self, references: Callable[[object], int] = getrefcount, alone: int = _OF_A_SLOT) -> None:
+        if self.open is not None and references(self.open) > alone:  # an array or a handle may ask for it later
+            self.open.put()
         if self._pending:
             self._native.api.mgpuStreamSynchronize(self.handle)
         self._native.api.mgpuStreamDestroy(self.handle)

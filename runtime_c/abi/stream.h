@@ -2,13 +2,14 @@
 #ifndef MGPU_INTERNAL_STREAM_H
 #define MGPU_INTERNAL_STREAM_H
 
-#include <stdbool.h>
+#include "core/handle.h"
 
 /* Where work on a stream goes. */
 struct mgpu_place {
   int backend;
   int device;
-  void *driver; /* the driver's stream */
+  void *driver;               /* the driver's stream */
+  struct mgpu_handle *handle; /* ours; NULL for another's */
 };
 
 /* Resolves a stream of ours, a foreign driver stream, or NULL (the calling thread's). A foreign stream

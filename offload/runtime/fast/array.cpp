@@ -49,7 +49,8 @@ bool fillFromNumpy(const Argument &argument, PyObject *value, int64_t *words) {
 // Whether nothing has to be waited for, given the mark that an array has.
 bool isFree(PyObject *mark, const Place &place) {
   return mark == Py_None ||
-         (mark && place.token && Py_TYPE(mark) == types.mark && slot(mark, types.token) == place.token);
+         (mark && Py_TYPE(mark) == types.mark &&
+          (slot(mark, types.done) == Py_True || (place.token && slot(mark, types.token) == place.token)));
 }
 
 bool fillFromDevice(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {

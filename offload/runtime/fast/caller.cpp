@@ -37,7 +37,9 @@ PyObject *raise(PyObject *self, int32_t code) {
 }
 
 PyObject *launched(PyObject *self, PyObject *arguments) {
-  PyObject *result = PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
+  PyObject *result = nullptr;
+  if (!afterLaunch(self, arguments, &result))
+    result = PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
   Py_DECREF(arguments);
   return result;
 }
@@ -47,6 +49,8 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
   PyObject *result = nullptr;
   int32_t code = 0;
   if (plan) {
+    if (plan->goesOn() && !beforeLaunch(self))
+      return nullptr;
     const size_t given = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
     const bool taken = !kwnames && given == plan->count()
                            ? plan->call(args, &result, &code)

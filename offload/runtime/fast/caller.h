@@ -107,6 +107,14 @@ struct How {
 std::unique_ptr<Plan> planLaunch(const Runtime &runtime, uintptr_t slot, std::vector<Argument> arguments,
                                  const How &how);
 
+// Once: what the next two call. False with an error set.
+bool nameMethods();
+// Before a launch that goes on: what `before_launch` of its stream does. False with an error set.
+bool beforeLaunch(PyObject *launch);
+// After it: what Launch._launched does. False, with no error set and nothing done, where Python has to do it;
+// otherwise *pending is its result, a new reference, or null with an error set.
+bool afterLaunch(PyObject *launch, PyObject *arguments, PyObject **pending);
+
 // The type `Caller`: a new reference.
 PyObject *makeCallerType();
 // Gives a Caller its plan.

@@ -27,8 +27,9 @@ void setNumpy(py::handle array, py::handle floating, py::handle integer) {
   types.integer = typeOf(integer);
 }
 
-void setDeviceArray(py::handle array, py::handle memory, py::handle uses) {
+void setDeviceArray(py::handle array, py::handle memory, py::handle uses, py::handle allocation) {
   types.memory = slotOf(array, "_memory");
+  types.owner = slotOf(array, "_owner");
   types.uses = slotOf(array, "_uses");
   types.usedUntil = slotOf(uses, "mark");
   types.pointer = slotOf(array, "pointer");
@@ -37,10 +38,14 @@ void setDeviceArray(py::handle array, py::handle memory, py::handle uses) {
   types.strides = slotOf(array, "strides");
   types.backend = slotOf(memory, "backend");
   types.index = slotOf(memory, "device");
+  types.allocation = typeOf(allocation);
   types.deviceArray = typeOf(array);
 }
 
-void setStream(py::handle stream) {
+void setStream(py::handle stream, long mostOpen) {
+  types.streamOpen = slotOf(stream, "open");
+  types.streamLazy = slotOf(stream, "lazy");
+  types.mostOpen = mostOpen;
   types.handle = slotOf(stream, "handle");
   types.streamNative = slotOf(stream, "_native");
   types.streamBackend = slotOf(stream, "backend");
@@ -49,7 +54,20 @@ void setStream(py::handle stream) {
 
 void setMark(py::handle mark) {
   types.token = slotOf(mark, "token");
+  types.done = slotOf(mark, "done");
+  types.launches = slotOf(mark, "launches");
+  types.counted = slotOf(mark, "pendings");
   types.mark = typeOf(mark);
+}
+
+void setLaunch(py::handle launch, py::handle pending) {
+  types.pendingNative = slotOf(pending, "_native");
+  types.pendingMark = slotOf(pending, "_mark");
+  types.pendingCounts = slotOf(pending, "_counts");
+  types.pendingKeep = slotOf(pending, "_keep");
+  types.pending = typeOf(pending);
+  types.launchStream = slotOf(launch, "stream");
+  types.launch = typeOf(launch);
 }
 
 Names readNames(py::handle given, bool takesStream) {
@@ -132,7 +150,7 @@ PYBIND11_MODULE(_fast, m) {
   using namespace offload;
   m.doc() = "Calls of functions and kernels without ctypes.";
   PyObject *caller = makeCallerType();
-  if (!caller)
+  if (!caller || !nameMethods())
     throw py::error_already_set();
   m.attr("Caller") = py::reinterpret_steal<py::object>(caller);
   m.attr("ABI_VERSION") = MGPU_ABI_VERSION;
@@ -142,6 +160,7 @@ PYBIND11_MODULE(_fast, m) {
   m.def("set_device_array", &setDeviceArray);
   m.def("set_stream", &setStream);
   m.def("set_mark", &setMark);
+  m.def("set_launch", &setLaunch);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);
   m.def("share_plan", &share);

@@ -31,11 +31,17 @@ struct Types {
   PyTypeObject *integer = nullptr;     // numpy.integer
   PyTypeObject *deviceArray = nullptr; // offload.runtime.DeviceArray
   // Where the slots of a DeviceArray, of what uses it, and of its memory lie.
-  Py_ssize_t memory, uses, usedUntil, pointer, dtype, shape, strides, backend, index;
-  PyTypeObject *stream = nullptr;                 // offload.runtime.Stream
-  Py_ssize_t handle, streamNative, streamBackend; // and its slots
-  PyTypeObject *mark = nullptr;                   // offload.runtime.pending.Mark
-  Py_ssize_t token;                               // and its slot
+  Py_ssize_t memory, owner, uses, usedUntil, pointer, dtype, shape, strides, backend, index;
+  PyTypeObject *allocation = nullptr; // offload.runtime.memory.DeviceAllocation
+  PyTypeObject *stream = nullptr;     // offload.runtime.Stream, and its slots
+  Py_ssize_t handle, streamNative, streamBackend, streamOpen, streamLazy;
+  PyTypeObject *mark = nullptr; // offload.runtime.pending.Mark, and its slots
+  Py_ssize_t token, done, launches, counted;
+  PyTypeObject *pending = nullptr; // offload.runtime.pending.Pending, and its slots
+  Py_ssize_t pendingNative, pendingMark, pendingCounts, pendingKeep;
+  PyTypeObject *launch = nullptr; // offload.runtime.launch.Launch, and its slot
+  Py_ssize_t launchStream;
+  long mostOpen = 0; // launches that one mark stands for
 };
 extern Types types;
 
