@@ -18,7 +18,7 @@ class Launch(Caller):
     A call launches, and waits for the kernel where there is no stream; with one it returns a `Pending`. It raises
     `SignatureError` for arguments that do not fit, `DeviceError` for what fails."""
 
-    __slots__ = ("__weakref__", "_unarmed", "cluster", "handle", "kernel", "shared", "sizes", "stream")
+    __slots__ = ("stream",)  # where the extension finds it
 
     def __init__(
         self,

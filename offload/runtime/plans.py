@@ -74,8 +74,6 @@ else:
 class Caller(_Base):
     """Called, it runs its plan where that takes the arguments, and its method ``_call`` otherwise."""
 
-    __slots__ = ()
-
     if TYPE_CHECKING:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
