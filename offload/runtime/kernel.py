@@ -24,8 +24,8 @@ from offload.runtime.plans import arm_launch, share_plan
 from offload.runtime.pointers import PointerPacker
 from offload.runtime.sizes import check_known, shared_memory, sizes_of
 from offload.runtime.staging import Staged, Staging, wanted
-from offload.runtime.streams import as_stream
-from offload.runtime.views import gpu_of, view_of
+from offload.runtime.streams import Stream, as_stream
+from offload.runtime.views import View, gpu_of, view_of
 
 _KEPT_LAUNCHES = 64
 
@@ -144,11 +144,16 @@ class Kernel:
         keep: list[object] = []
         pieces: list[bytes] = []
         held: list[Mark] = []
+        followed: set[tuple[int, int | None]] = set()
+        on_gpu = stream is not None and stream.backend != "host"
         try:
-            for pack, value in zip(packers, args, strict=True):
+            for pack, packer, given in zip(packers, self._array_packers, args, strict=True):
+                value = given
                 if type(value) is DeviceArray:
                     self._check_place(launch, value)
                     value.hold(launch.handle, self._native, None if stream is None else stream.token, held)
+                elif on_gpu and packer is not None and value is not None and not isinstance(value, Integral):
+                    value = self._follow(stream, value, followed)
                 seen = len(keep)
                 pieces.append(pack(value, keep))
                 if len(keep) > seen:
@@ -163,6 +168,17 @@ class Kernel:
         for mark in held:  # the kernel began behind them, and is done
             mark.done = True
         return None
+
+    def _follow(self, stream: Stream, value: Any, followed: set[tuple[int, int | None]]) -> View:
+        """Another package's array, behind whose work the stream is to go on, if it has not ``followed`` that yet."""
+        view = view_of(value, before=stream.consumer())
+        if view.wait_for is None or stream.backend not in view.places:
+            return view
+        work = view.wait_for, view.device
+        if work not in followed:
+            stream.follow(*work)
+            followed.add(work)
+        return view._replace(wait_for=None)
 
     def put(self, launch: Launch, args: tuple[Any, ...], keep: Sequence[object] = ()) -> Pending:
         """The handle of a launch that has just been put on its stream with these arguments; ``keep`` is what else the

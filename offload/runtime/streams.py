@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -114,6 +115,21 @@ class Stream:
         handle = self._native.api.mgpuStreamDriver(self.handle)
         self._native.check()
         return 0, handle or 0
+
+    def consumer(self) -> tuple[str, int] | None:
+        """The backend and the driver's stream that other packages order their work before. None where they do it
+        before the default stream: for the CPU, and for our own, of which they would then know."""
+        if self._owned or self.backend == "host":
+            return None
+        return self.backend, self._driver_stream()[1]
+
+    def follow(self, stream: int, device: int | None) -> None:
+        """Lets what is put on it from now on start after what is on another driver's stream, of that device if it is a
+        default one. What fails is kept for the thread's next call."""
+        api = self._native.api
+        elsewhere = device is not None and device != self._native.device_of_thread()
+        with self._native.on_device(device or 0) if elsewhere else contextlib.nullcontext():
+            api.mgpuStreamWaitStream(self.handle, stream)
 
     def is_default(self) -> bool:
         """Whether it is a driver's default stream (NULL, 1, and 2, the thread's), which every device has."""

@@ -26,14 +26,14 @@ int mgpu_stream_own(int backend, int device, struct mgpu_place *place) {
       return mgpu_pending();
     own[device] = handle;
   }
-  *place = (struct mgpu_place){backend, device, own[device]->driver, own[device]};
+  *place = (struct mgpu_place){backend, device, own[device]->driver};
   return 0;
 }
 
 int mgpu_stream_to_release(int backend, int device, struct mgpu_place *place) {
   if (!mgpu_backend_forked(backend))
     return mgpu_stream_own(backend, device, place);
-  *place = (struct mgpu_place){backend, device, NULL, NULL};
+  *place = (struct mgpu_place){backend, device, NULL};
   return 0;
 }
 
@@ -57,14 +57,14 @@ int mgpu_stream_place(void *stream, struct mgpu_place *place) {
     if (!stream)
       return mgpu_stream_own(backend, thread->device[backend], place);
     int device = mgpu_backends[backend]->stream_device(&stream, thread->device[backend]);
-    *place = (struct mgpu_place){backend, device, stream, NULL};
+    *place = (struct mgpu_place){backend, device, stream};
     return 0;
   }
   if (!__atomic_load_n(&handle->live, __ATOMIC_ACQUIRE))
     return mgpu_fail(MGPU_ERROR_INVALID, "The stream %p has been destroyed already.", stream);
   if (handle->kind != MGPU_STREAM)
     return mgpu_fail(MGPU_ERROR_INVALID, "%p is an event; a stream is needed here.", stream);
-  *place = (struct mgpu_place){handle->backend, handle->device, handle->driver, handle};
+  *place = (struct mgpu_place){handle->backend, handle->device, handle->driver};
   return 0;
 }
 
@@ -100,35 +100,13 @@ static int event_place(void *event, struct mgpu_place *place) {
     int backend = mgpu_backend_active(NULL, NULL, NULL);
     if (backend < 0)
       return mgpu_pending();
-    *place = (struct mgpu_place){backend, mgpu_thread()->device[backend], event, NULL};
+    *place = (struct mgpu_place){backend, mgpu_thread()->device[backend], event};
     return 0;
   }
   if (!__atomic_load_n(&handle->live, __ATOMIC_ACQUIRE))
     return mgpu_fail(MGPU_ERROR_INVALID, "The event %p has been destroyed already.", event);
-  *place = (struct mgpu_place){handle->backend, handle->device, handle->driver, handle};
+  *place = (struct mgpu_place){handle->backend, handle->device, handle->driver};
   return 0;
-}
-
-/* Whether work there may go into a graph: that of our own streams does not as long as nobody else knows them.
- * Of events: whether they may stand for such work. */
-static bool known(const struct mgpu_place *place) {
-  return !place->handle || __atomic_load_n(&place->handle->known, __ATOMIC_ACQUIRE);
-}
-
-static void make_known(const struct mgpu_place *place) {
-  if (place->handle)
-    __atomic_store_n(&place->handle->known, 1, __ATOMIC_RELEASE);
-}
-
-/* A capture goes on to the stream that waits for it. */
-static void pass_to_waiter(const struct mgpu_place *from, const struct mgpu_place *waiter) {
-  if (known(from))
-    make_known(waiter);
-}
-
-static void pass_to_event(const struct mgpu_place *from, struct mgpu_handle *event) {
-  if (event)
-    __atomic_store_n(&event->known, known(from), __ATOMIC_RELEASE);
 }
 
 static void sync_stream(void *stream) {
@@ -149,10 +127,8 @@ static void wait_event(void *stream, void *event) {
     return;
   if (waiter.backend != waited.backend)
     backend_of(waited.backend)->event_sync(waited.device, waited.driver);
-  else {
-    pass_to_waiter(&waited, &waiter);
+  else
     backend_of(waiter.backend)->stream_wait_event(waiter.device, waiter.driver, waited.driver);
-  }
 }
 
 static void wait_stream(void *waiter_stream, void *waited_stream) {
@@ -169,7 +145,6 @@ static void wait_stream(void *waiter_stream, void *waited_stream) {
   struct mgpu_handle *event = mgpu_handle_get(waited.backend, waited.device, MGPU_EVENT);
   if (!event)
     return;
-  pass_to_waiter(&waited, &waiter);
   if (backend->event_record(waited.device, event->driver, waited.driver) == 0)
     backend->stream_wait_event(waiter.device, waiter.driver, event->driver);
   mgpu_handle_put(event); /* the wait has taken what the event stood for; a new record does not move it */
@@ -180,7 +155,7 @@ bool mgpuStreamCapturing(void *stream) {
   bool capturing = false;
   if (mgpu_pending() || mgpu_stream_place(stream, &place))
     return false;
-  if (known(&place) && backend_of(place.backend)->stream_capturing)
+  if (backend_of(place.backend)->stream_capturing)
     backend_of(place.backend)->stream_capturing(place.device, place.driver, &capturing);
   return capturing;
 }
@@ -237,10 +212,8 @@ void mgpuEventRecord(void *event, void *stream) {
               "The event %p belongs to %s:%d and cannot be recorded on a stream of %s:%d.", event,
               backend_of(point.backend)->name, point.device, backend_of(recorded.backend)->name,
               recorded.device);
-  else {
-    pass_to_event(&recorded, point.handle);
+  else
     backend_of(point.backend)->event_record(point.device, point.driver, recorded.driver);
-  }
 }
 
 void *mgpuStreamMark(void *stream) {
@@ -250,7 +223,6 @@ void *mgpuStreamMark(void *stream) {
   if (mgpu_stream_place(stream, &place))
     return NULL;
   struct mgpu_handle *event = mgpu_handle_get(place.backend, place.device, MGPU_EVENT);
-  pass_to_event(&place, event);
   if (event && backend_of(place.backend)->event_record(place.device, event->driver, place.driver)) {
     mgpu_handle_put(event);
     return NULL;
@@ -265,10 +237,7 @@ int32_t mgpuStreamDevice(void *stream) {
 
 void *mgpuStreamDriver(void *stream) {
   struct mgpu_place place;
-  if (mgpu_pending() || mgpu_stream_place(stream, &place))
-    return NULL;
-  make_known(&place);
-  return place.driver;
+  return mgpu_pending() || mgpu_stream_place(stream, &place) ? NULL : place.driver;
 }
 
 void mgpuStreamWaitStream(void *waiter, void *waited) {

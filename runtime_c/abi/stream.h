@@ -2,14 +2,13 @@
 #ifndef MGPU_INTERNAL_STREAM_H
 #define MGPU_INTERNAL_STREAM_H
 
-#include "core/handle.h"
+#include <stdbool.h>
 
 /* Where work on a stream goes. */
 struct mgpu_place {
   int backend;
   int device;
-  void *driver;               /* the driver's stream */
-  struct mgpu_handle *handle; /* ours; NULL for another's */
+  void *driver; /* the driver's stream */
 };
 
 /* Resolves a stream of ours, a foreign driver stream, or NULL (the calling thread's). A foreign stream

@@ -15,9 +15,7 @@ struct mgpu_handle {
   int backend;
   int device;
   enum mgpu_kind kind;
-  int live;  /* atomic: 1 between get and put */
-  int known; /* atomic: others may have it captured: its driver's handle was given out, or it waited for work of
-                theirs. For ever, since they may keep what they know */
+  int live; /* atomic: 1 between get and put */
   struct mgpu_handle *next;
 };
 

@@ -45,7 +45,7 @@ void test_capture(const char *backend) {
   module.images_end = images.data + images.size;
   CHECK(mgpuBackendUse(backend) == 0, "the stand-in driver");
   void *stream = mgpuStreamCreate(), *other = mgpuStreamCreate(), *event = mgpuEventCreate();
-  const void *captured = mgpuStreamDriver(stream); /* as who captures it knows it */
+  const void *captured = mgpu_handle_of(stream)->driver;
 
   capture(captured);
   CHECK(mgpuStreamCapturing(stream) && !mgpuStreamCapturing(other), "one is captured");

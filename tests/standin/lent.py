@@ -35,7 +35,7 @@ def lent() -> None:
         array: list[Any] = [device.zeros(4, np.float32)]
         array[0].__dlpack__(stream=-1)
         recorded, waited = waits(array)
-        assert re.match(rf"record E\d+ S{default}$", recorded), recorded
+        assert re.match(rf"record E\d+ S{default} on {device.index}$", recorded), recorded
         assert re.match(rf"wait S\d+ {recorded.split()[1]}$", waited), waited
         array = [device.zeros(4, np.float32)]
         assert array[0].__cuda_array_interface__["version"] == 3
@@ -106,10 +106,19 @@ def borrowed() -> None:
         driver.standin_clear()
         kernel[4, 256, stream](Other(), Other(), 1).wait()
     assert theirs.numpy().tolist() == [8] * 1000
-    # Its work is on the default stream of its device, whatever the thread's is.
-    log = driver.standin_log().decode().splitlines()
-    assert log[0] == f"sync S{default} on 1", log
+    # Its work is on the default stream of its device, whatever the thread's is; the stream waits for it once.
+    recorded, waited, launched, *_ = driver.standin_log().decode().splitlines()
+    assert re.match(rf"record E\d+ S{default} on 1$", recorded), recorded
+    (number,) = re.findall(r" stream (\d+)", launched)
+    assert waited == f"wait S{number} {recorded.split()[1]}", (waited, launched)
     assert library.device.index == 0
+    # What goes on a stream that others know, the other package orders before that itself.
+    driver.standin_clear()
+    for _ in range(3):
+        kernel[4, 256, stream.handle](Other(), Other(), 1).wait()
+    log = driver.standin_log().decode()
+    assert not re.search(rf" S{default}\b", log), log
+    assert theirs.numpy().tolist() == [64] * 1000
 
 
 lent()
