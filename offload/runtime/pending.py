@@ -43,10 +43,9 @@ _AT_END = _references_at_end()
 class Mark:
     """A point of a stream's work: an event of the runtime, which stays valid when the stream is gone.
 
-    It is a promise until somebody asks for it: the event, which costs half as much as a launch, is put on the stream by
-    `put`. Until then the mark is the stream's ``open`` one, and stands for all launches that it has got so far. It is
-    after the last of them, and may come later: the stream puts it before a further launch where a handle counts on it,
-    and before the many that would wait for each other otherwise; and when the stream goes."""
+    It is a promise until somebody asks for it, and most are not asked: `put` puts the event on the stream. Until then
+    the mark is the stream's ``open`` one, and stands for all launches that it has got so far. The stream puts it before
+    a further launch where a handle counts on it, or where it has got many; and when the stream goes."""
 
     __slots__ = (
         *("__weakref__", "_event", "_handle", "_lock", "_native", "_process", "_stream"),
@@ -82,8 +81,14 @@ class Mark:
             stream = self._stream()
             if stream is not None and stream.open is self:
                 stream.open = None  # before the event: a launch of another thread may come behind that
-            if not self._event and not self.done:
-                self._event = self._native.api.mgpuStreamMark(self._handle)
+            if self._event or self.done:
+                return
+            if stream is not None and stream.lazy and self._native.api.mgpuStreamCapturing(self._handle):
+                raise DeviceError(
+                    "The stream is captured into a graph: what has been launched on it before cannot be waited for.",
+                    ERROR_INVALID,
+                )
+            self._event = self._native.api.mgpuStreamMark(self._handle)
 
     def wait(self) -> None:
         """Returns when the work before the mark is done. Raises `DeviceError`."""

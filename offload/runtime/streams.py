@@ -18,8 +18,9 @@ from offload.runtime.pickled import refusal
 if TYPE_CHECKING:
     from offload.runtime.array import DeviceArray
 
-_MOST_KEPT = 32
-"""Launches on the CPU whose arrays of other packages are kept, where nobody waits for any."""
+_MOST_KEPT, _MOST_KEPT_ON_CPU = 1024, 32
+"""Launches whose arrays of other packages are kept, where nobody waits for any. Drivers let about as many wait; the CPU
+has run them."""
 
 MOST_OPEN = 16
 """Launches that one mark stands for, where nobody asks for any of them: what uses the arrays of the first may have to
@@ -38,8 +39,8 @@ class Stream:
     the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
     __slots__ = (
-        *("__weakref__", "_device", "_foreign", "_lock", "_marks", "_native", "_owned", "_pending", "_process"),
-        *("backend", "handle", "lazy", "open", "token"),
+        *("__weakref__", "_device", "_foreign", "_halfway", "_lock", "_marks", "_native", "_owned", "_pending"),
+        *("_process", "backend", "handle", "lazy", "open", "token"),
     )
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
@@ -52,6 +53,7 @@ class Stream:
         self._lock = threading.RLock()  # a finalizer may wait, too
         self._marks = 0  # how many there were
         self._pending: deque[tuple[int, list[object]]] = deque()
+        self._halfway: Mark | None = None  # of the launches whose arrays are kept
         self.open: Mark | None = None
         """The mark of the last launches, while it is on no event."""
         self.lazy = self._owned
@@ -158,9 +160,19 @@ class Stream:
                 except BaseException:
                     self._pending.append((number, [*arrays]))
                     raise
-        if len(self._pending) > _MOST_KEPT and self.backend == "host":  # which has run it, and is never captured
-            mark.wait()
+        if kept:
+            self._keep_few(mark)
         return mark
+
+    def _keep_few(self, mark: Mark) -> None:
+        """Waits for what was launched long ago, where so much is kept that memory would run out. Raises
+        `DeviceError`."""
+        count, most = len(self._pending), _MOST_KEPT_ON_CPU if self.backend == "host" else _MOST_KEPT
+        if count > most:
+            before, self._halfway = self._halfway or mark, mark
+            before.wait()  # lets go of what is up to there
+        elif 2 * count <= most:
+            self._halfway = mark
 
     def open_mark(self) -> Mark:
         """A new mark for further launches. Where the stream has one, that stays with those which it has."""

@@ -113,6 +113,8 @@ Runtime::Runtime(uintptr_t table) {
   launch = api->mgpuKernelLaunch;
   setStream = api->mgpuSetThreadStream;
   capturing = api->mgpuStreamCapturing;
+  waitStream = api->mgpuStreamWaitStream;
+  threadsDevice = api->mgpuGetDefaultDevice;
 }
 
 bool Runtime::uses(const char *backend) const {
@@ -194,9 +196,11 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
   return taken;
 }
 
-bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, PyObject *token) const {
+bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, PyObject *token,
+                Producers *producers) const {
   Place place;
   place.token = token;
+  place.producers = producers;
   bool asked = false, placed = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument &argument = arguments[i];
@@ -209,7 +213,7 @@ bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t devic
         place.backend = runtime.backendName();
         asked = true;
       }
-      if (!placed && argument.onDevice && ours) {
+      if (!placed && argument.onDevice && (ours || producers)) {
         const bool host = place.backend && std::strcmp(place.backend, "host") == 0; // all memory is the CPU's
         place.device = host ? anyDevice : device == threadsDevice ? runtime.streamDevice(nullptr) : device;
         placed = true;

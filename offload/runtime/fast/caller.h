@@ -18,6 +18,8 @@ struct Runtime {
   decltype(mgpuApi::mgpuKernelLaunch) launch;
   decltype(mgpuApi::mgpuSetThreadStream) setStream;
   decltype(mgpuApi::mgpuStreamCapturing) capturing;
+  decltype(mgpuApi::mgpuStreamWaitStream) waitStream;
+  decltype(mgpuApi::mgpuGetDefaultDevice) threadsDevice;
 
   explicit Runtime(uintptr_t table);
   // Whether the backend in use has that name.
@@ -62,8 +64,9 @@ public:
 protected:
   // Fills the words of all arguments, which hold as long as `kept`; false as above. Arrays that kernels use
   // have to be on `device`. `token` is that of the stream that the work goes on, if the call does not wait.
-  bool fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device,
-            PyObject *token = nullptr) const;
+  // With `producers`, which then has their streams, they may be other packages'.
+  bool fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, PyObject *token = nullptr,
+            Producers *producers = nullptr) const;
 
   const Runtime runtime;
   const std::vector<Argument> arguments;

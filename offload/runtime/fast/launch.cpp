@@ -34,7 +34,9 @@ public:
     if (how.token && (!runtime.uses(how.backend.c_str()) || runtime.capturing(how.stream)))
       return false;
     // Capsules would have to live on: Python keeps them.
-    if (!fill(args, kept, words, how.device, how.token) || (how.token && !kept.empty()))
+    Producers producers;
+    if (!fill(args, kept, words, how.device, how.token, &producers) || (how.token && !kept.empty()) ||
+        !follow(producers))
       return false;
     for (size_t i = 0; i < parameters.size(); ++i)
       pointers[i] = words + parameters[i];
@@ -51,6 +53,24 @@ public:
   }
 
 private:
+  // Lets the launch begin behind what is on the streams; false as `call`. What fails is kept, and hinders it.
+  bool follow(const Producers &producers) const {
+    if (producers.count == 0)
+      return true;
+    const int32_t device = how.device < 0 ? runtime.streamDevice(how.stream) : how.device;
+    for (size_t i = 0; i < producers.count; ++i) {
+      void *stream = producers.streams[i];
+      if (stream != how.stream &&
+          (runtime.capturing(stream) ||
+           (stream == defaultStream && device != runtime.threadsDevice()))) // of which every device has one
+        return false;
+    }
+    for (size_t i = 0; i < producers.count; ++i)
+      if (producers.streams[i] != how.stream)
+        runtime.waitStream(how.stream, producers.streams[i]);
+    return true;
+  }
+
   PyObject *tupleOf(PyObject *const *args) const {
     PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(count()));
     for (size_t i = 0; tuple && i < count(); ++i)

@@ -1,5 +1,6 @@
-// pending.cpp: what Python would do around a launch that nobody waits for: kernel.py's `put`, for arrays whose
-// memory is given back behind what uses it, on a stream that nobody else knows. See pending.py and streams.py.
+// pending.cpp: what Python would do around a launch that nobody waits for: kernel.py's `put`, for arrays
+// whose memory is given back behind what uses it, on a stream that nobody else knows. See pending.py and
+// streams.py.
 #include "caller.h"
 
 namespace offload {

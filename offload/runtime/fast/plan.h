@@ -113,11 +113,22 @@ bool takesShape(const Argument &argument, const int64_t *shape);
 bool takesStrides(const Argument &argument, const int64_t *shape, const int64_t *own, int64_t parts,
                   int64_t *strides);
 
+// A driver's default stream, as the runtime calls it.
+inline void *const defaultStream = reinterpret_cast<void *>(1);
+
+// The streams of other packages behind whose work a launch has to be.
+struct Producers {
+  std::array<void *, 4> streams;
+  size_t count = 0;
+  const void *asked = nullptr; // who has told of the last
+};
+
 // What a call runs on.
 struct Place {
-  const char *backend = nullptr; // null where none can be used now
-  int32_t device = -1;           // of arrays that kernels use; -1: any
-  PyObject *token = nullptr;     // of the stream; arrays that only work on it uses need no waiting
+  const char *backend = nullptr;  // null where none can be used now
+  int32_t device = -1;            // of arrays that kernels use; -1: any
+  PyObject *token = nullptr;      // of the stream; arrays that only work on it uses need no waiting
+  Producers *producers = nullptr; // of a launch on a GPU
 };
 
 // Writes the descriptor of an array, 3 + 2 * rank words. False where Python has to look at it; no error is
@@ -127,6 +138,9 @@ bool fillDescriptor(const Argument &argument, PyObject *value, const Place &plac
 
 // The same for an array of another package in the CPU's memory.
 bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64_t *words);
+
+// The same for one on a GPU, on the launch's device.
+bool fillFromExchange(const Argument &argument, PyObject *value, const Place &place, int64_t *words);
 
 // The destructor of the capsules that export.py makes.
 void releaseUnused(PyObject *capsule);
