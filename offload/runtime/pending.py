@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from offload.runtime.streams import Stream
 
 
+# The extension's way of ending an event where the object goes that has it.
+_end_event: Callable[[int, int], tuple[int, bytes] | None] | None = None
+
+
+def end_events_with(function: Callable[[int, int], tuple[int, bytes] | None]) -> None:
+    """Lets marks end their events by the extension."""
+    global _end_event
+    _end_event = function
+
+
 class _Seen:
     """Tells how many references its finalizer sees where nothing refers to it any more."""
 
@@ -52,17 +62,18 @@ class Mark:
         *("done", "launches", "number", "pendings", "token"),
     )
 
-    def __init__(self, native: Native, handle: int | None, stream: Stream, number: int, lock: Any) -> None:
-        """After what is on the stream of that handle when it is put. Marks with the token of one `Stream` are in order,
-        which is that of their numbers."""
+    def __init__(self, native: Native, handle: int | None, stream: Stream) -> None:
+        """After what is on the stream of that handle when it is put. Marks with the token of one `Stream` are in
+        order."""
         self._native = native
         self._process = native.process()
         self._handle = handle
         self._stream = ref(stream)
-        self._lock = lock
+        self._lock = stream.lock
         self._event: int | None = None
         self.token = stream.token
-        self.number = number
+        self.number = stream.kept
+        """Of what the stream keeps for the launches before it, the last."""
         self.launches = 0
         self.pendings = object()
         """Each handle that counts on the mark has a reference to it."""
@@ -88,7 +99,12 @@ class Mark:
                     "The stream is captured into a graph: what has been launched on it before cannot be waited for.",
                     ERROR_INVALID,
                 )
-            self._event = self._native.api.mgpuStreamMark(self._handle)
+            number = self.number if stream is None else stream.kept  # what is kept has been launched
+            event = self._native.api.mgpuStreamMark(self._handle)
+            if self._event:  # the extension, which needs no lock, was faster
+                self._native.api.mgpuEventDestroy(event)
+            else:
+                self._event, self.number = event, number
 
     def wait(self) -> None:
         """Returns when the work before the mark is done. Raises `DeviceError`."""
@@ -141,7 +157,14 @@ class Mark:
         # Of a circle of garbage, which the collector finalizes in any order, memory may still have to go after this
         # mark: it has not where the work is done.
         wanted = not getattr(self, "done", True) and references(self) > alone
-        if not wanted and not getattr(self, "_event", None):
+        event: int | None = getattr(self, "_event", None)
+        if not wanted and not event:
+            return
+        if event and not wanted and _end_event is not None:
+            self._event, self.done = None, True
+            failed = _end_event(self._native.table, event)
+            if failed is not None and (told := self._native.told(*failed, self._process, each=False)) is not None:
+                raise told
             return
         wanted = wanted and self._native.process() == self._process
         error = self._native.at_end(self._end_done if wanted else self._end, self._process, each=False)

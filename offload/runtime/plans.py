@@ -17,9 +17,10 @@ from offload.runtime import abi
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.export import destroy_with, dlpack_code
+from offload.runtime.interchange import DLPACK_DEVICES
 from offload.runtime.memory import DeviceAllocation, Uses
 from offload.runtime.native import DeviceMemory, Native
-from offload.runtime.pending import Mark, Pending
+from offload.runtime.pending import Mark, Pending, end_events_with
 from offload.runtime.streams import MOST_OPEN, Stream
 
 
@@ -53,6 +54,7 @@ FAST = _fast is not None
 """Whether calls go through the extension."""
 if FAST:
     destroy_with(_fast.dlpack_destructor())
+    end_events_with(_fast.end_event)
 
 
 def where() -> str:
@@ -95,6 +97,7 @@ def _know_types() -> None:
     _fast.set_stream(Stream, MOST_OPEN)
     _fast.set_mark(Mark)
     _fast.set_launch(Launch, Pending)
+    _fast.set_memories([*DLPACK_DEVICES.items()])
     _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
     _fast.set_device_array(DeviceArray, DeviceMemory, Uses, DeviceAllocation)
 

@@ -39,8 +39,8 @@ class Stream:
     the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
     __slots__ = (
-        *("__weakref__", "_device", "_foreign", "_halfway", "_lock", "_marks", "_native", "_owned", "_pending"),
-        *("_process", "backend", "handle", "lazy", "open", "token"),
+        *("__weakref__", "_device", "_foreign", "_halfway", "_native", "_owned", "_pending", "_process"),
+        *("backend", "handle", "kept", "lazy", "lock", "open", "token"),
     )
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
@@ -50,8 +50,9 @@ class Stream:
         self._native = native
         self._owned = foreign is None
         self._foreign = foreign  # cupy, for one, destroys a stream with its object
-        self._lock = threading.RLock()  # a finalizer may wait, too
-        self._marks = 0  # how many there were
+        self.lock = threading.RLock()  # a finalizer may wait, too
+        self.kept = 0
+        """How many launches have left something to keep."""
         self._pending: deque[tuple[int, list[object]]] = deque()
         self._halfway: Mark | None = None  # of the launches whose arrays are kept
         self.open: Mark | None = None
@@ -144,40 +145,36 @@ class Stream:
         for array in arrays:
             if not array.is_ours():
                 kept.append(array)
-        with self._lock:  # in the order of their marks
-            number = self._marks = self._marks + 1
-            if kept:
-                self._pending.append((number, kept))
-            if self.lazy:
-                mark = self.open if self.open is not None else self.open_mark()
-                mark.number = number
-                mark.launches += 1
-            else:
-                try:
-                    mark = Mark(native, handle, self, number, self._lock)
-                    mark.put()
-                    native.check()
-                except BaseException:
-                    self._pending.append((number, [*arrays]))
-                    raise
+        mark = self.open if self.lazy else None
+        if mark is None:
+            mark = Mark(native, handle, self)
+        if self.lazy and not mark.launches:
+            self.open = mark
+        mark.launches += 1
         if kept:
-            self._keep_few(mark)
+            self.keep(mark, kept)
+        if self.lazy:
+            return mark
+        try:
+            mark.put()
+            native.check()
+        except BaseException:
+            self.keep(mark, [*arrays])
+            raise
         return mark
 
-    def _keep_few(self, mark: Mark) -> None:
-        """Waits for what was launched long ago, where so much is kept that memory would run out. Raises
-        `DeviceError`."""
+    def keep(self, mark: Mark, kept: list[object]) -> None:
+        """Keeps what a launch uses until work up to the mark is done, which comes after it. Waits for what was launched
+        long ago where so much is kept that memory would run out. Raises `DeviceError`."""
+        with self.lock:
+            self.kept += 1
+            self._pending.append((self.kept, kept))
         count, most = len(self._pending), _MOST_KEPT_ON_CPU if self.backend == "host" else _MOST_KEPT
         if count > most:
             before, self._halfway = self._halfway or mark, mark
             before.wait()  # lets go of what is up to there
         elif 2 * count <= most:
             self._halfway = mark
-
-    def open_mark(self) -> Mark:
-        """A new mark for further launches. Where the stream has one, that stays with those which it has."""
-        self.open = Mark(self._native, self.handle, self, self._marks, self._lock)
-        return self.open
 
     def before_launch(self, references: Callable[[object], int] = getrefcount) -> None:
         """Puts the mark of the last launches before a further one, where somebody counts on that. What fails is kept
@@ -191,14 +188,14 @@ class Stream:
         if not self._pending:
             return
         gone = []
-        with self._lock:
+        with self.lock:
             while self._pending and self._pending[0][0] <= mark.number:
                 gone.append(self._pending.popleft())
         gone.clear()  # outside of the lock: finalizers of other packages may do anything
 
     def synchronize(self) -> None:
         """Waits until all work on the stream is done. Raises `DeviceError` for what went wrong in it."""
-        with self._lock:
+        with self.lock:
             pending, self._pending = self._pending, deque()
             mark, self.open = self.open, None
         self._native.api.mgpuStreamSynchronize(self.handle)

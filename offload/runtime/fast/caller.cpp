@@ -36,12 +36,13 @@ PyObject *raise(PyObject *self, int32_t code) {
   return result;
 }
 
-PyObject *launched(PyObject *self, PyObject *arguments) {
+PyObject *launched(PyObject *self, PyObject *arguments, const Runtime &runtime) {
   PyObject *result = nullptr;
-  if (!afterLaunch(self, arguments, &result))
+  int32_t code = 0;
+  if (!afterLaunch(self, arguments, runtime, &result, &code))
     result = PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
   Py_DECREF(arguments);
-  return result;
+  return code ? raise(self, code) : result;
 }
 
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
@@ -49,7 +50,7 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
   PyObject *result = nullptr;
   int32_t code = 0;
   if (plan) {
-    if (plan->goesOn() && !beforeLaunch(self))
+    if (plan->goesOn() && !beforeLaunch(self, plan->itsRuntime()))
       return nullptr;
     const size_t given = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
     const bool taken = !kwnames && given == plan->count()
@@ -58,7 +59,7 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
     if (taken && code)
       return raise(self, code);
     if (taken)
-      return plan->goesOn() && result ? launched(self, result) : result;
+      return plan->goesOn() && result ? launched(self, result, plan->itsRuntime()) : result;
   }
   return callPython(self, args, nargsf, kwnames);
 }
@@ -115,6 +116,8 @@ Runtime::Runtime(uintptr_t table) {
   capturing = api->mgpuStreamCapturing;
   waitStream = api->mgpuStreamWaitStream;
   threadsDevice = api->mgpuGetDefaultDevice;
+  mark = api->mgpuStreamMark;
+  destroyEvent = api->mgpuEventDestroy;
 }
 
 bool Runtime::uses(const char *backend) const {

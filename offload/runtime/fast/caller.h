@@ -20,6 +20,8 @@ struct Runtime {
   decltype(mgpuApi::mgpuStreamCapturing) capturing;
   decltype(mgpuApi::mgpuStreamWaitStream) waitStream;
   decltype(mgpuApi::mgpuGetDefaultDevice) threadsDevice;
+  decltype(mgpuApi::mgpuStreamMark) mark;
+  decltype(mgpuApi::mgpuEventDestroy) destroyEvent;
 
   explicit Runtime(uintptr_t table);
   // Whether the backend in use has that name.
@@ -53,6 +55,7 @@ public:
   // Whether the work goes on while the call returns: then `call` gives a tuple of the arguments, and the
   // caller's method _launched makes the result of it.
   virtual bool goesOn() const { return false; }
+  const Runtime &itsRuntime() const { return runtime; }
   void setNames(Names given) { names = std::move(given); }
   // Like `call`, for arguments some of which come by name or are left out.
   bool callByName(PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
@@ -113,10 +116,15 @@ std::unique_ptr<Plan> planLaunch(const Runtime &runtime, uintptr_t slot, std::ve
 // Once: what the next two call. False with an error set.
 bool nameMethods();
 // Before a launch that goes on: what `before_launch` of its stream does. False with an error set.
-bool beforeLaunch(PyObject *launch);
+bool beforeLaunch(PyObject *launch, const Runtime &runtime);
 // After it: what Launch._launched does. False, with no error set and nothing done, where Python has to do it;
-// otherwise *pending is its result, a new reference, or null with an error set.
-bool afterLaunch(PyObject *launch, PyObject *arguments, PyObject **pending);
+// otherwise *pending is its result, a new reference, or null with an error set or the runtime's code in
+// *code.
+bool afterLaunch(PyObject *launch, PyObject *arguments, const Runtime &runtime, PyObject **pending,
+                 int32_t *code);
+// Destroys an event where the object goes that has it: as Native.at_end, but for what that makes of a
+// failure, which this returns as a tuple of the code and the message; or None.
+pybind11::object endEvent(uintptr_t table, uintptr_t event);
 
 // The type `Caller`: a new reference.
 PyObject *makeCallerType();

@@ -3,8 +3,6 @@
 // says why not.
 #include "dlpack.h"
 
-#include <cstring>
-
 namespace offload {
 namespace {
 
@@ -17,7 +15,6 @@ struct Functions { // DLPackExchangeAPI
   int (*currentStream)(int32_t deviceType, int32_t device, void **stream);
 };
 
-constexpr int32_t cudaMemory = 2, hipMemory = 10;
 constexpr int complexCode = 5; // torch's may be conjugated when they are read: Python asks
 
 // What a type has itself: one that inherits it may be something else than memory.
@@ -53,6 +50,14 @@ const Functions *functionsOf(PyTypeObject *type) {
     known[count++] = {type, functions};
   }
   return functions;
+}
+
+// The DLPack device type of a backend's memory; 0 for none.
+int32_t memoryOf(const char *backend) {
+  for (const auto &[name, type] : types.memories)
+    if (name == backend)
+      return type;
+  return 0;
 }
 
 // torch exports none that does; these functions do not ask.
@@ -93,7 +98,7 @@ bool fillFromExchange(const Argument &argument, PyObject *value, const Place &pl
     return false;
   }
   const Tensor &tensor = managed->tensor;
-  const int32_t type = std::strcmp(place.backend, "cuda") == 0 ? cudaMemory : hipMemory;
+  const int32_t type = memoryOf(place.backend);
   const bool fits = managed->major == 1 && (argument.readOnly || !(managed->flags & readOnlyFlag)) &&
                     tensor.deviceType == type && tensor.deviceId == place.device &&
                     fillFromTensor(argument, tensor, words);

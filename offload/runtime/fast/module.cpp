@@ -45,6 +45,10 @@ void setDeviceArray(py::handle array, py::handle memory, py::handle uses, py::ha
 void setStream(py::handle stream, long mostOpen) {
   types.streamOpen = slotOf(stream, "open");
   types.streamLazy = slotOf(stream, "lazy");
+  types.streamLock = slotOf(stream, "lock");
+  types.streamKept = slotOf(stream, "kept");
+  types.streamProcess = slotOf(stream, "_process");
+  types.streamToken = slotOf(stream, "token");
   types.mostOpen = mostOpen;
   types.handle = slotOf(stream, "handle");
   types.streamNative = slotOf(stream, "_native");
@@ -57,6 +61,13 @@ void setMark(py::handle mark) {
   types.done = slotOf(mark, "done");
   types.launches = slotOf(mark, "launches");
   types.counted = slotOf(mark, "pendings");
+  types.event = slotOf(mark, "_event");
+  types.number = slotOf(mark, "number");
+  types.markHandle = slotOf(mark, "_handle");
+  types.markLock = slotOf(mark, "_lock");
+  types.markNative = slotOf(mark, "_native");
+  types.markProcess = slotOf(mark, "_process");
+  types.markStream = slotOf(mark, "_stream");
   types.mark = typeOf(mark);
 }
 
@@ -161,6 +172,8 @@ PYBIND11_MODULE(_fast, m) {
   m.def("set_stream", &setStream);
   m.def("set_mark", &setMark);
   m.def("set_launch", &setLaunch);
+  m.def("set_memories", [](decltype(types.memories) memories) { types.memories = std::move(memories); });
+  m.def("end_event", &endEvent);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);
   m.def("share_plan", &share);

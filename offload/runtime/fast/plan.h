@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace offload {
@@ -34,14 +36,17 @@ struct Types {
   Py_ssize_t memory, owner, uses, usedUntil, pointer, dtype, shape, strides, backend, index;
   PyTypeObject *allocation = nullptr; // offload.runtime.memory.DeviceAllocation
   PyTypeObject *stream = nullptr;     // offload.runtime.Stream, and its slots
-  Py_ssize_t handle, streamNative, streamBackend, streamOpen, streamLazy;
+  Py_ssize_t handle, streamNative, streamBackend, streamOpen, streamLazy, streamLock, streamKept,
+      streamProcess, streamToken;
   PyTypeObject *mark = nullptr; // offload.runtime.pending.Mark, and its slots
-  Py_ssize_t token, done, launches, counted;
+  Py_ssize_t token, done, launches, counted, event, number, markHandle, markLock, markNative, markProcess,
+      markStream;
   PyTypeObject *pending = nullptr; // offload.runtime.pending.Pending, and its slots
   Py_ssize_t pendingNative, pendingMark, pendingCounts, pendingKeep;
   PyTypeObject *launch = nullptr; // offload.runtime.launch.Launch, and its slot
   Py_ssize_t launchStream;
-  long mostOpen = 0; // launches that one mark stands for
+  long mostOpen = 0;                                     // launches that one mark stands for
+  std::vector<std::pair<std::string, int32_t>> memories; // backends with their DLPack device types
 };
 extern Types types;
 
