@@ -139,8 +139,7 @@ def arm_launch(
     """Gives a launch a plan, and returns it for :func:`share_plan`; None where the extension has none for it.
 
     ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup memory, whether memrefs are
-    bare pointers, the stream's handle, its token, None where the call waits, its device, -1 where the thread's device
-    counts, and its backend. Who has the plan keeps the token."""
+    bare pointers, and whether the launch has a stream, for which the call does not wait."""
     if not FAST:
         return None
     _know_types()

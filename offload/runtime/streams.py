@@ -39,15 +39,15 @@ class Stream:
     the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
     __slots__ = (
-        *("__weakref__", "_device", "_foreign", "_halfway", "_native", "_owned", "_pending", "_process"),
-        *("backend", "handle", "kept", "lazy", "lock", "open", "token"),
+        *("__weakref__", "_device", "_foreign", "_halfway", "_owned", "_pending", "_process"),
+        *("backend", "handle", "kept", "lazy", "lock", "native", "open", "token"),
     )
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
         if isinstance(foreign, Stream):
             foreign = foreign.known_to(native)
-        self._native = native
+        self.native = native
         self._owned = foreign is None
         self._foreign = foreign  # cupy, for one, destroys a stream with its object
         self.lock = threading.RLock()  # a finalizer may wait, too
@@ -74,19 +74,19 @@ class Stream:
     def known_to(self, native: Native) -> Any:
         """What a library takes for this stream: the stream itself where it is its own, the other package's that it
         wraps. Raises TypeError for a stream that another library has made, whose handle means nothing here."""
-        if native.table == self._native.table:
+        if native.table == self.native.table:
             return self
         if not self._owned:
             return self._foreign
         raise TypeError(
-            f"a stream of another library, {self._native.file}: make one with lib.stream() of this library, or pass "
+            f"a stream of another library, {self.native.file}: make one with lib.stream() of this library, or pass "
             "another package's stream to both"
         )
 
     def check(self, label: str) -> None:
         """Raises `SignatureError` where another backend is in use by now: arrays are looked at as that one's, and work
         on the stream would be done by this one's devices. ``label`` is what messages call who takes the stream."""
-        if (now := self._native.backend()) != self.backend:
+        if (now := self.native.backend()) != self.backend:
             raise SignatureError(
                 f"{label}: a stream of {self.backend}, but the backend in use is {now}; make another one with "
                 f"lib.stream(), or choose lib.use('{self.backend}')"
@@ -97,8 +97,8 @@ class Stream:
         `DeviceError`."""
         if self._device is not None:
             return self._device
-        index = int(self._native.api.mgpuStreamDevice(self.handle))
-        self._native.check()
+        index = int(self.native.api.mgpuStreamDevice(self.handle))
+        self.native.check()
         if self._owned:
             self._device = index
         return index
@@ -115,8 +115,8 @@ class Stream:
         self.lazy = False
         if self.open is not None:
             self.open.put()
-        handle = self._native.api.mgpuStreamDriver(self.handle)
-        self._native.check()
+        handle = self.native.api.mgpuStreamDriver(self.handle)
+        self.native.check()
         return 0, handle or 0
 
     def consumer(self) -> tuple[str, int] | None:
@@ -129,9 +129,9 @@ class Stream:
     def follow(self, stream: int, device: int | None) -> None:
         """Lets what is put on it from now on start after what is on another driver's stream, of that device if it is a
         default one. What fails is kept for the thread's next call."""
-        api = self._native.api
-        elsewhere = device is not None and device != self._native.device_of_thread()
-        with self._native.on_device(device or 0) if elsewhere else contextlib.nullcontext():
+        api = self.native.api
+        elsewhere = device is not None and device != self.native.device_of_thread()
+        with self.native.on_device(device or 0) if elsewhere else contextlib.nullcontext():
             api.mgpuStreamWaitStream(self.handle, stream)
 
     def is_default(self) -> bool:
@@ -198,27 +198,25 @@ class Stream:
         with self.lock:
             pending, self._pending = self._pending, deque()
             mark, self.open = self.open, None
-        self._native.api.mgpuStreamSynchronize(self.handle)
+        self.native.api.mgpuStreamSynchronize(self.handle)
         pending.clear()
-        self._native.check()
+        self.native.check()
         if mark is not None:
             mark.done = True
 
     def __enter__(self) -> Stream:
         self.check("with")
-        entered = self._native.entered
+        entered = self.native.entered
         entered.enter_stream(self.backend, None if self.is_default() else self.device(), self.handle)
         entered.streams.append(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._native.entered.leave(self.backend)
-        self._native.entered.streams.pop()
+        self.native.entered.leave(self.backend)
+        self.native.entered.streams.pop()
 
     def __del__(self) -> None:
-        error = (
-            self._native.at_end(self._end, self._process) if getattr(self, "_owned", False) and self.handle else None
-        )
+        error = self.native.at_end(self._end, self._process) if getattr(self, "_owned", False) and self.handle else None
         if error is not None:  # of work that nobody has waited for: Python tells on stderr what a `__del__` raises
             raise error
 
@@ -226,8 +224,8 @@ class Stream:
         if self.open is not None and references(self.open) > alone:  # an array or a handle may ask for it later
             self.open.put()
         if self._pending:
-            self._native.api.mgpuStreamSynchronize(self.handle)
-        self._native.api.mgpuStreamDestroy(self.handle)
+            self.native.api.mgpuStreamSynchronize(self.handle)
+        self.native.api.mgpuStreamDestroy(self.handle)
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a stream", "make another one with lib.stream()")

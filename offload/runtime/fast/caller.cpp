@@ -54,8 +54,8 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
       return nullptr;
     const size_t given = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
     const bool taken = !kwnames && given == plan->count()
-                           ? plan->call(args, &result, &code)
-                           : plan->callByName(args, given, kwnames, &result, &code);
+                           ? plan->call(self, args, &result, &code)
+                           : plan->callByName(self, args, given, kwnames, &result, &code);
     if (taken && code)
       return raise(self, code);
     if (taken)
@@ -141,11 +141,7 @@ size_t Plan::find(PyObject *name) const {
   return all.size();
 }
 
-// The handle of a stream of lib.stream() of that library, and of the backend in use; false for anything else.
-static bool handleOf(PyObject *stream, PyObject *native, const Runtime &runtime, void **handle) {
-  *handle = nullptr;
-  if (Py_TYPE(stream) != types.stream || slot(stream, types.streamNative) != native)
-    return false;
+bool workOn(PyObject *stream, const Runtime &runtime, Work &work) {
   PyObject *name = slot(stream, types.streamBackend);
   const char *text = name ? PyUnicode_AsUTF8(name) : nullptr;
   if (!text || !runtime.uses(text)) {
@@ -153,16 +149,16 @@ static bool handleOf(PyObject *stream, PyObject *native, const Runtime &runtime,
     return false;
   }
   PyObject *number = slot(stream, types.handle);
-  if (number && number != Py_None)
-    *handle = PyLong_AsVoidPtr(number);
+  work.token = slot(stream, types.streamToken);
+  work.stream = number && number != Py_None ? PyLong_AsVoidPtr(number) : nullptr;
   if (!PyErr_Occurred())
-    return number;
+    return number && work.token;
   PyErr_Clear();
   return false;
 }
 
-bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
-                      int32_t *code) const {
+bool Plan::callByName(PyObject *self, PyObject *const *args, size_t given, PyObject *kwnames,
+                      PyObject **result, int32_t *code) const {
   PyObject *bound[maxNamed] = {};
   PyObject *stream = nullptr;
   if (given > count() || count() > maxNamed || names.names.size() != count())
@@ -189,20 +185,21 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
       bound[i] = Py_None;
   }
   if (!stream)
-    return call(bound, result, code);
-  void *handle;
-  if (!handleOf(stream, names.native, runtime, &handle))
+    return call(self, bound, result, code);
+  Work work;
+  if (Py_TYPE(stream) != types.stream || slot(stream, types.streamNative) != names.native ||
+      !workOn(stream, runtime, work))
     return false;
-  void *previous = runtime.setStream(handle);
-  const bool taken = call(bound, result, code);
+  void *previous = runtime.setStream(work.stream);
+  const bool taken = call(self, bound, result, code);
   runtime.setStream(previous);
   return taken;
 }
 
-bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, PyObject *token,
+bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, const Work &work,
                 Producers *producers) const {
   Place place;
-  place.token = token;
+  place.token = work.token;
   place.producers = producers;
   bool asked = false, placed = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -218,7 +215,7 @@ bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t devic
       }
       if (!placed && argument.onDevice && (ours || producers)) {
         const bool host = place.backend && std::strcmp(place.backend, "host") == 0; // all memory is the CPU's
-        place.device = host ? anyDevice : device == threadsDevice ? runtime.streamDevice(nullptr) : device;
+        place.device = host ? anyDevice : device == itsDevice ? runtime.streamDevice(work.stream) : device;
         placed = true;
       }
       if (!fillDescriptor(argument, args[i], place, kept, words))

@@ -38,8 +38,14 @@ struct Names {
 // The most arguments that are put in order here where they come by name.
 constexpr size_t maxNamed = 64;
 
-// Of devices: any, and that which work of the calling thread goes to.
-constexpr int32_t anyDevice = -1, threadsDevice = -2;
+// Of devices: any, and that which the call's work goes to.
+constexpr int32_t anyDevice = -1, itsDevice = -2;
+
+// Where a call's work goes: the thread's stream, or that of a launch which does not wait, with its token.
+struct Work {
+  void *stream = nullptr;
+  PyObject *token = nullptr;
+};
 
 // Something that can be called with Python's values.
 class Plan {
@@ -58,17 +64,18 @@ public:
   const Runtime &itsRuntime() const { return runtime; }
   void setNames(Names given) { names = std::move(given); }
   // Like `call`, for arguments some of which come by name or are left out.
-  bool callByName(PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
+  bool callByName(PyObject *self, PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
                   int32_t *code) const;
   // False, with no error set and nothing done, where Python has to do it. Otherwise *code is the runtime's
   // error code, and *result the result where that is 0: a new reference, or null with an error set.
-  virtual bool call(PyObject *const *args, PyObject **result, int32_t *code) const = 0;
+  // `self` is what is called.
+  virtual bool call(PyObject *self, PyObject *const *args, PyObject **result, int32_t *code) const = 0;
 
 protected:
   // Fills the words of all arguments, which hold as long as `kept`; false as above. Arrays that kernels use
-  // have to be on `device`. `token` is that of the stream that the work goes on, if the call does not wait.
-  // With `producers`, which then has their streams, they may be other packages'.
-  bool fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, PyObject *token = nullptr,
+  // have to be on `device`, which is that of `work`. With `producers`, which then has their streams, they may
+  // be other packages'.
+  bool fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, const Work &work = {},
             Producers *producers = nullptr) const;
 
   const Runtime runtime;
@@ -97,17 +104,19 @@ std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
                                    std::vector<Argument> arguments, const Argument *result, bool brief,
                                    bool onAnyDevice, std::vector<EqualWords> equal);
 
-// How a kernel is launched. Without a token the call waits for it.
+// How a kernel is launched.
 struct How {
   std::array<intptr_t, 6> sizes; // the grid's and the block's
   std::array<intptr_t, 3> cluster;
   int32_t shared;
   bool barePointers;
-  void *stream;
-  PyObject *token;     // owned by whoever has the plan
-  int32_t device;      // of the stream, or threadsDevice
-  std::string backend; // of the stream, where there is a token
+  bool goesOn; // on the stream of the Launch that is called
 };
+
+// The Stream of a Launch, borrowed; null where it has none.
+PyObject *streamOf(PyObject *launch);
+// Where work on a Stream goes: false where it is none of the backend in use.
+bool workOn(PyObject *stream, const Runtime &runtime, Work &work);
 
 // Launches the kernel of a slot.
 std::unique_ptr<Plan> planLaunch(const Runtime &runtime, uintptr_t slot, std::vector<Argument> arguments,

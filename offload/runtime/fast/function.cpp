@@ -58,7 +58,7 @@ public:
   FunctionPlan(const Runtime &runtime, uintptr_t function, std::vector<Argument> given,
                const Argument *result, bool brief, bool onAnyDevice, std::vector<EqualWords> equal)
       : Plan(runtime, std::move(given)), function(reinterpret_cast<void *>(function)), returns(result),
-        brief(brief), device(onAnyDevice ? anyDevice : threadsDevice), equal(std::move(equal)) {
+        brief(brief), device(onAnyDevice ? anyDevice : itsDevice), equal(std::move(equal)) {
     if (result)
       this->result = *result;
     size_t integers = 0, floats = 0;
@@ -73,7 +73,7 @@ public:
     invoke = invokeFor(integers, floats, result && inFloatRegister(result->kind));
   }
 
-  bool call(PyObject *const *args, PyObject **out, int32_t *code) const override {
+  bool call(PyObject *, PyObject *const *args, PyObject **out, int32_t *code) const override {
     int64_t words[maxWords];
     Kept kept;
     if (!fill(args, kept, words, device) || !areEqual(words))

@@ -51,7 +51,7 @@ void setStream(py::handle stream, long mostOpen) {
   types.streamToken = slotOf(stream, "token");
   types.mostOpen = mostOpen;
   types.handle = slotOf(stream, "handle");
-  types.streamNative = slotOf(stream, "_native");
+  types.streamNative = slotOf(stream, "native");
   types.streamBackend = slotOf(stream, "backend");
   types.stream = typeOf(stream);
 }
@@ -139,16 +139,8 @@ void armFunction(py::handle caller, py::handle native, uintptr_t api, uintptr_t 
 
 void armLaunch(py::handle caller, uintptr_t api, uintptr_t slot, py::handle arguments,
                std::array<intptr_t, 6> sizes, std::array<intptr_t, 3> cluster, int32_t shared,
-               bool barePointers, uintptr_t stream, py::handle token, int32_t device, std::string backend,
-               py::handle names) {
-  const How how{sizes,
-                cluster,
-                shared,
-                barePointers,
-                reinterpret_cast<void *>(stream),
-                token.is_none() ? nullptr : token.ptr(),
-                device < 0 ? threadsDevice : device,
-                std::move(backend)};
+               bool barePointers, bool goesOn, py::handle names) {
+  const How how{sizes, cluster, shared, barePointers, goesOn};
   auto plan = planLaunch(Runtime(api), slot, readAll(arguments), how);
   plan->setNames(readNames(names, false));
   arm(caller, std::move(plan));

@@ -43,13 +43,6 @@ long launchesOf(PyObject *mark) {
   return number && PyLong_CheckExact(number) ? PyLong_AsLong(number) : -1;
 }
 
-PyObject *streamOf(PyObject *launch) {
-  if (Py_TYPE(launch) != types.launch)
-    return nullptr;
-  PyObject *stream = slot(launch, types.launchStream);
-  return stream && Py_TYPE(stream) == types.stream ? stream : nullptr;
-}
-
 bool isMark(PyObject *value) { return value && Py_TYPE(value) == types.mark; }
 
 // Mark(...) of pending.py: a new reference, or null with an error set.
@@ -194,6 +187,13 @@ bool nameMethods() {
   keepName = PyUnicode_InternFromString("keep");
   usedUntilName = PyUnicode_InternFromString("used_until");
   return putName && keepName && usedUntilName;
+}
+
+PyObject *streamOf(PyObject *launch) {
+  if (Py_TYPE(launch) != types.launch)
+    return nullptr;
+  PyObject *stream = slot(launch, types.launchStream);
+  return stream && Py_TYPE(stream) == types.stream ? stream : nullptr;
 }
 
 bool beforeLaunch(PyObject *launch, const Runtime &runtime) {
