@@ -218,6 +218,15 @@ def exchanged() -> None:
     assert [line.split()[0] for line in log] == ["stream", "record"], "its work is on that stream"
     total += 3
     assert not asked
+    library.saxpy(0, there, here)
+    driver.standin_clear()
+    asked.clear()
+    library.saxpy(1, there, here)
+    log = driver.standin_log().decode().splitlines()
+    assert log[0] == f"sync {record.split()[2]}", log
+    assert sum(line.startswith("launch") for line in log) == 1, log
+    assert not asked
+    total += 1
     current[0] = None  # the default stream
     log = told(launch, there, here)
     assert re.match(rf"record E\d+ S{default} on 0", log[0]), log

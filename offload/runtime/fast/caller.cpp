@@ -115,6 +115,7 @@ Runtime::Runtime(uintptr_t table) {
   setStream = api->mgpuSetThreadStream;
   capturing = api->mgpuStreamCapturing;
   waitStream = api->mgpuStreamWaitStream;
+  synchronize = api->mgpuStreamSynchronize;
   threadsDevice = api->mgpuGetDefaultDevice;
   mark = api->mgpuStreamMark;
   destroyEvent = api->mgpuEventDestroy;
@@ -222,6 +223,18 @@ bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t devic
         return false;
     }
     words += argument.words();
+  }
+  return true;
+}
+
+bool Plan::mayWait(const Producers &producers, const Work &work) const {
+  for (size_t i = 0; i < producers.count; ++i) {
+    void *stream = producers.streams[i];
+    if (stream == work.stream)
+      continue;
+    if (runtime.capturing(stream) ||
+        (stream == defaultStream && runtime.streamDevice(work.stream) != runtime.threadsDevice()))
+      return false; // every device has a default stream: the thread's is another one
   }
   return true;
 }

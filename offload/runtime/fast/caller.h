@@ -19,6 +19,7 @@ struct Runtime {
   decltype(mgpuApi::mgpuSetThreadStream) setStream;
   decltype(mgpuApi::mgpuStreamCapturing) capturing;
   decltype(mgpuApi::mgpuStreamWaitStream) waitStream;
+  decltype(mgpuApi::mgpuStreamSynchronize) synchronize;
   decltype(mgpuApi::mgpuGetDefaultDevice) threadsDevice;
   decltype(mgpuApi::mgpuStreamMark) mark;
   decltype(mgpuApi::mgpuEventDestroy) destroyEvent;
@@ -77,6 +78,8 @@ protected:
   // be other packages'.
   bool fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, const Work &work = {},
             Producers *producers = nullptr) const;
+  // Whether the work may wait for what is on the streams here.
+  bool mayWait(const Producers &producers, const Work &work) const;
 
   const Runtime runtime;
   const std::vector<Argument> arguments;

@@ -76,7 +76,10 @@ public:
   bool call(PyObject *, PyObject *const *args, PyObject **out, int32_t *code) const override {
     int64_t words[maxWords];
     Kept kept;
-    if (!fill(args, kept, words, device) || !areEqual(words))
+    Producers producers;
+    // What a brief one fails in, nobody would be told.
+    if (!fill(args, kept, words, device, {}, brief || device == anyDevice ? nullptr : &producers) ||
+        !areEqual(words) || !mayWait(producers, {}))
       return false;
     Registers registers;
     place(words, registers);
@@ -85,6 +88,8 @@ public:
       invoke(function, registers, &returned);
     } else {
       PyThreadState *state = PyEval_SaveThread();
+      for (size_t i = 0; i < producers.count; ++i)
+        runtime.synchronize(producers.streams[i]);
       invoke(function, registers, &returned);
       *code = runtime.lastError();
       PyEval_RestoreThread(state);

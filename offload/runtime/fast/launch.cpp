@@ -59,14 +59,8 @@ public:
 private:
   // Lets the work begin behind what is on the streams; false as `call`. What fails is kept, and hinders it.
   bool follow(const Producers &producers, const Work &work) const {
-    for (size_t i = 0; i < producers.count; ++i) {
-      void *stream = producers.streams[i];
-      if (stream == work.stream)
-        continue;
-      if (runtime.capturing(stream) ||
-          (stream == defaultStream && runtime.streamDevice(work.stream) != runtime.threadsDevice()))
-        return false; // every device has a default stream: the thread's is another one
-    }
+    if (!mayWait(producers, work))
+      return false;
     for (size_t i = 0; i < producers.count; ++i)
       if (producers.streams[i] != work.stream)
         runtime.waitStream(work.stream, producers.streams[i]);
