@@ -26,8 +26,19 @@ MOST_OPEN = 16
 """Launches that one mark stands for, where nobody asks for any of them: what uses the arrays of the first may have to
 wait for the last."""
 
-# References that `getrefcount` sees of what one slot refers to, with that of its own argument.
-_OF_A_SLOT = 2
+
+class _Slot:
+    __slots__ = ("of",)
+
+
+def _references_of_a_slot(references: Callable[[object], int] = getrefcount) -> int:
+    slot = _Slot()
+    slot.of = object()
+    return references(slot.of)
+
+
+_OF_A_SLOT = _references_of_a_slot()
+"""References that `getrefcount` sees of what one slot alone refers to; versions of Python differ."""
 
 
 class Stream:
