@@ -30,10 +30,12 @@ wait for the last."""
 class _Slot:
     __slots__ = ("of",)
 
+    def __init__(self) -> None:
+        self.of = object()
+
 
 def _references_of_a_slot(references: Callable[[object], int] = getrefcount) -> int:
     slot = _Slot()
-    slot.of = object()
     return references(slot.of)
 
 
