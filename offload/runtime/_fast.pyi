@@ -34,9 +34,6 @@ def arm_launch(
     cluster: Sequence[int],
     shared: int,
     bare_pointers: bool,
-    stream: int,
-    token: object,
-    device: int,
-    backend: str,
+    goes_on: bool,
     names: Sequence[str],
 ) -> None: ...

@@ -128,12 +128,15 @@ class DeviceArray:
             self._memory.after(before)
         self._uses.mark = mark
 
-    def hold(self, stream: int | None, native: Native, token: object = None) -> None:
+    def hold(self, stream: int | None, native: Native, token: object, held: list[Mark]) -> None:
         """Lets work that is put on a stream of ``native`` from now on start after the work that uses this array, where
-        that is not on the stream of the token. Raises `DeviceError`."""
+        that is not on the stream of the token, or before one of those that are ``held`` already. Raises
+        `DeviceError`."""
         mark = self._uses.mark
-        if mark is not None and mark.token is not token:
-            mark.hold(stream, native)
+        if mark is None or mark.token is token or mark.done or mark in held:
+            return
+        mark.hold(stream, native)
+        held.append(mark)
 
     def settle(self) -> None:
         """Waits for the work that uses this array. Raises `DeviceError`."""

@@ -101,17 +101,17 @@ def _capsule_pointer(capsule: object, name: bytes) -> int | None:
     return pointer
 
 
-def foreign_memory(value: Any, ordered: bool) -> tuple[Any, ...] | None:
+def foreign_memory(value: Any, ordered: bool, before: tuple[str, int] | None) -> tuple[Any, ...] | None:
     """The fields of a View of an object with `__dlpack__` or `__cuda_array_interface__`; None for other
     objects.
 
     The last field is the producer's stream that has to be waited for, or None. DLPack producers order their
-    work before the driver's default stream. Without ``ordered`` nobody waits. Raises `Mismatch` where the object
-    refuses, or holds what no argument can be."""
+    work ``before`` a driver's stream of that backend, or before its default stream. Without ``ordered`` nobody waits.
+    Raises `Mismatch` where the object refuses, or holds what no argument can be."""
     # DLPack first: packages that give both may leave the stream out of the other.
     if hasattr(value, "__dlpack__"):
         with sound(value, "__dlpack__"):
-            return _checked(_from_dlpack(value, ordered))
+            return _checked(_from_dlpack(value, ordered, before))
     with sound(value, "__cuda_array_interface__"):
         interface = getattr(value, "__cuda_array_interface__", None)
         if not isinstance(interface, dict):
@@ -193,22 +193,23 @@ def _negated(value: Any) -> bool:
     return callable(is_neg) and is_neg() is True
 
 
-def _consumer(value: Any, ordered: bool) -> dict[str, int]:
+def _consumer(value: Any, ordered: bool, before: tuple[str, int] | None) -> dict[str, int]:
     """Which stream a producer orders its work before, as an argument. It is named: not all versions of torch take None
     for the default stream, and what is not named for -1."""
     device = getattr(value, "__dlpack_device__", None)
     kind = None if device is None else device()[0]
     if kind not in _DEFAULT_STREAMS:
         return {}
+    if before is not None and before[0] in _DEVICES[kind]:
+        return {"stream": before[1]}
     return {"stream": _DEFAULT_STREAMS[kind] if ordered else -1}
 
 
-def _exported(value: Any, ordered: bool) -> object:
+def _exported(value: Any, options: dict[str, int]) -> object:
     """The DLPack capsule of an object. Raises `Mismatch` where it refuses."""
     try:
         if _negated(value):
             raise BufferError("its numbers are stored with the opposite sign")
-        options = _consumer(value, ordered)
         try:
             return value.__dlpack__(max_version=(1, 1), **options)
         except TypeError:  # Written before DLPack 1.0.
@@ -232,8 +233,9 @@ def _borrowed(value: object, capsule: object) -> tuple[Tensor, bool]:
     return managed.tensor, bool(managed.flags & _READ_ONLY)
 
 
-def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
-    capsule = _exported(value, ordered)
+def _from_dlpack(value: Any, ordered: bool, before: tuple[str, int] | None) -> tuple[Any, ...]:
+    options = _consumer(value, ordered, before)
+    capsule = _exported(value, options)
     tensor, readonly = _borrowed(value, capsule)
     name = CODES.get(tensor.code, "").format(tensor.bits)
     places = _DEVICES.get(tensor.device_type)
@@ -252,6 +254,8 @@ def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
         raise ValueError(f"its rank is {tensor.ndim}, and its shape {'not given' if tensor.ndim > 0 else 'none'}")
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
     strides = tuple(s * dtype.size for s in tensor.strides[: tensor.ndim]) if tensor.ndim and tensor.strides else None
+    on_gpu = tensor.device_type in _DEFAULT_STREAMS
+    is_before = before is not None and options.get("stream") == before[1]
     return (
         (tensor.data or 0) + tensor.byte_offset,
         name,
@@ -263,8 +267,8 @@ def _from_dlpack(value: Any, ordered: bool) -> tuple[Any, ...]:
         (value, capsule),
         readonly,
         True,
-        tensor.device_id if tensor.device_type in _DEFAULT_STREAMS else None,
-        DEFAULT_STREAM if tensor.device_type in _DEFAULT_STREAMS and ordered else None,
+        tensor.device_id if on_gpu else None,
+        DEFAULT_STREAM if on_gpu and ordered and not is_before else None,
     )
 
 

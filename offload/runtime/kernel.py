@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -18,14 +18,14 @@ from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.launch import Launch
 from offload.runtime.native import Native
 from offload.runtime.occupancy import Occupancy, ask, threads_of
-from offload.runtime.pending import Pending
+from offload.runtime.pending import Mark, Pending
 from offload.runtime.pickled import kernel_of
 from offload.runtime.plans import arm_launch, share_plan
 from offload.runtime.pointers import PointerPacker
 from offload.runtime.sizes import check_known, shared_memory, sizes_of
 from offload.runtime.staging import Staged, Staging, wanted
-from offload.runtime.streams import as_stream
-from offload.runtime.views import gpu_of, view_of
+from offload.runtime.streams import Stream, as_stream
+from offload.runtime.views import View, gpu_of, view_of
 
 _KEPT_LAUNCHES = 64
 
@@ -62,12 +62,19 @@ class Kernel:
         self._offsets: list[int] = []
         self._launches: dict[Any, Launch] = {}
         self._plans: dict[tuple[object, ...], Any] = {}  # of launches on streams
+        # Such launches by grid and block, without their streams, and their plans:
+        self._ready: dict[tuple[object, ...], tuple[Launch, Any]] = {}
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = self._callee.help()
 
     def __getitem__(self, launch: Any) -> Launch:
         """Raises `SignatureError` for a grid, block, stream, size or cluster that is none, and for a grid or block that
         the kernel was not built for."""
+        if type(launch) is tuple and len(launch) == 3 and launch[2] is not None:
+            stream = launch[2]
+            if type(stream) is not Stream or stream.native is not self._native:
+                stream = as_stream(self._native, stream, self._callee.label)
+            return self._again(launch, stream) or self._new_launch((*launch[:2], stream))
         try:
             kept = self._launches.get(launch)
         except TypeError:  # Something in it has no hash.
@@ -96,11 +103,17 @@ class Kernel:
         check_known(label, "block", sizes[3:], self.signature.known_block_size)
         cluster = (0, 0, 0) if len(launch) < 5 or launch[4] is None else sizes_of(label, "cluster", launch[4])
         made = Launch(self, sizes, stream, handle, shared, cluster)
-        # Without a stream a launch is its numbers, and kept.
-        if stream is None and all(type(size) is int for size in _flat(launch)):
-            if len(self._launches) >= _KEPT_LAUNCHES:
-                self._launches.clear()
-            self._launches[launch] = made
+        # Without a stream a launch is its numbers, and kept; with one the rest is.
+        numbers = launch if stream is None else launch[:2]
+        if (stream is None or len(launch) == 3) and all(type(size) is int for size in _flat(numbers)):
+            kept: dict[Any, Any] = self._launches if stream is None else self._ready
+            plan = self._plans.get(made.alike)
+            if len(kept) >= _KEPT_LAUNCHES:
+                kept.clear()
+            if stream is None:
+                kept[numbers] = made
+            elif plan:
+                kept[numbers] = (made.again(None, None), plan[0])
         return made
 
     def occupancy(self, block: Any = None, shared: int = 0) -> Occupancy:
@@ -143,33 +156,57 @@ class Kernel:
         stream = launch.stream
         keep: list[object] = []
         pieces: list[bytes] = []
+        held: list[Mark] = []
+        followed: set[tuple[int, int | None]] = set()
+        on_gpu = stream is not None and stream.backend != "host"
         try:
-            for pack, value in zip(packers, args, strict=True):
+            for pack, packer, given in zip(packers, self._array_packers, args, strict=True):
+                value = given
                 if type(value) is DeviceArray:
                     self._check_place(launch, value)
-                    value.hold(launch.handle, self._native, None if stream is None else stream.token)
+                    value.hold(launch.handle, self._native, None if stream is None else stream.token, held)
+                elif on_gpu and packer is not None and value is not None and not isinstance(value, Integral):
+                    value = self._follow(stream, value, followed)
                 seen = len(keep)
                 pieces.append(pack(value, keep))
                 if len(keep) > seen:
                     self._check_place(launch, keep[seen])
         except Mismatch as mismatch:
             raise self._callee.refuse(len(pieces), mismatch) from None
+        if stream is not None:
+            stream.before_launch()
         self._start(launch, pieces)
-        return None if stream is None else self.put(launch, (*args, *keep))
+        if stream is not None:
+            return self.put(launch, args, keep)
+        for mark in held:  # the kernel began behind them, and is done
+            mark.done = True
+        return None
 
-    def put(self, launch: Launch, kept: tuple[Any, ...]) -> Pending:
-        """The handle of a launch that has just been put on its stream; ``kept`` is what the kernel uses, which the
-        stream keeps where it is not ours. Raises `DeviceError`."""
-        arrays, others = [], []
-        for value in kept:
+    def _follow(self, stream: Stream, value: Any, followed: set[tuple[int, int | None]]) -> View:
+        """Another package's array, behind whose work the stream is to go on, if it has not ``followed`` that yet."""
+        view = view_of(value, before=stream.consumer())
+        if view.wait_for is None or stream.backend not in view.places:
+            return view
+        work = view.wait_for, view.device
+        if work not in followed:
+            stream.follow(*work)
+            followed.add(work)
+        return view._replace(wait_for=None)
+
+    def put(self, launch: Launch, args: tuple[Any, ...], keep: Sequence[object] = ()) -> Pending:
+        """The handle of a launch that has just been put on its stream with these arguments; ``keep`` is what else the
+        kernel uses. The stream keeps what is not ours. Raises `DeviceError`."""
+        arrays: list[DeviceArray] = []
+        others = [*keep]
+        for value, packer in zip(args, self._array_packers, strict=True):
             if type(value) is DeviceArray:
                 arrays.append(value)
-            elif type(value) not in (float, int):
+            elif packer is not None and value is not None:
                 others.append(value)
         mark = launch.stream.mark(self._native, launch.handle, arrays, others)
         for array in arrays:
             array.used_until(mark)
-        return Pending(self._native, mark, kept)
+        return Pending(self._native, mark, (*args, *keep))
 
     def _capture(
         self, launch: Launch, packers: list[Callable[[Any, list[object]], bytes]], args: tuple[Any, ...]
@@ -234,7 +271,7 @@ class Kernel:
         """A list that is as long as the calls of a new launch until it gets a plan; empty where an earlier one that is
         alike has it: ``kernel[grid, block, stream](...)`` in a loop makes a new launch each time.
 
-        Those without a stream are kept for the next call; of the others only some are called again."""
+        Those without a stream are kept for the next call; of the others only some are made again."""
         if launch.stream is None:
             return [True]
         plan = self._plans.get(launch.alike)
@@ -245,6 +282,16 @@ class Kernel:
             share_plan(plan[0], launch)
         return [] if plan else [True]
 
+    def _again(self, launch: tuple[Any, Any, Any], given: Stream) -> Launch | None:
+        """A launch as there was one on another or the same stream, whose numbers need no checks any more."""
+        try:
+            ready = self._ready.get(launch[:2])
+        except TypeError:  # something in it has no hash
+            return None
+        if ready is None or not all(type(size) is int for size in _flat(launch[:2])):
+            return None
+        return ready[0].again(given, ready[1])
+
     def _keep_plan(self, launch: Launch, plan: tuple[Any, ...]) -> None:
         if len(self._plans) >= _KEPT_LAUNCHES:
             self._plans.clear()
@@ -253,14 +300,10 @@ class Kernel:
     def arm(self, launch: Launch) -> None:
         """Gives a launch its plan for further calls."""
         slot, signature = ctypes.addressof(self._slot), self.signature
-        stream = launch.stream
-        token = None if stream is None else stream.token
-        device = -1 if stream is None or stream.is_default() else stream.device()
-        sizes = (launch.sizes, launch.cluster, launch.shared)
-        backend = "" if stream is None else stream.backend
-        how = (*sizes, signature.bare_pointers, launch.handle or 0, token, device, backend)
+        goes_on = launch.stream is not None
+        how = (launch.sizes, launch.cluster, launch.shared, signature.bare_pointers, goes_on)
         plan = arm_launch(launch, self._native, slot, signature.args, how, self._callee.names)
-        if stream is not None:
+        if goes_on:
             self._keep_plan(launch, (plan,))
 
     def error(self, code: int) -> Exception:

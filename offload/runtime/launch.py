@@ -6,7 +6,7 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 from offload.runtime.pending import Pending
-from offload.runtime.plans import Caller
+from offload.runtime.plans import Caller, share_plan
 
 if TYPE_CHECKING:
     from offload.runtime.kernel import Kernel
@@ -17,6 +17,8 @@ class Launch(Caller):
 
     A call launches, and waits for the kernel where there is no stream; with one it returns a `Pending`. It raises
     `SignatureError` for arguments that do not fit, `DeviceError` for what fails."""
+
+    __slots__ = ("stream",)  # where the extension finds it
 
     def __init__(
         self,
@@ -38,8 +40,18 @@ class Launch(Caller):
 
     @property
     def alike(self) -> tuple[object, ...]:
-        """What launches have in common that may share a plan. It does not keep the stream."""
-        return self.sizes, self.cluster, self.shared, self.stream and self.stream.token
+        """What launches on streams have in common that may share a plan."""
+        return self.sizes, self.cluster, self.shared
+
+    def again(self, stream: Any, plan: Any) -> Launch:
+        """The same on that stream, with its plan."""
+        made = Launch.__new__(Launch)
+        made.__dict__.update(self.__dict__)
+        made._unarmed = []
+        made.stream = stream
+        made.handle = None if stream is None else stream.handle
+        share_plan(plan, made)
+        return made
 
     def _call(self, /, *args: Any, **kwargs: Any) -> Pending | None:
         pending = self.kernel.launch(self, args, kwargs)

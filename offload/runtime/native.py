@@ -90,13 +90,17 @@ class Native:
             work()
         finally:
             exchange(at)
-        if not aside.code or self._is_ending() or process != self.process():
+        return self.told(aside.code, aside.message, process, each) if aside.code else None
+
+    def told(self, code: int, said: bytes, process: int, each: bool) -> DeviceError | None:
+        """What `at_end` returns of what failed."""
+        if self._is_ending() or process != self.process():
             return None
-        message = aside.message.decode("utf-8", "replace")
+        message = said.decode("utf-8", "replace")
         if not each and message == self._told:
             return None
         self._told = message
-        return DeviceError(message, aside.code)
+        return DeviceError(message, code)
 
     def use(self, backend: str | None) -> None:
         """Fixes the backend; None lets it be chosen again. Raises `DeviceError` for one that is unknown or not here."""

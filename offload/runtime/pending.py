@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from offload.runtime.streams import Stream
 
 
+# The extension's way of ending an event where the object goes that has it.
+_end_event: Callable[[int, int], tuple[int, bytes] | None] | None = None
+
+
+def end_events_with(function: Callable[[int, int], tuple[int, bytes] | None]) -> None:
+    """Lets marks end their events by the extension."""
+    global _end_event
+    _end_event = function
+
+
 class _Seen:
     """Tells how many references its finalizer sees where nothing refers to it any more."""
 
@@ -41,26 +51,68 @@ _AT_END = _references_at_end()
 
 
 class Mark:
-    """A point of a stream's work: an event of the runtime, which stays valid when the stream is gone."""
+    """A point of a stream's work: an event of the runtime, which stays valid when the stream is gone.
 
-    __slots__ = ("__weakref__", "_event", "_native", "_process", "_stream", "number", "token")
+    It is a promise until somebody asks for it, and most are not asked: `put` puts the event on the stream. Until then
+    the mark is the stream's ``open`` one, and stands for all launches that it has got so far. The stream puts it before
+    a further launch where a handle counts on it, or where it has got many; and when the stream goes."""
 
-    def __init__(self, native: Native, handle: int | None, stream: Stream, number: int) -> None:
-        """After what is on the stream of that handle now. Marks with the token of one `Stream` are in order, which is
-        that of their numbers. Raises `DeviceError`, which the thread's next call would have to otherwise."""
+    __slots__ = (
+        *("__weakref__", "_event", "_handle", "_lock", "_native", "_process", "_stream"),
+        *("done", "launches", "number", "pendings", "token"),
+    )
+
+    def __init__(self, native: Native, handle: int | None, stream: Stream) -> None:
+        """After what is on the stream of that handle when it is put. Marks with the token of one `Stream` are in
+        order."""
         self._native = native
         self._process = native.process()
+        self._handle = handle
         self._stream = ref(stream)
+        self._lock = stream.lock
+        self._event: int | None = None
         self.token = stream.token
-        self.number = number
-        self._event: int | None = native.api.mgpuStreamMark(handle)
-        native.check()
+        self.number = stream.kept
+        """Of what the stream keeps for the launches before it, the last."""
+        self.launches = 0
+        self.pendings = object()
+        """Each handle that counts on the mark has a reference to it."""
+        self.done = False
+        """Whether the work before it is known to be done."""
+
+    def put(self) -> None:
+        """Puts the event on the stream, if it is not there: what is launched later is not before the mark. What fails
+        is kept for the thread's next call, and tried again by the next `put`."""
+        if self._event or self.done:
+            return
+        if self._native.process() != self._process:  # the parent's lock may be held for ever; the runtime refuses
+            self._native.api.mgpuStreamMark(self._handle)
+            return
+        with self._lock:
+            stream = self._stream()
+            if stream is not None and stream.open is self:
+                stream.open = None  # before the event: a launch of another thread may come behind that
+            if self._event or self.done:
+                return
+            if stream is not None and stream.lazy and self._native.api.mgpuStreamCapturing(self._handle):
+                raise DeviceError(
+                    "The stream is captured into a graph: what has been launched on it before cannot be waited for.",
+                    ERROR_INVALID,
+                )
+            number = self.number if stream is None else stream.kept  # what is kept has been launched
+            event = self._native.api.mgpuStreamMark(self._handle)
+            if self._event:  # the extension, which needs no lock, was faster
+                self._native.api.mgpuEventDestroy(event)
+            else:
+                self._event, self.number = event, number
 
     def wait(self) -> None:
         """Returns when the work before the mark is done. Raises `DeviceError`."""
+        self.put()
         if self._event:
             self._native.api.mgpuEventSynchronize(self._event)
         self._native.check()  # an error that was kept before would have hindered the wait
+        self.done = True
         stream = self._stream()
         if stream is not None:
             stream.let_go(self)
@@ -91,6 +143,9 @@ class Mark:
         return native.table == self._native.table
 
     def _order(self, stream: int | None, native: Native) -> None:
+        if self.done:
+            return
+        self.put()
         if not self._event:
             return
         if self._knows(native):
@@ -99,23 +154,33 @@ class Mark:
             self._native.api.mgpuEventSynchronize(self._event)
 
     def __del__(self, references: Callable[[object], int] = getrefcount, alone: int = _AT_END) -> None:
-        event = getattr(self, "_event", None)
-        if not event:
-            return
         # Of a circle of garbage, which the collector finalizes in any order, memory may still have to go after this
         # mark: it has not where the work is done.
-        wanted = references(self) > alone and self._native.process() == self._process
+        wanted = not getattr(self, "done", True) and references(self) > alone
+        event: int | None = getattr(self, "_event", None)
+        if not wanted and not event:
+            return
+        if event and not wanted and _end_event is not None:
+            self._event, self.done = None, True
+            failed = _end_event(self._native.table, event)
+            if failed is not None and (told := self._native.told(*failed, self._process, each=False)) is not None:
+                raise told
+            return
+        wanted = wanted and self._native.process() == self._process
         error = self._native.at_end(self._end_done if wanted else self._end, self._process, each=False)
         if error is not None:
             raise error
 
     def _end_done(self) -> None:
-        self._native.api.mgpuEventSynchronize(self._event)
+        self.put()
+        if self._event:
+            self._native.api.mgpuEventSynchronize(self._event)
         self._end()
 
     def _end(self) -> None:
-        event, self._event = self._event, None
-        self._native.api.mgpuEventDestroy(event)
+        event, self._event, self.done = self._event, None, True
+        if event:
+            self._native.api.mgpuEventDestroy(event)
 
 
 def _loop() -> asyncio.AbstractEventLoop:
@@ -136,9 +201,12 @@ class Pending:
     One that went into a graph, because the stream was captured, cannot be waited for: wait for the graph, and keep this
     as long as the graph may run."""
 
+    __slots__ = ("__weakref__", "_counts", "_keep", "_mark", "_native")
+
     def __init__(self, native: Native, mark: Mark | None, keep: tuple[Any, ...]) -> None:
         self._native = native
         self._mark = mark
+        self._counts = None if mark is None else mark.pendings
         self._keep = keep
 
     def wait(self) -> None:
@@ -148,6 +216,7 @@ class Pending:
                 "The launch went into a graph and has not run: launch the graph, and wait for that.", ERROR_INVALID
             )
         self._mark.wait()
+        self._counts = None
         self._keep = ()
 
     def __await__(self) -> Generator[Any, None, None]:

@@ -17,10 +17,11 @@ from offload.runtime import abi
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.export import destroy_with, dlpack_code
-from offload.runtime.memory import Uses
+from offload.runtime.interchange import DLPACK_DEVICES
+from offload.runtime.memory import DeviceAllocation, Uses
 from offload.runtime.native import DeviceMemory, Native
-from offload.runtime.pending import Mark
-from offload.runtime.streams import Stream
+from offload.runtime.pending import Mark, Pending, end_events_with
+from offload.runtime.streams import MOST_OPEN, Stream
 
 
 def _in_subinterpreter() -> bool:
@@ -53,6 +54,7 @@ FAST = _fast is not None
 """Whether calls go through the extension."""
 if FAST:
     destroy_with(_fast.dlpack_destructor())
+    end_events_with(_fast.end_event)
 
 
 def where() -> str:
@@ -90,10 +92,14 @@ class Caller(_Base):
 def _know_types() -> None:
     import numpy
 
-    _fast.set_stream(Stream)
+    from offload.runtime.launch import Launch  # which is a Caller
+
+    _fast.set_stream(Stream, MOST_OPEN)
     _fast.set_mark(Mark)
+    _fast.set_launch(Launch, Pending)
+    _fast.set_memories([*DLPACK_DEVICES.items()])
     _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
-    _fast.set_device_array(DeviceArray, DeviceMemory, Uses)
+    _fast.set_device_array(DeviceArray, DeviceMemory, Uses, DeviceAllocation)
 
 
 def arm_function(
@@ -133,8 +139,7 @@ def arm_launch(
     """Gives a launch a plan, and returns it for :func:`share_plan`; None where the extension has none for it.
 
     ``how`` has the sizes of the grid and the block, the cluster's, the bytes of workgroup memory, whether memrefs are
-    bare pointers, the stream's handle, its token, None where the call waits, its device, -1 where the thread's device
-    counts, and its backend. Who has the plan keeps the token."""
+    bare pointers, and whether the launch has a stream, for which the call does not wait."""
     if not FAST:
         return None
     _know_types()

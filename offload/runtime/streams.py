@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.errors import SignatureError
@@ -16,8 +18,29 @@ from offload.runtime.pickled import refusal
 if TYPE_CHECKING:
     from offload.runtime.array import DeviceArray
 
-_MOST_KEPT = 32
-"""Launches on the CPU whose arrays of other packages are kept, where nobody waits for any."""
+_MOST_KEPT, _MOST_KEPT_ON_CPU = 1024, 32
+"""Launches whose arrays of other packages are kept, where nobody waits for any. Drivers let about as many wait; the CPU
+has run them."""
+
+MOST_OPEN = 16
+"""Launches that one mark stands for, where nobody asks for any of them: what uses the arrays of the first may have to
+wait for the last."""
+
+
+class _Slot:
+    __slots__ = ("of",)
+
+    def __init__(self) -> None:
+        self.of = object()
+
+
+def _references_of_a_slot(references: Callable[[object], int] = getrefcount) -> int:
+    slot = _Slot()
+    return references(slot.of)
+
+
+_OF_A_SLOT = _references_of_a_slot()
+"""References that `getrefcount` sees of what one slot alone refers to; versions of Python differ."""
 
 
 class Stream:
@@ -29,20 +52,26 @@ class Stream:
     the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
     __slots__ = (
-        *("__weakref__", "_device", "_foreign", "_lock", "_marks", "_native", "_owned", "_pending", "_process"),
-        *("backend", "handle", "token"),
+        *("__weakref__", "_device", "_foreign", "_halfway", "_owned", "_pending", "_process"),
+        *("backend", "handle", "kept", "lazy", "lock", "native", "open", "token"),
     )
 
     def __init__(self, native: Native, foreign: Any = None) -> None:
         """Raises `DeviceError` where the driver refuses, TypeError where ``foreign`` is no stream."""
         if isinstance(foreign, Stream):
             foreign = foreign.known_to(native)
-        self._native = native
+        self.native = native
         self._owned = foreign is None
         self._foreign = foreign  # cupy, for one, destroys a stream with its object
-        self._lock = threading.RLock()  # a finalizer may wait, too
-        self._marks = 0  # how many there were
+        self.lock = threading.RLock()  # a finalizer may wait, too
+        self.kept = 0
+        """How many launches have left something to keep."""
         self._pending: deque[tuple[int, list[object]]] = deque()
+        self._halfway: Mark | None = None  # of the launches whose arrays are kept
+        self.open: Mark | None = None
+        """The mark of the last launches, while it is on no event."""
+        self.lazy = self._owned
+        """Whether marks may be put later. Not on a stream that others know: they may have it captured by then."""
         self.token = object()  # a handle may come again when its stream is gone; this does not
         self.handle: int | None = None
         self._device: int | None = None
@@ -58,19 +87,19 @@ class Stream:
     def known_to(self, native: Native) -> Any:
         """What a library takes for this stream: the stream itself where it is its own, the other package's that it
         wraps. Raises TypeError for a stream that another library has made, whose handle means nothing here."""
-        if native.table == self._native.table:
+        if native.table == self.native.table:
             return self
         if not self._owned:
             return self._foreign
         raise TypeError(
-            f"a stream of another library, {self._native.file}: make one with lib.stream() of this library, or pass "
+            f"a stream of another library, {self.native.file}: make one with lib.stream() of this library, or pass "
             "another package's stream to both"
         )
 
     def check(self, label: str) -> None:
         """Raises `SignatureError` where another backend is in use by now: arrays are looked at as that one's, and work
         on the stream would be done by this one's devices. ``label`` is what messages call who takes the stream."""
-        if (now := self._native.backend()) != self.backend:
+        if (now := self.native.backend()) != self.backend:
             raise SignatureError(
                 f"{label}: a stream of {self.backend}, but the backend in use is {now}; make another one with "
                 f"lib.stream(), or choose lib.use('{self.backend}')"
@@ -81,8 +110,8 @@ class Stream:
         `DeviceError`."""
         if self._device is not None:
             return self._device
-        index = int(self._native.api.mgpuStreamDevice(self.handle))
-        self._native.check()
+        index = int(self.native.api.mgpuStreamDevice(self.handle))
+        self.native.check()
         if self._owned:
             self._device = index
         return index
@@ -96,9 +125,27 @@ class Stream:
         return self._driver_stream
 
     def _driver_stream(self) -> tuple[int, int]:
-        handle = self._native.api.mgpuStreamDriver(self.handle)
-        self._native.check()
+        self.lazy = False
+        if self.open is not None:
+            self.open.put()
+        handle = self.native.api.mgpuStreamDriver(self.handle)
+        self.native.check()
         return 0, handle or 0
+
+    def consumer(self) -> tuple[str, int] | None:
+        """The backend and the driver's stream that other packages order their work before. None where they do it
+        before the default stream: for the CPU, and for our own, of which they would then know."""
+        if self._owned or self.backend == "host":
+            return None
+        return self.backend, self._driver_stream()[1]
+
+    def follow(self, stream: int, device: int | None) -> None:
+        """Lets what is put on it from now on start after what is on another driver's stream, of that device if it is a
+        default one. What fails is kept for the thread's next call."""
+        api = self.native.api
+        elsewhere = device is not None and device != self.native.device_of_thread()
+        with self.native.on_device(device or 0) if elsewhere else contextlib.nullcontext():
+            api.mgpuStreamWaitStream(self.handle, stream)
 
     def is_default(self) -> bool:
         """Whether it is a driver's default stream (NULL, 1, and 2, the thread's), which every device has."""
@@ -111,59 +158,87 @@ class Stream:
         for array in arrays:
             if not array.is_ours():
                 kept.append(array)
-        with self._lock:  # in the order of their marks
-            number = self._marks = self._marks + 1
-            if kept:
-                self._pending.append((number, kept))
-            try:
-                mark = Mark(native, handle, self, number)
-            except BaseException:
-                self._pending.append((number, [*arrays]))
-                raise
-        if len(self._pending) > _MOST_KEPT and self.backend == "host":  # which has run it, and is never captured
-            mark.wait()
+        mark = self.open if self.lazy else None
+        if mark is None:
+            mark = Mark(native, handle, self)
+        if self.lazy and not mark.launches:
+            self.open = mark
+        mark.launches += 1
+        if kept:
+            self.keep(mark, kept)
+        if self.lazy:
+            return mark
+        try:
+            mark.put()
+            native.check()
+        except BaseException:
+            self.keep(mark, [*arrays])
+            raise
         return mark
+
+    def keep(self, mark: Mark, kept: list[object]) -> None:
+        """Keeps what a launch uses until work up to the mark is done, which comes after it. Waits for what was launched
+        long ago where so much is kept that memory would run out. Raises `DeviceError`."""
+        with self.lock:
+            self.kept += 1
+            self._pending.append((self.kept, kept))
+        count, most = len(self._pending), _MOST_KEPT_ON_CPU if self.backend == "host" else _MOST_KEPT
+        if count > most:
+            before, self._halfway = self._halfway or mark, mark
+            before.wait()  # lets go of what is up to there
+        elif 2 * count <= most:
+            self._halfway = mark
+
+    def before_launch(self, references: Callable[[object], int] = getrefcount) -> None:
+        """Puts the mark of the last launches before a further one, where somebody counts on that. What fails is kept
+        for the thread's next call."""
+        mark = self.open
+        if mark is not None and (mark.launches >= MOST_OPEN or references(mark.pendings) > _OF_A_SLOT):
+            mark.put()
 
     def let_go(self, mark: Mark) -> None:
         """Keeps what was there up to a mark no longer: the work before it is done."""
         if not self._pending:
             return
         gone = []
-        with self._lock:
+        with self.lock:
             while self._pending and self._pending[0][0] <= mark.number:
                 gone.append(self._pending.popleft())
         gone.clear()  # outside of the lock: finalizers of other packages may do anything
 
     def synchronize(self) -> None:
         """Waits until all work on the stream is done. Raises `DeviceError` for what went wrong in it."""
-        with self._lock:
+        with self.lock:
             pending, self._pending = self._pending, deque()
-        self._native.api.mgpuStreamSynchronize(self.handle)
+            mark, self.open = self.open, None
+        self.native.api.mgpuStreamSynchronize(self.handle)
         pending.clear()
-        self._native.check()
+        self.native.check()
+        if mark is not None:
+            mark.done = True
 
     def __enter__(self) -> Stream:
         self.check("with")
-        entered = self._native.entered
+        entered = self.native.entered
         entered.enter_stream(self.backend, None if self.is_default() else self.device(), self.handle)
         entered.streams.append(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._native.entered.leave(self.backend)
-        self._native.entered.streams.pop()
+        self.native.entered.leave(self.backend)
+        self.native.entered.streams.pop()
 
     def __del__(self) -> None:
-        error = (
-            self._native.at_end(self._end, self._process) if getattr(self, "_owned", False) and self.handle else None
-        )
+        error = self.native.at_end(self._end, self._process) if getattr(self, "_owned", False) and self.handle else None
         if error is not None:  # of work that nobody has waited for: Python tells on stderr what a `__del__` raises
             raise error
 
-    def _end(self) -> None:
+    def _end(self, references: Callable[[object], int] = getrefcount, alone: int = _OF_A_SLOT) -> None:
+        if self.open is not None and references(self.open) > alone:  # an array or a handle may ask for it later
+            self.open.put()
         if self._pending:
-            self._native.api.mgpuStreamSynchronize(self.handle)
-        self._native.api.mgpuStreamDestroy(self.handle)
+            self.native.api.mgpuStreamSynchronize(self.handle)
+        self.native.api.mgpuStreamDestroy(self.handle)
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a stream", "make another one with lib.stream()")

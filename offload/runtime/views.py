@@ -32,9 +32,10 @@ class View(NamedTuple):
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-def view_of(value: Any, ordered: bool = True) -> View:
+def view_of(value: Any, ordered: bool = True, before: tuple[str, int] | None = None) -> View:
     """The view of an array-like object; raises `Mismatch` for anything that owns no memory of its own. With ``ordered``
-    other packages are asked to finish what they do with it first."""
+    other packages are asked to finish what they do with it first, those that can ``before`` what is put on that
+    driver's stream of a backend from now on."""
     import numpy
 
     if type(value) is View:
@@ -57,7 +58,7 @@ def view_of(value: Any, ordered: bool = True) -> View:
             (value.backend, "host") if value.shared else (value.backend,),
             value,
         )
-    foreign = interchange.foreign_memory(value, ordered)
+    foreign = interchange.foreign_memory(value, ordered, before)
     if foreign is not None:
         return View(*foreign)
     if isinstance(value, numpy.generic):

@@ -130,23 +130,69 @@ def again() -> None:
 
 
 def marks() -> None:
-    """A launch that no mark can be put behind is told by the launch, not by what its thread does next."""
+    """A mark that cannot be put is told by what asks for it, not by what its thread does next: by the wait, or by the
+    launch that has to put it first. On a stream that others know, each launch asks."""
     there, out = library.device.array(x), library.device.zeros(1000, np.float32)
     stream = library.stream()
-    launch = kernel[4, 256, stream]
+    launch, known = kernel[4, 256, stream], kernel[4, 256, stream.handle]
     name = b"cuEventRecord" if backend == "cuda" else b"hipEventRecord"
-    for _ in range(4):  # from the third on through the extension
+
+    def refused(call: Any) -> None:
         driver.standin_count(name, 1, 999)
         try:
-            launch(there, out, 1)
+            call()
         except offload.DeviceError as error:
             assert name.decode() in str(error), error
         else:
             raise AssertionError("nothing was told")
         driver.standin_count(None, 0, 0)
         library.saxpy(0, there, there)  # which has nothing to do with it
+
+    for _ in range(4):  # from the third on through the extension
+        refused(lambda: known(there, out, 1))
+        pending = launch(there, out, 1)
+        refused(pending.wait)
+        pending.wait()
+        pending = launch(there, out, 1)
+        refused(lambda: launch(there, out, 1))  # not launched: the mark of the one before comes first
+        pending.wait()
     stream.synchronize()
-    assert np.array_equal(out.numpy(), 4 * x)
+    assert np.array_equal(out.numpy(), 12 * x)
+
+
+def unasked() -> None:
+    """Nobody asks for the marks of launches on a stream of ours that nobody else knows, and whose handles are dropped:
+    but for one now and then, the driver is told of the launches alone."""
+    arrays, stream = [library.device.array(x), library.device.zeros(1000, np.float32)], library.stream()
+    launch = kernel[4, 256, stream]
+
+    def told(count: int) -> list[str]:
+        driver.standin_clear()
+        for _ in range(count):
+            launch(*arrays, 1)
+        return [line.split()[0] for line in driver.standin_log().decode().splitlines()]
+
+    told(3)
+    stream.synchronize()
+    assert told(8) == ["launch"] * 8
+    log = told(64)
+    assert log.count("launch") == 64
+    assert 3 <= log.count("record") <= 5, log
+    driver.standin_clear()
+    pending = [launch(*arrays, 1) for _ in range(4)]
+    log = [line.split()[0] for line in driver.standin_log().decode().splitlines()]
+    assert log == ["launch", *["record", "launch"] * 3], "each is put before the next launch"
+    stream.synchronize()
+    driver.standin_clear()
+    pending[-1].wait()
+    assert not driver.standin_log(), "it is known to be done"
+    assert np.array_equal(arrays[1].numpy(), 79 * x)
+    assert told(1) == ["launch"]
+    pending = [launch(*arrays, 1)]
+    stream = launch = None
+    gc.collect()
+    pending[0].wait()  # it was put when the stream went
+    assert np.array_equal(arrays[1].numpy(), 81 * x)
 
 
 def frees() -> None:
@@ -252,6 +298,6 @@ def dlpack() -> None:
         raise AssertionError(options)
 
 
-for part in (staged, on_streams, again, marks, foreign_streams, memory, dlpack, frees):
+for part in (staged, on_streams, again, marks, unasked, foreign_streams, memory, dlpack, frees):
     part()
 print(json.dumps("right"))

@@ -286,8 +286,10 @@ EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
   if (capturing(stream))
     return isolated((const struct object *)(const void *)event);
   NEED_DEVICE_OF(event);
-  if (!((const struct object *)event)->timed)
+  if (!((const struct object *)event)->timed && stream)
     note("record E%d S%d", number(event), number(stream));
+  else if (!((const struct object *)event)->timed)
+    note("record E%d S0 on %d", number(event), current);
   record(event);
   return hipSuccess;
 }

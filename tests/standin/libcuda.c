@@ -406,8 +406,10 @@ EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
   if (capturing(stream))
     return isolated((const struct object *)(const void *)event);
   NEED_DEVICE_OF(event);
-  if (!((const struct object *)event)->timed)
+  if (!((const struct object *)event)->timed && stream_number(stream) > 0)
     note("record E%d S%d", number(event), stream_number(stream));
+  else if (!((const struct object *)event)->timed)
+    note("record E%d S%d on %d", number(event), stream_number(stream), here());
   record(event);
   return CUDA_SUCCESS;
 }

@@ -49,7 +49,8 @@ bool fillFromNumpy(const Argument &argument, PyObject *value, int64_t *words) {
 // Whether nothing has to be waited for, given the mark that an array has.
 bool isFree(PyObject *mark, const Place &place) {
   return mark == Py_None ||
-         (mark && place.token && Py_TYPE(mark) == types.mark && slot(mark, types.token) == place.token);
+         (mark && Py_TYPE(mark) == types.mark &&
+          (slot(mark, types.done) == Py_True || (place.token && slot(mark, types.token) == place.token)));
 }
 
 bool fillFromDevice(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
@@ -138,7 +139,7 @@ bool fillDescriptor(const Argument &argument, PyObject *value, const Place &plac
   if (Py_TYPE(value) == types.deviceArray)
     return fillFromDevice(argument, value, place, words);
   if (argument.onDevice && (!place.backend || std::strcmp(place.backend, "host") != 0))
-    return false;
+    return place.backend && place.producers && fillFromExchange(argument, value, place, words);
   if (Py_TYPE(value) == types.array)
     return fillFromNumpy(argument, value, words);
   return !PyObject_TypeCheck(value, types.array) && !PyObject_TypeCheck(value, types.deviceArray) &&

@@ -36,10 +36,13 @@ PyObject *raise(PyObject *self, int32_t code) {
   return result;
 }
 
-PyObject *launched(PyObject *self, PyObject *arguments) {
-  PyObject *result = PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
+PyObject *launched(PyObject *self, PyObject *arguments, const Runtime &runtime) {
+  PyObject *result = nullptr;
+  int32_t code = 0;
+  if (!afterLaunch(self, arguments, runtime, &result, &code))
+    result = PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
   Py_DECREF(arguments);
-  return result;
+  return code ? raise(self, code) : result;
 }
 
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
@@ -47,14 +50,16 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
   PyObject *result = nullptr;
   int32_t code = 0;
   if (plan) {
+    if (plan->goesOn() && !beforeLaunch(self, plan->itsRuntime()))
+      return nullptr;
     const size_t given = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
     const bool taken = !kwnames && given == plan->count()
-                           ? plan->call(args, &result, &code)
-                           : plan->callByName(args, given, kwnames, &result, &code);
+                           ? plan->call(self, args, &result, &code)
+                           : plan->callByName(self, args, given, kwnames, &result, &code);
     if (taken && code)
       return raise(self, code);
     if (taken)
-      return plan->goesOn() && result ? launched(self, result) : result;
+      return plan->goesOn() && result ? launched(self, result, plan->itsRuntime()) : result;
   }
   return callPython(self, args, nargsf, kwnames);
 }
@@ -109,6 +114,11 @@ Runtime::Runtime(uintptr_t table) {
   launch = api->mgpuKernelLaunch;
   setStream = api->mgpuSetThreadStream;
   capturing = api->mgpuStreamCapturing;
+  waitStream = api->mgpuStreamWaitStream;
+  synchronize = api->mgpuStreamSynchronize;
+  threadsDevice = api->mgpuGetDefaultDevice;
+  mark = api->mgpuStreamMark;
+  destroyEvent = api->mgpuEventDestroy;
 }
 
 bool Runtime::uses(const char *backend) const {
@@ -132,11 +142,7 @@ size_t Plan::find(PyObject *name) const {
   return all.size();
 }
 
-// The handle of a stream of lib.stream() of that library, and of the backend in use; false for anything else.
-static bool handleOf(PyObject *stream, PyObject *native, const Runtime &runtime, void **handle) {
-  *handle = nullptr;
-  if (Py_TYPE(stream) != types.stream || slot(stream, types.streamNative) != native)
-    return false;
+bool workOn(PyObject *stream, const Runtime &runtime, Work &work) {
   PyObject *name = slot(stream, types.streamBackend);
   const char *text = name ? PyUnicode_AsUTF8(name) : nullptr;
   if (!text || !runtime.uses(text)) {
@@ -144,16 +150,16 @@ static bool handleOf(PyObject *stream, PyObject *native, const Runtime &runtime,
     return false;
   }
   PyObject *number = slot(stream, types.handle);
-  if (number && number != Py_None)
-    *handle = PyLong_AsVoidPtr(number);
+  work.token = slot(stream, types.streamToken);
+  work.stream = number && number != Py_None ? PyLong_AsVoidPtr(number) : nullptr;
   if (!PyErr_Occurred())
-    return number;
+    return number && work.token;
   PyErr_Clear();
   return false;
 }
 
-bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
-                      int32_t *code) const {
+bool Plan::callByName(PyObject *self, PyObject *const *args, size_t given, PyObject *kwnames,
+                      PyObject **result, int32_t *code) const {
   PyObject *bound[maxNamed] = {};
   PyObject *stream = nullptr;
   if (given > count() || count() > maxNamed || names.names.size() != count())
@@ -180,19 +186,22 @@ bool Plan::callByName(PyObject *const *args, size_t given, PyObject *kwnames, Py
       bound[i] = Py_None;
   }
   if (!stream)
-    return call(bound, result, code);
-  void *handle;
-  if (!handleOf(stream, names.native, runtime, &handle))
+    return call(self, bound, result, code);
+  Work work;
+  if (Py_TYPE(stream) != types.stream || slot(stream, types.streamNative) != names.native ||
+      !workOn(stream, runtime, work))
     return false;
-  void *previous = runtime.setStream(handle);
-  const bool taken = call(bound, result, code);
+  void *previous = runtime.setStream(work.stream);
+  const bool taken = call(self, bound, result, code);
   runtime.setStream(previous);
   return taken;
 }
 
-bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, PyObject *token) const {
+bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, const Work &work,
+                Producers *producers) const {
   Place place;
-  place.token = token;
+  place.token = work.token;
+  place.producers = producers;
   bool asked = false, placed = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument &argument = arguments[i];
@@ -205,15 +214,27 @@ bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t devic
         place.backend = runtime.backendName();
         asked = true;
       }
-      if (!placed && argument.onDevice && ours) {
+      if (!placed && argument.onDevice && (ours || producers)) {
         const bool host = place.backend && std::strcmp(place.backend, "host") == 0; // all memory is the CPU's
-        place.device = host ? anyDevice : device == threadsDevice ? runtime.streamDevice(nullptr) : device;
+        place.device = host ? anyDevice : device == itsDevice ? runtime.streamDevice(work.stream) : device;
         placed = true;
       }
       if (!fillDescriptor(argument, args[i], place, kept, words))
         return false;
     }
     words += argument.words();
+  }
+  return true;
+}
+
+bool Plan::mayWait(const Producers &producers, const Work &work) const {
+  for (size_t i = 0; i < producers.count; ++i) {
+    void *stream = producers.streams[i];
+    if (stream == work.stream)
+      continue;
+    if (runtime.capturing(stream) ||
+        (stream == defaultStream && runtime.streamDevice(work.stream) != runtime.threadsDevice()))
+      return false; // every device has a default stream: the thread's is another one
   }
   return true;
 }

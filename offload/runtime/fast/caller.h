@@ -18,6 +18,11 @@ struct Runtime {
   decltype(mgpuApi::mgpuKernelLaunch) launch;
   decltype(mgpuApi::mgpuSetThreadStream) setStream;
   decltype(mgpuApi::mgpuStreamCapturing) capturing;
+  decltype(mgpuApi::mgpuStreamWaitStream) waitStream;
+  decltype(mgpuApi::mgpuStreamSynchronize) synchronize;
+  decltype(mgpuApi::mgpuGetDefaultDevice) threadsDevice;
+  decltype(mgpuApi::mgpuStreamMark) mark;
+  decltype(mgpuApi::mgpuEventDestroy) destroyEvent;
 
   explicit Runtime(uintptr_t table);
   // Whether the backend in use has that name.
@@ -34,8 +39,14 @@ struct Names {
 // The most arguments that are put in order here where they come by name.
 constexpr size_t maxNamed = 64;
 
-// Of devices: any, and that which work of the calling thread goes to.
-constexpr int32_t anyDevice = -1, threadsDevice = -2;
+// Of devices: any, and that which the call's work goes to.
+constexpr int32_t anyDevice = -1, itsDevice = -2;
+
+// Where a call's work goes: the thread's stream, or that of a launch which does not wait, with its token.
+struct Work {
+  void *stream = nullptr;
+  PyObject *token = nullptr;
+};
 
 // Something that can be called with Python's values.
 class Plan {
@@ -51,19 +62,24 @@ public:
   // Whether the work goes on while the call returns: then `call` gives a tuple of the arguments, and the
   // caller's method _launched makes the result of it.
   virtual bool goesOn() const { return false; }
+  const Runtime &itsRuntime() const { return runtime; }
   void setNames(Names given) { names = std::move(given); }
   // Like `call`, for arguments some of which come by name or are left out.
-  bool callByName(PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
+  bool callByName(PyObject *self, PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
                   int32_t *code) const;
   // False, with no error set and nothing done, where Python has to do it. Otherwise *code is the runtime's
   // error code, and *result the result where that is 0: a new reference, or null with an error set.
-  virtual bool call(PyObject *const *args, PyObject **result, int32_t *code) const = 0;
+  // `self` is what is called.
+  virtual bool call(PyObject *self, PyObject *const *args, PyObject **result, int32_t *code) const = 0;
 
 protected:
   // Fills the words of all arguments, which hold as long as `kept`; false as above. Arrays that kernels use
-  // have to be on `device`. `token` is that of the stream that the work goes on, if the call does not wait.
-  bool fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device,
-            PyObject *token = nullptr) const;
+  // have to be on `device`, which is that of `work`. With `producers`, which then has their streams, they may
+  // be other packages'.
+  bool fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t device, const Work &work = {},
+            Producers *producers = nullptr) const;
+  // Whether the work may wait for what is on the streams here.
+  bool mayWait(const Producers &producers, const Work &work) const;
 
   const Runtime runtime;
   const std::vector<Argument> arguments;
@@ -91,21 +107,36 @@ std::unique_ptr<Plan> planFunction(const Runtime &runtime, uintptr_t function,
                                    std::vector<Argument> arguments, const Argument *result, bool brief,
                                    bool onAnyDevice, std::vector<EqualWords> equal);
 
-// How a kernel is launched. Without a token the call waits for it.
+// How a kernel is launched.
 struct How {
   std::array<intptr_t, 6> sizes; // the grid's and the block's
   std::array<intptr_t, 3> cluster;
   int32_t shared;
   bool barePointers;
-  void *stream;
-  PyObject *token;     // owned by whoever has the plan
-  int32_t device;      // of the stream, or threadsDevice
-  std::string backend; // of the stream, where there is a token
+  bool goesOn; // on the stream of the Launch that is called
 };
+
+// The Stream of a Launch, borrowed; null where it has none.
+PyObject *streamOf(PyObject *launch);
+// Where work on a Stream goes: false where it is none of the backend in use.
+bool workOn(PyObject *stream, const Runtime &runtime, Work &work);
 
 // Launches the kernel of a slot.
 std::unique_ptr<Plan> planLaunch(const Runtime &runtime, uintptr_t slot, std::vector<Argument> arguments,
                                  const How &how);
+
+// Once: what the next two call. False with an error set.
+bool nameMethods();
+// Before a launch that goes on: what `before_launch` of its stream does. False with an error set.
+bool beforeLaunch(PyObject *launch, const Runtime &runtime);
+// After it: what Launch._launched does. False, with no error set and nothing done, where Python has to do it;
+// otherwise *pending is its result, a new reference, or null with an error set or the runtime's code in
+// *code.
+bool afterLaunch(PyObject *launch, PyObject *arguments, const Runtime &runtime, PyObject **pending,
+                 int32_t *code);
+// Destroys an event where the object goes that has it: as Native.at_end, but for what that makes of a
+// failure, which this returns as a tuple of the code and the message; or None.
+pybind11::object endEvent(uintptr_t table, uintptr_t event);
 
 // The type `Caller`: a new reference.
 PyObject *makeCallerType();

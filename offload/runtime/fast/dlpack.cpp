@@ -1,26 +1,9 @@
 // dlpack.cpp: memref descriptors from arrays of other packages in the CPU's memory, seen through DLPack 1.1
 // (dmlc.github.io/dlpack). interchange.py does the same for all memory, and says why not.
-#include "plan.h"
+#include "dlpack.h"
 
 namespace offload {
 namespace {
-
-struct Tensor {
-  void *data;
-  int32_t deviceType, deviceId, ndim;
-  uint8_t code, bits;
-  uint16_t lanes;
-  const int64_t *shape, *strides; // in elements; no strides: row-major
-  uint64_t byteOffset;
-};
-
-struct Versioned { // an unversioned one is its tensor, as far as it is read
-  uint32_t major, minor;
-  void *context;
-  void (*deleter)(Versioned *);
-  uint64_t flags;
-  Tensor tensor;
-};
 
 struct Managed {
   Tensor tensor;
@@ -29,7 +12,6 @@ struct Managed {
 };
 
 constexpr int32_t cpu = 1;
-constexpr uint64_t readOnly = 1;
 
 struct Names {
   PyObject *method = PyUnicode_InternFromString("__dlpack__");
@@ -43,15 +25,6 @@ const Names &names() {
   return *made;
 }
 
-// Whether torch would export it with wrong signs; see interchange.py.
-bool isNegated(PyObject *value) {
-  PyObject *answer = PyObject_CallMethodNoArgs(value, names().isNegated);
-  if (!answer)
-    PyErr_Clear();
-  Py_XDECREF(answer);
-  return answer == Py_True;
-}
-
 // The tensor that a capsule holds, which may be written to where `writes`; null for others.
 const Tensor *tensorOf(PyObject *capsule, bool writes) {
   if (PyCapsule_IsValid(capsule, "dltensor"))
@@ -59,7 +32,7 @@ const Tensor *tensorOf(PyObject *capsule, bool writes) {
   if (!PyCapsule_IsValid(capsule, "dltensor_versioned"))
     return nullptr;
   const auto *managed = static_cast<const Versioned *>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
-  return managed->major == 1 && !(writes && managed->flags & readOnly) ? &managed->tensor : nullptr;
+  return managed->major == 1 && !(writes && managed->flags & readOnlyFlag) ? &managed->tensor : nullptr;
 }
 
 // Whether there can be an array of this shape at `start`.
@@ -78,20 +51,6 @@ bool isSound(const Argument &argument, const Tensor &tensor, uintptr_t start) {
   return empty || tensor.data;
 }
 
-bool fill(const Argument &argument, const Tensor &tensor, int64_t *words) {
-  const uintptr_t start = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byteOffset;
-  if (tensor.deviceType != cpu || tensor.lanes != 1 || tensor.code != argument.dlpackCode ||
-      tensor.bits != 8 * argument.size || tensor.ndim != argument.rank || start % argument.alignment)
-    return false;
-  if (!isSound(argument, tensor, start) || !takesShape(argument, tensor.shape))
-    return false;
-  words[0] = words[1] = static_cast<int64_t>(start) - argument.offset * argument.size;
-  words[2] = argument.offset;
-  for (size_t i = 0; i < argument.rank; ++i)
-    words[3 + i] = tensor.shape[i];
-  return takesStrides(argument, tensor.shape, tensor.strides, 1, words + 3 + argument.rank);
-}
-
 // Ends what a capsule holds; one that was consumed has another name.
 template <typename Kind> void release(PyObject *capsule, const char *name) {
   if (!PyCapsule_IsValid(capsule, name))
@@ -101,6 +60,28 @@ template <typename Kind> void release(PyObject *capsule, const char *name) {
 }
 
 } // namespace
+
+bool isNegated(PyObject *value) {
+  PyObject *answer = PyObject_CallMethodNoArgs(value, names().isNegated);
+  if (!answer)
+    PyErr_Clear();
+  Py_XDECREF(answer);
+  return answer == Py_True;
+}
+
+bool fillFromTensor(const Argument &argument, const Tensor &tensor, int64_t *words) {
+  const uintptr_t start = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byteOffset;
+  if (tensor.lanes != 1 || tensor.code != argument.dlpackCode || tensor.bits != 8 * argument.size ||
+      tensor.ndim != argument.rank || start % argument.alignment)
+    return false;
+  if (!isSound(argument, tensor, start) || !takesShape(argument, tensor.shape))
+    return false;
+  words[0] = words[1] = static_cast<int64_t>(start) - argument.offset * argument.size;
+  words[2] = argument.offset;
+  for (size_t i = 0; i < argument.rank; ++i)
+    words[3 + i] = tensor.shape[i];
+  return takesStrides(argument, tensor.shape, tensor.strides, 1, words + 3 + argument.rank);
+}
 
 void releaseUnused(PyObject *capsule) {
   // A consumer that refuses the tensor lets go of the capsule while its error is set.
@@ -121,7 +102,7 @@ bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64
   }
   kept.keep(capsule);
   const Tensor *tensor = tensorOf(capsule, !argument.readOnly);
-  return tensor && fill(argument, *tensor, words);
+  return tensor && tensor->deviceType == cpu && fillFromTensor(argument, *tensor, words);
 }
 
 } // namespace offload

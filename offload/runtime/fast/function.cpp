@@ -58,7 +58,7 @@ public:
   FunctionPlan(const Runtime &runtime, uintptr_t function, std::vector<Argument> given,
                const Argument *result, bool brief, bool onAnyDevice, std::vector<EqualWords> equal)
       : Plan(runtime, std::move(given)), function(reinterpret_cast<void *>(function)), returns(result),
-        brief(brief), device(onAnyDevice ? anyDevice : threadsDevice), equal(std::move(equal)) {
+        brief(brief), device(onAnyDevice ? anyDevice : itsDevice), equal(std::move(equal)) {
     if (result)
       this->result = *result;
     size_t integers = 0, floats = 0;
@@ -73,10 +73,13 @@ public:
     invoke = invokeFor(integers, floats, result && inFloatRegister(result->kind));
   }
 
-  bool call(PyObject *const *args, PyObject **out, int32_t *code) const override {
+  bool call(PyObject *, PyObject *const *args, PyObject **out, int32_t *code) const override {
     int64_t words[maxWords];
     Kept kept;
-    if (!fill(args, kept, words, device) || !areEqual(words))
+    Producers producers;
+    // What a brief one fails in, nobody would be told.
+    if (!fill(args, kept, words, device, {}, brief || device == anyDevice ? nullptr : &producers) ||
+        !areEqual(words) || !mayWait(producers, {}))
       return false;
     Registers registers;
     place(words, registers);
@@ -85,6 +88,8 @@ public:
       invoke(function, registers, &returned);
     } else {
       PyThreadState *state = PyEval_SaveThread();
+      for (size_t i = 0; i < producers.count; ++i)
+        runtime.synchronize(producers.streams[i]);
       invoke(function, registers, &returned);
       *code = runtime.lastError();
       PyEval_RestoreThread(state);

@@ -25,32 +25,48 @@ public:
     }
   }
 
-  bool goesOn() const override { return how.token; }
+  bool goesOn() const override { return how.goesOn; }
 
-  bool call(PyObject *const *args, PyObject **result, int32_t *code) const override {
+  bool call(PyObject *self, PyObject *const *args, PyObject **result, int32_t *code) const override {
     int64_t words[maxWords];
     void *pointers[maxWords + 1];
     Kept kept;
-    if (how.token && (!runtime.uses(how.backend.c_str()) || runtime.capturing(how.stream)))
-      return false;
+    Work work;
+    if (how.goesOn) {
+      PyObject *stream = streamOf(self);
+      if (!stream || !workOn(stream, runtime, work) || runtime.capturing(work.stream))
+        return false;
+    }
     // Capsules would have to live on: Python keeps them.
-    if (!fill(args, kept, words, how.device, how.token) || (how.token && !kept.empty()))
+    Producers producers;
+    if (!fill(args, kept, words, itsDevice, work, &producers) || (how.goesOn && !kept.empty()) ||
+        !follow(producers, work))
       return false;
     for (size_t i = 0; i < parameters.size(); ++i)
       pointers[i] = words + parameters[i];
     const auto &sizes = how.sizes;
     PyThreadState *state = PyEval_SaveThread();
     runtime.launch(slot, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], how.cluster[0],
-                   how.cluster[1], how.cluster[2], how.shared, how.stream, pointers, parameters.size(),
-                   !how.token);
+                   how.cluster[1], how.cluster[2], how.shared, work.stream, pointers, parameters.size(),
+                   !how.goesOn);
     *code = runtime.lastError();
     PyEval_RestoreThread(state);
     if (*code == 0)
-      *result = how.token ? tupleOf(args) : Py_NewRef(Py_None);
+      *result = how.goesOn ? tupleOf(args) : Py_NewRef(Py_None);
     return true;
   }
 
 private:
+  // Lets the work begin behind what is on the streams; false as `call`. What fails is kept, and hinders it.
+  bool follow(const Producers &producers, const Work &work) const {
+    if (!mayWait(producers, work))
+      return false;
+    for (size_t i = 0; i < producers.count; ++i)
+      if (producers.streams[i] != work.stream)
+        runtime.waitStream(work.stream, producers.streams[i]);
+    return true;
+  }
+
   PyObject *tupleOf(PyObject *const *args) const {
     PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(count()));
     for (size_t i = 0; tuple && i < count(); ++i)

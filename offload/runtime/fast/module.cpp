@@ -27,8 +27,9 @@ void setNumpy(py::handle array, py::handle floating, py::handle integer) {
   types.integer = typeOf(integer);
 }
 
-void setDeviceArray(py::handle array, py::handle memory, py::handle uses) {
+void setDeviceArray(py::handle array, py::handle memory, py::handle uses, py::handle allocation) {
   types.memory = slotOf(array, "_memory");
+  types.owner = slotOf(array, "_owner");
   types.uses = slotOf(array, "_uses");
   types.usedUntil = slotOf(uses, "mark");
   types.pointer = slotOf(array, "pointer");
@@ -37,19 +38,47 @@ void setDeviceArray(py::handle array, py::handle memory, py::handle uses) {
   types.strides = slotOf(array, "strides");
   types.backend = slotOf(memory, "backend");
   types.index = slotOf(memory, "device");
+  types.allocation = typeOf(allocation);
   types.deviceArray = typeOf(array);
 }
 
-void setStream(py::handle stream) {
+void setStream(py::handle stream, long mostOpen) {
+  types.streamOpen = slotOf(stream, "open");
+  types.streamLazy = slotOf(stream, "lazy");
+  types.streamLock = slotOf(stream, "lock");
+  types.streamKept = slotOf(stream, "kept");
+  types.streamProcess = slotOf(stream, "_process");
+  types.streamToken = slotOf(stream, "token");
+  types.mostOpen = mostOpen;
   types.handle = slotOf(stream, "handle");
-  types.streamNative = slotOf(stream, "_native");
+  types.streamNative = slotOf(stream, "native");
   types.streamBackend = slotOf(stream, "backend");
   types.stream = typeOf(stream);
 }
 
 void setMark(py::handle mark) {
   types.token = slotOf(mark, "token");
+  types.done = slotOf(mark, "done");
+  types.launches = slotOf(mark, "launches");
+  types.counted = slotOf(mark, "pendings");
+  types.event = slotOf(mark, "_event");
+  types.number = slotOf(mark, "number");
+  types.markHandle = slotOf(mark, "_handle");
+  types.markLock = slotOf(mark, "_lock");
+  types.markNative = slotOf(mark, "_native");
+  types.markProcess = slotOf(mark, "_process");
+  types.markStream = slotOf(mark, "_stream");
   types.mark = typeOf(mark);
+}
+
+void setLaunch(py::handle launch, py::handle pending) {
+  types.pendingNative = slotOf(pending, "_native");
+  types.pendingMark = slotOf(pending, "_mark");
+  types.pendingCounts = slotOf(pending, "_counts");
+  types.pendingKeep = slotOf(pending, "_keep");
+  types.pending = typeOf(pending);
+  types.launchStream = slotOf(launch, "stream");
+  types.launch = typeOf(launch);
 }
 
 Names readNames(py::handle given, bool takesStream) {
@@ -110,16 +139,8 @@ void armFunction(py::handle caller, py::handle native, uintptr_t api, uintptr_t 
 
 void armLaunch(py::handle caller, uintptr_t api, uintptr_t slot, py::handle arguments,
                std::array<intptr_t, 6> sizes, std::array<intptr_t, 3> cluster, int32_t shared,
-               bool barePointers, uintptr_t stream, py::handle token, int32_t device, std::string backend,
-               py::handle names) {
-  const How how{sizes,
-                cluster,
-                shared,
-                barePointers,
-                reinterpret_cast<void *>(stream),
-                token.is_none() ? nullptr : token.ptr(),
-                device < 0 ? threadsDevice : device,
-                std::move(backend)};
+               bool barePointers, bool goesOn, py::handle names) {
+  const How how{sizes, cluster, shared, barePointers, goesOn};
   auto plan = planLaunch(Runtime(api), slot, readAll(arguments), how);
   plan->setNames(readNames(names, false));
   arm(caller, std::move(plan));
@@ -132,7 +153,7 @@ PYBIND11_MODULE(_fast, m) {
   using namespace offload;
   m.doc() = "Calls of functions and kernels without ctypes.";
   PyObject *caller = makeCallerType();
-  if (!caller)
+  if (!caller || !nameMethods())
     throw py::error_already_set();
   m.attr("Caller") = py::reinterpret_steal<py::object>(caller);
   m.attr("ABI_VERSION") = MGPU_ABI_VERSION;
@@ -142,6 +163,9 @@ PYBIND11_MODULE(_fast, m) {
   m.def("set_device_array", &setDeviceArray);
   m.def("set_stream", &setStream);
   m.def("set_mark", &setMark);
+  m.def("set_launch", &setLaunch);
+  m.def("set_memories", [](decltype(types.memories) memories) { types.memories = std::move(memories); });
+  m.def("end_event", &endEvent);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);
   m.def("share_plan", &share);

@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace offload {
@@ -31,11 +33,20 @@ struct Types {
   PyTypeObject *integer = nullptr;     // numpy.integer
   PyTypeObject *deviceArray = nullptr; // offload.runtime.DeviceArray
   // Where the slots of a DeviceArray, of what uses it, and of its memory lie.
-  Py_ssize_t memory, uses, usedUntil, pointer, dtype, shape, strides, backend, index;
-  PyTypeObject *stream = nullptr;                 // offload.runtime.Stream
-  Py_ssize_t handle, streamNative, streamBackend; // and its slots
-  PyTypeObject *mark = nullptr;                   // offload.runtime.pending.Mark
-  Py_ssize_t token;                               // and its slot
+  Py_ssize_t memory, owner, uses, usedUntil, pointer, dtype, shape, strides, backend, index;
+  PyTypeObject *allocation = nullptr; // offload.runtime.memory.DeviceAllocation
+  PyTypeObject *stream = nullptr;     // offload.runtime.Stream, and its slots
+  Py_ssize_t handle, streamNative, streamBackend, streamOpen, streamLazy, streamLock, streamKept,
+      streamProcess, streamToken;
+  PyTypeObject *mark = nullptr; // offload.runtime.pending.Mark, and its slots
+  Py_ssize_t token, done, launches, counted, event, number, markHandle, markLock, markNative, markProcess,
+      markStream;
+  PyTypeObject *pending = nullptr; // offload.runtime.pending.Pending, and its slots
+  Py_ssize_t pendingNative, pendingMark, pendingCounts, pendingKeep;
+  PyTypeObject *launch = nullptr; // offload.runtime.launch.Launch, and its slot
+  Py_ssize_t launchStream;
+  long mostOpen = 0;                                     // launches that one mark stands for
+  std::vector<std::pair<std::string, int32_t>> memories; // backends with their DLPack device types
 };
 extern Types types;
 
@@ -107,11 +118,22 @@ bool takesShape(const Argument &argument, const int64_t *shape);
 bool takesStrides(const Argument &argument, const int64_t *shape, const int64_t *own, int64_t parts,
                   int64_t *strides);
 
+// A driver's default stream, as the runtime calls it.
+inline void *const defaultStream = reinterpret_cast<void *>(1);
+
+// The streams of other packages behind whose work a launch has to be.
+struct Producers {
+  std::array<void *, 4> streams;
+  size_t count = 0;
+  const void *asked = nullptr; // who has told of the last
+};
+
 // What a call runs on.
 struct Place {
-  const char *backend = nullptr; // null where none can be used now
-  int32_t device = -1;           // of arrays that kernels use; -1: any
-  PyObject *token = nullptr;     // of the stream; arrays that only work on it uses need no waiting
+  const char *backend = nullptr;  // null where none can be used now
+  int32_t device = -1;            // of arrays that kernels use; -1: any
+  PyObject *token = nullptr;      // of the stream; arrays that only work on it uses need no waiting
+  Producers *producers = nullptr; // of a launch on a GPU
 };
 
 // Writes the descriptor of an array, 3 + 2 * rank words. False where Python has to look at it; no error is
@@ -121,6 +143,9 @@ bool fillDescriptor(const Argument &argument, PyObject *value, const Place &plac
 
 // The same for an array of another package in the CPU's memory.
 bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64_t *words);
+
+// The same for one on a GPU, on the launch's device.
+bool fillFromExchange(const Argument &argument, PyObject *value, const Place &place, int64_t *words);
 
 // The destructor of the capsules that export.py makes.
 void releaseUnused(PyObject *capsule);

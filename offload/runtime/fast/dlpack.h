@@ -1,0 +1,32 @@
+// dlpack.h: DLPack 1.1's structures, and what both ways of getting at them do (dmlc.github.io/dlpack).
+#pragma once
+
+#include "plan.h"
+
+namespace offload {
+
+struct Tensor {
+  void *data;
+  int32_t deviceType, deviceId, ndim;
+  uint8_t code, bits;
+  uint16_t lanes;
+  const int64_t *shape, *strides; // in elements; no strides: row-major
+  uint64_t byteOffset;
+};
+
+struct Versioned { // an unversioned one is its tensor, as far as it is read
+  uint32_t major, minor;
+  void *context;
+  void (*deleter)(Versioned *);
+  uint64_t flags;
+  Tensor tensor;
+};
+
+constexpr uint64_t readOnlyFlag = 1;
+
+// Whether torch would export it with wrong signs; see interchange.py.
+bool isNegated(PyObject *value);
+// Writes the descriptor of a tensor, wherever it is. False where it does not fit.
+bool fillFromTensor(const Argument &argument, const Tensor &tensor, int64_t *words);
+
+} // namespace offload
