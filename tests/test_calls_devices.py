@@ -29,13 +29,16 @@ from offload.runtime.dtypes import Mismatch
 
 
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
-@pytest.mark.parametrize("program", ["calls.py", "placed.py", "lent.py"])
-def test_calls_on_a_gpu(drivers: Path, built: dict[str, Path], tmp_path: Path, program: str, backend: str) -> None:
+@pytest.mark.parametrize("fast", ["1", "0"])
+@pytest.mark.parametrize("program", ["calls.py", "placed.py", "lent.py", "dropped.py"])
+def test_calls_on_a_gpu(
+    drivers: Path, built: dict[str, Path], tmp_path: Path, program: str, fast: str, backend: str
+) -> None:
     copy = tmp_path / "copy.so"
     shutil.copy(built["saxpy"], copy)
     done = subprocess.run(
         [sys.executable, HERE / "standin" / program, built["saxpy"], copy, drivers / "kernels.so", backend],
-        env=os.environ | {"LD_LIBRARY_PATH": str(drivers)},
+        env=os.environ | {"LD_LIBRARY_PATH": str(drivers), "OFFLOAD_FAST_CALLS": fast},
         capture_output=True,
         text=True,
         check=False,

@@ -28,7 +28,7 @@ _DEVICES = {
 DLPACK_DEVICES = {"host": 1, "cuda": 2, "hip": 10}
 
 # The default stream of a driver as DLPack calls it, by device type.
-_DEFAULT_STREAMS = {2: 1, 10: 0, 13: 1}
+DEFAULT_STREAMS = {2: 1, 10: 0, 13: 1}
 
 
 def consumer_stream(backend: str, stream: int | None) -> int | None:
@@ -198,11 +198,11 @@ def _consumer(value: Any, ordered: bool, before: tuple[str, int] | None) -> dict
     for the default stream, and what is not named for -1."""
     device = getattr(value, "__dlpack_device__", None)
     kind = None if device is None else device()[0]
-    if kind not in _DEFAULT_STREAMS:
+    if kind not in DEFAULT_STREAMS:
         return {}
     if before is not None and before[0] in _DEVICES[kind]:
         return {"stream": before[1]}
-    return {"stream": _DEFAULT_STREAMS[kind] if ordered else -1}
+    return {"stream": DEFAULT_STREAMS[kind] if ordered else -1}
 
 
 def _exported(value: Any, options: dict[str, int]) -> object:
@@ -254,7 +254,7 @@ def _from_dlpack(value: Any, ordered: bool, before: tuple[str, int] | None) -> t
         raise ValueError(f"its rank is {tensor.ndim}, and its shape {'not given' if tensor.ndim > 0 else 'none'}")
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
     strides = tuple(s * dtype.size for s in tensor.strides[: tensor.ndim]) if tensor.ndim and tensor.strides else None
-    on_gpu = tensor.device_type in _DEFAULT_STREAMS
+    on_gpu = tensor.device_type in DEFAULT_STREAMS
     is_before = before is not None and options.get("stream") == before[1]
     return (
         (tensor.data or 0) + tensor.byte_offset,

@@ -204,8 +204,6 @@ class Kernel:
             elif packer is not None and value is not None:
                 others.append(value)
         mark = launch.stream.mark(self._native, launch.handle, arrays, others)
-        for array in arrays:
-            array.used_until(mark)
         return Pending(self._native, mark, (*args, *keep))
 
     def _capture(

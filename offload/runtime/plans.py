@@ -17,7 +17,7 @@ from offload.runtime import abi
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.export import destroy_with, dlpack_code
-from offload.runtime.interchange import DLPACK_DEVICES
+from offload.runtime.interchange import DEFAULT_STREAMS, DLPACK_DEVICES
 from offload.runtime.memory import DeviceAllocation, Uses
 from offload.runtime.native import DeviceMemory, Native
 from offload.runtime.pending import Mark, Pending, end_events_with
@@ -97,7 +97,7 @@ def _know_types() -> None:
     _fast.set_stream(Stream, MOST_OPEN)
     _fast.set_mark(Mark)
     _fast.set_launch(Launch, Pending)
-    _fast.set_memories([*DLPACK_DEVICES.items()])
+    _fast.set_memories([(backend, kind, DEFAULT_STREAMS.get(kind, -1)) for backend, kind in DLPACK_DEVICES.items()])
     _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
     _fast.set_device_array(DeviceArray, DeviceMemory, Uses, DeviceAllocation)
 

@@ -43,6 +43,10 @@ _OF_A_SLOT = _references_of_a_slot()
 """References that `getrefcount` sees of what one slot alone refers to; versions of Python differ."""
 
 
+_OF_A_THREAD = 2
+"""The handle of a thread's default stream, as drivers have it."""
+
+
 class Stream:
     """A stream of the backend in use when it was made.
 
@@ -134,8 +138,9 @@ class Stream:
 
     def consumer(self) -> tuple[str, int] | None:
         """The backend and the driver's stream that other packages order their work before. None where they do it
-        before the default stream: for the CPU, and for our own, of which they would then know."""
-        if self._owned or self.backend == "host":
+        before the default stream: for the CPU, for our own, of which they would then know, and for a thread's default
+        stream, which torch refuses."""
+        if self._owned or self.backend == "host" or self.handle == _OF_A_THREAD:
             return None
         return self.backend, self._driver_stream()[1]
 
@@ -153,7 +158,7 @@ class Stream:
 
     def mark(self, native: Native, handle: int | None, arrays: Sequence[DeviceArray], others: Sequence[object]) -> Mark:
         """A mark after what is on the stream now, which uses these: up to it, those are kept alive whose memory is not
-        given back behind it. Raises `DeviceError`."""
+        given back behind it. Raises `DeviceError`; the arrays have the mark then, too."""
         kept = list(others)
         for array in arrays:
             if not array.is_ours():
@@ -164,8 +169,10 @@ class Stream:
         if self.lazy and not mark.launches:
             self.open = mark
         mark.launches += 1
+        for array in arrays:
+            array.used_until(mark)
         if kept:
-            self.keep(mark, kept)
+            self.keep(mark, kept)  # may wait, and be interrupted
         if self.lazy:
             return mark
         try:
@@ -234,11 +241,13 @@ class Stream:
             raise error
 
     def _end(self, references: Callable[[object], int] = getrefcount, alone: int = _OF_A_SLOT) -> None:
-        if self.open is not None and references(self.open) > alone:  # an array or a handle may ask for it later
-            self.open.put()
-        if self._pending:
-            self.native.api.mgpuStreamSynchronize(self.handle)
-        self.native.api.mgpuStreamDestroy(self.handle)
+        # Another thread may have found the stream by its mark, and be about to put that.
+        with self.lock:
+            if self.open is not None and references(self.open) > alone:  # an array or a handle may ask for it later
+                self.open.put()
+            if self._pending:
+                self.native.api.mgpuStreamSynchronize(self.handle)
+            self.native.api.mgpuStreamDestroy(self.handle)
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a stream", "make another one with lib.stream()")

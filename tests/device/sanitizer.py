@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,9 @@ from device.suite import chosen
 from device.worker import FAILED, NOT_RUN, PASSED
 
 GROUPS = ("examples", "operations", "conformance", "async", "tensor cores", "hopper")
+OF_WORDS = re.compile(r"atomic.*\b(i8|i16|f16|bf16)\b|atomics\..*_(i8|i16|f16|bf16)$")
+"""Atomic operations of less than a word read the whole of it, and the rest of the last one may be past an array's end:
+the hardware takes pages for what is there, the tool arrays."""
 SECONDS = 90
 """That either run may take."""
 RUN = """
@@ -69,6 +73,7 @@ def results(folder: Path, every: int) -> list[dict[str, Any]]:
     checks = [
         check for check in chosen(folder, "", 1)
         if check.group in GROUPS and CUDA in check.backends and not check.alone and not check.missing()
+        and not OF_WORDS.search(check.id)
     ][::every]  # fmt: skip
     clean = sanitized(tool, folder, [check.id for check in checks])
     right = clean.returncode == 0 and "ERROR SUMMARY: 0 errors" in clean.stdout

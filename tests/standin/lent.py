@@ -11,7 +11,7 @@ import numpy as np
 from stage import backend, open_driver, open_library, refusal
 
 import offload
-from offload.runtime import interchange
+from offload.runtime import FAST, interchange
 
 library = open_library()
 library.use(backend)
@@ -294,7 +294,8 @@ def kept() -> None:
 
 lent()
 borrowed()
-exchanged()
+if FAST:
+    exchanged()
 kept()
 consumed()
 if backend == "cuda":  # whose default stream has a handle that can be captured here

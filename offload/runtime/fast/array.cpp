@@ -139,7 +139,7 @@ bool fillDescriptor(const Argument &argument, PyObject *value, const Place &plac
   if (Py_TYPE(value) == types.deviceArray)
     return fillFromDevice(argument, value, place, words);
   if (argument.onDevice && (!place.backend || std::strcmp(place.backend, "host") != 0))
-    return place.backend && place.producers && fillFromExchange(argument, value, place, words);
+    return place.backend && place.producers && fillFromExchange(argument, value, place, kept, words);
   if (Py_TYPE(value) == types.array)
     return fillFromNumpy(argument, value, words);
   return !PyObject_TypeCheck(value, types.array) && !PyObject_TypeCheck(value, types.deviceArray) &&

@@ -25,16 +25,6 @@ const Names &names() {
   return *made;
 }
 
-// The tensor that a capsule holds, which may be written to where `writes`; null for others.
-const Tensor *tensorOf(PyObject *capsule, bool writes) {
-  if (PyCapsule_IsValid(capsule, "dltensor"))
-    return static_cast<const Tensor *>(PyCapsule_GetPointer(capsule, "dltensor"));
-  if (!PyCapsule_IsValid(capsule, "dltensor_versioned"))
-    return nullptr;
-  const auto *managed = static_cast<const Versioned *>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
-  return managed->major == 1 && !(writes && managed->flags & readOnlyFlag) ? &managed->tensor : nullptr;
-}
-
 // Whether there can be an array of this shape at `start`.
 bool isSound(const Argument &argument, const Tensor &tensor, uintptr_t start) {
   if ((argument.rank && !tensor.shape) || start < tensor.byteOffset)
@@ -60,6 +50,15 @@ template <typename Kind> void release(PyObject *capsule, const char *name) {
 }
 
 } // namespace
+
+const Tensor *tensorOf(PyObject *capsule, bool writes) {
+  if (PyCapsule_IsValid(capsule, "dltensor"))
+    return static_cast<const Tensor *>(PyCapsule_GetPointer(capsule, "dltensor"));
+  if (!PyCapsule_IsValid(capsule, "dltensor_versioned"))
+    return nullptr;
+  const auto *managed = static_cast<const Versioned *>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+  return managed->major == 1 && !(writes && managed->flags & readOnlyFlag) ? &managed->tensor : nullptr;
+}
 
 bool isNegated(PyObject *value) {
   PyObject *answer = PyObject_CallMethodNoArgs(value, names().isNegated);

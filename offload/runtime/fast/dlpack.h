@@ -24,6 +24,8 @@ struct Versioned { // an unversioned one is its tensor, as far as it is read
 
 constexpr uint64_t readOnlyFlag = 1;
 
+// The tensor that a capsule holds, which may be written to where `writes`; null for others.
+const Tensor *tensorOf(PyObject *capsule, bool writes);
 // Whether torch would export it with wrong signs; see interchange.py.
 bool isNegated(PyObject *value);
 // Writes the descriptor of a tensor, wherever it is. False where it does not fit.

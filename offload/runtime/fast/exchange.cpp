@@ -52,12 +52,12 @@ const Functions *functionsOf(PyTypeObject *type) {
   return functions;
 }
 
-// The DLPack device type of a backend's memory; 0 for none.
-int32_t memoryOf(const char *backend) {
-  for (const auto &[name, type] : types.memories)
-    if (name == backend)
-      return type;
-  return 0;
+// A backend's memory; null for none.
+const Memory *memoryOf(const char *backend) {
+  for (const Memory &memory : types.memories)
+    if (memory.backend == backend)
+      return &memory;
+  return nullptr;
 }
 
 // torch exports none that does; these functions do not ask.
@@ -70,27 +70,67 @@ bool needsGradient(PyObject *value) {
   return answer == Py_True;
 }
 
+bool addStream(Producers &producers, const void *asked, void *stream) {
+  if (producers.count == producers.streams.size())
+    return false;
+  producers.asked = asked;
+  producers.streams[producers.count++] = stream;
+  return true;
+}
+
 // Remembers the stream that the package's work is on.
 bool comesFrom(const Functions *functions, int32_t deviceType, int32_t device, Producers &producers) {
   if (producers.count && producers.asked == functions)
     return true;
   void *stream = nullptr;
-  if (producers.count == producers.streams.size() ||
-      functions->currentStream(deviceType, device, &stream) != 0) {
+  if (functions->currentStream(deviceType, device, &stream) != 0) {
     PyErr_Clear();
     return false;
   }
-  producers.asked = functions;
-  producers.streams[producers.count++] = stream ? stream : defaultStream;
-  return true;
+  return addStream(producers, functions, stream ? stream : defaultStream);
+}
+
+// The capsule of an array, behind whose package's work the driver's default stream is then; null, without an
+// error, where there is none.
+PyObject *exported(PyObject *value, const Memory &memory) {
+  static PyObject *const method = PyUnicode_InternFromString("__dlpack__");
+  static PyObject *const keywords = Py_BuildValue("(ss)", "max_version", "stream");
+  static PyObject *const version = Py_BuildValue("(ii)", 1, 1);
+  PyObject *stream = PyLong_FromLong(memory.defaultStream);
+  PyObject *given[] = {value, version, stream};
+  PyObject *capsule = stream ? PyObject_VectorcallMethod(method, given, 1, keywords) : nullptr;
+  Py_XDECREF(stream);
+  if (!capsule)
+    PyErr_Clear();
+  return capsule;
+}
+
+// Through the methods: 0.5 µs or so where they are written in C, as CuPy's are.
+bool fillFromMethods(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
+                     int64_t *words) {
+  const Memory *memory = memoryOf(place.backend);
+  PyObject *capsule = memory && !kept.full() ? exported(value, *memory) : nullptr;
+  if (!capsule)
+    return false;
+  kept.keep(capsule);
+  const Tensor *tensor = tensorOf(capsule, !argument.readOnly);
+  Producers &producers = *place.producers;
+  const void *asked = types.memories.data(); // nobody's functions
+  return tensor && tensor->deviceType == memory->type && tensor->deviceId == place.device &&
+         fillFromTensor(argument, *tensor, words) &&
+         ((producers.count && producers.asked == asked) || addStream(producers, asked, defaultStream));
 }
 
 } // namespace
 
-bool fillFromExchange(const Argument &argument, PyObject *value, const Place &place, int64_t *words) {
-  const Functions *functions =
-      argument.dlpackCode < 0 || argument.dlpackCode == complexCode ? nullptr : functionsOf(Py_TYPE(value));
-  if (!functions || isNegated(value) || needsGradient(value))
+bool fillFromExchange(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
+                      int64_t *words) {
+  if (argument.dlpackCode < 0 || argument.dlpackCode == complexCode || isNegated(value))
+    return false;
+  const Functions *functions = functionsOf(Py_TYPE(value));
+  if (!functions)
+    return fillFromMethods(argument, value, place, kept, words);
+  if (needsGradient(value))
     return false;
   Versioned *managed = nullptr;
   if (functions->fromObject(value, &managed) != 0 || !managed) {
@@ -98,13 +138,14 @@ bool fillFromExchange(const Argument &argument, PyObject *value, const Place &pl
     return false;
   }
   const Tensor &tensor = managed->tensor;
-  const int32_t type = memoryOf(place.backend);
-  const bool fits = managed->major == 1 && (argument.readOnly || !(managed->flags & readOnlyFlag)) &&
-                    tensor.deviceType == type && tensor.deviceId == place.device &&
+  const Memory *memory = memoryOf(place.backend);
+  const bool fits = memory && managed->major == 1 &&
+                    (argument.readOnly || !(managed->flags & readOnlyFlag)) &&
+                    tensor.deviceType == memory->type && tensor.deviceId == place.device &&
                     fillFromTensor(argument, tensor, words);
   if (managed->deleter)
     managed->deleter(managed); // the array itself, which the call has, keeps the memory
-  return fits && comesFrom(functions, type, place.device, *place.producers);
+  return fits && comesFrom(functions, memory->type, place.device, *place.producers);
 }
 
 } // namespace offload

@@ -37,10 +37,8 @@ public:
       if (!stream || !workOn(stream, runtime, work) || runtime.capturing(work.stream))
         return false;
     }
-    // Capsules would have to live on: Python keeps them.
     Producers producers;
-    if (!fill(args, kept, words, itsDevice, work, &producers) || (how.goesOn && !kept.empty()) ||
-        !follow(producers, work))
+    if (!fill(args, kept, words, itsDevice, work, &producers) || !follow(producers, work))
       return false;
     for (size_t i = 0; i < parameters.size(); ++i)
       pointers[i] = words + parameters[i];
@@ -52,7 +50,7 @@ public:
     *code = runtime.lastError();
     PyEval_RestoreThread(state);
     if (*code == 0)
-      *result = how.goesOn ? tupleOf(args) : Py_NewRef(Py_None);
+      *result = how.goesOn ? tupleOf(args, kept) : Py_NewRef(Py_None);
     return true;
   }
 
@@ -67,10 +65,13 @@ private:
     return true;
   }
 
-  PyObject *tupleOf(PyObject *const *args) const {
-    PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(count()));
+  // What has to stay until the kernel has ended: the arguments, and capsules of their memory.
+  PyObject *tupleOf(PyObject *const *args, Kept &kept) const {
+    PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(count() + kept.size()));
     for (size_t i = 0; tuple && i < count(); ++i)
       PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
+    for (size_t i = count(); tuple && !kept.empty(); ++i)
+      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), kept.release());
     return tuple;
   }
 

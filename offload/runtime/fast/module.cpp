@@ -164,7 +164,10 @@ PYBIND11_MODULE(_fast, m) {
   m.def("set_stream", &setStream);
   m.def("set_mark", &setMark);
   m.def("set_launch", &setLaunch);
-  m.def("set_memories", [](decltype(types.memories) memories) { types.memories = std::move(memories); });
+  m.def("set_memories", [](const std::vector<std::tuple<std::string, int32_t, long>> &memories) {
+    for (const auto &[backend, type, defaultStream] : memories)
+      types.memories.push_back({backend, type, defaultStream});
+  });
   m.def("end_event", &endEvent);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);

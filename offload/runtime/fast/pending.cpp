@@ -159,12 +159,17 @@ PyObject *makePending(PyObject *stream, PyObject *mark, PyObject *arguments) {
 // *code as `afterLaunch` has it; the result too.
 PyObject *leave(PyObject *stream, PyObject *mark, PyObject *arguments, const Runtime &runtime,
                 int32_t *code) {
+  // First what lets memory stay: keeping may wait, and be interrupted.
+  const bool lazy = slot(stream, types.streamLazy) == Py_True;
+  if (lazy && !storeNew(mark, types.launches, PyLong_FromLong(launchesOf(mark) + 1)))
+    return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i)
+    if (PyObject *value = PyTuple_GET_ITEM(arguments, i);
+        Py_TYPE(value) == types.deviceArray && !useUntil(value, mark))
+      return nullptr;
   if (!keep(stream, mark, arguments, false))
     return nullptr;
-  if (slot(stream, types.streamLazy) == Py_True) {
-    if (!storeNew(mark, types.launches, PyLong_FromLong(launchesOf(mark) + 1)))
-      return nullptr;
-  } else {
+  if (!lazy) {
     if (!put(mark, stream, runtime))
       return nullptr;
     *code = runtime.lastError();
@@ -173,10 +178,6 @@ PyObject *leave(PyObject *stream, PyObject *mark, PyObject *arguments, const Run
       return nullptr;
     }
   }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i)
-    if (PyObject *value = PyTuple_GET_ITEM(arguments, i);
-        Py_TYPE(value) == types.deviceArray && !useUntil(value, mark))
-      return nullptr;
   return makePending(stream, mark, arguments);
 }
 

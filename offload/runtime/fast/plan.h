@@ -26,6 +26,13 @@ constexpr size_t maxRank = 32;
 // What a call's descriptors may take of the stack.
 constexpr size_t maxWords = 512;
 
+// A backend's memory, as DLPack has it: its device type, and how its driver's default stream is called there.
+struct Memory {
+  std::string backend;
+  int32_t type;
+  long defaultStream;
+};
+
 // The types that values are compared with; owned by the module for as long as the process lives.
 struct Types {
   PyTypeObject *array = nullptr;       // numpy.ndarray
@@ -45,8 +52,8 @@ struct Types {
   Py_ssize_t pendingNative, pendingMark, pendingCounts, pendingKeep;
   PyTypeObject *launch = nullptr; // offload.runtime.launch.Launch, and its slot
   Py_ssize_t launchStream;
-  long mostOpen = 0;                                     // launches that one mark stands for
-  std::vector<std::pair<std::string, int32_t>> memories; // backends with their DLPack device types
+  long mostOpen = 0; // launches that one mark stands for
+  std::vector<Memory> memories;
 };
 extern Types types;
 
@@ -104,6 +111,9 @@ public:
   bool full() const { return count == objects.size(); }
   // Takes the reference.
   void keep(PyObject *object) { objects[count++] = object; }
+  size_t size() const { return count; }
+  // Gives the last reference away.
+  PyObject *release() { return objects[--count]; }
 
 private:
   std::array<PyObject *, 32> objects;
@@ -144,8 +154,10 @@ bool fillDescriptor(const Argument &argument, PyObject *value, const Place &plac
 // The same for an array of another package in the CPU's memory.
 bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64_t *words);
 
-// The same for one on a GPU, on the launch's device.
-bool fillFromExchange(const Argument &argument, PyObject *value, const Place &place, int64_t *words);
+// The same for one on a GPU, on the launch's device: through the C functions of its type, or its methods,
+// whose capsule is kept.
+bool fillFromExchange(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
+                      int64_t *words);
 
 // The destructor of the capsules that export.py makes.
 void releaseUnused(PyObject *capsule);
