@@ -144,3 +144,26 @@ def test_products_of_bits_with_a_sign(chip: str, count: int) -> None:
 def test_products_of_bits_with_a_sign_in_host_code() -> None:
     library = on_host(IN_HOST_CODE)
     assert [library.g(True), library.g(False)] == [-1, 0]
+
+
+FAST = """
+gpu.module @m {
+  gpu.func @k(%x: memref<?xf32>) kernel {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xf32>
+    %s = math.sin %v fastmath<afn> : f32
+    memref.store %s, %x[%t] : memref<?xf32>
+    gpu.return
+  }
+}
+"""
+
+
+def test_fast_sines_of_zeros_and_of_large_angles() -> None:
+    """The hardware's sine is right near 0 alone: it gets angles that are brought there, and -0 as it is."""
+    x = np.array([-0.0, 0.0, 1.0, -3.0, 9210.0, -65000.0], np.float32)
+    out = x.copy()
+    with running_on("sm_90", FAST) as library:
+        library.kernels.k[1, len(x)](out)
+    np.testing.assert_array_equal(np.signbit(out[:2]), [True, False])
+    np.testing.assert_allclose(out, np.sin(x.astype(np.float64)), rtol=0, atol=2.0**-20)

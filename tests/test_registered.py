@@ -166,3 +166,37 @@ def test_memory_to_be_registered_is_the_callers() -> None:
     library = on_host(PROGRAM.format(suffix="Float", type="f32", add="addf"))
     (argument,) = library.signatures["f"].args
     assert argument.space == "host"
+
+
+SHARED = """
+func.func @twice(%x: memref<?xf32>) {
+  linalg.add ins(%x, %x : memref<?xf32>, memref<?xf32>) outs(%x : memref<?xf32>)
+  return
+}
+func.func @f(%x: memref<?xf32>) {
+  %any = memref.cast %x : memref<?xf32> to memref<*xf32>
+  gpu.host_register %any : memref<*xf32>
+  call @twice(%x) : (memref<?xf32>) -> ()
+  gpu.host_unregister %any : memref<*xf32>
+  return
+}
+func.func @g(%x: memref<?xf32>) {
+  call @twice(%x) : (memref<?xf32>) -> ()
+  return
+}
+func.func @h(%x: memref<?xf32>) {
+  call @f(%x) : (memref<?xf32>) -> ()
+  return
+}
+"""
+
+
+def test_what_one_caller_registers_others_have_on_the_device() -> None:
+    signatures = on_host(SHARED).signatures
+    spaces = {name: signatures[name].args[0].space for name in ("twice", "f", "g", "h")}
+    assert spaces == {"twice": "device", "f": "host", "g": "device", "h": "host"}
+    with running_on("sm_90", SHARED) as library:
+        x = np.array([1, 2, 3], np.float32)
+        library.g(x)
+        library.f(x)
+        np.testing.assert_array_equal(x, [4, 8, 12])

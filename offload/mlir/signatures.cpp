@@ -113,13 +113,37 @@ static std::string noCounterpart(Type type, StringRef argument, size_t index, si
                        "argument '" + argument + "' (" + Twine(index + 1) + " of " + Twine(count) + ")");
 }
 
-/// Where the memory of an argument has to be: "device" where a kernel touches it, "host" where host code alone
-/// does or registers it for kernels, "any" where neither is seen (a copy source, say).
+/// Is it registered in its function, or in one that is called with it? What callers do says nothing of
+/// others.
+static bool isRegistered(Value memref, llvm::SmallPtrSetImpl<void *> &seen) {
+  return seen.insert(memref.getAsOpaquePointer()).second &&
+         llvm::any_of(memref.getUses(), [&](OpOperand &use) {
+           Operation *user = use.getOwner();
+           if (isa<gpu::HostRegisterOp>(user))
+             return true;
+           if (auto call = dyn_cast<func::CallOp>(user)) {
+             auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+             return callee && !callee.isExternal() &&
+                    isRegistered(callee.getArgument(use.getOperandNumber()), seen);
+           }
+           return isa<CastOpInterface, ViewLikeOpInterface>(user) &&
+                  llvm::any_of(user->getResults(), [&](Value result) {
+                    return isa<BaseMemRefType>(result.getType()) && isRegistered(result, seen);
+                  });
+         });
+}
+
+/// Where the memory of an argument has to be: "device" where a kernel touches it, "host" where host code
+/// alone does or registers it for kernels, "any" where neither is seen (a copy source, say).
 static StringRef spaceOf(BufferFlow &flow, Value argument) {
   if (!isa<BaseMemRefType>(argument.getType()))
     return "any";
   const BufferClass &buffer = flow.classOf(argument);
-  return buffer.registered ? "host" : buffer.kernel ? "device" : buffer.host ? "host" : "any";
+  llvm::SmallPtrSet<void *, 8> seen;
+  return buffer.registered && isRegistered(argument, seen) ? "host"
+         : buffer.kernel                                   ? "device"
+         : buffer.host                                     ? "host"
+                                                           : "any";
 }
 
 /// Where the memory of a returned memref comes from: "device" where gpu.alloc may have made it, else "any"

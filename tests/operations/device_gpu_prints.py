@@ -85,10 +85,10 @@ def _wrong(text: str) -> str:
 
 EVERYWHERE = ("nvvm", "rocdl", "host")
 _NEGATIVE = _printing("""
-  %w = arith.constant -6 : i8
+  %w = arith.constant 4294967290 : i64
   %x = arith.constant 3.25 : f32
   %n = arith.constant 65 : i32
-  gpu.printf "[%*d][%.*f][%*d]\\n", %w, %n, %w, %x, %n, %n : i8, i32, i8, f32, i32, i32
+  gpu.printf "[%*d][%.*f][%*d]\\n", %w, %n, %w, %x, %n, %n : i64, i32, i64, f32, i32, i32
 """)
 _COMPUTED = _printing('gpu.printf "[%*d]\\n", %threads, %threads : index, index // here')
 _MANY = _printing(

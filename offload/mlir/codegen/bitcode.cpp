@@ -55,6 +55,8 @@ void LLVMModule::linkLibrary(const std::string &path) {
                     {});
   }
   linkNeeded(path);
+  if (isForGpu())
+    keepCallsInPlace(*module); // not all that write IR say so
 }
 
 void LLVMModule::linkNeeded(const std::string &path) {

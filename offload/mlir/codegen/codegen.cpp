@@ -110,9 +110,7 @@ static llvm::StringRef targetName(mlir::Operation *root, const Triple &triple) {
   return triple.isNVPTX() ? "nvvm" : triple.isAMDGPU() ? "rocdl" : "host";
 }
 
-/// Lanes of a subgroup may meet in a call. LLVM, which made one call of those in both sides of a branch, takes
-/// the attribute away again where it sees that they do not.
-static void keepCallsInPlace(llvm::Module &module) {
+void keepCallsInPlace(llvm::Module &module) {
   for (Function &function : module) {
     if (!function.isDeclaration())
       function.addFnAttr(Attribute::Convergent);

@@ -46,6 +46,10 @@ struct HostWay {
   uint32_t registers = 0;  // bytes of the vector registers, where they hold little of a strip
 };
 
+/// Lanes of a subgroup may meet in a call. LLVM, which made one call of those in both sides of a branch,
+/// takes the attribute away again where it sees that they do not.
+void keepCallsInPlace(llvm::Module &module);
+
 class LLVMModule {
 public:
   /// Translates a module without gpu.module operations (host), or the one gpu.module in it (device).

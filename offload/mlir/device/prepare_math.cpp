@@ -416,7 +416,8 @@ void keepSignOfZero(Operation *module) {
 }
 
 /// NVIDIA's approximations of sine, cosine and tangent, which flags choose, multiply by 1/(2 pi) with one
-/// rounding: of an angle of 10000 all but three digits were lost. They get one within half a turn.
+/// rounding: of an angle of 10000 all but three digits were lost. They get one within half a turn, of angles
+/// up to 1e8; of larger ones, whose neighbours are several turns apart, another.
 void bringAnglesNear(Operation *module) {
   module->walk([](Operation *op) {
     if (!isa<math::SinOp, math::CosOp, math::TanOp, math::SincosOp>(op) ||
@@ -434,8 +435,13 @@ void bringAnglesNear(Operation *module) {
     Value turns = arith::MulFOp::create(b, loc, angle, number(0x1.45f306p-3f));
     turns = math::RoundEvenOp::create(b, loc, turns);
     // -2 pi in two parts.
-    angle = math::FmaOp::create(b, loc, turns, number(-0x1.921fb6p+2f), angle);
-    op->setOperand(0, math::FmaOp::create(b, loc, turns, number(0x1.777a5cp-23f), angle));
+    Value near = math::FmaOp::create(b, loc, turns, number(-0x1.921fb6p+2f), angle);
+    near = math::FmaOp::create(b, loc, turns, number(0x1.777a5cp-23f), near);
+    if (!bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::nsz)) { // -0 stays
+      Value isNear = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, turns, number(0));
+      near = arith::SelectOp::create(b, loc, isNear, angle, near);
+    }
+    op->setOperand(0, near);
   });
 }
 

@@ -83,15 +83,17 @@ private:
     if (isa<FloatType>(value.getType()))
       return notForStar(value);
     if (!matchPattern(value, m_ConstantInt(&number)))
-      return op.emitOpError() << "has '*' in its format for a number that only the kernel knows, and printf of "
-                                 "this target takes widths and precisions from the format alone: write it there";
+      return op.emitOpError()
+             << "has '*' in its format for a number that only the kernel knows, and printf of "
+                "this target takes widths and precisions from the format alone: write it there";
     rest = rest.drop_front();
+    int64_t printed = number.sextOrTrunc(32).getSExtValue();
     bool isPrecision = format.back() == '.';
     // A precision below zero is none; a width below zero is one on the left.
-    if (isPrecision && number.isNegative())
+    if (isPrecision && printed < 0)
       format.pop_back();
     else
-      llvm::raw_string_ostream(format) << number.getSExtValue();
+      llvm::raw_string_ostream(format) << printed;
     return success();
   }
 
