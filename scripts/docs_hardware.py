@@ -22,6 +22,7 @@ WHERE = ("date", "device", "driver", "versions")
 PEERS = ("CUDA C++", "torch", "CuPy", "Triton")
 LAUNCHERS = ("offload", "C", "cuda.core", "CuPy RawKernel", "Triton", "numba-cuda")
 
+PICTURE = "![Shares of the copy's bandwidth, by kernel and package](hardware.svg)\n"
 HEAD = """# On hardware
 
 This page is written by `scripts/docs_hardware.py` from `bench/results/hardware.json`, and of what was read of machine
@@ -138,7 +139,7 @@ def kernels(result: Mapping[str, Any]) -> str:
         f"GB/s of the bytes that must move; in brackets, shares of a copy's: {result['copy']:.0f} GB/s. The kernels of "
     )
     told += "the second column are written, those of the third made of programs of linalg."
-    return f"## Kernels that memory bounds\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}"
+    return f"## Kernels that memory bounds\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}\n{PICTURE}"
 
 
 def products(result: Mapping[str, Any]) -> str:
@@ -246,7 +247,7 @@ def plot(result: Mapping[str, Any], path: Path) -> None:
 
     problems = result["problems"][1:]
     figure, side = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for name in ("offload", *PEERS):
+    for name in ("offload", "linalg", *PEERS):
         dots = [
             (problem["engines"][name]["gigabytes_per_second"] / result["copy"], row)
             for row, problem in enumerate(problems)
