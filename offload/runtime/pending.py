@@ -80,26 +80,27 @@ class Mark:
         self.done = False
         """Whether the work before it is known to be done."""
 
-    def put(self) -> None:
+    def put(self, going: Stream | None = None) -> None:
         """Puts the event on the stream, if it is not there: what is launched later is not before the mark. What fails
-        is kept for the thread's next call, and tried again by the next `put`."""
+        is kept for the thread's next call, and tried again by the next `put`, as long as the stream is there. ``going``
+        is the stream where it goes, which nobody finds any more."""
         if self._event or self.done:
             return
         if self._native.process() != self._process:  # the parent's lock may be held for ever; the runtime refuses
             self._native.api.mgpuStreamMark(self._handle)
             return
         with self._lock:
-            stream = self._stream()
+            stream = going or self._stream()
             if stream is not None and stream.open is self:
                 stream.open = None  # before the event: a launch of another thread may come behind that
-            if self._event or self.done:
+            if self._event or self.done or stream is None:
                 return
-            if stream is not None and stream.lazy and self._native.api.mgpuStreamCapturing(self._handle):
+            if stream.lazy and self._native.api.mgpuStreamCapturing(self._handle):
                 raise DeviceError(
                     "The stream is captured into a graph: what has been launched on it before cannot be waited for.",
                     ERROR_INVALID,
                 )
-            number = self.number if stream is None else stream.kept  # what is kept has been launched
+            number = stream.kept  # what is kept has been launched
             event = self._native.api.mgpuStreamMark(self._handle)
             if self._event:  # the extension, which needs no lock, was faster
                 self._native.api.mgpuEventDestroy(event)
@@ -112,6 +113,11 @@ class Mark:
         if self._event:
             self._native.api.mgpuEventSynchronize(self._event)
         self._native.check()  # an error that was kept before would have hindered the wait
+        if not self._event and not self.done:
+            raise DeviceError(
+                "The stream has gone, and the driver refused to mark what was on it: that cannot be waited for.",
+                ERROR_INVALID,
+            )
         self.done = True
         stream = self._stream()
         if stream is not None:

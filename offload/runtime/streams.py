@@ -244,7 +244,7 @@ class Stream:
         # Another thread may have found the stream by its mark, and be about to put that.
         with self.lock:
             if self.open is not None and references(self.open) > alone:  # an array or a handle may ask for it later
-                self.open.put()
+                self.open.put(self)
             if self._pending:
                 self.native.api.mgpuStreamSynchronize(self.handle)
             self.native.api.mgpuStreamDestroy(self.handle)
