@@ -1,6 +1,6 @@
-// exchange.cpp: arrays of other packages on a GPU, for launches, through the C functions that DLPack 1.3 lets
-// a Python type have: its methods in Python take longer than the launch. interchange.py does the same, and
-// says why not.
+// exchange.cpp: arrays of other packages on a GPU, for launches: through the C functions that DLPack 1.3 lets
+// a Python type have, else through its methods, which take longer than the launch where they are Python's.
+// interchange.py does the same, and says why not.
 #include "dlpack.h"
 
 namespace offload {
