@@ -89,6 +89,7 @@ LINALG = (
     "offload-reduce-rows",
     "offload-reduce-linalg",
     "offload-block-tiles",
+    "offload-row-products",
     "offload-thread-tiles",
     "offload-serial-linalg-to-launch",
     "convert-linalg-to-parallel-loops",

@@ -36,6 +36,7 @@ void registerOffloadPasses() {
   registerFuseRowsPass();
   registerReduceRowsPass();
   registerBlockTilesPass();
+  registerRowProductsPass();
   registerThreadTilesPass();
   registerTransposeTilesPass();
   registerReduceParallelPass();

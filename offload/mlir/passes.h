@@ -109,6 +109,7 @@ void registerFindPlacesPass();
 void registerFuseRowsPass();
 void registerReduceRowsPass();
 void registerBlockTilesPass();
+void registerRowProductsPass();
 void registerThreadTilesPass();
 void registerTransposeTilesPass();
 void registerReduceParallelPass();

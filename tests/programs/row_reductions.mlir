@@ -68,15 +68,3 @@ func.func @short(%x: memref<64x63xf32>, %y: memref<64xf32>) {
   linalg.reduce {arith.addf} ins(%x : memref<64x63xf32>) outs(%y : memref<64xf32>) dimensions = [1]
   return
 }
-func.func @products(%a: memref<16x64xf32>, %b: memref<24x64xf32>, %c: memref<16x24xf32>) {
-  linalg.generic {
-      indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>],
-      iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : memref<16x64xf32>, memref<24x64xf32>) outs(%c : memref<16x24xf32>) {
-  ^bb0(%v: f32, %w: f32, %sum: f32):
-    %p = arith.mulf %v, %w : f32
-    %more = arith.addf %sum, %p : f32
-    linalg.yield %more : f32
-  }
-  return
-}

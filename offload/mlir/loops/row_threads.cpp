@@ -34,9 +34,13 @@ static RowThreads launchRows(OpBuilder &b, Location loc, Value rows, bool areLon
   return {launch, launch.getThreadIds().x, row, exists, lanes};
 }
 
+RowThreads launchSubgroups(OpBuilder &b, Location loc, Value rows) {
+  return launchRows(b, loc, rows, /*areLong=*/false);
+}
+
 void launchRows(OpBuilder &b, Location loc, Value rows, Value steps, int64_t isLong,
                 function_ref<void(RowThreads)> write) {
-  auto bySubgroups = [&] { write(launchRows(b, loc, rows, /*areLong=*/false)); };
+  auto bySubgroups = [&] { write(launchSubgroups(b, loc, rows)); };
   auto byBlocks = [&] { write(launchRows(b, loc, rows, /*areLong=*/true)); };
   whereLeast(b, loc, rows, kManyRows, bySubgroups,
              [&] { whereLeast(b, loc, steps, isLong, byBlocks, bySubgroups); });

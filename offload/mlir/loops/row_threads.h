@@ -32,6 +32,9 @@ struct RowThreads {
 void launchRows(mlir::OpBuilder &b, mlir::Location loc, mlir::Value rows, mlir::Value steps, int64_t isLong,
                 llvm::function_ref<void(RowThreads)> write);
 
+/// A subgroup for each row, in any case.
+RowThreads launchSubgroups(mlir::OpBuilder &b, mlir::Location loc, mlir::Value rows);
+
 /// Writes what is done where a number is so large at least, and what is done otherwise; where that is known,
 /// one of them.
 void whereLeast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value number, int64_t least,

@@ -1,0 +1,78 @@
+"""Products of few rows with rows, by subgroups: results as NumPy's, on the CPU and on emulated devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, PROGRAMS, on_host
+from emulator.on_device import OnDevice
+from emulator.running import running_on
+
+import offload
+
+PROGRAM = PROGRAMS / "row_products.mlir"
+
+_random = np.random.default_rng(41)
+
+
+def floats(*shape: int, dtype: type[np.floating] = np.float32) -> np.ndarray:
+    return _random.standard_normal(shape).astype(dtype)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return _random.integers(-1000, 1000, shape, np.int32)
+
+
+def check_layer(library: offload.Library | OnDevice, sizes: Iterable[tuple[int, int, int]]) -> None:
+    for rows, columns, steps in sizes:
+        x, w, y = floats(rows, steps), floats(columns, steps), floats(rows, columns)
+        want = y + x @ w.T
+        library.layer(x, w, y)
+        np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4, err_msg=f"{rows} rows, {columns}, {steps} steps")
+
+
+def check_others(library: offload.Library | OnDevice, keys: Iterable[int]) -> None:
+    x, w, y = floats(5, 96, dtype=np.float16), floats(7, 96, dtype=np.float16), np.ones((5, 7), np.float32)
+    library.halves(x, w, y)
+    np.testing.assert_allclose(y, 1 + x.astype(np.float32) @ w.astype(np.float32).T, rtol=1e-4, atol=1e-4)
+    for count in keys:
+        query, key, scores = floats(3, 1, 64), floats(3, count, 64), np.ones((3, 1, count), np.float32)
+        library.scores(query, key, scores)
+        np.testing.assert_allclose(scores, 1 + query @ key.transpose(0, 2, 1), rtol=1e-4, atol=1e-4)
+    x, w, y = floats(8, 63), floats(16, 63), np.ones((8, 16), np.float32)
+    library.short(x, w, y)
+    np.testing.assert_allclose(y, 1 + x @ w.T, rtol=1e-4, atol=1e-4)
+
+
+def test_on_the_cpu() -> None:
+    library = on_host(PROGRAM)
+    sizes = (
+        (rows, columns, steps) for rows in (0, 1, 2, 5, 63) for columns in (0, 1, 3, 8, 70) for steps in (64, 65, 200)
+    )
+    check_layer(library, [*sizes, (3, 4, 0), (3, 4, 1), (3, 4, 63), (70, 5, 100), (70, 65, 100)])
+    check_others(library, (0, 1, 3, 4, 70))
+    x, y, most = numbers(6, 150)[::2, 3:110], numbers(5, 120)[:, 13:], np.zeros((5, 3), np.int32).T
+    library.distances(x, y, most)
+    np.testing.assert_array_equal(most, (abs(x[:, None] - y[None]) + np.arange(107, dtype=np.int32)).max(-1))
+
+
+def test_what_is_no_number_stays_in_its_row() -> None:
+    x, w, y = floats(5, 64), floats(3, 64), np.zeros((5, 3), np.float32)
+    x[4, 63], w[2, 0] = np.nan, np.inf
+    on_host(PROGRAM).layer(x, w, y)
+    assert np.isnan(y[4]).all()
+    assert np.isfinite(y[:4, :2]).all()
+    np.testing.assert_array_equal(y[:4, 2], np.inf * np.sign(x[:4, 0]))
+
+
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "gfx1201", "sm_80"])
+def test_on_devices(chip: str) -> None:
+    with running_on(chip, PROGRAM) as library:
+        check_layer(library, ((0, 3, 64), (1, 5, 64), (5, 3, 65), (9, 70, 97)))
+        check_others(library, (1, 5))
+
+
+def test_for_each_target() -> None:
+    offload.compile(PROGRAM, targets=ALL_TARGETS)
