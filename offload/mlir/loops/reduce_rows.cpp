@@ -208,6 +208,9 @@ private:
       memory.push_back(memoryOfBlock(launch, {kColumnLanes, kColumns}, output.getType()));
     scf::IfOp::create(in, loc, exists, [&](OpBuilder &then, Location) {
       auto begin = [&](Value lane) -> Value {
+        // Where all lanes have as many steps, that shows.
+        if (int64_t size = op.getStaticLoopRanges()[loop]; size > 0 && size % kColumnLanes == 0)
+          return arith::MulIOp::create(then, loc, lane, index(then, size / kColumnLanes));
         Value before = arith::MulIOp::create(then, loc, lane, sizes[loop]);
         return arith::DivUIOp::create(then, loc, before, index(then, kColumnLanes));
       };
