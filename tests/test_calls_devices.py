@@ -30,7 +30,7 @@ from offload.runtime.dtypes import Mismatch
 
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
 @pytest.mark.parametrize("fast", ["1", "0"])
-@pytest.mark.parametrize("program", ["calls.py", "placed.py", "lent.py", "dropped.py"])
+@pytest.mark.parametrize("program", ["calls.py", "placed.py", "lent.py", "dropped.py", "defaults.py"])
 def test_calls_on_a_gpu(
     drivers: Path, built: dict[str, Path], tmp_path: Path, program: str, fast: str, backend: str
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from offload.artifact.meta import Argument, KernelSignature
 from offload.errors import SignatureError
 from offload.runtime import abi
-from offload.runtime.arguments import MemrefPacker
+from offload.runtime.arguments import MemrefPacker, captured
 from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
@@ -137,36 +137,43 @@ class Kernel:
         packers = self._packers if self._packers is not None else self._prepare()
         if kwargs or len(args) != len(packers):
             args = self._callee.bind(args, kwargs)
-        if launch.stream is not None:
-            launch.stream.check(self._callee.label)
+        stream: Stream | None = launch.stream
+        if stream is not None:
+            stream.check(self._callee.label)
+            stream = stream.here()
         if launch.handle and self._native.api.mgpuStreamCapturing(launch.handle):
             return self._capture(launch, packers, args)
         if not wanted(self._native, args):
-            return self._run(launch, packers, args)
+            return self._run(launch, stream, packers, args)
         staging = Staging(self._native)
-        pending = self._run(launch, packers, staging.take_all(self._callee, self._array_packers, args))
+        pending = self._run(launch, stream, packers, staging.take_all(self._callee, self._array_packers, args))
         if pending is not None and staging:  # What is copied back has to be done.
             pending.wait()
         staging.finish()
         return pending
 
     def _run(
-        self, launch: Launch, packers: list[Callable[[Any, list[object]], bytes]], args: tuple[Any, ...]
+        self,
+        launch: Launch,
+        stream: Stream | None,
+        packers: list[Callable[[Any, list[object]], bytes]],
+        args: tuple[Any, ...],
     ) -> Pending | None:
-        stream = launch.stream
         keep: list[object] = []
         pieces: list[bytes] = []
         held: list[Mark] = []
         followed: set[tuple[int, int | None]] = set()
-        on_gpu = stream is not None and stream.backend != "host"
+        on_gpu = None if stream is None or stream.backend == "host" else stream
         try:
             for pack, packer, given in zip(packers, self._array_packers, args, strict=True):
                 value = given
                 if type(value) is DeviceArray:
                     self._check_place(launch, value)
                     value.hold(launch.handle, self._native, None if stream is None else stream.token, held)
-                elif on_gpu and packer is not None and value is not None and not isinstance(value, Integral):
-                    value = self._follow(stream, value, followed)
+                elif (
+                    on_gpu is not None and packer is not None and value is not None and not isinstance(value, Integral)
+                ):
+                    value = self._follow(on_gpu, value, followed)
                 seen = len(keep)
                 pieces.append(pack(value, keep))
                 if len(keep) > seen:
@@ -177,7 +184,7 @@ class Kernel:
             stream.before_launch()
         self._start(launch, pieces)
         if stream is not None:
-            return self.put(launch, args, keep)
+            return self.put(stream, args, keep, held)
         for mark in held:  # the kernel began behind them, and is done
             mark.done = True
         return None
@@ -189,13 +196,16 @@ class Kernel:
             return view
         work = view.wait_for, view.device
         if work not in followed:
-            stream.follow(*work)
+            if not stream.follow(*work):
+                raise captured(view)
             followed.add(work)
         return view._replace(wait_for=None)
 
-    def put(self, launch: Launch, args: tuple[Any, ...], keep: Sequence[object] = ()) -> Pending:
-        """The handle of a launch that has just been put on its stream with these arguments; ``keep`` is what else the
-        kernel uses. The stream keeps what is not ours. Raises `DeviceError`."""
+    def put(
+        self, stream: Stream, args: tuple[Any, ...], keep: Sequence[object] = (), held: Sequence[Mark] = ()
+    ) -> Pending:
+        """The handle of a launch that has just been put on that stream with these arguments, behind the marks that are
+        ``held``; ``keep`` is what else the kernel uses. The stream keeps what is not ours. Raises `DeviceError`."""
         arrays: list[DeviceArray] = []
         others = [*keep]
         for value, packer in zip(args, self._array_packers, strict=True):
@@ -203,7 +213,7 @@ class Kernel:
                 arrays.append(value)
             elif packer is not None and value is not None:
                 others.append(value)
-        mark = launch.stream.mark(self._native, launch.handle, arrays, others)
+        mark = stream.mark(self._native, stream.handle, arrays, others, held)
         return Pending(self._native, mark, (*args, *keep))
 
     def _capture(

@@ -220,10 +220,9 @@ class DeviceMemory:
         api.mgpuStreamWaitStream(self._stream, default)
         api.mgpuSetDefaultDevice(before)
 
-    def after(self, mark: Mark) -> None:
-        """Lets what is done with the memory from now on, giving it back for instance, start after the mark. Raises
-        `DeviceError`."""
-        mark.hold(self._stream, self._native)
+    def check(self) -> None:
+        """Raises the calling thread's kept error, if there is one."""
+        self._native.check()
 
     def copy(self, to: int, source: int, size: int) -> None:
         """Copies bytes between any two of device and host memory. Raises `DeviceError`."""

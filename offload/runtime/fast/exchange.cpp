@@ -90,13 +90,13 @@ bool comesFrom(const Functions *functions, int32_t deviceType, int32_t device, P
   return addStream(producers, functions, stream ? stream : defaultStream);
 }
 
-// The capsule of an array, behind whose package's work the driver's default stream is then; null, without an
-// error, where there is none.
-PyObject *exported(PyObject *value, const Memory &memory) {
+// The capsule of an array, behind whose package's work the stream is then that the launch is on where others
+// know it, or else the driver's default one; null, without an error, where there is none.
+PyObject *exported(PyObject *value, const Memory &memory, void *consumer) {
   static PyObject *const method = PyUnicode_InternFromString("__dlpack__");
   static PyObject *const keywords = Py_BuildValue("(ss)", "max_version", "stream");
   static PyObject *const version = Py_BuildValue("(ii)", 1, 1);
-  PyObject *stream = PyLong_FromLong(memory.defaultStream);
+  PyObject *stream = consumer ? PyLong_FromVoidPtr(consumer) : PyLong_FromLong(memory.defaultStream);
   PyObject *given[] = {value, version, stream};
   PyObject *capsule = stream ? PyObject_VectorcallMethod(method, given, 1, keywords) : nullptr;
   Py_XDECREF(stream);
@@ -109,7 +109,7 @@ PyObject *exported(PyObject *value, const Memory &memory) {
 bool fillFromMethods(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
                      int64_t *words) {
   const Memory *memory = memoryOf(place.backend);
-  PyObject *capsule = memory && !kept.full() ? exported(value, *memory) : nullptr;
+  PyObject *capsule = memory && !kept.full() ? exported(value, *memory, place.consumer) : nullptr;
   if (!capsule)
     return false;
   kept.keep(capsule);
@@ -118,7 +118,8 @@ bool fillFromMethods(const Argument &argument, PyObject *value, const Place &pla
   const void *asked = types.memories.data(); // nobody's functions
   return tensor && tensor->deviceType == memory->type && tensor->deviceId == place.device &&
          fillFromTensor(argument, *tensor, words) &&
-         ((producers.count && producers.asked == asked) || addStream(producers, asked, defaultStream));
+         (place.consumer || (producers.count && producers.asked == asked) ||
+          addStream(producers, asked, defaultStream));
 }
 
 } // namespace
