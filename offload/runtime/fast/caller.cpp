@@ -60,6 +60,8 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
       return raise(self, code);
     if (taken)
       return plan->goesOn() && result ? launched(self, result, plan->itsRuntime()) : result;
+    if (PyErr_Occurred()) // an interrupt
+      return nullptr;
   }
   return callPython(self, args, nargsf, kwnames);
 }

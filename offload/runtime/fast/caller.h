@@ -69,9 +69,9 @@ public:
   // Like `call`, for arguments some of which come by name or are left out.
   bool callByName(PyObject *self, PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
                   int32_t *code) const;
-  // False, with no error set and nothing done, where Python has to do it. Otherwise *code is the runtime's
-  // error code, and *result the result where that is 0: a new reference, or null with an error set.
-  // `self` is what is called.
+  // False, with nothing done, where Python has to do it, or an interrupt is set as the error. Otherwise *code
+  // is the runtime's error code, and *result the result where that is 0: a new reference, or null with an
+  // error set. `self` is what is called.
   virtual bool call(PyObject *self, PyObject *const *args, PyObject **result, int32_t *code) const = 0;
 
 protected:

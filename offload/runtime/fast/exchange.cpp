@@ -60,13 +60,15 @@ const Memory *memoryOf(const char *backend) {
   return nullptr;
 }
 
-// torch exports none that does; these functions do not ask.
+// torch exports none that does; these functions do not ask. True too for an interrupt.
 bool needsGradient(PyObject *value) {
   static PyObject *const name = PyUnicode_InternFromString("requires_grad");
   PyObject *answer = name ? PyObject_GetAttr(value, name) : nullptr;
-  if (!answer)
-    PyErr_Clear();
-  Py_XDECREF(answer);
+  if (!answer) {
+    forgetError();
+    return PyErr_Occurred();
+  }
+  Py_DECREF(answer);
   return answer == Py_True;
 }
 
@@ -84,7 +86,7 @@ bool comesFrom(const Functions *functions, int32_t deviceType, int32_t device, P
     return true;
   void *stream = nullptr;
   if (functions->currentStream(deviceType, device, &stream) != 0) {
-    PyErr_Clear();
+    forgetError();
     return false;
   }
   return addStream(producers, functions, stream ? stream : defaultStream);
@@ -101,7 +103,7 @@ PyObject *exported(PyObject *value, const Memory &memory, void *consumer) {
   PyObject *capsule = stream ? PyObject_VectorcallMethod(method, given, 1, keywords) : nullptr;
   Py_XDECREF(stream);
   if (!capsule)
-    PyErr_Clear();
+    forgetError();
   return capsule;
 }
 
@@ -135,7 +137,7 @@ bool fillFromExchange(const Argument &argument, PyObject *value, const Place &pl
     return false;
   Versioned *managed = nullptr;
   if (functions->fromObject(value, &managed) != 0 || !managed) {
-    PyErr_Clear();
+    forgetError();
     return false;
   }
   const Tensor &tensor = managed->tensor;

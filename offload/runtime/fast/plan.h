@@ -152,7 +152,7 @@ struct Place {
 };
 
 // Writes the descriptor of an array, 3 + 2 * rank words. False where Python has to look at it; no error is
-// set.
+// set but an interrupt that came in between.
 bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
                     int64_t *words);
 
