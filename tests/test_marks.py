@@ -19,7 +19,8 @@ from offload.runtime.pending import Mark
 
 @pytest.fixture
 def late() -> Iterator[Any]:
-    made = on_host(EXAMPLES / "saxpy.mlir")
+    # A library of its own: others count how often Python does their launches.
+    made = on_host((EXAMPLES / "saxpy.mlir").read_text() + "func.func private @of_marks()\n")
     made._native.api.mgpuHostSchedule(7)
     yield made
     made._native.api.mgpuHostSchedule(0)
@@ -227,3 +228,61 @@ def test_an_error_of_before_takes_no_mark_away(library: Any) -> None:
         y.numpy()
     assert y._uses.mark is not None
     assert (y.numpy() == 3).all()
+
+
+def test_an_interrupt_when_the_kernel_is_on_the_stream(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is noticed when the driver has it: what it uses is waited for, and kept."""
+    kernel, stream, start = library.kernels.saxpy_kernel, library.stream(), Kernel._start
+    x, y, there = np.ones(8, np.float32), np.ones(8, np.float32), array(library, 1)
+
+    def interrupted(kernel: Kernel, *rest: Any) -> None:
+        start(kernel, *rest)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kernel, "_start", interrupted)
+        for out in (there, y):
+            with pytest.raises(KeyboardInterrupt):
+                kernel[1, 256, stream]._call(x, out, 2.0)
+    assert stream._pending
+    assert there._uses.mark is stream.open
+    assert (there.numpy() == 3).all()
+    stream.synchronize()
+    assert (y == 3).all()
+
+
+@pytest.mark.parametrize("name", ["mgpuMemcpy", "mgpuMemset8"])
+def test_an_interrupted_copy_is_over(library: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Nobody keeps the memory that it goes to."""
+    api, there, called = library._native.api, array(library, 1), []
+    copy, wait = getattr(api, name), api.mgpuStreamSynchronize
+
+    def interrupted(*arguments: Any) -> None:
+        copy(*arguments)
+        called.append("copy")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(api, name, interrupted)
+    monkeypatch.setattr(api, "mgpuStreamSynchronize", lambda stream: (called.append("wait"), wait(stream)))
+    with pytest.raises(KeyboardInterrupt):
+        there.numpy() if name == "mgpuMemcpy" else there.clear()
+    assert called == ["copy", "wait"]
+
+
+def test_an_interrupted_synchronize_loses_nothing(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    api, kernel, stream = library._native.api, library.kernels.saxpy_kernel, library.stream()
+    x, y, there = np.ones(8, np.float32), np.ones(8, np.float32), array(library, 1)
+    kernel[1, 256, stream](x, y, 2.0)
+    kernel[1, 256, stream](x, there, 2.0)
+
+    def interrupted(handle: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "mgpuStreamSynchronize", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stream.synchronize()
+    assert stream._pending
+    del stream
+    assert (y == 3).all()
+    assert (there.numpy() == 3).all()

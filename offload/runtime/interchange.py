@@ -287,7 +287,7 @@ def _driver_handle(stream: Any) -> int:
         number = int(stream)
         if not -(1 << 63) <= number < 1 << 64:  # ctypes would pass what is left of it in 64 bits
             raise TypeError(f"{number} is no handle of a stream: these have 64 bits")
-        return number
+        return number % (1 << 64)  # an address may come with a sign
     if hasattr(stream, "__cuda_stream__"):
         return int(stream.__cuda_stream__()[1])
     # torch, cupy, PyCUDA and Numba; then hip-python's ihipStream_t.

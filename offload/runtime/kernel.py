@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from numbers import Integral
 from typing import Any
 
 from offload.artifact.meta import Argument, KernelSignature
-from offload.errors import SignatureError
+from offload.errors import DeviceError, SignatureError
 from offload.runtime import abi
 from offload.runtime.arguments import MemrefPacker, captured
 from offload.runtime.array import DeviceArray
@@ -22,7 +23,7 @@ from offload.runtime.pending import Mark, Pending
 from offload.runtime.pickled import kernel_of
 from offload.runtime.plans import arm_launch, share_plan
 from offload.runtime.pointers import PointerPacker
-from offload.runtime.sizes import check_known, shared_memory, sizes_of
+from offload.runtime.sizes import check_known, flat, shared_memory, sizes_of
 from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import Stream, as_stream
 from offload.runtime.views import View, gpu_of, view_of
@@ -80,7 +81,7 @@ class Kernel:
         except TypeError:  # Something in it has no hash.
             kept = None
         # True and 1.0 are equal to 1, and no sizes.
-        if kept is not None and all(type(size) is int for size in _flat(launch)):
+        if kept is not None and all(type(size) is int for size in flat(launch)):
             return kept
         return self._new_launch(launch)
 
@@ -105,7 +106,7 @@ class Kernel:
         made = Launch(self, sizes, stream, handle, shared, cluster)
         # Without a stream a launch is its numbers, and kept; with one the rest is.
         numbers = launch if stream is None else launch[:2]
-        if (stream is None or len(launch) == 3) and all(type(size) is int for size in _flat(numbers)):
+        if (stream is None or len(launch) == 3) and all(type(size) is int for size in flat(numbers)):
             kept: dict[Any, Any] = self._launches if stream is None else self._ready
             plan = self._plans.get(made.alike)
             if len(kept) >= _KEPT_LAUNCHES:
@@ -182,9 +183,16 @@ class Kernel:
             raise self._callee.refuse(len(pieces), mismatch) from None
         if stream is not None:
             stream.before_launch()
+            try:
+                self._start(launch, pieces)
+                return self.put(stream, args, keep, held)
+            except DeviceError:
+                raise
+            except BaseException:  # an interrupt, when the kernel was on the stream
+                with contextlib.suppress(DeviceError):
+                    self.put(stream, args, keep, held)
+                raise
         self._start(launch, pieces)
-        if stream is not None:
-            return self.put(stream, args, keep, held)
         for mark in held:  # the kernel began behind them, and is done
             mark.done = True
         return None
@@ -296,7 +304,7 @@ class Kernel:
             ready = self._ready.get(launch[:2])
         except TypeError:  # something in it has no hash
             return None
-        if ready is None or not all(type(size) is int for size in _flat(launch[:2])):
+        if ready is None or not all(type(size) is int for size in flat(launch[:2])):
             return None
         return ready[0].again(given, ready[1])
 
@@ -387,11 +395,3 @@ def _scalar_packer(argument: Argument) -> tuple[Callable[[Any, list[object]], by
 
         return pair, size
     return lambda value, keep: pack(check(value)), size
-
-
-def _flat(launch: tuple[Any, ...]) -> list[Any]:
-    """The numbers of a launch without a stream."""
-    values: list[Any] = []
-    for value in launch:
-        values += value if isinstance(value, tuple) else () if value is None else (value,)
-    return values

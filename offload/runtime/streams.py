@@ -267,10 +267,10 @@ class Stream:
         number, mark = stream.kept, stream.open
         if mark is not None and not turns.replace(stream, "open", mark, None):  # another thread puts it
             mark = None
-        self.native.api.mgpuStreamSynchronize(self.handle)
         try:
+            self.native.api.mgpuStreamSynchronize(self.handle)
             self.native.check()
-        except DeviceError:
+        except BaseException:
             if mark is not None:  # somebody may ask for it when the stream has gone
                 with contextlib.suppress(DeviceError):
                     self.native.at_end(mark.put, self._process)

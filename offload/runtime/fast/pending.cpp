@@ -54,7 +54,9 @@ long launchesOf(PyObject *mark) {
 
 bool isMark(PyObject *value) { return value && Py_TYPE(value) == types.mark; }
 
-// Mark(...) of pending.py: a new reference, or null with an error set.
+bool setSerial(PyObject *mark) { return storeNew(mark, types.serial, PyLong_FromLongLong(nextSerial())); }
+
+// Mark(...) of pending.py, without its serial: a new reference, or null with an error set.
 PyObject *newMark(PyObject *stream) {
   PyObject *mark = types.mark->tp_alloc(types.mark, 0);
   if (!mark)
@@ -69,7 +71,6 @@ PyObject *newMark(PyObject *stream) {
   store(mark, types.done, Py_False);
   if (storeNew(mark, types.markStream, PyWeakref_NewRef(stream, nullptr)) &&
       storeNew(mark, types.launches, PyLong_FromLong(0)) &&
-      storeNew(mark, types.serial, PyLong_FromLongLong(nextSerial())) &&
       storeNew(mark, types.counted, PyObject_CallNoArgs(reinterpret_cast<PyObject *>(&PyBaseObject_Type))))
     return mark;
   Py_DECREF(mark);
@@ -108,25 +109,25 @@ bool put(PyObject *mark, PyObject *stream, const Runtime &runtime) {
 
 // The mark that the launch goes before: a new reference, or null with an error set.
 PyObject *markFor(PyObject *stream) {
-  if (slot(stream, types.streamLazy) != Py_True)
-    return newMark(stream);
+  const bool lazy = slot(stream, types.streamLazy) == Py_True;
   PyObject *open = slot(stream, types.streamOpen);
-  if (isMark(open))
+  if (lazy && isMark(open))
     return Py_NewRef(open);
   PyObject *mark = newMark(stream);
   if (!mark)
     return nullptr;
   open = slot(stream, types.streamOpen); // making it may have run anything, and another thread
-  if (isMark(open)) {
+  if (lazy && isMark(open)) {
     Py_INCREF(open);
     Py_DECREF(mark);
     return open;
   }
-  if (!storeNew(mark, types.serial, PyLong_FromLongLong(nextSerial()))) {
+  if (!setSerial(mark)) {
     Py_DECREF(mark);
     return nullptr;
   }
-  store(stream, types.streamOpen, mark);
+  if (lazy)
+    store(stream, types.streamOpen, mark);
   return mark;
 }
 
