@@ -286,3 +286,18 @@ def test_an_interrupted_synchronize_loses_nothing(library: Any, monkeypatch: pyt
     del stream
     assert (y == 3).all()
     assert (there.numpy() == 3).all()
+
+
+def test_what_the_driver_did_not_mark_is_not_taken_for_done(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream has gone, and with it what a later launch could wait for."""
+    api, kernel, stream = library._native.api, library.kernels.saxpy_kernel, library.stream()
+    x, y = array(library, 1), array(library, 1)
+    kernel[1, 256, stream](x, y, 2.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "mgpuStreamMark", lambda handle: None)
+        del stream
+    refused = "The driver refused to mark what was on a stream"
+    with pytest.raises(DeviceError, match=refused):
+        kernel[1, 256, library.stream()](x, y, 2.0)
+    with pytest.raises(DeviceError, match=refused):
+        y.numpy()

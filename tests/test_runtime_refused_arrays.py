@@ -202,3 +202,14 @@ def test_an_interrupt_in_an_arrays_own_code_is_not_lost(method: str) -> None:
     assert x.asked == 4
     real().scale(2, x)
     assert x.array.tolist() == [16] * 4
+
+
+def test_an_interface_that_raises() -> None:
+    class Raises:
+        @property
+        def __dlpack__(self) -> Any:
+            raise ZeroDivisionError("by design")
+
+    said = "given a Raises whose __dlpack__ is of no use (ZeroDivisionError: by design); pass a NumPy array"
+    for _ in range(3):
+        assert said in refusal(real().scale, 1, Raises())

@@ -129,7 +129,7 @@ class Mark:
         self._order(stream, native)
         if not self._knows(native):
             self._native.check()
-        if not self._event and not self.done:
+        if not self._event:
             self._native.check()
             self._check_put()
 
@@ -142,6 +142,7 @@ class Mark:
         with self._native.on_device(device):
             self._order(stream, self._native)
         self._native.check()
+        self._check_put()
 
     def hold_at_end(self, stream: int | None, native: Native) -> DeviceError | None:
         """The same where an object goes, whatever the thread is at. Returns what failed."""
