@@ -1,17 +1,17 @@
-"""The command line: argument handling alone. Exit codes: 0 done, 1 wrong input, 2 usage, 3 a tool is missing."""
+"""The command line: argument handling alone. Exit codes: 0 done, 1 wrong input, 2 usage, 3 a tool is missing,
+141 nobody reads the output any more."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import io
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from offload._version import __version__
+from offload.commands.streams import READER_GONE, let_output_go, open_streams
 from offload.errors import BuildWarning, OffloadError
 
 USAGE_ERROR = 2
@@ -19,7 +19,7 @@ USAGE_ERROR = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs ``offload`` with the given arguments (default: the process's) and returns the exit code."""
-    _open_streams()
+    open_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         parser = _parser(words[0] if words else "")
@@ -46,13 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output went away (| head): not an error of ours. What is still buffered goes nowhere.
-        _let_output_go()
-        return 0
+        let_output_go()  # what is still buffered goes nowhere
+        return READER_GONE
     except OSError as error:
         if error.filename is not None:
             raise
-        _let_output_go()
+        let_output_go()
         print(f"offload: error: cannot write the output: {error.strerror}", file=sys.stderr)
         return 1
 
@@ -63,25 +62,6 @@ def _warn_of_variables() -> None:
     for name, like in unknown_variables().items():
         if like is not None:
             print(f"offload: warning: {name} is not read; did you mean {like}?", file=sys.stderr)
-
-
-def _open_streams() -> None:
-    """Gives standard streams that are closed (``>&-``) somewhere to go: a file opened later would have their number."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            # What reads a closed input is told so: an end of file would be an empty program.
-            os.open(os.devnull, os.O_RDWR if number else os.O_WRONLY)
-            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # and not what a test puts there
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _let_output_go() -> None:
-    """What is still buffered would be tried again at the end of the process."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show_error(error: OffloadError) -> None:

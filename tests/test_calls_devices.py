@@ -30,7 +30,7 @@ from offload.runtime.dtypes import Mismatch
 
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
 @pytest.mark.parametrize("fast", ["1", "0"])
-@pytest.mark.parametrize("program", ["calls.py", "placed.py", "lent.py", "dropped.py"])
+@pytest.mark.parametrize("program", ["calls.py", "placed.py", "lent.py", "dropped.py", "defaults.py"])
 def test_calls_on_a_gpu(
     drivers: Path, built: dict[str, Path], tmp_path: Path, program: str, fast: str, backend: str
 ) -> None:
@@ -82,6 +82,8 @@ def test_handles_of_other_packages_are_numbers_of_many_kinds() -> None:
         assert real().stream(SimpleNamespace(handle=handle)).handle == number  # Numba has all of them
     assert fake().stream(SimpleNamespace(handle=ctypes.c_void_p(0))).handle == 1, "a driver's default stream"
     assert real().stream(np.uint64(7)).handle == 7
+    assert real().stream(-8).handle == (1 << 64) - 8
+    assert not real().stream(-8).is_default()
 
 
 def test_nothing_is_staged_on_the_cpu() -> None:

@@ -75,7 +75,7 @@ def layouts(dtype: np.dtype[Any], rank: int) -> Iterator[tuple[str, Any, str | N
     yield "row-major", base, None, None
     frozen = base.copy()
     frozen.flags.writeable = False
-    yield "read-only", frozen, "a read-only", "a read-only"
+    yield "read-only", frozen, None, None  # nothing writes to it
     if dtype.itemsize > 1 and not hasattr(ml_dtypes, dtype.name):
         swapped = base.astype(dtype.newbyteorder())
         yield "foreign", swapped, "in foreign byte order", "in foreign byte order"

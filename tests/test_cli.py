@@ -238,13 +238,14 @@ def test_a_library_is_not_printed(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    """No error of ours, but the command has not written all."""
     script = f"'{sys.executable}' -m offload build -q '{EXAMPLES / 'linear.mlir'}' --emit llvm; echo $? >&2"
     done = subprocess.run(
         ["sh", "-c", f"({script}) | head -c 10"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert len(done.stdout) == 10
-    assert done.stderr.strip() in ("0", "")
+    assert done.stderr.strip() in ("0", "141", "")  # the first where all of it was in the pipe already
 
 
 # inspect

@@ -51,7 +51,47 @@ def test_help_that_nobody_reads(words: str, tmp_path: Path) -> None:
     done = shell(f"$offload {words} >/dev/full", tmp_path, **variables)
     assert (done.returncode, done.stderr) == (1, "offload: error: cannot write the output: No space left on device\n")
     done = shell(f"(sleep 1; $offload {words}; echo $? >&2) | true", tmp_path, **variables)
-    assert done.stderr == "0\n"
+    assert done.stderr == "141\n"
+
+
+def unread(*words: str, folder: Path, streams: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """A command nobody reads these streams of."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    given = {name: writing if name in streams else subprocess.PIPE for name in ("stdout", "stderr")}
+    try:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "offload", *words], cwd=folder, text=True, check=False, **given
+        )  # type: ignore[call-overload,no-any-return]
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("targets",), ("doctor",), ("cache", "info"), ("build", SAXPY, "--print-pipeline"), ("run", "loud.mlir"),
+     ("build", SAXPY, "--emit", "isa", "-q"), ("inspect", "a.so", "--json")],
+)  # fmt: skip
+def test_output_that_nobody_reads(words: tuple[str, ...], tmp_path: Path) -> None:
+    """It ends as commands do that the signal ends."""
+    (tmp_path / "loud.mlir").write_text(
+        "func.func @main() -> i32 {\n  %0 = arith.constant 7 : i32\n  return %0 : i32\n}\n"
+    )
+    shell("$offload build -q $saxpy -o a.so", tmp_path)
+    done = unread(*map(str, words), folder=tmp_path, streams=("stdout",))
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.parametrize("streams", [("stderr",), ("stdout", "stderr")])
+def test_messages_that_nobody_reads(streams: tuple[str, ...], tmp_path: Path) -> None:
+    """What is said is lost, what is done is done."""
+    done = unread("build", str(SAXPY), "-o", "a.so", folder=tmp_path, streams=streams)
+    assert done.returncode == 0
+    assert (tmp_path / "a.so").is_file()
+    for code, words in ((1, ("build", "nothing.mlir")), (2, ("nonsense",)), (2, ()), (2, ("build",))):
+        assert unread(*words, folder=tmp_path, streams=streams).returncode == code
 
 
 def test_output_in_ascii(tmp_path: Path) -> None:

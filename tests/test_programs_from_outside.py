@@ -194,8 +194,13 @@ def test_what_is_only_read_may_be_read_only(built: dict[str, Path]) -> None:
     x.flags.writeable = False
     library.saxpy(2.0, offload.stage(x, back=False), offload.stage(y))
     np.testing.assert_array_equal(y, 2 * x)
+    library.saxpy(2.0, x, y)  # which is known of it
+    np.testing.assert_array_equal(y, 4 * x)
     with pytest.raises(offload.SignatureError, match="read-only"):
-        library.saxpy(2.0, offload.stage(x), y)
+        library.saxpy(2.0, y, offload.stage(x))
+    x = x[::-1]
+    with pytest.raises(offload.SignatureError, match="not contiguous"):
+        library.saxpy(2.0, x, y)
 
 
 def test_numbers_that_differ_in_their_sign_need_no_copy() -> None:

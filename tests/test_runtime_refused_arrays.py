@@ -167,3 +167,49 @@ def test_refused_shape_and_types_without_a_counterpart() -> None:
     assert "given uint16[2]; convert it" in refusal(real().brain, np.ones(2, np.uint16))
     message = refusal(real().from_the_future, np.ones(2))
     assert "given a type that this version does not know (float3); update offload" in message
+
+
+@pytest.mark.parametrize("method", ["__dlpack__", "is_neg"])
+def test_an_interrupt_in_an_arrays_own_code_is_not_lost(method: str) -> None:
+    """Where the extension asks, too, which otherwise leaves what an array's code raises to Python, which asks again."""
+
+    class Interrupted:
+        def __init__(self) -> None:
+            self.array = np.ones(4, np.float32)
+            self.asked = 0
+
+        def __dlpack__(self, **options: Any) -> Any:
+            self.interrupt("__dlpack__")
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+        def is_neg(self) -> bool:
+            self.interrupt("is_neg")
+            return False
+
+        def interrupt(self, asked: str) -> None:
+            self.asked += asked == method
+            if asked == method and self.asked == 4:
+                raise KeyboardInterrupt
+
+    x = Interrupted()
+    for _ in range(3):  # now the extension does it
+        real().scale(2, x)
+    with pytest.raises(KeyboardInterrupt):
+        real().scale(2, x)
+    assert x.asked == 4
+    real().scale(2, x)
+    assert x.array.tolist() == [16] * 4
+
+
+def test_an_interface_that_raises() -> None:
+    class Raises:
+        @property
+        def __dlpack__(self) -> Any:
+            raise ZeroDivisionError("by design")
+
+    said = "given a Raises whose __dlpack__ is of no use (ZeroDivisionError: by design); pass a NumPy array"
+    for _ in range(3):
+        assert said in refusal(real().scale, 1, Raises())

@@ -163,7 +163,8 @@ def _output(options: argparse.Namespace) -> Path | None:
 
 def _print_pipelines(parts: Iterable[tuple[str, list[str]]]) -> None:
     """Prints each pipeline as mlir-opt's ``--pass-pipeline`` takes it."""
-    print("// Passes named offload-* are offload's own; mlir-opt has all others.")
+    # Now, where a reader that went away is noticed: what builds the first part flushes it, too.
+    print("// Passes named offload-* are offload's own; mlir-opt has all others.", flush=True)
     for part, pipelines in parts:
         print(f"\n// {part}")
         for pipeline in pipelines:

@@ -1,6 +1,7 @@
 //===- signatures.cpp - Functions and kernels as data ---------------------===//
 
 #include "host/buffer_flow.h"
+#include "host/read_only.h"
 #include "names.h"
 #include "program.h"
 
@@ -270,7 +271,7 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
       return std::nullopt;
     }
     addOptional(*entry, function, unsigned(i));
-    if (function.getArgAttr(unsigned(i), kReadOnly))
+    if (function.getArgAttr(unsigned(i), kReadOnly) || isOnlyRead(argument))
       (*entry)["read_only"] = true;
     arguments.push_back(std::move(*entry));
   }
@@ -403,6 +404,9 @@ static void addKernel(DescribedKernels &kernels, StringRef device, StringRef nam
     }
     if (kernel && types.size() == kernel.getNumArguments())
       addOptional(*entry, kernel, unsigned(i));
+    if (isa<MemRefType>(type) && kernel && !kernel.isExternal() &&
+        isOnlyRead(kernel.getArgument(unsigned(i))))
+      (*entry)["read_only"] = true;
     arguments.push_back(std::move(*entry));
   }
   json::Object entry{{"name", name}, {"module", device}, {"args", std::move(arguments)}};

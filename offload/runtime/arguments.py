@@ -186,6 +186,14 @@ def check_use(view: View, name: str, writes: bool = True) -> None:
         raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {name}.copy()")
 
 
+def captured(view: View) -> Mismatch:
+    """The refusal of an array whose package's stream goes into a graph: to wait for that would spoil the graph."""
+    return Mismatch(
+        f"{view} whose stream is being captured into a graph",
+        "launch a kernel on that stream, which goes into the graph then, or call this when the graph is made",
+    )
+
+
 def check_place(view: View, name: str, space: str, native: Native) -> None:
     """Raises `Mismatch` where code that wants memory of ``space`` does not reach it. Waits for another package that is
     at work on it."""
@@ -211,6 +219,8 @@ def check_place(view: View, name: str, space: str, native: Native) -> None:
         )
     if view.wait_for is not None and backend != "host":
         with contextlib.nullcontext() if view.device is None else native.on_device(view.device):
+            if native.api.mgpuStreamCapturing(view.wait_for):
+                raise captured(view)
             native.api.mgpuStreamSynchronize(view.wait_for)
         native.check()
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from offload.errors import SignatureError
-from offload.runtime import export, interchange
+from offload.errors import DeviceError, SignatureError
+from offload.runtime import export, interchange, turns
 from offload.runtime.memory import DeviceAllocation, Uses, array_over, row_major
 from offload.runtime.native import DeviceMemory
+from offload.runtime.pending import Mark
 from offload.runtime.pickled import refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy
 
     from offload.runtime.native import Native
-    from offload.runtime.pending import Mark
 
 
 WITHOUT_MASK = "pass its .data, or .filled(...) of it"
@@ -41,6 +43,17 @@ def _uses_of(owner: object) -> Uses:
     if isinstance(owner, DeviceArray):
         return owner._uses
     return owner.uses if isinstance(owner, DeviceAllocation) else Uses()
+
+
+def _joined(before: tuple[Mark, ...], mark: Mark, held: Sequence[Mark]) -> Mark | tuple[Mark, ...]:
+    """What stands for these and the mark, which comes after those that are ``held``."""
+    others = []
+    for other in before:
+        if other.token is mark.token:
+            mark = other if other.serial > mark.serial else mark
+        elif not other.done and other not in held:
+            others.append(other)
+    return (*others, mark) if others else mark
 
 
 class DeviceArray:
@@ -121,34 +134,39 @@ class DeviceArray:
             owner = owner._owner
         return type(owner) is DeviceAllocation
 
-    def used_until(self, mark: Mark) -> None:
-        """Remembers that the work before ``mark`` uses this array."""
-        before = self._uses.mark
-        if before is not None and before.token is not mark.token:
-            self._memory.after(before)
-        self._uses.mark = mark
+    def used_until(self, mark: Mark, held: Sequence[Mark] = ()) -> None:
+        """Remembers that the work before ``mark`` uses this array, and that it started after the marks that are
+        ``held``. Other threads may be at the same."""
+        uses = self._uses
+        while True:
+            before = uses.mark
+            if turns.replace(uses, "mark", before, _joined(uses.marks_of(before), mark, held)):
+                return
 
     def hold(self, stream: int | None, native: Native, token: object, held: list[Mark]) -> None:
         """Lets work that is put on a stream of ``native`` from now on start after the work that uses this array, where
         that is not on the stream of the token, or before one of those that are ``held`` already. Raises
         `DeviceError`."""
-        mark = self._uses.mark
-        if mark is None or mark.token is token or mark.done or mark in held:
-            return
-        mark.hold(stream, native)
-        held.append(mark)
+        for mark in self._uses.marks():
+            if mark.token is not token and not mark.done and mark not in held:
+                mark.hold(stream, native)
+                held.append(mark)
 
     def settle(self) -> None:
         """Waits for the work that uses this array. Raises `DeviceError`."""
         uses = self._uses
-        mark = uses.mark
-        if mark is None:
+        before = uses.mark
+        if before is None:
             return
-        try:
-            mark.wait()
-        finally:  # and not before: another thread would find nothing to wait for
-            if uses.mark is mark:
-                uses.mark = None
+        self._memory.check()  # or the wait would fail for what has nothing to do with it
+        marks = uses.marks_of(before)
+        for number, mark in enumerate(marks, 1):
+            try:
+                mark.wait()
+            except DeviceError:
+                turns.replace(uses, "mark", before, marks[number:] or None)
+                raise
+        turns.replace(uses, "mark", before, None)  # not earlier: another thread would find nothing to wait for
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a DeviceArray", "pickle its .numpy(); lib.device.array(x) makes another one, or a copy")
@@ -243,8 +261,9 @@ class DeviceArray:
             consumer = interchange.consumer_stream(self.backend, stream)
             if consumer is None:
                 self.settle()
-            elif self._uses.mark is not None:
-                self._uses.mark.hold_foreign(consumer, self.backend, self.device)
+            else:
+                for mark in self._uses.marks():
+                    mark.hold_foreign(consumer, self.backend, self.device)
         strides = row_major(self.shape) if self.strides is None else self.strides
         place, versioned = self.__dlpack_device__(), max_version is not None and max_version[0] >= 1
         return export.capsule(

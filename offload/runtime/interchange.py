@@ -109,8 +109,8 @@ def foreign_memory(value: Any, ordered: bool, before: tuple[str, int] | None) ->
     work ``before`` a driver's stream of that backend, or before its default stream. Without ``ordered`` nobody waits.
     Raises `Mismatch` where the object refuses, or holds what no argument can be."""
     # DLPack first: packages that give both may leave the stream out of the other.
-    if hasattr(value, "__dlpack__"):
-        with sound(value, "__dlpack__"):
+    with sound(value, "__dlpack__"):
+        if hasattr(value, "__dlpack__"):
             return _checked(_from_dlpack(value, ordered, before))
     with sound(value, "__cuda_array_interface__"):
         interface = getattr(value, "__cuda_array_interface__", None)
@@ -287,7 +287,7 @@ def _driver_handle(stream: Any) -> int:
         number = int(stream)
         if not -(1 << 63) <= number < 1 << 64:  # ctypes would pass what is left of it in 64 bits
             raise TypeError(f"{number} is no handle of a stream: these have 64 bits")
-        return number
+        return number % (1 << 64)  # an address may come with a sign
     if hasattr(stream, "__cuda_stream__"):
         return int(stream.__cuda_stream__()[1])
     # torch, cupy, PyCUDA and Numba; then hip-python's ihipStream_t.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
@@ -9,9 +10,9 @@ from numbers import Integral
 from typing import Any
 
 from offload.artifact.meta import Argument, KernelSignature
-from offload.errors import SignatureError
+from offload.errors import DeviceError, SignatureError
 from offload.runtime import abi
-from offload.runtime.arguments import MemrefPacker
+from offload.runtime.arguments import MemrefPacker, captured
 from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
@@ -22,7 +23,7 @@ from offload.runtime.pending import Mark, Pending
 from offload.runtime.pickled import kernel_of
 from offload.runtime.plans import arm_launch, share_plan
 from offload.runtime.pointers import PointerPacker
-from offload.runtime.sizes import check_known, shared_memory, sizes_of
+from offload.runtime.sizes import check_known, flat, shared_memory, sizes_of
 from offload.runtime.staging import Staged, Staging, wanted
 from offload.runtime.streams import Stream, as_stream
 from offload.runtime.views import View, gpu_of, view_of
@@ -80,7 +81,7 @@ class Kernel:
         except TypeError:  # Something in it has no hash.
             kept = None
         # True and 1.0 are equal to 1, and no sizes.
-        if kept is not None and all(type(size) is int for size in _flat(launch)):
+        if kept is not None and all(type(size) is int for size in flat(launch)):
             return kept
         return self._new_launch(launch)
 
@@ -105,7 +106,7 @@ class Kernel:
         made = Launch(self, sizes, stream, handle, shared, cluster)
         # Without a stream a launch is its numbers, and kept; with one the rest is.
         numbers = launch if stream is None else launch[:2]
-        if (stream is None or len(launch) == 3) and all(type(size) is int for size in _flat(numbers)):
+        if (stream is None or len(launch) == 3) and all(type(size) is int for size in flat(numbers)):
             kept: dict[Any, Any] = self._launches if stream is None else self._ready
             plan = self._plans.get(made.alike)
             if len(kept) >= _KEPT_LAUNCHES:
@@ -137,36 +138,43 @@ class Kernel:
         packers = self._packers if self._packers is not None else self._prepare()
         if kwargs or len(args) != len(packers):
             args = self._callee.bind(args, kwargs)
-        if launch.stream is not None:
-            launch.stream.check(self._callee.label)
+        stream: Stream | None = launch.stream
+        if stream is not None:
+            stream.check(self._callee.label)
+            stream = stream.here()
         if launch.handle and self._native.api.mgpuStreamCapturing(launch.handle):
             return self._capture(launch, packers, args)
         if not wanted(self._native, args):
-            return self._run(launch, packers, args)
+            return self._run(launch, stream, packers, args)
         staging = Staging(self._native)
-        pending = self._run(launch, packers, staging.take_all(self._callee, self._array_packers, args))
+        pending = self._run(launch, stream, packers, staging.take_all(self._callee, self._array_packers, args))
         if pending is not None and staging:  # What is copied back has to be done.
             pending.wait()
         staging.finish()
         return pending
 
     def _run(
-        self, launch: Launch, packers: list[Callable[[Any, list[object]], bytes]], args: tuple[Any, ...]
+        self,
+        launch: Launch,
+        stream: Stream | None,
+        packers: list[Callable[[Any, list[object]], bytes]],
+        args: tuple[Any, ...],
     ) -> Pending | None:
-        stream = launch.stream
         keep: list[object] = []
         pieces: list[bytes] = []
         held: list[Mark] = []
         followed: set[tuple[int, int | None]] = set()
-        on_gpu = stream is not None and stream.backend != "host"
+        on_gpu = None if stream is None or stream.backend == "host" else stream
         try:
             for pack, packer, given in zip(packers, self._array_packers, args, strict=True):
                 value = given
                 if type(value) is DeviceArray:
                     self._check_place(launch, value)
                     value.hold(launch.handle, self._native, None if stream is None else stream.token, held)
-                elif on_gpu and packer is not None and value is not None and not isinstance(value, Integral):
-                    value = self._follow(stream, value, followed)
+                elif (
+                    on_gpu is not None and packer is not None and value is not None and not isinstance(value, Integral)
+                ):
+                    value = self._follow(on_gpu, value, followed)
                 seen = len(keep)
                 pieces.append(pack(value, keep))
                 if len(keep) > seen:
@@ -175,9 +183,16 @@ class Kernel:
             raise self._callee.refuse(len(pieces), mismatch) from None
         if stream is not None:
             stream.before_launch()
+            try:
+                self._start(launch, pieces)
+                return self.put(stream, args, keep, held)
+            except DeviceError:
+                raise
+            except BaseException:  # an interrupt, when the kernel was on the stream
+                with contextlib.suppress(DeviceError):
+                    self.put(stream, args, keep, held)
+                raise
         self._start(launch, pieces)
-        if stream is not None:
-            return self.put(launch, args, keep)
         for mark in held:  # the kernel began behind them, and is done
             mark.done = True
         return None
@@ -189,13 +204,16 @@ class Kernel:
             return view
         work = view.wait_for, view.device
         if work not in followed:
-            stream.follow(*work)
+            if not stream.follow(*work):
+                raise captured(view)
             followed.add(work)
         return view._replace(wait_for=None)
 
-    def put(self, launch: Launch, args: tuple[Any, ...], keep: Sequence[object] = ()) -> Pending:
-        """The handle of a launch that has just been put on its stream with these arguments; ``keep`` is what else the
-        kernel uses. The stream keeps what is not ours. Raises `DeviceError`."""
+    def put(
+        self, stream: Stream, args: tuple[Any, ...], keep: Sequence[object] = (), held: Sequence[Mark] = ()
+    ) -> Pending:
+        """The handle of a launch that has just been put on that stream with these arguments, behind the marks that are
+        ``held``; ``keep`` is what else the kernel uses. The stream keeps what is not ours. Raises `DeviceError`."""
         arrays: list[DeviceArray] = []
         others = [*keep]
         for value, packer in zip(args, self._array_packers, strict=True):
@@ -203,7 +221,7 @@ class Kernel:
                 arrays.append(value)
             elif packer is not None and value is not None:
                 others.append(value)
-        mark = launch.stream.mark(self._native, launch.handle, arrays, others)
+        mark = stream.mark(self._native, stream.handle, arrays, others, held)
         return Pending(self._native, mark, (*args, *keep))
 
     def _capture(
@@ -286,7 +304,7 @@ class Kernel:
             ready = self._ready.get(launch[:2])
         except TypeError:  # something in it has no hash
             return None
-        if ready is None or not all(type(size) is int for size in _flat(launch[:2])):
+        if ready is None or not all(type(size) is int for size in flat(launch[:2])):
             return None
         return ready[0].again(given, ready[1])
 
@@ -377,11 +395,3 @@ def _scalar_packer(argument: Argument) -> tuple[Callable[[Any, list[object]], by
 
         return pair, size
     return lambda value, keep: pack(check(value)), size
-
-
-def _flat(launch: tuple[Any, ...]) -> list[Any]:
-    """The numbers of a launch without a stream."""
-    values: list[Any] = []
-    for value in launch:
-        values += value if isinstance(value, tuple) else () if value is None else (value,)
-    return values

@@ -70,7 +70,7 @@ class Launch(Caller):
 
     def _launched(self, args: tuple[Any, ...]) -> Pending:
         """What is left to do when the extension has put the kernel on the stream."""
-        return self.kernel.put(self, args)
+        return self.kernel.put(self.stream.here(), args)
 
     def _failed(self, code: int) -> None:
         raise self.kernel.error(code)

@@ -50,13 +50,25 @@ def c_free() -> Callable[[int], None]:
 
 class Uses:
     """What uses memory of a device: work up to ``mark``, if there is any, and other packages, where it was ``lent`` to
-    one. Arrays on the same memory share it."""
+    one. Arrays on the same memory share it.
+
+    Threads that launch on several streams at once leave a tuple of marks, none of which is known to be behind another:
+    one for each stream."""
 
     __slots__ = ("lent", "mark")
 
     def __init__(self) -> None:
-        self.mark: Mark | None = None
+        self.mark: Mark | tuple[Mark, ...] | None = None
         self.lent = False
+
+    def marks(self) -> tuple[Mark, ...]:
+        """Each of them."""
+        return self.marks_of(self.mark)
+
+    @staticmethod
+    def marks_of(mark: Mark | tuple[Mark, ...] | None) -> tuple[Mark, ...]:
+        """Those that ``mark`` was once."""
+        return () if mark is None else mark if isinstance(mark, tuple) else (mark,)
 
 
 class Allocation:
@@ -89,7 +101,9 @@ class DeviceAllocation:
         if not self._pointer:
             return
         uses, memory = self.uses, self._memory
-        error = None if uses.mark is None else memory.free_after(uses.mark)
+        error = None
+        for mark in uses.marks():
+            error = memory.free_after(mark) or error
         if uses.lent:
             error = memory.free_after_others() or error
         memory.free(self._pointer)

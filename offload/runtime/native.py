@@ -220,20 +220,27 @@ class DeviceMemory:
         api.mgpuStreamWaitStream(self._stream, default)
         api.mgpuSetDefaultDevice(before)
 
-    def after(self, mark: Mark) -> None:
-        """Lets what is done with the memory from now on, giving it back for instance, start after the mark. Raises
-        `DeviceError`."""
-        mark.hold(self._stream, self._native)
+    def check(self) -> None:
+        """Raises the calling thread's kept error, if there is one."""
+        self._native.check()
 
     def copy(self, to: int, source: int, size: int) -> None:
         """Copies bytes between any two of device and host memory. Raises `DeviceError`."""
-        self._native.api.mgpuMemcpy(to, source, size, self._stream)
-        self._finish()
+        api, stream = self._native.api, self._stream
+        try:
+            api.mgpuMemcpy(to, source, size, stream)
+        finally:  # after an interrupt, too: then nobody keeps the memory
+            api.mgpuStreamSynchronize(stream)
+        self._native.check()
 
     def clear(self, pointer: int, size: int) -> None:
         """Fills with zero bytes. Raises `DeviceError`."""
-        self._native.api.mgpuMemset8(pointer, 0, size, self._stream)
-        self._finish()
+        api, stream = self._native.api, self._stream
+        try:
+            api.mgpuMemset8(pointer, 0, size, stream)
+        finally:
+            api.mgpuStreamSynchronize(stream)
+        self._native.check()
 
     def _finish(self) -> None:
         self._native.api.mgpuStreamSynchronize(self._stream)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from offload.errors import DeviceError
+from offload.runtime import turns
 from offload.runtime.abi import ERROR_INVALID
 from offload.runtime.native import Native
 
@@ -59,7 +60,7 @@ class Mark:
 
     __slots__ = (
         *("__weakref__", "_event", "_handle", "_lock", "_native", "_process", "_stream"),
-        *("done", "launches", "number", "pendings", "token"),
+        *("done", "launches", "number", "pendings", "serial", "token"),
     )
 
     def __init__(self, native: Native, handle: int | None, stream: Stream) -> None:
@@ -72,6 +73,8 @@ class Mark:
         self._lock = stream.lock
         self._event: int | None = None
         self.token = stream.token
+        self.serial = turns.next_serial()
+        """Of two marks in order, the later one has the larger: all launches of the other came before this was made."""
         self.number = stream.kept
         """Of what the stream keeps for the launches before it, the last."""
         self.launches = 0
@@ -91,9 +94,9 @@ class Mark:
             return
         with self._lock:
             stream = going or self._stream()
-            if stream is not None and stream.open is self:
-                stream.open = None  # before the event: a launch of another thread may come behind that
-            if self._event or self.done or stream is None:
+            if stream is not None:  # before the event: a launch of another thread may come behind that
+                turns.replace(stream, "open", self, None)
+            if self._event or self.done or stream is None or not stream.is_here():
                 return
             if stream.lazy and self._native.api.mgpuStreamCapturing(self._handle):
                 raise DeviceError(
@@ -113,15 +116,11 @@ class Mark:
         if self._event:
             self._native.api.mgpuEventSynchronize(self._event)
         self._native.check()  # an error that was kept before would have hindered the wait
-        if not self._event and not self.done:
-            raise DeviceError(
-                "The stream has gone, and the driver refused to mark what was on it: that cannot be waited for.",
-                ERROR_INVALID,
-            )
+        self._check_put()
         self.done = True
         stream = self._stream()
         if stream is not None:
-            stream.let_go(self)
+            stream.let_go(self.number)
 
     def hold(self, stream: int | None, native: Native) -> None:
         """Lets work that is put on ``stream`` from now on start after the mark. ``native`` is whose stream it is. The
@@ -130,6 +129,9 @@ class Mark:
         self._order(stream, native)
         if not self._knows(native):
             self._native.check()
+        if not self._event:
+            self._native.check()
+            self._check_put()
 
     def hold_foreign(self, stream: int, backend: str, device: int) -> None:
         """The same for a driver's stream, which may be the default one of that device. The caller waits where another
@@ -140,10 +142,19 @@ class Mark:
         with self._native.on_device(device):
             self._order(stream, self._native)
         self._native.check()
+        self._check_put()
 
     def hold_at_end(self, stream: int | None, native: Native) -> DeviceError | None:
         """The same where an object goes, whatever the thread is at. Returns what failed."""
         return self._native.at_end(lambda: self._order(stream, native), self._process, each=False)
+
+    def _check_put(self) -> None:
+        if not self._event and not self.done:
+            raise DeviceError(
+                "The driver refused to mark what was on a stream that has gone, or is another one here: that cannot be "
+                "waited for.",
+                ERROR_INVALID,
+            )
 
     def _knows(self, native: Native) -> bool:
         return native.table == self._native.table

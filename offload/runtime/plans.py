@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from offload.artifact.meta import Argument, Signature
 from offload.config import fast_calls
 from offload.errors import ArtifactError
-from offload.runtime import abi
+from offload.runtime import abi, turns
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
 from offload.runtime.export import destroy_with, dlpack_code
@@ -55,6 +55,7 @@ FAST = _fast is not None
 if FAST:
     destroy_with(_fast.dlpack_destructor())
     end_events_with(_fast.end_event)
+    turns.take_with(_fast.opened, _fast.replace, _fast.next_serial)
 
 
 def where() -> str:
@@ -98,7 +99,7 @@ def _know_types() -> None:
     _fast.set_mark(Mark)
     _fast.set_launch(Launch, Pending)
     _fast.set_memories([(backend, kind, DEFAULT_STREAMS.get(kind, -1)) for backend, kind in DLPACK_DEVICES.items()])
-    _fast.set_numpy(numpy.ndarray, numpy.floating, numpy.integer)
+    _fast.set_numpy(numpy.ndarray, numpy.generic, numpy.floating, numpy.integer)
     _fast.set_device_array(DeviceArray, DeviceMemory, Uses, DeviceAllocation)
 
 

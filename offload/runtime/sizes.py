@@ -53,3 +53,11 @@ def shared_memory(label: str, given: Any) -> int:
         most = f"; it is at most {_LIMIT:,}" if number is not None and number > 0 else ""
         raise SignatureError(f"{label}: expected a number of bytes of dynamic workgroup memory, given {given!r}{most}")
     return number
+
+
+def flat(launch: tuple[Any, ...]) -> list[Any]:
+    """The numbers of a launch without a stream."""
+    values: list[Any] = []
+    for value in launch:
+        values += value if isinstance(value, tuple) else () if value is None else (value,)
+    return values

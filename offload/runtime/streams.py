@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from offload.errors import SignatureError
-from offload.runtime import interchange
+from offload.errors import DeviceError, SignatureError
+from offload.runtime import interchange, turns
+from offload.runtime.abi import DEFAULT_STREAM
 from offload.runtime.native import Native
 from offload.runtime.pending import Mark
 from offload.runtime.pickled import refusal
@@ -43,6 +44,13 @@ _OF_A_SLOT = _references_of_a_slot()
 """References that `getrefcount` sees of what one slot alone refers to; versions of Python differ."""
 
 
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.itself = object()  # numbers of threads come again
+
+
+_thread = _Thread()
+
 _OF_A_THREAD = 2
 """The handle of a thread's default stream, as drivers have it."""
 
@@ -56,7 +64,7 @@ class Stream:
     the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
     __slots__ = (
-        *("__weakref__", "_device", "_foreign", "_halfway", "_owned", "_pending", "_process"),
+        *("__weakref__", "_device", "_foreign", "_halfway", "_here", "_others", "_owned", "_pending", "_process"),
         *("backend", "handle", "kept", "lazy", "lock", "native", "open", "token"),
     )
 
@@ -87,6 +95,10 @@ class Stream:
             self.handle = interchange.stream_handle(foreign, native.backend)
         self.backend = native.backend()
         """The backend whose stream it is."""
+        self._here: int | tuple[int, object] | None = None  # the extension takes those on a device alone
+        self._others: dict[object, Stream] = {}
+        if self.is_default():
+            self._here = self._place()
 
     def known_to(self, native: Native) -> Any:
         """What a library takes for this stream: the stream itself where it is its own, the other package's that it
@@ -144,21 +156,55 @@ class Stream:
             return None
         return self.backend, self._driver_stream()[1]
 
-    def follow(self, stream: int, device: int | None) -> None:
+    def follow(self, stream: int, device: int | None) -> bool:
         """Lets what is put on it from now on start after what is on another driver's stream, of that device if it is a
-        default one. What fails is kept for the thread's next call."""
+        default one. False where that goes into a graph, which nothing outside can wait for. What fails is kept for the
+        thread's next call."""
         api = self.native.api
         elsewhere = device is not None and device != self.native.device_of_thread()
         with self.native.on_device(device or 0) if elsewhere else contextlib.nullcontext():
+            if api.mgpuStreamCapturing(stream):
+                return False
             api.mgpuStreamWaitStream(self.handle, stream)
+        return True
 
     def is_default(self) -> bool:
         """Whether it is a driver's default stream (NULL, 1, and 2, the thread's), which every device has."""
         return not self._owned and (self.handle or 0) <= 2
 
-    def mark(self, native: Native, handle: int | None, arrays: Sequence[DeviceArray], others: Sequence[object]) -> Mark:
+    def _place(self) -> int | tuple[int, object]:
+        """Where work of the calling thread goes on a default stream: every device has its own, and of those that are a
+        thread's, every thread."""
+        device = self.native.device_of_thread()
+        return device if self.handle == DEFAULT_STREAM else (device, _thread.itself)
+
+    def is_here(self) -> bool:
+        """Whether the handle means this stream to the calling thread now."""
+        return self._here is None or self._place() == self._here
+
+    def here(self) -> Stream:
+        """The stream that the handle means to the calling thread now: this one, or the default one of another device or
+        thread, with marks and arrays of its own."""
+        if self.is_here():
+            return self
+        place = self._place()
+        with self.lock:
+            stream = self._others.get(place)
+            if stream is None:
+                stream = self._others[place] = Stream(self.native, self._foreign)
+        return stream
+
+    def mark(
+        self,
+        native: Native,
+        handle: int | None,
+        arrays: Sequence[DeviceArray],
+        others: Sequence[object],
+        held: Sequence[Mark] = (),
+    ) -> Mark:
         """A mark after what is on the stream now, which uses these: up to it, those are kept alive whose memory is not
-        given back behind it. Raises `DeviceError`; the arrays have the mark then, too."""
+        given back behind it. What is on the stream began behind the marks that are ``held``. Raises `DeviceError`; the
+        arrays have the mark then, too."""
         kept = list(others)
         for array in arrays:
             if not array.is_ours():
@@ -166,11 +212,11 @@ class Stream:
         mark = self.open if self.lazy else None
         if mark is None:
             mark = Mark(native, handle, self)
-        if self.lazy and not mark.launches:
-            self.open = mark
+            if self.lazy:
+                mark = turns.opened(self, mark)
         mark.launches += 1
         for array in arrays:
-            array.used_until(mark)
+            array.used_until(mark, held)
         if kept:
             self.keep(mark, kept)  # may wait, and be interrupted
         if self.lazy:
@@ -203,26 +249,35 @@ class Stream:
         if mark is not None and (mark.launches >= MOST_OPEN or references(mark.pendings) > _OF_A_SLOT):
             mark.put()
 
-    def let_go(self, mark: Mark) -> None:
-        """Keeps what was there up to a mark no longer: the work before it is done."""
+    def let_go(self, number: int) -> None:
+        """Keeps no longer what launches up to that number have left: their work is done."""
         if not self._pending:
             return
         gone = []
         with self.lock:
-            while self._pending and self._pending[0][0] <= mark.number:
+            while self._pending and self._pending[0][0] <= number:
                 gone.append(self._pending.popleft())
         gone.clear()  # outside of the lock: finalizers of other packages may do anything
 
     def synchronize(self) -> None:
-        """Waits until all work on the stream is done. Raises `DeviceError` for what went wrong in it."""
-        with self.lock:
-            pending, self._pending = self._pending, deque()
-            mark, self.open = self.open, None
-        self.native.api.mgpuStreamSynchronize(self.handle)
-        pending.clear()
-        self.native.check()
+        """Waits until all work on the stream is done. Raises `DeviceError` for what went wrong in it; what the work
+        uses is kept then."""
+        stream = self.here()
+        self.native.check()  # what failed before would hinder the wait
+        number, mark = stream.kept, stream.open
+        if mark is not None and not turns.replace(stream, "open", mark, None):  # another thread puts it
+            mark = None
+        try:
+            self.native.api.mgpuStreamSynchronize(self.handle)
+            self.native.check()
+        except BaseException:
+            if mark is not None:  # somebody may ask for it when the stream has gone
+                with contextlib.suppress(DeviceError):
+                    self.native.at_end(mark.put, self._process)
+            raise
         if mark is not None:
             mark.done = True
+        stream.let_go(number)
 
     def __enter__(self) -> Stream:
         self.check("with")

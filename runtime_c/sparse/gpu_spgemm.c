@@ -9,7 +9,8 @@
 enum phase { ASKED, ESTIMATED, SIZED, COMPUTED };
 
 struct spgemm {
-  struct mgpu_sparse_call call; /* with copies of the operands, for they may be destroyed before it */
+  /* As the library has it, with copies of the operands, for they may be destroyed before it. */
+  struct mgpu_sparse_call call;
   struct mgpu_sparse copies[3];
   const struct mgpu_sparse *originals[3];
   struct mgpu_sparse_handle *handle;
@@ -60,6 +61,8 @@ static int start(struct mgpu_sparse_vendor *vendor, const struct mgpu_sparse_cal
   if (!s)
     return mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for a sparse product.");
   s->call = *call;
+  s->call.mode_a = mgpu_sparse_mode(call->mode_a, call->a);
+  s->call.mode_b = mgpu_sparse_mode(call->mode_b, call->b);
   s->call.compute = mgpu_sparse_compute_type(call->compute);
   const struct mgpu_sparse *const originals[] = {call->a, call->b, call->c};
   for (int i = 0; i < 3; ++i) {
@@ -109,7 +112,8 @@ static struct spgemm *state_of(const struct mgpu_sparse_call *call, const struct
                                enum phase least) {
   struct spgemm *s = spgemm->state;
   bool same = s && is_same(s, 0, call->a) && is_same(s, 1, call->b) && is_same(s, 2, call->c) &&
-              s->call.mode_a == call->mode_a && s->call.mode_b == call->mode_b &&
+              s->call.mode_a == mgpu_sparse_mode(call->mode_a, call->a) &&
+              s->call.mode_b == mgpu_sparse_mode(call->mode_b, call->b) &&
               s->call.compute == mgpu_sparse_compute_type(call->compute) &&
               s->call.place.device == call->place.device;
   if (same && s->phase >= least)

@@ -86,7 +86,8 @@ CASES += [
     *(Case("gpu.spmv", f"{a}, conjugate transpose", spmv(a=a, mode=CONJUGATED), run_spmv(a=a, mode=CONJUGATED))
       for a in ("f32", "f64")),
     *(Case(f"gpu.{op}", f"{a}, {pair(modes)}", write(a=a, modes=modes), run(a=a, modes=modes))
-      for op, write, run in (("spmm", spmm, run_spmm), ("sddmm", sddmm, run_sddmm))
+      for op, write, run in (("spmm", spmm, run_spmm), ("sddmm", sddmm, run_sddmm),
+                             ("spgemm_work_estimation_or_compute", spgemm, run_spgemm))
       for a, modes in (("f32", (CONJUGATED, CONJUGATED)), ("f64", ("NON_TRANSPOSE", CONJUGATED)))),
     *(Case("gpu.sddmm", f"csc, {pair(modes)}", sddmm(format="csc", a="complex<f32>", modes=modes),
            run_sddmm("csc", a="complex<f32>", modes=modes))

@@ -30,7 +30,10 @@ def staged() -> None:
     assert np.array_equal(out, expected)
     frozen = x.copy()
     frozen.flags.writeable = False
-    assert "read-only" in refusal(library.saxpy, 2, offload.stage(frozen), offload.stage(out))
+    assert "read-only" in refusal(library.saxpy, 2, offload.stage(out), offload.stage(frozen))
+    out = y.copy()
+    library.saxpy(2, offload.stage(frozen), offload.stage(out))  # it only reads that one
+    assert np.array_equal(out, expected)
     out = y.copy()
     kernel[4, 256](offload.stage(frozen, back=False), offload.stage(out), 2)
     assert np.array_equal(out, expected)

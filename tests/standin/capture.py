@@ -48,8 +48,8 @@ class Other:
 
 
 class Interface:
-    def __init__(self, array: Any) -> None:
-        self.__cuda_array_interface__ = array.__cuda_array_interface__ | {"stream": 1}
+    def __init__(self, array: Any, stream: int = 1) -> None:
+        self.__cuda_array_interface__ = array.__cuda_array_interface__ | {"stream": stream}
 
 
 library = open_library()
@@ -98,6 +98,26 @@ for pending in graph:
     except offload.DeviceError as error:
         assert "launch the graph, and wait for that" in str(error)
     assert repr(pending) == "<offload launch in a graph>"
+
+# What works on a stream that is captured has not run, and to wait for it would put others into the graph, or end it.
+elsewhere, function = kernel[4, 256, other], library.saxpy
+calls = [(call, arguments) for call, arguments in (
+    (elsewhere, (Interface(there, raw), out, 2)), (elsewhere, (there, Interface(out, raw), 2)),
+    (kernel[4, 256], (Interface(there, raw), out, 2)), (function, (2, Interface(there, raw), out)),
+)]  # fmt: skip
+driver.standin_capture(raw)
+for call, arguments in calls:
+    for _ in range(3):
+        try:
+            call(*arguments)
+            raise AssertionError("it would wait for the captured stream")
+        except offload.SignatureError as error:
+            assert "whose stream is being captured into a graph; launch" in str(error), error
+assert driver.standin_capture(None) == 0
+for call, arguments in calls:
+    call(*(0 if argument == 2 else argument for argument in arguments))
+other.synchronize()
+assert np.array_equal(out.numpy(), y)
 
 # Outside, the same launch runs, and nothing waits for what went into the graph.
 launch(there, out, 2).wait()

@@ -31,9 +31,15 @@ static hipError_t need(bool fine) {
   if (kept(need(((const struct object *)(thing))->device == current)))                                       \
   return last
 
-/* A default stream is every device's. */
+/* NULL and hipStreamPerThread, which are every device's. */
+static bool is_default(const void *stream) { return !stream || (uintptr_t)stream == 2; }
+
+static int stream_number(const void *stream) {
+  return is_default(stream) ? -(int)(uintptr_t)stream : number(stream);
+}
+
 #define NEED_DEVICE_OF_STREAM(stream)                                                                        \
-  if ((stream) && kept(need(((const struct object *)(void *)(stream))->device == current)))                  \
+  if (!is_default(stream) && kept(need(((const struct object *)(void *)(stream))->device == current)))       \
   return last
 
 EXPORT hipError_t hipInit(unsigned int flags) {
@@ -206,7 +212,7 @@ EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int gx,
   NEED_DEVICE_OF(function);
   NEED_DEVICE_OF_STREAM(stream);
   note("launch %s grid %u %u %u block %u %u %u smem %u stream %d",
-       ((const struct object *)(void *)function)->name, gx, gy, gz, bx, by, bz, smem, number(stream));
+       ((const struct object *)(void *)function)->name, gx, gy, gz, bx, by, bz, smem, stream_number(stream));
   note_parameters(params);
   if (taken_by_graph(stream))
     return hipSuccess;
@@ -247,7 +253,7 @@ EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
     return CAPTURE_UNSUPPORTED;
   NEED_DEVICE_OF_STREAM(stream);
   if (stream)
-    note("sync S%d", number(stream));
+    note("sync S%d", stream_number(stream));
   else
     note("sync S0 on %d", current);
   waited();
@@ -260,7 +266,7 @@ EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsig
     return CAPTURE_ISOLATION; /* no event is from inside */
   (void)flags;
   if (stream)
-    note("wait S%d E%d", number(stream), number(event));
+    note("wait S%d E%d", stream_number(stream), number(event));
   else
     note("wait S0 E%d on %d", number(event), current);
   return hipSuccess;
@@ -287,7 +293,7 @@ EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
     return isolated((const struct object *)(const void *)event);
   NEED_DEVICE_OF(event);
   if (!((const struct object *)event)->timed && stream)
-    note("record E%d S%d", number(event), number(stream));
+    note("record E%d S%d", number(event), stream_number(stream));
   else if (!((const struct object *)event)->timed)
     note("record E%d S0 on %d", number(event), current);
   record(event);

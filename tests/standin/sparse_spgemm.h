@@ -25,6 +25,9 @@ static int check_spgemm(const struct handle *handle, int mode_a, int mode_b,
   int status = check(handle, of, compute);
   if (status)
     return status;
+  if ((mode_a == CONJUGATED && !is_complex(of[0]->type)) ||
+      (mode_b == CONJUGATED && !is_complex(of[1]->type)))
+    return INVALID_VALUE;
   for (int i = 0; i < 3; ++i)
     if (of[i]->format != CSR || of[i]->type != compute || of[i]->first_type != of[0]->first_type ||
         of[i]->second_type != of[0]->second_type)

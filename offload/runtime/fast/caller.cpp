@@ -60,6 +60,8 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
       return raise(self, code);
     if (taken)
       return plan->goesOn() && result ? launched(self, result, plan->itsRuntime()) : result;
+    if (PyErr_Occurred()) // an interrupt
+      return nullptr;
   }
   return callPython(self, args, nargsf, kwnames);
 }
@@ -111,6 +113,7 @@ Runtime::Runtime(uintptr_t table) {
   lastError = api->mgpuGetLastError;
   backendName = api->mgpuBackendName;
   streamDevice = api->mgpuStreamDevice;
+  streamDriver = api->mgpuStreamDriver;
   launch = api->mgpuKernelLaunch;
   setStream = api->mgpuSetThreadStream;
   capturing = api->mgpuStreamCapturing;
@@ -152,8 +155,12 @@ bool workOn(PyObject *stream, const Runtime &runtime, Work &work) {
   PyObject *number = slot(stream, types.handle);
   work.token = slot(stream, types.streamToken);
   work.stream = number && number != Py_None ? PyLong_AsVoidPtr(number) : nullptr;
+  work.foreign = slot(stream, types.streamOwned) == Py_False && !isDefault(work.stream);
+  PyObject *here = slot(stream, types.streamHere);
+  const bool isHere =
+      here == Py_None || (here && PyLong_CheckExact(here) && PyLong_AsLong(here) == runtime.threadsDevice());
   if (!PyErr_Occurred())
-    return number && work.token;
+    return number && work.token && isHere;
   PyErr_Clear();
   return false;
 }
@@ -202,6 +209,7 @@ bool Plan::fill(PyObject *const *args, Kept &kept, int64_t *words, int32_t devic
   Place place;
   place.token = work.token;
   place.producers = producers;
+  place.consumer = work.foreign && producers ? runtime.streamDriver(work.stream) : nullptr;
   bool asked = false, placed = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument &argument = arguments[i];
@@ -233,7 +241,7 @@ bool Plan::mayWait(const Producers &producers, const Work &work) const {
     if (stream == work.stream)
       continue;
     if (runtime.capturing(stream) ||
-        (stream == defaultStream && runtime.streamDevice(work.stream) != runtime.threadsDevice()))
+        (isDefault(stream) && runtime.streamDevice(work.stream) != runtime.threadsDevice()))
       return false; // every device has a default stream: the thread's is another one
   }
   return true;

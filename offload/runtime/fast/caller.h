@@ -15,6 +15,7 @@ struct Runtime {
   decltype(mgpuApi::mgpuGetLastError) lastError;
   decltype(mgpuApi::mgpuBackendName) backendName;
   decltype(mgpuApi::mgpuStreamDevice) streamDevice;
+  decltype(mgpuApi::mgpuStreamDriver) streamDriver;
   decltype(mgpuApi::mgpuKernelLaunch) launch;
   decltype(mgpuApi::mgpuSetThreadStream) setStream;
   decltype(mgpuApi::mgpuStreamCapturing) capturing;
@@ -46,6 +47,7 @@ constexpr int32_t anyDevice = -1, itsDevice = -2;
 struct Work {
   void *stream = nullptr;
   PyObject *token = nullptr;
+  bool foreign = false; // whether other packages know the stream
 };
 
 // Something that can be called with Python's values.
@@ -67,9 +69,9 @@ public:
   // Like `call`, for arguments some of which come by name or are left out.
   bool callByName(PyObject *self, PyObject *const *args, size_t given, PyObject *kwnames, PyObject **result,
                   int32_t *code) const;
-  // False, with no error set and nothing done, where Python has to do it. Otherwise *code is the runtime's
-  // error code, and *result the result where that is 0: a new reference, or null with an error set.
-  // `self` is what is called.
+  // False, with nothing done, where Python has to do it, or an interrupt is set as the error. Otherwise *code
+  // is the runtime's error code, and *result the result where that is 0: a new reference, or null with an
+  // error set. `self` is what is called.
   virtual bool call(PyObject *self, PyObject *const *args, PyObject **result, int32_t *code) const = 0;
 
 protected:
@@ -118,7 +120,8 @@ struct How {
 
 // The Stream of a Launch, borrowed; null where it has none.
 PyObject *streamOf(PyObject *launch);
-// Where work on a Stream goes: false where it is none of the backend in use.
+// Where work on a Stream goes: false where it is none of the backend in use, or a default one of another
+// device or thread.
 bool workOn(PyObject *stream, const Runtime &runtime, Work &work);
 
 // Launches the kernel of a slot.
@@ -134,6 +137,10 @@ bool beforeLaunch(PyObject *launch, const Runtime &runtime);
 // *code.
 bool afterLaunch(PyObject *launch, PyObject *arguments, const Runtime &runtime, PyObject **pending,
                  int32_t *code);
+// What offload/runtime/turns.py says of them: Python's lock is kept all the while.
+pybind11::object opened(pybind11::object stream, pybind11::object mark);
+bool replace(pybind11::handle holder, pybind11::handle name, pybind11::handle before, pybind11::handle after);
+long long nextSerial();
 // Destroys an event where the object goes that has it: as Native.at_end, but for what that makes of a
 // failure, which this returns as a tuple of the code and the message; or None.
 pybind11::object endEvent(uintptr_t table, uintptr_t event);

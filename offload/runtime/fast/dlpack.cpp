@@ -62,9 +62,11 @@ const Tensor *tensorOf(PyObject *capsule, bool writes) {
 
 bool isNegated(PyObject *value) {
   PyObject *answer = PyObject_CallMethodNoArgs(value, names().isNegated);
-  if (!answer)
-    PyErr_Clear();
-  Py_XDECREF(answer);
+  if (!answer) {
+    forgetError();
+    return PyErr_Occurred();
+  }
+  Py_DECREF(answer);
   return answer == Py_True;
 }
 
@@ -96,7 +98,7 @@ bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64
   PyObject *given[] = {value, known.version};
   PyObject *capsule = PyObject_VectorcallMethod(known.method, given, 1, known.keywords);
   if (!capsule) {
-    PyErr_Clear();
+    forgetError();
     return false;
   }
   kept.keep(capsule);

@@ -26,8 +26,15 @@ constexpr uint64_t readOnlyFlag = 1;
 
 // The tensor that a capsule holds, which may be written to where `writes`; null for others.
 const Tensor *tensorOf(PyObject *capsule, bool writes);
-// Whether torch would export it with wrong signs; see interchange.py.
+// Whether torch would export it with wrong signs; see interchange.py. True too where an interrupt comes in
+// between, which is then set.
 bool isNegated(PyObject *value);
+// What an object's own code raises, Python finds again and tells. An interrupt (Ctrl-C) comes once: it stays
+// set, and is raised.
+inline void forgetError() {
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+    PyErr_Clear();
+}
 // Writes the descriptor of a tensor, wherever it is. False where it does not fit.
 bool fillFromTensor(const Argument &argument, const Tensor &tensor, int64_t *words);
 

@@ -60,13 +60,15 @@ const Memory *memoryOf(const char *backend) {
   return nullptr;
 }
 
-// torch exports none that does; these functions do not ask.
+// torch exports none that does; these functions do not ask. True too for an interrupt.
 bool needsGradient(PyObject *value) {
   static PyObject *const name = PyUnicode_InternFromString("requires_grad");
   PyObject *answer = name ? PyObject_GetAttr(value, name) : nullptr;
-  if (!answer)
-    PyErr_Clear();
-  Py_XDECREF(answer);
+  if (!answer) {
+    forgetError();
+    return PyErr_Occurred();
+  }
+  Py_DECREF(answer);
   return answer == Py_True;
 }
 
@@ -84,24 +86,24 @@ bool comesFrom(const Functions *functions, int32_t deviceType, int32_t device, P
     return true;
   void *stream = nullptr;
   if (functions->currentStream(deviceType, device, &stream) != 0) {
-    PyErr_Clear();
+    forgetError();
     return false;
   }
   return addStream(producers, functions, stream ? stream : defaultStream);
 }
 
-// The capsule of an array, behind whose package's work the driver's default stream is then; null, without an
-// error, where there is none.
-PyObject *exported(PyObject *value, const Memory &memory) {
+// The capsule of an array, behind whose package's work the stream is then that the launch is on where others
+// know it, or else the driver's default one; null, without an error, where there is none.
+PyObject *exported(PyObject *value, const Memory &memory, void *consumer) {
   static PyObject *const method = PyUnicode_InternFromString("__dlpack__");
   static PyObject *const keywords = Py_BuildValue("(ss)", "max_version", "stream");
   static PyObject *const version = Py_BuildValue("(ii)", 1, 1);
-  PyObject *stream = PyLong_FromLong(memory.defaultStream);
+  PyObject *stream = consumer ? PyLong_FromVoidPtr(consumer) : PyLong_FromLong(memory.defaultStream);
   PyObject *given[] = {value, version, stream};
   PyObject *capsule = stream ? PyObject_VectorcallMethod(method, given, 1, keywords) : nullptr;
   Py_XDECREF(stream);
   if (!capsule)
-    PyErr_Clear();
+    forgetError();
   return capsule;
 }
 
@@ -109,7 +111,7 @@ PyObject *exported(PyObject *value, const Memory &memory) {
 bool fillFromMethods(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
                      int64_t *words) {
   const Memory *memory = memoryOf(place.backend);
-  PyObject *capsule = memory && !kept.full() ? exported(value, *memory) : nullptr;
+  PyObject *capsule = memory && !kept.full() ? exported(value, *memory, place.consumer) : nullptr;
   if (!capsule)
     return false;
   kept.keep(capsule);
@@ -118,7 +120,8 @@ bool fillFromMethods(const Argument &argument, PyObject *value, const Place &pla
   const void *asked = types.memories.data(); // nobody's functions
   return tensor && tensor->deviceType == memory->type && tensor->deviceId == place.device &&
          fillFromTensor(argument, *tensor, words) &&
-         ((producers.count && producers.asked == asked) || addStream(producers, asked, defaultStream));
+         (place.consumer || (producers.count && producers.asked == asked) ||
+          addStream(producers, asked, defaultStream));
 }
 
 } // namespace
@@ -134,7 +137,7 @@ bool fillFromExchange(const Argument &argument, PyObject *value, const Place &pl
     return false;
   Versioned *managed = nullptr;
   if (functions->fromObject(value, &managed) != 0 || !managed) {
-    PyErr_Clear();
+    forgetError();
     return false;
   }
   const Tensor &tensor = managed->tensor;

@@ -21,8 +21,9 @@ Py_ssize_t slotOf(py::handle type, const char *name) {
 
 PyTypeObject *typeOf(py::handle object) { return reinterpret_cast<PyTypeObject *>(object.inc_ref().ptr()); }
 
-void setNumpy(py::handle array, py::handle floating, py::handle integer) {
+void setNumpy(py::handle array, py::handle scalar, py::handle floating, py::handle integer) {
   types.array = typeOf(array);
+  types.scalar = typeOf(scalar);
   types.floating = typeOf(floating);
   types.integer = typeOf(integer);
 }
@@ -49,6 +50,8 @@ void setStream(py::handle stream, long mostOpen) {
   types.streamKept = slotOf(stream, "kept");
   types.streamProcess = slotOf(stream, "_process");
   types.streamToken = slotOf(stream, "token");
+  types.streamHere = slotOf(stream, "_here");
+  types.streamOwned = slotOf(stream, "_owned");
   types.mostOpen = mostOpen;
   types.handle = slotOf(stream, "handle");
   types.streamNative = slotOf(stream, "native");
@@ -63,6 +66,7 @@ void setMark(py::handle mark) {
   types.counted = slotOf(mark, "pendings");
   types.event = slotOf(mark, "_event");
   types.number = slotOf(mark, "number");
+  types.serial = slotOf(mark, "serial");
   types.markHandle = slotOf(mark, "_handle");
   types.markLock = slotOf(mark, "_lock");
   types.markNative = slotOf(mark, "_native");
@@ -169,6 +173,9 @@ PYBIND11_MODULE(_fast, m) {
       types.memories.push_back({backend, type, defaultStream});
   });
   m.def("end_event", &endEvent);
+  m.def("opened", &opened);
+  m.def("replace", &replace);
+  m.def("next_serial", &nextSerial);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);
   m.def("share_plan", &share);

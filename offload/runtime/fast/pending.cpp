@@ -2,6 +2,7 @@
 // `mark` and the marks of pending.py, which say why.
 #include "caller.h"
 
+#include <atomic>
 #include <cstring>
 
 namespace offload {
@@ -34,7 +35,15 @@ bool isOurs(PyObject *array) {
 
 bool isNumber(PyObject *value) {
   return PyFloat_Check(value) || PyLong_Check(value) || PyComplex_Check(value) ||
-         PyObject_TypeCheck(value, types.floating) || PyObject_TypeCheck(value, types.integer);
+         PyObject_TypeCheck(value, types.scalar);
+}
+
+// Of two marks in order, the later one has the larger.
+std::atomic<long long> serials{0};
+
+long long serialOf(PyObject *mark) {
+  PyObject *number = slot(mark, types.serial);
+  return number && PyLong_CheckExact(number) ? PyLong_AsLongLong(number) : 0;
 }
 
 // How many launches a mark has got; -1 where it does not say.
@@ -45,7 +54,9 @@ long launchesOf(PyObject *mark) {
 
 bool isMark(PyObject *value) { return value && Py_TYPE(value) == types.mark; }
 
-// Mark(...) of pending.py: a new reference, or null with an error set.
+bool setSerial(PyObject *mark) { return storeNew(mark, types.serial, PyLong_FromLongLong(nextSerial())); }
+
+// Mark(...) of pending.py, without its serial: a new reference, or null with an error set.
 PyObject *newMark(PyObject *stream) {
   PyObject *mark = types.mark->tp_alloc(types.mark, 0);
   if (!mark)
@@ -98,22 +109,34 @@ bool put(PyObject *mark, PyObject *stream, const Runtime &runtime) {
 
 // The mark that the launch goes before: a new reference, or null with an error set.
 PyObject *markFor(PyObject *stream) {
-  if (slot(stream, types.streamLazy) != Py_True)
-    return newMark(stream);
+  const bool lazy = slot(stream, types.streamLazy) == Py_True;
   PyObject *open = slot(stream, types.streamOpen);
-  if (isMark(open))
+  if (lazy && isMark(open))
     return Py_NewRef(open);
   PyObject *mark = newMark(stream);
-  if (mark)
+  if (!mark)
+    return nullptr;
+  open = slot(stream, types.streamOpen); // making it may have run anything, and another thread
+  if (lazy && isMark(open)) {
+    Py_INCREF(open);
+    Py_DECREF(mark);
+    return open;
+  }
+  if (!setSerial(mark)) {
+    Py_DECREF(mark);
+    return nullptr;
+  }
+  if (lazy)
     store(stream, types.streamOpen, mark);
   return mark;
 }
 
 bool useUntil(PyObject *array, PyObject *mark) {
   PyObject *uses = slot(array, types.uses), *before = slot(uses, types.usedUntil);
-  if (before == mark)
+  const bool alike = isMark(before) && slot(before, types.token) == slot(mark, types.token);
+  if (alike && serialOf(before) >= serialOf(mark)) // another thread has come first with a later one
     return true;
-  if (before == Py_None || (isMark(before) && slot(before, types.token) == slot(mark, types.token))) {
+  if (before == Py_None || alike || (isMark(before) && slot(before, types.done) == Py_True)) {
     store(uses, types.usedUntil, mark);
     return true;
   }
@@ -169,7 +192,7 @@ PyObject *leave(PyObject *stream, PyObject *mark, PyObject *arguments, const Run
       return nullptr;
   if (!keep(stream, mark, arguments, false))
     return nullptr;
-  if (!lazy) {
+  if (slot(stream, types.streamLazy) != Py_True) { // which it may have become
     if (!put(mark, stream, runtime))
       return nullptr;
     *code = runtime.lastError();
@@ -221,6 +244,30 @@ bool afterLaunch(PyObject *launch, PyObject *arguments, const Runtime &runtime, 
   *pending = mark ? leave(stream, mark, arguments, runtime, code) : nullptr;
   Py_XDECREF(mark);
   Py_DECREF(stream);
+  return true;
+}
+
+long long nextSerial() { return ++serials; }
+
+pybind11::object opened(pybind11::object stream, pybind11::object mark) {
+  pybind11::object open = stream.attr("open");
+  if (!open.is_none())
+    return open;
+  mark.attr("serial") = nextSerial();
+  stream.attr("open") = mark;
+  return mark;
+}
+
+bool replace(pybind11::handle holder, pybind11::handle name, pybind11::handle before,
+             pybind11::handle after) {
+  pybind11::object now =
+      pybind11::reinterpret_steal<pybind11::object>(PyObject_GetAttr(holder.ptr(), name.ptr()));
+  if (!now)
+    throw pybind11::error_already_set();
+  if (now.ptr() != before.ptr())
+    return false;
+  if (PyObject_SetAttr(holder.ptr(), name.ptr(), after.ptr()) < 0)
+    throw pybind11::error_already_set();
   return true;
 }
 

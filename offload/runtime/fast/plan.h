@@ -36,6 +36,7 @@ struct Memory {
 // The types that values are compared with; owned by the module for as long as the process lives.
 struct Types {
   PyTypeObject *array = nullptr;       // numpy.ndarray
+  PyTypeObject *scalar = nullptr;      // numpy.generic
   PyTypeObject *floating = nullptr;    // numpy.floating
   PyTypeObject *integer = nullptr;     // numpy.integer
   PyTypeObject *deviceArray = nullptr; // offload.runtime.DeviceArray
@@ -44,10 +45,10 @@ struct Types {
   PyTypeObject *allocation = nullptr; // offload.runtime.memory.DeviceAllocation
   PyTypeObject *stream = nullptr;     // offload.runtime.Stream, and its slots
   Py_ssize_t handle, streamNative, streamBackend, streamOpen, streamLazy, streamLock, streamKept,
-      streamProcess, streamToken;
+      streamProcess, streamToken, streamHere, streamOwned;
   PyTypeObject *mark = nullptr; // offload.runtime.pending.Mark, and its slots
-  Py_ssize_t token, done, launches, counted, event, number, markHandle, markLock, markNative, markProcess,
-      markStream;
+  Py_ssize_t token, done, launches, counted, event, number, serial, markHandle, markLock, markNative,
+      markProcess, markStream;
   PyTypeObject *pending = nullptr; // offload.runtime.pending.Pending, and its slots
   Py_ssize_t pendingNative, pendingMark, pendingCounts, pendingKeep;
   PyTypeObject *launch = nullptr; // offload.runtime.launch.Launch, and its slot
@@ -131,6 +132,9 @@ bool takesStrides(const Argument &argument, const int64_t *shape, const int64_t 
 // A driver's default stream, as the runtime calls it.
 inline void *const defaultStream = reinterpret_cast<void *>(1);
 
+// Whether every device has a stream of that handle, or every thread.
+inline bool isDefault(void *stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
+
 // The streams of other packages behind whose work a launch has to be.
 struct Producers {
   std::array<void *, 4> streams;
@@ -144,10 +148,11 @@ struct Place {
   int32_t device = -1;            // of arrays that kernels use; -1: any
   PyObject *token = nullptr;      // of the stream; arrays that only work on it uses need no waiting
   Producers *producers = nullptr; // of a launch on a GPU
+  void *consumer = nullptr;       // another package's stream, where it is on that
 };
 
 // Writes the descriptor of an array, 3 + 2 * rank words. False where Python has to look at it; no error is
-// set.
+// set but an interrupt that came in between.
 bool fillDescriptor(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
                     int64_t *words);
 
