@@ -33,7 +33,7 @@ def test_on_the_cpu(start: int) -> None:
 @pytest.mark.parametrize("chip", ["gfx1100", "sm_86"])
 def test_on_an_emulated_gpu(chip: str) -> None:
     """Memory of two arguments is not shared: each is a copy on the device."""
-    programs = [program for program in map(generate, range(100, 130)) if not program.shared and program.length < 1000]
+    programs = [program for program in map(generate, range(100, 130)) if not program.shared and program.length < 2000]
     with running_on(chip, module(programs)) as library:
         for program in programs:
             check(program, getattr(library, program.name))
