@@ -147,6 +147,17 @@ void FusedRows::hold(const RowAccess &access, SmallVector<Value> values, const P
     put(kept[*piece.number]);
 }
 
+void FusedRows::forgetOthers(const RowAccess &written, const Piece &piece, SmallVector<Held> &here) {
+  auto forget = [&](SmallVector<Held> &held) {
+    llvm::erase_if(held, [&](const Held &each) {
+      return each.access->buffer != written.buffer && mayOverlap(each.access->buffer, written.buffer);
+    });
+  };
+  forget(here);
+  if (piece.number)
+    forget(kept[*piece.number]);
+}
+
 SmallVector<Value> FusedRows::doPiece(OpBuilder &body, const Piece &piece, SmallVector<Held> &here,
                                       SmallVector<Value> sums) {
   size_t width = size_t(wide->width);
@@ -191,6 +202,7 @@ SmallVector<Value> FusedRows::doPiece(OpBuilder &body, const Piece &piece, Small
            llvm::zip_equal(written, results(body, made, numbers[i], inputs[i], before[i])))
         output.push_back(value);
     for (auto [output, values] : llvm::zip_equal(made.step->outputs, written)) {
+      forgetOthers(output, piece, here);
       hold(output, values, piece, here);
       if (!piece.number || !(between.contains(output.buffer) || isWrittenLater(*made.step, output.buffer)))
         storePiece(body, piece, output, values);
@@ -209,8 +221,16 @@ void FusedRows::storePiece(OpBuilder &body, const Piece &piece, const RowAccess 
 }
 
 bool FusedRows::isWrittenLater(const RowStep &step, Value buffer) const {
-  return llvm::any_of(ArrayRef(rows.steps).drop_front(size_t(&step - rows.steps.data()) + 1),
-                      [&](const RowStep &later) { return writes(later, buffer); });
+  auto sees = [&](const RowAccess &access) {
+    return access.memory && access.buffer != buffer && mayOverlap(access.buffer, buffer);
+  };
+  for (const RowStep &later : ArrayRef(rows.steps).drop_front(size_t(&step - rows.steps.data()) + 1)) {
+    if (llvm::any_of(later.inputs, sees) || llvm::any_of(later.outputs, sees))
+      return false;
+    if (writes(later, buffer))
+      return true;
+  }
+  return false;
 }
 
 } // namespace offload

@@ -99,7 +99,10 @@ private:
 
   void storePiece(mlir::OpBuilder &body, const Piece &piece, const RowAccess &to, mlir::ValueRange values);
 
-  /// Whether a step behind this one writes the same elements.
+  /// What may be the same memory by another name is loaded again when it is needed.
+  void forgetOthers(const RowAccess &written, const Piece &piece, llvm::SmallVector<Held> &here);
+
+  /// Whether a step behind this one writes the same elements, and none before it sees these.
   bool isWrittenLater(const RowStep &step, mlir::Value buffer) const;
 
   /// The first of a row's threads leaves what is one number for it, when all have read what was there.

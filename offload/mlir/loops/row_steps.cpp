@@ -200,6 +200,8 @@ Value rootOf(Value memory) {
   return memory;
 }
 
+} // namespace
+
 bool mayOverlap(Value one, Value other) {
   Value first = rootOf(one), second = rootOf(other);
   if (first == second)
@@ -215,6 +217,8 @@ bool mayOverlap(Value one, Value other) {
   };
   return !(isNew(first) && (isNew(second) || isOlder(second))) && !(isNew(second) && isOlder(first));
 }
+
+namespace {
 
 /// Whether a function takes the memory as a tensor, which it leaves as it is: what it writes may be that
 /// memory, where each element is read before it is written, but is no other part of it.
