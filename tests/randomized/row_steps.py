@@ -19,7 +19,7 @@ COMBINERS: dict[str, Callable[..., np.ndarray]] = {
     "maxsi": lambda x, first: np.maximum(first, x.max(1, initial=-(2**31))),
     "xori": lambda x, first: first ^ np.bitwise_xor.reduce(x, 1),
 }
-LENGTHS = (1, 40, 64, 65, 100, 2500)
+LENGTHS = (1, 40, 64, 65, 100, 132, 1024, 1028, 2500)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 //===- choose_products.cpp - offload-choose-products ------------------------===//
 //
 // Products of matrices for which a kernel has code for matrix units, once for each size of a subgroup, and
-// code for chips without (loops/block_tiles.cpp): of that what this chip is to do.
+// code for chips without (loops/block_tiles.cpp): of that what this chip is to do. Likewise of rows which
+// GPUs go through several elements at once (loops/wide_rows.cpp).
 //
 //===----------------------------------------------------------------------===//
 
 #include "device/fragments.h"
+#include "loops/wide_rows.h"
 #include "names.h"
 #include "passes.h"
 
@@ -33,15 +35,19 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
       if (op->hasAttr(kMatrixUnits))
         choices.push_back(op);
     });
+    SmallVector<scf::IfOp> wide;
+    getOperation().walk([&](scf::IfOp op) {
+      if (op->removeAttr(kWideRows) && target == "host" && op.elseBlock() && !op.getNumResults())
+        wide.push_back(op);
+    });
+    for (scf::IfOp choice : wide) // no one is in another
+      keep(choice, choice.elseBlock());
     for (scf::IfOp choice : choices) { // inner ones first: what is left of them goes with the outer ones
       auto units = choice->getAttrOfType<DenseI64ArrayAttr>(kMatrixUnits);
       if (!units || units.size() != 2 || !choice.elseBlock() || choice.getNumResults())
         continue; // it is not block_tiles.cpp's
       bool has = hasUnits(units[0], units[1]);
-      Block *kept = has ? choice.thenBlock() : choice.elseBlock();
-      kept->getTerminator()->erase();
-      choice->getBlock()->getOperations().splice(choice->getIterator(), kept->getOperations());
-      choice.erase();
+      keep(choice, has ? choice.thenBlock() : choice.elseBlock());
     }
   }
 
@@ -51,6 +57,12 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
                                 llvm::cl::init(32)};
 
 private:
+  static void keep(scf::IfOp choice, Block *kept) {
+    kept->getTerminator()->erase();
+    choice->getBlock()->getOperations().splice(choice->getIterator(), kept->getOperations());
+    choice.erase();
+  }
+
   /// Whether the chip has units for factors of so many bits, distributed over so many threads.
   bool hasUnits(int64_t subgroup, int64_t bits) {
     if (subgroup != subgroupSize)

@@ -9,6 +9,7 @@
 #include "loops/row_steps.h"
 #include "input/size_origin.h"
 #include "loops/row_threads.h"
+#include "names.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -199,6 +200,8 @@ Value rootOf(Value memory) {
   return memory;
 }
 
+} // namespace
+
 bool mayOverlap(Value one, Value other) {
   Value first = rootOf(one), second = rootOf(other);
   if (first == second)
@@ -213,6 +216,18 @@ bool mayOverlap(Value one, Value other) {
             isa<FunctionOpInterface>(argument.getOwner()->getParentOp()));
   };
   return !(isNew(first) && (isNew(second) || isOlder(second))) && !(isNew(second) && isOlder(first));
+}
+
+namespace {
+
+/// Whether a function takes the memory as a tensor, which it leaves as it is: what it writes may be that
+/// memory, where each element is read before it is written, but is no other part of it.
+bool isTensor(Value root) {
+  auto argument = dyn_cast<BlockArgument>(root);
+  if (!argument || !argument.getOwner()->isEntryBlock())
+    return false;
+  auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  return function && function.getArgAttr(argument.getArgNumber(), kReadOnly);
 }
 
 /// Whether what a step writes is of the same row, and of the same element of it, wherever else it is
@@ -237,16 +252,21 @@ bool areApart(ArrayRef<RowStep> steps, size_t dimensions) {
              (has(step.inputs, other.buffer) || has(step.outputs, other.buffer));
     });
   };
+  auto isSameElement = [&](const RowAccess &one, const RowAccess &other) {
+    return isOnce(one, dimensions) && one.isAlongRow() == other.isAlongRow();
+  };
   for (const RowAccess *output : written) {
     for (const RowStep &step : steps)
       if (llvm::any_of(step.elsewhere, [&](Value memory) { return mayOverlap(memory, output->buffer); }))
         return false;
     for (const RowAccess *other : all) {
       if (other->buffer == output->buffer) {
-        if (!isOnce(*other, dimensions) || other->isAlongRow() != output->isAlongRow())
+        if (!isSameElement(*other, *output))
           return false;
       } else if (mayOverlap(other->buffer, output->buffer) &&
-                 (rootOf(other->buffer) == rootOf(output->buffer) || !isOneOperation(*output, *other))) {
+                 (rootOf(other->buffer) == rootOf(output->buffer) ||
+                  !(isOneOperation(*output, *other) ||
+                    (isTensor(rootOf(other->buffer)) && isSameElement(*other, *output))))) {
         return false;
       }
     }
@@ -327,6 +347,75 @@ std::vector<RowSteps> rowStepsOf(Block &block) {
       finish();
   finish();
   return found;
+}
+
+bool isBetween(const RowSteps &rows, Value buffer) {
+  auto alloc = buffer.getDefiningOp<memref::AllocOp>();
+  return alloc && llvm::all_of(alloc->getUsers(), [&](Operation *user) {
+           return isa<memref::DeallocOp>(user) ||
+                  llvm::any_of(rows.steps, [&](const RowStep &step) { return step.op == user; });
+         });
+}
+
+/// Whether the output of a step may have, from the step on that writes memory between the steps, what is kept
+/// there.
+static bool mayKeep(const RowSteps &rows, size_t last, const RowAccess &output, const RowAccess &between) {
+  auto elementOf = [](const RowAccess &access) {
+    return cast<MemRefType>(access.memory.getType()).getElementType();
+  };
+  if (!between.isAlongRow() || !output.isAlongRow() || elementOf(between) != elementOf(output) ||
+      !isBetween(rows, between.buffer))
+    return false;
+  bool isWritten = false; // by a step before
+  for (const auto &[i, step] : llvm::enumerate(rows.steps)) {
+    auto isIt = [&](const RowAccess &access) { return access.buffer == between.buffer; };
+    if (i > last) { // the output is another's by now
+      if (llvm::any_of(step.inputs, isIt) || llvm::any_of(step.outputs, isIt))
+        return false;
+      continue;
+    }
+    bool writesFirst = !isWritten && llvm::any_of(step.outputs, isIt);
+    if (isWritten || writesFirst)
+      for (const auto *accesses : {&step.inputs, &step.outputs})
+        for (const RowAccess &access : *accesses) {
+          if (!access.memory || access.buffer == between.buffer || &access == &output ||
+              !mayOverlap(access.buffer, output.buffer))
+            continue;
+          // That step still reads the element in whose place it leaves another.
+          if (!writesFirst || accesses != &step.inputs || !access.isAlongRow() ||
+              !isOnce(access, rows.loops.size() - 1))
+            return false;
+        }
+    if (i == last && !isWritten)
+      return false;
+    isWritten |= writesFirst;
+  }
+  return true;
+}
+
+SmallVector<Operation *> keepInOutputs(RowSteps &rows) {
+  SmallVector<Operation *> unused;
+  for (size_t last = 0; last < rows.steps.size(); ++last) {
+    RowStep &step = rows.steps[last];
+    auto op = dyn_cast<linalg::LinalgOp>(step.op);
+    for (auto [i, output] : llvm::enumerate(step.outputs)) {
+      if (step.sums || (op && !op.getRegionOutputArgs()[i].use_empty()))
+        continue;
+      for (const RowAccess &input : step.inputs) {
+        if (!input.memory || !mayKeep(rows, last, output, input))
+          continue;
+        const RowAccess between = input, kept = output;
+        unused.push_back(between.memory.getDefiningOp());
+        for (RowStep &each : rows.steps)
+          for (auto *accesses : {&each.inputs, &each.outputs})
+            for (RowAccess &access : *accesses)
+              if (access.memory && access.buffer == between.buffer)
+                access = kept;
+        break; // it has the elements of one
+      }
+    }
+  }
+  return unused;
 }
 
 } // namespace offload

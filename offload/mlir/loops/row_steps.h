@@ -43,4 +43,15 @@ struct RowSteps {
 /// All of a block that are more than one operation, and reduce something.
 std::vector<RowSteps> rowStepsOf(mlir::Block &block);
 
+/// Whether writing the one may change the other. Of different arguments that steps use it may as a whole:
+/// their elements in the same place are one.
+bool mayOverlap(mlir::Value one, mlir::Value other);
+
+/// Whether a buffer is memory that nothing but the steps uses.
+bool isBetween(const RowSteps &rows, mlir::Value buffer);
+
+/// Has what steps leave in memory of their own, until a later one writes as many elements elsewhere, be left
+/// there at once. Returns the allocations that the steps then do without.
+llvm::SmallVector<mlir::Operation *> keepInOutputs(RowSteps &rows);
+
 } // namespace offload

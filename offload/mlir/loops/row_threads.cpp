@@ -31,7 +31,7 @@ static RowThreads launchRows(OpBuilder &b, Location loc, Value rows, bool areLon
   Value row = arith::AddIOp::create(in, loc, first, launch.getThreadIds().y);
   Value exists = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, row, rows);
   gpu::TerminatorOp::create(in, loc);
-  return {launch, launch.getThreadIds().x, row, exists, lanes};
+  return {launch, launch.getThreadIds().x, row, exists, lanes, together};
 }
 
 RowThreads launchSubgroups(OpBuilder &b, Location loc, Value rows) {

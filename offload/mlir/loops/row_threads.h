@@ -20,6 +20,7 @@ struct RowThreads {
   mlir::gpu::LaunchOp launch;
   mlir::Value lane, row, exists; // of the row; there may be none left for the last of a block
   int64_t lanes;
+  int64_t together; // rows of a block
 
   /// What all lanes of a row have as one value, which each of them gets.
   mlir::Value joined(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
