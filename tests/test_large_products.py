@@ -180,3 +180,11 @@ PRODUCTS = [
 def test_large_tiles(chip: str, product: tuple[str, tuple[int, int, int], str, str]) -> None:
     with running_on(chip, large_source(*product)) as library:
         large(library, *product)
+
+
+@pytest.mark.parametrize("chip", ["sm_90,index=32", "gfx942,index=32"])
+def test_narrow_indices(chip: str) -> None:
+    """Whether an address is a multiple of 16 they cannot say: what runs is the code for all chips."""
+    with running_on(chip, PROGRAM) as library:
+        rows(library, 1, 65, 33, 67)
+        batch(library, 1, 66, 131, 65)
