@@ -71,7 +71,8 @@ def test_what_is_no_number_stays_where_it_is() -> None:
     [
         ("nvvm:sm_70", ["m16n16k16.f32.f32"]),
         ("nvvm:sm_75", ["m16n16k16.f32.f32", "m16n16k16.s32.s8.s8.s32"]),
-        ("nvvm:sm_90", ["m16n16k16.f32.f32", "m16n16k16.s32.s8.s8.s32"]),
+        ("nvvm:sm_80", ["m16n8k16.row.col.f32.f16.f16.f32", "ldmatrix", "m16n16k16.s32.s8.s8.s32"]),
+        ("nvvm:sm_90", ["m16n8k16.row.col.f32.f16.f16.f32", "cp.async", "m16n16k16.s32.s8.s8.s32"]),
         ("rocdl:gfx908", ["v_mfma_f32_16x16x16f16", "v_mfma_i32_16x16x16i8"]),
         ("rocdl:gfx942", ["v_mfma_f32_16x16x16_f16", "v_mfma_i32_16x16x32_i8"]),
         ("rocdl:gfx1100", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8"]),

@@ -20,7 +20,8 @@ inline constexpr char kIndependentSteps[] =
                                  // there are at most, from a number below the loop's step; 0: any number
 inline constexpr char kMatrixUnits[] =
     "offload.matrix_units"; // on an scf.if: of chips whose matrix units do what it guards, the threads of a
-                            // subgroup and the bits of a factor
+                            // subgroup (0: any GPU) and the bits of a factor; and where nvgpu.mma.sync is
+                            // meant, how many blocks a multiprocessor is to have room for
 inline constexpr char kOptional[] =
     "offload.optional"; // argument attribute: Python may pass None, which is an empty array
 inline constexpr char kOnTensors[] =
@@ -68,5 +69,7 @@ inline constexpr char kActiveLanes[] =
 inline constexpr char kFail[] = "__offload_fail"; // (ptr message): ends the launch; does not return
 inline constexpr char kDynamicShared[] = "__offload_dynamic_shared"; // (): ptr
 inline constexpr char kSharedPrefix[] = "__offload_shared_";         // globals in workgroup memory
+inline constexpr char kWideRows[] = "offload.wide_rows"; // on an scf.if of a kernel: what GPUs do where its
+                                                         // condition holds, and the CPU never
 
 } // namespace offload

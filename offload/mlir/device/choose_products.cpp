@@ -1,16 +1,17 @@
 //===- choose_products.cpp - offload-choose-products ------------------------===//
 //
 // Products of matrices for which a kernel has code for matrix units, once for each size of a subgroup, and
-// code for chips without (loops/block_tiles.cpp): of that what this chip is to do. Likewise of rows which
-// GPUs go through several elements at once (loops/wide_rows.cpp).
+// code for chips without (loops/block_tiles.cpp): of that what this chip is to do. Workgroup memory of the
+// other code goes with it. Likewise of rows which GPUs go through several elements at once
+// (loops/wide_rows.cpp).
 //
 //===----------------------------------------------------------------------===//
 
 #include "device/fragments.h"
-#include "loops/wide_rows.h"
 #include "names.h"
 #include "passes.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -42,12 +43,22 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
     });
     for (scf::IfOp choice : wide) // no one is in another
       keep(choice, choice.elseBlock());
+    SetVector<gpu::GPUFuncOp> kernels;
     for (scf::IfOp choice : choices) { // inner ones first: what is left of them goes with the outer ones
       auto units = choice->getAttrOfType<DenseI64ArrayAttr>(kMatrixUnits);
-      if (!units || units.size() != 2 || !choice.elseBlock() || choice.getNumResults())
+      if (!units || units.size() < 2 || !choice.elseBlock() || choice.getNumResults())
         continue; // it is not block_tiles.cpp's
-      bool has = hasUnits(units[0], units[1]);
+      bool byRegisters = units[0] && units.size() > 2, has = hasUnits(units[0], units[1], byRegisters);
+      if (auto kernel = choice->getParentOfType<gpu::GPUFuncOp>()) {
+        kernels.insert(kernel);
+        if (has && target == "nvvm" && units.size() > 2) // that many blocks are to find room together
+          kernel->setAttr("nvvm.minctasm", Builder(kernel).getI32IntegerAttr(int32_t(units[2])));
+      }
       keep(choice, has ? choice.thenBlock() : choice.elseBlock());
+    }
+    for (gpu::GPUFuncOp kernel : kernels) {
+      eraseUnusedMemory(kernel);
+      alignMemory(kernel);
     }
   }
 
@@ -63,16 +74,50 @@ private:
     choice.erase();
   }
 
-  /// Whether the chip has units for factors of so many bits, distributed over so many threads.
-  bool hasUnits(int64_t subgroup, int64_t bits) {
+  static void eraseUnusedMemory(gpu::GPUFuncOp kernel) {
+    unsigned count = kernel.getNumWorkgroupAttributions(), first = kernel.getFunctionType().getNumInputs();
+    ArrayAttr all = kernel.getWorkgroupAttribAttrs().value_or(ArrayAttr());
+    SmallVector<Attribute> kept;
+    unsigned left = 0, number = first;
+    for (unsigned i = 0; i < count; ++i) {
+      if (kernel.getArgument(number).use_empty()) {
+        kernel.front().eraseArgument(number);
+        continue;
+      }
+      ++number;
+      ++left;
+      if (all)
+        kept.push_back(all[i]);
+    }
+    Builder b(kernel.getContext());
+    kernel->setAttr(gpu::GPUFuncOp::getNumWorkgroupAttributionsAttrName(), b.getI64IntegerAttr(left));
+    if (all)
+      kernel.setWorkgroupAttribAttrsAttr(b.getArrayAttr(kept));
+  }
+
+  /// Pieces of 16 bytes begin at multiples of them.
+  static void alignMemory(gpu::GPUFuncOp kernel) {
+    IntegerAttr bytes = Builder(kernel).getI64IntegerAttr(16);
+    for (int i = 0, count = int(kernel.getNumWorkgroupAttributions()); i < count; ++i)
+      kernel.setWorkgroupAttributionAttr(i, LLVM::LLVMDialect::getAlignAttrName(), bytes);
+  }
+
+  /// Whether the chip has units for factors of so many bits, distributed over so many threads; `byRegisters`:
+  /// those of nvgpu.mma.sync, with its copies. GPUs have threads (no subgroup).
+  bool hasUnits(int64_t subgroup, int64_t bits, bool byRegisters) {
+    if (!subgroup)
+      return target == "nvvm" || target == "rocdl";
     if (subgroup != subgroupSize)
       return false;
     if (target == "nvvm") {
       StringRef name = chip;
       unsigned number = 0;
-      return name.consume_front("sm_") && !name.consumeInteger(10, number) && number >= (bits == 8 ? 75 : 70);
+      return name.consume_front("sm_") && !name.consumeInteger(10, number) &&
+             number >= (byRegisters ? 80
+                        : bits == 8 ? 75
+                                    : 70);
     }
-    if (target != "rocdl")
+    if (target != "rocdl" || byRegisters)
       return false;
     MatrixUnits units = unitsOf(chip);
     return units == MatrixUnits::Mfma ? subgroup == 64 : units != MatrixUnits::None && subgroup == 32;

@@ -6,14 +6,15 @@
 // loaded once for a row of threads and not once for each; a thread has some rows and columns of the tile, so
 // that what it loads from there serves several sums. Sums stay in registers; their steps keep their order.
 //
-// Halves and bytes are multiplied by matrix units as well, from the same memory: each subgroup has some of
-// the fragments of gpu.subgroup_mma that the tile consists of, whose sums are words. The kernel has that once
-// for subgroups of 32 threads and once for 64, beside what threads do alone; offload-choose-products keeps
-// one of them.
+// Halves and bytes are multiplied by matrix units as well: the kernel has that for each kind of units
+// (register_tiles.cpp, fragment_tiles.cpp) beside what threads do alone; offload-choose-products keeps one of
+// them. Where there are enough of them to fill a device, their tiles are larger, as that loads less for each
+// sum. So are those of words, which threads of GPUs multiply (wide_tiles.cpp). Where neither is, as on the
+// CPU, threads do a large tile by parts.
 //
 //===----------------------------------------------------------------------===//
 
-#include "loops/linalg_steps.h"
+#include "loops/block_tile.h"
 #include "loops/row_threads.h"
 #include "names.h"
 #include "passes.h"
@@ -23,7 +24,9 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
@@ -34,23 +37,14 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kSide = 64;              // of a block's tile
+constexpr int64_t kSide = 64;              // of a block's tile,
+constexpr int64_t kLargeSide = 128;        // and of a large one,
+constexpr int64_t kManyTiles = 128;        // of which so many fill most devices
 constexpr int64_t kLeastSteps = 128;       // that are worth the way through the block's memory,
 constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read across the right input's rows
-constexpr int64_t kThreads = 16;           // of a block, along x and along y
+constexpr int64_t kThreads = kTileThreads; // of a block, along x and along y
 constexpr int64_t kOwn = kSide / kThreads; // rows, and columns, of a thread
-constexpr int64_t kFragment = 16;          // rows and columns of a fragment
-// Columns more, which keep rows in different banks, and where fragments want them: PTX, "Matrix Storage for
-// WMMA", asks for multiples of a fragment's bytes in a thread, 32 at most.
-constexpr int64_t kFactorPadding = 16, kWordPadding = 8;
-constexpr int64_t kAcross = 2; // subgroups that share a row of the tile, and fragments of each there
-
-/// A product's loops: of the rows of a tile, of its columns, and the one that reduces.
-struct Product {
-  unsigned row, column, depth;
-  OpOperand *left, *right; // the inputs that have the rows, the columns
-  int64_t leastSteps;      // of the loop that reduces
-};
+constexpr int64_t kFactorPadding = 16;     // columns more of what has few bits
 
 /// An input that has the steps of a loop, and not those of another; null where not one alone does.
 OpOperand *onlyInput(linalg::LinalgOp op, unsigned with, std::optional<unsigned> without) {
@@ -113,23 +107,30 @@ std::optional<Product> productOf(linalg::LinalgOp op) {
   return found;
 }
 
-/// What matrix units take as factors where these are sums of products of halves, or of bytes with a sign, and
-/// of nothing else; null otherwise.
-Type factorOf(linalg::LinalgOp op) {
+/// What matrix units multiply.
+struct UnitFactor {
+  Type element;                  // of the inputs
+  bool byRegisters, byFragments; // which kinds of units do
+};
+
+/// That of an operation which sums up products of halves, of bfloats, or of bytes with a sign, and nothing
+/// else.
+std::optional<UnitFactor> factorOf(linalg::LinalgOp op) {
   Block *body = op.getBlock();
   Type element = body->getNumArguments() == 3 ? body->getArgument(0).getType() : Type();
   Operation *sum = body->getTerminator()->getOperand(0).getDefiningOp();
   if (!element || !sum || body->getArgument(1).getType() != element)
-    return {};
+    return std::nullopt;
   Type type = sum->getResult(0).getType();
-  bool ofHalves = element.isF16() && isa<arith::AddFOp>(sum) && (type.isF32() || type.isF16());
+  bool isHalf = element.isF16() || element.isBF16();
+  bool ofHalves = isHalf && isa<arith::AddFOp>(sum) && (type.isF32() || type == element);
   bool ofBytes = element.isInteger(8) && isa<arith::AddIOp>(sum) && type.isInteger(32);
   Value before = body->getArgument(2);
   if ((!ofHalves && !ofBytes) || !llvm::is_contained(sum->getOperands(), before))
-    return {};
+    return std::nullopt;
   Operation *product = sum->getOperand(sum->getOperand(0) == before ? 1 : 0).getDefiningOp();
   if (!isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product))
-    return {};
+    return std::nullopt;
   auto plain = [](Value value) {
     Operation *extended = value.getDefiningOp();
     return isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp>(extended) ? extended->getOperand(0) : value;
@@ -137,8 +138,8 @@ Type factorOf(linalg::LinalgOp op) {
   Value left = plain(product->getOperand(0)), right = plain(product->getOperand(1));
   if (left == right || !llvm::is_contained(body->getArguments().take_front(2), left) ||
       !llvm::is_contained(body->getArguments().take_front(2), right))
-    return {};
-  return ofBytes ? IntegerType::get(op.getContext(), 8, IntegerType::Signed) : element;
+    return std::nullopt;
+  return UnitFactor{element, isHalf, !element.isBF16()};
 }
 
 class Tiles {
@@ -150,12 +151,38 @@ public:
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
       sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
-    launchWhereLong(b, op, sizes,
-                    {{product.row, kSide}, {product.column, kSide}, {product.depth, product.leastSteps}},
-                    [&] { launch(); });
+    launchWhereLong(
+        b, op, sizes, {{product.row, kSide}, {product.column, kSide}, {product.depth, product.leastSteps}},
+        [&] {
+          if (!factor && !isOfWords())
+            return launch(kSide);
+          whereLeast(b, loc, largeTiles(), kManyTiles, [&] { launch(kLargeSide); }, [&] { launch(kSide); });
+        });
   }
 
 private:
+  bool isOfTile(unsigned loop) const { return loop == product.row || loop == product.column; }
+
+  /// Whether threads of GPUs do the product by wide_tiles.cpp.
+  bool isOfWords() const {
+    return llvm::all_of(ArrayRef<OpOperand *>{product.left, product.right}, [](OpOperand *input) {
+      return cast<MemRefType>(input->get().getType()).getElementTypeBitWidth() == 32;
+    });
+  }
+
+  /// How many large tiles are whole.
+  Value largeTiles() {
+    Value tiles = index(b, 1);
+    for (auto [loop, count] : llvm::enumerate(sizes)) {
+      if (loop == product.depth)
+        continue;
+      Value number =
+          isOfTile(loop) ? b.createOrFold<arith::DivUIOp>(loc, count, index(b, kLargeSide)) : count;
+      tiles = b.createOrFold<arith::MulIOp>(loc, tiles, number);
+    }
+    return tiles;
+  }
+
   static int64_t depthFor(const Product &product) {
     auto isWide = [](OpOperand *input) {
       return cast<MemRefType>(input->get().getType()).getElementTypeBitWidth() > 32;
@@ -173,13 +200,13 @@ private:
     Value memory;
   };
 
-  void launch() {
+  void launch(int64_t side) {
     SmallVector<Value> tiles = sizes;
     tiles[product.depth] = index(b, 1);
     Value one = index(b, 1), blocks = one;
     for (auto [loop, count] : llvm::enumerate(tiles)) {
-      if (loop == product.row || loop == product.column)
-        count = b.createOrFold<arith::CeilDivUIOp>(loc, count, index(b, kSide));
+      if (isOfTile(loop))
+        count = b.createOrFold<arith::CeilDivUIOp>(loc, count, index(b, side));
       blocks = b.createOrFold<arith::MulIOp>(loc, blocks, count);
     }
     auto launch =
@@ -189,8 +216,67 @@ private:
     OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
     first = placeOfRow(in, loc, launch.getBlockIds().x, tiles);
     for (unsigned loop : {product.row, product.column})
-      first[loop] = arith::MulIOp::create(in, loc, first[loop], index(in, kSide));
+      first[loop] = arith::MulIOp::create(in, loc, first[loop], index(in, side));
+    OpBuilder alone = in;
+    BlockTile tile{op, product, side, sizes, first, x, y};
+    if (isOfWords()) // no subgroups: threads of all GPUs can; in the third place: blocks that are to find
+                     // room at once
+      alone = choice(alone, {0, 32, 2}, [&](OpBuilder &each) { multiplyByFours(each, launch, tile, steps); });
+    if (factor) {
+      if (factor->byRegisters)
+        alone =
+            choice(alone, {32, 16, 2}, [&](OpBuilder &units) { multiplyByRegisters(units, launch, tile); });
+      Type element = factor->element;
+      int64_t bits = element.getIntOrFloatBitWidth();
+      if (element.isInteger())
+        element = IntegerType::get(op.getContext(), unsigned(bits), IntegerType::Signed);
+      for (int64_t subgroup : {32, 64})
+        if (factor->byFragments)
+          alone = choice(alone, {subgroup, bits}, [&](OpBuilder &units) {
+            multiplyByFragments(units, launch, tile, subgroup, element);
+          });
+    }
     Held left = held(launch, product.left, product.row), right = held(launch, product.right, product.column);
+    if (side == kSide)
+      multiplyAlone(alone, left, right);
+    else
+      eachPart(alone, side, [&](OpBuilder &at) { multiplyAlone(at, left, right); });
+    gpu::TerminatorOp::create(in, loc);
+  }
+
+  /// Writes what units do, of a subgroup of so many threads for factors of so many bits; a builder for what
+  /// is done without them.
+  OpBuilder choice(OpBuilder &in, ArrayRef<int64_t> units, function_ref<void(OpBuilder &)> write) {
+    Value isOne =
+        arith::CmpIOp::create(in, loc, units.front() ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne,
+                              gpu::SubgroupSizeOp::create(in, loc, IntegerAttr()), index(in, units.front()));
+    auto either = scf::IfOp::create(in, loc, isOne, /*withElseRegion=*/true);
+    either->setAttr(kMatrixUnits, in.getDenseI64ArrayAttr(units));
+    OpBuilder then = either.getThenBodyBuilder();
+    write(then);
+    return either.getElseBodyBuilder();
+  }
+
+  /// Goes through the parts of a large tile that there are, each a tile of threads alone.
+  void eachPart(OpBuilder &in, int64_t side, function_ref<void(OpBuilder &)> part) {
+    SmallVector<Value> from = first;
+    auto along = [&](OpBuilder &at, unsigned loop, function_ref<void(OpBuilder &)> write) {
+      Value rest = arith::SubIOp::create(at, loc, sizes[loop], from[loop]);
+      Value until = arith::MinUIOp::create(at, loc, rest, index(at, side));
+      scf::ForOp::create(at, loc, index(at, 0), until, index(at, kSide), ValueRange(),
+                         [&](OpBuilder &body, Location, Value number, ValueRange) {
+                           first[loop] = arith::AddIOp::create(body, loc, from[loop], number);
+                           write(body);
+                           scf::YieldOp::create(body, loc);
+                         });
+    };
+    along(in, product.row, [&](OpBuilder &rows) { along(rows, product.column, part); });
+  }
+
+  /// A tile of kSide by threads.
+  void multiplyAlone(OpBuilder &in, const Held &left, const Held &right) {
+    rows.clear();
+    columns.clear();
     for (int64_t i = 0; i < kOwn; ++i) {
       rows.push_back(arith::AddIOp::create(in, loc, y, index(in, i * kThreads)));
       columns.push_back(arith::AddIOp::create(in, loc, x, index(in, i * kThreads)));
@@ -201,32 +287,14 @@ private:
       Value rest = arith::RemUIOp::create(in, loc, whole, index(in, depth));
       whole = arith::SubIOp::create(in, loc, whole, rest);
     }
-    OpBuilder alone = in;
-    if (factor) {
-      auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-      auto type =
-          MemRefType::get({kSide, kSide + kWordPadding}, sumOfUnits(), MemRefLayoutAttrInterface(), space);
-      Value products = launch.addWorkgroupAttribution(type, loc);
-      for (int64_t subgroup : {32, 64}) {
-        Value isOne = arith::CmpIOp::create(alone, loc, arith::CmpIPredicate::eq,
-                                            gpu::SubgroupSizeOp::create(alone, loc, IntegerAttr()),
-                                            index(alone, subgroup));
-        auto choice = scf::IfOp::create(alone, loc, isOne, /*withElseRegion=*/true);
-        choice->setAttr(kMatrixUnits, b.getDenseI64ArrayAttr({subgroup, factor.getIntOrFloatBitWidth()}));
-        OpBuilder units = choice.getThenBodyBuilder();
-        multiply(units, subgroup, left, right, products);
-        alone = choice.getElseBodyBuilder();
-      }
-    }
     SmallVector<Value> sums =
-        allSteps(alone, atOutput(alone), [&](OpBuilder &at, Value from, Value count, ValueRange sofar) {
+        allSteps(in, atOutput(in), [&](OpBuilder &at, Value from, Value count, ValueRange sofar) {
           return add(at, from, count, left, right, sofar);
         });
-    eachElement(alone, [&](OpBuilder &at, ValueRange iteration, int64_t number) {
+    eachElement(in, [&](OpBuilder &at, ValueRange iteration, int64_t number) {
       OpOperand &output = *op.getDpsInitOperand(0);
       memref::StoreOp::create(at, loc, sums[size_t(number)], output.get(), placeOf(at, output, iteration));
     });
-    gpu::TerminatorOp::create(in, loc);
   }
 
   using Step = function_ref<SmallVector<Value>(OpBuilder &, Value from, Value count, ValueRange sofar)>;
@@ -244,88 +312,6 @@ private:
       sums = step(in, whole, arith::SubIOp::create(in, loc, all, whole), sums);
     return sums;
   }
-
-  /// The tile by matrix units, whose sums go through the block's memory: threads add them to the output.
-  void multiply(OpBuilder &in, int64_t subgroup, const Held &left, const Held &right, Value products) {
-    MLIRContext *context = b.getContext();
-    Type word = sumOfUnits();
-    auto fragment = [&](Type element, StringRef use) {
-      return gpu::MMAMatrixType::get({kFragment, kFragment}, element, use);
-    };
-    gpu::MMAMatrixType ofLeft = fragment(factor, "AOp"), ofRight = fragment(factor, "BOp"),
-                       ofSum = fragment(word, "COp");
-    int64_t down = kThreads * kThreads / subgroup / kAcross, own = kSide / kFragment / down;
-    // The subgroup's fragments begin at this row and column of the tile.
-    Value id = gpu::SubgroupIdOp::create(in, loc, IntegerAttr());
-    auto begin = [&](Value number, int64_t fragments) -> Value {
-      return arith::MulIOp::create(in, loc, number, index(in, fragments * kFragment));
-    };
-    Value row = begin(arith::DivUIOp::create(in, loc, id, index(in, kAcross)), own);
-    Value column = begin(arith::RemUIOp::create(in, loc, id, index(in, kAcross)), kAcross);
-    auto after = [&](OpBuilder &at, Value from, int64_t number) -> Value {
-      return arith::AddIOp::create(at, loc, from, index(at, number * kFragment));
-    };
-    // In memory rows of the left one are its own loop's, rows of the right one the steps.
-    auto transposed = [&](const Held &each) {
-      return each.isOwnLast == (each.own == product.row) ? UnitAttr::get(context) : UnitAttr();
-    };
-    auto load = [&](OpBuilder &at, const Held &from, gpu::MMAMatrixType type, Value ownPlace,
-                    int64_t step) -> Value {
-      Value along = index(at, step);
-      return gpu::SubgroupMmaLoadMatrixOp::create(
-          at, loc, type, from.memory,
-          from.isOwnLast ? ValueRange{along, ownPlace} : ValueRange{ownPlace, along},
-          b.getIndexAttr(cast<MemRefType>(from.memory.getType()).getDimSize(1)), transposed(from));
-    };
-    Value zero = arith::ConstantOp::create(in, loc, b.getZeroAttr(word));
-    SmallVector<Value> none(size_t(own * kAcross),
-                            gpu::SubgroupMmaConstantMatrixOp::create(in, loc, ofSum, zero));
-    SmallVector<Value> sums =
-        allSteps(in, none, [&](OpBuilder &at, Value from, Value count, ValueRange sofar) {
-          for (const Held &each : {left, right})
-            bring(at, from, count, each, /*elseZero=*/true);
-          gpu::BarrierOp::create(at, loc);
-          SmallVector<Value> found(sofar);
-          for (int64_t step = 0; step < depth; step += kFragment) {
-            SmallVector<Value> lefts, rights;
-            for (int64_t i = 0; i < own; ++i)
-              lefts.push_back(load(at, left, ofLeft, after(at, row, i), step));
-            for (int64_t j = 0; j < kAcross; ++j)
-              rights.push_back(load(at, right, ofRight, after(at, column, j), step));
-            for (auto [number, sum] : llvm::enumerate(found))
-              sum = gpu::SubgroupMmaComputeOp::create(at, loc, ofSum, lefts[number / kAcross],
-                                                      rights[number % kAcross], sum, transposed(left),
-                                                      transposed(right));
-          }
-          gpu::BarrierOp::create(at, loc);
-          return found;
-        });
-    for (auto [number, sum] : llvm::enumerate(sums))
-      gpu::SubgroupMmaStoreMatrixOp::create(
-          in, loc, sum, products,
-          ValueRange{after(in, row, int64_t(number) / kAcross), after(in, column, int64_t(number) % kAcross)},
-          b.getIndexAttr(kSide + kWordPadding), UnitAttr());
-    gpu::BarrierOp::create(in, loc);
-    OpOperand &output = *op.getDpsInitOperand(0);
-    eachElement(in, [&](OpBuilder &at, ValueRange iteration, int64_t number) {
-      Value sum = memref::LoadOp::create(
-          at, loc, products, ValueRange{rows[size_t(number / kOwn)], columns[size_t(number % kOwn)]});
-      SmallVector<Value> place = placeOf(at, output, iteration);
-      Value before = memref::LoadOp::create(at, loc, output.get(), place);
-      Value result;
-      if (word.isInteger()) {
-        result = arith::AddIOp::create(at, loc, before, sum);
-      } else if (before.getType() == word) {
-        result = arith::AddFOp::create(at, loc, before, sum);
-      } else {
-        result = arith::AddFOp::create(at, loc, arith::ExtFOp::create(at, loc, word, before), sum);
-        result = arith::TruncFOp::create(at, loc, before.getType(), result);
-      }
-      memref::StoreOp::create(at, loc, result, output.get(), place);
-    });
-  }
-
-  Type sumOfUnits() { return factor.isF16() ? Type(b.getF32Type()) : Type(b.getI32Type()); }
 
   Held held(gpu::LaunchOp launch, OpOperand *input, unsigned own) {
     bool alongOwn = loopAlong(*input) == own, isOwnLast = alongOwn || own == product.column;
@@ -398,7 +384,7 @@ private:
 
   /// A thread's part of an input's elements for the next steps: neighbours in memory have neighbouring
   /// threads.
-  void bring(OpBuilder &in, Value from, Value count, const Held &to, bool elseZero = false) {
+  void bring(OpBuilder &in, Value from, Value count, const Held &to) {
     int64_t length = to.alongOwn ? kSide : depth, together = length / kThreads;
     Value part = arith::RemUIOp::create(in, loc, y, index(in, together));
     Value fast = arith::AddIOp::create(in, loc, arith::MulIOp::create(in, loc, part, index(in, kThreads)), x);
@@ -416,21 +402,12 @@ private:
         Value isStep = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, step, count);
         exists = exists ? arith::AndIOp::create(in, loc, exists, isStep).getResult() : isStep;
       }
-      auto store = [&](OpBuilder &at, Value value) {
-        memref::StoreOp::create(at, loc, value, to.memory,
-                                to.isOwnLast ? ValueRange{step, own} : ValueRange{own, step});
-      };
       OpBuilder at = in;
-      if (exists) {
-        auto choice = scf::IfOp::create(in, loc, exists, /*withElseRegion=*/elseZero);
-        at = choice.getThenBodyBuilder();
-        if (elseZero) {
-          OpBuilder other = choice.getElseBodyBuilder();
-          Type element = cast<MemRefType>(to.memory.getType()).getElementType();
-          store(other, arith::ConstantOp::create(other, loc, b.getZeroAttr(element)));
-        }
-      }
-      store(at, memref::LoadOp::create(at, loc, to.input->get(), placeOf(at, *to.input, iteration)));
+      if (exists)
+        at = scf::IfOp::create(in, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
+      memref::StoreOp::create(
+          at, loc, memref::LoadOp::create(at, loc, to.input->get(), placeOf(at, *to.input, iteration)),
+          to.memory, to.isOwnLast ? ValueRange{step, own} : ValueRange{own, step});
     }
   }
 
@@ -473,7 +450,7 @@ private:
   Value x, y;                       // the thread
   Value whole;                      // steps that the block takes as many of at a time as it holds
   int64_t depth;                    // steps whose inputs are in the block's memory at a time
-  Type factor;                      // of matrix units; null where they have none for this
+  std::optional<UnitFactor> factor; // of matrix units, where they have one for this
 };
 
 struct BlockTiles : public PassWrapper<BlockTiles, OperationPass<ModuleOp>> {
@@ -485,7 +462,7 @@ struct BlockTiles : public PassWrapper<BlockTiles, OperationPass<ModuleOp>> {
   }
   void getDependentDialects(DialectRegistry &registry) const final {
     registry.insert<affine::AffineDialect, arith::ArithDialect, gpu::GPUDialect, memref::MemRefDialect,
-                    scf::SCFDialect>();
+                    nvgpu::NVGPUDialect, scf::SCFDialect, vector::VectorDialect>();
   }
 
   void runOnOperation() final {

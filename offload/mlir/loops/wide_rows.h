@@ -6,9 +6,6 @@
 
 namespace offload {
 
-/// On an scf.if of a kernel: what GPUs do where its condition holds, and the CPU never does.
-inline constexpr char kWideRows[] = "offload.wide_rows";
-
 /// How the threads of a launch go through rows where each takes elements that are neighbours in memory.
 struct WideRows {
   int64_t width;  // elements that are taken at once

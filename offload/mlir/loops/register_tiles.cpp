@@ -1,0 +1,338 @@
+//===- register_tiles.cpp - Tiles by matrix units whose registers are known -===//
+//
+// A block's tile of a product for units that multiply 16 x 16 by 16 x 8 elements of 16 bits, and whose sums
+// of words lie in registers that the code knows: m16n8k16 of nvgpu.mma.sync. Each subgroup of 32 threads has
+// a half of the tile's rows and a quarter of its columns.
+//
+// Three times as much memory as some steps need: while these are multiplied, the copies of the next ones and
+// of those behind are on their way. A piece that a copy cannot take (what lies at odd places) is loaded
+// element by element instead. Elements that there are not are zeros. One barrier for some steps: what is
+// overwritten after it was read before it.
+//
+// In memory rows are not padded: the pieces of a row, of 16 bytes, change places, so that eight rows that are
+// read together, or eight pieces of one that are written together, are in different banks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "loops/block_tile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+constexpr int64_t kSteps = 32;              // in a stage's memory
+constexpr int64_t kStages = 3;              // of a block's memory
+constexpr int64_t kLanes = 32;              // of a subgroup
+constexpr int64_t kAcross = 4;              // subgroups that share a row of the tile; two share a column
+constexpr int64_t kRows = 16, kColumns = 8; // of a product
+constexpr int64_t kDepth = 16;              // steps of one
+constexpr int64_t kPiece = 8;               // elements that keep together
+constexpr int64_t kPair = 2;                // neighbours in a register
+
+class Tile {
+public:
+  Tile(OpBuilder &in, gpu::LaunchOp launch, const BlockTile &tile)
+      : b(in), loc(tile.loc()), tile(tile), left(in, tile, tile.product.left, tile.product.row, kSteps),
+        right(in, tile, tile.product.right, tile.product.column, kSteps), ofLeft(memoryOf(launch, left)),
+        ofRight(memoryOf(launch, right)), down(tile.side / 2 / kRows),
+        across(tile.side / kAcross / kColumns) {}
+
+  void write() {
+    Numbers at{b, loc};
+    Value thread = tile.thread(b);
+    lane = at.rest(thread, kLanes);
+    Value warp = at.over(thread, kLanes);
+    firstRow = at.times(at.over(warp, kAcross), tile.side / 2);
+    firstColumn = at.times(at.rest(warp, kAcross), tile.side / kAcross);
+    placesOfSums();
+    findPlaces();
+    store(allSteps(before()));
+  }
+
+private:
+  /// A place in the block's memory, but for the stage.
+  struct Place {
+    Value row, column;
+  };
+
+  static Value memoryOf(gpu::LaunchOp launch, const TileFactor &of) {
+    auto space = gpu::AddressSpaceAttr::get(launch.getContext(), gpu::AddressSpace::Workgroup);
+    auto type =
+        MemRefType::get({kStages, of.rows(), of.columns()}, of.element(), MemRefLayoutAttrInterface(), space);
+    return launch.addWorkgroupAttribution(type, launch.getLoc());
+  }
+
+  /// Where the pieces of a row are: `row` may be less by a multiple of eight.
+  Value changed(OpBuilder &in, const TileFactor &of, Value row, Value column) const {
+    Numbers at{in, loc};
+    // Rows of 64 bytes repeat every second one.
+    Value by = of.columns() * 2 >= 128 ? at.times(at.rest(row, 8), kPiece)
+                                       : at.times(at.rest(at.over(row, 2), 4), kPiece);
+    return arith::XOrIOp::create(in, loc, column, by);
+  }
+
+  /// Where the lane's row of four matrices of 8 x 8 is, which are loaded at once: of each factor, for each
+  /// product along its own loop (for each two of the right one) and each along the steps.
+  void findPlaces() {
+    Numbers at{b, loc};
+    Value inMatrix = at.rest(lane, 8), low = at.rest(at.over(lane, 8), 2), high = at.over(lane, 16);
+    auto places = [&](const TileFactor &of, Value first, bool isLeft) {
+      // Rows of the memory are the own loop's, or the steps. Of the left factor the second matrix has the
+      // next rows of the product, of the right one the next steps.
+      bool lowIsRow = isLeft != of.alongOwn;
+      Value row = at.plus(inMatrix, at.times(lowIsRow ? low : high, 8));
+      Value column = at.times(lowIsRow ? high : low, 8);
+      SmallVector<Place> found;
+      for (int64_t i = 0; i < tile.side / (isLeft ? 2 : kAcross) / 16; ++i)
+        for (int64_t step = 0; step < kSteps; step += kDepth) {
+          Value own = at.plus(first, i * 16), steps = at.of(step);
+          Value isRow = of.alongOwn ? steps : own, isColumn = of.alongOwn ? own : steps;
+          Value place = changed(b, of, row, at.plus(isColumn, column));
+          found.push_back({at.plus(isRow, row), place});
+        }
+      return found;
+    };
+    lefts = places(left, firstRow, true);
+    rights = places(right, firstColumn, false);
+  }
+
+  /// The row and the column in the tile of each of the lane's sums, by product, row and column in it.
+  void placesOfSums() {
+    Numbers at{b, loc};
+    Value row = at.plus(firstRow, at.over(lane, 4));
+    Value column = at.plus(firstColumn, at.times(at.rest(lane, 4), kPair));
+    for (int64_t i = 0; i < down * 2; ++i)
+      rows.push_back(at.plus(tile.first[tile.product.row], at.plus(row, i * kRows / 2)));
+    for (int64_t j = 0; j < across; ++j)
+      for (int64_t k = 0; k < kPair; ++k)
+        columns.push_back(at.plus(tile.first[tile.product.column], at.plus(column, j * kColumns + k)));
+  }
+
+  SmallVector<Value> placeOfSum(OpBuilder &in, Value row, Value column) const {
+    SmallVector<Value> iteration = tile.first;
+    iteration[tile.product.row] = row;
+    iteration[tile.product.column] = column;
+    return placeOf(in, tile.output(), iteration);
+  }
+
+  /// What the output has, with which sums begin; of elements that there are not, what the last one has.
+  SmallVector<Value> before() {
+    Numbers at{b, loc};
+    auto within = [&](unsigned loop, ArrayRef<Value> numbers) {
+      SmallVector<Value> found(numbers);
+      if (!tile.areAll(loop)) {
+        Value last = arith::SubIOp::create(b, loc, tile.sizes[loop], at.of(1));
+        for (Value &number : found)
+          number = arith::MinUIOp::create(b, loc, number, last);
+      }
+      return found;
+    };
+    SmallVector<Value> ofRows = within(tile.product.row, rows),
+                       ofColumns = within(tile.product.column, columns);
+    SmallVector<Value> sums;
+    for (int64_t i = 0; i < down; ++i)
+      for (int64_t j = 0; j < across; ++j) {
+        SmallVector<Value> elements;
+        for (int64_t p = 0; p < 2; ++p)
+          for (int64_t q = 0; q < kPair; ++q) {
+            Value element = memref::LoadOp::create(
+                b, loc, tile.output().get(),
+                placeOfSum(b, ofRows[size_t(2 * i + p)], ofColumns[size_t(kPair * j + q)]));
+            if (!element.getType().isF32())
+              element = arith::ExtFOp::create(b, loc, b.getF32Type(), element);
+            elements.push_back(element);
+          }
+        sums.push_back(
+            vector::FromElementsOp::create(b, loc, VectorType::get({2, kPair}, b.getF32Type()), elements));
+      }
+    return sums;
+  }
+
+  void copy(OpBuilder &in, const TileFactor &of, Value to, Value from, Value stage, bool allSteps) {
+    for (int64_t number = 0; number < of.pieces; ++number) {
+      TileFactor::Piece piece = of.piece(in, from, number, allSteps);
+      nvgpu::DeviceAsyncCopyOp::create(in, loc, nvgpu::DeviceAsyncTokenType::get(in.getContext()), to,
+                                       {stage, piece.row, changed(in, of, piece.row, piece.column)},
+                                       of.input->get(), placeOf(in, *of.input, piece.iteration),
+                                       in.getIndexAttr(kPiece), piece.count, in.getUnitAttr());
+    }
+  }
+
+  /// Starts to copy some steps, if there are such: a group of copies, which may be of none.
+  void start(OpBuilder &in, Value from, Value stage) {
+    auto copyBoth = [&](OpBuilder &at, bool allSteps) {
+      copy(at, left, ofLeft, from, stage, allSteps);
+      copy(at, right, ofRight, from, stage, allSteps);
+      scf::YieldOp::create(at, loc);
+    };
+    // Most have all of them, and need not ask for each row.
+    Numbers at{in, loc};
+    Value steps = tile.sizes[tile.product.depth];
+    Value areAll = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ule, at.plus(from, kSteps), steps);
+    scf::IfOp::create(
+        in, loc, areAll, [&](OpBuilder &then, Location) { copyBoth(then, true); },
+        [&](OpBuilder &other, Location) {
+          Value areSome = Numbers{other, loc}.isBelow(from, steps);
+          scf::IfOp::create(other, loc, areSome, [&](OpBuilder &then, Location) { copyBoth(then, false); });
+          scf::YieldOp::create(other, loc);
+        });
+    nvgpu::DeviceAsyncCreateGroupOp::create(in, loc, nvgpu::DeviceAsyncTokenType::get(in.getContext()),
+                                            ValueRange());
+  }
+
+  Value loadMatrices(OpBuilder &in, const TileFactor &of, Value memory, Value stage, const Place &place,
+                     bool transposed) {
+    auto type = VectorType::get({4, kPair}, of.element());
+    return nvgpu::LdMatrixOp::create(in, loc, type, memory, ValueRange{stage, place.row, place.column},
+                                     transposed, 4);
+  }
+
+  SmallVector<Value> multiply(OpBuilder &in, Value stage, ValueRange sofar) {
+    SmallVector<Value> sums(sofar);
+    size_t parts = kSteps / kDepth;
+    for (size_t part = 0; part < parts; ++part) {
+      SmallVector<Value> ofRows, ofColumns;
+      for (size_t j = 0; j < size_t(across) / 2; ++j) {
+        Value two = loadMatrices(in, right, ofRight, stage, rights[j * parts + part], right.alongOwn);
+        for (int64_t k : {0, 2})
+          ofColumns.push_back(vector::ExtractStridedSliceOp::create(
+              in, loc, two, ArrayRef<int64_t>{k}, ArrayRef<int64_t>{2}, ArrayRef<int64_t>{1}));
+      }
+      for (size_t i = 0; i < size_t(down); ++i)
+        ofRows.push_back(loadMatrices(in, left, ofLeft, stage, lefts[i * parts + part], left.alongOwn));
+      for (auto [number, sum] : llvm::enumerate(sums))
+        sum = nvgpu::MmaSyncOp::create(in, loc, ofRows[number / size_t(across)],
+                                       ofColumns[number % size_t(across)], sum,
+                                       ArrayRef<int64_t>{kRows, kColumns, kDepth});
+    }
+    return sums;
+  }
+
+  /// All steps, of which the next ones are copied meanwhile.
+  SmallVector<Value> byCopies(OpBuilder &b, ValueRange sums) {
+    Numbers at{b, loc};
+    Value ahead = at.of((kStages - 1) * kSteps), zero = at.of(0), one = at.of(1), last = at.of(kStages - 1);
+    // What is waited for are all groups but the last ones: the name of one does not matter.
+    Value group = nvgpu::DeviceAsyncCreateGroupOp::create(
+        b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), ValueRange());
+    scf::ForOp::create(b, loc, zero, last, one, ValueRange(),
+                       [&](OpBuilder &in, Location, Value stage, ValueRange) {
+                         start(in, Numbers{in, loc}.times(stage, kSteps), stage);
+                         scf::YieldOp::create(in, loc);
+                       });
+    SmallVector<Value> before{zero, last};
+    llvm::append_range(before, sums);
+    auto along = scf::ForOp::create(
+        b, loc, zero, tile.sizes[tile.product.depth], at.of(kSteps), before,
+        [&](OpBuilder &in, Location, Value from, ValueRange sofar) {
+          Value stage = sofar[0], next = sofar[1];
+          nvgpu::DeviceAsyncWaitOp::create(in, loc, group, in.getI32IntegerAttr(kStages - 2));
+          gpu::BarrierOp::create(in, loc);
+          start(in, Numbers{in, loc}.plus(from, ahead), next);
+          SmallVector<Value> after = multiply(in, stage, sofar.drop_front(2));
+          auto following = [&](Value number) -> Value {
+            Value isLast = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, number, last);
+            return arith::SelectOp::create(in, loc, isLast, zero, Numbers{in, loc}.plus(number, one));
+          };
+          after.insert(after.begin(), {following(stage), following(next)});
+          scf::YieldOp::create(in, loc, after);
+        });
+    return SmallVector<Value>(along.getResults().drop_front(2));
+  }
+
+  void put(OpBuilder &in, const TileFactor &of, Value to, Value stage, Value from, ValueRange pieces) {
+    for (auto [number, value] : llvm::enumerate(pieces)) {
+      TileFactor::Piece piece = of.piece(in, from, int64_t(number));
+      vector::StoreOp::create(in, loc, value, to,
+                              ValueRange{stage, piece.row, changed(in, of, piece.row, piece.column)}, false,
+                              llvm::MaybeAlign(uint64_t(2 * kPiece)));
+    }
+  }
+
+  /// All steps, of which the next ones are loaded into registers meanwhile.
+  SmallVector<Value> byLoads(OpBuilder &b, ValueRange sums) {
+    Numbers at{b, loc};
+    Value zero = at.of(0);
+    SmallVector<Value> before(sums), lefts = left.loaded(b, zero), rights = right.loaded(b, zero);
+    llvm::append_range(before, lefts);
+    llvm::append_range(before, rights);
+    auto along = scf::ForOp::create(
+        b, loc, zero, tile.sizes[tile.product.depth], at.of(kSteps), before,
+        [&](OpBuilder &in, Location, Value from, ValueRange sofar) {
+          put(in, left, ofLeft, zero, from, sofar.slice(sums.size(), lefts.size()));
+          put(in, right, ofRight, zero, from, sofar.drop_front(sums.size() + lefts.size()));
+          gpu::BarrierOp::create(in, loc);
+          Value next = Numbers{in, loc}.plus(from, kSteps);
+          SmallVector<Value> nextLefts = left.loaded(in, next), nextRights = right.loaded(in, next);
+          SmallVector<Value> after = multiply(in, zero, sofar.take_front(sums.size()));
+          gpu::BarrierOp::create(in, loc);
+          llvm::append_range(after, nextLefts);
+          llvm::append_range(after, nextRights);
+          scf::YieldOp::create(in, loc, after);
+        });
+    return SmallVector<Value>(along.getResults().take_front(sums.size()));
+  }
+
+  SmallVector<Value> allSteps(ArrayRef<Value> sums) {
+    if (!left.isAligned || !right.isAligned)
+      return byLoads(b, sums);
+    Value areAligned = arith::AndIOp::create(b, loc, left.isAligned, right.isAligned);
+    auto either = scf::IfOp::create(
+        b, loc, areAligned,
+        [&](OpBuilder &in, Location) { scf::YieldOp::create(in, loc, byCopies(in, sums)); },
+        [&](OpBuilder &in, Location) { scf::YieldOp::create(in, loc, byLoads(in, sums)); });
+    return SmallVector<Value>(either.getResults());
+  }
+
+  void store(ArrayRef<Value> sums) {
+    Numbers at{b, loc};
+    SmallVector<Value> exist;
+    if (!tile.areAll(tile.product.column))
+      for (Value column : columns)
+        exist.push_back(at.isBelow(column, tile.sizes[tile.product.column]));
+    for (auto [i, row] : llvm::enumerate(rows)) {
+      OpBuilder ofRow = b;
+      if (!tile.areAll(tile.product.row)) {
+        Value exists = at.isBelow(row, tile.sizes[tile.product.row]);
+        ofRow = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
+      }
+      for (auto [j, column] : llvm::enumerate(columns)) {
+        OpBuilder in = ofRow;
+        if (!exist.empty())
+          in = scf::IfOp::create(ofRow, loc, exist[j], /*withElseRegion=*/false).getThenBodyBuilder();
+        Value sum = sums[i / 2 * size_t(across) + j / kPair];
+        Value value =
+            vector::ExtractOp::create(in, loc, sum, ArrayRef<int64_t>{int64_t(i % 2), int64_t(j % kPair)});
+        Type element = cast<MemRefType>(tile.output().get().getType()).getElementType();
+        if (!element.isF32())
+          value = arith::TruncFOp::create(in, loc, element, value);
+        memref::StoreOp::create(in, loc, value, tile.output().get(), placeOfSum(in, row, column));
+      }
+    }
+  }
+
+  OpBuilder &b;
+  Location loc;
+  const BlockTile &tile;
+  TileFactor left, right;
+  Value ofLeft, ofRight; // the block's memory
+  int64_t down, across;  // products of a subgroup along the rows, the columns
+  Value lane, firstRow, firstColumn;
+  SmallVector<Place> lefts, rights;
+  SmallVector<Value> rows, columns;
+};
+
+} // namespace
+
+void multiplyByRegisters(OpBuilder &in, gpu::LaunchOp launch, const BlockTile &tile) {
+  Tile(in, launch, tile).write();
+}
+
+} // namespace offload
