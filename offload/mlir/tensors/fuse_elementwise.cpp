@@ -5,6 +5,9 @@
 // would compute it again for every row. Where several operations on elements use the result, it goes into
 // each of them if it is little to compute again, and its operands little to read again.
 //
+// No operation computes one element of another's result twice: of a recurrence such as Chebyshev's, where
+// each step reads the two before it, every step would double what is computed.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
@@ -29,12 +32,14 @@ bool worksOnElements(linalg::LinalgOp op) {
   return op.hasPureTensorSemantics() && op.getNumParallelLoops() == op.getNumLoops();
 }
 
+/// Operations of a body, its terminator among them, that are computed again.
+constexpr size_t kMostAgain = 8;
+
 /// Arithmetic that takes less time than reading the result from memory does, also where it was put together
 /// from several operations: what is in two kernels is put into four by the next ones.
 bool isCheap(linalg::LinalgOp op) {
-  constexpr size_t kMost = 8;
   Block *body = op.getBlock();
-  return body->getOperations().size() <= kMost &&
+  return body->getOperations().size() <= kMostAgain &&
          llvm::all_of(body->without_terminator(), [](Operation &each) {
            return isa_and_nonnull<arith::ArithDialect>(each.getDialect()) &&
                   !isa<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
@@ -61,9 +66,22 @@ bool isComputedAgain(OpResult result) {
   return inputs * users.size() <= inputs + users.size() + 2;
 }
 
+/// Does the operation read the same tensor elsewhere too? What it reads alike becomes one operand by
+/// canonicalization, and is no reason to compute it twice before that. What it reads in another order
+/// (x + transpose(x)) is computed for each of them, while the operation is small.
+bool isReadTwice(OpOperand *operand) {
+  auto user = cast<linalg::LinalgOp>(operand->getOwner());
+  AffineMap map = user.getMatchingIndexingMap(operand);
+  bool small = user.getBlock()->getOperations().size() <= kMostAgain;
+  return llvm::any_of(user.getDpsInputOperands(), [&](OpOperand *other) {
+    return other != operand && other->get() == operand->get() &&
+           (!small || user.getMatchingIndexingMap(other) == map);
+  });
+}
+
 bool isFused(OpOperand *operand) {
   auto user = cast<linalg::LinalgOp>(operand->getOwner());
-  if (!user.getMatchingIndexingMap(operand).isPermutation())
+  if (!user.getMatchingIndexingMap(operand).isPermutation() || isReadTwice(operand))
     return false;
   return operand->get().hasOneUse() || isComputedAgain(cast<OpResult>(operand->get()));
 }
