@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, on_host
+from compiling import ALL_TARGETS, PROGRAMS, emit, on_host
 from emulator.on_device import OnDevice
 from emulator.running import running_on
 
@@ -90,6 +90,48 @@ def folded(steps: int) -> str:
   %e = tensor.empty() : tensor<5x5xf32>{"".join(lines)}
   return %x{steps} : tensor<5x5xf32>
 }}"""
+
+
+def parted(steps: int, each: bool) -> str:
+    """Two operations of each step read the one before it, and a third one both; ``each``: of steps that all are
+    results, times two."""
+    one, two = (", ".join(["affine_map<(i) -> (i)>"] * count) for count in (2, 3))
+    lines = [
+        step(f"%m{n}", two, f"%x{n - 1}, %l", "%y = arith.maximumf %v0, %v1 : f32", 1)
+        + step(f"%h{n}", one, f"%x{n - 1}", "%y = arith.mulf %v0, %c : f32", 1)
+        + step(f"%x{n}", two, f"%m{n}, %h{n}", "%y = arith.subf %v0, %v1 : f32", 1)
+        + step(f"%r{n}", one, f"%x{n}", "%y = arith.addf %v0, %v0 : f32", 1)
+        for n in range(1, steps + 1)
+    ]
+    results = [f"%r{n}" for n in range(1, steps + 1)] if each else [f"%x{steps}"]
+    types = ", ".join(["tensor<5xf32>"] * len(results))
+    return f"""func.func @f(%x0: tensor<5xf32>, %l: tensor<5xf32>) -> ({types}) {{
+  %c = arith.constant -0.5 : f32
+  %e = tensor.empty() : tensor<5xf32>{"".join(lines)}
+  return {", ".join(results)} : {types}
+}}"""
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx942", "sm_90"])
+def test_steps_whose_parts_read_what_came_before_them(chip: str) -> None:
+    """The parts are one operation before anything is computed again: the last step has each one before it once."""
+    x, low = np.linspace(-1, 1, 5, dtype=np.float32), np.full(5, 0.25, np.float32)
+    wanted, value = [], x
+    for _ in range(12):
+        value = np.maximum(value, low) + value * np.float32(0.5)
+        wanted.append(value + value)
+    with running_on(chip, parted(12, each=False)) as library:
+        np.testing.assert_allclose(library.f(x, low).numpy(), value, rtol=1e-5)
+    with running_on(chip, parted(12, each=True)) as library:
+        for got, expected in zip(library.f(x, low), wanted, strict=True):
+            np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5)
+
+
+def test_what_is_computed_grows_with_the_steps() -> None:
+    (kernels,) = emit(parted(40, each=False), "kernels")
+    assert kernels.data.count(b"arith.maximumf") == 40
+    (kernels,) = emit(parted(40, each=True), "kernels")
+    assert kernels.data.count(b"arith.maximumf") < 40 * 32
 
 
 @pytest.mark.parametrize("chip", ["host", "gfx942", "sm_90"])
