@@ -93,7 +93,24 @@ def test_the_others_are_compiled_for_each_target() -> None:
     offload.compile(SHADOWING, targets=ALL_TARGETS)
 
 
-@pytest.mark.parametrize("name", ["pow", "memcpy", "mgpuMine"])
+@pytest.mark.parametrize("name", ["pow", "memcpy", "mgpuMine", "_init", "offload_api", "offload_modules", "__udivti3"])
 def test_public_functions_are_refused_under_them(name: str) -> None:
     with pytest.raises(CompileError, match="rename the function"):
         emit(f"func.func @{name}() {{ return }}", "kernels")
+
+
+NAMED_FOR_LOADERS = """
+func.func private @_init(%x: i32) -> i32 attributes {no_inline} {
+  %r = arith.addi %x, %x : i32
+  return %r : i32
+}
+func.func @f(%x: i32) -> i32 {
+  %r = func.call @_init(%x) : (i32) -> i32
+  return %r : i32
+}
+"""
+
+
+def test_loading_a_library_runs_nothing_of_the_program() -> None:
+    """The linker tells loaders to run what is called _init."""
+    assert on_host(NAMED_FOR_LOADERS).f(21) == 42

@@ -33,6 +33,16 @@ bool isOfLibm(StringRef name) {
   return known.contains(name) || (name.consume_back("f") && known.contains(name)); // expf
 }
 
+bool isReservedName(StringRef name) {
+  // What loaders run or linkers make by these names, what a library of offload has, and what code generators
+  // call for numbers that the processor has no instructions for.
+  static const llvm::StringSet<> reserved =
+      words("_init _fini _GLOBAL_OFFSET_TABLE_ offload_api offload_modules offload_images_begin "
+            "offload_images_end __divti3 __modti3 __udivti3 __umodti3 __extendhfsf2 __extendhfdf2 "
+            "__truncsfhf2 __truncdfhf2 __truncsfbf2 __truncdfbf2");
+  return reserved.contains(name);
+}
+
 bool takesLibraryName(Operation *op) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function || function.isExternal() || op->getParentOfType<gpu::GPUModuleOp>())
@@ -50,7 +60,7 @@ bool takesLibraryName(Operation *op) {
       "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
   StringRef name = function.getName();
   bool isPublic = cast<SymbolOpInterface>(op).isPublic();
-  return memory.contains(name) || isOfLibm(name) || name.starts_with("mgpu") ||
+  return memory.contains(name) || isReservedName(name) || isOfLibm(name) || name.starts_with("mgpu") ||
          (isPublic && (runtime.contains(name) || name.starts_with("pthread_")));
 }
 

@@ -5,6 +5,11 @@
 // would compute it again for every row. Where several operations on elements use the result, it goes into
 // each of them if it is little to compute again, and its operands little to read again.
 //
+// No operation computes one element of another's result twice: of a recurrence such as Chebyshev's, where
+// each step reads the two before it, every step would double what is computed. So what is used once is fused
+// first: then operations have the size that computing them again costs, and what two parts of a step read is
+// read by the one operation that the step became.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes.h"
@@ -29,12 +34,17 @@ bool worksOnElements(linalg::LinalgOp op) {
   return op.hasPureTensorSemantics() && op.getNumParallelLoops() == op.getNumLoops();
 }
 
+/// Operations of a body, its terminator among them, that are computed again.
+constexpr size_t kMostAgain = 8;
+
+/// Operations of a body that may still get others which are computed again.
+constexpr size_t kMostWithAgain = 64;
+
 /// Arithmetic that takes less time than reading the result from memory does, also where it was put together
 /// from several operations: what is in two kernels is put into four by the next ones.
 bool isCheap(linalg::LinalgOp op) {
-  constexpr size_t kMost = 8;
   Block *body = op.getBlock();
-  return body->getOperations().size() <= kMost &&
+  return body->getOperations().size() <= kMostAgain &&
          llvm::all_of(body->without_terminator(), [](Operation &each) {
            return isa_and_nonnull<arith::ArithDialect>(each.getDialect()) &&
                   !isa<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
@@ -52,7 +62,8 @@ bool isComputedAgain(OpResult result) {
   for (OpOperand &use : result.getUses()) {
     auto user = dyn_cast<linalg::GenericOp>(use.getOwner());
     if (!user || !worksOnElements(user) || user.isDpsInit(&use) ||
-        !user.getMatchingIndexingMap(&use).isPermutation() || user->getBlock() != made->getBlock())
+        !user.getMatchingIndexingMap(&use).isPermutation() || user->getBlock() != made->getBlock() ||
+        user.getBlock()->getOperations().size() > kMostWithAgain)
       return false;
     users.insert(user);
   }
@@ -61,9 +72,27 @@ bool isComputedAgain(OpResult result) {
   return inputs * users.size() <= inputs + users.size() + 2;
 }
 
+/// Does the operation read the same tensor elsewhere too? What it reads alike becomes one operand by
+/// canonicalization, and is no reason to compute it twice before that. What it reads in another order
+/// (x + transpose(x)) is computed for each of them, while the operation is small.
+bool isReadTwice(OpOperand *operand) {
+  auto user = cast<linalg::LinalgOp>(operand->getOwner());
+  AffineMap map = user.getMatchingIndexingMap(operand);
+  bool small = user.getBlock()->getOperations().size() <= kMostAgain;
+  return llvm::any_of(user.getDpsInputOperands(), [&](OpOperand *other) {
+    return other != operand && other->get() == operand->get() &&
+           (!small || user.getMatchingIndexingMap(other) == map);
+  });
+}
+
+bool isUsedOnce(OpOperand *operand) {
+  auto user = cast<linalg::LinalgOp>(operand->getOwner());
+  return user.getMatchingIndexingMap(operand).isPermutation() && operand->get().hasOneUse();
+}
+
 bool isFused(OpOperand *operand) {
   auto user = cast<linalg::LinalgOp>(operand->getOwner());
-  if (!user.getMatchingIndexingMap(operand).isPermutation())
+  if (!user.getMatchingIndexingMap(operand).isPermutation() || isReadTwice(operand))
     return false;
   return operand->get().hasOneUse() || isComputedAgain(cast<OpResult>(operand->get()));
 }
@@ -115,13 +144,15 @@ struct FuseElementwise : public PassWrapper<FuseElementwise, OperationPass<Modul
       rewriter.setInsertionPoint(op);
       (void)linalg::generalizeNamedOp(rewriter, op); // what has no such form stays as it is
     }
-    RewritePatternSet patterns(&getContext());
-    linalg::populateElementwiseOpsFusionPatterns(patterns, isFused);
-    // Asking for the size of a result is a use, until the size is asked of what it was made of.
-    memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
-    linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+    for (auto *which : {isUsedOnce, isFused}) {
+      RewritePatternSet patterns(&getContext());
+      linalg::populateElementwiseOpsFusionPatterns(patterns, which);
+      // Asking for the size of a result is a use, until the size is asked of what it was made of.
+      memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
+      linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
+      // Of a long chain the rounds may end before all of it is fused: the rest are kernels of their own.
+      (void)applyPatternsGreedily(getOperation(), std::move(patterns));
+    }
     getOperation()->walk(workInPlace);
   }
 };
