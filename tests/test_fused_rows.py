@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, on_host
+from compiling import ALL_TARGETS, PROGRAMS, emit_text, on_host
 from emulator.on_device import OnDevice
 from emulator.running import running_on
 
@@ -121,3 +121,35 @@ def test_what_reads_any_row_is_another_kernel() -> None:
 def test_what_reads_any_row_on_devices(chip: str) -> None:
     with running_on(chip, GATHERED) as library:
         check_gathered(library)
+
+
+def test_a_kernel_has_so_many_steps_and_not_more() -> None:
+    """Each sum has a register, and the time to find out what may go together grows with the steps."""
+    sums = 70
+    steps = "".join(
+        f"""  %y{i} = linalg.generic {{indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : tensor<3x100xf32>) outs(%from : tensor<3xf32>) {{
+  ^bb0(%v: f32, %sum: f32):
+    %factor = arith.constant {i}.0 : f32
+    %part = arith.mulf %v, %factor : f32
+    %more = arith.addf %sum, %part : f32
+    linalg.yield %more : f32
+  }} -> tensor<3xf32>
+"""
+        for i in range(sums)
+    )
+    results, types = ", ".join(f"%y{i}" for i in range(sums)), ", ".join(["tensor<3xf32>"] * sums)
+    program = f"""
+#all = affine_map<(i, k) -> (i, k)>
+#row = affine_map<(i, k) -> (i)>
+func.func @f(%x: tensor<3x100xf32>) -> ({types}) {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<3xf32>
+  %from = linalg.fill ins(%zero : f32) outs(%empty : tensor<3xf32>) -> tensor<3xf32>
+{steps}  return {results} : {types}
+}}
+"""
+    x = floats(3, 100)
+    y = [numpy_of(each) for each in on_host(program).f(x)]
+    np.testing.assert_allclose(y, np.arange(sums)[:, None] * x.sum(1), rtol=1e-3, atol=1e-3)
+    assert -(-sums // 32) <= emit_text(program, "kernels").count("gpu.launch_func") <= sums // 10

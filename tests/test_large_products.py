@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from compiling import PROGRAMS, on_host
+from compiling import PROGRAMS, emit_text, on_host
 from emulator.on_device import OnDevice
 from emulator.running import running_on
 
@@ -188,3 +188,38 @@ def test_narrow_indices(chip: str) -> None:
     with running_on(chip, PROGRAM) as library:
         rows(library, 1, 65, 33, 67)
         batch(library, 1, 66, 131, 65)
+
+
+def unlike(element: str, of: str, step: str) -> str:
+    """A product whose step is another one; ``step`` makes %p of %a and %b."""
+    return f"""
+func.func @f(%x: memref<?x?x{element}>, %y: memref<?x?x{element}>, %z: memref<?x?x{of}>) {{
+  linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+                                   affine_map<(i, j, k) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%x, %y : memref<?x?x{element}>, memref<?x?x{element}>) outs(%z : memref<?x?x{of}>) {{
+  ^bb0(%a: {element}, %b: {element}, %sum: {of}):
+    {step}
+    %more = arith.addf %sum, %p : {of}
+    linalg.yield %more : {of}
+  }}
+  return
+}}
+"""
+
+
+def test_long_steps_are_not_written_out_for_each_sum() -> None:
+    """With a sine in each step code for 64 sums of a thread took minutes to compile, and had no registers left."""
+    program = unlike("f32", "f32", "%s = math.sin %a : f32\n    %p = arith.mulf %s, %b : f32")
+    assert emit_text(program, "kernels").count("math.sin") <= 64
+    x, y, z = (np.random.default_rng(7).standard_normal((70, 70)).astype(np.float32) for _ in range(3))
+    want = z + np.sin(x) @ y
+    on_host(program).f(x, y, z)
+    np.testing.assert_allclose(z, want, rtol=1e-4, atol=1e-4)
+
+
+def test_sums_of_two_registers_have_small_tiles() -> None:
+    wide = "%c = arith.extf %a : f32 to f64\n    %d = arith.extf %b : f32 to f64\n    %p = arith.mulf %c, %d : f64"
+    assert emit_text(unlike("f32", "f64", wide), "kernels").count("threads in (%c16, %c16, %c1)") == 1
+    plain = "%p = arith.mulf %a, %b : f32"
+    assert emit_text(unlike("f32", "f32", plain), "kernels").count("threads in (%c16, %c16, %c1)") == 2

@@ -99,6 +99,28 @@ def test_public_functions_are_refused_under_them(name: str) -> None:
         emit(f"func.func @{name}() {{ return }}", "kernels")
 
 
+@pytest.mark.parametrize("name", ["offload_api", "offload_images_begin", "_init"])
+def test_globals_are_refused_under_names_that_the_runtime_looks_for(name: str) -> None:
+    with pytest.raises(CompileError, match="rename the global"):
+        emit(f"memref.global @{name} : memref<4xi32> = dense<1>", "kernels")
+
+
+GLOBAL_NAMED_FOR_THE_RUNTIME = """
+memref.global "private" constant @offload_modules : memref<4xi32> = dense<[3, 5, 7, 9]>
+func.func @f(%x: memref<4xi32>) {
+  %numbers = memref.get_global @offload_modules : memref<4xi32>
+  linalg.add ins(%x, %numbers : memref<4xi32>, memref<4xi32>) outs(%x : memref<4xi32>)
+  return
+}
+"""
+
+
+def test_private_globals_have_other_names() -> None:
+    x = np.ones(4, np.int32)
+    on_host(GLOBAL_NAMED_FOR_THE_RUNTIME).f(x)
+    np.testing.assert_array_equal(x, [4, 6, 8, 10])
+
+
 NAMED_FOR_LOADERS = """
 func.func private @_init(%x: i32) -> i32 attributes {no_inline} {
   %r = arith.addi %x, %x : i32

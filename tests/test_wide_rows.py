@@ -231,3 +231,28 @@ def test_memory_that_may_overlap_is_written_last() -> None:
     x, out, before = memory[1:], memory[:-1], memory[1:].copy()
     library.apart(x, out)
     np.testing.assert_allclose(out, before - before.sum(1, keepdims=True), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("operation", "element"), [("powf %v, %v", "f64"), ("sin %v", "f64"), ("erf %v", "f16")])
+def test_long_steps_are_not_written_out_for_each_piece(operation: str, element: str) -> None:
+    """A length of many pieces with such steps took a minute to compile."""
+    steps = "\n".join(f"    %v{i} = math.{operation.replace('%v', f'%v{i - 1}')} : {element}" for i in range(1, 9))
+    program = f"""
+func.func @f(%x: memref<300x8192x{element}>, %to: memref<300x{element}>) {{
+  %sums = memref.alloc() : memref<300x{element}>
+  %zero = arith.constant 0.0 : {element}
+  linalg.fill ins(%zero : {element}) outs(%sums : memref<300x{element}>)
+  linalg.generic {{indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]}}
+      ins(%x : memref<300x8192x{element}>) outs(%sums : memref<300x{element}>) {{
+  ^bb0(%v0: {element}, %sum: {element}):
+{steps}
+    %more = arith.addf %sum, %v8 : {element}
+    linalg.yield %more : {element}
+  }}
+  memref.copy %sums, %to : memref<300x{element}> to memref<300x{element}>
+  memref.dealloc %sums : memref<300x{element}>
+  return
+}}
+"""
+    assert emit_text(program, "kernels").count(f"math.{operation.split()[0]}") <= 4 * 8

@@ -222,7 +222,8 @@ std::optional<std::string> whyNotNested(Operation *op) {
 
 std::optional<std::string> whyNotOwn(Operation *op) {
   if (takesLibraryName(op) && isReservedName(cast<SymbolOpInterface>(op).getName()))
-    return "linkers, loaders and compiled code mean something else by this name: rename the function";
+    return std::string("linkers, loaders and compiled code mean something else by this name: rename the ") +
+           (isa<FunctionOpInterface>(op) ? "function" : "global");
   if (takesLibraryName(op))
     return "the C library has a function of this name, which generated code or the runtime calls: rename the "
            "function";

@@ -2,6 +2,7 @@
 //
 // Which names a program's functions cannot have, because calls that are made of its code, or those of the
 // runtime beside it, would find them. Nobody outside knows a private function's name: it gets another one.
+// Likewise of globals, where the linker or the runtime looks for a name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +11,8 @@
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
@@ -44,6 +47,8 @@ bool isReservedName(StringRef name) {
 }
 
 bool takesLibraryName(Operation *op) {
+  if (isa<memref::GlobalOp, LLVM::GlobalOp>(op))
+    return isReservedName(cast<SymbolOpInterface>(op).getName()) && !op->getParentOfType<gpu::GPUModuleOp>();
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function || function.isExternal() || op->getParentOfType<gpu::GPUModuleOp>())
     return false;
@@ -70,21 +75,21 @@ struct PrivateNames : public PassWrapper<PrivateNames, OperationPass<ModuleOp>> 
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrivateNames)
 
   StringRef getArgument() const final { return "offload-private-names"; }
-  StringRef getDescription() const final { return "Give private functions names that no library has"; }
+  StringRef getDescription() const final { return "Give what is private names that no library has"; }
 
   void runOnOperation() final {
-    SmallVector<Operation *> functions;
+    SmallVector<Operation *> taken;
     for (Operation &op : getOperation().getOps())
       if (takesLibraryName(&op) && cast<SymbolOpInterface>(op).isPrivate())
-        functions.push_back(&op);
-    if (functions.empty())
+        taken.push_back(&op);
+    if (taken.empty())
       return;
     SymbolTable symbols(getOperation());
-    for (Operation *function : functions) {
-      std::string name = "own." + SymbolTable::getSymbolName(function).str();
+    for (Operation *each : taken) {
+      std::string name = "own." + SymbolTable::getSymbolName(each).str();
       while (symbols.lookup(name))
         name += "_";
-      if (failed(symbols.rename(function, name)))
+      if (failed(symbols.rename(each, name)))
         return signalPassFailure();
     }
   }

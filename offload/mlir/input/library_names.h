@@ -12,7 +12,7 @@ bool isOfLibm(llvm::StringRef name);
 /// Whether linkers, loaders or compiled code mean something of their own by a name.
 bool isReservedName(llvm::StringRef name);
 
-/// Whether a function of host code has such a name, or one under which generated code or the runtime would
+/// Whether a function or global of host code has such a name, or a function one under which generated code or the runtime would
 /// call it in place of the C library's: @expf that computes math.exp would call itself.
 bool takesLibraryName(mlir::Operation *op);
 

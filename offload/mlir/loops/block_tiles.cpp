@@ -45,6 +45,7 @@ constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read
 constexpr int64_t kThreads = kTileThreads; // of a block, along x and along y
 constexpr int64_t kOwn = kSide / kThreads; // rows, and columns, of a thread
 constexpr int64_t kFactorPadding = 16;     // columns more of what has few bits
+constexpr int64_t kMostPlain = 6; // operations of a step that is written out for each sum of a thread
 
 /// An input that has the steps of a loop, and not those of another; null where not one alone does.
 OpOperand *onlyInput(linalg::LinalgOp op, unsigned with, std::optional<unsigned> without) {
@@ -163,11 +164,24 @@ public:
 private:
   bool isOfTile(unsigned loop) const { return loop == product.row || loop == product.column; }
 
-  /// Whether threads of GPUs do the product by wide_tiles.cpp.
-  bool isOfWords() const {
-    return llvm::all_of(ArrayRef<OpOperand *>{product.left, product.right}, [](OpOperand *input) {
-      return cast<MemRefType>(input->get().getType()).getElementTypeBitWidth() == 32;
-    });
+  /// Whether threads of GPUs do the product by wide_tiles.cpp: sums of words, in as many registers as a
+  /// thread has of them, and steps of few instructions, which are written out for each.
+  bool isOfWords() {
+    auto areWords = [](OpOperand *operand) {
+      return cast<MemRefType>(operand->get().getType()).getElementTypeBitWidth() <= 32;
+    };
+    auto isPlain = [](Operation &each) {
+      return isa<arith::ArithDialect>(each.getDialect()) && each.getNumRegions() == 0 &&
+             !isa<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
+                  arith::RemUIOp, arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(each);
+    };
+    Block *body = op.getBlock();
+    return llvm::all_of(ArrayRef<OpOperand *>{product.left, product.right},
+                        [](OpOperand *input) {
+                          return cast<MemRefType>(input->get().getType()).getElementTypeBitWidth() == 32;
+                        }) &&
+           areWords(op.getDpsInitOperand(0)) && range_size(body->without_terminator()) <= kMostPlain &&
+           llvm::all_of(body->without_terminator(), isPlain);
   }
 
   /// How many large tiles are whole.

@@ -258,7 +258,7 @@ SmallVector<Value> FusedRows::doElements(ValueRange sums) {
 }
 
 SmallVector<Value> FusedRows::doElement(OpBuilder &body, Value number, ValueRange sofar) {
-  llvm::SmallDenseMap<Value, Value> here; // elements by their buffer
+  llvm::SmallMapVector<Value, Value, 8> here; // elements by their buffer
   auto elementOf = [&](const RowAccess &access) -> Value {
     if (auto known = here.find(access.buffer); known != here.end() && isWritten(access.buffer))
       return known->second;
@@ -281,6 +281,7 @@ SmallVector<Value> FusedRows::doElement(OpBuilder &body, Value number, ValueRang
     for (auto [output, value] :
          llvm::zip_equal(made.step->outputs, results(body, made, number, inputs, before))) {
       memref::StoreOp::create(body, loc, value, output.memory, at(output.place, number));
+      here.remove_if([&](const auto &each) { return mayOverlap(each.first, output.buffer); });
       here[output.buffer] = value;
     }
   }
@@ -290,7 +291,10 @@ SmallVector<Value> FusedRows::doElement(OpBuilder &body, Value number, ValueRang
 void FusedRows::leave() {
   if (leaving.empty())
     return;
-  if (llvm::any_of(leaving, [&](const auto &left) { return read.contains(left.first); }))
+  auto wasRead = [&](const auto &left) {
+    return llvm::any_of(read, [&](const auto &known) { return mayOverlap(known.first, left.first); });
+  };
+  if (llvm::any_of(leaving, wasRead))
     gpu::BarrierOp::create(in, loc);
   Value isFirst = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, threads.lane, zero);
   Value leaves = arith::AndIOp::create(in, loc, isFirst, threads.exists);

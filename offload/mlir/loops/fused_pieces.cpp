@@ -150,7 +150,8 @@ void FusedRows::hold(const RowAccess &access, SmallVector<Value> values, const P
 void FusedRows::forgetOthers(const RowAccess &written, const Piece &piece, SmallVector<Held> &here) {
   auto forget = [&](SmallVector<Held> &held) {
     llvm::erase_if(held, [&](const Held &each) {
-      return each.access->buffer != written.buffer && mayOverlap(each.access->buffer, written.buffer);
+      return each.access->buffer != written.buffer && !between.contains(each.access->buffer) &&
+             mayOverlap(each.access->buffer, written.buffer);
     });
   };
   forget(here);
@@ -224,6 +225,8 @@ bool FusedRows::isWrittenLater(const RowStep &step, Value buffer) const {
   auto sees = [&](const RowAccess &access) {
     return access.memory && access.buffer != buffer && mayOverlap(access.buffer, buffer);
   };
+  if (llvm::any_of(step.outputs, sees)) // what is stored there may have to be there before
+    return false;
   for (const RowStep &later : ArrayRef(rows.steps).drop_front(size_t(&step - rows.steps.data()) + 1)) {
     if (llvm::any_of(later.inputs, sees) || llvm::any_of(later.outputs, sees))
       return false;

@@ -255,6 +255,12 @@ bool areApart(ArrayRef<RowStep> steps, size_t dimensions) {
   auto isSameElement = [&](const RowAccess &one, const RowAccess &other) {
     return isOnce(one, dimensions) && one.isAlongRow() == other.isAlongRow();
   };
+  // What one operation has is the same memory or other memory. The same has as many dimensions; numbers of
+  // rows are written at the end, under whatever name another step has read them.
+  auto mayBeTheSame = [&](const RowAccess &output, const RowAccess &other) {
+    return isOneOperation(output, other) &&
+           (output.isAlongRow() != other.isAlongRow() || (other.isAlongRow() && isOnce(other, dimensions)));
+  };
   for (const RowAccess *output : written) {
     for (const RowStep &step : steps)
       if (llvm::any_of(step.elsewhere, [&](Value memory) { return mayOverlap(memory, output->buffer); }))
@@ -265,7 +271,7 @@ bool areApart(ArrayRef<RowStep> steps, size_t dimensions) {
           return false;
       } else if (mayOverlap(other->buffer, output->buffer) &&
                  (rootOf(other->buffer) == rootOf(output->buffer) ||
-                  !(isOneOperation(*output, *other) ||
+                  !(mayBeTheSame(*output, *other) ||
                     (isTensor(rootOf(other->buffer)) && isSameElement(*other, *output))))) {
         return false;
       }
@@ -285,6 +291,8 @@ bool isCandidate(Operation &op) {
 bool isPassive(Operation &op) {
   return isa<memref::AllocOp>(op) || (op.getNumRegions() == 0 && isMemoryEffectFree(&op));
 }
+
+constexpr size_t kMostSteps = 32; // of a kernel, each of which may have a sum of its own in registers
 
 /// Steps around the first operation of a run that reduces rows. Returns the number of the one behind them.
 size_t takeSteps(ArrayRef<Operation *> run, size_t start, std::vector<RowSteps> &found) {
@@ -318,9 +326,10 @@ size_t takeSteps(ArrayRef<Operation *> run, size_t start, std::vector<RowSteps> 
       return true;
     };
     size_t from = at, until = at;
-    while (until < run.size() && take(run[until], /*inFront=*/false))
+    auto hasRoom = [&] { return taken.steps.size() < kMostSteps; };
+    while (until < run.size() && hasRoom() && take(run[until], /*inFront=*/false))
       ++until;
-    while (until > at && from > start && take(run[from - 1], /*inFront=*/true))
+    while (until > at && from > start && hasRoom() && take(run[from - 1], /*inFront=*/true))
       --from;
     if (taken.steps.size() < 2)
       continue;

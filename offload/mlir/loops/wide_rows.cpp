@@ -12,8 +12,10 @@
 #include "loops/wide_rows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -25,7 +27,7 @@ constexpr int64_t kBytes = 16;     // that a thread takes of one array at once
 constexpr int64_t kMostWidth = 8;  // elements
 constexpr int64_t kMostPieces = 8; // of a row that a thread keeps for when it comes back to it
 constexpr int64_t kMostOnce = 16;  // of one that it goes through once; also of several rows that it keeps
-constexpr int64_t kMostOperations = 512; // for the elements taken at once, and four times as many for all
+constexpr int64_t kMostCost = 512; // of the elements taken at once, and four times as much of all
 
 int64_t bytesOf(Type type) { return canBeHandedOn(type) ? int64_t(type.getIntOrFloatBitWidth() / 8) : 0; }
 
@@ -51,17 +53,36 @@ bool mayFit(const RowAccess &access, int64_t width) {
   return true;
 }
 
-/// Operations for an element; none where a step does more than to compute.
-std::optional<int64_t> operationsOf(const RowSteps &rows) {
-  int64_t count = 0;
+/// About as many instructions as an operation becomes.
+int64_t costOf(Operation &op) {
+  if (!isa_and_nonnull<math::MathDialect>(op.getDialect()) ||
+      isa<math::AbsFOp, math::AbsIOp, math::CopySignOp, math::FmaOp, math::SqrtOp, math::RsqrtOp>(op))
+    return 1;
+  bool isLong = isa<math::PowFOp, math::SinOp, math::CosOp, math::TanOp, math::SincosOp>(op) ||
+                llvm::any_of(op.getOperandTypes(), [](Type type) { return type.isF64(); });
+  return isLong ? 200 : 40;
+}
+
+/// About as many instructions as an element takes; none where a step does more than to compute.
+std::optional<int64_t> costOf(const RowSteps &rows) {
+  int64_t cost = 0;
   for (const RowStep &step : rows.steps)
     if (auto op = dyn_cast<linalg::LinalgOp>(step.op))
       for (Operation &each : *op.getBlock()) {
         if (each.getNumRegions())
           return std::nullopt;
-        ++count;
+        cost += costOf(each);
       }
-  return count;
+  return cost;
+}
+
+/// Whether the steps may be done with whatever elements there are: what they give is not used.
+bool areSpeculatable(const RowSteps &rows) {
+  return llvm::all_of(rows.steps, [](const RowStep &step) {
+    auto op = dyn_cast<linalg::LinalgOp>(step.op);
+    return !op || llvm::all_of(op.getBlock()->without_terminator(),
+                               [](Operation &each) { return isSpeculatable(&each); });
+  });
 }
 
 } // namespace
@@ -78,8 +99,8 @@ std::optional<WideRows> WideRows::of(const RowSteps &rows, int64_t length, const
     ++arrays[access.buffer];
   });
   int64_t width = std::min(kBytes / largest, kMostWidth);
-  std::optional<int64_t> operations = operationsOf(rows);
-  if (!areFit || width < 2 || !operations || *operations * width > kMostOperations)
+  std::optional<int64_t> cost = costOf(rows);
+  if (!areFit || width < 2 || !cost || *cost * width > kMostCost)
     return std::nullopt;
   forEachAlong(rows, [&](const RowAccess &access) { areFit &= mayFit(access, width); });
   if (!areFit)
@@ -99,9 +120,12 @@ std::optional<WideRows> WideRows::of(const RowSteps &rows, int64_t length, const
   }
   wide.least = 0;
   int64_t pieces = llvm::divideCeil(length / width, wide.lanes);
+  // Lanes that have no piece and subgroups that have no row do their work with another one's elements.
+  if ((!wide.areBlocks || pieces * wide.lanes * width != length) && !areSpeculatable(rows))
+    return wide.areBlocks ? std::optional(wide) : std::nullopt;
   int64_t again = llvm::count_if(arrays, [](const auto &array) { return array.second > 1; });
   if (pieces <= (again ? kMostPieces : kMostOnce) && pieces * again <= kMostOnce &&
-      *operations * width * pieces <= 4 * kMostOperations)
+      *cost * width * pieces <= 4 * kMostCost)
     wide.pieces = pieces;
   return wide;
 }
