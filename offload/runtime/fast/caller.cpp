@@ -145,6 +145,24 @@ size_t Plan::find(PyObject *name) const {
   return all.size();
 }
 
+// As `is_here` of streams.py.
+static bool isHere(PyObject *stream, void *handle, const Runtime &runtime) {
+  PyObject *device = slot(stream, types.streamHere), *thread = slot(stream, types.streamThread);
+  if (device == Py_None)
+    return true;
+  if (!device || !PyLong_CheckExact(device) || PyLong_AsLong(device) != runtime.threadsDevice())
+    return false;
+  if (thread == Py_None)
+    return true;
+  if (!thread || !PyLong_CheckExact(thread) || PyLong_AsLongLong(thread) != threadNumber())
+    return false;
+  if (handle)
+    return true;
+  void *entered = runtime.setStream(nullptr);
+  runtime.setStream(entered);
+  return !entered;
+}
+
 bool workOn(PyObject *stream, const Runtime &runtime, Work &work) {
   PyObject *name = slot(stream, types.streamBackend);
   const char *text = name ? PyUnicode_AsUTF8(name) : nullptr;
@@ -156,11 +174,9 @@ bool workOn(PyObject *stream, const Runtime &runtime, Work &work) {
   work.token = slot(stream, types.streamToken);
   work.stream = number && number != Py_None ? PyLong_AsVoidPtr(number) : nullptr;
   work.foreign = slot(stream, types.streamOwned) == Py_False && !isDefault(work.stream);
-  PyObject *here = slot(stream, types.streamHere);
-  const bool isHere =
-      here == Py_None || (here && PyLong_CheckExact(here) && PyLong_AsLong(here) == runtime.threadsDevice());
+  const bool here = isHere(stream, work.stream, runtime);
   if (!PyErr_Occurred())
-    return number && work.token && isHere;
+    return number && work.token && here;
   PyErr_Clear();
   return false;
 }
