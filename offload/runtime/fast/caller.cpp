@@ -36,11 +36,35 @@ PyObject *raise(PyObject *self, int32_t code) {
   return result;
 }
 
+PyObject *inPython(PyObject *self, PyObject *arguments) {
+  return PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
+}
+
+// An interrupt that came during the launch is raised by the first code of Python after it, and what the
+// kernel uses may not be kept yet. It is here, and the interrupt stays the error; a few more may come in
+// between.
+void keepAllTheSame(PyObject *self, PyObject *arguments) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject *pending = nullptr;
+  for (int tries = 0; !pending && tries < 4; ++tries) {
+    PyErr_Clear();
+    pending = inPython(self, arguments);
+  }
+  PyErr_Clear();
+  Py_XDECREF(pending);
+  PyErr_Restore(type, value, traceback);
+}
+
 PyObject *launched(PyObject *self, PyObject *arguments, const Runtime &runtime) {
   PyObject *result = nullptr;
   int32_t code = 0;
   if (!afterLaunch(self, arguments, runtime, &result, &code))
-    result = PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
+    result = inPython(self, arguments);
+  if (!result && PyErr_Occurred()) {
+    keepAllTheSame(self, arguments);
+    code = 0;
+  }
   Py_DECREF(arguments);
   return code ? raise(self, code) : result;
 }
