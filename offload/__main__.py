@@ -18,7 +18,10 @@ def script() -> None:
     """Runs the command line and ends the process, without freeing its objects one by one: that takes 10 ms."""
     gc.set_threshold(NEW_OBJECTS)
     from offload.cli import main
+    from offload.commands.streams import go_on_unread, open_streams
 
+    open_streams()
+    go_on_unread()
     code = main()
     if not sys.argv[1:] or sys.argv[1] not in LOADS_NOTHING or _is_watched() or _is_called():
         sys.exit(code)

@@ -58,3 +58,45 @@ def works_in(process: Path, folder: Path) -> bool:
         return (process / "cwd").readlink() == folder
     except OSError:
         return False  # it ended, or is a zombie
+
+
+CALLED = """
+import sys
+
+def call():
+    from offload.{} import {} as function
+    function()
+
+before = sys.stderr
+for words in (["targets"], ["cache", "info"], ["nonsense"]):
+    sys.argv[1:] = words
+    try:
+        call()
+    except SystemExit:
+        pass
+    sys.stderr = before
+    print("still here", file=sys.stderr)
+print(sys.stderr is sys.__stderr__ and not sys.stderr.closed)
+"""
+
+
+@pytest.mark.parametrize(("module", "name"), [("cli", "main"), ("__main__", "script")])
+def test_standard_error_goes_on_after_a_call(module: str, name: str, tmp_path: Path) -> None:
+    """Who calls it has put its own back."""
+    done = subprocess.run(
+        [sys.executable, "-c", CALLED.format(module, name)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "True"
+    assert done.stderr.count("still here") == 3
+
+
+def test_a_call_leaves_standard_error_as_it_is(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom offload.cli import main\nerrors = sys.stderr\nmain(['targets'])\nprint(sys.stderr is errors)"
+    )
+    assert ended("-c", code, cwd=tmp_path)[-1] == "True"

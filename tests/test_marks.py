@@ -4,8 +4,13 @@ CPU runs work on streams as late as it may, so a wait that is too short shows in
 from __future__ import annotations
 
 import contextlib
+import gc
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +18,7 @@ import pytest
 from compiling import EXAMPLES, on_host
 
 from offload.errors import DeviceError
-from offload.runtime import FAST, Kernel, streams, turns
+from offload.runtime import FAST, Kernel, streams
 from offload.runtime.pending import Mark
 
 
@@ -26,13 +31,24 @@ def late() -> Iterator[Any]:
     made._native.api.mgpuHostSchedule(0)
 
 
-@pytest.fixture(params=["by the extension", "by a lock"])
-def library(late: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    if request.param == "by a lock":  # as where there is no extension
-        monkeypatch.setattr(turns, "_next_serial", turns._serials.__next__)
-        monkeypatch.setattr(turns, "_opened", turns._opened_by_lock)
-        monkeypatch.setattr(turns, "_replace", turns._replace_by_lock)
+@pytest.fixture
+def library(late: Any) -> Any:
     return late
+
+
+@pytest.mark.skipif(not FAST, reason="this is it")
+def test_without_the_extension(tmp_path: Path) -> None:
+    """In a process of its own: what takes turns by a lock, and what the extension changes, are not for one."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__],
+        cwd=tmp_path,
+        env=os.environ | {"OFFLOAD_FAST_CALLS": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def array(library: Any, value: float) -> Any:
@@ -301,3 +317,11 @@ def test_what_the_driver_did_not_mark_is_not_taken_for_done(library: Any, monkey
         kernel[1, 256, library.stream()](x, y, 2.0)
     with pytest.raises(DeviceError, match=refused):
         y.numpy()
+    given_back: list[int] = []
+    known, pointers = array(library, 1), {x.pointer, y.pointer}
+    monkeypatch.setattr(api, "mgpuMemFree", lambda pointer, stream: given_back.append(pointer))
+    other = known.pointer
+    del x, y, known
+    gc.collect()
+    assert other in given_back
+    assert not pointers & {*given_back}, "the work may still use it"

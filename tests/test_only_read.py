@@ -10,6 +10,7 @@ import pytest
 from compiling import on_host
 from emulator.driver import shared
 from emulator.on_device import compiled, emulated
+from ready import HSACO, PTX, annotated
 
 import offload
 from offload.errors import SignatureError
@@ -229,3 +230,50 @@ def test_functions_of_other_files(tmp_path: Path) -> None:
             "f": reads,
             "other": reads,
         }
+
+
+@pytest.mark.parametrize(
+    ("attribute", "code", "chip"),
+    [("rocdl.hsaco", HSACO, "gfx942"), ("nvvm.cubin", PTX, "sm_90")],
+    ids=["amd", "nvidia"],
+)
+def test_what_compiled_code_does_is_not_known(attribute: str, code: bytes, chip: str) -> None:
+    """The source beside it is not what runs."""
+    reads = "gpu.func @k(%x: memref<?xf32>, %v: f32) kernel { gpu.return }\n"
+    backend = emulated(chip)[1]
+    with shared(backend).chip(chip):
+        library = offload.compile(annotated({attribute: code}, reads), targets=[emulated(chip)[0]])
+        library.use(backend)
+        assert not library.signatures["f"].args[0].read_only
+        assert not library.kernels.k.signature.args[0].read_only
+        x = np.zeros(4, np.float32)
+        library.f(offload.stage(x), 2.0)
+        assert (x == 2).all()
+        x.flags.writeable = False
+        with pytest.raises(SignatureError, match="read-only"):
+            library.f(offload.stage(x), 3.0)
+
+
+@pytest.mark.parametrize("last", ["end", "f0"])
+def test_many_functions_that_pass_memory_on(last: str) -> None:
+    """In a circle, too: what one of them writes, all do that lead there."""
+    count, types = 300, ", ".join(["memref<4xf32>"] * 3)
+    head = "(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>)"
+    lines = [
+        f"func.func @f{number}{head} {{\n  call @{callee}(%x, %y, %z) : ({types}) -> ()"
+        for number, callee in enumerate([*(f"f{number}" for number in range(1, count)), last])
+    ]
+    lines[200] += f"\n  call @end(%x, %y, %z) : ({types}) -> ()"
+    lines += [
+        f"""func.func @end{head} {{
+          %c0 = arith.constant 0 : index
+          %v = memref.load %x[%c0] : memref<4xf32>
+          memref.store %v, %z[%c0] : memref<4xf32>
+          call @apart(%x, %x, %y) : ({types}) -> ()""",
+        f"func.func @apart{head} {{\n  call @apart(%x, %z, %y) : ({types}) -> ()",
+    ]
+    library = on_host("".join(f"{line}\n  return\n}}\n" for line in lines))
+    flags = {name: tuple(each.read_only for each in made.args) for name, made in library.signatures.items()}
+    assert flags.pop("apart") == (True, True, True)
+    assert len(flags) == count + 1
+    assert set(flags.values()) == {(True, True, False)}

@@ -23,6 +23,9 @@ class _Errors(io.TextIOWrapper):
             _let_go(self)
             return len(text)
 
+    def close(self) -> None:
+        self.flush()  # what is below it is Python's own stream's, too, which may be used when this has gone
+
     def flush(self) -> None:
         try:
             super().flush()
@@ -42,6 +45,10 @@ def open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # and not what a test puts there
             stream.reconfigure(errors="backslashreplace")
+
+
+def go_on_unread() -> None:
+    """Lets the process go on where nobody reads its standard error. Of a program that calls `main`, it is its own."""
     errors = sys.stderr
     if type(errors) is io.TextIOWrapper and errors is sys.__stderr__:
         errors.flush()

@@ -257,7 +257,7 @@ static void addResultSizes(json::Object &entry, func::FuncOp function) {
     entry["result_sizes"] = std::move(sizes);
 }
 
-static std::optional<json::Object> describeFunction(BufferFlow &flow, func::FuncOp function,
+static std::optional<json::Object> describeFunction(BufferFlow &flow, OnlyRead &reads, func::FuncOp function,
                                                     std::string &whyNot) {
   std::vector<std::string> given;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -271,7 +271,7 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, func::Func
       return std::nullopt;
     }
     addOptional(*entry, function, unsigned(i));
-    if (function.getArgAttr(unsigned(i), kReadOnly) || isOnlyRead(argument))
+    if (function.getArgAttr(unsigned(i), kReadOnly) || reads.isOnlyRead(argument))
       (*entry)["read_only"] = true;
     arguments.push_back(std::move(*entry));
   }
@@ -377,6 +377,7 @@ static std::optional<SmallVector<Type>> launchedTypes(ArrayRef<gpu::LaunchFuncOp
 
 /// The kernels of a program, and those that have no signature, with what speaks against it.
 struct DescribedKernels {
+  OnlyRead &reads;
   json::Array all, refused;
 };
 
@@ -405,7 +406,7 @@ static void addKernel(DescribedKernels &kernels, StringRef device, StringRef nam
     if (kernel && types.size() == kernel.getNumArguments())
       addOptional(*entry, kernel, unsigned(i));
     if (isa<MemRefType>(type) && kernel && !kernel.isExternal() &&
-        isOnlyRead(kernel.getArgument(unsigned(i))))
+        kernels.reads.isOnlyRead(kernel.getArgument(unsigned(i))))
       (*entry)["read_only"] = true;
     arguments.push_back(std::move(*entry));
   }
@@ -477,7 +478,8 @@ static void addKernels(DescribedKernels &kernels, ModuleOp module, gpu::BinaryOp
 
 std::string signatures(const IRModule &module) {
   json::Array functions;
-  DescribedKernels kernels;
+  OnlyRead reads;
+  DescribedKernels kernels{reads, {}, {}};
   bool anyDevice = choosesDevices(module.get());
   BufferFlow flow(module.get());
   for (auto function : module.get().getOps<FunctionOpInterface>()) {
@@ -486,7 +488,7 @@ std::string signatures(const IRModule &module) {
     std::optional<json::Object> entry;
     std::string whyNot;
     if (auto source = dyn_cast<func::FuncOp>(function.getOperation()))
-      entry = describeFunction(flow, source, whyNot);
+      entry = describeFunction(flow, reads, source, whyNot);
     else if (auto lowered = dyn_cast<LLVM::LLVMFuncOp>(function.getOperation()))
       entry = describeLowered(lowered, whyNot);
     if (entry && anyDevice)

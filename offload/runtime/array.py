@@ -164,7 +164,8 @@ class DeviceArray:
             try:
                 mark.wait()
             except DeviceError:
-                turns.replace(uses, "mark", before, marks[number:] or None)
+                left = marks[number if mark.event is not None else number - 1 :]  # what is not put is never known
+                turns.replace(uses, "mark", before, left or None)
                 raise
         turns.replace(uses, "mark", before, None)  # not earlier: another thread would find nothing to wait for
 

@@ -19,10 +19,14 @@ class Entered(threading.local):
         self.streams: list[object] = []
         """The streams, since the runtime knows their handles alone."""
 
-    def _now(self) -> tuple[int, int | None]:
+    def stream(self) -> int | None:
+        """The handle of the stream that the thread's work goes to; None for its own."""
         stream: int | None = self._api.mgpuSetThreadStream(None)
         self._api.mgpuSetThreadStream(stream)
-        return int(self._api.mgpuGetDefaultDevice()), stream
+        return stream
+
+    def _now(self) -> tuple[int, int | None]:
+        return int(self._api.mgpuGetDefaultDevice()), self.stream()
 
     def _set(self, device: int, stream: int | None) -> None:
         self._api.mgpuSetDefaultDevice(device)

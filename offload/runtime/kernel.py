@@ -213,10 +213,11 @@ class Kernel:
         self, stream: Stream, args: tuple[Any, ...], keep: Sequence[object] = (), held: Sequence[Mark] = ()
     ) -> Pending:
         """The handle of a launch that has just been put on that stream with these arguments, behind the marks that are
-        ``held``; ``keep`` is what else the kernel uses. The stream keeps what is not ours. Raises `DeviceError`."""
+        ``held``; ``keep`` and what comes behind them is what else it uses. The stream keeps what is not ours. Raises
+        `DeviceError`."""
         arrays: list[DeviceArray] = []
-        others = [*keep]
-        for value, packer in zip(args, self._array_packers, strict=True):
+        others = [*keep, *args[len(self._array_packers) :]]
+        for value, packer in zip(args, self._array_packers, strict=False):
             if type(value) is DeviceArray:
                 arrays.append(value)
             elif packer is not None and value is not None:

@@ -83,6 +83,11 @@ class Mark:
         self.done = False
         """Whether the work before it is known to be done."""
 
+    @property
+    def event(self) -> int | None:
+        """The runtime's event; None where the mark is not put."""
+        return self._event
+
     def put(self, going: Stream | None = None) -> None:
         """Puts the event on the stream, if it is not there: what is launched later is not before the mark. What fails
         is kept for the thread's next call, and tried again by the next `put`, as long as the stream is there. ``going``

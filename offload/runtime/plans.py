@@ -55,7 +55,7 @@ FAST = _fast is not None
 if FAST:
     destroy_with(_fast.dlpack_destructor())
     end_events_with(_fast.end_event)
-    turns.take_with(_fast.opened, _fast.replace, _fast.next_serial)
+    turns.take_with(_fast.opened, _fast.replace, _fast.next_serial, _fast.thread_number)
 
 
 def where() -> str:

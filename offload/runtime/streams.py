@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from sys import getrefcount
@@ -45,8 +46,11 @@ _OF_A_SLOT = _references_of_a_slot()
 
 
 class _Thread(threading.local):
+    """The calling thread's own default streams, by the one that stands for those of all threads and by device. They end
+    with the thread."""
+
     def __init__(self) -> None:
-        self.itself = object()  # numbers of threads come again
+        self.streams: weakref.WeakKeyDictionary[Stream, dict[int, Stream]] = weakref.WeakKeyDictionary()
 
 
 _thread = _Thread()
@@ -64,7 +68,8 @@ class Stream:
     the runtime when the object is dropped; a foreign one stays its creator's, whose object it keeps."""
 
     __slots__ = (
-        *("__weakref__", "_device", "_foreign", "_halfway", "_here", "_others", "_owned", "_pending", "_process"),
+        *("__weakref__", "_device", "_entered", "_foreign", "_halfway", "_here", "_last", "_others", "_owned"),
+        *("_pending", "_process", "_thread", "_waits"),
         *("backend", "handle", "kept", "lazy", "lock", "native", "open", "token"),
     )
 
@@ -80,6 +85,7 @@ class Stream:
         """How many launches have left something to keep."""
         self._pending: deque[tuple[int, list[object]]] = deque()
         self._halfway: Mark | None = None  # of the launches whose arrays are kept
+        self._last: Mark | None = None  # the same
         self.open: Mark | None = None
         """The mark of the last launches, while it is on no event."""
         self.lazy = self._owned
@@ -95,10 +101,18 @@ class Stream:
             self.handle = interchange.stream_handle(foreign, native.backend)
         self.backend = native.backend()
         """The backend whose stream it is."""
-        self._here: int | tuple[int, object] | None = None  # the extension takes those on a device alone
-        self._others: dict[object, Stream] = {}
+        # Of a default stream, which every device has: the device, and the others' streams. Of those that every thread
+        # has, the thread; its streams are with it. The extension looks at both numbers.
+        self._here: int | None = None
+        self._others: dict[int, Stream] = {}
+        self._thread: int | None = None
+        self._entered: int | None = None
+        self._waits = not self._owned and self.backend == "host"
+        """Whether it waits, when it goes, for what uses what it keeps. Streams of our own do it by themselves; GPU
+        packages give memory back behind what is on their streams."""
         if self.is_default():
-            self._here = self._place()
+            self._here = native.device_of_thread()
+            self._thread = None if self.handle == DEFAULT_STREAM else turns.thread()
 
     def known_to(self, native: Native) -> Any:
         """What a library takes for this stream: the stream itself where it is its own, the other package's that it
@@ -172,26 +186,36 @@ class Stream:
         """Whether it is a driver's default stream (NULL, 1, and 2, the thread's), which every device has."""
         return not self._owned and (self.handle or 0) <= 2
 
-    def _place(self) -> int | tuple[int, object]:
-        """Where work of the calling thread goes on a default stream: every device has its own, and of those that are a
-        thread's, every thread."""
-        device = self.native.device_of_thread()
-        return device if self.handle == DEFAULT_STREAM else (device, _thread.itself)
-
     def is_here(self) -> bool:
         """Whether the handle means this stream to the calling thread now."""
-        return self._here is None or self._place() == self._here
+        if self._here is None:
+            return True
+        if self._here != self.native.device_of_thread() or self._thread not in (None, turns.thread()):
+            return False
+        return self.handle is not None or self.native.entered.stream() == self._entered
 
     def here(self) -> Stream:
-        """The stream that the handle means to the calling thread now: this one, or the default one of another device or
-        thread, with marks and arrays of its own."""
+        """The stream that the handle means to the calling thread now: this one, the one that the thread has entered, or
+        the default one of another device or thread, with marks and arrays of its own."""
         if self.is_here():
             return self
-        place = self._place()
+        if self.handle is None and (entered := self.native.entered.stream()) is not None:
+            return self._of_entered(entered)
         with self.lock:
-            stream = self._others.get(place)
+            others = self._others if self._thread is None else _thread.streams.setdefault(self, {})
+            device = self.native.device_of_thread()
+            stream = others.get(device)
             if stream is None:
-                stream = self._others[place] = Stream(self.native, self._foreign)
+                stream = others[device] = Stream(self.native, self._foreign)
+                stream._waits = stream._waits or self._thread is not None
+        return stream
+
+    def _of_entered(self, handle: int) -> Stream:
+        for stream in reversed(self.native.entered.streams):
+            if isinstance(stream, Stream) and stream.handle == handle and stream.backend == self.backend:
+                return stream
+        stream = Stream(self.native, self._foreign)  # C has set it, which may set another of the same handle later
+        stream._entered = handle
         return stream
 
     def mark(
@@ -235,6 +259,8 @@ class Stream:
         with self.lock:
             self.kept += 1
             self._pending.append((self.kept, kept))
+            if self._waits:
+                self._last = mark
         count, most = len(self._pending), _MOST_KEPT_ON_CPU if self.backend == "host" else _MOST_KEPT
         if count > most:
             before, self._halfway = self._halfway or mark, mark
@@ -265,9 +291,9 @@ class Stream:
         stream = self.here()
         self.native.check()  # what failed before would hinder the wait
         number, mark = stream.kept, stream.open
-        if mark is not None and not turns.replace(stream, "open", mark, None):  # another thread puts it
-            mark = None
         try:
+            if mark is not None and not turns.replace(stream, "open", mark, None):  # another thread puts it
+                mark = None
             self.native.api.mgpuStreamSynchronize(self.handle)
             self.native.check()
         except BaseException:
@@ -291,7 +317,11 @@ class Stream:
         self.native.entered.streams.pop()
 
     def __del__(self) -> None:
-        error = self.native.at_end(self._end, self._process) if getattr(self, "_owned", False) and self.handle else None
+        if not getattr(self, "_owned", False):
+            end = self._end_kept if getattr(self, "_pending", None) and self._waits else None
+        else:
+            end = self._end if self.handle else None
+        error = None if end is None else self.native.at_end(end, self._process)
         if error is not None:  # of work that nobody has waited for: Python tells on stderr what a `__del__` raises
             raise error
 
@@ -303,6 +333,11 @@ class Stream:
             if self._pending:
                 self.native.api.mgpuStreamSynchronize(self.handle)
             self.native.api.mgpuStreamDestroy(self.handle)
+
+    def _end_kept(self) -> None:
+        # By the mark: to another thread, the handle means another stream.
+        if self._last is not None and (event := self._last.event) is not None:
+            self.native.api.mgpuEventSynchronize(event)
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a stream", "make another one with lib.stream()")

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from stage import backend, open_driver, open_library
 
+from offload.runtime import FAST, Kernel
+
 library = open_library()
 library.use(backend)
 driver = open_driver(library)
@@ -108,8 +110,50 @@ def in_two_threads() -> None:
     assert y.numpy().tolist() == [10] * 1000
 
 
+def a_thread_that_ends() -> None:
+    """What its work uses is kept until that is done, and no longer."""
+    stream, kept = library.stream(2), []
+
+    def work() -> None:
+        other = Other(first.array(np.ones(1000, np.float32)))
+        kernel[4, 256, stream](other, first.zeros(1000, np.float32), 1)
+        kept.append(weakref.ref(other))
+        del other
+        gc.collect()
+        assert kept[-1]() is not None
+        driver.standin_clear()
+
+    for _ in range(3):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        gc.collect()
+        assert "sync E" in driver.standin_log().decode(), driver.standin_log()
+        assert kept[-1]() is None
+    assert len(kept) == 3
+
+
+def by_the_extension() -> None:
+    """It takes those of the calling thread."""
+    called = []
+    x, y = first.array(np.ones(1000, np.float32)), first.zeros(1000, np.float32)
+    start = Kernel._start
+    for handle in (0, 1, 2):
+        launch = kernel[4, 256, library.stream(handle)]
+        for _ in range(3):  # now it has its plan
+            launch(x, y, 1).wait()
+        Kernel._start = lambda *rest: (called.append(rest), start(*rest))  # type: ignore[method-assign]
+        launch(x, y, 1)
+        Kernel._start = start  # type: ignore[method-assign]
+        assert len(called) == (0 if FAST else 1), handle
+        called.clear()
+        y.numpy()
+
+
 for handle in (0, 1, 2) if backend == "cuda" else (0, 2):
     on_two_devices(handle)
     kept_on_two_devices(handle)
 in_two_threads()
+a_thread_that_ends()
+by_the_extension()
 print(json.dumps("right"))

@@ -36,11 +36,35 @@ PyObject *raise(PyObject *self, int32_t code) {
   return result;
 }
 
+PyObject *inPython(PyObject *self, PyObject *arguments) {
+  return PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
+}
+
+// An interrupt that came during the launch is raised by the first code of Python after it, and what the
+// kernel uses may not be kept yet. It is here, and the interrupt stays the error; a few more may come in
+// between.
+void keepAllTheSame(PyObject *self, PyObject *arguments) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject *pending = nullptr;
+  for (int tries = 0; !pending && tries < 4; ++tries) {
+    PyErr_Clear();
+    pending = inPython(self, arguments);
+  }
+  PyErr_Clear();
+  Py_XDECREF(pending);
+  PyErr_Restore(type, value, traceback);
+}
+
 PyObject *launched(PyObject *self, PyObject *arguments, const Runtime &runtime) {
   PyObject *result = nullptr;
   int32_t code = 0;
   if (!afterLaunch(self, arguments, runtime, &result, &code))
-    result = PyObject_CallMethodObjArgs(self, launchedName, arguments, nullptr);
+    result = inPython(self, arguments);
+  if (!result && PyErr_Occurred()) {
+    keepAllTheSame(self, arguments);
+    code = 0;
+  }
   Py_DECREF(arguments);
   return code ? raise(self, code) : result;
 }
@@ -145,6 +169,24 @@ size_t Plan::find(PyObject *name) const {
   return all.size();
 }
 
+// As `is_here` of streams.py.
+static bool isHere(PyObject *stream, void *handle, const Runtime &runtime) {
+  PyObject *device = slot(stream, types.streamHere), *thread = slot(stream, types.streamThread);
+  if (device == Py_None)
+    return true;
+  if (!device || !PyLong_CheckExact(device) || PyLong_AsLong(device) != runtime.threadsDevice())
+    return false;
+  if (thread == Py_None)
+    return true;
+  if (!thread || !PyLong_CheckExact(thread) || PyLong_AsLongLong(thread) != threadNumber())
+    return false;
+  if (handle)
+    return true;
+  void *entered = runtime.setStream(nullptr);
+  runtime.setStream(entered);
+  return !entered;
+}
+
 bool workOn(PyObject *stream, const Runtime &runtime, Work &work) {
   PyObject *name = slot(stream, types.streamBackend);
   const char *text = name ? PyUnicode_AsUTF8(name) : nullptr;
@@ -156,11 +198,9 @@ bool workOn(PyObject *stream, const Runtime &runtime, Work &work) {
   work.token = slot(stream, types.streamToken);
   work.stream = number && number != Py_None ? PyLong_AsVoidPtr(number) : nullptr;
   work.foreign = slot(stream, types.streamOwned) == Py_False && !isDefault(work.stream);
-  PyObject *here = slot(stream, types.streamHere);
-  const bool isHere =
-      here == Py_None || (here && PyLong_CheckExact(here) && PyLong_AsLong(here) == runtime.threadsDevice());
+  const bool here = isHere(stream, work.stream, runtime);
   if (!PyErr_Occurred())
-    return number && work.token && isHere;
+    return number && work.token && here;
   PyErr_Clear();
   return false;
 }

@@ -141,6 +141,7 @@ bool afterLaunch(PyObject *launch, PyObject *arguments, const Runtime &runtime, 
 pybind11::object opened(pybind11::object stream, pybind11::object mark);
 bool replace(pybind11::handle holder, pybind11::handle name, pybind11::handle before, pybind11::handle after);
 long long nextSerial();
+long long threadNumber();
 // Destroys an event where the object goes that has it: as Native.at_end, but for what that makes of a
 // failure, which this returns as a tuple of the code and the message; or None.
 pybind11::object endEvent(uintptr_t table, uintptr_t event);

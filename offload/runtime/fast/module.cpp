@@ -51,6 +51,7 @@ void setStream(py::handle stream, long mostOpen) {
   types.streamProcess = slotOf(stream, "_process");
   types.streamToken = slotOf(stream, "token");
   types.streamHere = slotOf(stream, "_here");
+  types.streamThread = slotOf(stream, "_thread");
   types.streamOwned = slotOf(stream, "_owned");
   types.mostOpen = mostOpen;
   types.handle = slotOf(stream, "handle");
@@ -176,6 +177,7 @@ PYBIND11_MODULE(_fast, m) {
   m.def("opened", &opened);
   m.def("replace", &replace);
   m.def("next_serial", &nextSerial);
+  m.def("thread_number", &threadNumber);
   m.def("arm_function", &armFunction);
   m.def("arm_launch", &armLaunch);
   m.def("share_plan", &share);

@@ -249,6 +249,12 @@ bool afterLaunch(PyObject *launch, PyObject *arguments, const Runtime &runtime, 
 
 long long nextSerial() { return ++serials; }
 
+long long threadNumber() {
+  static std::atomic<long long> last{0};
+  thread_local const long long own = ++last;
+  return own;
+}
+
 pybind11::object opened(pybind11::object stream, pybind11::object mark) {
   pybind11::object open = stream.attr("open");
   if (!open.is_none())

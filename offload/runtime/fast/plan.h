@@ -45,7 +45,7 @@ struct Types {
   PyTypeObject *allocation = nullptr; // offload.runtime.memory.DeviceAllocation
   PyTypeObject *stream = nullptr;     // offload.runtime.Stream, and its slots
   Py_ssize_t handle, streamNative, streamBackend, streamOpen, streamLazy, streamLock, streamKept,
-      streamProcess, streamToken, streamHere, streamOwned;
+      streamProcess, streamToken, streamHere, streamThread, streamOwned;
   PyTypeObject *mark = nullptr; // offload.runtime.pending.Mark, and its slots
   Py_ssize_t token, done, launches, counted, event, number, serial, markHandle, markLock, markNative,
       markProcess, markStream;
