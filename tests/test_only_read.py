@@ -277,3 +277,25 @@ def test_many_functions_that_pass_memory_on(last: str) -> None:
     assert flags.pop("apart") == (True, True, True)
     assert len(flags) == count + 1
     assert set(flags.values()) == {(True, True, False)}
+
+
+@pytest.mark.parametrize("kinds", ["f16 f32", "bf16 bf16", "f32 f32", "i8 i32", "i32 i32", "f64 f64"])
+@pytest.mark.parametrize("sizes", ["dynamic", "known"])
+def test_products_only_read_their_factors(kinds: str, sizes: str) -> None:
+    """Whatever their kernels ask of the factors' addresses, and however they copy tiles of them."""
+    factor, sum_kind = kinds.split()
+    shape = "?x?" if sizes == "dynamic" else "128x128"
+    given, kept = f"memref<{shape}x{factor}>", f"memref<{shape}x{sum_kind}>"
+    many, all_kept = f"memref<3x{shape}x{factor}>", f"memref<3x{shape}x{sum_kind}>"
+    library = on_host(f"""
+func.func @product(%a: {given}, %b: {given}, %c: {kept}) {{
+  linalg.matmul ins(%a, %b : {given}, {given}) outs(%c : {kept})
+  return
+}}
+func.func @in_batches(%a: {many}, %b: {many}, %c: {all_kept}) {{
+  linalg.batch_matmul ins(%a, %b : {many}, {many}) outs(%c : {all_kept})
+  return
+}}
+""")
+    for made in library.signatures.values():
+        assert [argument.read_only for argument in made.args] == [True, True, False]

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -50,6 +51,21 @@ bool OnlyRead::enter(Operation *op, SymbolRefAttr name, unsigned number, Value m
   return true;
 }
 
+/// Whether an address is only computed with until it is a condition, as where it shall be a multiple of
+/// something.
+static bool isOnlyTested(Value address) {
+  SmallVector<Value> open{address};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!open.empty())
+    for (Operation *user : open.pop_back_val().getUsers()) {
+      if (!isa<arith::ArithDialect>(user->getDialect()))
+        return false;
+      if (seen.insert(user).second && !user->getResult(0).getType().isInteger(1))
+        open.push_back(user->getResult(0));
+    }
+  return true;
+}
+
 bool OnlyRead::reads(OpOperand &use) {
   Operation *op = use.getOwner();
   if (isa<memref::LoadOp, memref::DimOp, memref::RankOp, vector::LoadOp, vector::MaskedLoadOp,
@@ -61,9 +77,13 @@ bool OnlyRead::reads(OpOperand &use) {
     return &use == &copy.getSourceMutable();
   if (auto copy = dyn_cast<gpu::MemcpyOp>(op))
     return &use == &copy.getSrcMutable();
-  if (isa<memref::SubViewOp, memref::CastOp, memref::ReinterpretCastOp, memref::ExpandShapeOp,
-          memref::CollapseShapeOp, memref::TransposeOp, memref::MemorySpaceCastOp, memref::ReshapeOp,
-          arith::SelectOp>(op)) {
+  if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op))
+    return &use == &copy.getSrcMutable();
+  if (isa<memref::ExtractAlignedPointerAsIndexOp>(op))
+    return isOnlyTested(op->getResult(0));
+  if (isa<memref::ExtractStridedMetadataOp, memref::SubViewOp, memref::CastOp, memref::ReinterpretCastOp,
+          memref::ExpandShapeOp, memref::CollapseShapeOp, memref::TransposeOp, memref::MemorySpaceCastOp,
+          memref::ReshapeOp, arith::SelectOp>(op)) {
     follow(op->getResult(0), use.get());
     return true;
   }
