@@ -76,3 +76,31 @@ def test_on_devices(chip: str) -> None:
 
 def test_for_each_target() -> None:
     offload.compile(PROGRAM, targets=ALL_TARGETS)
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx90a", "gfx942", "gfx1100", "gfx1100,wave64", "gfx1201", "sm_80"])
+def test_sums_of_bytes_run_over(chip: str) -> None:
+    """LLVM's code generator for AMD GPUs crashed where it would make dot products of them."""
+    bytes_alone = """
+func.func @f(%x: memref<?x?xi8>, %w: memref<?x?xi8>, %y: memref<?x?xi8>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>,
+                                   affine_map<(i, j, k) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<?x?xi8>, memref<?x?xi8>) outs(%y : memref<?x?xi8>) {
+  ^bb0(%a: i8, %b: i8, %sum: i8):
+    %product = arith.muli %a, %b : i8
+    %more = arith.addi %sum, %product : i8
+    linalg.yield %more : i8
+  }
+  return
+}
+"""
+    with running_on(chip, bytes_alone) as library:
+        for rows, columns, steps in ((3, 5, 20), (5, 3, 70), (66, 65, 40)):
+            x, w, y = (
+                _random.integers(-128, 128, shape, np.int8)
+                for shape in ((rows, steps), (columns, steps), (rows, columns))
+            )
+            want = (y.astype(np.int64) + x.astype(np.int64) @ w.astype(np.int64).T).astype(np.int8)
+            library.f(x, w, y)
+            np.testing.assert_array_equal(y, want)

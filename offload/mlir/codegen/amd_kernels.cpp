@@ -48,6 +48,24 @@ void splitBlockIds(Module &module) {
       function.removeFnAttr("amdgpu-no-workgroup-id-z");
 }
 
+void sumBytesAlone(Module &module, const TargetMachine &machine) {
+  auto isNarrowSum = [](const Instruction &instruction) {
+    return instruction.getOpcode() == Instruction::Add && instruction.getType()->getScalarSizeInBits() < 32 &&
+           any_of(
+               instruction.operands(),
+               [](const Value *operand) {
+                 return match(operand, PatternMatch::m_Mul(PatternMatch::m_Value(), PatternMatch::m_Value()));
+               });
+  };
+  for (Function &function : module)
+    if (any_of(instructions(function), isNarrowSum)) {
+      // A function's own features stand for those of the machine.
+      Attribute own = function.getFnAttribute("target-features");
+      StringRef all = own.isValid() ? own.getValueAsString() : machine.getTargetFeatureString();
+      function.addFnAttr("target-features", all.empty() ? "-dot7-insts" : (all + ",-dot7-insts").str());
+    }
+}
+
 void compareIdleAtomics(Module &module) {
   for (Function &function : module)
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {

@@ -25,6 +25,10 @@ void splitBlockIds(llvm::Module &module);
 /// exchanges of zero for zero: LLVM's code generator makes additions of them, for which there is no code.
 void compareIdleAtomics(llvm::Module &module);
 
+/// Functions that add products of bytes to sums of fewer than 32 bits have no dot products of four bytes:
+/// LLVM's code generator crashes where it would make them of such sums. Call after optimization.
+void sumBytesAlone(llvm::Module &module, const llvm::TargetMachine &machine);
+
 /// As the target machine's own addPassesToEmitFile, with ours among them. Returns true where it has no way.
 bool addAmdPassesToEmitFile(llvm::legacy::PassManagerBase &passes, llvm::TargetMachine &machine,
                             llvm::raw_pwrite_stream &stream, llvm::CodeGenFileType type);

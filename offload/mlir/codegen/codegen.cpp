@@ -441,6 +441,7 @@ void LLVMModule::optimizeWhole() {
   if (machine->getTargetTriple().isAMDGPU()) {
     writeNarrowQuotients(*module, level != OptimizationLevel::O0);
     compareIdleAtomics(*module);
+    sumBytesAlone(*module, *machine);
     keepZeroSigns(*module, chip->checkFeatures("+fma-mix-insts"));
     if (chip->checkFeatures("+architected-sgprs"))
       splitBlockIds(*module);
