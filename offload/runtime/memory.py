@@ -101,14 +101,12 @@ class DeviceAllocation:
         if not self._pointer:
             return
         uses, memory = self.uses, self._memory
-        error, known = None, True
+        error = None
         for mark in uses.marks():
             error = memory.free_after(mark) or error
-            known = known and (mark.done or mark.event is not None)
         if uses.lent:
             error = memory.free_after_others() or error
-        if known:  # or nothing says when the work is done, which would be at work on another's memory
-            memory.free(self._pointer)
+        memory.free(self._pointer)
         if error is not None:
             raise error
 
