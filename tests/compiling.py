@@ -6,7 +6,8 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from offload.targets import registry
@@ -34,6 +35,16 @@ def on_host(source: str | Path, opt: int = 3, target: str = "host") -> Library:
     library = offload.compile(source, targets=[target], opt=opt)
     library.use("host")
     return library
+
+
+@contextmanager
+def running_late(name: str) -> Iterator[Library]:
+    """Saxpy on the CPU, whose streams run their work as late as they may; a library of that name, because others count
+    how often Python does their launches."""
+    library = on_host((EXAMPLES / "saxpy.mlir").read_text() + f"func.func private @{name}()\n")
+    library._native.api.mgpuHostSchedule(7)
+    yield library
+    library._native.api.mgpuHostSchedule(0)
 
 
 def program(name: str) -> Library:

@@ -11,18 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import EXAMPLES, on_host
+from compiling import running_late
 
 from offload.runtime import FAST, Kernel, streams
 
 
 @pytest.fixture
 def library() -> Iterator[Any]:
-    # A library of its own: others count how often Python does their launches.
-    made = on_host((EXAMPLES / "saxpy.mlir").read_text() + "func.func private @of_default_streams()\n")
-    made._native.api.mgpuHostSchedule(7)
-    yield made
-    made._native.api.mgpuHostSchedule(0)
+    with running_late("of_default_streams") as made:
+        yield made
 
 
 def array(library: Any, value: float) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import EXAMPLES, on_host
+from compiling import running_late
 
 from offload.errors import DeviceError
 from offload.runtime import FAST, Kernel, streams
@@ -23,11 +23,8 @@ from offload.runtime.pending import Mark
 
 @pytest.fixture
 def late() -> Iterator[Any]:
-    # A library of its own: others count how often Python does their launches.
-    made = on_host((EXAMPLES / "saxpy.mlir").read_text() + "func.func private @of_marks()\n")
-    made._native.api.mgpuHostSchedule(7)
-    yield made
-    made._native.api.mgpuHostSchedule(0)
+    with running_late("of_marks") as made:
+        yield made
 
 
 @pytest.fixture
@@ -107,19 +104,30 @@ def test_nor_in_the_extension(late: Any) -> None:
     assert x._uses.mark is older
 
 
-def test_two_threads_make_the_first_mark(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream, others = library.stream(), []
+def marks_of_another(
+    stream: Any, monkeypatch: pytest.MonkeyPatch, use: Callable[[Mark], object] = lambda mark: None
+) -> list[Mark]:
+    """While the next mark is being made another thread asks the stream for its mark, and uses it: where it comes."""
+    others: list[Mark] = []
+    asked = []
 
     class Slow(Mark):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            if not others:
-                others.append(None)
+            if not asked:
+                asked.append(True)
                 together(lambda: others.append(mark_of(stream)))
+                use(others[0])
 
     monkeypatch.setattr(streams, "Mark", Slow)
+    return others
+
+
+def test_two_threads_make_the_first_mark(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = library.stream()
+    others = marks_of_another(stream, monkeypatch)
     mark = mark_of(stream)
-    assert mark is others[1]
+    assert mark is others[0]
     assert stream.open is mark
     assert mark.launches == 2
 
@@ -128,20 +136,11 @@ def test_a_mark_that_was_made_before_one_that_is_put_is_not_older(
     library: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Launches that come after that one count on it."""
-    stream, others = library.stream(), []
-
-    class Slow(Mark):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            if not others:
-                others.append(None)
-                together(lambda: others.append(mark_of(stream)))
-                others[1].put()
-
-    monkeypatch.setattr(streams, "Mark", Slow)
+    stream = library.stream()
+    others = marks_of_another(stream, monkeypatch, lambda mark: mark.put())
     mark = mark_of(stream)
-    assert mark is not others[1]
-    assert mark.serial > others[1].serial
+    assert mark is not others[0]
+    assert mark.serial > others[0].serial
 
 
 @contextlib.contextmanager

@@ -35,6 +35,13 @@ bool BlockTile::areAll(unsigned loop) const {
   return !ShapedType::isDynamic(range) && range % side == 0;
 }
 
+OpBuilder BlockTile::whereItIs(OpBuilder &in, ValueRange iteration, unsigned loop) const {
+  if (areAll(loop))
+    return in;
+  Value exists = Numbers{in, loc()}.isBelow(iteration[loop], sizes[loop]);
+  return scf::IfOp::create(in, loc(), exists, /*withElseRegion=*/false).getThenBodyBuilder();
+}
+
 Value BlockTile::thread(OpBuilder &in) const {
   Numbers at{in, loc()};
   return at.plus(at.times(y, kTileThreads), x);

@@ -43,6 +43,8 @@ struct BlockTile {
   mlir::OpOperand &output() const;
   /// Whether each tile has all its steps of a loop of the output.
   bool areAll(unsigned loop) const;
+  /// A builder for what is done where an iteration has a step of that loop.
+  mlir::OpBuilder whereItIs(mlir::OpBuilder &in, mlir::ValueRange iteration, unsigned loop) const;
   /// The thread's number in the block.
   mlir::Value thread(mlir::OpBuilder &in) const;
 };

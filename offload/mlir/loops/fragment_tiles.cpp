@@ -166,22 +166,16 @@ private:
   void addToOutput(int64_t i, int64_t j) {
     Numbers at{b, loc};
     SmallVector<Value> iteration = tile.first;
-    auto guarded = [&](OpBuilder &in, unsigned loop) {
-      if (tile.areAll(loop))
-        return in;
-      Value exists = Numbers{in, loc}.isBelow(iteration[loop], tile.sizes[loop]);
-      return scf::IfOp::create(in, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
-    };
     unsigned ofRow = tile.product.row, ofColumn = tile.product.column;
     for (int64_t m = 0; m < kPart; m += kTileThreads) {
       Value ownRow = at.plus(tile.y, m);
       iteration[ofRow] = at.plus(tile.first[ofRow], at.plus(ownRow, i));
-      OpBuilder inRow = guarded(b, ofRow);
+      OpBuilder inRow = tile.whereItIs(b, iteration, ofRow);
       for (int64_t n = 0; n < kPart; n += kTileThreads) {
         Numbers then{inRow, loc};
         Value ownColumn = then.plus(tile.x, n);
         iteration[ofColumn] = then.plus(tile.first[ofColumn], then.plus(ownColumn, j));
-        OpBuilder in = guarded(inRow, ofColumn);
+        OpBuilder in = tile.whereItIs(inRow, iteration, ofColumn);
         addTo(in, placeOf(in, tile.output(), iteration),
               memref::LoadOp::create(in, loc, products, ValueRange{ownRow, ownColumn}));
       }

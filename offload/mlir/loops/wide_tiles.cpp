@@ -176,18 +176,12 @@ private:
     Numbers at{b, loc};
     unsigned ofRow = tile.product.row, ofColumn = tile.product.column;
     SmallVector<Value> iteration = tile.first;
-    auto guarded = [&](OpBuilder &in, unsigned loop) {
-      if (tile.areAll(loop))
-        return in;
-      Value exists = Numbers{in, loc}.isBelow(iteration[loop], tile.sizes[loop]);
-      return scf::IfOp::create(in, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
-    };
     for (auto [i, row] : llvm::enumerate(rows)) {
       iteration[ofRow] = at.plus(tile.first[ofRow], row);
-      OpBuilder inRow = guarded(b, ofRow);
+      OpBuilder inRow = tile.whereItIs(b, iteration, ofRow);
       for (auto [j, column] : llvm::enumerate(columns)) {
         iteration[ofColumn] = Numbers{inRow, loc}.plus(tile.first[ofColumn], column);
-        OpBuilder in = guarded(inRow, ofColumn);
+        OpBuilder in = tile.whereItIs(inRow, iteration, ofColumn);
         memref::StoreOp::create(in, loc, sums[i * columns.size() + j], tile.output().get(),
                                 placeOf(in, tile.output(), iteration));
       }
