@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, on_host
+from compiling import ALL_TARGETS, PROGRAMS, emit_text, on_host
 from emulator.on_device import OnDevice
 from emulator.running import running_on
 
@@ -76,6 +76,24 @@ def test_on_devices(chip: str) -> None:
 
 def test_for_each_target() -> None:
     offload.compile(PROGRAM, targets=ALL_TARGETS)
+
+
+def test_products_behind_zeros_have_tiles() -> None:
+    """Taken for a sum of each row of its own, as the fill before it may be, a product was read once for each row."""
+    program = """
+func.func @f(%x: memref<?x?xf16>, %w: memref<?x?xf16>, %y: memref<?x?xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<?x?xf32>)
+  linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>,
+                                 affine_map<(i, j, k) -> (i, j)>]
+      ins(%x, %w : memref<?x?xf16>, memref<?x?xf16>) outs(%y : memref<?x?xf32>)
+  return
+}
+"""
+    assert "offload.wide_rows" not in emit_text(program, "kernels")
+    x, w, y = floats(70, 96, dtype=np.float16), floats(65, 96, dtype=np.float16), floats(70, 65)
+    on_host(program).f(x, w, y)
+    np.testing.assert_allclose(y, x.astype(np.float32) @ w.astype(np.float32).T, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("chip", ["host", "gfx90a", "gfx942", "gfx1100", "gfx1100,wave64", "gfx1201", "sm_80"])

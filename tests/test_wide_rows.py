@@ -233,6 +233,38 @@ def test_memory_that_may_overlap_is_written_last() -> None:
     np.testing.assert_allclose(out, before - before.sum(1, keepdims=True), rtol=1e-4, atol=1e-4)
 
 
+SCALED = (
+    MAPS
+    + """
+// Each row's elements by its largest one, and by what their columns have.
+func.func @scaled(%x: tensor<9x1024xf32>, %gamma: tensor<1024xf32>, %out_to: memref<9x1024xf32>) {
+  %out = bufferization.to_tensor %out_to restrict writable : memref<9x1024xf32> to tensor<9x1024xf32>
+  %least = arith.constant 0xFF800000 : f32
+  %numbers = tensor.empty() : tensor<9xf32>
+  %from = linalg.fill ins(%least : f32) outs(%numbers : tensor<9xf32>) -> tensor<9xf32>
+  %most = linalg.reduce {arith.maximumf} ins(%x : tensor<9x1024xf32>) outs(%from : tensor<9xf32>) dimensions = [1]
+  %r = linalg.generic {indexing_maps = [#all, #row, #step, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %most, %gamma : tensor<9x1024xf32>, tensor<9xf32>, tensor<1024xf32>) outs(%out : tensor<9x1024xf32>) {
+  ^bb0(%v: f32, %m: f32, %g: f32, %o: f32):
+    %q = arith.divf %v, %m : f32
+    %y = arith.mulf %q, %g : f32
+    linalg.yield %y : f32
+  } -> tensor<9x1024xf32>
+  bufferization.materialize_in_destination %r in restrict writable %out_to
+      : (tensor<9x1024xf32>, memref<9x1024xf32>) -> ()
+  return
+}
+"""
+)
+
+
+def test_what_columns_have_is_no_part_of_the_output() -> None:
+    assert emit_text(SCALED, "kernels").count("gpu.launch_func") == 1
+    x, gamma, out = (_random.standard_normal(shape).astype(np.float32) for shape in ((9, 1024), 1024, (9, 1024)))
+    on_host(SCALED).scaled(x, gamma, out)
+    np.testing.assert_allclose(out, x / x.max(1, keepdims=True) * gamma, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize(("operation", "element"), [("powf %v, %v", "f64"), ("sin %v", "f64"), ("erf %v", "f16")])
 def test_long_steps_are_not_written_out_for_each_piece(operation: str, element: str) -> None:
     """A length of many pieces with such steps took a minute to compile."""

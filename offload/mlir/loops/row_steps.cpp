@@ -146,6 +146,20 @@ bool isOnce(const RowAccess &access, size_t dimensions) {
   return next == int(dimensions);
 }
 
+/// Whether rows of one input meet several of another's, and the other way round: products of matrices, which
+/// are for tiles. A step would take all of both inputs for each of its rows.
+bool isProduct(ArrayRef<RowAccess> inputs) {
+  auto lacks = [](const RowAccess &one, const RowAccess &other) {
+    return llvm::any_of(other.place,
+                        [&](int role) { return role >= 0 && !llvm::is_contained(one.place, role); });
+  };
+  for (const RowAccess &one : inputs)
+    for (const RowAccess &other : inputs)
+      if (one.memory && other.memory && lacks(one, other) && lacks(other, one))
+        return true;
+  return false;
+}
+
 /// The operation as a step on rows of these sizes, the last one of which is along them.
 std::optional<RowStep> stepOf(Operation *op, ArrayRef<Size> rows) {
   std::optional<SmallVector<int>> loops = rolesOf(sizesOf(op), rows);
@@ -180,7 +194,8 @@ std::optional<RowStep> stepOf(Operation *op, ArrayRef<Size> rows) {
     if (!reduction.empty()) {
       bool areHandedOn = llvm::all_of(linalgOp.getRegionOutputArgs(),
                                       [](BlockArgument output) { return canBeHandedOn(output.getType()); });
-      if (reduction.size() != 1 || (*loops)[reduction[0]] != kAlongRow || !areHandedOn)
+      if (reduction.size() != 1 || (*loops)[reduction[0]] != kAlongRow || !areHandedOn ||
+          isProduct(step.inputs))
         return std::nullopt;
       step.sums = LinalgSteps::of(linalgOp);
       if (!step.sums)
@@ -220,14 +235,23 @@ bool mayOverlap(Value one, Value other) {
 
 namespace {
 
-/// Whether a function takes the memory as a tensor, which it leaves as it is: what it writes may be that
-/// memory, where each element is read before it is written, but is no other part of it.
+/// Whether a function takes the memory as a tensor, which it leaves as it is: what it writes may be all of
+/// that memory, where each element is read before it is written, but is no part of it.
 bool isTensor(Value root) {
   auto argument = dyn_cast<BlockArgument>(root);
   if (!argument || !argument.getOwner()->isEntryBlock())
     return false;
   auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
   return function && function.getArgAttr(argument.getArgNumber(), kReadOnly);
+}
+
+/// Whether the memory that an argument is can be the whole of what another one is.
+bool mayBeOne(Value argument, Value other) {
+  auto one = dyn_cast<MemRefType>(rootOf(argument).getType()),
+       two = dyn_cast<MemRefType>(rootOf(other).getType());
+  return !one || !two ||
+         (one.getElementType() == two.getElementType() && one.getRank() == two.getRank() &&
+          succeeded(verifyCompatibleShape(one.getShape(), two.getShape())));
 }
 
 /// Whether what a step writes is of the same row, and of the same element of it, wherever else it is
@@ -272,7 +296,8 @@ bool areApart(ArrayRef<RowStep> steps, size_t dimensions) {
       } else if (mayOverlap(other->buffer, output->buffer) &&
                  (rootOf(other->buffer) == rootOf(output->buffer) ||
                   !(mayBeTheSame(*output, *other) ||
-                    (isTensor(rootOf(other->buffer)) && isSameElement(*other, *output))))) {
+                    (isTensor(rootOf(other->buffer)) &&
+                     (isSameElement(*other, *output) || !mayBeOne(other->buffer, output->buffer)))))) {
         return false;
       }
     }
