@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -41,8 +42,11 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
       if (op->removeAttr(kWideRows) && target == "host" && op.elseBlock() && !op.getNumResults())
         wide.push_back(op);
     });
-    for (scf::IfOp choice : wide) // no one is in another
+    for (scf::IfOp choice : wide) { // no one is in another
+      Value condition = choice.getCondition();
       keep(choice, choice.elseBlock());
+      eraseUnused(condition); // it asks for addresses, which narrow indices do not hold
+    }
     SetVector<gpu::GPUFuncOp> kernels;
     for (scf::IfOp choice : choices) { // inner ones first: what is left of them goes with the outer ones
       auto units = choice->getAttrOfType<DenseI64ArrayAttr>(kMatrixUnits);
@@ -72,6 +76,24 @@ private:
     kept->getTerminator()->erase();
     choice->getBlock()->getOperations().splice(choice->getIterator(), kept->getOperations());
     choice.erase();
+  }
+
+  /// Erases what nothing uses of what a number is computed from.
+  static void eraseUnused(Value number) {
+    llvm::SmallSetVector<Operation *, 8> candidates;
+    auto add = [&](Value value) {
+      if (Operation *op = value.getDefiningOp())
+        candidates.insert(op);
+    };
+    add(number);
+    while (!candidates.empty()) {
+      Operation *op = candidates.pop_back_val();
+      if (!isOpTriviallyDead(op))
+        continue;
+      SmallVector<Value> operands(op->getOperands());
+      op->erase();
+      llvm::for_each(operands, add);
+    }
   }
 
   static void eraseUnusedMemory(gpu::GPUFuncOp kernel) {

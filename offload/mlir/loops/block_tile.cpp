@@ -32,7 +32,7 @@ OpOperand &BlockTile::output() const { return *op.getDpsInitOperand(0); }
 
 bool BlockTile::areAll(unsigned loop) const {
   int64_t range = op.getStaticLoopRanges()[loop];
-  return !ShapedType::isDynamic(range) && range % side == 0;
+  return !ShapedType::isDynamic(range) && range % sideOf(loop) == 0;
 }
 
 OpBuilder BlockTile::whereItIs(OpBuilder &in, ValueRange iteration, unsigned loop) const {
@@ -47,8 +47,7 @@ Value BlockTile::thread(OpBuilder &in) const {
   return at.plus(at.times(y, kTileThreads), x);
 }
 
-/// Whether addresses of an input's rows, and of pieces in them, are multiples of a piece's bytes.
-static Value areMultiples(OpBuilder &in, Location loc, Value memory, int64_t bytes) {
+Value areMultiples(OpBuilder &in, Location loc, Value memory, int64_t bytes) {
   auto type = cast<MemRefType>(memory.getType());
   int64_t ofElement = type.getElementTypeBitWidth() / 8;
   Numbers at{in, loc};
@@ -68,8 +67,8 @@ TileFactor::TileFactor(OpBuilder &in, const BlockTile &tile, OpOperand *input, u
     : tile(tile), input(input), own(own), depth(depth), alongOwn(loopAlong(*input) == own) {
   Location loc = tile.loc();
   int64_t bytes = memory().getElementTypeBitWidth() / 8, threads = kTileThreads * kTileThreads;
-  width = std::min(kPieceBytes / bytes, tile.side * depth / threads);
-  pieces = tile.side * depth / threads / width;
+  width = std::min(kPieceBytes / bytes, tile.sideOf(own) * depth / threads);
+  pieces = tile.sideOf(own) * depth / threads / width;
   Numbers at{in, loc};
   Value thread = tile.thread(in);
   row = at.over(thread, columns() / width);

@@ -34,13 +34,15 @@ struct Numbers {
 struct BlockTile {
   mutable mlir::linalg::LinalgOp op;
   Product product;
-  int64_t side;                         // its rows, and columns
+  int64_t rows, columns;                // of the tile
   llvm::SmallVector<mlir::Value> sizes; // of the operation's loops
   llvm::SmallVector<mlir::Value> first; // iteration of the tile's first element
   mlir::Value x, y;                     // the thread
 
   mlir::Location loc() const { return op.getLoc(); }
   mlir::OpOperand &output() const;
+  /// How many steps of a loop of the output it has.
+  int64_t sideOf(unsigned loop) const { return loop == product.row ? rows : columns; }
   /// Whether each tile has all its steps of a loop of the output.
   bool areAll(unsigned loop) const;
   /// A builder for what is done where an iteration has a step of that loop.
@@ -48,6 +50,9 @@ struct BlockTile {
   /// The thread's number in the block.
   mlir::Value thread(mlir::OpBuilder &in) const;
 };
+
+/// Whether addresses of a memory's rows, and of pieces in them, are multiples of a piece's bytes.
+mlir::Value areMultiples(mlir::OpBuilder &in, mlir::Location loc, mlir::Value memory, int64_t bytes);
 
 /// What a tile needs of an input for a few steps, as the threads of a block bring it: in rows along which the
 /// elements are neighbours in memory, and of these a few at a time.
@@ -72,8 +77,8 @@ public:
 
   mlir::MemRefType memory() const { return mlir::cast<mlir::MemRefType>(input->get().getType()); }
   mlir::Type element() const { return memory().getElementType(); }
-  int64_t rows() const { return alongOwn ? depth : tile.side; }
-  int64_t columns() const { return alongOwn ? tile.side : depth; }
+  int64_t rows() const { return alongOwn ? depth : tile.sideOf(own); }
+  int64_t columns() const { return alongOwn ? tile.sideOf(own) : depth; }
 
   const BlockTile &tile;
   mlir::OpOperand *input;
@@ -91,12 +96,13 @@ private:
 /// bits, sums are f32.
 void multiplyByRegisters(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile);
 
-/// The tile by matrix units, as fragments of gpu.subgroup_mma in subgroups of so many threads; `factor` is an
-/// element as these call it.
+/// The tile, which is a square, by matrix units, as fragments of gpu.subgroup_mma in subgroups of so many
+/// threads; `factor` is an element as these call it.
 void multiplyByFragments(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile,
                          int64_t subgroup, mlir::Type factor);
 
-/// The tile by threads of GPUs, who load four numbers at once: elements of inputs have 32 bits.
+/// The tile, which is a square, by threads of GPUs, who load four numbers at once: elements of inputs have 32
+/// bits.
 void multiplyByFours(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile,
                      const LinalgSteps &steps);
 

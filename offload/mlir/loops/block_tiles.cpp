@@ -39,7 +39,9 @@ namespace {
 
 constexpr int64_t kSide = 64;              // of a block's tile,
 constexpr int64_t kLargeSide = 128;        // and of a large one,
-constexpr int64_t kManyTiles = 128;        // of which so many fill most devices
+constexpr int64_t kWideSide = 256;         // of which some have more columns,
+constexpr int64_t kManyTiles = 128;        // so many of which fill most devices
+constexpr int64_t kLeastOfUnits = 32;      // rows and columns for which matrix units are worth a tile
 constexpr int64_t kLeastSteps = 128;       // that are worth the way through the block's memory,
 constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read across the right input's rows
 constexpr int64_t kThreads = kTileThreads; // of a block, along x and along y
@@ -65,47 +67,6 @@ OpOperand *onlyInput(linalg::LinalgOp op, unsigned with, std::optional<unsigned>
 /// written, whatever the numbers are.
 bool canBeTried(linalg::LinalgOp op) {
   return llvm::all_of(op.getBlock()->without_terminator(), [](Operation &each) { return isPure(&each); });
-}
-
-std::optional<Product> productOf(linalg::LinalgOp op) {
-  SmallVector<unsigned> reduction, parallel;
-  op.getReductionDims(reduction);
-  op.getParallelDims(parallel);
-  if (!op.hasPureBufferSemantics() || reduction.size() != 1 || op.getNumDpsInits() != 1 ||
-      op.getNumDpsInputs() != 2 || !canBeTried(op))
-    return std::nullopt;
-  for (OpOperand &operand : op->getOpOperands()) {
-    auto memref = dyn_cast<MemRefType>(operand.get().getType());
-    if (!memref || !op.getMatchingIndexingMap(&operand).isProjectedPermutation() ||
-        !canBeHandedOn(memref.getElementType()))
-      return std::nullopt;
-  }
-  Product found;
-  found.depth = reduction[0];
-  std::optional<unsigned> column = loopAlong(*op.getDpsInitOperand(0));
-  if (!column)
-    return std::nullopt;
-  found.column = *column;
-  found.right = onlyInput(op, found.column, std::nullopt);
-  bool hasRow = false;
-  for (unsigned loop : parallel) // the innermost of those that the other input alone has
-    if (loop != found.column && found.right)
-      if (OpOperand *input = onlyInput(op, loop, found.column); input && onlyInput(op, loop, std::nullopt)) {
-        found.row = loop;
-        found.left = input;
-        hasRow = true;
-      }
-  if (!hasRow || !op.getMatchingIndexingMap(found.left).isFunctionOfDim(found.depth) ||
-      !op.getMatchingIndexingMap(found.right).isFunctionOfDim(found.depth))
-    return std::nullopt;
-  found.leastSteps = loopAlong(*found.right) == found.column ? kLeastSteps : kLeastCrossed;
-  auto isShort = [&](unsigned loop, int64_t least) {
-    int64_t range = op.getStaticLoopRanges()[loop];
-    return !ShapedType::isDynamic(range) && range < least;
-  };
-  if (isShort(found.row, kSide) || isShort(found.column, kSide) || isShort(found.depth, found.leastSteps))
-    return std::nullopt;
-  return found;
 }
 
 /// What matrix units multiply.
@@ -143,6 +104,51 @@ std::optional<UnitFactor> factorOf(linalg::LinalgOp op) {
   return UnitFactor{element, isHalf, !element.isBF16()};
 }
 
+/// How many rows and columns a product has at least that is done by tiles.
+int64_t leastSide(linalg::LinalgOp op) { return factorOf(op) ? kLeastOfUnits : kSide; }
+
+std::optional<Product> productOf(linalg::LinalgOp op) {
+  SmallVector<unsigned> reduction, parallel;
+  op.getReductionDims(reduction);
+  op.getParallelDims(parallel);
+  if (!op.hasPureBufferSemantics() || reduction.size() != 1 || op.getNumDpsInits() != 1 ||
+      op.getNumDpsInputs() != 2 || !canBeTried(op))
+    return std::nullopt;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto memref = dyn_cast<MemRefType>(operand.get().getType());
+    if (!memref || !op.getMatchingIndexingMap(&operand).isProjectedPermutation() ||
+        !canBeHandedOn(memref.getElementType()))
+      return std::nullopt;
+  }
+  Product found;
+  found.depth = reduction[0];
+  std::optional<unsigned> column = loopAlong(*op.getDpsInitOperand(0));
+  if (!column)
+    return std::nullopt;
+  found.column = *column;
+  found.right = onlyInput(op, found.column, std::nullopt);
+  bool hasRow = false;
+  for (unsigned loop : parallel) // the innermost of those that the other input alone has
+    if (loop != found.column && found.right)
+      if (OpOperand *input = onlyInput(op, loop, found.column); input && onlyInput(op, loop, std::nullopt)) {
+        found.row = loop;
+        found.left = input;
+        hasRow = true;
+      }
+  if (!hasRow || !op.getMatchingIndexingMap(found.left).isFunctionOfDim(found.depth) ||
+      !op.getMatchingIndexingMap(found.right).isFunctionOfDim(found.depth))
+    return std::nullopt;
+  found.leastSteps = loopAlong(*found.right) == found.column ? kLeastSteps : kLeastCrossed;
+  auto isShort = [&](unsigned loop, int64_t least) {
+    int64_t range = op.getStaticLoopRanges()[loop];
+    return !ShapedType::isDynamic(range) && range < least;
+  };
+  int64_t least = leastSide(op);
+  if (isShort(found.row, least) || isShort(found.column, least) || isShort(found.depth, found.leastSteps))
+    return std::nullopt;
+  return found;
+}
+
 class Tiles {
 public:
   Tiles(linalg::LinalgOp op, const LinalgSteps &steps, const Product &product)
@@ -152,13 +158,18 @@ public:
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
       sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
-    launchWhereLong(
-        b, op, sizes, {{product.row, kSide}, {product.column, kSide}, {product.depth, product.leastSteps}},
-        [&] {
-          if (!factor && !isOfWords())
-            return launch(kSide);
-          whereLeast(b, loc, largeTiles(), kManyTiles, [&] { launch(kLargeSide); }, [&] { launch(kSide); });
-        });
+    int64_t least = leastSide(op);
+    launchWhereLong(b, op, sizes,
+                    {{product.row, least}, {product.column, least}, {product.depth, product.leastSteps}},
+                    [&] {
+                      if (!factor && !isOfWords())
+                        return launch(kSide, kSide);
+                      // What knows its registers has room for more sums.
+                      int64_t columns = factor && factor->byRegisters ? kWideSide : kLargeSide;
+                      whereLeast(
+                          b, loc, tilesOf(kLargeSide, columns), kManyTiles,
+                          [&] { launch(kLargeSide, columns); }, [&] { launch(kSide, kSide); });
+                    });
   }
 
 private:
@@ -184,14 +195,14 @@ private:
            llvm::all_of(body->without_terminator(), isPlain);
   }
 
-  /// How many large tiles are whole.
-  Value largeTiles() {
+  /// How many tiles are whole.
+  Value tilesOf(int64_t rows, int64_t columns) {
     Value tiles = index(b, 1);
     for (auto [loop, count] : llvm::enumerate(sizes)) {
       if (loop == product.depth)
         continue;
-      Value number =
-          isOfTile(loop) ? b.createOrFold<arith::DivUIOp>(loc, count, index(b, kLargeSide)) : count;
+      int64_t side = loop == product.row ? rows : columns;
+      Value number = isOfTile(loop) ? b.createOrFold<arith::DivUIOp>(loc, count, index(b, side)) : count;
       tiles = b.createOrFold<arith::MulIOp>(loc, tiles, number);
     }
     return tiles;
@@ -214,13 +225,15 @@ private:
     Value memory;
   };
 
-  void launch(int64_t side) {
+  /// A kernel whose blocks have so many rows and columns of the output.
+  void launch(int64_t ofRows, int64_t ofColumns) {
     SmallVector<Value> tiles = sizes;
     tiles[product.depth] = index(b, 1);
     Value one = index(b, 1), blocks = one;
     for (auto [loop, count] : llvm::enumerate(tiles)) {
       if (isOfTile(loop))
-        count = b.createOrFold<arith::CeilDivUIOp>(loc, count, index(b, side));
+        count = b.createOrFold<arith::CeilDivUIOp>(loc, count,
+                                                   index(b, loop == product.row ? ofRows : ofColumns));
       blocks = b.createOrFold<arith::MulIOp>(loc, blocks, count);
     }
     auto launch =
@@ -229,17 +242,17 @@ private:
     y = launch.getThreadIds().y;
     OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
     first = placeOfRow(in, loc, launch.getBlockIds().x, tiles);
-    for (unsigned loop : {product.row, product.column})
+    for (auto [loop, side] : {std::pair(product.row, ofRows), std::pair(product.column, ofColumns)})
       first[loop] = arith::MulIOp::create(in, loc, first[loop], index(in, side));
     OpBuilder alone = in;
-    BlockTile tile{op, product, side, sizes, first, x, y};
+    BlockTile tile{op, product, ofRows, ofColumns, sizes, first, x, y};
     if (isOfWords()) // no subgroups: threads of all GPUs can; in the third place: blocks that are to find
                      // room at once
       alone = choice(alone, {0, 32, 2}, [&](OpBuilder &each) { multiplyByFours(each, launch, tile, steps); });
     if (factor) {
       if (factor->byRegisters)
-        alone =
-            choice(alone, {32, 16, 2}, [&](OpBuilder &units) { multiplyByRegisters(units, launch, tile); });
+        alone = choice(alone, {32, 16, ofColumns == kWideSide ? 1 : 2},
+                       [&](OpBuilder &units) { multiplyByRegisters(units, launch, tile); });
       Type element = factor->element;
       int64_t bits = element.getIntOrFloatBitWidth();
       if (element.isInteger())
@@ -247,14 +260,20 @@ private:
       for (int64_t subgroup : {32, 64})
         if (factor->byFragments)
           alone = choice(alone, {subgroup, bits}, [&](OpBuilder &units) {
-            multiplyByFragments(units, launch, tile, subgroup, element);
+            if (ofRows == ofColumns)
+              return multiplyByFragments(units, launch, tile, subgroup, element);
+            eachPart(units, ofRows, ofColumns, ofRows, [&](OpBuilder &at) {
+              BlockTile part{op, product, ofRows, ofRows, sizes, first, x, y};
+              multiplyByFragments(at, launch, part, subgroup, element);
+              gpu::BarrierOp::create(at, loc); // the next one writes into the same memory
+            });
           });
     }
     Held left = held(launch, product.left, product.row), right = held(launch, product.right, product.column);
-    if (side == kSide)
+    if (ofRows == kSide)
       multiplyAlone(alone, left, right);
     else
-      eachPart(alone, side, [&](OpBuilder &at) { multiplyAlone(at, left, right); });
+      eachPart(alone, ofRows, ofColumns, kSide, [&](OpBuilder &at) { multiplyAlone(at, left, right); });
     gpu::TerminatorOp::create(in, loc);
   }
 
@@ -271,20 +290,22 @@ private:
     return either.getElseBodyBuilder();
   }
 
-  /// Goes through the parts of a large tile that there are, each a tile of threads alone.
-  void eachPart(OpBuilder &in, int64_t side, function_ref<void(OpBuilder &)> part) {
+  /// Goes through the parts of a tile that there are, each a square whose first iteration is `first`.
+  void eachPart(OpBuilder &in, int64_t ofRows, int64_t ofColumns, int64_t side,
+                function_ref<void(OpBuilder &)> part) {
     SmallVector<Value> from = first;
-    auto along = [&](OpBuilder &at, unsigned loop, function_ref<void(OpBuilder &)> write) {
+    auto along = [&](OpBuilder &at, unsigned loop, int64_t all, function_ref<void(OpBuilder &)> write) {
       Value rest = arith::SubIOp::create(at, loc, sizes[loop], from[loop]);
-      Value until = arith::MinUIOp::create(at, loc, rest, index(at, side));
-      scf::ForOp::create(at, loc, index(at, 0), until, index(at, kSide), ValueRange(),
+      Value until = arith::MinUIOp::create(at, loc, rest, index(at, all));
+      scf::ForOp::create(at, loc, index(at, 0), until, index(at, side), ValueRange(),
                          [&](OpBuilder &body, Location, Value number, ValueRange) {
                            first[loop] = arith::AddIOp::create(body, loc, from[loop], number);
                            write(body);
                            scf::YieldOp::create(body, loc);
                          });
     };
-    along(in, product.row, [&](OpBuilder &rows) { along(rows, product.column, part); });
+    along(in, product.row, ofRows, [&](OpBuilder &rows) { along(rows, product.column, ofColumns, part); });
+    first = from;
   }
 
   /// A tile of kSide by threads.

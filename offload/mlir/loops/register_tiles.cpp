@@ -4,10 +4,10 @@
 // of words lie in registers that the code knows: m16n8k16 of nvgpu.mma.sync. Each subgroup of 32 threads has
 // a half of the tile's rows and a quarter of its columns.
 //
-// Three times as much memory as some steps need: while these are multiplied, the copies of the next ones and
-// of those behind are on their way. A piece that a copy cannot take (what lies at odd places) is loaded
-// element by element instead. Elements that there are not are zeros. One barrier for some steps: what is
-// overwritten after it was read before it.
+// Several times as much memory as some steps need: while these are multiplied, the next ones come from there
+// into registers, and the copies of those behind are on their way. A piece that a copy cannot take (what lies
+// at odd places) is loaded element by element instead. Elements that there are not are zeros. One barrier for
+// some steps: what is overwritten after it was read before it.
 //
 // In memory rows are not padded: the pieces of a row, of 16 bytes, change places, so that eight rows that are
 // read together, or eight pieces of one that are written together, are in different banks.
@@ -27,30 +27,32 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kSteps = 32;              // in a stage's memory
-constexpr int64_t kStages = 3;              // of a block's memory
+constexpr int64_t kSmall = 64;              // columns of a tile of which more steps are in a stage's memory
 constexpr int64_t kLanes = 32;              // of a subgroup
-constexpr int64_t kAcross = 4;              // subgroups that share a row of the tile; two share a column
+constexpr int64_t kDown = 2, kAcross = 4;   // subgroups that share a column of the tile, a row
 constexpr int64_t kRows = 16, kColumns = 8; // of a product
 constexpr int64_t kDepth = 16;              // steps of one
 constexpr int64_t kPiece = 8;               // elements that keep together
+constexpr int64_t kBanks = 64;              // elements that are in different banks
 constexpr int64_t kPair = 2;                // neighbours in a register
 
 class Tile {
 public:
   Tile(OpBuilder &in, gpu::LaunchOp launch, const BlockTile &tile)
-      : b(in), loc(tile.loc()), tile(tile), left(in, tile, tile.product.left, tile.product.row, kSteps),
-        right(in, tile, tile.product.right, tile.product.column, kSteps), ofLeft(memoryOf(launch, left)),
-        ofRight(memoryOf(launch, right)), down(tile.side / 2 / kRows),
-        across(tile.side / kAcross / kColumns) {}
+      : b(in), loc(tile.loc()), tile(tile), isSmall(tile.columns <= kSmall),
+        steps(isSmall ? 2 * kDepth : kDepth), stages(isSmall ? 3 : 4), // 48 KiB at most
+        left(in, tile, tile.product.left, tile.product.row, steps),
+        right(in, tile, tile.product.right, tile.product.column, steps), ofLeft(memoryOf(launch, left)),
+        ofRight(memoryOf(launch, right)), down(tile.rows / kDown / kRows),
+        across(tile.columns / kAcross / kColumns) {}
 
   void write() {
     Numbers at{b, loc};
     Value thread = tile.thread(b);
     lane = at.rest(thread, kLanes);
     Value warp = at.over(thread, kLanes);
-    firstRow = at.times(at.over(warp, kAcross), tile.side / 2);
-    firstColumn = at.times(at.rest(warp, kAcross), tile.side / kAcross);
+    firstRow = at.times(at.over(warp, kAcross), tile.rows / kDown);
+    firstColumn = at.times(at.rest(warp, kAcross), tile.columns / kAcross);
     placesOfSums();
     findPlaces();
     store(allSteps(before()));
@@ -62,19 +64,19 @@ private:
     Value row, column;
   };
 
-  static Value memoryOf(gpu::LaunchOp launch, const TileFactor &of) {
+  Value memoryOf(gpu::LaunchOp launch, const TileFactor &of) const {
     auto space = gpu::AddressSpaceAttr::get(launch.getContext(), gpu::AddressSpace::Workgroup);
     auto type =
-        MemRefType::get({kStages, of.rows(), of.columns()}, of.element(), MemRefLayoutAttrInterface(), space);
+        MemRefType::get({stages, of.rows(), of.columns()}, of.element(), MemRefLayoutAttrInterface(), space);
     return launch.addWorkgroupAttribution(type, launch.getLoc());
   }
 
   /// Where the pieces of a row are: `row` may be less by a multiple of eight.
   Value changed(OpBuilder &in, const TileFactor &of, Value row, Value column) const {
     Numbers at{in, loc};
-    // Rows of 64 bytes repeat every second one.
-    Value by = of.columns() * 2 >= 128 ? at.times(at.rest(row, 8), kPiece)
-                                       : at.times(at.rest(at.over(row, 2), 4), kPiece);
+    // So many rows lie side by side in all banks, of 128 bytes, and have so many pieces each.
+    int64_t pieces = std::min(of.columns(), kBanks) / kPiece, together = kBanks / kPiece / pieces;
+    Value by = at.times(at.rest(at.over(row, together), pieces), kPiece);
     return arith::XOrIOp::create(in, loc, column, by);
   }
 
@@ -90,10 +92,10 @@ private:
       Value row = at.plus(inMatrix, at.times(lowIsRow ? low : high, 8));
       Value column = at.times(lowIsRow ? high : low, 8);
       SmallVector<Place> found;
-      for (int64_t i = 0; i < tile.side / (isLeft ? 2 : kAcross) / 16; ++i)
-        for (int64_t step = 0; step < kSteps; step += kDepth) {
-          Value own = at.plus(first, i * 16), steps = at.of(step);
-          Value isRow = of.alongOwn ? steps : own, isColumn = of.alongOwn ? own : steps;
+      for (int64_t i = 0; i < (isLeft ? tile.rows / kDown : tile.columns / kAcross) / 16; ++i)
+        for (int64_t step = 0; step < steps; step += kDepth) {
+          Value own = at.plus(first, i * 16), along = at.of(step);
+          Value isRow = of.alongOwn ? along : own, isColumn = of.alongOwn ? own : along;
           Value place = changed(b, of, row, at.plus(isColumn, column));
           found.push_back({at.plus(isRow, row), place});
         }
@@ -174,12 +176,12 @@ private:
     };
     // Most have all of them, and need not ask for each row.
     Numbers at{in, loc};
-    Value steps = tile.sizes[tile.product.depth];
-    Value areAll = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ule, at.plus(from, kSteps), steps);
+    Value all = tile.sizes[tile.product.depth];
+    Value areAll = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ule, at.plus(from, steps), all);
     scf::IfOp::create(
         in, loc, areAll, [&](OpBuilder &then, Location) { copyBoth(then, true); },
         [&](OpBuilder &other, Location) {
-          Value areSome = Numbers{other, loc}.isBelow(from, steps);
+          Value areSome = Numbers{other, loc}.isBelow(from, all);
           scf::IfOp::create(other, loc, areSome, [&](OpBuilder &then, Location) { copyBoth(then, false); });
           scf::YieldOp::create(other, loc);
         });
@@ -194,57 +196,76 @@ private:
                                      transposed, 4);
   }
 
-  SmallVector<Value> multiply(OpBuilder &in, Value stage, ValueRange sofar) {
-    SmallVector<Value> sums(sofar);
-    size_t parts = kSteps / kDepth;
+  /// What a subgroup multiplies of a stage's memory, in registers: for each kDepth steps the right factor,
+  /// for each two products, and the left one.
+  SmallVector<Value> registers(OpBuilder &in, Value stage) {
+    size_t parts = size_t(steps / kDepth);
+    SmallVector<Value> found;
     for (size_t part = 0; part < parts; ++part) {
-      SmallVector<Value> ofRows, ofColumns;
-      for (size_t j = 0; j < size_t(across) / 2; ++j) {
-        Value two = loadMatrices(in, right, ofRight, stage, rights[j * parts + part], right.alongOwn);
+      for (size_t j = 0; j < size_t(across) / 2; ++j)
+        found.push_back(loadMatrices(in, right, ofRight, stage, rights[j * parts + part], right.alongOwn));
+      for (size_t i = 0; i < size_t(down); ++i)
+        found.push_back(loadMatrices(in, left, ofLeft, stage, lefts[i * parts + part], left.alongOwn));
+    }
+    return found;
+  }
+
+  SmallVector<Value> multiply(OpBuilder &in, ValueRange factors, ValueRange sofar) {
+    SmallVector<Value> sums(sofar);
+    size_t pairs = size_t(across) / 2;
+    for (; !factors.empty(); factors = factors.drop_front(pairs + size_t(down))) {
+      SmallVector<Value> ofColumns;
+      for (Value two : factors.take_front(pairs))
         for (int64_t k : {0, 2})
           ofColumns.push_back(vector::ExtractStridedSliceOp::create(
               in, loc, two, ArrayRef<int64_t>{k}, ArrayRef<int64_t>{2}, ArrayRef<int64_t>{1}));
-      }
-      for (size_t i = 0; i < size_t(down); ++i)
-        ofRows.push_back(loadMatrices(in, left, ofLeft, stage, lefts[i * parts + part], left.alongOwn));
       for (auto [number, sum] : llvm::enumerate(sums))
-        sum = nvgpu::MmaSyncOp::create(in, loc, ofRows[number / size_t(across)],
+        sum = nvgpu::MmaSyncOp::create(in, loc, factors[pairs + number / size_t(across)],
                                        ofColumns[number % size_t(across)], sum,
                                        ArrayRef<int64_t>{kRows, kColumns, kDepth});
     }
     return sums;
   }
 
-  /// All steps, of which the next ones are copied meanwhile.
+  /// Waits until all groups of copies have ended but so many, of each thread.
+  void wait(OpBuilder &in, Value group, int64_t but) {
+    nvgpu::DeviceAsyncWaitOp::create(in, loc, group, in.getI32IntegerAttr(int32_t(but)));
+    gpu::BarrierOp::create(in, loc);
+  }
+
+  /// All steps: while some are multiplied, the next ones are loaded into registers, and copies of those
+  /// behind are on their way.
   SmallVector<Value> byCopies(OpBuilder &b, ValueRange sums) {
     Numbers at{b, loc};
-    Value ahead = at.of((kStages - 1) * kSteps), zero = at.of(0), one = at.of(1), last = at.of(kStages - 1);
+    Value zero = at.of(0), one = at.of(1), last = at.of(stages - 1);
     // What is waited for are all groups but the last ones: the name of one does not matter.
     Value group = nvgpu::DeviceAsyncCreateGroupOp::create(
         b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), ValueRange());
-    scf::ForOp::create(b, loc, zero, last, one, ValueRange(),
+    scf::ForOp::create(b, loc, zero, at.of(stages), one, ValueRange(),
                        [&](OpBuilder &in, Location, Value stage, ValueRange) {
-                         start(in, Numbers{in, loc}.times(stage, kSteps), stage);
+                         start(in, Numbers{in, loc}.times(stage, steps), stage);
                          scf::YieldOp::create(in, loc);
                        });
-    SmallVector<Value> before{zero, last};
+    wait(b, group, stages - 1);
+    SmallVector<Value> before{zero};
     llvm::append_range(before, sums);
+    llvm::append_range(before, registers(b, zero));
     auto along = scf::ForOp::create(
-        b, loc, zero, tile.sizes[tile.product.depth], at.of(kSteps), before,
+        b, loc, zero, tile.sizes[tile.product.depth], at.of(steps), before,
         [&](OpBuilder &in, Location, Value from, ValueRange sofar) {
-          Value stage = sofar[0], next = sofar[1];
-          nvgpu::DeviceAsyncWaitOp::create(in, loc, group, in.getI32IntegerAttr(kStages - 2));
-          gpu::BarrierOp::create(in, loc);
-          start(in, Numbers{in, loc}.plus(from, ahead), next);
-          SmallVector<Value> after = multiply(in, stage, sofar.drop_front(2));
-          auto following = [&](Value number) -> Value {
-            Value isLast = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, number, last);
-            return arith::SelectOp::create(in, loc, isLast, zero, Numbers{in, loc}.plus(number, one));
-          };
-          after.insert(after.begin(), {following(stage), following(next)});
+          Value stage = sofar[0];
+          wait(in, group, stages - 2);
+          // All have read this stage: it is in registers.
+          start(in, Numbers{in, loc}.plus(from, stages * steps), stage);
+          Value isLast = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, stage, last);
+          Value next = arith::SelectOp::create(in, loc, isLast, zero, Numbers{in, loc}.plus(stage, one));
+          SmallVector<Value> factors = registers(in, next), after{next};
+          llvm::append_range(after,
+                             multiply(in, sofar.drop_front(1 + sums.size()), sofar.slice(1, sums.size())));
+          llvm::append_range(after, factors);
           scf::YieldOp::create(in, loc, after);
         });
-    return SmallVector<Value>(along.getResults().drop_front(2));
+    return SmallVector<Value>(along.getResults().slice(1, sums.size()));
   }
 
   void put(OpBuilder &in, const TileFactor &of, Value to, Value stage, Value from, ValueRange pieces) {
@@ -264,14 +285,14 @@ private:
     llvm::append_range(before, lefts);
     llvm::append_range(before, rights);
     auto along = scf::ForOp::create(
-        b, loc, zero, tile.sizes[tile.product.depth], at.of(kSteps), before,
+        b, loc, zero, tile.sizes[tile.product.depth], at.of(steps), before,
         [&](OpBuilder &in, Location, Value from, ValueRange sofar) {
           put(in, left, ofLeft, zero, from, sofar.slice(sums.size(), lefts.size()));
           put(in, right, ofRight, zero, from, sofar.drop_front(sums.size() + lefts.size()));
           gpu::BarrierOp::create(in, loc);
-          Value next = Numbers{in, loc}.plus(from, kSteps);
+          Value next = Numbers{in, loc}.plus(from, steps);
           SmallVector<Value> nextLefts = left.loaded(in, next), nextRights = right.loaded(in, next);
-          SmallVector<Value> after = multiply(in, zero, sofar.take_front(sums.size()));
+          SmallVector<Value> after = multiply(in, registers(in, zero), sofar.take_front(sums.size()));
           gpu::BarrierOp::create(in, loc);
           llvm::append_range(after, nextLefts);
           llvm::append_range(after, nextRights);
@@ -321,6 +342,8 @@ private:
   OpBuilder &b;
   Location loc;
   const BlockTile &tile;
+  bool isSmall;
+  int64_t steps, stages; // in a stage of the block's memory, and of these
   TileFactor left, right;
   Value ofLeft, ofRight; // the block's memory
   int64_t down, across;  // products of a subgroup along the rows, the columns

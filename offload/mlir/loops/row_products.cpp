@@ -5,20 +5,24 @@
 // would be a whole row of memory away from its neighbours. Here the lanes of a subgroup go along the rows
 // together, as they do where a row is reduced alone; what they load serves some rows of one input and some
 // of the other. They hand on to each other what they have in halves: of two sums, one half of the lanes ends
-// with the first and the other half with the second, until each has its part of one.
+// with the first and the other half with the second, until each has its part of one. GPUs take several steps
+// at once where memory lies well.
 //
 //===----------------------------------------------------------------------===//
 
-#include "loops/linalg_steps.h"
+#include "loops/block_tile.h"
 #include "loops/row_threads.h"
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -29,9 +33,13 @@ namespace offload {
 namespace {
 
 /// A product's loops, of rows of its first and of its second input, and the one that reduces.
-struct Product {
+struct RowProduct {
   unsigned rows[2], depth;
 };
+
+constexpr int64_t kPieceBytes = 16; // that a lane loads at once,
+constexpr int64_t kMostAtOnce = 8;  // and elements
+constexpr int64_t kMostPlain = 6;   // operations of a step that is written out for each of these
 
 /// So many rows of each input a subgroup has; of the first several, or one where there are no more.
 constexpr int64_t kShared[2] = {4, 2}, kAlone[2] = {1, 4};
@@ -49,13 +57,13 @@ std::optional<unsigned> ownLoop(linalg::LinalgOp op, unsigned input) {
   return std::nullopt;
 }
 
-std::optional<Product> productOf(linalg::LinalgOp op) {
+std::optional<RowProduct> productOf(linalg::LinalgOp op) {
   if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() != 1 || op.getNumDpsInputs() != 2 ||
       op.getNumDpsInits() != 1 || !mayBeRepeated(op) || !canBeHandedOn(op.getRegionOutputArgs()[0].getType()))
     return std::nullopt;
   SmallVector<unsigned> reduction;
   op.getReductionDims(reduction);
-  Product found{{}, reduction[0]};
+  RowProduct found{{}, reduction[0]};
   for (unsigned input = 0; input < 2; ++input) {
     OpOperand *operand = op.getDpsInputOperand(input);
     std::optional<unsigned> own = ownLoop(op, input);
@@ -71,7 +79,7 @@ std::optional<Product> productOf(linalg::LinalgOp op) {
 
 class Rows {
 public:
-  Rows(linalg::LinalgOp op, const LinalgSteps &steps, const Product &product)
+  Rows(linalg::LinalgOp op, const LinalgSteps &steps, const RowProduct &product)
       : op(op), steps(steps), product(product), b(op), loc(op.getLoc()) {}
 
   void replace() {
@@ -119,11 +127,56 @@ private:
     Value ofMany = iteration[product.rows[1]];
     iteration[product.rows[0]] = arith::SelectOp::create(in, loc, isFirstLarger, ofMany, ofFew);
     iteration[product.rows[1]] = arith::SelectOp::create(in, loc, isFirstLarger, ofFew, ofMany);
-    write(in, threads, iteration, count);
+    int64_t width = atOnce();
+    if (width > 1) {
+      auto either = scf::IfOp::create(in, loc, fits(in, width, threads.lanes), /*withElseRegion=*/true);
+      either->setAttr(kWideRows, in.getUnitAttr());
+      OpBuilder wide = either.getThenBodyBuilder();
+      write(wide, threads, iteration, count, width);
+      in = either.getElseBodyBuilder();
+    }
+    write(in, threads, iteration, count, 1);
   }
 
+  /// How many steps a lane may take at once.
+  int64_t atOnce() {
+    int64_t width = kMostAtOnce;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      auto type = cast<MemRefType>(input->get().getType());
+      AffineMap map = op.getMatchingIndexingMap(input);
+      bool areNeighbours = map.getDimPosition(map.getNumResults() - 1) == product.depth &&
+                           type.getStridesAndOffset().first.back() == 1;
+      Type element = type.getElementType();
+      int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+      if (!areNeighbours || type.getMemorySpace() || bits % 8 != 0 || !llvm::isPowerOf2_64(uint64_t(bits)))
+        return 1;
+      width = std::min(width, kPieceBytes * 8 / bits);
+    }
+    bool isPlain =
+        range_size(op.getBlock()->without_terminator()) <= kMostPlain &&
+        llvm::all_of(*op.getBlock(), [](Operation &each) {
+          return each.getNumRegions() == 0 && !isa_and_nonnull<math::MathDialect>(each.getDialect());
+        });
+    return isPlain ? width : 1;
+  }
+
+  /// Whether pieces of so many steps lie at multiples of their bytes, and there is one for each lane.
+  Value fits(OpBuilder &in, int64_t width, int64_t lanes) {
+    Value steps = sizes[product.depth];
+    Value rest = arith::AndIOp::create(in, loc, steps, index(in, width - 1));
+    Value fit = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, rest, index(in, 0));
+    auto needs = [&](Value also) { fit = arith::AndIOp::create(in, loc, fit, also); };
+    needs(arith::CmpIOp::create(in, loc, arith::CmpIPredicate::uge, steps, index(in, lanes * width)));
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      int64_t bytes = cast<MemRefType>(input->get().getType()).getElementTypeBitWidth() / 8;
+      needs(areMultiples(in, loc, input->get(), width * bytes));
+    }
+    return fit;
+  }
+
+  /// `width`: steps that a lane takes at once, of which there are whole pieces, at least one for each lane.
   void write(OpBuilder &in, const RowThreads &threads, SmallVector<Value> iteration,
-             const int64_t (&count)[2]) {
+             const int64_t (&count)[2], int64_t width) {
     SmallVector<Value> numbers[2];
     for (unsigned input = 0; input < 2; ++input) {
       Value &first = iteration[product.rows[input]];
@@ -132,17 +185,16 @@ private:
         numbers[input].push_back(behind(in, input, first, i, count[input]));
     }
     SmallVector<Value> step = iteration;
-    step[product.depth] = threads.lane; // there is a step for each lane
-    SmallVector<Value> first = stepOf(in, step, numbers);
-    Value lanes = index(in, threads.lanes), second = arith::AddIOp::create(in, loc, threads.lane, lanes);
+    // There is a step, or a piece, for each lane.
+    step[product.depth] = arith::MulIOp::create(in, loc, threads.lane, index(in, width));
+    SmallVector<Value> first = stepsFrom(in, step, numbers, width, {});
+    Value together = index(in, threads.lanes * width);
+    Value second = arith::AddIOp::create(in, loc, step[product.depth], together);
     auto rest =
-        scf::ForOp::create(in, loc, second, sizes[product.depth], lanes, first,
+        scf::ForOp::create(in, loc, second, sizes[product.depth], together, first,
                            [&](OpBuilder &body, Location, Value number, ValueRange before) {
                              step[product.depth] = number;
-                             SmallVector<Value> both;
-                             for (auto [old, value] : llvm::zip_equal(before, stepOf(body, step, numbers)))
-                               both.push_back(steps.joined(body, 0, old, value));
-                             scf::YieldOp::create(body, loc, both);
+                             scf::YieldOp::create(body, loc, stepsFrom(body, step, numbers, width, before));
                            });
     SmallVector<Value> sums(rest.getResults());
     int64_t lanesOfSum = handOn(in, threads.lane, sums);
@@ -188,25 +240,45 @@ private:
     return lanesOfValue;
   }
 
-  /// What a step makes of each row of the first input with each of the second.
-  SmallVector<Value> stepOf(OpBuilder &in, SmallVector<Value> iteration,
-                            const SmallVector<Value> (&numbers)[2]) {
-    SmallVector<Value> elements[2];
+  /// Values, if there are such, joined with what so many steps from one on make of each row of the first
+  /// input with each of the second.
+  SmallVector<Value> stepsFrom(OpBuilder &in, SmallVector<Value> iteration,
+                               const SmallVector<Value> (&numbers)[2], int64_t width, ValueRange before) {
+    SmallVector<Value> pieces[2], values(before);
     for (unsigned input = 0; input < 2; ++input)
       for (Value number : numbers[input]) {
         OpOperand *operand = op.getDpsInputOperand(input);
         iteration[product.rows[input]] = number;
-        elements[input].push_back(
-            memref::LoadOp::create(in, loc, operand->get(), placeOf(in, *operand, iteration)));
+        pieces[input].push_back(load(in, *operand, iteration, width));
       }
-    SmallVector<Value> values;
-    for (auto [row, left] : llvm::zip_equal(numbers[0], elements[0]))
-      for (auto [column, right] : llvm::zip_equal(numbers[1], elements[1])) {
-        iteration[product.rows[0]] = row;
-        iteration[product.rows[1]] = column;
-        values.push_back(steps.valuesOf(in, iteration, {left, right})[0]);
-      }
+    Value from = iteration[product.depth];
+    for (int64_t i = 0; i < width; ++i) {
+      auto element = [&](Value piece) -> Value {
+        return width == 1 ? piece : vector::ExtractOp::create(in, loc, piece, i).getResult();
+      };
+      iteration[product.depth] = arith::AddIOp::create(in, loc, from, index(in, i));
+      SmallVector<Value> made;
+      for (auto [row, left] : llvm::zip_equal(numbers[0], pieces[0]))
+        for (auto [column, right] : llvm::zip_equal(numbers[1], pieces[1])) {
+          iteration[product.rows[0]] = row;
+          iteration[product.rows[1]] = column;
+          made.push_back(steps.valuesOf(in, iteration, {element(left), element(right)})[0]);
+        }
+      for (auto [old, value] : llvm::zip(values, made))
+        old = steps.joined(in, 0, old, value);
+      if (values.empty())
+        values = made;
+    }
     return values;
+  }
+
+  Value load(OpBuilder &in, OpOperand &operand, ValueRange iteration, int64_t width) {
+    SmallVector<Value> place = placeOf(in, operand, iteration);
+    if (width == 1)
+      return memref::LoadOp::create(in, loc, operand.get(), place);
+    auto type = VectorType::get(width, cast<MemRefType>(operand.get().getType()).getElementType());
+    llvm::MaybeAlign alignment(uint64_t(width * type.getElementTypeBitWidth() / 8));
+    return vector::LoadOp::create(in, loc, type, operand.get(), place, false, alignment);
   }
 
   /// The first lane of each sum adds it to the output.
@@ -238,7 +310,7 @@ private:
 
   linalg::LinalgOp op;
   const LinalgSteps &steps;
-  Product product;
+  RowProduct product;
   OpBuilder b;
   Location loc;
   SmallVector<Value> sizes; // of the loops
@@ -251,12 +323,12 @@ struct RowProducts : public PassWrapper<RowProducts, OperationPass<ModuleOp>> {
   StringRef getDescription() const final { return "Multiply few rows with rows by subgroups"; }
   void getDependentDialects(DialectRegistry &registry) const final {
     registry.insert<affine::AffineDialect, arith::ArithDialect, gpu::GPUDialect, memref::MemRefDialect,
-                    scf::SCFDialect>();
+                    scf::SCFDialect, vector::VectorDialect>();
   }
 
   void runOnOperation() final {
     for (linalg::LinalgOp op : launchableLinalg(getOperation()))
-      if (std::optional<Product> product = productOf(op))
+      if (std::optional<RowProduct> product = productOf(op))
         if (std::optional<LinalgSteps> steps = LinalgSteps::of(op))
           Rows(op, *steps, *product).replace();
   }
