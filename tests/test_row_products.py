@@ -46,6 +46,23 @@ def check_others(library: offload.Library | OnDevice, keys: Iterable[int]) -> No
     np.testing.assert_allclose(y, 1 + x @ w.T, rtol=1e-4, atol=1e-4)
 
 
+def check_pieces(library: offload.Library | OnDevice) -> None:
+    """Rows that GPUs go through by pieces, and rows that look like it."""
+    check_layer(library, ((1, 5, 128), (5, 3, 260), (3, 9, 384), (2, 3, 130)))
+    for rows, columns, steps in ((1, 6, 128), (5, 3, 516), (4, 2, 514)):
+        x, w, y = floats(rows, steps, dtype=np.float16), floats(columns, steps), floats(rows, columns)
+        want = y + x.astype(np.float32) @ w.T
+        library.mixed(x, w, y)
+        np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+    a, b = (_random.integers(-128, 128, shape, np.int8) for shape in ((3, 512), (7, 512)))
+    z = np.ones((3, 7), np.int32)
+    library.bytes(a, b, z)
+    np.testing.assert_array_equal(z, 1 + a.astype(np.int32) @ b.astype(np.int32).T)
+    x, y, most = numbers(6, 264)[::2, 4:], numbers(5, 264)[:, 4:], np.zeros((5, 3), np.int32).T
+    library.distances(x, y, most)
+    np.testing.assert_array_equal(most, (abs(x[:, None] - y[None]) + np.arange(260, dtype=np.int32)).max(-1))
+
+
 def test_on_the_cpu() -> None:
     library = on_host(PROGRAM)
     sizes = (
@@ -53,6 +70,7 @@ def test_on_the_cpu() -> None:
     )
     check_layer(library, [*sizes, (3, 4, 0), (3, 4, 1), (3, 4, 63), (70, 5, 100), (70, 65, 100)])
     check_others(library, (0, 1, 3, 4, 70))
+    check_pieces(library)
     x, y, most = numbers(6, 150)[::2, 3:110], numbers(5, 120)[:, 13:], np.zeros((5, 3), np.int32).T
     library.distances(x, y, most)
     np.testing.assert_array_equal(most, (abs(x[:, None] - y[None]) + np.arange(107, dtype=np.int32)).max(-1))
@@ -72,6 +90,7 @@ def test_on_devices(chip: str) -> None:
     with running_on(chip, PROGRAM) as library:
         check_layer(library, ((0, 3, 64), (1, 5, 64), (5, 3, 65), (9, 70, 97)))
         check_others(library, (1, 5))
+        check_pieces(library)
 
 
 def test_for_each_target() -> None:

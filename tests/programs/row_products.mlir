@@ -73,3 +73,30 @@ func.func @short(%x: memref<8x63xf32>, %w: memref<16x63xf32>, %y: memref<8x16xf3
   }
   return
 }
+
+// GPUs take pieces of the rows: four elements of the wider input, and as many of the other one.
+func.func @mixed(%x: memref<?x?xf16>, %w: memref<?x?xf32>, %y: memref<?x?xf32>) {
+  linalg.generic {indexing_maps = [#left, #right, #both], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<?x?xf16>, memref<?x?xf32>) outs(%y : memref<?x?xf32>) {
+  ^bb0(%a: f16, %b: f32, %sum: f32):
+    %wide = arith.extf %a : f16 to f32
+    %product = arith.mulf %wide, %b : f32
+    %more = arith.addf %sum, %product : f32
+    linalg.yield %more : f32
+  }
+  return
+}
+
+// Eight of both.
+func.func @bytes(%x: memref<3x512xi8>, %w: memref<7x512xi8>, %y: memref<3x7xi32>) {
+  linalg.generic {indexing_maps = [#left, #right, #both], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<3x512xi8>, memref<7x512xi8>) outs(%y : memref<3x7xi32>) {
+  ^bb0(%a: i8, %b: i8, %sum: i32):
+    %left = arith.extsi %a : i8 to i32
+    %right = arith.extsi %b : i8 to i32
+    %product = arith.muli %left, %right : i32
+    %more = arith.addi %sum, %product : i32
+    linalg.yield %more : i32
+  }
+  return
+}

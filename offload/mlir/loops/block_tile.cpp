@@ -32,7 +32,7 @@ OpOperand &BlockTile::output() const { return *op.getDpsInitOperand(0); }
 
 bool BlockTile::areAll(unsigned loop) const {
   int64_t range = op.getStaticLoopRanges()[loop];
-  return !ShapedType::isDynamic(range) && range % sideOf(loop) == 0;
+  return !ShapedType::isDynamic(range) && range % side == 0;
 }
 
 OpBuilder BlockTile::whereItIs(OpBuilder &in, ValueRange iteration, unsigned loop) const {
@@ -67,8 +67,8 @@ TileFactor::TileFactor(OpBuilder &in, const BlockTile &tile, OpOperand *input, u
     : tile(tile), input(input), own(own), depth(depth), alongOwn(loopAlong(*input) == own) {
   Location loc = tile.loc();
   int64_t bytes = memory().getElementTypeBitWidth() / 8, threads = kTileThreads * kTileThreads;
-  width = std::min(kPieceBytes / bytes, tile.sideOf(own) * depth / threads);
-  pieces = tile.sideOf(own) * depth / threads / width;
+  width = std::min(kPieceBytes / bytes, tile.side * depth / threads);
+  pieces = tile.side * depth / threads / width;
   Numbers at{in, loc};
   Value thread = tile.thread(in);
   row = at.over(thread, columns() / width);

@@ -34,15 +34,13 @@ struct Numbers {
 struct BlockTile {
   mutable mlir::linalg::LinalgOp op;
   Product product;
-  int64_t rows, columns;                // of the tile
+  int64_t side;                         // its rows, and columns
   llvm::SmallVector<mlir::Value> sizes; // of the operation's loops
   llvm::SmallVector<mlir::Value> first; // iteration of the tile's first element
   mlir::Value x, y;                     // the thread
 
   mlir::Location loc() const { return op.getLoc(); }
   mlir::OpOperand &output() const;
-  /// How many steps of a loop of the output it has.
-  int64_t sideOf(unsigned loop) const { return loop == product.row ? rows : columns; }
   /// Whether each tile has all its steps of a loop of the output.
   bool areAll(unsigned loop) const;
   /// A builder for what is done where an iteration has a step of that loop.
@@ -77,8 +75,8 @@ public:
 
   mlir::MemRefType memory() const { return mlir::cast<mlir::MemRefType>(input->get().getType()); }
   mlir::Type element() const { return memory().getElementType(); }
-  int64_t rows() const { return alongOwn ? depth : tile.sideOf(own); }
-  int64_t columns() const { return alongOwn ? tile.sideOf(own) : depth; }
+  int64_t rows() const { return alongOwn ? depth : tile.side; }
+  int64_t columns() const { return alongOwn ? tile.side : depth; }
 
   const BlockTile &tile;
   mlir::OpOperand *input;
@@ -96,13 +94,12 @@ private:
 /// bits, sums are f32.
 void multiplyByRegisters(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile);
 
-/// The tile, which is a square, by matrix units, as fragments of gpu.subgroup_mma in subgroups of so many
-/// threads; `factor` is an element as these call it.
+/// The tile by matrix units, as fragments of gpu.subgroup_mma in subgroups of so many threads; `factor` is an
+/// element as these call it.
 void multiplyByFragments(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile,
                          int64_t subgroup, mlir::Type factor);
 
-/// The tile, which is a square, by threads of GPUs, who load four numbers at once: elements of inputs have 32
-/// bits.
+/// The tile by threads of GPUs, who load four numbers at once: elements of inputs have 32 bits.
 void multiplyByFours(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile,
                      const LinalgSteps &steps);
 

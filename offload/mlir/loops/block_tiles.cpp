@@ -39,8 +39,7 @@ namespace {
 
 constexpr int64_t kSide = 64;              // of a block's tile,
 constexpr int64_t kLargeSide = 128;        // and of a large one,
-constexpr int64_t kWideSide = 256;         // of which some have more columns,
-constexpr int64_t kManyTiles = 128;        // so many of which fill most devices
+constexpr int64_t kManyTiles = 128;        // of which so many fill most devices
 constexpr int64_t kLeastOfUnits = 32;      // rows and columns for which matrix units are worth a tile
 constexpr int64_t kLeastSteps = 128;       // that are worth the way through the block's memory,
 constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read across the right input's rows
@@ -159,17 +158,13 @@ public:
     for (const Range &range : op.createLoopRanges(b, loc))
       sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
     int64_t least = leastSide(op);
-    launchWhereLong(b, op, sizes,
-                    {{product.row, least}, {product.column, least}, {product.depth, product.leastSteps}},
-                    [&] {
-                      if (!factor && !isOfWords())
-                        return launch(kSide, kSide);
-                      // What knows its registers has room for more sums.
-                      int64_t columns = factor && factor->byRegisters ? kWideSide : kLargeSide;
-                      whereLeast(
-                          b, loc, tilesOf(kLargeSide, columns), kManyTiles,
-                          [&] { launch(kLargeSide, columns); }, [&] { launch(kSide, kSide); });
-                    });
+    launchWhereLong(
+        b, op, sizes, {{product.row, least}, {product.column, least}, {product.depth, product.leastSteps}},
+        [&] {
+          if (!factor && !isOfWords())
+            return launch(kSide);
+          whereLeast(b, loc, largeTiles(), kManyTiles, [&] { launch(kLargeSide); }, [&] { launch(kSide); });
+        });
   }
 
 private:
@@ -195,14 +190,14 @@ private:
            llvm::all_of(body->without_terminator(), isPlain);
   }
 
-  /// How many tiles are whole.
-  Value tilesOf(int64_t rows, int64_t columns) {
+  /// How many large tiles are whole.
+  Value largeTiles() {
     Value tiles = index(b, 1);
     for (auto [loop, count] : llvm::enumerate(sizes)) {
       if (loop == product.depth)
         continue;
-      int64_t side = loop == product.row ? rows : columns;
-      Value number = isOfTile(loop) ? b.createOrFold<arith::DivUIOp>(loc, count, index(b, side)) : count;
+      Value number =
+          isOfTile(loop) ? b.createOrFold<arith::DivUIOp>(loc, count, index(b, kLargeSide)) : count;
       tiles = b.createOrFold<arith::MulIOp>(loc, tiles, number);
     }
     return tiles;
@@ -225,15 +220,13 @@ private:
     Value memory;
   };
 
-  /// A kernel whose blocks have so many rows and columns of the output.
-  void launch(int64_t ofRows, int64_t ofColumns) {
+  void launch(int64_t side) {
     SmallVector<Value> tiles = sizes;
     tiles[product.depth] = index(b, 1);
     Value one = index(b, 1), blocks = one;
     for (auto [loop, count] : llvm::enumerate(tiles)) {
       if (isOfTile(loop))
-        count = b.createOrFold<arith::CeilDivUIOp>(loc, count,
-                                                   index(b, loop == product.row ? ofRows : ofColumns));
+        count = b.createOrFold<arith::CeilDivUIOp>(loc, count, index(b, side));
       blocks = b.createOrFold<arith::MulIOp>(loc, blocks, count);
     }
     auto launch =
@@ -242,17 +235,17 @@ private:
     y = launch.getThreadIds().y;
     OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
     first = placeOfRow(in, loc, launch.getBlockIds().x, tiles);
-    for (auto [loop, side] : {std::pair(product.row, ofRows), std::pair(product.column, ofColumns)})
+    for (unsigned loop : {product.row, product.column})
       first[loop] = arith::MulIOp::create(in, loc, first[loop], index(in, side));
     OpBuilder alone = in;
-    BlockTile tile{op, product, ofRows, ofColumns, sizes, first, x, y};
+    BlockTile tile{op, product, side, sizes, first, x, y};
     if (isOfWords()) // no subgroups: threads of all GPUs can; in the third place: blocks that are to find
                      // room at once
       alone = choice(alone, {0, 32, 2}, [&](OpBuilder &each) { multiplyByFours(each, launch, tile, steps); });
     if (factor) {
       if (factor->byRegisters)
-        alone = choice(alone, {32, 16, ofColumns == kWideSide ? 1 : 2},
-                       [&](OpBuilder &units) { multiplyByRegisters(units, launch, tile); });
+        alone =
+            choice(alone, {32, 16, 2}, [&](OpBuilder &units) { multiplyByRegisters(units, launch, tile); });
       Type element = factor->element;
       int64_t bits = element.getIntOrFloatBitWidth();
       if (element.isInteger())
@@ -260,20 +253,14 @@ private:
       for (int64_t subgroup : {32, 64})
         if (factor->byFragments)
           alone = choice(alone, {subgroup, bits}, [&](OpBuilder &units) {
-            if (ofRows == ofColumns)
-              return multiplyByFragments(units, launch, tile, subgroup, element);
-            eachPart(units, ofRows, ofColumns, ofRows, [&](OpBuilder &at) {
-              BlockTile part{op, product, ofRows, ofRows, sizes, first, x, y};
-              multiplyByFragments(at, launch, part, subgroup, element);
-              gpu::BarrierOp::create(at, loc); // the next one writes into the same memory
-            });
+            multiplyByFragments(units, launch, tile, subgroup, element);
           });
     }
     Held left = held(launch, product.left, product.row), right = held(launch, product.right, product.column);
-    if (ofRows == kSide)
+    if (side == kSide)
       multiplyAlone(alone, left, right);
     else
-      eachPart(alone, ofRows, ofColumns, kSide, [&](OpBuilder &at) { multiplyAlone(at, left, right); });
+      eachPart(alone, side, [&](OpBuilder &at) { multiplyAlone(at, left, right); });
     gpu::TerminatorOp::create(in, loc);
   }
 
@@ -290,22 +277,20 @@ private:
     return either.getElseBodyBuilder();
   }
 
-  /// Goes through the parts of a tile that there are, each a square whose first iteration is `first`.
-  void eachPart(OpBuilder &in, int64_t ofRows, int64_t ofColumns, int64_t side,
-                function_ref<void(OpBuilder &)> part) {
+  /// Goes through the parts of a large tile that there are, each a tile of threads alone.
+  void eachPart(OpBuilder &in, int64_t side, function_ref<void(OpBuilder &)> part) {
     SmallVector<Value> from = first;
-    auto along = [&](OpBuilder &at, unsigned loop, int64_t all, function_ref<void(OpBuilder &)> write) {
+    auto along = [&](OpBuilder &at, unsigned loop, function_ref<void(OpBuilder &)> write) {
       Value rest = arith::SubIOp::create(at, loc, sizes[loop], from[loop]);
-      Value until = arith::MinUIOp::create(at, loc, rest, index(at, all));
-      scf::ForOp::create(at, loc, index(at, 0), until, index(at, side), ValueRange(),
+      Value until = arith::MinUIOp::create(at, loc, rest, index(at, side));
+      scf::ForOp::create(at, loc, index(at, 0), until, index(at, kSide), ValueRange(),
                          [&](OpBuilder &body, Location, Value number, ValueRange) {
                            first[loop] = arith::AddIOp::create(body, loc, from[loop], number);
                            write(body);
                            scf::YieldOp::create(body, loc);
                          });
     };
-    along(in, product.row, ofRows, [&](OpBuilder &rows) { along(rows, product.column, ofColumns, part); });
-    first = from;
+    along(in, product.row, [&](OpBuilder &rows) { along(rows, product.column, part); });
   }
 
   /// A tile of kSide by threads.

@@ -36,7 +36,7 @@ public:
         left(in, tile, tile.product.left, tile.product.row, kSteps),
         right(in, tile, tile.product.right, tile.product.column, kSteps), ofLeft(memoryOf(launch, left)),
         ofRight(memoryOf(launch, right)), down(kTileThreads * kTileThreads / subgroup / kAcross),
-        ownRows(tile.rows / kFragment / down), ownColumns(tile.rows / kFragment / kAcross) {
+        ownRows(tile.side / kFragment / down), ownColumns(tile.side / kFragment / kAcross) {
     Type word = factor.isF16() ? Type(in.getF32Type()) : Type(in.getI32Type());
     products = memoryOf(launch, {kPart, kPart + kWordPadding}, word);
     auto fragment = [&](Type element, StringRef use) {
@@ -54,8 +54,8 @@ public:
     row = at.times(at.over(id, kAcross), ownRows * kFragment);
     column = at.times(at.rest(id, kAcross), ownColumns * kFragment);
     SmallVector<Value> sums = loop();
-    for (int64_t i = 0; i < tile.rows; i += kPart)
-      for (int64_t j = 0; j < tile.rows; j += kPart) {
+    for (int64_t i = 0; i < tile.side; i += kPart)
+      for (int64_t j = 0; j < tile.side; j += kPart) {
         if (i || j)
           gpu::BarrierOp::create(b, loc); // what was there before has been read
         handOn(sums, i, j);
@@ -144,7 +144,7 @@ private:
   void handOn(ArrayRef<Value> sums, int64_t i, int64_t j) {
     Numbers at{b, loc};
     OpBuilder in = b;
-    if (tile.rows > kPart) { // a subgroup's fragments are all in one
+    if (tile.side > kPart) { // a subgroup's fragments are all in one
       auto isIn = [&](Value place, int64_t first) -> Value {
         return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, at.over(place, kPart),
                                      at.of(first / kPart));

@@ -27,32 +27,33 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kSmall = 64;              // columns of a tile of which more steps are in a stage's memory
+constexpr int64_t kSteps = 32;              // in a stage's memory
+constexpr int64_t kBytes = 48 << 10;        // of the block's memory, which has as many stages as that holds
 constexpr int64_t kLanes = 32;              // of a subgroup
 constexpr int64_t kDown = 2, kAcross = 4;   // subgroups that share a column of the tile, a row
 constexpr int64_t kRows = 16, kColumns = 8; // of a product
 constexpr int64_t kDepth = 16;              // steps of one
-constexpr int64_t kPiece = 8;               // elements that keep together
-constexpr int64_t kBanks = 64;              // elements that are in different banks
-constexpr int64_t kPair = 2;                // neighbours in a register
+constexpr size_t kParts = kSteps / kDepth;
+constexpr int64_t kPiece = 8;  // elements that keep together
+constexpr int64_t kBanks = 64; // elements that are in different banks
+constexpr int64_t kPair = 2;   // neighbours in a register
 
 class Tile {
 public:
   Tile(OpBuilder &in, gpu::LaunchOp launch, const BlockTile &tile)
-      : b(in), loc(tile.loc()), tile(tile), isSmall(tile.columns <= kSmall),
-        steps(isSmall ? 2 * kDepth : kDepth), stages(isSmall ? 3 : 4), // 48 KiB at most
-        left(in, tile, tile.product.left, tile.product.row, steps),
-        right(in, tile, tile.product.right, tile.product.column, steps), ofLeft(memoryOf(launch, left)),
-        ofRight(memoryOf(launch, right)), down(tile.rows / kDown / kRows),
-        across(tile.columns / kAcross / kColumns) {}
+      : b(in), loc(tile.loc()), tile(tile), stages(kBytes / (2 * tile.side * kSteps * 2)),
+        left(in, tile, tile.product.left, tile.product.row, kSteps),
+        right(in, tile, tile.product.right, tile.product.column, kSteps), ofLeft(memoryOf(launch, left)),
+        ofRight(memoryOf(launch, right)), down(tile.side / kDown / kRows),
+        across(tile.side / kAcross / kColumns) {}
 
   void write() {
     Numbers at{b, loc};
     Value thread = tile.thread(b);
     lane = at.rest(thread, kLanes);
     Value warp = at.over(thread, kLanes);
-    firstRow = at.times(at.over(warp, kAcross), tile.rows / kDown);
-    firstColumn = at.times(at.rest(warp, kAcross), tile.columns / kAcross);
+    firstRow = at.times(at.over(warp, kAcross), tile.side / kDown);
+    firstColumn = at.times(at.rest(warp, kAcross), tile.side / kAcross);
     placesOfSums();
     findPlaces();
     store(allSteps(before()));
@@ -92,8 +93,8 @@ private:
       Value row = at.plus(inMatrix, at.times(lowIsRow ? low : high, 8));
       Value column = at.times(lowIsRow ? high : low, 8);
       SmallVector<Place> found;
-      for (int64_t i = 0; i < (isLeft ? tile.rows / kDown : tile.columns / kAcross) / 16; ++i)
-        for (int64_t step = 0; step < steps; step += kDepth) {
+      for (int64_t i = 0; i < (isLeft ? tile.side / kDown : tile.side / kAcross) / 16; ++i)
+        for (int64_t step = 0; step < kSteps; step += kDepth) {
           Value own = at.plus(first, i * 16), along = at.of(step);
           Value isRow = of.alongOwn ? along : own, isColumn = of.alongOwn ? own : along;
           Value place = changed(b, of, row, at.plus(isColumn, column));
@@ -177,7 +178,7 @@ private:
     // Most have all of them, and need not ask for each row.
     Numbers at{in, loc};
     Value all = tile.sizes[tile.product.depth];
-    Value areAll = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ule, at.plus(from, steps), all);
+    Value areAll = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ule, at.plus(from, kSteps), all);
     scf::IfOp::create(
         in, loc, areAll, [&](OpBuilder &then, Location) { copyBoth(then, true); },
         [&](OpBuilder &other, Location) {
@@ -196,34 +197,28 @@ private:
                                      transposed, 4);
   }
 
-  /// What a subgroup multiplies of a stage's memory, in registers: for each kDepth steps the right factor,
-  /// for each two products, and the left one.
-  SmallVector<Value> registers(OpBuilder &in, Value stage) {
-    size_t parts = size_t(steps / kDepth);
+  /// What a subgroup multiplies in kDepth steps of a stage's memory, in registers: the right factor, for each
+  /// two products, and the left one.
+  SmallVector<Value> registers(OpBuilder &in, Value stage, size_t part) {
     SmallVector<Value> found;
-    for (size_t part = 0; part < parts; ++part) {
-      for (size_t j = 0; j < size_t(across) / 2; ++j)
-        found.push_back(loadMatrices(in, right, ofRight, stage, rights[j * parts + part], right.alongOwn));
-      for (size_t i = 0; i < size_t(down); ++i)
-        found.push_back(loadMatrices(in, left, ofLeft, stage, lefts[i * parts + part], left.alongOwn));
-    }
+    for (size_t j = 0; j < size_t(across) / 2; ++j)
+      found.push_back(loadMatrices(in, right, ofRight, stage, rights[j * kParts + part], right.alongOwn));
+    for (size_t i = 0; i < size_t(down); ++i)
+      found.push_back(loadMatrices(in, left, ofLeft, stage, lefts[i * kParts + part], left.alongOwn));
     return found;
   }
 
   SmallVector<Value> multiply(OpBuilder &in, ValueRange factors, ValueRange sofar) {
-    SmallVector<Value> sums(sofar);
-    size_t pairs = size_t(across) / 2;
-    for (; !factors.empty(); factors = factors.drop_front(pairs + size_t(down))) {
-      SmallVector<Value> ofColumns;
-      for (Value two : factors.take_front(pairs))
-        for (int64_t k : {0, 2})
-          ofColumns.push_back(vector::ExtractStridedSliceOp::create(
-              in, loc, two, ArrayRef<int64_t>{k}, ArrayRef<int64_t>{2}, ArrayRef<int64_t>{1}));
-      for (auto [number, sum] : llvm::enumerate(sums))
-        sum = nvgpu::MmaSyncOp::create(in, loc, factors[pairs + number / size_t(across)],
-                                       ofColumns[number % size_t(across)], sum,
-                                       ArrayRef<int64_t>{kRows, kColumns, kDepth});
-    }
+    SmallVector<Value> sums(sofar), ofColumns;
+    ValueRange ofRows = factors.take_back(size_t(down));
+    for (Value two : factors.drop_back(size_t(down)))
+      for (int64_t k : {0, 2})
+        ofColumns.push_back(vector::ExtractStridedSliceOp::create(
+            in, loc, two, ArrayRef<int64_t>{k}, ArrayRef<int64_t>{2}, ArrayRef<int64_t>{1}));
+    for (auto [number, sum] : llvm::enumerate(sums))
+      sum = nvgpu::MmaSyncOp::create(in, loc, ofRows[number / size_t(across)],
+                                     ofColumns[number % size_t(across)], sum,
+                                     ArrayRef<int64_t>{kRows, kColumns, kDepth});
     return sums;
   }
 
@@ -243,25 +238,35 @@ private:
         b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), ValueRange());
     scf::ForOp::create(b, loc, zero, at.of(stages), one, ValueRange(),
                        [&](OpBuilder &in, Location, Value stage, ValueRange) {
-                         start(in, Numbers{in, loc}.times(stage, steps), stage);
+                         start(in, Numbers{in, loc}.times(stage, kSteps), stage);
                          scf::YieldOp::create(in, loc);
                        });
     wait(b, group, stages - 1);
     SmallVector<Value> before{zero};
     llvm::append_range(before, sums);
-    llvm::append_range(before, registers(b, zero));
+    llvm::append_range(before, registers(b, zero, 0));
     auto along = scf::ForOp::create(
-        b, loc, zero, tile.sizes[tile.product.depth], at.of(steps), before,
+        b, loc, zero, tile.sizes[tile.product.depth], at.of(kSteps), before,
         [&](OpBuilder &in, Location, Value from, ValueRange sofar) {
-          Value stage = sofar[0];
-          wait(in, group, stages - 2);
-          // All have read this stage: it is in registers.
-          start(in, Numbers{in, loc}.plus(from, stages * steps), stage);
-          Value isLast = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, stage, last);
-          Value next = arith::SelectOp::create(in, loc, isLast, zero, Numbers{in, loc}.plus(stage, one));
-          SmallVector<Value> factors = registers(in, next), after{next};
-          llvm::append_range(after,
-                             multiply(in, sofar.drop_front(1 + sums.size()), sofar.slice(1, sums.size())));
+          Value stage = sofar[0], next;
+          SmallVector<Value> all(sofar.slice(1, sums.size())), factors(sofar.drop_front(1 + sums.size()));
+          for (size_t part = 1; part <= kParts; ++part) {
+            SmallVector<Value> following;
+            if (part < kParts) {
+              following = registers(in, stage, part);
+            } else {
+              wait(in, group, stages - 2);
+              // All have read this stage: it is in registers.
+              start(in, Numbers{in, loc}.plus(from, stages * kSteps), stage);
+              Value isLast = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, stage, last);
+              next = arith::SelectOp::create(in, loc, isLast, zero, Numbers{in, loc}.plus(stage, one));
+              following = registers(in, next, 0);
+            }
+            all = multiply(in, factors, all);
+            factors = following;
+          }
+          SmallVector<Value> after{next};
+          llvm::append_range(after, all);
           llvm::append_range(after, factors);
           scf::YieldOp::create(in, loc, after);
         });
@@ -285,14 +290,16 @@ private:
     llvm::append_range(before, lefts);
     llvm::append_range(before, rights);
     auto along = scf::ForOp::create(
-        b, loc, zero, tile.sizes[tile.product.depth], at.of(steps), before,
+        b, loc, zero, tile.sizes[tile.product.depth], at.of(kSteps), before,
         [&](OpBuilder &in, Location, Value from, ValueRange sofar) {
           put(in, left, ofLeft, zero, from, sofar.slice(sums.size(), lefts.size()));
           put(in, right, ofRight, zero, from, sofar.drop_front(sums.size() + lefts.size()));
           gpu::BarrierOp::create(in, loc);
-          Value next = Numbers{in, loc}.plus(from, steps);
+          Value next = Numbers{in, loc}.plus(from, kSteps);
           SmallVector<Value> nextLefts = left.loaded(in, next), nextRights = right.loaded(in, next);
-          SmallVector<Value> after = multiply(in, registers(in, zero), sofar.take_front(sums.size()));
+          SmallVector<Value> after(sofar.take_front(sums.size()));
+          for (size_t part = 0; part < kParts; ++part)
+            after = multiply(in, registers(in, zero, part), after);
           gpu::BarrierOp::create(in, loc);
           llvm::append_range(after, nextLefts);
           llvm::append_range(after, nextRights);
@@ -342,8 +349,7 @@ private:
   OpBuilder &b;
   Location loc;
   const BlockTile &tile;
-  bool isSmall;
-  int64_t steps, stages; // in a stage of the block's memory, and of these
+  int64_t stages; // of the block's memory
   TileFactor left, right;
   Value ofLeft, ofRight; // the block's memory
   int64_t down, across;  // products of a subgroup along the rows, the columns

@@ -152,6 +152,9 @@ private:
         return 1;
       width = std::min(width, kPieceBytes * 8 / bits);
     }
+    int64_t length = op.getStaticLoopRanges()[product.depth];
+    if (!ShapedType::isDynamic(length) && (length % width != 0 || length < kRowLanes * width))
+      return 1;
     bool isPlain =
         range_size(op.getBlock()->without_terminator()) <= kMostPlain &&
         llvm::all_of(*op.getBlock(), [](Operation &each) {

@@ -33,7 +33,7 @@ public:
       : b(in), loc(tile.loc()), tile(tile), steps(steps),
         left(in, tile, tile.product.left, tile.product.row, kSteps),
         right(in, tile, tile.product.right, tile.product.column, kSteps), ofLeft(memoryOf(launch, left)),
-        ofRight(memoryOf(launch, right)), fours(tile.rows / kTileThreads / kFour) {}
+        ofRight(memoryOf(launch, right)), fours(tile.side / kTileThreads / kFour) {}
 
   void write() {
     rows = places(tile.y);
@@ -44,7 +44,7 @@ public:
 private:
   Value memoryOf(gpu::LaunchOp launch, const TileFactor &of) {
     auto space = gpu::AddressSpaceAttr::get(launch.getContext(), gpu::AddressSpace::Workgroup);
-    auto type = MemRefType::get({kStages, kSteps, tile.rows + kPadding}, of.element(),
+    auto type = MemRefType::get({kStages, kSteps, tile.side + kPadding}, of.element(),
                                 MemRefLayoutAttrInterface(), space);
     return launch.addWorkgroupAttribution(type, loc);
   }
