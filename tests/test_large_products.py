@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from compiling import PROGRAMS, emit_text, on_host
+from compiling import PROGRAMS, emit, emit_text, on_host
 from emulator.on_device import OnDevice
 from emulator.running import running_on
 
@@ -223,3 +223,11 @@ def test_sums_of_two_registers_have_small_tiles() -> None:
     assert emit_text(unlike("f32", "f64", wide), "kernels").count("threads in (%c16, %c16, %c1)") == 1
     plain = "%p = arith.mulf %a, %b : f32"
     assert emit_text(unlike("f32", "f32", plain), "kernels").count("threads in (%c16, %c16, %c1)") == 2
+
+
+@pytest.mark.parametrize(("chip", "instruction"), [("sm_75", "m16n16k16"), ("sm_80", "m16n8k32")])
+def test_bytes_whose_neighbours_lie_along_the_steps(chip: str, instruction: str) -> None:
+    texts = [item.data.decode() for item in emit(PROGRAM, "isa", [f"nvvm:{chip}"])]
+    of_bytes = [text for text in texts if "s8.s8" in text]
+    assert of_bytes
+    assert all(instruction in text for text in of_bytes)

@@ -90,8 +90,8 @@ private:
   mlir::Value row, column; // of the thread's first piece
 };
 
-/// The tile by matrix units, of which the code knows the registers (those of nvgpu.mma.sync): `factor` has 16
-/// bits, sums are f32.
+/// The tile by matrix units, of which the code knows the registers (those of nvgpu.mma.sync): of elements of
+/// 16 bits, or of bytes that have their neighbours along the steps.
 void multiplyByRegisters(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile);
 
 /// The tile by matrix units, as fragments of gpu.subgroup_mma in subgroups of so many threads; `factor` is an

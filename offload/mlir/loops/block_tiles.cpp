@@ -152,7 +152,11 @@ class Tiles {
 public:
   Tiles(linalg::LinalgOp op, const LinalgSteps &steps, const Product &product)
       : op(op), steps(steps), product(product), b(op), loc(op.getLoc()), depth(depthFor(product)),
-        factor(factorOf(op)) {}
+        factor(factorOf(op)) {
+    if (factor && factor->element.isInteger()) // the units take neighbours along the steps together
+      factor->byRegisters =
+          loopAlong(*product.left) == product.depth && loopAlong(*product.right) == product.depth;
+  }
 
   void replace() {
     for (const Range &range : op.createLoopRanges(b, loc))
@@ -243,11 +247,11 @@ private:
                      // room at once
       alone = choice(alone, {0, 32, 2}, [&](OpBuilder &each) { multiplyByFours(each, launch, tile, steps); });
     if (factor) {
-      if (factor->byRegisters)
-        alone =
-            choice(alone, {32, 16, 2}, [&](OpBuilder &units) { multiplyByRegisters(units, launch, tile); });
       Type element = factor->element;
       int64_t bits = element.getIntOrFloatBitWidth();
+      if (factor->byRegisters)
+        alone =
+            choice(alone, {32, bits, 2}, [&](OpBuilder &units) { multiplyByRegisters(units, launch, tile); });
       if (element.isInteger())
         element = IntegerType::get(op.getContext(), unsigned(bits), IntegerType::Signed);
       for (int64_t subgroup : {32, 64})

@@ -1,8 +1,10 @@
 //===- register_tiles.cpp - Tiles by matrix units whose registers are known -===//
 //
-// A block's tile of a product for units that multiply 16 x 16 by 16 x 8 elements of 16 bits, and whose sums
-// of words lie in registers that the code knows: m16n8k16 of nvgpu.mma.sync. Each subgroup of 32 threads has
-// a half of the tile's rows and a quarter of its columns.
+// A block's tile of a product for units that multiply 16 x 16 by 16 x 8 elements of 16 bits, or 16 x 32 by
+// 32 x 8 bytes, and whose sums of words lie in registers that the code knows: m16n8k16 and m16n8k32 of
+// nvgpu.mma.sync. Each subgroup of 32 threads has a half of the tile's rows and a quarter of its columns.
+// Bytes are taken in twos as if they were one element; such that have their neighbours along the steps can
+// be.
 //
 // Several times as much memory as some steps need: while these are multiplied, the next ones come from there
 // into registers, and the copies of those behind are on their way. A piece that a copy cannot take (what lies
@@ -27,25 +29,28 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kSteps = 32;              // in a stage's memory
-constexpr int64_t kBytes = 48 << 10;        // of the block's memory, which has as many stages as that holds
-constexpr int64_t kLanes = 32;              // of a subgroup
+constexpr int64_t kParts = 2;         // of the steps in a stage's memory, each those of one product
+constexpr int64_t kMemory = 48 << 10; // bytes of the block's memory, which has as many stages as that holds
+constexpr int64_t kLanes = 32;        // of a subgroup
 constexpr int64_t kDown = 2, kAcross = 4;   // subgroups that share a column of the tile, a row
 constexpr int64_t kRows = 16, kColumns = 8; // of a product
-constexpr int64_t kDepth = 16;              // steps of one
-constexpr size_t kParts = kSteps / kDepth;
-constexpr int64_t kPiece = 8;  // elements that keep together
-constexpr int64_t kBanks = 64; // elements that are in different banks
-constexpr int64_t kPair = 2;   // neighbours in a register
+constexpr int64_t kRowBytes = 32;           // of a product's factors, along the steps,
+constexpr int64_t kPieceBytes = 16;         // of what keeps together,
+constexpr int64_t kBankBytes = 128;         // of what is in different banks,
+constexpr int64_t kWordBytes = 4;           // and of a register
+constexpr int64_t kPair = 2;                // sums that are neighbours
 
 class Tile {
 public:
   Tile(OpBuilder &in, gpu::LaunchOp launch, const BlockTile &tile)
-      : b(in), loc(tile.loc()), tile(tile), stages(kBytes / (2 * tile.side * kSteps * 2)),
-        left(in, tile, tile.product.left, tile.product.row, kSteps),
-        right(in, tile, tile.product.right, tile.product.column, kSteps), ofLeft(memoryOf(launch, left)),
+      : b(in), loc(tile.loc()), tile(tile), bytes(bytesOf(*tile.product.left)), depth(kRowBytes / bytes),
+        steps(kParts * depth), stages(kMemory / (2 * tile.side * kParts * kRowBytes)),
+        left(in, tile, tile.product.left, tile.product.row, steps),
+        right(in, tile, tile.product.right, tile.product.column, steps), ofLeft(memoryOf(launch, left)),
         ofRight(memoryOf(launch, right)), down(tile.side / kDown / kRows),
-        across(tile.side / kAcross / kColumns) {}
+        across(tile.side / kAcross / kColumns) {
+    word = left.element().isInteger() ? Type(in.getI32Type()) : Type(in.getF32Type());
+  }
 
   void write() {
     Numbers at{b, loc};
@@ -65,6 +70,10 @@ private:
     Value row, column;
   };
 
+  static int64_t bytesOf(OpOperand &operand) {
+    return cast<MemRefType>(operand.get().getType()).getElementTypeBitWidth() / 8;
+  }
+
   Value memoryOf(gpu::LaunchOp launch, const TileFactor &of) const {
     auto space = gpu::AddressSpaceAttr::get(launch.getContext(), gpu::AddressSpace::Workgroup);
     auto type =
@@ -76,13 +85,14 @@ private:
   Value changed(OpBuilder &in, const TileFactor &of, Value row, Value column) const {
     Numbers at{in, loc};
     // So many rows lie side by side in all banks, of 128 bytes, and have so many pieces each.
-    int64_t pieces = std::min(of.columns(), kBanks) / kPiece, together = kBanks / kPiece / pieces;
-    Value by = at.times(at.rest(at.over(row, together), pieces), kPiece);
+    int64_t pieces = std::min(of.columns() * bytes, kBankBytes) / kPieceBytes,
+            together = kBankBytes / kPieceBytes / pieces;
+    Value by = at.times(at.rest(at.over(row, together), pieces), kPieceBytes / bytes);
     return arith::XOrIOp::create(in, loc, column, by);
   }
 
-  /// Where the lane's row of four matrices of 8 x 8 is, which are loaded at once: of each factor, for each
-  /// product along its own loop (for each two of the right one) and each along the steps.
+  /// Where the lane's row of four matrices is, of 8 rows of 16 bytes, which are loaded at once: of each
+  /// factor, for each product along its own loop (for each two of the right one) and each along the steps.
   void findPlaces() {
     Numbers at{b, loc};
     Value inMatrix = at.rest(lane, 8), low = at.rest(at.over(lane, 8), 2), high = at.over(lane, 16);
@@ -91,10 +101,10 @@ private:
       // next rows of the product, of the right one the next steps.
       bool lowIsRow = isLeft != of.alongOwn;
       Value row = at.plus(inMatrix, at.times(lowIsRow ? low : high, 8));
-      Value column = at.times(lowIsRow ? high : low, 8);
+      Value column = at.times(lowIsRow ? high : low, kPieceBytes / bytes);
       SmallVector<Place> found;
       for (int64_t i = 0; i < (isLeft ? tile.side / kDown : tile.side / kAcross) / 16; ++i)
-        for (int64_t step = 0; step < kSteps; step += kDepth) {
+        for (int64_t step = 0; step < steps; step += depth) {
           Value own = at.plus(first, i * 16), along = at.of(step);
           Value isRow = of.alongOwn ? along : own, isColumn = of.alongOwn ? own : along;
           Value place = changed(b, of, row, at.plus(isColumn, column));
@@ -148,12 +158,11 @@ private:
             Value element = memref::LoadOp::create(
                 b, loc, tile.output().get(),
                 placeOfSum(b, ofRows[size_t(2 * i + p)], ofColumns[size_t(kPair * j + q)]));
-            if (!element.getType().isF32())
-              element = arith::ExtFOp::create(b, loc, b.getF32Type(), element);
+            if (element.getType() != word)
+              element = arith::ExtFOp::create(b, loc, word, element);
             elements.push_back(element);
           }
-        sums.push_back(
-            vector::FromElementsOp::create(b, loc, VectorType::get({2, kPair}, b.getF32Type()), elements));
+        sums.push_back(vector::FromElementsOp::create(b, loc, VectorType::get({2, kPair}, word), elements));
       }
     return sums;
   }
@@ -164,7 +173,7 @@ private:
       nvgpu::DeviceAsyncCopyOp::create(in, loc, nvgpu::DeviceAsyncTokenType::get(in.getContext()), to,
                                        {stage, piece.row, changed(in, of, piece.row, piece.column)},
                                        of.input->get(), placeOf(in, *of.input, piece.iteration),
-                                       in.getIndexAttr(kPiece), piece.count, in.getUnitAttr());
+                                       in.getIndexAttr(kPieceBytes / bytes), piece.count, in.getUnitAttr());
     }
   }
 
@@ -178,7 +187,7 @@ private:
     // Most have all of them, and need not ask for each row.
     Numbers at{in, loc};
     Value all = tile.sizes[tile.product.depth];
-    Value areAll = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ule, at.plus(from, kSteps), all);
+    Value areAll = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ule, at.plus(from, steps), all);
     scf::IfOp::create(
         in, loc, areAll, [&](OpBuilder &then, Location) { copyBoth(then, true); },
         [&](OpBuilder &other, Location) {
@@ -192,13 +201,13 @@ private:
 
   Value loadMatrices(OpBuilder &in, const TileFactor &of, Value memory, Value stage, const Place &place,
                      bool transposed) {
-    auto type = VectorType::get({4, kPair}, of.element());
+    auto type = VectorType::get({4, kWordBytes / bytes}, of.element());
     return nvgpu::LdMatrixOp::create(in, loc, type, memory, ValueRange{stage, place.row, place.column},
                                      transposed, 4);
   }
 
-  /// What a subgroup multiplies in kDepth steps of a stage's memory, in registers: the right factor, for each
-  /// two products, and the left one.
+  /// What a subgroup multiplies in one part of the steps of a stage's memory, in registers: the right factor,
+  /// for each two products, and the left one.
   SmallVector<Value> registers(OpBuilder &in, Value stage, size_t part) {
     SmallVector<Value> found;
     for (size_t j = 0; j < size_t(across) / 2; ++j)
@@ -218,7 +227,7 @@ private:
     for (auto [number, sum] : llvm::enumerate(sums))
       sum = nvgpu::MmaSyncOp::create(in, loc, ofRows[number / size_t(across)],
                                      ofColumns[number % size_t(across)], sum,
-                                     ArrayRef<int64_t>{kRows, kColumns, kDepth});
+                                     ArrayRef<int64_t>{kRows, kColumns, depth});
     return sums;
   }
 
@@ -238,7 +247,7 @@ private:
         b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), ValueRange());
     scf::ForOp::create(b, loc, zero, at.of(stages), one, ValueRange(),
                        [&](OpBuilder &in, Location, Value stage, ValueRange) {
-                         start(in, Numbers{in, loc}.times(stage, kSteps), stage);
+                         start(in, Numbers{in, loc}.times(stage, steps), stage);
                          scf::YieldOp::create(in, loc);
                        });
     wait(b, group, stages - 1);
@@ -246,7 +255,7 @@ private:
     llvm::append_range(before, sums);
     llvm::append_range(before, registers(b, zero, 0));
     auto along = scf::ForOp::create(
-        b, loc, zero, tile.sizes[tile.product.depth], at.of(kSteps), before,
+        b, loc, zero, tile.sizes[tile.product.depth], at.of(steps), before,
         [&](OpBuilder &in, Location, Value from, ValueRange sofar) {
           Value stage = sofar[0], next;
           SmallVector<Value> all(sofar.slice(1, sums.size())), factors(sofar.drop_front(1 + sums.size()));
@@ -257,7 +266,7 @@ private:
             } else {
               wait(in, group, stages - 2);
               // All have read this stage: it is in registers.
-              start(in, Numbers{in, loc}.plus(from, stages * kSteps), stage);
+              start(in, Numbers{in, loc}.plus(from, stages * steps), stage);
               Value isLast = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, stage, last);
               next = arith::SelectOp::create(in, loc, isLast, zero, Numbers{in, loc}.plus(stage, one));
               following = registers(in, next, 0);
@@ -278,7 +287,7 @@ private:
       TileFactor::Piece piece = of.piece(in, from, int64_t(number));
       vector::StoreOp::create(in, loc, value, to,
                               ValueRange{stage, piece.row, changed(in, of, piece.row, piece.column)}, false,
-                              llvm::MaybeAlign(uint64_t(2 * kPiece)));
+                              llvm::MaybeAlign(uint64_t(kPieceBytes)));
     }
   }
 
@@ -290,12 +299,12 @@ private:
     llvm::append_range(before, lefts);
     llvm::append_range(before, rights);
     auto along = scf::ForOp::create(
-        b, loc, zero, tile.sizes[tile.product.depth], at.of(kSteps), before,
+        b, loc, zero, tile.sizes[tile.product.depth], at.of(steps), before,
         [&](OpBuilder &in, Location, Value from, ValueRange sofar) {
           put(in, left, ofLeft, zero, from, sofar.slice(sums.size(), lefts.size()));
           put(in, right, ofRight, zero, from, sofar.drop_front(sums.size() + lefts.size()));
           gpu::BarrierOp::create(in, loc);
-          Value next = Numbers{in, loc}.plus(from, kSteps);
+          Value next = Numbers{in, loc}.plus(from, steps);
           SmallVector<Value> nextLefts = left.loaded(in, next), nextRights = right.loaded(in, next);
           SmallVector<Value> after(sofar.take_front(sums.size()));
           for (size_t part = 0; part < kParts; ++part)
@@ -339,7 +348,7 @@ private:
         Value value =
             vector::ExtractOp::create(in, loc, sum, ArrayRef<int64_t>{int64_t(i % 2), int64_t(j % kPair)});
         Type element = cast<MemRefType>(tile.output().get().getType()).getElementType();
-        if (!element.isF32())
+        if (element != word)
           value = arith::TruncFOp::create(in, loc, element, value);
         memref::StoreOp::create(in, loc, value, tile.output().get(), placeOfSum(in, row, column));
       }
@@ -349,6 +358,9 @@ private:
   OpBuilder &b;
   Location loc;
   const BlockTile &tile;
+  int64_t bytes;  // of an element of the factors
+  int64_t depth;  // steps of a product
+  int64_t steps;  // in a stage's memory
   int64_t stages; // of the block's memory
   TileFactor left, right;
   Value ofLeft, ofRight; // the block's memory
@@ -356,6 +368,7 @@ private:
   Value lane, firstRow, firstColumn;
   SmallVector<Place> lefts, rights;
   SmallVector<Value> rows, columns;
+  Type word; // of the sums
 };
 
 } // namespace
