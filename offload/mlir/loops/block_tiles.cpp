@@ -39,7 +39,7 @@ namespace {
 
 constexpr int64_t kSide = 64;              // of a block's tile,
 constexpr int64_t kLargeSide = 128;        // and of a large one,
-constexpr int64_t kManyTiles = 128;        // of which so many fill most devices
+constexpr int64_t kManyTiles = 96;         // of which so many fill most devices
 constexpr int64_t kLeastOfUnits = 32;      // rows and columns for which matrix units are worth a tile
 constexpr int64_t kLeastSteps = 128;       // that are worth the way through the block's memory,
 constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read across the right input's rows
