@@ -192,6 +192,7 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (c_int32, "mgpuStreamDevice", (_stream,)),
     (_stream, "mgpuStreamDriver", (_stream,)),
     (None, "mgpuSizesFail", (c_char_p, c_char_p, c_int64, c_int64)),
+    (None, "mgpuWaitForLaunches", ()),
 )
 
 

@@ -5,6 +5,7 @@
 #include "core/allocations.h"
 #include "core/backend.h"
 #include "core/error.h"
+#include "core/thread.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -27,8 +28,9 @@ static void *allocate(uint64_t size, void *stream, bool shared) {
     mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for the table of allocations.");
     return NULL;
   }
-  /* With no stream named, any stream may use the memory next; it must be ready for all of them. */
-  if (!stream && !shared)
+  /* With no stream named, any stream may use the memory next; it must be ready for all of them. Compiled code
+   * that has left waits for later waits before it tells any of them. */
+  if (!stream && !shared && !mgpu_thread()->unwaited.launches)
     backend->stream_sync(place.device, place.driver);
   return memory;
 }

@@ -23,6 +23,12 @@ int mgpu_stream_own(int backend, int device, struct mgpu_place *place);
  * is no stream, and no failure. */
 int mgpu_stream_to_release(int backend, int device, struct mgpu_place *place);
 
+/* Kernels that compiled code has put on the calling thread's stream and waits for later (MGPU_WAIT_LATER). */
+/* Notes one, or the one behind them that is waited for now. Its name outlives the wait. */
+void mgpu_stream_unwaited(const char *kernel);
+/* The stream has been waited for. */
+void mgpu_stream_waited(void);
+
 /* Whether the stream, or the calling thread's where it is NULL, is one that a fork has left to the parent. */
 bool mgpu_stream_forked(void *stream);
 
