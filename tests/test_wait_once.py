@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, HERE, PROGRAMS, on_host, program
+from compiling import ALL_TARGETS, HERE, PROGRAMS, program
 from emulator.running import running_on
 
 import offload
@@ -59,6 +59,8 @@ CALLS: dict[str, tuple[Callable[[Any, Numbers], object], Callable[[Numbers], Num
     "loop of 1": (lambda lib, x: lib.loop(x, 1), lambda x: (x + 3) * 3),
     "loop of 3": (lambda lib, x: lib.loop(x, 3), lambda x: (((x + 3) * 3 + 3) * 3 + 3) * 3),
     "memory": (lambda lib, x: lib.memory(x), lambda x: (x + 6) * 9),
+    "temporary": (lambda lib, x: lib.temporary(x, True), lambda x: x * 3),
+    "no temporary": (lambda lib, x: lib.temporary(x, False), lambda x: x),
     "calls": (lambda lib, x: lib.calls(x), lambda x: (((x + 3) * 3 + 3) * 3 + 3) * 3),
     "early": (lambda lib, x: lib.early(x, True), lambda x: (x + 3) * 3),
     "late": (lambda lib, x: lib.early(x, False), lambda x: ((x + 3) * 3 + 3) * 3),
@@ -112,7 +114,7 @@ def test_a_failed_assertion_leaves_nothing_running(library: Any) -> None:
 @pytest.mark.parametrize("chip", ["gfx942", "gfx1100", "sm_80", "sm_90"])
 def test_on_emulated_devices(chip: str) -> None:
     with running_on(chip, PROGRAM) as there:
-        for name in ("two", "either", "or", "perhaps not", "loop of 3", "memory", "late"):
+        for name in ("two", "either", "or", "perhaps not", "loop of 3", "memory", "temporary", "late"):
             call, expected = CALLS[name]
             x = numbers(65)
             call(there, x)
@@ -138,6 +140,8 @@ ASKED = {
     "store": "sync copy add sync sync",
     "transfers": "add times sync sync add times sync sync add times sync",
     "memory": "add copy add copy times copy times sync",
+    "temporary": "copy times copy sync",
+    "no temporary": "sync",
     "tokens": "add times sync copy wait add sync times sync sync add times sync",
     "early": "add times sync",
     "late": "add times add times sync",

@@ -89,7 +89,7 @@ static void start(struct mgpu_kernel *kernel, struct mgpu_launch *launch, int32_
   if (backend->launch(place.device, handle, launch) || wait == MGPU_WAIT_NOT)
     return;
   bool later = wait == MGPU_WAIT_LATER && !stream;
-  bool behind_others = !stream && mgpu_thread()->unwaited.launches;
+  bool behind_others = !stream && mgpu_thread()->unwaited.work;
   if (later || behind_others)
     mgpu_stream_unwaited(kernel->name);
   if (later)
@@ -140,7 +140,7 @@ void mgpuKernelLaunch(mgpuKernelSlot *slot, intptr_t gridX, intptr_t gridY, intp
     launch_slot(slot, &sizes, smem, stream, params, wait);
   /* After a failure, too, what compiled code has left to this wait has to end. */
   if (wait != MGPU_WAIT_NOT && wait != MGPU_WAIT_LATER && !stream && mgpu_pending())
-    mgpuWaitForLaunches();
+    mgpuWaitForLater();
 }
 
 int32_t mgpuKernelOccupancy(mgpuKernelSlot *slot, int32_t smem, int32_t *threads, int32_t *blocks) {

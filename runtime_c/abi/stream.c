@@ -119,21 +119,22 @@ static void sync_stream(void *stream) {
 
 void mgpu_stream_waited(void) {
   struct mgpu_unwaited *unwaited = &mgpu_thread()->unwaited;
-  unwaited->launches = unwaited->named = 0;
+  unwaited->work = false;
+  unwaited->named = 0;
 }
 
 void mgpu_stream_unwaited(const char *kernel) {
   struct mgpu_unwaited *unwaited = &mgpu_thread()->unwaited;
   unsigned i = 0;
+  unwaited->work = true;
   while (i < unwaited->named && unwaited->names[i] != kernel)
     ++i;
-  ++unwaited->launches;
-  if (i == unwaited->named && i < MGPU_UNWAITED_NAMES)
+  if (kernel && i == unwaited->named && i < MGPU_UNWAITED_NAMES)
     unwaited->names[unwaited->named++] = kernel;
 }
 
-void mgpuWaitForLaunches(void) {
-  if (mgpu_thread()->unwaited.launches)
+void mgpuWaitForLater(void) {
+  if (mgpu_thread()->unwaited.work)
     sync_stream(NULL);
 }
 
@@ -189,7 +190,7 @@ void mgpuStreamDestroy(void *stream) { destroy(stream); }
 void mgpuStreamSynchronize(void *stream) {
   if (mgpu_pending()) {
     if (!stream)
-      mgpuWaitForLaunches();
+      mgpuWaitForLater();
     return;
   }
   if (is_kind(stream, MGPU_EVENT))

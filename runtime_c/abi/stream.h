@@ -23,8 +23,8 @@ int mgpu_stream_own(int backend, int device, struct mgpu_place *place);
  * is no stream, and no failure. */
 int mgpu_stream_to_release(int backend, int device, struct mgpu_place *place);
 
-/* Kernels that compiled code has put on the calling thread's stream and waits for later (MGPU_WAIT_LATER). */
-/* Notes one, or the one behind them that is waited for now. Its name outlives the wait. */
+/* Notes work on the calling thread's stream that is waited for later (MGPU_WAIT_LATER), or now and with what
+ * was: a kernel, whose name outlives the wait, or NULL. */
 void mgpu_stream_unwaited(const char *kernel);
 /* The stream has been waited for. */
 void mgpu_stream_waited(void);

@@ -5,11 +5,11 @@
 #include "core/backend.h"
 #include "core/handle.h"
 
-/* Kernels on the thread's stream that compiled code waits for further on (MGPU_WAIT_LATER). */
+/* What compiled code has put on the thread's stream and waits for further on (MGPU_WAIT_LATER). */
 enum { MGPU_UNWAITED_NAMES = 6 };
 struct mgpu_unwaited {
-  unsigned launches;
-  unsigned named; /* of the first few, each name once */
+  bool work;      /* there is any */
+  unsigned named; /* of the first few kernels, each name once */
   const char *names[MGPU_UNWAITED_NAMES];
 };
 

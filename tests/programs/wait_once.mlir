@@ -268,6 +268,28 @@ module attributes {gpu.container_module} {
     return
   }
 
+  // Memory alone, on one of the ways: what comes first and what comes last wait as well.
+  func.func @temporary(%x: memref<?xi32>, %used: i1) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %v3 = arith.constant 3 : i32
+    %v5 = arith.constant 5 : i32
+    %n = memref.dim %x, %c0 : memref<?xi32>
+    %blocks = arith.ceildivui %n, %c64 : index
+    %d = gpu.alloc (%n) : memref<?xi32>
+    scf.if %used {
+      gpu.launch_func @work::@copy blocks in (%blocks, %c1, %c1) threads in (%c64, %c1, %c1)
+        args(%x : memref<?xi32>, %d : memref<?xi32>)
+      gpu.launch_func @work::@times blocks in (%blocks, %c1, %c1) threads in (%c64, %c1, %c1)
+        args(%d : memref<?xi32>, %v3 : i32)
+      gpu.launch_func @work::@copy blocks in (%blocks, %c1, %c1) threads in (%c64, %c1, %c1)
+        args(%d : memref<?xi32>, %x : memref<?xi32>)
+    }
+    gpu.dealloc %d : memref<?xi32>
+    return
+  }
+
   // A function has waited when it returns, and is called with nothing left to wait for.
   func.func @calls(%x: memref<?xi32>) {
     %c0 = arith.constant 0 : index

@@ -72,6 +72,8 @@ seen = {
     "store": told(lambda: library.store(x)),
     "transfers": told(lambda: library.transfers(x, y)),
     "memory": told(lambda: library.memory(x)),
+    "temporary": told(lambda: library.temporary(x, True)),
+    "no temporary": told(lambda: library.temporary(x, False)),
     "calls": told(lambda: library.calls(x)),
     "tokens": told(lambda: library.tokens(x, y)),
     "early": told(lambda: library.early(x, True)),

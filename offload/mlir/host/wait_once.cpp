@@ -8,15 +8,15 @@
 // operation that nobody here knows. Two analyses of a function's blocks, where loops and branches are gone
 // already:
 //
-//  * Backward: a launch behind which, on some way, another one comes before anybody looks leaves its wait for
-//    later. The others wait as they always did, so a function with one kernel has no more code than before.
+//  * Backward: a launch leaves its wait for later where, on some way, more work on the stream comes before
+//    anybody looks. The others wait as they always did, so a function with one kernel has no more code than
+//    before. Device memory that is allocated or freed is such work: it is so in the stream's order, and none
+//    but that stream's until the next wait.
 //  * Forward: where something may be left to wait for, a wait is put in front of what looks. That alone keeps
 //    programs right, whatever the first one decides.
 //
-// Memory of the device that is allocated or freed meanwhile is so in the stream's order, and nobody waits for
-// that either; it is only the stream's until the next wait, and the analysis puts that in front of whatever
-// could hand it to another. An assertion does not look: where it fails, the runtime waits before it leaves
-// the function (abi/guard.c), and so it does where a function goes on after a failure.
+// An assertion does not look: where it fails, the runtime waits before it leaves the function (abi/guard.c),
+// and so it does where a function goes on after a failure.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,7 @@ namespace {
 
 enum class Kind {
   Nothing, // neither looks at what kernels do nor puts work on the stream
-  Launch,  // on the thread's stream
-  InOrder, // memory in the order of that stream
+  Work,    // on the thread's stream
   Waits,   // for that stream, itself
   Looks,
 };
@@ -45,10 +44,10 @@ Kind kindOf(Operation &op) {
     if (async.getAsyncToken() || !async.getAsyncDependencies().empty())
       return Kind::Looks;
     if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
-      return launch.getAsyncObject() ? Kind::Looks : Kind::Launch;
+      return launch.getAsyncObject() ? Kind::Looks : Kind::Work;
     if (auto alloc = dyn_cast<gpu::AllocOp>(op))
-      return alloc.getHostShared() ? Kind::Waits : Kind::InOrder;
-    return isa<gpu::DeallocOp>(op) ? Kind::InOrder : Kind::Looks;
+      return alloc.getHostShared() ? Kind::Waits : Kind::Work;
+    return isa<gpu::DeallocOp>(op) ? Kind::Work : Kind::Looks;
   }
   if (isa<cf::AssertOp>(op))
     return Kind::Nothing;
@@ -62,14 +61,14 @@ Kind kindOf(Operation &op) {
 struct Step {
   Operation *op;
   Kind kind;
-  bool waits = true; // a launch that does not leave its wait for later
+  bool waits = true; // work that does not leave its wait for later
 };
 
 /// The operations of a block that matter here, and what holds at its two ends.
 struct Way {
   SmallVector<Step> steps;
-  bool launchesNext = false; // at its begin: a launch may come before anybody looks
-  bool pending = false;      // at its end: there may be something to wait for
+  bool worksNext = false; // at its begin: work may come before anybody looks
+  bool pending = false;   // at its end: there may be something to wait for
 };
 
 class WaitOnce {
@@ -78,7 +77,7 @@ public:
     for (Block &block : body)
       for (Operation &op : block)
         if (Kind kind = kindOf(op); kind != Kind::Nothing) {
-          launches += kind == Kind::Launch;
+          launches += isa<gpu::LaunchFuncOp>(op);
           ways[&block].steps.push_back({&op, kind});
         }
   }
@@ -104,15 +103,13 @@ public:
 private:
   /// Whether the block's begin is news for those before it.
   bool leaveWaits(Block &block) {
-    bool next = llvm::any_of(block.getSuccessors(), [&](Block *after) { return ways[after].launchesNext; });
+    bool next = llvm::any_of(block.getSuccessors(), [&](Block *after) { return ways[after].worksNext; });
     Way &way = ways[&block];
     for (Step &step : llvm::reverse(way.steps)) {
-      if (step.kind == Kind::Launch)
-        step.waits = !next;
-      if (step.kind != Kind::InOrder)
-        next = step.kind == Kind::Launch;
+      step.waits = step.kind != Kind::Work || !next;
+      next = step.kind == Kind::Work;
     }
-    return std::exchange(way.launchesNext, next) != next;
+    return std::exchange(way.worksNext, next) != next;
   }
 
   /// Whether the block's end is news for those behind it.
@@ -120,12 +117,12 @@ private:
     bool pending = llvm::any_of(block.getPredecessors(), [&](Block *before) { return ways[before].pending; });
     Way &way = ways[&block];
     for (Step &step : way.steps) {
-      bool later = step.kind == Kind::InOrder ? pending : step.kind == Kind::Launch && !step.waits;
+      bool later = !step.waits;
       if (rewrite && later)
         step.op->setAttr(kWaitsLater, UnitAttr::get(step.op->getContext()));
       if (rewrite && pending && step.kind == Kind::Looks) {
         OpBuilder b(step.op);
-        callRuntime(b, step.op, "mgpuWaitForLaunches", {}, {});
+        callRuntime(b, step.op, "mgpuWaitForLater", {}, {});
       }
       pending = later;
     }
