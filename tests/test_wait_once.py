@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, HERE, PROGRAMS, program
+from compiling import ALL_TARGETS, HERE, PROGRAMS, on_host, program
 from emulator.running import running_on
 
 import offload
@@ -109,6 +109,18 @@ def test_a_failed_assertion_leaves_nothing_running(library: Any) -> None:
             library.checked(x, False)
         np.testing.assert_array_equal(x, numbers(n) + 3)
         assert library._native.api.mgpuCount(offload.runtime.abi.COUNT_QUEUED) == 0
+
+
+def test_a_program_cannot_leave_out_a_wait() -> None:
+    """The mark of the pass means nothing where the program has it."""
+    marked = PROGRAM.read_text().replace("%v3 : i32)\n", "%v3 : i32) {offload.waits_later}\n")
+    made = on_host(marked)
+    for seed in SEEDS:
+        made._native.api.mgpuHostSchedule(seed)
+        x = numbers(10)
+        made.two(x)
+        made._native.api.mgpuHostSchedule(0)
+        np.testing.assert_array_equal(x, (numbers(10) + 3) * 3)
 
 
 @pytest.mark.parametrize("chip", ["gfx942", "gfx1100", "sm_80", "sm_90"])

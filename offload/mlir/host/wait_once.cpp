@@ -137,9 +137,11 @@ private:
 } // namespace
 
 void waitOnce(ModuleOp module) {
-  for (auto function : module.getOps<FunctionOpInterface>())
+  for (auto function : module.getOps<FunctionOpInterface>()) {
+    function.walk([](Operation *op) { op->removeAttr(kWaitsLater); }); // nobody else may say so
     if (!function.isExternal())
       WaitOnce(function.getFunctionBody()).run();
+  }
 }
 
 } // namespace offload
