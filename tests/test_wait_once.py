@@ -1,5 +1,5 @@
 """Functions of several kernels wait once for them: numbers on the CPU, whose streams run work as late as they may, and
-on emulated devices; waits counted by stand-in drivers, where failures leave nothing running."""
+waits that stand-in drivers count, where failures leave nothing running."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, HERE, PROGRAMS, on_host, program
-from emulator.running import running_on
 
 import offload
 
@@ -123,14 +122,14 @@ def test_a_program_cannot_leave_out_a_wait() -> None:
         np.testing.assert_array_equal(x, (numbers(10) + 3) * 3)
 
 
-@pytest.mark.parametrize("chip", ["gfx942", "gfx1100", "sm_80", "sm_90"])
-def test_on_emulated_devices(chip: str) -> None:
-    with running_on(chip, PROGRAM) as there:
-        for name in ("two", "either", "or", "perhaps not", "loop of 3", "memory", "temporary", "late"):
-            call, expected = CALLS[name]
-            x = numbers(65)
-            call(there, x)
-            np.testing.assert_array_equal(x, expected(numbers(65)), err_msg=name)
+@pytest.mark.parametrize("name", CALLS)
+def test_functions_of_several_kernels(name: str) -> None:
+    """On devices, too: see device/groups/host_programs.py."""
+    call, expected = CALLS[name]
+    for n in (1, 65):
+        x = numbers(n)
+        call(program("wait_once"), x)
+        np.testing.assert_array_equal(x, expected(numbers(n)))
 
 
 @pytest.fixture(scope="module")
