@@ -36,8 +36,10 @@ WORDS = {"LaunchKernel": "The launch of the kernel", "MemAlloc": "The allocation
 RELEASES = re.compile("cuCtx[GS]etCurrent|hip[GS]etDevice$|cuMemFree|hipFree|cuStreamWaitEvent|hipStreamWaitEvent")
 
 # Program, device, whether the driver has memory pools.
-CASES = [("async", 0, True), ("saxpy", 0, True), ("scale", 1, True), ("scale", 0, False)]
+CASES = [("async", 0, True), ("wait_once", 0, True), ("saxpy", 0, True), ("scale", 1, True), ("scale", 0, False)]
 MORE = [("scale", 0, True), ("linear", 0, True), ("reduce", 0, True), ("transpose", 0, True), ("async", 1, False)]
+MORE += [("wait_once", 1, False)]
+PROGRAMS_TOO = ("async", "wait_once")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -48,9 +50,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def artifacts(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The examples and programs/async.mlir."""
+    """The examples, and those of tests/programs."""
     folder = tmp_path_factory.mktemp("faults")
-    return built | {"async": offload.build(PROGRAMS / "async.mlir", folder / "async.so", targets=ALL_TARGETS)}
+    return built | {
+        name: offload.build(PROGRAMS / f"{name}.mlir", folder / f"{name}.so", targets=ALL_TARGETS)
+        for name in PROGRAMS_TOO
+    }
 
 
 def inject(folder: Path, drivers: Path, artifact: Path, *words: str, **environment: str) -> dict[str, Any]:

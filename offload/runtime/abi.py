@@ -192,6 +192,9 @@ FUNCTIONS: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (c_int32, "mgpuStreamDevice", (_stream,)),
     (_stream, "mgpuStreamDriver", (_stream,)),
     (None, "mgpuSizesFail", (c_char_p, c_char_p, c_int64, c_int64)),
+    (None, "mgpuWaitForLater", ()),
+    (_memory, "mgpuMemAllocLater", (c_uint64,)),
+    (None, "mgpuMemFreeLater", (_memory,)),
 )
 
 

@@ -79,6 +79,7 @@ static void give_back(struct mgpu_thread *thread, const struct guard *guard) {
 /* Out of all functions of the program that are running, with what they had given back. */
 static _Noreturn void leave(struct mgpu_thread *thread) {
   struct guard *guard = thread->guard;
+  mgpuWaitForLater();
   give_back(thread, guard);
   while (thread->scopes != guard->scopes)
     mgpuScopeEnd(thread->scopes);
@@ -101,6 +102,7 @@ void mgpuCheckAllocation(const void *memory, uint64_t bytes) {
 /* Called from C, past the entry point, it ends as the C library's assert does. */
 static _Noreturn void fail(const char *place, const char *words, const char *message, const char *sizes) {
   struct mgpu_thread *thread = mgpu_thread();
+  mgpuWaitForLater(); /* first: a kernel that has failed is what there is to tell */
   if (!thread->guard) {
     fprintf(stderr, "%s: %s%s%s\n", place, words, message, sizes);
     abort();

@@ -2,6 +2,7 @@
 #include "abi/module.h"
 #include "abi/stream.h"
 #include "core/error.h"
+#include "core/thread.h"
 
 #include <stdlib.h>
 
@@ -61,7 +62,7 @@ static bool take(uint32_t to[3], intptr_t x, intptr_t y, intptr_t z, intptr_t le
 static bool is_empty(const uint32_t grid[3]) { return !grid[0] || !grid[1] || !grid[2]; }
 
 static void start(struct mgpu_kernel *kernel, struct mgpu_launch *launch, int32_t smem, void *stream,
-                  bool wait) {
+                  int32_t wait) {
   struct mgpu_place place;
   if (smem < 0) {
     mgpu_fail(MGPU_ERROR_INVALID, "The kernel \"%s\" is launched with %d bytes of dynamic workgroup memory.",
@@ -85,8 +86,17 @@ static void start(struct mgpu_kernel *kernel, struct mgpu_launch *launch, int32_
   launch->smem = (uint32_t)smem;
   launch->stream = place.driver;
   const struct mgpu_backend *backend = mgpu_backends[place.backend];
-  if (backend->launch(place.device, handle, launch) == 0 && wait)
-    backend->stream_sync(place.device, place.driver);
+  if (backend->launch(place.device, handle, launch) || wait == MGPU_WAIT_NOT)
+    return;
+  bool later = wait == MGPU_WAIT_LATER && !stream;
+  bool behind_others = !stream && mgpu_thread()->unwaited.work;
+  if (later || behind_others)
+    mgpu_stream_unwaited(kernel->name);
+  if (later)
+    return;
+  backend->stream_sync(place.device, place.driver);
+  if (behind_others)
+    mgpu_stream_waited();
 }
 
 static void bad_size(const struct mgpu_kernel *kernel, const char *what, intptr_t x, intptr_t y, intptr_t z) {
@@ -94,28 +104,43 @@ static void bad_size(const struct mgpu_kernel *kernel, const char *what, intptr_
             kernel->name, what, (long long)x, (long long)y, (long long)z);
 }
 
+/* Three sizes from three arguments each. */
+struct sizes {
+  intptr_t grid[3], block[3], cluster[3];
+};
+
+static void launch_slot(mgpuKernelSlot *slot, const struct sizes *sizes, int32_t smem, void *stream,
+                        void **params, int32_t wait) {
+  const intptr_t *grid = sizes->grid, *block = sizes->block, *cluster = sizes->cluster;
+  struct mgpu_kernel *kernel = of_slot(slot);
+  if (!kernel)
+    return;
+  struct mgpu_launch launch = {.params = params};
+  if (!take(launch.grid, grid[0], grid[1], grid[2], 0))
+    bad_size(kernel, "grid", grid[0], grid[1], grid[2]);
+  else if (is_empty(launch.grid)) {
+    if (wait != MGPU_WAIT_NOT && wait != MGPU_WAIT_LATER)
+      mgpuStreamSynchronize(stream);
+  } else if (!take(launch.block, block[0], block[1], block[2], 1))
+    bad_size(kernel, "block", block[0], block[1], block[2]);
+  else if (!take(launch.cluster, cluster[0], cluster[1], cluster[2], 0))
+    bad_size(kernel, "cluster", cluster[0], cluster[1], cluster[2]);
+  else
+    start(kernel, &launch, smem, stream, wait);
+}
+
 void mgpuKernelLaunch(mgpuKernelSlot *slot, intptr_t gridX, intptr_t gridY, intptr_t gridZ, intptr_t blockX,
                       intptr_t blockY, intptr_t blockZ, intptr_t clusterX, intptr_t clusterY,
                       intptr_t clusterZ, int32_t smem, void *stream, void **params, size_t paramsCount,
                       int32_t wait) {
   (void)paramsCount; /* the kernel knows its parameters */
-  if (mgpu_pending())
-    return;
-  struct mgpu_kernel *kernel = of_slot(slot);
-  if (!kernel)
-    return;
-  struct mgpu_launch launch = {.params = params};
-  if (!take(launch.grid, gridX, gridY, gridZ, 0))
-    bad_size(kernel, "grid", gridX, gridY, gridZ);
-  else if (is_empty(launch.grid)) {
-    if (wait)
-      mgpuStreamSynchronize(stream);
-  } else if (!take(launch.block, blockX, blockY, blockZ, 1))
-    bad_size(kernel, "block", blockX, blockY, blockZ);
-  else if (!take(launch.cluster, clusterX, clusterY, clusterZ, 0))
-    bad_size(kernel, "cluster", clusterX, clusterY, clusterZ);
-  else
-    start(kernel, &launch, smem, stream, wait != 0);
+  const struct sizes sizes = {
+      {gridX, gridY, gridZ}, {blockX, blockY, blockZ}, {clusterX, clusterY, clusterZ}};
+  if (!mgpu_pending())
+    launch_slot(slot, &sizes, smem, stream, params, wait);
+  /* After a failure, too, what compiled code has left to this wait has to end. */
+  if (wait != MGPU_WAIT_NOT && wait != MGPU_WAIT_LATER && !stream && mgpu_pending())
+    mgpuWaitForLater();
 }
 
 int32_t mgpuKernelOccupancy(mgpuKernelSlot *slot, int32_t smem, int32_t *threads, int32_t *blocks) {
@@ -161,7 +186,7 @@ static void raw_launch(void *function, const intptr_t cluster[3], const intptr_t
   else if (!take(launch.cluster, cluster[0], cluster[1], cluster[2], 0))
     bad_size(kernel, "cluster", cluster[0], cluster[1], cluster[2]);
   else
-    start(kernel, &launch, smem, stream, false);
+    start(kernel, &launch, smem, stream, MGPU_WAIT_NOT);
 }
 
 void mgpuLaunchKernel(void *function, intptr_t gridX, intptr_t gridY, intptr_t gridZ, intptr_t blockX,

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static void *allocate(uint64_t size, void *stream, bool shared) {
+/* `later`: compiled code waits before other streams or the host use the memory. */
+static void *allocate(uint64_t size, void *stream, bool shared, bool later) {
   struct mgpu_place place;
   if (mgpu_pending() || size == 0 || mgpu_stream_place(stream, &place))
     return NULL;
@@ -28,7 +29,9 @@ static void *allocate(uint64_t size, void *stream, bool shared) {
     return NULL;
   }
   /* With no stream named, any stream may use the memory next; it must be ready for all of them. */
-  if (!stream && !shared)
+  if (later)
+    mgpu_stream_unwaited(NULL);
+  else if (!stream && !shared)
     backend->stream_sync(place.device, place.driver);
   return memory;
 }
@@ -51,11 +54,13 @@ static void *substitute(uint64_t size) {
 }
 
 void *mgpuMemAlloc(uint64_t size, void *stream, bool shared) {
-  void *memory = allocate(size, stream, shared);
+  void *memory = allocate(size, stream, shared, false);
   /* After a failure compiled code goes on to its end without the device; what it does itself must be
    * harmless. */
   return !memory && shared && size ? substitute(size) : memory;
 }
+
+void *mgpuMemAllocLater(uint64_t size) { return allocate(size, NULL, false, true); }
 
 /* Where memory is given back: behind the stream's work, on the memory's own device. 0, or a failure that is
  * kept. */
@@ -82,10 +87,18 @@ void mgpuMemFree(void *memory, void *stream) {
     munmap(memory, from.size);
     return;
   }
+  if (from.shared) /* is freed in no stream's order */
+    mgpuWaitForLater();
   if (place_to_free(&from, stream, &place))
     return;
   mgpu_descriptors_drop(&place, memory, from.size);
   mgpu_backends[place.backend]->free(place.device, memory, place.driver, from.shared);
+}
+
+void mgpuMemFreeLater(void *memory) {
+  mgpuMemFree(memory, NULL);
+  if (memory)
+    mgpu_stream_unwaited(NULL);
 }
 
 void mgpuMemcpy(void *to, void *from, size_t size, void *stream) {

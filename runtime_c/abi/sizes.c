@@ -49,6 +49,7 @@ void mgpuCheckSizes(int64_t rank, const int64_t *sizes, int64_t elementBytes, bo
   char words[200] = ""; /* which sizes of rank 0 leave so */
   struct mgpu_text shape = {words, sizeof words, 0};
   mgpu_text_sizes(&shape, rank, sizes);
+  mgpuWaitForLater(); /* first: a kernel that has failed is what there is to tell */
   if (bytes < 0)
     mgpu_fail(MGPU_ERROR_MEMORY,
               "%s: an allocation of shape (%s) with elements of %lld bytes: sizes must not be negative, and "
@@ -65,6 +66,7 @@ void mgpuCheckSizes(int64_t rank, const int64_t *sizes, int64_t elementBytes, bo
 void mgpuCheckMemory(bool missing, const char *place) {
   if (!missing)
     return;
+  mgpuWaitForLater();
   mgpu_fail(MGPU_ERROR_MEMORY, "%s: there is no memory for this allocation.", place);
   mgpu_leave();
 }

@@ -113,6 +113,29 @@ static void sync_stream(void *stream) {
   struct mgpu_place place;
   if (mgpu_stream_place(stream, &place) == 0)
     backend_of(place.backend)->stream_sync(place.device, place.driver);
+  if (!stream)
+    mgpu_stream_waited();
+}
+
+void mgpu_stream_waited(void) {
+  struct mgpu_unwaited *unwaited = &mgpu_thread()->unwaited;
+  unwaited->work = false;
+  unwaited->named = 0;
+}
+
+void mgpu_stream_unwaited(const char *kernel) {
+  struct mgpu_unwaited *unwaited = &mgpu_thread()->unwaited;
+  unsigned i = 0;
+  unwaited->work = true;
+  while (i < unwaited->named && unwaited->names[i] != kernel)
+    ++i;
+  if (kernel && i == unwaited->named && i < MGPU_UNWAITED_NAMES)
+    unwaited->names[unwaited->named++] = kernel;
+}
+
+void mgpuWaitForLater(void) {
+  if (mgpu_thread()->unwaited.work)
+    sync_stream(NULL);
 }
 
 static void sync_event(void *event) {
@@ -165,8 +188,11 @@ void *mgpuStreamCreate(void) { return create(MGPU_STREAM); }
 void mgpuStreamDestroy(void *stream) { destroy(stream); }
 
 void mgpuStreamSynchronize(void *stream) {
-  if (mgpu_pending())
+  if (mgpu_pending()) {
+    if (!stream)
+      mgpuWaitForLater();
     return;
+  }
   if (is_kind(stream, MGPU_EVENT))
     sync_event(stream);
   else

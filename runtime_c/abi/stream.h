@@ -23,6 +23,12 @@ int mgpu_stream_own(int backend, int device, struct mgpu_place *place);
  * is no stream, and no failure. */
 int mgpu_stream_to_release(int backend, int device, struct mgpu_place *place);
 
+/* Notes work on the calling thread's stream that is waited for later (MGPU_WAIT_LATER), or now and with what
+ * was: a kernel, whose name outlives the wait, or NULL. */
+void mgpu_stream_unwaited(const char *kernel);
+/* The stream has been waited for. */
+void mgpu_stream_waited(void);
+
 /* Whether the stream, or the calling thread's where it is NULL, is one that a fork has left to the parent. */
 bool mgpu_stream_forked(void *stream);
 

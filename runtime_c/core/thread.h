@@ -5,6 +5,14 @@
 #include "core/backend.h"
 #include "core/handle.h"
 
+/* What compiled code has put on the thread's stream and waits for further on (MGPU_WAIT_LATER). */
+enum { MGPU_UNWAITED_NAMES = 6 };
+struct mgpu_unwaited {
+  bool work;      /* there is any */
+  unsigned named; /* of the first few kernels, each name once */
+  const char *names[MGPU_UNWAITED_NAMES];
+};
+
 struct mgpu_thread {
   int error;                               /* the kept code */
   int device[MGPU_BACKENDS];               /* the current device */
@@ -15,8 +23,9 @@ struct mgpu_thread {
   uint64_t guards;              /* the next one's number (abi/guard.c); 0 before the first */
   struct guard *guard;          /* the innermost entry point that takes assertions (abi/guard.c), or NULL */
   struct mgpu_trace_work *work; /* what it is about to put on a stream (trace/host.c), or NULL */
-  mgpuScope *scopes;            /* the innermost scope that has streams, or NULL */
-  char *stack_end;              /* the lowest address of its stack; NULL before it is asked for (sizes.c) */
+  struct mgpu_unwaited unwaited;
+  mgpuScope *scopes; /* the innermost scope that has streams, or NULL */
+  char *stack_end;   /* the lowest address of its stack; NULL before it is asked for (sizes.c) */
   char message[MGPU_MESSAGE_BYTES]; /* of the last kept error */
 };
 

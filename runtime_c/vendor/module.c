@@ -2,6 +2,7 @@
 #include "vendor/vendor.h"
 
 #include "core/error.h"
+#include "core/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -48,6 +49,14 @@ struct mgpu_vendor_module *mgpu_vendor_module_new(const void *data, size_t size,
 }
 
 void mgpu_vendor_last_kernel(const struct mgpu_vendor *vendor, int device, struct mgpu_text *to) {
+  const struct mgpu_unwaited *unwaited = &mgpu_thread()->unwaited;
+  if (unwaited->named > 1) {
+    mgpu_text_add(to, "; the kernels launched since the last wait are");
+    for (unsigned i = 0; i < unwaited->named; ++i)
+      mgpu_text_add(to, "%s \"%.64s\"", i ? "," : "", unwaited->names[i]);
+    mgpu_text_add(to, "%s", unwaited->named == MGPU_UNWAITED_NAMES ? " and maybe others" : "");
+    return;
+  }
   mgpu_vendor_names_lock();
   const struct mgpu_vendor_kernel *kernel = __atomic_load_n(&vendor->launched[device], __ATOMIC_ACQUIRE);
   if (kernel)

@@ -150,7 +150,7 @@ int mgpu_vendor_failed(const struct mgpu_vendor *vendor, int device, int code, c
   const char *name = vendor->code_name(code), *text = vendor->code_text(code);
   if (vendor->after_failure)
     vendor->after_failure();
-  char buffer[400] = "";
+  char buffer[800] = "";
   struct mgpu_text late = {buffer, sizeof buffer, 0};
   if (is_late(vendor, code) || waited) {
     mgpu_text_add(&late, " Work that was put on the device earlier %s it",

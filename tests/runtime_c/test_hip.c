@@ -21,6 +21,59 @@ static void test_ranks(void) { /* the device is a gfx942:sramecc+:xnack- */
   CHECK(mgpu_backend_hip.image_rank(0, &text) == 0, "assembly");
 }
 
+static int earlier;
+
+static int waits(void) {
+  int count = -earlier;
+  for (const char *at = hip.log(); (at = strstr(at, "sync ")); ++at)
+    ++count;
+  return count;
+}
+
+static void launch(mgpuKernelSlot *kernel, int blocks, int wait) {
+  mgpuKernelLaunch(kernel, blocks, 1, 1, 64, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, wait);
+}
+
+/* Work whose wait is left for later: one wait for all of it, also after a failure. */
+static void test_waits_left(mgpuKernelSlot *kernel, mgpuKernelSlot *missing) {
+  earlier = waits();
+  mgpuWaitForLater();
+  launch(kernel, 1, MGPU_WAIT_LATER);
+  void *memory = mgpuMemAllocLater(64), *shared = mgpuMemAlloc(64, NULL, true);
+  launch(kernel, 0, MGPU_WAIT_LATER); /* nothing */
+  launch(kernel, 1, MGPU_WAIT_LATER);
+  mgpuMemFreeLater(memory);
+  CHECK(memory && waits() == 0, "%d waits before it is time", waits());
+  launch(kernel, 1, MGPU_WAIT);
+  CHECK(waits() == 1, "%d waits", waits());
+  mgpuWaitForLater();
+  CHECK(waits() == 1, "nothing is left");
+  launch(kernel, 1, MGPU_WAIT_LATER);
+  mgpuMemFreeLater(shared); /* which may go before the kernel */
+  CHECK(waits() == 2, "%d waits before shared memory goes", waits());
+  mgpuWaitForLater();
+  mgpuWaitForLater();
+  CHECK(mgpuMemAllocLater(0) == NULL && waits() == 3, "%d waits after the last", waits());
+  CHECK_CLEAN();
+  launch(kernel, 1, MGPU_WAIT_LATER);
+  launch(missing, 1, MGPU_WAIT_LATER); /* fails, and so does all that follows */
+  CHECK(waits() == 3, "%d waits at the failure", waits());
+  launch(kernel, 1, MGPU_WAIT);
+  CHECK(waits() == 4, "%d waits after the failure", waits());
+  launch(kernel, 1, MGPU_WAIT);
+  mgpuStreamSynchronize(NULL);
+  CHECK(waits() == 4, "%d waits for nothing", waits());
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "hipErrorNotFound");
+  launch(kernel, 1, MGPU_WAIT_LATER);
+  launch(missing, 1, MGPU_WAIT);
+  CHECK(waits() == 5, "%d waits where the last one fails", waits());
+  CHECK_ERROR(MGPU_ERROR_DRIVER, "hipErrorNotFound");
+  launch(kernel, 1, MGPU_WAIT_LATER);
+  mgpuCheckSizes(1, (int64_t[]){-1}, 4, false, "here"); /* nobody takes it; the caller goes on */
+  CHECK(waits() == 6, "%d waits before a failure is told", waits());
+  CHECK_ERROR(MGPU_ERROR_MEMORY, "here: an allocation of shape (-1)");
+}
+
 /* Whatever the calling thread's device is. */
 static void test_marks(void) {
   mgpuSetDefaultDevice(1);
@@ -122,6 +175,7 @@ void test_hip(void) {
   CHECK_CLEAN();
   mgpuKernelLaunch(&missing, 2, 1, 1, 64, 1, 1, 0, 0, 0, 0, NULL, NULL, 0, 1);
   CHECK_ERROR(MGPU_ERROR_DRIVER, "hipErrorNotFound");
+  test_waits_left(&kernel, &missing);
 
   uint64_t *memory = mgpuMemAlloc(808, NULL, false), *shared = mgpuMemAlloc(8, NULL, true), back[101];
   mgpuMemset8(memory, 0, 808, NULL);

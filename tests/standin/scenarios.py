@@ -77,6 +77,16 @@ def asynchronous(library: Any) -> None:
     same(here, x + 1)
 
 
+def waits(library: Any) -> None:
+    x = np.arange(70, dtype=np.int32)
+    there = library.device.array(x)
+    library.memory(there)
+    library.loop(there, 2)
+    library.temporary(there, True)
+    same(there.numpy(), ((((x + 6) * 9 + 3) * 3 + 3) * 3) * 3)
+    same(library.load(there), (5 + 3) * 3)
+
+
 SCENARIOS: dict[str, Callable[[Any], None]] = {
     "saxpy": saxpy,
     "scale": scale,
@@ -84,4 +94,5 @@ SCENARIOS: dict[str, Callable[[Any], None]] = {
     "reduce": reduce,
     "transpose": transpose,
     "async": asynchronous,
+    "wait_once": waits,
 }

@@ -69,6 +69,8 @@ struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
     Value shared = adaptor.getDynamicSharedMemorySize();
     if (!shared)
       shared = constant(rewriter, loc, i32, 0);
+    enum { No, Now, Later }; // mgpu.h
+    int64_t wait = !stream.wait ? No : op->hasAttr(kWaitsLater) ? Later : Now;
     Value slot = LLVM::AddressOfOp::create(rewriter, loc, pointer, kernelSlotName(op.getKernel()));
     callRuntime(rewriter, op, "mgpuKernelLaunch", {},
                 {slot, dimension(adaptor.getGridSizeX()), dimension(adaptor.getGridSizeY()),
@@ -76,7 +78,7 @@ struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
                  dimension(adaptor.getBlockSizeY()), dimension(adaptor.getBlockSizeZ()),
                  dimension(adaptor.getClusterSizeX()), dimension(adaptor.getClusterSizeY()),
                  dimension(adaptor.getClusterSizeZ()), shared, stream.value, params,
-                 constant(rewriter, loc, i64, int64_t(count)), constant(rewriter, loc, i32, stream.wait)});
+                 constant(rewriter, loc, i64, int64_t(count)), constant(rewriter, loc, i32, wait)});
     finish(rewriter, op, stream);
     return success();
   }

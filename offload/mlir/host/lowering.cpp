@@ -63,7 +63,7 @@ Stream streamFor(OpBuilder &b, Operation *op, bool hasToken, ValueRange dependen
 }
 
 void waitFor(OpBuilder &b, Operation *op, Stream stream) {
-  if (stream.wait)
+  if (stream.wait && !op->hasAttr(kWaitsLater))
     callRuntime(b, op, "mgpuStreamSynchronize", {}, {stream.value});
 }
 

@@ -49,6 +49,9 @@ struct Stream {
 };
 Stream streamFor(mlir::OpBuilder &b, mlir::Operation *op, bool hasToken, mlir::ValueRange dependencies);
 
+/// On what has no token: somebody waits for it further on (wait_once.cpp).
+inline constexpr char kWaitsLater[] = "offload.waits_later";
+
 /// Makes the host wait where the operation has no token.
 void waitFor(mlir::OpBuilder &b, mlir::Operation *op, Stream stream);
 
@@ -96,6 +99,9 @@ void addSizeChecks(mlir::ModuleOp module, const mlir::LLVMTypeConverter &convert
 
 /// Makes each gpu.dealloc, and what has no token, depend on what uses its memory before it.
 void orderUses(mlir::ModuleOp module);
+
+/// Makes functions wait once for kernels without tokens that follow each other.
+void waitOnce(mlir::ModuleOp module);
 
 /// Whether a function waits for each token that it makes, whichever way it takes.
 bool waitsForAllTokens(mlir::FunctionOpInterface function);

@@ -70,8 +70,10 @@ struct AllocPattern : public HostPattern<gpu::AllocOp> {
     getMemRefDescriptorSizes(loc, type, adaptor.getDynamicSizes(), rewriter, shape, strides, bytes);
     Stream stream = streamOf(rewriter, op, adaptor);
     Value shared = constant(rewriter, loc, rewriter.getI8Type(), op.getHostShared());
-    Value memory =
-        callRuntime(rewriter, op, "mgpuMemAlloc", pointerType(getContext()), {bytes, stream.value, shared});
+    Type plain = pointerType(getContext());
+    Value memory = op->hasAttr(kWaitsLater)
+                       ? callRuntime(rewriter, op, "mgpuMemAllocLater", plain, {bytes})
+                       : callRuntime(rewriter, op, "mgpuMemAlloc", plain, {bytes, stream.value, shared});
     waitFor(rewriter, op, stream);
     if (op.getHostShared()) // host code may touch it
       callRuntime(rewriter, op, kCheckAllocation, {}, {memory, bytes});
@@ -91,7 +93,10 @@ struct DeallocPattern : public HostPattern<gpu::DeallocOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Stream stream = streamOf(rewriter, op, adaptor);
     Value memory = MemRefDescriptor(adaptor.getMemref()).allocatedPtr(rewriter, op.getLoc());
-    callRuntime(rewriter, op, "mgpuMemFree", {}, {memory, stream.value});
+    if (op->hasAttr(kWaitsLater))
+      callRuntime(rewriter, op, "mgpuMemFreeLater", {}, {memory});
+    else
+      callRuntime(rewriter, op, "mgpuMemFree", {}, {memory, stream.value});
     waitFor(rewriter, op, stream);
     finish(rewriter, op, stream);
     return success();

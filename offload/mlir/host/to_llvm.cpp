@@ -8,7 +8,8 @@
 //    dependencies runs on the first one's stream after waiting for the others. Streams belong to a scope of
 //    the function that created them (mgpuScope) and go back when it returns; waiting for a token twice is
 //    fine.
-//  * Operations without a token run on the calling thread's own stream, and the host waits for them.
+//  * Operations without a token run on the calling thread's own stream, and the host waits for them: once for
+//    kernels that follow each other (wait_once.cpp).
 //  * A launch names a kernel slot; the runtime loads the module when it is first needed. No constructors.
 //  * Argument arrays live in the entry block: a launch in a loop does not grow the stack.
 //
@@ -184,6 +185,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
         shared.insert(global.getSymName());
     orderUses(module);
     addScopes(module);
+    waitOnce(module);
     markEqualShapes(module);
     BareFunctions bareFunctions;
     if (hostBarePointers && failed(findBareFunctions(module, bareFunctions)))

@@ -45,10 +45,11 @@ TESTS: dict[str, tuple[str, ...]] = {
         "test_linalg_inside_a_kernel", "test_loops_around_and_after_each_other",
         "test_from_parallel_loops_with_a_step_of_the_caller",
     ),
+    "test_wait_once": ("test_functions_of_several_kernels",),
 }  # fmt: skip
 """Tests that take one program each."""
 
-FILES = ("async", "async_dialect", "buffers", "barriers", "shared", "temporaries", "parallel_step")
+FILES = ("async", "async_dialect", "buffers", "barriers", "shared", "temporaries", "parallel_step", "wait_once")
 """What they take of tests/programs, beside its folder levels."""
 
 
