@@ -143,17 +143,32 @@ def kernels(result: Mapping[str, Any]) -> str:
 
 
 def products(result: Mapping[str, Any]) -> str:
+    def ratio(one: float | None, other: float | None) -> str:
+        return f"{one / other:.2f}" if one and other else ""
+
     rows = []
     for problem in result["problems"]:
         speed = {name: each.get("teraflops") for name, each in problem["engines"].items()}
         one, made, other = speed.get("offload"), speed.get("linalg"), speed.get("torch")
-        ratio = f"{one / other:.2f}" if one and other else ""
         cells = [f"{each:.0f}" if each else "-" for each in (one, made, other)]
-        rows.append([problem["kernel"], str(problem["side"]), *cells, ratio])
-    text = table(["product", "side", "offload", "offload, linalg", "torch (cuBLAS)", "to cuBLAS"], rows)
-    told = "TFLOP/s on random numbers, sums in f32; ours write f32, cuBLAS the factors' type. The kernel of the "
-    told += "third column is made of linalg.matmul, by warps; that of the second is written, for warpgroups."
-    return f"## Products of matrices\n\n{where(result)}\n\n{told}\n\n{text}{missing(result)}"
+        rows.append([problem["kernel"], str(problem["side"]), *cells, ratio(one, other), ratio(made, other)])
+    head = ["product", "side", "offload", "offload, linalg", "torch (cuBLAS)", "to cuBLAS", "linalg to cuBLAS"]
+    told = "TFLOP/s (of bytes: 10^12 operations) on random numbers, sums in 32 bits; ours write these, cuBLAS the "
+    told += "factors' type. Words are multiplied as such, bytes with the second matrix by columns. The kernels of the "
+    told += "third column are written, for warpgroups; those of the fourth made of linalg.fill and linalg.matmul, by "
+    told += "warps and for every chip from sm_80 on."
+    text = f"## Products of matrices\n\n{where(result)}\n\n{told}\n\n{table(head, rows)}"
+    if layers := result.get("layers"):
+        rows = []
+        for problem in layers:
+            speed = {name: each.get("gigabytes_per_second") for name, each in problem["engines"].items()}
+            made, other = speed.get("linalg"), speed.get("torch")
+            cells = [f"{each:.0f}" if each else "-" for each in (made, other)]
+            rows.append([problem["kernel"], str(problem["rows"]), *cells, ratio(made, other)])
+        head = ["product", "rows", "offload, linalg", "torch (cuBLAS)", "to cuBLAS"]
+        told = "GB/s of the weights, of which there are 8192 rows of 8192; few rows meet each of them."
+        text += f"\n\n{told}\n\n{table(head, rows)}"
+    return f"{text}{missing(result)}"
 
 
 def launches(result: Mapping[str, Any]) -> str:

@@ -201,6 +201,8 @@ class Failing:
     def product(self, *arguments: Any) -> Any:
         raise CompileError("no such instruction")
 
+    layer = product
+
 
 def test_an_engine_that_fails_costs_its_own_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever another package raises; a failure of ours is one of the stage."""
@@ -216,6 +218,8 @@ def test_an_engine_that_fails_costs_its_own_figures(monkeypatch: pytest.MonkeyPa
         def product(self, *arguments: Any) -> Any:
             raise offload.DeviceError("the context is lost", 1)
 
+        layer = product
+
     for module in (memory, products):
         monkeypatch.setattr(module, "engines", lambda names: ([Failing()], {}))
         monkeypatch.setattr(module, "Ours", Ours)
@@ -230,9 +234,12 @@ def test_an_engine_that_fails_costs_its_own_figures(monkeypatch: pytest.MonkeyPa
     assert found[-1]["wrong"] == ["triad: offload: the context is lost"]
     assert found[-1]["problems"][1]["engines"]["failing"] == {"failed": why}
     *_, last = products.report(None, "cuda", "small", 1)
-    assert last["missing"] == {"failing, f16, 8": why, "failing, bf16, 8": why}
-    failed = ["f16", *ours.ELEMENTS]  # by hand and of linalg
-    assert last["wrong"] == [f"{element}, 8: offload: the context is lost" for element in failed]
+    problems_of = [f"{element}, 8" for element in ours.LINALG_ELEMENTS]
+    layers = [f"{element}, 2 rows" for element in ours.LAYER_ELEMENTS]
+    assert last["missing"] == {f"failing, {problem}": why for problem in [*problems_of, *layers]}
+    by_hand = [problem for element in ours.ELEMENTS for problem in problems_of if problem.startswith(element)]
+    expected = sorted([*by_hand, *problems_of, *layers])
+    assert sorted(last["wrong"]) == [f"{problem}: offload: the context is lost" for problem in expected]
 
 
 def test_an_engine_that_cannot_start_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -313,7 +320,13 @@ STAGES = {
     "matmul": {
         "problems": [
             {"kernel": "matmul f16", "side": 4096, "engines": {
-                "offload": {"median": 1.0, "teraflops": 600.0}, "torch": {"median": 1.0, "teraflops": 750.0}}},
+                "offload": {"median": 1.0, "teraflops": 600.0}, "linalg": {"median": 1.0, "teraflops": 375.0},
+                "torch": {"median": 1.0, "teraflops": 750.0}}},
+        ],
+        "layers": [
+            {"kernel": "layer f16", "rows": 4, "engines": {
+                "linalg": {"median": 1.0, "gigabytes_per_second": 2000.0},
+                "torch": {"median": 1.0, "gigabytes_per_second": 2500.0}}},
         ],
     },
     "first": {"problems": [{"kernel": "triad", "engines": {"offload": {"import": 0.25, "first": 0.002}}}]},
@@ -347,7 +360,8 @@ def test_the_documentation_has_what_was_measured(tmp_path: Path) -> None:
     assert text.count("offload 0.1.0") == 1
     assert "NVIDIA Imaginary, driver 1.2, 2030-01-01" in text
     assert "| triad | 3800 (0.95) | 3900 (0.97) | | 3600 (0.90) | - | | 1.06 |" in text
-    assert "| matmul f16 | 4096 | 600 | - | 750 | 0.80 |" in text
+    assert "| matmul f16 | 4096 | 600 | 375 | 750 | 0.80 | 0.50 |" in text
+    assert "| layer f16 | 4 | 2000 | 2500 | 0.80 |" in text
     assert "| 4 | 2.00 | 1.50 |" in text
     assert "| offload | 250.0 | 2.0 |" in text
     assert "Not measured: Triton (no triton)." in text

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from device.checks import Program
 from device.store import Store
 from host.problem import SIZES, Problem
@@ -17,6 +18,8 @@ HERE = Path(__file__).resolve().parent
 KERNELS = ("triad", "transpose", "reduction", "softmax", "layer_norm", "scan", "histogram", "stencil", "spmv")
 OF_TENSORS = ("triad", "transpose", "reduction", "softmax", "layer_norm", "stencil")
 ELEMENTS = ("f16", "bf16")
+LINALG_ELEMENTS = ("f16", "bf16", "f32", "i8")
+LAYER_ELEMENTS = ("f16", "f32")
 Launch = tuple[str, Any, Any, Sequence[Any]]  # kernel, grid, block, arguments
 
 
@@ -29,8 +32,14 @@ def matmul_program(element: str) -> Program:
     return Program((HERE / "programs" / "matmul.mlir").read_text().replace("ELEMENT", element), ("nvvm:sm_90a",))
 
 
-def linalg_program() -> Program:
-    return Program((HERE / "programs" / "linalg_matmul.mlir").read_text(), ("nvvm:sm_90", "host"))
+def linalg_program(element: str, across: bool) -> Program:
+    """The product of linalg. ``across``: the second matrix has the steps of the sums in its rows, as a layer's weights
+    do."""
+    text = (HERE / "programs" / "linalg_matmul.mlir").read_text()
+    zero, word = ("0", "i32") if element == "i8" else ("0.0", "f32")
+    for name, value in {"FACTOR": element, "SUM": word, "ZERO": zero, "RIGHT": "j, k" if across else "k, j"}.items():
+        text = text.replace(name, value)
+    return Program(text, ("nvvm:sm_90", "host"))
 
 
 def tensor_program(kernel: str, size: str) -> Program:
@@ -47,7 +56,10 @@ def programs() -> Iterator[Program]:
         yield kernel_program(kernel)
     for element in ELEMENTS:
         yield matmul_program(element)
-    yield linalg_program()
+    for element in LINALG_ELEMENTS:
+        yield linalg_program(element, across=element == "i8")
+    for element in LAYER_ELEMENTS:
+        yield linalg_program(element, across=True)
 
 
 def launches(problem: Problem, given: dict[str, Any]) -> list[Launch]:
@@ -104,14 +116,16 @@ class Ours:
 
         return run, lambda: {name: there[name].numpy() for name in problem.outputs}
 
-    def program_of(self, element: str) -> Program:
-        return matmul_program(element)
-
     def product(self, element: str, a: Any, b: Any) -> tuple[Callable[[int], None], Callable[[], Any]]:
         """The product of two matrices, likewise."""
-        library = self.store.load(self.program_of(element), self.backend)
+        return self.multiplied(matmul_program(element), a, b, b.shape[1])
+
+    def multiplied(
+        self, program: Program, a: Any, b: Any, columns: int
+    ) -> tuple[Callable[[int], None], Callable[[], Any]]:
+        library = self.store.load(program, self.backend)
         left, right = library.device.array(a), library.device.array(b)
-        out = library.device.zeros((a.shape[0], b.shape[1]), "float32")
+        out = library.device.zeros((a.shape[0], columns), "int32" if a.dtype == "int8" else "float32")
         return (lambda times: library.matmul(left, right, out, times)), out.numpy
 
 
@@ -135,11 +149,16 @@ class Tensors(Ours):
 
 
 class Linalg(Ours):
-    """The product as a program of linalg, whose kernel is made and not written; of halves."""
+    """Products as programs of linalg, whose kernels are made and not written."""
 
     name = "linalg"
 
-    def program_of(self, element: str) -> Program:
-        if element != "f16":
-            raise ValueError(f"a program of f16, not of {element}")
-        return linalg_program()
+    def product(self, element: str, a: Any, b: Any) -> tuple[Callable[[int], None], Callable[[], Any]]:
+        """As `Ours.product`; of bytes the second matrix is given by columns."""
+        if element == "i8":
+            return self.layer(element, a, np.ascontiguousarray(b.T))
+        return self.multiplied(linalg_program(element, across=False), a, b, b.shape[1])
+
+    def layer(self, element: str, x: Any, weights: Any) -> tuple[Callable[[int], None], Callable[[], Any]]:
+        """Rows with the rows of weights, likewise."""
+        return self.multiplied(linalg_program(element, across=True), x, weights, weights.shape[0])

@@ -78,15 +78,29 @@ class Solver:
         raise LeftOut("no one operation")
 
     def product(self, element: str, a: Any, b: Any) -> tuple[Callable[[int], None], Callable[[], Any]]:
-        """cuBLAS: the product of two matrices of f32 values that the element type holds exactly, into that type."""
+        """cuBLAS: the product of two matrices into the element type; of bytes into i32, with the second one by columns.
+        Words are multiplied as such, not by matrix units."""
+        return self._multiplied(element, a, b.T if element == "i8" else b, element == "i8")
+
+    def layer(self, element: str, x: Any, weights: Any) -> tuple[Callable[[int], None], Callable[[], Any]]:
+        """cuBLAS: rows with the rows of weights."""
+        return self._multiplied(element, x, weights, True)
+
+    def _multiplied(
+        self, element: str, a: Any, b: Any, across: bool
+    ) -> tuple[Callable[[int], None], Callable[[], Any]]:
         torch = self._torch
-        kind = {"f16": torch.float16, "bf16": torch.bfloat16}[element]
+        torch.backends.cuda.matmul.allow_tf32 = False
+        kind = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i8": torch.int8}[element]
         left, right = (torch.from_numpy(value.astype("float32")).cuda().to(kind) for value in (a, b))
-        out = torch.empty(a.shape[0], b.shape[1], dtype=kind, device="cuda")
+        right = right.T if across else right
+        multiply = torch._int_mm if element == "i8" else torch.matmul
+        word = torch.int32 if element == "i8" else kind
+        out = torch.empty(left.shape[0], right.shape[1], dtype=word, device="cuda")
 
         def run(times: int) -> None:
             for _ in range(times):
-                torch.matmul(left, right, out=out)
+                multiply(left, right, out=out)
             torch.cuda.synchronize()
 
-        return run, lambda: out.float().cpu().numpy()
+        return run, lambda: out.double().cpu().numpy()
