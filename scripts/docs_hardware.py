@@ -167,7 +167,7 @@ def products(result: Mapping[str, Any]) -> str:
             rows.append([problem["kernel"], str(problem["rows"]), *cells, ratio(made, other)])
         head = ["product", "rows", "offload, linalg", "torch (cuBLAS)", "to cuBLAS"]
         told = "GB/s of the weights, of which there are 8192 rows of 8192; few rows meet each of them."
-        text += f"\n\n{told}\n\n{table(head, rows)}"
+        text += f"\n{told}\n\n{table(head, rows)}"
     return f"{text}{missing(result)}"
 
 

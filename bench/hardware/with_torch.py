@@ -92,7 +92,7 @@ class Solver:
         torch = self._torch
         torch.backends.cuda.matmul.allow_tf32 = False
         kind = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i8": torch.int8}[element]
-        left, right = (torch.from_numpy(value.astype("float32")).cuda().to(kind) for value in (a, b))
+        left, right = (torch.from_numpy(value.astype("float32", "C")).cuda().to(kind) for value in (a, b))
         right = right.T if across else right
         multiply = torch._int_mm if element == "i8" else torch.matmul
         word = torch.int32 if element == "i8" else kind
