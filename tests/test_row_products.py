@@ -93,6 +93,25 @@ def test_on_devices(chip: str) -> None:
         check_pieces(library)
 
 
+def test_wide_integers_are_no_pieces() -> None:
+    program = """
+func.func @f(%x: memref<4x512xi256>, %w: memref<3x512xi256>, %y: memref<4x3xi32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>,
+                                   affine_map<(i, j, k) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<4x512xi256>, memref<3x512xi256>) outs(%y : memref<4x3xi32>) {
+  ^bb0(%a: i256, %b: i256, %sum: i32):
+    %product = arith.muli %a, %b : i256
+    %part = arith.trunci %product : i256 to i32
+    %more = arith.addi %sum, %part : i32
+    linalg.yield %more : i32
+  }
+  return
+}
+"""
+    assert "offload.wide_rows" not in emit_text(program, "kernels")
+
+
 def test_for_each_target() -> None:
     offload.compile(PROGRAM, targets=ALL_TARGETS)
 

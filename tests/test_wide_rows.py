@@ -259,6 +259,43 @@ func.func @scaled(%x: tensor<9x1024xf32>, %gamma: tensor<1024xf32>, %out_to: mem
 )
 
 
+def test_factors_of_rows_are_no_products_of_matrices() -> None:
+    """What rows have beside their elements, in dimensions of its own, does not keep steps from being one kernel."""
+    program = """
+#all = affine_map<(b, h, k) -> (b, h, k)>
+#row = affine_map<(b, h, k) -> (b, h)>
+#mask = affine_map<(b, h, k) -> (b, k)>
+#place = affine_map<(b, h, k) -> (h, k)>
+func.func @f(%x: tensor<3x5x128xf32>, %m: tensor<3x128xf32>, %p: tensor<5x128xf32>) -> tensor<3x5x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %numbers = tensor.empty() : tensor<3x5xf32>
+  %elements = tensor.empty() : tensor<3x5x128xf32>
+  %nothing = linalg.fill ins(%zero : f32) outs(%numbers : tensor<3x5xf32>) -> tensor<3x5xf32>
+  %sums = linalg.generic {indexing_maps = [#all, #mask, #place, #row],
+                          iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %m, %p : tensor<3x5x128xf32>, tensor<3x128xf32>, tensor<5x128xf32>) outs(%nothing : tensor<3x5xf32>) {
+  ^bb0(%v: f32, %a: f32, %b: f32, %s: f32):
+    %w = arith.mulf %v, %a : f32
+    %c = arith.addf %w, %b : f32
+    %square = arith.mulf %c, %c : f32
+    %more = arith.addf %s, %square : f32
+    linalg.yield %more : f32
+  } -> tensor<3x5xf32>
+  %r = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %sums : tensor<3x5x128xf32>, tensor<3x5xf32>) outs(%elements : tensor<3x5x128xf32>) {
+  ^bb0(%v: f32, %s: f32, %o: f32):
+    %q = arith.divf %v, %s : f32
+    linalg.yield %q : f32
+  } -> tensor<3x5x128xf32>
+  return %r : tensor<3x5x128xf32>
+}
+"""
+    assert emit_text(program, "kernels").count("gpu.launch_func") == 1
+    x, m, p = (_random.standard_normal(shape).astype(np.float32) for shape in ((3, 5, 128), (3, 128), (5, 128)))
+    sums = ((x * m[:, None] + p[None]) ** 2).sum(2, keepdims=True)
+    np.testing.assert_allclose(on_host(program).f(x, m, p).numpy(), x / sums, rtol=1e-4, atol=1e-6)
+
+
 def test_what_columns_have_is_no_part_of_the_output() -> None:
     assert emit_text(SCALED, "kernels").count("gpu.launch_func") == 1
     x, gamma, out = (_random.standard_normal(shape).astype(np.float32) for shape in ((9, 1024), 1024, (9, 1024)))

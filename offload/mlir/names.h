@@ -69,6 +69,7 @@ inline constexpr char kActiveLanes[] =
 inline constexpr char kFail[] = "__offload_fail"; // (ptr message): ends the launch; does not return
 inline constexpr char kDynamicShared[] = "__offload_dynamic_shared"; // (): ptr
 inline constexpr char kSharedPrefix[] = "__offload_shared_";         // globals in workgroup memory
+inline constexpr char kWraps[] = "offload.wraps"; // on an nvgpu.mma.sync: sums of integers run over, as others do
 inline constexpr char kWideRows[] = "offload.wide_rows"; // on an scf.if of a kernel: what GPUs do where its
                                                          // condition holds, and the CPU never
 

@@ -1,10 +1,12 @@
 //===- prepare_products.cpp - offload-prepare-products --------------------===//
 //
 // nvgpu.mma.sync of bf16: MLIR 22 has the instruction (nvvm.mma.sync), and does not lower the operation to
-// it.
+// it. Those of bytes that offload makes: MLIR's own lowering has sums end at the largest and the least
+// number, where arith.addi runs over.
 //
 //===----------------------------------------------------------------------===//
 
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -22,12 +24,13 @@ namespace {
 void lower(nvgpu::MmaSyncOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
-  auto registersOf = [&](Value matrix) { // two elements each
+  auto registersOf = [&](Value matrix) { // of 32 bits each
     SmallVector<Value> registers;
     auto one = VectorType::get(1, b.getI32Type());
     for (int64_t i = 0; i < cast<VectorType>(matrix.getType()).getDimSize(0); ++i) {
-      Value pair = vector::ExtractOp::create(b, loc, matrix, i);
-      registers.push_back(vector::ExtractOp::create(b, loc, vector::BitCastOp::create(b, loc, one, pair), 0));
+      Value several = vector::ExtractOp::create(b, loc, matrix, i);
+      registers.push_back(
+          vector::ExtractOp::create(b, loc, vector::BitCastOp::create(b, loc, one, several), 0));
     }
     return registers;
   };
@@ -35,13 +38,15 @@ void lower(nvgpu::MmaSyncOp op) {
   SmallVector<Value> sums;
   for (int64_t i = 0; i < type.getNumElements(); ++i)
     sums.push_back(vector::ExtractOp::create(b, loc, op.getMatrixC(), ArrayRef<int64_t>{i / 2, i % 2}));
+  bool areBytes = type.getElementType().isInteger();
   auto result =
-      LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(sums.size(), b.getF32Type()));
+      LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(sums.size(), type.getElementType()));
+  NVVM::MMATypes factor = areBytes ? NVVM::MMATypes::s8 : NVVM::MMATypes::bf16;
+  auto overflow = areBytes ? std::optional(NVVM::MMAIntOverflow::wrapped) : std::nullopt;
   Value product =
       NVVM::MmaOp::create(b, loc, result, registersOf(op.getMatrixA()), registersOf(op.getMatrixB()), sums,
-                          op.getMmaShapeAsArray(), std::nullopt, std::nullopt,
-                          std::array<NVVM::MMATypes, 2>{NVVM::MMATypes::bf16, NVVM::MMATypes::bf16},
-                          std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row, NVVM::MMALayout::col});
+                          op.getMmaShapeAsArray(), std::nullopt, overflow, std::array{factor, factor},
+                          std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
   Value matrix = op.getMatrixC();
   for (int64_t i = 0; i < type.getNumElements(); ++i)
     matrix =
@@ -60,14 +65,16 @@ struct PrepareProducts : public PassWrapper<PrepareProducts, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareProducts)
 
   StringRef getArgument() const final { return "offload-prepare-products"; }
-  StringRef getDescription() const final { return "Make products of bf16 matrices their instructions"; }
+  StringRef getDescription() const final {
+    return "Make products of matrices of bf16, and of bytes, their instructions";
+  }
   void getDependentDialects(DialectRegistry &registry) const final {
     registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect, vector::VectorDialect>();
   }
 
   void runOnOperation() final {
     getOperation()->walk([](nvgpu::MmaSyncOp op) {
-      if (isOfBFloats(op))
+      if (isOfBFloats(op) || op->hasAttr(kWraps))
         lower(op);
     });
   }

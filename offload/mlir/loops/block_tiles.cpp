@@ -40,7 +40,7 @@ namespace {
 constexpr int64_t kSide = 64;              // of a block's tile,
 constexpr int64_t kLargeSide = 128;        // and of a large one,
 constexpr int64_t kManyTiles = 96;         // of which so many fill most devices
-constexpr int64_t kLeastOfUnits = 32;      // rows and columns for which matrix units are worth a tile
+constexpr int64_t kFew = 32;               // rows or columns, not both, for which units are worth a tile
 constexpr int64_t kLeastSteps = 128;       // that are worth the way through the block's memory,
 constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read across the right input's rows
 constexpr int64_t kThreads = kTileThreads; // of a block, along x and along y
@@ -103,8 +103,13 @@ std::optional<UnitFactor> factorOf(linalg::LinalgOp op) {
   return UnitFactor{element, isHalf, !element.isBF16()};
 }
 
-/// How many rows and columns a product has at least that is done by tiles.
-int64_t leastSide(linalg::LinalgOp op) { return factorOf(op) ? kLeastOfUnits : kSide; }
+/// How many rows and columns a product has at least that is done by tiles. Few rows of halves that meet many
+/// of weights take as long as these take to load: GPUs' units, which do half of a tile for nothing then, are
+/// not what that waits for.
+int64_t leastSide(linalg::LinalgOp op) {
+  std::optional<UnitFactor> factor = factorOf(op);
+  return factor && factor->element.isFloat() ? kFew : kSide;
+}
 
 std::optional<Product> productOf(linalg::LinalgOp op) {
   SmallVector<unsigned> reduction, parallel;
@@ -143,7 +148,8 @@ std::optional<Product> productOf(linalg::LinalgOp op) {
     return !ShapedType::isDynamic(range) && range < least;
   };
   int64_t least = leastSide(op);
-  if (isShort(found.row, least) || isShort(found.column, least) || isShort(found.depth, found.leastSteps))
+  if (isShort(found.row, least) || isShort(found.column, least) || isShort(found.depth, found.leastSteps) ||
+      (isShort(found.row, kSide) && isShort(found.column, kSide)))
     return std::nullopt;
   return found;
 }
@@ -162,13 +168,21 @@ public:
     for (const Range &range : op.createLoopRanges(b, loc))
       sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
     int64_t least = leastSide(op);
+    Value areMany;
+    if (least < kSide) {
+      auto isLong = [&](unsigned loop) -> Value {
+        return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::uge, sizes[loop], index(b, kSide));
+      };
+      areMany = b.createOrFold<arith::OrIOp>(loc, isLong(product.row), isLong(product.column));
+    }
     launchWhereLong(
         b, op, sizes, {{product.row, least}, {product.column, least}, {product.depth, product.leastSteps}},
         [&] {
           if (!factor && !isOfWords())
             return launch(kSide);
           whereLeast(b, loc, largeTiles(), kManyTiles, [&] { launch(kLargeSide); }, [&] { launch(kSide); });
-        });
+        },
+        areMany);
   }
 
 private:

@@ -213,7 +213,8 @@ Value LinalgSteps::joined(OpBuilder &in, unsigned output, Value one, Value other
   else if (auto product = dyn_cast<arith::MulIOp>(made))
     product.setOverflowFlags(arith::IntegerOverflowFlags::none);
   else if (auto floats = dyn_cast<arith::AddFOp>(made))
-    if (auto factors = other.getDefiningOp<arith::MulFOp>()) { // not rounded in between, where the chip can
+    if (auto factors = other.getDefiningOp<arith::MulFOp>(); // not rounded in between, where the chip can
+        factors && factors->getBlock() == made->getBlock()) {
       auto contract = [](auto each) {
         each.setFastmath(arith::bitEnumSet(each.getFastmath(), arith::FastMathFlags::contract));
       };

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/block_tile.h"
+#include "names.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -224,10 +225,14 @@ private:
       for (int64_t k : {0, 2})
         ofColumns.push_back(vector::ExtractStridedSliceOp::create(
             in, loc, two, ArrayRef<int64_t>{k}, ArrayRef<int64_t>{2}, ArrayRef<int64_t>{1}));
-    for (auto [number, sum] : llvm::enumerate(sums))
-      sum = nvgpu::MmaSyncOp::create(in, loc, ofRows[number / size_t(across)],
-                                     ofColumns[number % size_t(across)], sum,
-                                     ArrayRef<int64_t>{kRows, kColumns, depth});
+    for (auto [number, sum] : llvm::enumerate(sums)) {
+      auto product = nvgpu::MmaSyncOp::create(in, loc, ofRows[number / size_t(across)],
+                                              ofColumns[number % size_t(across)], sum,
+                                              ArrayRef<int64_t>{kRows, kColumns, depth});
+      if (word.isInteger())
+        product->setAttr(kWraps, in.getUnitAttr());
+      sum = product;
+    }
     return sums;
   }
 

@@ -148,7 +148,8 @@ private:
                            type.getStridesAndOffset().first.back() == 1;
       Type element = type.getElementType();
       int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
-      if (!areNeighbours || type.getMemorySpace() || bits % 8 != 0 || !llvm::isPowerOf2_64(uint64_t(bits)))
+      bool isPart = bits % 8 == 0 && bits < kPieceBytes * 8 && llvm::isPowerOf2_64(uint64_t(bits));
+      if (!areNeighbours || type.getMemorySpace() || !isPart)
         return 1;
       width = std::min(width, kPieceBytes * 8 / bits);
     }

@@ -146,18 +146,24 @@ bool isOnce(const RowAccess &access, size_t dimensions) {
   return next == int(dimensions);
 }
 
-/// Whether rows of one input meet several of another's, and the other way round: products of matrices, which
-/// are for tiles. A step would take all of both inputs for each of its rows.
-bool isProduct(ArrayRef<RowAccess> inputs) {
+/// Whether it is a product of matrices, which is for tiles: rows of one input meet several of another's, and
+/// the other way round. A step would take all of both inputs for each of its rows.
+bool isProduct(ArrayRef<RowAccess> inputs, size_t dimensions) {
   auto lacks = [](const RowAccess &one, const RowAccess &other) {
     return llvm::any_of(other.place,
                         [&](int role) { return role >= 0 && !llvm::is_contained(one.place, role); });
   };
-  for (const RowAccess &one : inputs)
-    for (const RowAccess &other : inputs)
-      if (one.memory && other.memory && lacks(one, other) && lacks(other, one))
-        return true;
-  return false;
+  SmallVector<const RowAccess *> rows;
+  for (const RowAccess &input : inputs)
+    if (input.memory && input.isAlongRow()) {
+      if (isOnce(input, dimensions)) // it has a row for each of the step's, which are not too many then
+        return false;
+      rows.push_back(&input);
+    }
+  return llvm::any_of(rows, [&](const RowAccess *one) {
+    return llvm::any_of(rows,
+                        [&](const RowAccess *other) { return lacks(*one, *other) && lacks(*other, *one); });
+  });
 }
 
 /// The operation as a step on rows of these sizes, the last one of which is along them.
@@ -195,7 +201,7 @@ std::optional<RowStep> stepOf(Operation *op, ArrayRef<Size> rows) {
       bool areHandedOn = llvm::all_of(linalgOp.getRegionOutputArgs(),
                                       [](BlockArgument output) { return canBeHandedOn(output.getType()); });
       if (reduction.size() != 1 || (*loops)[reduction[0]] != kAlongRow || !areHandedOn ||
-          isProduct(step.inputs))
+          isProduct(step.inputs, rows.size() - 1))
         return std::nullopt;
       step.sums = LinalgSteps::of(linalgOp);
       if (!step.sums)
