@@ -108,9 +108,9 @@ typedef struct mgpuMemref1d {
 /* How mgpuKernelLaunch waits; whatever is none of these is as MGPU_WAIT. */
 #define MGPU_WAIT_NOT 0 /* whoever has the stream waits */
 #define MGPU_WAIT 1     /* it returns after the kernel has finished */
-/* With NULL as the stream: the caller waits, by mgpuWaitForLater or a launch with MGPU_WAIT on NULL, before
- * it looks at what the kernel has written, calls anything but the runtime, uses another stream, or returns.
- * Who leaves through a guard waits there. */
+/* With NULL as the stream: the caller waits, by mgpuWaitForLater, mgpuStreamSynchronize(NULL) or a launch with
+ * MGPU_WAIT on NULL, before it looks at what the kernel has written, calls anything but the runtime, uses or
+ * sets another stream or device, or returns. Who leaves through a guard waits there. */
 #define MGPU_WAIT_LATER 2
 
 /* Room for what mgpuGuardEnter keeps, 16-byte aligned. */

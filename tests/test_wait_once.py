@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, HERE, PROGRAMS, on_host, program
+from compiling import ALL_TARGETS, HERE, PROGRAMS, emit_text, on_host, program
 
 import offload
 
@@ -122,6 +123,31 @@ def test_a_program_cannot_leave_out_a_wait() -> None:
         np.testing.assert_array_equal(x, (numbers(10) + 3) * 3)
 
 
+def test_assembly_looks() -> None:
+    """LLVM takes it for what reads memory, also where MLIR knows of no effect."""
+    program = """
+gpu.module @work {
+  gpu.func @add(%x: memref<?xi32>) kernel {
+    %i = gpu.thread_id x
+    %one = arith.constant 1 : i32
+    %old = memref.load %x[%i] : memref<?xi32>
+    %new = arith.addi %old, %one : i32
+    memref.store %new, %x[%i] : memref<?xi32>
+    gpu.return
+  }
+}
+func.func @look(%x: memref<?xi32>) -> i32 {
+  %c1 = arith.constant 1 : index
+  gpu.launch_func @work::@add blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%x : memref<?xi32>)
+  %seen = llvm.inline_asm "", "=r,~{memory}" : () -> i32
+  gpu.launch_func @work::@add blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%x : memref<?xi32>)
+  return %seen : i32
+}
+"""
+    text = emit_text(program, "host-llvm")
+    assert len(re.findall(r"call void @mgpuKernelLaunch\(.*, i32 1\)", text)) == 2
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_functions_of_several_kernels(name: str) -> None:
     """On devices, too: see device/groups/host_programs.py."""
@@ -217,4 +243,6 @@ def test_what_failures_say_and_leave(asked: tuple[Any, dict[str, list[Any]]]) ->
     said, words = failures["no memory"]
     assert "OUT_OF_MEMORY" in said.upper() or "OutOfMemory" in said
     assert words[-1] == "sync"
+    # What has been freed behind kernels may be there only when these have ended.
+    assert " ".join(failures["memory behind a wait"][0]) == "add copy add sync copy times copy times sync"
     assert failures["afterwards"] == [["add", "times", "sync"]]

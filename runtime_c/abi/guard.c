@@ -102,7 +102,7 @@ void mgpuCheckAllocation(const void *memory, uint64_t bytes) {
 /* Called from C, past the entry point, it ends as the C library's assert does. */
 static _Noreturn void fail(const char *place, const char *words, const char *message, const char *sizes) {
   struct mgpu_thread *thread = mgpu_thread();
-  mgpuWaitForLater(); /* first: a kernel that has failed is what there is to tell */
+  mgpuWaitForLater(); /* first: if a kernel has failed, an entry point with a guard tells that */
   if (!thread->guard) {
     fprintf(stderr, "%s: %s%s%s\n", place, words, message, sizes);
     abort();

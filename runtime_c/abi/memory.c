@@ -164,6 +164,7 @@ void *mgpuSharedGlobal(mgpuGlobalSlot *global) {
   if (global->size == 0 || mgpu_pending() || mgpu_stream_place(NULL, &place) ||
       mgpu_backends[place.backend]->is_cpu)
     return global->initial;
+  mgpuWaitForLater(); /* kernels may wait for those of other threads, which the lock would keep waiting */
   mgpu_lock();
   if (!global->state)
     __atomic_store_n(&global->state, make_shared(global, &place), __ATOMIC_RELEASE);

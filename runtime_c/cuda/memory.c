@@ -1,9 +1,17 @@
 /* memory.c: memory, copies and fills through the CUDA driver. */
+#include "core/thread.h"
 #include "cuda/backend.h"
 
 #include <stdio.h>
 
 static CUdeviceptr address(const void *pointer) { return (CUdeviceptr)(uintptr_t)pointer; }
+
+static CUresult allocate(int index, size_t size, void *stream, bool shared, CUdeviceptr *memory) {
+  if (shared)
+    return mgpu_cuda.cuMemAllocManaged(memory, size, CU_MEM_ATTACH_GLOBAL);
+  return mgpu_cuda_devices[index].pools ? mgpu_cuda.cuMemAllocAsync(memory, size, stream)
+                                        : mgpu_cuda.cuMemAlloc_v2(memory, size);
+}
 
 int mgpu_cuda_alloc(int index, size_t size, void *stream, bool shared, void **out) {
   CUcontext previous;
@@ -12,9 +20,11 @@ int mgpu_cuda_alloc(int index, size_t size, void *stream, bool shared, void **ou
     return failure;
   CUdeviceptr memory = 0;
   CUstreamCaptureMode mode = mgpu_cuda_outside_capture();
-  CUresult result = shared ? mgpu_cuda.cuMemAllocManaged(&memory, size, CU_MEM_ATTACH_GLOBAL)
-                    : mgpu_cuda_devices[index].pools ? mgpu_cuda.cuMemAllocAsync(&memory, size, stream)
-                                                     : mgpu_cuda.cuMemAlloc_v2(&memory, size);
+  CUresult result = allocate(index, size, stream, shared, &memory);
+  /* What is freed behind work that has not been waited for is there only then. */
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && mgpu_thread()->unwaited.work &&
+      mgpu_cuda.cuStreamSynchronize(stream) == CUDA_SUCCESS)
+    result = allocate(index, size, stream, shared, &memory);
   mgpu_cuda_back_to_capture(mode);
   mgpu_cuda_leave(index, previous);
   *out = (void *)(uintptr_t)memory;

@@ -1,7 +1,15 @@
 /* memory.c: memory, copies and fills through the HIP library. */
+#include "core/thread.h"
 #include "hip/backend.h"
 
 #include <stdio.h>
+
+static hipError_t allocate(int index, size_t size, void *stream, bool shared, void **out) {
+  if (shared)
+    return mgpu_hip.hipMallocManaged(out, size, hipMemAttachGlobal);
+  return mgpu_hip_has_pools(index) ? mgpu_hip.hipMallocAsync(out, size, stream)
+                                   : mgpu_hip.hipMalloc(out, size);
+}
 
 int mgpu_hip_alloc(int index, size_t size, void *stream, bool shared, void **out) {
   int previous;
@@ -9,9 +17,11 @@ int mgpu_hip_alloc(int index, size_t size, void *stream, bool shared, void **out
   if (failure)
     return failure;
   int mode = mgpu_hip_outside_capture();
-  hipError_t result = shared                      ? mgpu_hip.hipMallocManaged(out, size, hipMemAttachGlobal)
-                      : mgpu_hip_has_pools(index) ? mgpu_hip.hipMallocAsync(out, size, stream)
-                                                  : mgpu_hip.hipMalloc(out, size);
+  hipError_t result = allocate(index, size, stream, shared, out);
+  /* What is freed behind work that has not been waited for is there only then. */
+  if (result == hipErrorOutOfMemory && mgpu_thread()->unwaited.work &&
+      mgpu_hip.hipStreamSynchronize(stream) == hipSuccess)
+    result = allocate(index, size, stream, shared, out);
   mgpu_hip_back_to_capture(mode);
   mgpu_hip_leave(index, previous);
   if (!result)

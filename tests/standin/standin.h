@@ -303,7 +303,9 @@ static int turn(const char *name) {
   while (called[i].name && strcmp(called[i].name, name) != 0)
     ++i;
   called[i].name = name;
-  int code = ++called[i].calls == fail_turn && strcmp(name, fail_name) == 0 ? fail_code : 0;
+  int calls = ++called[i].calls;
+  bool fails = (calls == fail_turn || (fail_turn < 0 && calls >= -fail_turn)) && strcmp(name, fail_name) == 0;
+  int code = fails ? fail_code : 0;
   pthread_mutex_unlock(&lock);
   return code;
 }
@@ -317,7 +319,7 @@ static int turn(const char *name) {
   } while (0)
 
 /* Counts calls from now on, from 0. The call `number` (from 1) of the function `name` does nothing and
- * answers `code`; NULL: none does. */
+ * answers `code`; below 0: all calls from that one on; NULL: none does. */
 EXPORT void standin_count(const char *name, int number_, int code) {
   pthread_mutex_lock(&lock);
   memset(called, 0, sizeof called);

@@ -91,7 +91,8 @@ failures = {
     "kernel told by a launch": failing(LAUNCH, 2, ILLEGAL_ADDRESS, lambda: library.two(x)),
     "kernel before an assertion": failing(WAIT, 1, ILLEGAL_ADDRESS, lambda: library.checked(x, False)),
     "kernel alone": failing(WAIT, 1, ILLEGAL_ADDRESS, lambda: library.one(x)),
-    "no memory": failing(ALLOCATE, 2, NO_MEMORY, lambda: library.memory(x)),
+    "no memory": failing(ALLOCATE, -2, NO_MEMORY, lambda: library.memory(x)),
+    "memory behind a wait": failing(ALLOCATE, 2, NO_MEMORY, lambda: library.memory(x)),
     "afterwards": failure(lambda: library.two(x)),
 }
 print(json.dumps([seen, failures]))

@@ -102,7 +102,7 @@ bool announcesNothing(Operation *op, const AtomicsOfTarget &target) {
     return call.getCallee() && isOfDeviceLibrary(*call.getCallee());
   if (auto fence = dyn_cast<LLVM::FenceOp>(op)) // what barriers are made of; others are the author's orders
     return fence.getSyncscope() == StringRef(target.blockScope);
-  return isa<LLVM::AllocaOp>(op) || op->hasTrait<OpTrait::IsTerminator>() ||
+  return isa<LLVM::AllocaOp>(op) || op == &op->getBlock()->back() ||
          op->getName().getStringRef().contains("barrier") || isMemoryEffectFree(op) ||
          hasSingleEffect<MemoryEffects::Read>(op);
 }

@@ -128,7 +128,7 @@ void unregisterLater(gpu::HostUnregisterOp op, const BufferClass &buffer) {
   for (Operation *each = op->getNextNode(); each; each = each->getNextNode()) {
     if (mayRegister(each, buffer, function) || isFreed(each))
       break;
-    if (!each->hasTrait<OpTrait::IsTerminator>() && mayUseInKernel(each, buffer))
+    if (each != &each->getBlock()->back() && mayUseInKernel(each, buffer))
       last = each;
   }
   if (last)

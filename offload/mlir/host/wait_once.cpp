@@ -9,9 +9,9 @@
 // already:
 //
 //  * Backward: a launch leaves its wait for later where, on some way, more work on the stream comes before
-//    anybody looks. The others wait as they always did, so a function with one kernel has no more code than
-//    before. Device memory that is allocated or freed is such work: it is so in the stream's order, and none
-//    but that stream's until the next wait.
+//    anybody looks. The others wait as they always did, so a function with one kernel, outside of loops, has
+//    no more code than before. Device memory that is allocated or freed is such work: it is so in the
+//    stream's order, and none but that stream's until the next wait.
 //  * Forward: where something may be left to wait for, a wait is put in front of what looks. That alone keeps
 //    programs right, whatever the first one decides.
 //
@@ -51,9 +51,11 @@ Kind kindOf(Operation &op) {
   }
   if (isa<cf::AssertOp>(op))
     return Kind::Nothing;
-  bool isReturn = op.hasTrait<OpTrait::IsTerminator>() && !isa<BranchOpInterface>(op);
-  if (isReturn || op.getNumRegions() || isa<CallOpInterface>(op) || isa<gpu::GPUDialect>(op.getDialect()) ||
-      !isMemoryEffectFree(&op))
+  // Operation::hasTrait does not know IsTerminator here. LLVM takes assembly for what reads memory, whatever
+  // MLIR does.
+  bool isReturn = &op == &op.getBlock()->back() && !isa<BranchOpInterface>(op);
+  if (isReturn || op.getNumRegions() || isa<CallOpInterface, LLVM::InlineAsmOp>(op) ||
+      isa<gpu::GPUDialect>(op.getDialect()) || !isMemoryEffectFree(&op))
     return Kind::Looks;
   return Kind::Nothing;
 }
