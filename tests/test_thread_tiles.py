@@ -75,7 +75,7 @@ func.func @f(%x: memref<{x}xf32>, %w: memref<{w}xf32>, %y: memref<{y}xf32>) {{
   return
 }}
 """
-    assert "fmul <8 x float>" in emit_text(text, "llvm", ["host:x86-64-v3"])
+    assert "fmul contract <8 x float>" in emit_text(text, "llvm", ["host:x86-64-v3"])
     a, b, c = floats(4, 32, width + 2), floats(32, 32, 3), floats(4, 32, width)
     want = c + np.einsum("nlck,fck->nfl", np.lib.stride_tricks.sliding_window_view(a, 3, axis=2).swapaxes(1, 2), b)
     on_host(text).f(a, b, c)
@@ -92,8 +92,8 @@ func.func @f(%x: {kind}, %w: {kind}, %y: {kind}) {{
 }}
 """
     emitted = emit_text(text, "llvm", ["host:x86-64-v3"])
-    assert emitted.count("fmul <8 x float>") == 16 + 4  # four elements of 32 threads, and of eight
-    assert emitted.count("fmul <4 x float>") == 4
+    assert emitted.count("fmul contract <8 x float>") == 16 + 4  # four elements of 32 threads, and of eight
+    assert emitted.count("fmul contract <4 x float>") == 4
     for width in (*range(1, 14), 24, 28, 31, 32, 39, 63, 65):
         x, w, y = floats(2, 3, width + 2), floats(5, 3, 3), floats(2, 5, width)
         windows = np.lib.stride_tricks.sliding_window_view(x, 3, axis=2)
