@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from compiling import PROGRAMS, emit, on_host
@@ -39,6 +40,12 @@ def check_all(library: offload.Library | OnDevice) -> None:
     a, b, c = whole(2, 140, 70), whole(2, 80, 140), np.full((2, 70, 80), 0.5, np.float32)
     library.across(a, b, c)
     np.testing.assert_array_equal(c, np.float32(0.5) + np.einsum("nki,njk->nij", a, b, dtype=np.float32))
+    for columns in (64, 33, 131):
+        a, b = (whole(*shape, kind=ml_dtypes.bfloat16) for shape in ((64, 136), (136, columns)))
+        c = whole(64, columns, kind=np.float32)
+        want = c + a.astype(np.float32) @ b.astype(np.float32)
+        library.bfloats(a, b, c)
+        np.testing.assert_array_equal(c, want)
 
 
 def test_on_the_cpu() -> None:
@@ -73,10 +80,11 @@ def test_what_is_no_number_stays_where_it_is() -> None:
         ("nvvm:sm_75", ["m16n16k16.f32.f32", "m16n16k16.s32.s8.s8.s32"]),
         ("nvvm:sm_80", ["m16n8k16.row.col.f32.f16.f16.f32", "ldmatrix", "m16n16k16.s32.s8.s8.s32"]),
         ("nvvm:sm_90", ["m16n8k16.row.col.f32.f16.f16.f32", "cp.async", "m16n16k16.s32.s8.s8.s32"]),
-        ("rocdl:gfx908", ["v_mfma_f32_16x16x16f16", "v_mfma_i32_16x16x16i8"]),
-        ("rocdl:gfx942", ["v_mfma_f32_16x16x16_f16", "v_mfma_i32_16x16x32_i8"]),
-        ("rocdl:gfx1100", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8"]),
-        ("rocdl:gfx1201", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8"]),
+        ("rocdl:gfx908", ["v_mfma_f32_16x16x16f16", "v_mfma_i32_16x16x16i8", "v_mfma_f32_16x16x8bf16"]),
+        ("rocdl:gfx90a", ["v_mfma_f32_16x16x16f16", "v_mfma_i32_16x16x16i8", "v_mfma_f32_16x16x16bf16_1k"]),
+        ("rocdl:gfx942", ["v_mfma_f32_16x16x16_f16", "v_mfma_i32_16x16x32_i8", "v_mfma_f32_16x16x16_bf16"]),
+        ("rocdl:gfx1100", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8", "v_wmma_f32_16x16x16_bf16"]),
+        ("rocdl:gfx1201", ["v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8", "v_wmma_f32_16x16x16_bf16"]),
         ("nvvm:sm_72", ["m16n16k16.f32.f32"]),
         ("nvvm:sm_61", []),
         ("rocdl:gfx906", []),

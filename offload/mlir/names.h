@@ -8,6 +8,9 @@ inline constexpr char kActiveSet[] =
     "offload.active_set"; // on an operation that depends on the active lanes: a number of its own
 inline constexpr char kArgumentName[] =
     "offload.name"; // argument attribute: the author's name of an argument
+inline constexpr char kBFloats[] =
+    "offload.bfloats"; // on a gpu.subgroup_mma_compute whose f16 are bf16, which such matrices cannot be of,
+                       // and on the scf.if of kMatrixUnits around it
 inline constexpr char kComparesSizes[] =
     "offload.compares_sizes";                 // on a cf.assert of two sizes, which the error tells
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python
@@ -69,7 +72,8 @@ inline constexpr char kActiveLanes[] =
 inline constexpr char kFail[] = "__offload_fail"; // (ptr message): ends the launch; does not return
 inline constexpr char kDynamicShared[] = "__offload_dynamic_shared"; // (): ptr
 inline constexpr char kSharedPrefix[] = "__offload_shared_";         // globals in workgroup memory
-inline constexpr char kWraps[] = "offload.wraps"; // on an nvgpu.mma.sync: sums of integers run over, as others do
+inline constexpr char kWraps[] =
+    "offload.wraps"; // on an nvgpu.mma.sync: sums of integers run over, as others do
 inline constexpr char kWideRows[] = "offload.wide_rows"; // on an scf.if of a kernel: what GPUs do where its
                                                          // condition holds, and the CPU never
 

@@ -28,3 +28,8 @@ func.func @bytes(%a: memref<?x?xi8>, %b: memref<?x?xi8>, %c: memref<?x?xi32>) {
   linalg.matmul ins(%a, %b : memref<?x?xi8>, memref<?x?xi8>) outs(%c : memref<?x?xi32>)
   return
 }
+// Fragments are not of bfloats: these go as halves, up to the product.
+func.func @bfloats(%a: memref<64x136xbf16>, %b: memref<136x?xbf16>, %c: memref<64x?xf32>) {
+  linalg.matmul ins(%a, %b : memref<64x136xbf16>, memref<136x?xbf16>) outs(%c : memref<64x?xf32>)
+  return
+}

@@ -53,6 +53,7 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
       if (!units || units.size() < 2 || !choice.elseBlock() || choice.getNumResults())
         continue; // it is not block_tiles.cpp's
       bool byRegisters = units[0] && units.size() > 2, has = hasUnits(units[0], units[1], byRegisters);
+      has = has && (target == "rocdl" || !choice->hasAttr(kBFloats));
       if (auto kernel = choice->getParentOfType<gpu::GPUFuncOp>()) {
         kernels.insert(kernel);
         if (has && target == "nvvm" && units.size() > 2) // that many blocks are to find room together

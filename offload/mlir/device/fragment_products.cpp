@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/fragments.h"
+#include "names.h"
 
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
@@ -150,6 +151,11 @@ Value Fragments::multiplied(OpBuilder &b, gpu::SubgroupMmaComputeOp op, Value le
   // Halves are added up as words, which rounds once: also where units could add them up as halves.
   Location loc = op.getLoc();
   Type element = getElementTypeOrSelf(sum.getType());
+  if (op->hasAttr(kBFloats))
+    for (Value *factor : {&left, &right}) {
+      auto type = cast<VectorType>(factor->getType()).clone(b.getBF16Type());
+      *factor = vector::BitCastOp::create(b, loc, cast<VectorType>(type), *factor);
+    }
   Value wide = resized(b, loc, sum, element.isF16() ? b.getF32Type() : element, false);
   Value result =
       units == MatrixUnits::None ? byLanes(b, op, left, right, wide) : byUnits(b, op, left, right, wide);
@@ -165,11 +171,14 @@ Value Fragments::byUnits(OpBuilder &b, gpu::SubgroupMmaComputeOp op, Value left,
   auto product = [&](Value one, Value other, uint32_t steps) {
     sum = amdgpu::MFMAOp::create(b, loc, sum.getType(), kSide, kSide, steps, 1, one, other, sum);
   };
-  Type element = elementOf(op.getOpA());
+  Type element = getElementTypeOrSelf(left.getType());
   if (element.isF32()) // four steps each, one in a lane
     for (int64_t i = 0; i < 2; ++i)
       product(vector::ExtractOp::create(b, loc, left, i), vector::ExtractOp::create(b, loc, right, i), 4);
-  else if (element.isF16() || StringRef(chip) == "gfx908" || StringRef(chip) == "gfx90a")
+  else if (element.isBF16() && StringRef(chip) == "gfx908") // eight steps each
+    for (int64_t i = 0; i < 4; i += 2)
+      product(part(b, loc, left, i, 2), part(b, loc, right, i, 2), kSide / 2);
+  else if (isa<FloatType>(element) || StringRef(chip) == "gfx908" || StringRef(chip) == "gfx90a")
     product(left, right, kSide);
   else { // of bytes gfx940 and later have twice the steps: the others are zero
     auto type = VectorType::get(2 * cast<VectorType>(left.getType()).getNumElements(), b.getI8Type());

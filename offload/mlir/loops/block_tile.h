@@ -94,10 +94,9 @@ private:
 /// 16 bits, or of bytes that have their neighbours along the steps.
 void multiplyByRegisters(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile);
 
-/// The tile by matrix units, as fragments of gpu.subgroup_mma in subgroups of so many threads; `factor` is an
-/// element as these call it.
+/// The tile by matrix units, as fragments of gpu.subgroup_mma in subgroups of so many threads.
 void multiplyByFragments(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile,
-                         int64_t subgroup, mlir::Type factor);
+                         int64_t subgroup);
 
 /// The tile by threads of GPUs, who load four numbers at once: elements of inputs have 32 bits.
 void multiplyByFours(mlir::OpBuilder &in, mlir::gpu::LaunchOp launch, const BlockTile &tile,

@@ -44,7 +44,6 @@ constexpr int64_t kFew = 32;               // rows or columns, not both, for whi
 constexpr int64_t kLeastSteps = 128;       // that are worth the way through the block's memory,
 constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read across the right input's rows
 constexpr int64_t kThreads = kTileThreads; // of a block, along x and along y
-constexpr int64_t kOwn = kSide / kThreads; // rows, and columns, of a thread
 constexpr int64_t kFactorPadding = 16;     // columns more of what has few bits
 constexpr int64_t kMostPlain = 6; // operations of a step that is written out for each sum of a thread
 
@@ -70,8 +69,8 @@ bool canBeTried(linalg::LinalgOp op) {
 
 /// What matrix units multiply.
 struct UnitFactor {
-  Type element;                  // of the inputs
-  bool byRegisters, byFragments; // which kinds of units do
+  Type element;     // of the inputs
+  bool byRegisters; // whether those of nvgpu.mma.sync do
 };
 
 /// That of an operation which sums up products of halves, of bfloats, or of bytes with a sign, and nothing
@@ -100,7 +99,7 @@ std::optional<UnitFactor> factorOf(linalg::LinalgOp op) {
   if (left == right || !llvm::is_contained(body->getArguments().take_front(2), left) ||
       !llvm::is_contained(body->getArguments().take_front(2), right))
     return std::nullopt;
-  return UnitFactor{element, isHalf, !element.isBF16()};
+  return UnitFactor{element, isHalf};
 }
 
 /// How many rows and columns a product has at least that is done by tiles. Few rows of halves that meet many
@@ -266,59 +265,66 @@ private:
       if (factor->byRegisters)
         alone =
             choice(alone, {32, bits, 2}, [&](OpBuilder &units) { multiplyByRegisters(units, launch, tile); });
-      if (element.isInteger())
-        element = IntegerType::get(op.getContext(), unsigned(bits), IntegerType::Signed);
       for (int64_t subgroup : {32, 64})
-        if (factor->byFragments)
-          alone = choice(alone, {subgroup, bits}, [&](OpBuilder &units) {
-            multiplyByFragments(units, launch, tile, subgroup, element);
-          });
+        alone = choice(
+            alone, {subgroup, bits},
+            [&](OpBuilder &units) { multiplyByFragments(units, launch, tile, subgroup); }, element.isBF16());
     }
     Held left = held(launch, product.left, product.row), right = held(launch, product.right, product.column);
-    if (side == kSide)
-      multiplyAlone(alone, left, right);
-    else
-      eachPart(alone, side, [&](OpBuilder &at) { multiplyAlone(at, left, right); });
+    auto byThreads = [&](OpBuilder &at, int64_t height) {
+      eachPart(at, side, height, [&](OpBuilder &part) { multiplyAlone(part, left, right, height); });
+    };
+    int64_t least = leastSide(op);
+    if (least < kSide) // threads of GPUs load less for each sum where they have more of them
+      alone = choice(alone, {0, factor->element.getIntOrFloatBitWidth()},
+                     [&](OpBuilder &threads) { byThreads(threads, kSide); });
+    byThreads(alone, least);
     gpu::TerminatorOp::create(in, loc);
   }
 
   /// Writes what units do, of a subgroup of so many threads for factors of so many bits; a builder for what
-  /// is done without them.
-  OpBuilder choice(OpBuilder &in, ArrayRef<int64_t> units, function_ref<void(OpBuilder &)> write) {
+  /// is done without them. `ofBFloats`: units have these.
+  OpBuilder choice(OpBuilder &in, ArrayRef<int64_t> units, function_ref<void(OpBuilder &)> write,
+                   bool ofBFloats = false) {
     Value isOne =
         arith::CmpIOp::create(in, loc, units.front() ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne,
                               gpu::SubgroupSizeOp::create(in, loc, IntegerAttr()), index(in, units.front()));
     auto either = scf::IfOp::create(in, loc, isOne, /*withElseRegion=*/true);
     either->setAttr(kMatrixUnits, in.getDenseI64ArrayAttr(units));
+    if (ofBFloats)
+      either->setAttr(kBFloats, in.getUnitAttr());
     OpBuilder then = either.getThenBodyBuilder();
     write(then);
     return either.getElseBodyBuilder();
   }
 
-  /// Goes through the parts of a large tile that there are, each a tile of threads alone.
-  void eachPart(OpBuilder &in, int64_t side, function_ref<void(OpBuilder &)> part) {
+  /// Goes through the parts of a tile that there are, of so many rows and kSide columns.
+  void eachPart(OpBuilder &in, int64_t side, int64_t height, function_ref<void(OpBuilder &)> part) {
     SmallVector<Value> from = first;
-    auto along = [&](OpBuilder &at, unsigned loop, function_ref<void(OpBuilder &)> write) {
+    auto along = [&](OpBuilder &at, unsigned loop, int64_t step, function_ref<void(OpBuilder &)> write) {
+      if (step == side)
+        return write(at);
       Value rest = arith::SubIOp::create(at, loc, sizes[loop], from[loop]);
       Value until = arith::MinUIOp::create(at, loc, rest, index(at, side));
-      scf::ForOp::create(at, loc, index(at, 0), until, index(at, kSide), ValueRange(),
+      scf::ForOp::create(at, loc, index(at, 0), until, index(at, step), ValueRange(),
                          [&](OpBuilder &body, Location, Value number, ValueRange) {
                            first[loop] = arith::AddIOp::create(body, loc, from[loop], number);
                            write(body);
                            scf::YieldOp::create(body, loc);
                          });
     };
-    along(in, product.row, [&](OpBuilder &rows) { along(rows, product.column, part); });
+    along(in, product.row, height, [&](OpBuilder &rows) { along(rows, product.column, kSide, part); });
+    first = from;
   }
 
-  /// A tile of kSide by threads.
-  void multiplyAlone(OpBuilder &in, const Held &left, const Held &right) {
+  /// A part of so many rows by threads.
+  void multiplyAlone(OpBuilder &in, const Held &left, const Held &right, int64_t height) {
     rows.clear();
     columns.clear();
-    for (int64_t i = 0; i < kOwn; ++i) {
-      rows.push_back(arith::AddIOp::create(in, loc, y, index(in, i * kThreads)));
-      columns.push_back(arith::AddIOp::create(in, loc, x, index(in, i * kThreads)));
-    }
+    for (int64_t i = 0; i < height; i += kThreads)
+      rows.push_back(arith::AddIOp::create(in, loc, y, index(in, i)));
+    for (int64_t i = 0; i < kSide; i += kThreads)
+      columns.push_back(arith::AddIOp::create(in, loc, x, index(in, i)));
     int64_t range = op.getStaticLoopRanges()[product.depth];
     whole = sizes[product.depth];
     if (ShapedType::isDynamic(range) || range % depth != 0) {
@@ -399,10 +405,10 @@ private:
         in, loc, index(in, 0), count, index(in, 1), sums,
         [&](OpBuilder &body, Location, Value number, ValueRange sofar) {
           SmallVector<Value> lefts, rights, both, iteration = first;
-          for (int64_t i = 0; i < kOwn; ++i) {
-            lefts.push_back(atHeld(body, left, rows[size_t(i)], number));
-            rights.push_back(atHeld(body, right, columns[size_t(i)], number));
-          }
+          for (Value row : rows)
+            lefts.push_back(atHeld(body, left, row, number));
+          for (Value column : columns)
+            rights.push_back(atHeld(body, right, column, number));
           iteration[product.depth] = arith::AddIOp::create(body, loc, from, number);
           for (auto [row, one] : llvm::zip_equal(rows, lefts)) {
             iteration[product.row] = arith::AddIOp::create(body, loc, first[product.row], row);
@@ -427,7 +433,10 @@ private:
     Value part = arith::RemUIOp::create(in, loc, y, index(in, together));
     Value fast = arith::AddIOp::create(in, loc, arith::MulIOp::create(in, loc, part, index(in, kThreads)), x);
     Value row = arith::DivUIOp::create(in, loc, y, index(in, together));
-    for (int64_t i = 0; i < kSide * depth / length; i += kThreads / together) {
+    int64_t lines = depth;
+    if (!to.alongOwn)
+      lines = kThreads * int64_t(to.own == product.row ? rows.size() : columns.size());
+    for (int64_t i = 0; i < lines; i += kThreads / together) {
       Value slow = arith::AddIOp::create(in, loc, row, index(in, i));
       Value own = to.alongOwn ? fast : slow, step = to.alongOwn ? slow : fast;
       SmallVector<Value> iteration = first;
@@ -464,7 +473,7 @@ private:
       for (auto [j, column] : llvm::enumerate(columns)) {
         iteration[product.column] = arith::AddIOp::create(ofRow, loc, first[product.column], column);
         OpBuilder at = guarded(ofRow, product.column);
-        element(at, iteration, int64_t(i) * kOwn + int64_t(j));
+        element(at, iteration, int64_t(i * columns.size() + j));
       }
     }
   }

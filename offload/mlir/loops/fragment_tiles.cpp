@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/block_tile.h"
+#include "names.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -31,13 +32,16 @@ constexpr int64_t kPart = 64;  // rows and columns of the tile whose sums are in
 
 class Tile {
 public:
-  Tile(OpBuilder &in, gpu::LaunchOp launch, const BlockTile &tile, int64_t subgroup, Type factor)
-      : b(in), loc(tile.loc()), tile(tile), factor(factor),
-        left(in, tile, tile.product.left, tile.product.row, kSteps),
+  Tile(OpBuilder &in, gpu::LaunchOp launch, const BlockTile &tile, int64_t subgroup)
+      : b(in), loc(tile.loc()), tile(tile), left(in, tile, tile.product.left, tile.product.row, kSteps),
         right(in, tile, tile.product.right, tile.product.column, kSteps), ofLeft(memoryOf(launch, left)),
         ofRight(memoryOf(launch, right)), down(kTileThreads * kTileThreads / subgroup / kAcross),
         ownRows(tile.side / kFragment / down), ownColumns(tile.side / kFragment / kAcross) {
-    Type word = factor.isF16() ? Type(in.getF32Type()) : Type(in.getI32Type());
+    Type held = heldAs(left.element()), word = in.getF32Type(), factor = held;
+    if (held.isInteger()) {
+      word = in.getI32Type();
+      factor = IntegerType::get(in.getContext(), held.getIntOrFloatBitWidth(), IntegerType::Signed);
+    }
     products = memoryOf(launch, {kPart, kPart + kWordPadding}, word);
     auto fragment = [&](Type element, StringRef use) {
       return gpu::MMAMatrixType::get({kFragment, kFragment}, element, use);
@@ -65,20 +69,27 @@ public:
   }
 
 private:
+  /// What the block's memory holds elements as: fragments are not of bfloats.
+  static Type heldAs(Type element) {
+    return element.isBF16() ? Type(Float16Type::get(element.getContext())) : element;
+  }
   static Value memoryOf(gpu::LaunchOp launch, ArrayRef<int64_t> shape, Type element) {
     auto space = gpu::AddressSpaceAttr::get(launch.getContext(), gpu::AddressSpace::Workgroup);
     auto type = MemRefType::get(shape, element, MemRefLayoutAttrInterface(), space);
     return launch.addWorkgroupAttribution(type, launch.getLoc());
   }
   static Value memoryOf(gpu::LaunchOp launch, const TileFactor &of) {
-    return memoryOf(launch, {of.rows(), of.columns() + kFactorPadding}, of.element());
+    return memoryOf(launch, {of.rows(), of.columns() + kFactorPadding}, heldAs(of.element()));
   }
 
   void put(OpBuilder &in, const TileFactor &of, Value to, Value from, ValueRange pieces) {
     for (auto [number, value] : llvm::enumerate(pieces)) {
       TileFactor::Piece piece = of.piece(in, from, int64_t(number));
       int64_t bytes = of.width * of.memory().getElementTypeBitWidth() / 8;
-      vector::StoreOp::create(in, loc, value, to, ValueRange{piece.row, piece.column}, false,
+      auto type = VectorType::get(of.width, heldAs(of.element()));
+      Value held =
+          value.getType() == type ? value : vector::BitCastOp::create(in, loc, type, value).getResult();
+      vector::StoreOp::create(in, loc, held, to, ValueRange{piece.row, piece.column}, false,
                               llvm::MaybeAlign(uint64_t(bytes)));
     }
   }
@@ -132,10 +143,14 @@ private:
         lefts.push_back(load(in, left, ofLeft, leftType, at.plus(row, i * kFragment), step));
       for (int64_t j = 0; j < ownColumns; ++j)
         rights.push_back(load(in, right, ofRight, rightType, at.plus(column, j * kFragment), step));
-      for (auto [number, sum] : llvm::enumerate(sums))
-        sum = gpu::SubgroupMmaComputeOp::create(in, loc, sumType, lefts[number / size_t(ownColumns)],
-                                                rights[number % size_t(ownColumns)], sum, transposed(left),
-                                                transposed(right));
+      for (auto [number, sum] : llvm::enumerate(sums)) {
+        auto product = gpu::SubgroupMmaComputeOp::create(in, loc, sumType, lefts[number / size_t(ownColumns)],
+                                                         rights[number % size_t(ownColumns)], sum,
+                                                         transposed(left), transposed(right));
+        if (left.element().isBF16())
+          product->setAttr(kBFloats, in.getUnitAttr());
+        sum = product;
+      }
     }
     return sums;
   }
@@ -199,7 +214,6 @@ private:
   OpBuilder &b;
   Location loc;
   const BlockTile &tile;
-  Type factor;
   TileFactor left, right;
   Value ofLeft, ofRight, products; // the block's memory
   int64_t down;                    // subgroups that share a column of the tile
@@ -210,9 +224,8 @@ private:
 
 } // namespace
 
-void multiplyByFragments(OpBuilder &in, gpu::LaunchOp launch, const BlockTile &tile, int64_t subgroup,
-                         Type factor) {
-  Tile(in, launch, tile, subgroup, factor).write();
+void multiplyByFragments(OpBuilder &in, gpu::LaunchOp launch, const BlockTile &tile, int64_t subgroup) {
+  Tile(in, launch, tile, subgroup).write();
 }
 
 } // namespace offload
