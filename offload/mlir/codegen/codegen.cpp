@@ -323,8 +323,8 @@ void LLVMModule::lowerKernelsForHost(const std::vector<std::string> &kernels, co
   holdsHostKernels = true;
   HostWay vectorized = way;
   vectorized.strips = options.level >= 2; // as the vectorizer is, see optimize()
-  if (machine->getTargetTriple().isX86() && !has("+avx"))
-    vectorized.registers = 256; // sixteen of SSE's
+  if (machine->getTargetTriple().isX86() && !has("+avx512f"))
+    vectorized.registers = has("+avx") ? 384 : 192; // twelve of sixteen: others are for what is loaded
   resources = offload::lowerKernelsForHost(*module, kernels, limits, vectorized, error);
   defineFarMath(*module);
   // LLVM uses half of AVX-512, for the sake of its first generation.

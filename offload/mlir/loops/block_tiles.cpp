@@ -45,6 +45,9 @@ constexpr int64_t kLeastSteps = 128;       // that are worth the way through the
 constexpr int64_t kLeastCrossed = 16;      // and where threads alone would read across the right input's rows
 constexpr int64_t kThreads = kTileThreads; // of a block, along x and along y
 constexpr int64_t kFactorPadding = 16;     // columns more of what has few bits
+// Rows that the CPU does at a time: as many sums of a thread as its vector registers hold, eight, where a
+// vector is of several threads. A GPU's thread has registers for twice as many, and loads less for each.
+constexpr int64_t kCpuRows = 32;
 constexpr int64_t kMostPlain = 6; // operations of a step that is written out for each sum of a thread
 
 /// An input that has the steps of a loop, and not those of another; null where not one alone does.
@@ -271,14 +274,11 @@ private:
             [&](OpBuilder &units) { multiplyByFragments(units, launch, tile, subgroup); }, element.isBF16());
     }
     Held left = held(launch, product.left, product.row), right = held(launch, product.right, product.column);
-    auto byThreads = [&](OpBuilder &at, int64_t height) {
-      eachPart(at, side, height, [&](OpBuilder &part) { multiplyAlone(part, left, right, height); });
-    };
-    int64_t least = leastSide(op);
-    if (least < kSide) // threads of GPUs load less for each sum where they have more of them
-      alone = choice(alone, {0, factor->element.getIntOrFloatBitWidth()},
-                     [&](OpBuilder &threads) { byThreads(threads, kSide); });
-    byThreads(alone, least);
+    if (!isOfWords())
+      alone = choice(alone, {0, 0}, [&](OpBuilder &gpus) {
+        eachPart(gpus, side, kSide, [&](OpBuilder &part) { multiplyAlone(part, left, right, kSide); });
+      });
+    eachPart(alone, side, kCpuRows, [&](OpBuilder &part) { multiplyOnCpu(part, left, right); });
     gpu::TerminatorOp::create(in, loc);
   }
 
@@ -315,6 +315,24 @@ private:
     };
     along(in, product.row, height, [&](OpBuilder &rows) { along(rows, product.column, kSide, part); });
     first = from;
+  }
+
+  /// A part of kCpuRows: where all of it exists, vectors ask nothing.
+  void multiplyOnCpu(OpBuilder &in, const Held &left, const Held &right) {
+    if (areAll(product.row) && areAll(product.column))
+      return multiplyAlone(in, left, right, kCpuRows);
+    auto exist = [&](unsigned loop, int64_t count) {
+      Value behind = arith::AddIOp::create(in, loc, first[loop], index(in, count));
+      return arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ule, behind, sizes[loop]);
+    };
+    Value isWhole =
+        arith::AndIOp::create(in, loc, exist(product.row, kCpuRows), exist(product.column, kSide));
+    auto either = scf::IfOp::create(in, loc, isWhole, /*withElseRegion=*/true);
+    OpBuilder then = either.getThenBodyBuilder(), otherwise = either.getElseBodyBuilder();
+    isWholePart = true;
+    multiplyAlone(then, left, right, kCpuRows);
+    isWholePart = false;
+    multiplyAlone(otherwise, left, right, kCpuRows);
   }
 
   /// A part of so many rows by threads.
@@ -478,10 +496,10 @@ private:
     }
   }
 
-  /// Whether each tile has all its steps of a loop.
+  /// Whether there are all steps of a loop that a part has.
   bool areAll(unsigned loop) {
     int64_t range = op.getStaticLoopRanges()[loop];
-    return !ShapedType::isDynamic(range) && range % kSide == 0;
+    return isWholePart || (!ShapedType::isDynamic(range) && range % kSide == 0);
   }
 
   Value index(OpBuilder &in, int64_t value) { return arith::ConstantIndexOp::create(in, loc, value); }
@@ -498,6 +516,7 @@ private:
   Value whole;                      // steps that the block takes as many of at a time as it holds
   int64_t depth;                    // steps whose inputs are in the block's memory at a time
   std::optional<UnitFactor> factor; // of matrix units, where they have one for this
+  bool isWholePart = false;         // what is written now is for parts all of which exists
 };
 
 struct BlockTiles : public PassWrapper<BlockTiles, OperationPass<ModuleOp>> {
