@@ -143,6 +143,40 @@ def test_tensors_that_are_none(shape: tuple[int, ...] | None, fields: dict[str, 
     real().scale(1, tensor((0,), data=None))
 
 
+def of_torch(array: np.ndarray[Any, Any]) -> Any:
+    """What exports an array and has the methods of torch's tensors."""
+    return exporter(
+        __dlpack__=lambda self, **options: array.__dlpack__(**options),
+        __dlpack_device__=lambda self: (1, 0),
+        contiguous=lambda self: self,
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (of_torch(np.ones(3)), "convert it, for instance with x.to(torch.float32)"),
+        (of_torch(np.ones(8, np.float32)[::2]), "pass x.contiguous()"),
+        (of_torch(np.frombuffer(bytearray(9), np.uint8)[1:].view(np.float32)), "pass an aligned copy, x.clone()"),
+        (array.array("d", [1.0]), "convert it, for instance with numpy.asarray(x).astype('float32')"),
+        (memoryview(np.ones(8, np.float32))[::2], "pass numpy.ascontiguousarray(x)"),
+        (memoryview(np.ones(8, np.float32)).toreadonly(), "a writeable array, for instance numpy.asarray(x).copy()"),
+        (real().device.array(np.ones(3)), "convert it, for instance with x.numpy().astype('float32')"),
+    ],
+)
+def test_advice_that_an_array_of_that_package_can_follow(value: Any, advice: str) -> None:
+    assert refusal(real().scale, 1, value).endswith(advice)
+
+
+def test_an_array_that_is_traced_is_told_from_one_that_refuses() -> None:
+    def refuses(self: object, **options: Any) -> Any:
+        raise TypeError("Abstract tracer value encountered where concrete value is expected")
+
+    tracer = type("DynamicJaxprTracer", (), {"__dlpack__": refuses})()
+    said = "given a DynamicJaxprTracer, which has no numbers yet; call it through jax.pure_callback"
+    assert refusal(real().scale, 1, tracer).endswith(said)
+
+
 def test_buffers_that_were_released() -> None:
     released = memoryview(array.array("f", [1, 2]))
     released.release()

@@ -128,13 +128,12 @@ class MemrefPacker:
         if view.dtype != self.element.name:
             # What differs in its sign alone needs no copy, which would lose what the function writes.
             same = view.dtype.removeprefix("u") == self.element.name.removeprefix("u")
-            raise Mismatch(
-                str(view), f"convert it, for instance with {name}.{'view' if same else 'astype'}('{self.element.name}')"
-            )
+            made = view.changed("view" if same else "astype", name, self.element.name)
+            raise Mismatch(str(view), f"convert it, for instance with {made}")
         if not view.native:
             raise Mismatch(
                 f"{view} in foreign byte order",
-                f"convert it to this machine's with {name}.astype('{self.element.name}')",
+                f"convert it to this machine's with {view.changed('astype', name, self.element.name)}",
             )
         if len(view.shape) != self.rank:
             raise Mismatch(
@@ -159,14 +158,14 @@ class MemrefPacker:
             if step % view.itemsize:
                 raise Mismatch(
                     f"{view} with {step} bytes between elements of {view.itemsize}",
-                    f"pass a copy, {name}.copy()",
+                    f"pass a copy, {view.changed('copy', name)}",
                 )
             strides[index] = step // view.itemsize
             if want is not None and strides[index] != want:
                 if self.argument.strides is None:
                     raise Mismatch(
                         f"{view} that is not contiguous (strides {steps} bytes)",
-                        f"pass numpy.ascontiguousarray({name})",
+                        f"pass {view.changed('contiguous', name)}",
                     )
                 raise Mismatch(
                     f"{view} with stride {strides[index]} in dimension {index}",
@@ -180,10 +179,10 @@ def check_use(view: View, name: str, writes: bool = True) -> None:
     if view.pointer % view.alignment:
         raise Mismatch(
             f"{view} at an address that is no multiple of {view.alignment} bytes",
-            f"pass an aligned copy, {name}.copy()",
+            f"pass an aligned copy, {view.changed('copy', name)}",
         )
     if view.readonly and writes:
-        raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {name}.copy()")
+        raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {view.changed('copy', name)}")
 
 
 def captured(view: View) -> Mismatch:

@@ -215,9 +215,11 @@ def _exported(value: Any, options: dict[str, int]) -> object:
         except TypeError:  # Written before DLPack 1.0.
             return value.__dlpack__(**options)
     except (BufferError, RuntimeError, TypeError) as error:
-        raise Mismatch(
-            f"a {type(value).__name__} that refuses DLPack ({error})", "pass it detached, resolved, or a copy"
-        ) from None
+        name = type(value).__name__
+        if name.endswith("Tracer"):  # jax's error is a page on what a function may do with one
+            raise Mismatch(f"a {name}, which has no numbers yet", "call it through jax.pure_callback") from None
+        advice = "pass it detached, resolved, or a copy"
+        raise Mismatch(f"a {name} that refuses DLPack ({error})", advice) from None
 
 
 def _borrowed(value: object, capsule: object) -> tuple[Tensor, bool]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,10 @@ from offload.runtime.native import DeviceMemory, Native
 from offload.runtime.pending import Mark, Pending, end_events_with
 from offload.runtime.streams import MOST_OPEN, Stream
 
+_FREE = not getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether this is a free-threaded Python and runs without its lock. The extension relies on the lock: importing it
+would switch that on for the whole process."""
+
 
 def _in_subinterpreter() -> bool:
     """The extension is for the main interpreter: in another, importing it waits for itself (Python 3.11) or fails."""
@@ -33,7 +38,7 @@ def _in_subinterpreter() -> bool:
 
 
 def _extension() -> Any:
-    if not fast_calls() or _in_subinterpreter():
+    if not fast_calls() or _FREE or _in_subinterpreter():
         return None
     try:
         # A statement, which tools that freeze programs (PyInstaller) find.
@@ -64,6 +69,8 @@ def where() -> str:
         return str(_fast.__file__)
     if not fast_calls():
         return "OFFLOAD_FAST_CALLS is 0"
+    if _FREE:
+        return "this Python runs without its lock"
     return "in a subinterpreter" if _in_subinterpreter() else "offload was installed without a C++ compiler"
 
 

@@ -11,9 +11,10 @@ from offload.runtime.dtypes import Mismatch
 
 class View(NamedTuple):
     """The memory of an array. ``strides`` count bytes, None stands for row-major; ``places`` are the backends
-    that can use the memory ("host" is the CPU); ``owner`` keeps it alive. ``native`` is false for foreign
-    byte order, ``device`` the index of the GPU whose memory it is, where that is known, ``wait_for`` a foreign stream
-    whose work has to be done first, of that GPU if it is a default stream."""
+    that can use the memory ("host" is the CPU); ``owner`` keeps it alive, the object that was given or a tuple that
+    begins with it. ``native`` is false for foreign byte order, ``device`` the index of the GPU whose memory it is,
+    where that is known, ``wait_for`` a foreign stream whose work has to be done first, of that GPU if it is a default
+    stream."""
 
     pointer: int
     dtype: str
@@ -30,6 +31,21 @@ class View(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    def changed(self, how: str, name: str, dtype: str = "") -> str:
+        """What makes another array of this one, in words that its package has. ``how`` is "astype" or "view", with a
+        ``dtype``, "copy" or "contiguous"; ``name`` is the argument's."""
+        given = self.owner[0] if isinstance(self.owner, tuple) else self.owner
+        if callable(getattr(given, "contiguous", None)):  # torch's; a memoryview's is a bool
+            words = {"astype": f"to(torch.{dtype})", "view": f"view(torch.{dtype})", "copy": "clone()"}
+            return f"{name}.{words.get(how, 'contiguous()')}"
+        if isinstance(given, DeviceArray):
+            name = f"{name}.numpy()"  # which is a copy, and contiguous
+            return name if how in ("copy", "contiguous") else f"{name}.{how}('{dtype}')"
+        if how == "contiguous":
+            return f"numpy.ascontiguousarray({name})"
+        array = name if hasattr(given, how) else f"numpy.asarray({name})"
+        return f"{array}.copy()" if how == "copy" else f"{array}.{how}('{dtype}')"
 
 
 def view_of(value: Any, ordered: bool = True, before: tuple[str, int] | None = None) -> View:
@@ -98,7 +114,7 @@ def _of_numpy(array: Any, owner: object) -> View:
         array.shape,
         array.strides,
         ("host",),
-        (array, owner),
+        (owner, array),
         not array.flags.writeable,
         bool(dtype.isnative),
     )
