@@ -34,7 +34,8 @@ class PointerPacker:
             return _to_address(value)
         if isinstance(value, ADDRESSES):
             keep.append(value)
-            return ctypes.cast(value, ctypes.c_void_p).value or 0
+            pointer: Any = value
+            return ctypes.cast(pointer, ctypes.c_void_p).value or 0
         view = view_of(value)
         keep.append(view)
         name = self.argument.name or "x"
