@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from offload._version import __version__
 from offload.commands.streams import READER_GONE, let_output_go, open_streams
-from offload.errors import BuildWarning, OffloadError
+from offload.errors import BuildWarning, OffloadError, did_you_mean
 
 USAGE_ERROR = 2
 
@@ -82,9 +82,29 @@ def show_warning(
     print(message if category is BuildWarning else f"offload: warning: {message}", file=sys.stderr)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what a misspelt word was meant to be, with the usage of the command that it was given to."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """There is no use for words that are not known: argparse would refuse them in the name of all commands."""
+        known, rest = super().parse_known_args(args, namespace)
+        if rest:
+            options = [word for word in self._option_string_actions if word.startswith("--")]
+            near = (did_you_mean(word.partition("=")[0], options) for word in rest if word.startswith("-"))
+            self.error(f"unrecognized arguments: {' '.join(rest)}{next(filter(None, near), '')}")
+        return known, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += did_you_mean(str(value), map(str, action.choices or ()))
+            raise
+
+
 def _parser(command: str) -> argparse.ArgumentParser:
     """The parser for a line that begins with that command: the arguments of others are not wanted, and take time."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="offload", description="GPU kernels as ordinary Python packages: MLIR in, one shared library out."
     )
     parser.add_argument("--version", action="version", version=f"offload {__version__}")

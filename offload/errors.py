@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
 
@@ -11,6 +11,14 @@ class OffloadError(Exception):
     ValueError; anything else that escapes is a bug in it."""
 
     exit_code: ClassVar[int] = 1
+
+
+def did_you_mean(word: str, known: Iterable[str], most: int = 1) -> str:
+    """``; did you mean 'x'?`` for a word that is none of those known; empty where none of them is near."""
+    import difflib  # for who made a mistake; everyone else would wait for it
+
+    close = difflib.get_close_matches(word, list(known), n=most)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 class Diagnostic(NamedTuple):

@@ -28,7 +28,7 @@ Options of a build as a whole, on the command line and in Python:
 | `--bare-pointers` | `bare_pointers=True` | `bare_pointers` for every target, and the same in launches |
 | `--bare-pointers-for-host` | `bare_pointers_for_host=True` | host functions as C sees them, and declared ones |
 | `-O LEVEL` | `opt=LEVEL` | level of the host code |
-| `--arch ARCH` | `arch=ARCH` | the library's CPU architecture: `x86_64` or `aarch64` ([the CPU](host.md)) |
+| `--arch ARCH` | `arch=ARCH` | `x86_64` or `aarch64`: [the CPU](host.md) of the library; not for `offload.compile` |
 | `--link FILE` | `link=[FILE]` | bitcode or LLVM IR text for the kernels of every target |
 | `--object FILE` | `objects=[FILE]` | object file or archive for the host code |
 | `--runtime shared` | `runtime="shared"` | the library needs `libmgpu.so`; not for `offload.compile` |

@@ -12,7 +12,7 @@ from offload.targets.images import Image, ReadyImage
 from offload.targets.options import check, option, plain_format, spelled
 from offload.targets.tools import Found, RunningTool
 
-from offload.errors import TargetError
+from offload.errors import TargetError, did_you_mean
 from offload.paths import folder_of_build
 
 if TYPE_CHECKING:
@@ -172,6 +172,11 @@ class Target:
         """Raises TargetError for a chip that does not exist: LLVM would abort the process on some."""
         raise NotImplementedError
 
+    def unknown_chip(self, chip: str, besides: Sequence[str] = (), unlisted: Sequence[str] = ()) -> TargetError:
+        """The error for a chip that is none of :meth:`chips`; ``besides`` is shown with these, ``unlisted`` is not."""
+        there, near = ", ".join([*self.chips(), *besides]), did_you_mean(chip, [*self.chips(), *unlisted])
+        return TargetError(f"unknown chip {chip!r} for target {self.name}; there are: {there}{near}")
+
     @classmethod
     def toolkit(cls) -> list[Found]:
         """Looks for what serialization needs besides LLVM; each entry says where it was looked for."""
@@ -318,11 +323,8 @@ class Target:
             if word[0] not in "+-":
                 raise TargetError(f"{self}: write the feature {word!r} as +{word} or -{word}")
             if word[1:] not in known:
-                import difflib  # for who made a mistake; everyone else would wait for it
-
-                close = difflib.get_close_matches(word[1:], known, n=3)
-                hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-                raise TargetError(f"{self}: LLVM has no feature {word[1:]!r} for {self.triple()}{hint}")
+                near = did_you_mean(word[1:], known, most=3)
+                raise TargetError(f"{self}: LLVM has no feature {word[1:]!r} for {self.triple()}{near}")
 
     def prepare(self, work: Work, code: LLVMModule) -> None:
         """Completes the translated LLVM IR before optimization: libraries, attributes. May raise ToolkitError."""

@@ -27,6 +27,9 @@ class Native(Protocol):
     def is_known_processor(self, triple: str, cpu: str) -> bool:
         """Does LLVM know the processor?"""
 
+    def known_processors(self, triple: str) -> list[str]:
+        """LLVM's names of a triple's processors."""
+
     def known_features(self, triple: str) -> list[str]:
         """LLVM's names of a triple's features."""
 

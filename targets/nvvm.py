@@ -84,7 +84,7 @@ class NvvmTarget(Target):
 
     def check_chip(self) -> None:
         if self.chip not in CHIPS:
-            raise TargetError(f"unknown chip {self.chip!r} for target nvvm; there are: {', '.join(CHIPS)}")
+            raise self.unknown_chip(self.chip)
         if self.min_blocks and not self.max_threads:
             raise TargetError(f"{self}: min_blocks says how many blocks of max_threads fit: give max_threads too")
 

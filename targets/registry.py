@@ -13,7 +13,7 @@ from offload.targets.entry_points import EntryPoint, entry_points
 from offload.targets.options import kind
 
 from offload.config import BACKEND_ALIASES
-from offload.errors import TargetError
+from offload.errors import TargetError, did_you_mean
 
 GROUP = "offload.targets"
 NOT_REGISTERED = (
@@ -51,7 +51,7 @@ class Registry:
         if not self._points:
             raise TargetError(f"{NOT_REGISTERED}\n  to build: {NOT_REGISTERED_REMEDY}")
         if point is None:
-            hint = self._meant(name) or _hint(name, self._points)
+            hint = self._meant(name) or did_you_mean(name, self._points)
             raise TargetError(f"unknown target {name!r}{hint} (there are: {', '.join(self.names())}, native)")
         try:
             cls = point.load()
@@ -142,7 +142,7 @@ def parse_target(spec: str, arch: str = "") -> Target:
             continue
         option = fields.get(key)
         if option is None:
-            hint = _hint(key, fields)
+            hint = did_you_mean(key, fields)
             raise TargetError(f"{spec}: target {name!r} has no option {key!r}{hint} (it has: {', '.join(fields)})")
         converted = _convert(spec, option, equals, value)
         if isinstance(converted, tuple):
@@ -171,13 +171,6 @@ def _refuse_list(spec: str, targets: Sequence[str]) -> NoReturn:
         f"{spec}: targets are given one by one: {given}, a list of them in Python, "
         f"{';'.join(targets)} in OFFLOAD_TARGETS"
     )
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    import difflib  # for who made a mistake; everyone else would wait for it
-
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _convert(spec: str, option: dataclasses.Field[object], equals: str, value: str) -> object:

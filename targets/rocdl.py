@@ -84,7 +84,7 @@ class RocdlTarget(Target):
             words = ",".join(word[-1] + word[:-1] for word in features.split(":") if word)
             raise TargetError(f"{self.name}:{self.chip}: features are an option: {self.name}:{chip},features={words}")
         if self.chip not in CHIPS:
-            raise TargetError(f"unknown chip {self.chip!r} for target rocdl; there are: {', '.join(CHIPS)}")
+            raise self.unknown_chip(self.chip)
         if self.wave32 and (self.wave64 or self.chip.startswith("gfx9")):
             why = "with wave64" if self.wave64 else f"on {self.chip}, whose waves have 64 threads"
             raise TargetError(f"{self.name}:{self.chip}: wave32 is not possible {why}")

@@ -47,6 +47,11 @@ BUILD_FAR = ["build", str(EXAMPLES / "saxpy.mlir"), "--executor", "dask://localh
     ("arguments", "message"),
     [
         (["bild"], "invalid choice: 'bild'"),
+        (["bild"], "; did you mean 'build'?"),
+        (["build", "x.mlir", "--emmit", "isa"], "unrecognized arguments: --emmit isa; did you mean '--emit'?"),
+        (["build", "x.mlir", "--bare-pointer-for-host=1"], "; did you mean '--bare-pointers-for-host'?"),
+        (["build", "x.mlir", "--runtime", "shred"], "; did you mean 'shared'?"),
+        (["cache", "purge"], "; did you mean 'prune'?"),
         (["build"], "the following arguments are required: SRC"),
         (["build", "x.mlir", "--no-such-option"], "unrecognized arguments: --no-such-option"),
         (["build", "x.mlir", "-O", "4"], "argument -O: invalid choice: 4"),
@@ -225,6 +230,8 @@ def test_emit_lists_and_refuses_stages(tmp_path: Path) -> None:
     done = command("build", SAXPY, "--emit", "ptx", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"offload build: unknown stage 'ptx'; stages are: {', '.join(STAGES)}\n"
+    done = command("build", SAXPY, "--emit", "ias", cwd=tmp_path)
+    assert done.stderr == f"offload build: unknown stage 'ias'; stages are: {', '.join(STAGES)}; did you mean 'isa'?\n"
     done = command("build", SAXPY, "-q", "--emit", "fat", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "offload: error: this program has nothing at stage fat for these targets\n"

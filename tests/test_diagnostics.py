@@ -235,6 +235,20 @@ def test_functions_that_nothing_defines(tmp_path: Path) -> None:
     assert "--object" in done.stderr
 
 
+CALLS_OF_NONE = {
+    "none": "func.func @f() {\n  call @gone() : () -> ()\n  return\n}",
+    "of gpu.func": "gpu.module @m {\n gpu.func @gone() { gpu.return }\n gpu.func @k() kernel {\n"
+    "  func.call @gone() : () -> ()\n  gpu.return\n }\n}",
+}
+
+
+@pytest.mark.parametrize("case", CALLS_OF_NONE)
+def test_calls_of_no_function(case: str) -> None:
+    said = r"'func.call' finds no 'gone' where it stands: define or declare it there; .* cannot be called"
+    with pytest.raises(offload.CompileError, match=said):
+        offload.compile(CALLS_OF_NONE[case])
+
+
 def test_declared_functions_have_one_name_on_every_target(tmp_path: Path) -> None:
     (tmp_path / "p.mlir").write_text("""gpu.module @m {
       func.func private @gone(i32) -> i32

@@ -99,6 +99,29 @@ def test_public_functions_are_refused_under_them(name: str) -> None:
         emit(f"func.func @{name}() {{ return }}", "kernels")
 
 
+def test_those_of_the_runtime_are_said_to_be() -> None:
+    with pytest.raises(CompileError, match="'mgpu' are those of the runtime's functions: rename the function"):
+        emit("func.func @mgpuMine() { return }", "kernels")
+
+
+@pytest.mark.parametrize("visibility", ["", "private "])
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_names_of_llvm_are_refused_where_they_stand(visibility: str, target: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        offload.compile(
+            f"""
+            func.func {visibility}@llvm.mine(%x: f32) -> f32 {{ return %x : f32 }}
+            func.func @f(%x: f32) -> f32 {{
+              %r = call @llvm.mine(%x) : (f32) -> f32
+              return %r : f32
+            }}
+            """,
+            targets=[target],
+        )
+    (found,) = caught.value.diagnostics
+    assert (found.line, found.message) == (2, "llvm.mine: llvm intrinsics cannot be defined!")
+
+
 @pytest.mark.parametrize("name", ["offload_api", "offload_images_begin", "_init"])
 def test_globals_are_refused_under_names_that_the_runtime_looks_for(name: str) -> None:
     with pytest.raises(CompileError, match="rename the global"):

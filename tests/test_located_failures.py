@@ -303,3 +303,33 @@ def test_what_has_no_lowering_is_told_once_with_what_is_in_it() -> None:
     assert found.message == (
         "'omp.parallel' cannot be lowered for the host's code: write scf.parallel for what a device does"
     )
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_intrinsics_that_llvm_lacks(target: str) -> None:
+    """A name that begins with 'llvm.' is not yet that of an intrinsic."""
+    declared = "llvm.func @llvm.frobnicate(i32) -> i32"
+    found = refused(one("  %r = llvm.call @llvm.frobnicate(%v) : (i32) -> i32", outside=declared), target)
+    assert found.line == 5
+    assert found.message.startswith("'llvm.frobnicate' is called here, and nothing defines it for ")
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_functions_of_numbers_that_llvm_lacks(target: str) -> None:
+    """It was taken for the first function of our own that LLVM has no intrinsic for, expm1."""
+    declared = "func.func private @llvm.frobnicate(f32) -> f32"
+    text = """  %f = arith.sitofp %v : i32 to f32
+  %g = func.call @llvm.frobnicate(%f) : (f32) -> f32
+  %r = arith.fptosi %g : f32 to i32"""
+    found = refused(one(text, outside=declared), target)
+    assert (found.line, found.column) == (6, 8)
+    assert found.message.startswith("'llvm.frobnicate' is called here, and nothing defines it for ")
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_intrinsics_of_other_types(target: str) -> None:
+    declared = "llvm.func @llvm.bitreverse.i32(i32) -> i64"
+    text = "  %s = llvm.call @llvm.bitreverse.i32(%v) : (i32) -> i64\n  %r = arith.trunci %s : i64 to i32"
+    found = refused(one(text, outside=declared), target)
+    assert found.line == 5
+    assert found.message.startswith("llvm.bitreverse.i32: Intrinsic has incorrect argument type!")

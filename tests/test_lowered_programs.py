@@ -187,3 +187,15 @@ def test_what_mlir_opt_lowered_for_mlir_runner_runs(tmp_path: Path) -> None:
     done = command("run", "x.mlir", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("data = \n[2.5,  2.5,  2.5,  2.5,  2.5]\n")
+
+
+def test_what_mlir_opt_left_beside_it_uses_its_stream(tmp_path: Path) -> None:
+    """A copy with two dependencies stays as it is there; the lowered code waits for its stream, and destroys it."""
+    given = HOST.replace("async [%t2] %x, %d", "async [%t2, %t0] %x, %d").replace("[%t3] %d", "[%t2] %d")
+    text = tool("mlir-opt", "-", *(f"--{one}" for one in PASSES), given=given)
+    assert "gpu.memcpy async" in text
+    assert "llvm.call @mgpuStreamDestroy(" in text
+    (tmp_path / "x.mlir").write_text(text)
+    done = command("run", "x.mlir", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("data = \n[2.5,  2.5,  2.5,  2.5,  2.5]\n")

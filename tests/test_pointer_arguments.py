@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -176,6 +177,34 @@ def test_what_is_no_address(library: Any, given: Any, said: str) -> None:
     for callee, args in ((library.kernels.axpy[1, N], (1.0, given, 1, y)), (library.first, (given,))):
         with pytest.raises(SignatureError, match=f"expected pointer, {said}"):
             callee(*args)
+
+
+def test_pointers_of_ctypes_are_addresses(library: Any) -> None:
+    x = np.arange(2.5, 2.5 + N, dtype=np.float32)
+    address = x.ctypes.data
+    floats = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
+    for given in (ctypes.c_void_p(address), floats, ctypes.pointer(ctypes.c_float(2.5))):
+        assert library.first(given) == 2.5
+    y = np.zeros(N, np.float32)
+    library.kernels.axpy[1, N](2.0, floats, 1, ctypes.c_void_p(y.ctypes.data))
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_callbacks() -> None:
+    program = """
+    func.func @sum(%f: !llvm.ptr, %n: i64) -> i64 {
+      %c0 = arith.constant 0 : i64
+      %c1 = arith.constant 1 : i64
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %c0) -> i64 : i64 {
+        %v = llvm.call %f(%i) : !llvm.ptr, (i64) -> i64
+        %next = arith.addi %sum, %v : i64
+        scf.yield %next : i64
+      }
+      return %r : i64
+    }
+    """
+    square = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda i: i * i)
+    assert on_host(program).sum(square, 10) == 285
 
 
 def test_it_is_said(library: Any) -> None:

@@ -223,7 +223,16 @@ def test_other_stages_are_no_sources(stage: str, target: str, said: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("start", "what"), [(b"BC\xc0\xde5", "LLVM bitcode"), (b"!<arch>\n", "an archive of compiled code")]
+    ("start", "what"),
+    [
+        (b"BC\xc0\xde5", "LLVM bitcode"),
+        (b"!<arch>\n", "an archive of compiled code"),
+        (b"define void @f() {\n", "LLVM IR"),
+        (b'target triple = "nvptx64-nvidia-cuda"\n', "LLVM IR"),
+        (b"__global__ void f(float *x) {\n", "C or C++"),
+        (b".version 8.0\n.target sm_90\n", "PTX"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS to the file"),
+    ],
 )
 def test_what_other_tools_take_is_no_source(start: bytes, what: str, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(start)

@@ -63,6 +63,7 @@ def chips_of(name: str) -> str:
 
 
 MEANT = "; did you mean 'fast'?"
+MEANT_CHIP = "; did you mean 'gfx942'?"
 NATIVE = "'native' is all that is in this machine, alone: name a target to choose its options (host, nvvm, rocdl)"
 NVVM_FIELDS = ", ".join(field.name for field in dataclasses.fields(NvvmTarget))
 
@@ -70,7 +71,9 @@ NVVM_FIELDS = ", ".join(field.name for field in dataclasses.fields(NvvmTarget))
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("nvvm:sm_91", f"unknown chip 'sm_91' for target nvvm; there are: {chips_of('nvvm')}"),
+        ("nvvm:sm_91", f"unknown chip 'sm_91' for target nvvm; there are: {chips_of('nvvm')}; did you mean 'sm_90'?"),
+        ("nvvm:sm90", f"unknown chip 'sm90' for target nvvm; there are: {chips_of('nvvm')}; did you mean 'sm_90'?"),
+        ("rocdl:gfx943", f"unknown chip 'gfx943' for target rocdl; there are: {chips_of('rocdl')}{MEANT_CHIP}"),
         ("nvvm:gfx942", f"unknown chip 'gfx942' for target nvvm; there are: {chips_of('nvvm')}"),
         ("rocdl:sm_90", f"unknown chip 'sm_90' for target rocdl; there are: {chips_of('rocdl')}"),
         ("rocdl:gfx942,wave32", "rocdl:gfx942: wave32 is not possible on gfx942, whose waves have 64 threads"),

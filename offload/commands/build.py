@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from offload.api import make_request
 from offload.commands.progress import shown
-from offload.errors import OffloadError, TargetError
+from offload.errors import OffloadError, TargetError, did_you_mean
 from offload.executors import opened
 from offload.files import plain_name
 from offload.paths import output_named
@@ -67,7 +67,7 @@ def build(options: argparse.Namespace) -> int:
         options.usage_error("the following arguments are required: SRC")
     stage, named, only = (options.emit or "").partition(":")
     if options.emit is not None and stage not in _stages():
-        known = ", ".join(_stages())
+        known = ", ".join(_stages()) + did_you_mean(stage, _stages())
         print(f"offload build: unknown stage {stage!r}; stages are: {known}", file=sys.stderr)
         return 2
     _check_usage(options)

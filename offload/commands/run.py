@@ -16,7 +16,7 @@ from typing import Any
 
 from offload.api import load
 from offload.commands.build import request_from
-from offload.errors import DeviceError, OffloadError
+from offload.errors import DeviceError, OffloadError, did_you_mean
 from offload.runtime import DeviceArray
 from offload.runtime.library import for_c_alone
 
@@ -37,7 +37,8 @@ def run(options: argparse.Namespace) -> int:
         if reason := for_c_alone(library, options.entry):
             raise OffloadError(reason)
         names = ", ".join(library.functions) or "none (private functions do not count)"
-        raise OffloadError(f"the program has no function {options.entry!r} to run; it has: {names}")
+        near = did_you_mean(options.entry, library.functions)
+        raise OffloadError(f"the program has no function {options.entry!r} to run; it has: {names}{near}")
     function = library.functions[options.entry]
     if any(not argument.optional for argument in function.signature.args):
         raise OffloadError(f"{options.entry}() takes arguments; 'offload run' calls functions without any")

@@ -18,7 +18,7 @@ from offload.compiler.ready import ReadyBuild, take_ready_builds
 from offload.compiler.request import BuildRequest
 from offload.compiler.stage_cache import StageCache
 from offload.compiler.threads import Pool, Promised
-from offload.errors import Diagnostic, OffloadError
+from offload.errors import Diagnostic, OffloadError, did_you_mean
 from offload.targets import Image
 from offload.targets.base import STAGES as DEVICE_STAGES
 
@@ -85,7 +85,8 @@ class Program:
     def emit(self, stage: str) -> Iterator[Emitted]:
         """The outputs of one stage. Raises CompileError, ToolkitError, or OffloadError for an unknown stage."""
         if stage not in STAGES:
-            raise OffloadError(f"unknown stage {stage!r}; stages are: {', '.join(STAGES)}")
+            near = did_you_mean(stage, STAGES)
+            raise OffloadError(f"unknown stage {stage!r}; stages are: {', '.join(STAGES)}{near}")
         if stage == "input":
             yield Emitted(stage, self.request.name, self.module.text().encode(), "mlir")
             return

@@ -171,7 +171,12 @@ _PLAINER = (
     ),
     (r" ; for more info on dialect registration see .*", ""),
     (
-        r"^('\S+') op ('\S+') does not reference a (?:valid function|valid global memref|symbol in the current scope)$",
+        r"^('\S+') op ('\S+') does not reference a valid function$",
+        r"\1 finds no \2 where it stands: define or declare it there; what a kernel calls is a func.func inside of its "
+        r"gpu.module (a gpu.func cannot be called)",
+    ),
+    (
+        r"^('\S+') op ('\S+') does not reference a (?:valid global memref|symbol in the current scope)$",
         r"\1 finds no \2 where it stands: what a kernel calls, or reads by name, is inside of its gpu.module",
     ),
     (

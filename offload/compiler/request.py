@@ -8,18 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.config import cache_folder
-from offload.errors import OffloadError, TargetError, UsageError
+from offload.errors import OffloadError, TargetError, UsageError, did_you_mean
 from offload.files import plain_name
 from offload.paths import readable
 from offload.targets import Target
 from offload.targets.sysroot import ARCHITECTURES, here
 
 _LLVM = "mlir-translate --import-llvm makes MLIR of it, and --link takes it for kernels of an MLIR program"
+_C = "an MLIR program takes what other compilers make of it: bitcode with --link, object files with --object"
 _NO_PROGRAMS = {
     b"\x7fELF": ("compiled already (ELF)", "offload.load() loads a library that offload has built"),
     b"!<arch>": ("an archive of compiled code", "--object takes it for the host code of an MLIR program"),
     b"BC\xc0\xde": ("LLVM bitcode", _LLVM),
     b"; ModuleID": ("LLVM IR", _LLVM),
+    **dict.fromkeys((b"source_filename ", b"target ", b"define ", b"declare "), ("LLVM IR", _LLVM)),
+    **dict.fromkeys((b"#include", b"__global__ ", b'extern "C"'), ("C or C++", _C)),
+    b".version ": ("PTX", "a gpu.binary of an MLIR program takes it"),
+    b"version https://git-lfs": ("a pointer of Git LFS to the file", "git lfs pull brings the file"),
     b"\x50\xed\x55\xba": ("compiled already (a fat binary)", "a gpu.binary of an MLIR program takes it"),
     b"__CLANG_OFFLOAD_BUNDLE__": ("compiled already (a bundle)", "a gpu.binary of an MLIR program takes it"),
     b"\x1f\x8b": ("compressed (gzip)", "unpack it"),
@@ -152,7 +157,8 @@ class BuildRequest:
 
     def _check_architecture(self) -> None:
         if self.arch and self.arch not in ARCHITECTURES:
-            raise UsageError(f"unknown architecture {self.arch!r}; there are: {', '.join(ARCHITECTURES)}")
+            near = did_you_mean(self.arch, ARCHITECTURES)
+            raise UsageError(f"unknown architecture {self.arch!r}; there are: {', '.join(ARCHITECTURES)}{near}")
         for target in self.targets:
             needed = target.architecture()
             if needed not in (None, self.architecture):

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any
 
 from offload.artifact.meta import Argument, KernelSignature
@@ -17,6 +16,7 @@ from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
 from offload.runtime.launch import Launch
+from offload.runtime.memory import ADDRESSES
 from offload.runtime.native import Native
 from offload.runtime.occupancy import Occupancy, ask, threads_of
 from offload.runtime.pending import Mark, Pending
@@ -172,7 +172,7 @@ class Kernel:
                     self._check_place(launch, value)
                     value.hold(launch.handle, self._native, None if stream is None else stream.token, held)
                 elif (
-                    on_gpu is not None and packer is not None and value is not None and not isinstance(value, Integral)
+                    on_gpu is not None and packer is not None and value is not None and not isinstance(value, ADDRESSES)
                 ):
                     value = self._follow(on_gpu, value, followed)
                 seen = len(keep)
@@ -242,7 +242,7 @@ class Kernel:
                 if type(value) is DeviceArray:
                     self._check_place(launch, value)
                     value.settle()
-                as_is = packer is None or value is None or isinstance(value, Integral)
+                as_is = packer is None or value is None or isinstance(value, ADDRESSES)
                 seen = value if as_is else view_of(value, ordered=False)
                 self._check_place(launch, seen)
                 pieces.append(pack(seen, keep))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+from _ctypes import CFuncPtr
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from offload.runtime.native import DeviceMemory
     from offload.runtime.pending import Mark
+
+ADDRESSES = (Integral, ctypes.c_void_p, ctypes._Pointer, CFuncPtr)
+"""What an address may be; in ctypes, those of callbacks are the last."""
 
 # MLIR's MemRefToLLVM gives what memref.get_global finds, constant or not, this allocated pointer: nobody may free it.
 GLOBAL_MEMORY = 0xDEADBEEF

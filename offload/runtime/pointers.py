@@ -1,14 +1,16 @@
-"""Arguments that are addresses, which lowered programs take: integers, or arrays, whose first element is meant."""
+"""Arguments that are addresses, which lowered programs take: integers, pointers of ctypes, or arrays, whose first
+element is meant."""
 
 from __future__ import annotations
 
+import ctypes
 from numbers import Integral
 from typing import Any
 
 from offload.artifact.meta import Argument
 from offload.runtime.arguments import check_place, check_use
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype, to_int
-from offload.runtime.memory import row_major
+from offload.runtime.memory import ADDRESSES, row_major
 from offload.runtime.native import Native
 from offload.runtime.views import View, view_of
 
@@ -30,6 +32,10 @@ class PointerPacker:
             raise Mismatch(str(value), "pass an array or an address, or 0 for none")
         if isinstance(value, Integral):
             return _to_address(value)
+        if isinstance(value, ADDRESSES):
+            keep.append(value)
+            pointer: Any = value
+            return ctypes.cast(pointer, ctypes.c_void_p).value or 0
         view = view_of(value)
         keep.append(view)
         name = self.argument.name or "x"

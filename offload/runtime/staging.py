@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from offload.runtime.array import DeviceArray
 from offload.runtime.device import Device
 from offload.runtime.dtypes import Mismatch
-from offload.runtime.memory import array_over
+from offload.runtime.memory import ADDRESSES, array_over
 from offload.runtime.native import Native
 from offload.runtime.views import view_of
 
@@ -85,7 +84,7 @@ class Staging:
         if (
             array is None
             or packer.space != "device"
-            or isinstance(array, (DeviceArray, Integral))  # an address
+            or isinstance(array, (DeviceArray, *ADDRESSES))
             or (back and self._native.backend() == "host")
         ):
             return array

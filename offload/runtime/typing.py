@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    import ctypes
+    from _ctypes import CFuncPtr
+
     import numpy
     from typing_extensions import Buffer
 
@@ -39,7 +42,7 @@ Int: TypeAlias = "int | numpy.integer[Any]"
 Float: TypeAlias = "float | numpy.floating[Any] | numpy.integer[Any]"
 Complex: TypeAlias = "complex | numpy.number[Any]"
 
-Pointer: TypeAlias = "Int | ArrayLike"
+Pointer: TypeAlias = "Int | ArrayLike | ctypes.c_void_p | ctypes._Pointer[Any] | CFuncPtr"
 """Whatever is taken for an address."""
 
 Size: TypeAlias = "int | tuple[int] | tuple[int, int] | tuple[int, int, int]"

@@ -238,7 +238,9 @@ std::vector<std::string> LLVMModule::undefinedFunctions() const {
   if (!module) // lost to a fatal error, see generate()
     return names;
   for (const Function &function : *module)
-    if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
+    // Not isIntrinsic(), which says so of every name that begins with 'llvm.'.
+    if (function.isDeclaration() && function.getIntrinsicID() == Intrinsic::not_intrinsic &&
+        !function.use_empty())
       names.push_back(function.getName().str());
   return names;
 }

@@ -246,6 +246,11 @@ Diagnostic Positions::explainInvalid(const std::string &message, const llvm::Mod
         return error(position, message);
     }
   }
+  // What it says of whole functions ends with a line that has the function's name.
+  StringRef text = StringRef(message).trim(), last = text.rsplit('\n').second;
+  if (last.consume_front("ptr @"))
+    if (Diagnostic position = of(last.trim('"').str()); position.line)
+      return error(position, last.trim('"') + ": " + text.split('\n').first);
   return explainFunction(message);
 }
 

@@ -20,6 +20,16 @@ using namespace mlir;
 namespace offload {
 namespace {
 
+/// On a stream that the rest of a program made which is lowered in part: there it is waited for, and goes.
+bool isOnStreamOfLoweredCode(Value token) {
+  while (auto op = token.getDefiningOp<gpu::AsyncOpInterface>()) {
+    if (op.getAsyncDependencies().empty())
+      return false;
+    token = op.getAsyncDependencies().front();
+  }
+  return token.getDefiningOp<UnrealizedConversionCastOp>() != nullptr;
+}
+
 struct WaitForUnusedTokens : public PassWrapper<WaitForUnusedTokens, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WaitForUnusedTokens)
 
@@ -31,7 +41,8 @@ struct WaitForUnusedTokens : public PassWrapper<WaitForUnusedTokens, OperationPa
     SmallVector<Value> unused;
     auto note = [&](ValueRange values) {
       llvm::copy_if(values, std::back_inserter(unused), [](Value value) {
-        return isa<gpu::AsyncTokenType>(value.getType()) && value.use_empty();
+        return isa<gpu::AsyncTokenType>(value.getType()) && value.use_empty() &&
+               !isOnStreamOfLoweredCode(value);
       });
     };
     getOperation()->walk([&](Operation *op) {

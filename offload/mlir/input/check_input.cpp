@@ -224,6 +224,8 @@ std::optional<std::string> whyNotOwn(Operation *op) {
   if (takesLibraryName(op) && isReservedName(cast<SymbolOpInterface>(op).getName()))
     return std::string("linkers, loaders and compiled code mean something else by this name: rename the ") +
            (isa<FunctionOpInterface>(op) ? "function" : "global");
+  if (takesLibraryName(op) && cast<SymbolOpInterface>(op).getName().starts_with("mgpu"))
+    return "names that begin with 'mgpu' are those of the runtime's functions: rename the function";
   if (takesLibraryName(op))
     return "the C library has a function of this name, which generated code or the runtime calls: rename the "
            "function";

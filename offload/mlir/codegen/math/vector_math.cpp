@@ -62,8 +62,10 @@ const Entry *entryOf(const Function &function) {
   called.consume_front(kLibmFunction);
   for (const Entry &entry : kEntries) {
     std::string name = std::string(entry.name) + (element->isFloatTy() ? "f" : "");
-    bool same = function.isIntrinsic() ? function.getIntrinsicID() == entry.intrinsic
-                                       : !type->isVectorTy() && called == name;
+    // Not isIntrinsic(), which says so of every name that begins with 'llvm.'.
+    Intrinsic::ID intrinsic = function.getIntrinsicID();
+    bool same = intrinsic != Intrinsic::not_intrinsic ? intrinsic == entry.intrinsic
+                                                      : !type->isVectorTy() && called == name;
     unsigned count = entry.unary ? 1 : entry.binary ? 2 : 3;
     if (same && function.arg_size() == count && !(entry.singleOnly && element->isDoubleTy()))
       return &entry;
