@@ -132,7 +132,9 @@ class HostTarget(Target):
             features = ",".join(filter(None, (_ARM_LEVELS[chip], self.features)))
             return native.MachineOptions(self.triple(), "generic", features, self.O, self.fast)
         if not native.is_known_processor(self.triple(), chip):
-            raise self.unknown_chip(chip, ("native", "LLVM's processors"), native.known_processors(self.triple()))
+            raise self.unknown_chip(
+                chip, ("native", "LLVM's processors"), ["native", *native.known_processors(self.triple())]
+            )
         if self.architecture() == "x86_64" and "64bit" not in native.features_of(self.triple(), chip, ""):
             raise TargetError(f"{self}: {chip} runs 32-bit code alone, and libraries are of 64-bit code")
         return native.MachineOptions(self.triple(), chip, self.features, self.O, self.fast)

@@ -170,8 +170,8 @@ class NvvmTarget(Target):
 
     def check_pipeline(self) -> str:
         # What asks for the alignment of addresses does not go with narrow indices: the code for all does.
-        target = "host" if self.index == 32 else "nvvm"
-        choice = f"offload-choose-products{{target={target} chip={self.chip}}}"
+        narrow = " narrow-index=true" if self.index == 32 else ""
+        choice = f"offload-choose-products{{target=nvvm chip={self.chip}{narrow}}}"
         return f"gpu.module({choice}),offload-check-device{{target=nvvm chip={self.chip}}}"
 
     def lowers_like(self, other: Target) -> bool:

@@ -184,8 +184,8 @@ class RocdlTarget(Target):
         model = self._model()
         said = f" said={self.chip}" if model != self.chip else ""
         # What asks for the alignment of addresses does not go with narrow indices: the code for all does.
-        target, size = "host" if self.index == 32 else "rocdl", 64 if self._wave64() else 32
-        choice = f"offload-choose-products{{target={target} chip={model} subgroup-size={size}}}"
+        narrow, size = " narrow-index=true" if self.index == 32 else "", 64 if self._wave64() else 32
+        choice = f"offload-choose-products{{target=rocdl chip={model} subgroup-size={size}{narrow}}}"
         return f"gpu.module({choice}),offload-check-device{{target=rocdl chip={model}{said}}}"
 
     def _model(self) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, PROGRAMS, on_host
@@ -59,6 +62,36 @@ def test_on_the_cpu() -> None:
     c = np.zeros((66, 66), np.int32)
     library.quotients(a, b, c)
     np.testing.assert_array_equal(c, (a[:, :, None] // b[None]).sum(1))
+
+
+CROSSED = """
+func.func @crossed(%a: memref<136x{m}xf32>, %b: memref<136x{n}xf32>, %c: memref<{m}x{n}xf32>) {{
+  linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (k, i)>, affine_map<(i, j, k) -> (k, j)>,
+                                 affine_map<(i, j, k) -> (i, j)>]
+      ins(%a, %b : memref<136x{m}xf32>, memref<136x{n}xf32>) outs(%c : memref<{m}x{n}xf32>)
+  return
+}}
+"""
+
+
+def at_the_end(array: np.ndarray) -> np.ndarray:
+    """A copy behind which there is no memory."""
+    room = mmap.mmap(-1, -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE + mmap.PAGESIZE)
+    end = ctypes.addressof(ctypes.c_char.from_buffer(room)) + len(room) - mmap.PAGESIZE
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(end), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    at = len(room) - mmap.PAGESIZE - array.nbytes
+    copy = np.frombuffer(room, array.dtype, array.size, at).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+@pytest.mark.parametrize("sizes", [(64, 64), ("?", "?")])
+def test_nothing_behind_the_inputs_is_read(sizes: tuple[int | str, int | str]) -> None:
+    library = on_host(CROSSED.format(m=sizes[0], n=sizes[1]))
+    for m, n in ((64, 64),) if sizes[0] == 64 else ((64, 64), (96, 65), (128, 130), (65, 96)):
+        a, b, c = at_the_end(floats(136, m)), at_the_end(floats(136, n)), at_the_end(np.zeros((m, n), np.float32))
+        library.crossed(a, b, c)
+        close(c, a.T @ b)
 
 
 @pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "sm_80"])

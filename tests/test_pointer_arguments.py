@@ -183,7 +183,8 @@ def test_pointers_of_ctypes_are_addresses(library: Any) -> None:
     x = np.arange(2.5, 2.5 + N, dtype=np.float32)
     address = x.ctypes.data
     floats = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
-    for given in (ctypes.c_void_p(address), floats, ctypes.pointer(ctypes.c_float(2.5))):
+    number, text = ctypes.c_float(2.5), ctypes.cast(address, ctypes.c_char_p)
+    for given in (ctypes.c_void_p(address), floats, ctypes.pointer(number), ctypes.byref(number), text):
         assert library.first(given) == 2.5
     y = np.zeros(N, np.float32)
     library.kernels.axpy[1, N](2.0, floats, 1, ctypes.c_void_p(y.ctypes.data))

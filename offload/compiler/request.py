@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,7 @@ _NO_PROGRAMS = {
     b"BC\xc0\xde": ("LLVM bitcode", _LLVM),
     b"; ModuleID": ("LLVM IR", _LLVM),
     **dict.fromkeys((b"source_filename ", b"target ", b"define ", b"declare "), ("LLVM IR", _LLVM)),
-    **dict.fromkeys((b"#include", b"__global__ ", b'extern "C"'), ("C or C++", _C)),
+    **dict.fromkeys((b"#include ", b"#include<", b'#include"', b"__global__ ", b'extern "C"'), ("C or C++", _C)),
     b".version ": ("PTX", "a gpu.binary of an MLIR program takes it"),
     b"version https://git-lfs": ("a pointer of Git LFS to the file", "git lfs pull brings the file"),
     b"\x50\xed\x55\xba": ("compiled already (a fat binary)", "a gpu.binary of an MLIR program takes it"),
@@ -32,12 +33,21 @@ _NO_PROGRAMS = {
     b"\xfd7zXZ\0": ("compressed (xz)", "unpack it"),
     b"PK\3\4": ("an archive (zip)", "unpack it"),
 }
-"""How files begin that are given for programs and are none: what they are, and what to do. MLIR's parser would speak of
-their characters."""
+"""How files begin that are given for programs and are none, behind comments as MLIR, C and PTX have them: what they
+are, and what to do. MLIR's parser would speak of their characters."""
 
 
+_COMMENT = re.compile(rb"[ \t\r]*(?://[^\n]*)?\n")
 _NOTHING = b" \t\r\n\v\f\0"
 """Characters that are no program; to MLIR a NUL, with which a disk fills what it has lost, is a space, too."""
+
+
+def _behind_comments(data: bytes) -> bytes:
+    """What begins behind empty lines and comments; a few bytes of it."""
+    at = 0
+    while match := _COMMENT.match(data, at):
+        at = match.end()
+    return data[at : at + 64].lstrip(b" \t")
 
 
 @dataclass(frozen=True)
@@ -54,8 +64,9 @@ class Source:
         object.__setattr__(self, "data", self.data.removeprefix(codecs.BOM_UTF8))  # some editors put one there
         if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise OffloadError(f"{self.name} is text in UTF-16: save it as UTF-8, which MLIR reads")
+        front = _behind_comments(self.data)
         for start, (what, advice) in _NO_PROGRAMS.items():
-            if self.data.startswith(start):
+            if front.startswith(start):
                 raise OffloadError(
                     f"cannot compile {self.name}: it is {what}, where MLIR is needed, text or bytecode; {advice}"
                 )

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from offload.runtime.native import DeviceMemory
     from offload.runtime.pending import Mark
 
-ADDRESSES = (Integral, ctypes.c_void_p, ctypes._Pointer, CFuncPtr)
+_BY_REFERENCE: type = type(ctypes.byref(ctypes.c_int()))
+ADDRESSES = (Integral, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_wchar_p, ctypes._Pointer, _BY_REFERENCE, CFuncPtr)
 """What an address may be; in ctypes, those of callbacks are the last."""
 
 # MLIR's MemRefToLLVM gives what memref.get_global finds, constant or not, this allocated pointer: nobody may free it.

@@ -42,7 +42,9 @@ Int: TypeAlias = "int | numpy.integer[Any]"
 Float: TypeAlias = "float | numpy.floating[Any] | numpy.integer[Any]"
 Complex: TypeAlias = "complex | numpy.number[Any]"
 
-Pointer: TypeAlias = "Int | ArrayLike | ctypes.c_void_p | ctypes._Pointer[Any] | CFuncPtr"
+Pointer: TypeAlias = (
+    "Int | ArrayLike | ctypes.c_void_p | ctypes.c_char_p | ctypes.c_wchar_p | ctypes._Pointer[Any] | CFuncPtr"
+)
 """Whatever is taken for an address."""
 
 Size: TypeAlias = "int | tuple[int] | tuple[int, int] | tuple[int, int, int]"

@@ -41,9 +41,12 @@ class View(NamedTuple):
             return f"{name}.{words.get(how, 'contiguous()')}"
         if isinstance(given, DeviceArray):
             name = f"{name}.numpy()"  # which is a copy, and contiguous
-            return name if how in ("copy", "contiguous") else f"{name}.{how}('{dtype}')"
+            changed = name if how in ("copy", "contiguous") else f"{name}.{how}('{dtype}')"
+            return changed if "host" in self.places else f"lib.device.array({changed})"
         if how == "contiguous":
-            return f"numpy.ascontiguousarray({name})"
+            return f"{name}.copy()" if "host" not in self.places else f"numpy.ascontiguousarray({name})"
+        if isinstance(given, bytes):  # to NumPy a string
+            return f"numpy.frombuffer({name}, '{dtype or self.dtype}')" + (".copy()" if how == "copy" else "")
         array = name if hasattr(given, how) else f"numpy.asarray({name})"
         return f"{array}.copy()" if how == "copy" else f"{array}.{how}('{dtype}')"
 

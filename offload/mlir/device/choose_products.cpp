@@ -39,7 +39,8 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
     });
     SmallVector<scf::IfOp> wide;
     getOperation().walk([&](scf::IfOp op) {
-      if (op->removeAttr(kWideRows) && target == "host" && op.elseBlock() && !op.getNumResults())
+      if (op->removeAttr(kWideRows) && (target == "host" || narrowIndex) && op.elseBlock() &&
+          !op.getNumResults())
         wide.push_back(op);
     });
     for (scf::IfOp choice : wide) { // no one is in another
@@ -71,6 +72,9 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
   Option<std::string> chip{*this, "chip", llvm::cl::desc("its chip")};
   Option<unsigned> subgroupSize{*this, "subgroup-size", llvm::cl::desc("threads of a subgroup"),
                                 llvm::cl::init(32)};
+
+  Option<bool> narrowIndex{*this, "narrow-index", llvm::cl::desc("index has fewer bits than an address"),
+                           llvm::cl::init(false)};
 
 private:
   static void keep(scf::IfOp choice, Block *kept) {
@@ -126,10 +130,16 @@ private:
   }
 
   /// Whether the chip has units for factors of so many bits, distributed over so many threads; `byRegisters`:
-  /// those of nvgpu.mma.sync, with its copies. GPUs have threads (no subgroup).
+  /// those of nvgpu.mma.sync, with its copies. GPUs have threads (no subgroup), and registers for these (no
+  /// bits).
   bool hasUnits(int64_t subgroup, int64_t bits, bool byRegisters) {
+    bool isGpu = target == "nvvm" || target == "rocdl";
+    if (!subgroup && !bits)
+      return isGpu;
+    if (narrowIndex) // whether an address is a multiple of 16 it cannot say
+      return false;
     if (!subgroup)
-      return target == "nvvm" || target == "rocdl";
+      return isGpu;
     if (subgroup != subgroupSize)
       return false;
     if (target == "nvvm") {

@@ -447,13 +447,12 @@ private:
   /// A thread's part of an input's elements for the next steps: neighbours in memory have neighbouring
   /// threads.
   void bring(OpBuilder &in, Value from, Value count, const Held &to) {
-    int64_t length = to.alongOwn ? kSide : depth, together = length / kThreads;
+    int64_t owns = kThreads * int64_t(to.own == product.row ? rows.size() : columns.size());
+    int64_t length = to.alongOwn ? owns : depth, lines = to.alongOwn ? depth : owns;
+    int64_t together = length / kThreads;
     Value part = arith::RemUIOp::create(in, loc, y, index(in, together));
     Value fast = arith::AddIOp::create(in, loc, arith::MulIOp::create(in, loc, part, index(in, kThreads)), x);
     Value row = arith::DivUIOp::create(in, loc, y, index(in, together));
-    int64_t lines = depth;
-    if (!to.alongOwn)
-      lines = kThreads * int64_t(to.own == product.row ? rows.size() : columns.size());
     for (int64_t i = 0; i < lines; i += kThreads / together) {
       Value slow = arith::AddIOp::create(in, loc, row, index(in, i));
       Value own = to.alongOwn ? fast : slow, step = to.alongOwn ? slow : fast;
