@@ -178,15 +178,19 @@ func.func @main() {
 """
 
 
+def prints_its_numbers(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.mlir").write_text(text)
+    done = command("run", "x.mlir", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("data = \n[2.5,  2.5,  2.5,  2.5,  2.5]\n")
+
+
 def test_what_mlir_opt_lowered_for_mlir_runner_runs(tmp_path: Path) -> None:
     """Its calls of mgpuStreamCreate and the others reach the library's own runtime."""
     text = tool("mlir-opt", "-", *(f"--{one}" for one in PASSES), given=HOST)
     assert "llvm.func @main()" in text
     assert "llvm.call @mgpuMemset32(" in text
-    (tmp_path / "x.mlir").write_text(text)
-    done = command("run", "x.mlir", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("data = \n[2.5,  2.5,  2.5,  2.5,  2.5]\n")
+    prints_its_numbers(text, tmp_path)
 
 
 def test_what_mlir_opt_left_beside_it_uses_its_stream(tmp_path: Path) -> None:
@@ -195,7 +199,4 @@ def test_what_mlir_opt_left_beside_it_uses_its_stream(tmp_path: Path) -> None:
     text = tool("mlir-opt", "-", *(f"--{one}" for one in PASSES), given=given)
     assert "gpu.memcpy async" in text
     assert "llvm.call @mgpuStreamDestroy(" in text
-    (tmp_path / "x.mlir").write_text(text)
-    done = command("run", "x.mlir", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("data = \n[2.5,  2.5,  2.5,  2.5,  2.5]\n")
+    prints_its_numbers(text, tmp_path)

@@ -23,8 +23,8 @@ inline constexpr char kIndependentSteps[] =
                                  // there are at most, from a number below the loop's step; 0: any number
 inline constexpr char kMatrixUnits[] =
     "offload.matrix_units"; // on an scf.if: of chips whose matrix units do what it guards, the threads of a
-                            // subgroup (0: any GPU) and the bits of a factor; and where nvgpu.mma.sync is
-                            // meant, how many blocks a multiprocessor is to have room for
+                            // subgroup (0: any GPU) and the bits of a factor (0: any); and where
+                            // nvgpu.mma.sync is meant, how many blocks a multiprocessor is to have room for
 inline constexpr char kOptional[] =
     "offload.optional"; // argument attribute: Python may pass None, which is an empty array
 inline constexpr char kOnTensors[] =

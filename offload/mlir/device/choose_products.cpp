@@ -72,7 +72,6 @@ struct ChooseProducts : public PassWrapper<ChooseProducts, OperationPass<gpu::GP
   Option<std::string> chip{*this, "chip", llvm::cl::desc("its chip")};
   Option<unsigned> subgroupSize{*this, "subgroup-size", llvm::cl::desc("threads of a subgroup"),
                                 llvm::cl::init(32)};
-
   Option<bool> narrowIndex{*this, "narrow-index", llvm::cl::desc("index has fewer bits than an address"),
                            llvm::cl::init(false)};
 
