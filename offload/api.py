@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -100,7 +101,8 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | str |
 
     Each of ``builds`` has the arguments of :func:`build` by name: ``{"sources": "a.mlir", "output": "a.so"}``. Without
     an executor there is a worker for each processor. Raises the first error, in the order of ``builds``, when those
-    before it are done; libraries that are done by then stay. Raises OffloadError for two of one output.
+    before it are done; libraries that are done by then stay. Raises OffloadError for two of one output, and TypeError
+    for what :func:`build` would not take, before any of them begins.
     """
     from offload.compiler import parallel
     from offload.compiler.places import through
@@ -109,13 +111,28 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | str |
     if isinstance(builds, Mapping):
         raise TypeError("builds is a list with the arguments of each build, not those of one")
     todo = list(builds)
+    for number, arguments in enumerate(todo):
+        _check_arguments(number, arguments)
     outputs: set[str] = set()
-    for output in (os.path.realpath(arguments["output"]) for arguments in todo if "output" in arguments):
+    for output in (os.path.realpath(arguments["output"]) for arguments in todo):
         if output in outputs:
             raise OffloadError(f"two builds write {output}, one over the other; give each an output of its own")
         outputs.add(output)
     with opened(executor) as used, through(used):
         return parallel.each(lambda arguments: build(**{"executor": used, **arguments}), todo)
+
+
+def _check_arguments(number: int, arguments: object) -> None:
+    """Whether ``build`` takes these, of the build of that number."""
+    if not isinstance(arguments, Mapping):
+        raise TypeError(
+            f"builds[{number}] is of type {type(arguments).__name__}; each is a dict of build's arguments by name: "
+            '{"sources": "a.mlir", "output": "a.so"}'
+        )
+    try:
+        inspect.signature(build).bind(**arguments)
+    except TypeError as error:
+        raise TypeError(f"builds[{number}]: {error}") from None
 
 
 def compile(

@@ -109,6 +109,18 @@ def test_a_program_in_place_of_a_path(tmp_path: Path) -> None:
         offload.build_all({"sources": "a.mlir", "output": "a.so"})  # type: ignore[arg-type]
 
 
+def test_one_of_many_builds_is_wrong(tmp_path: Path) -> None:
+    right = {"sources": Path(__file__).parent.parent / "examples" / "scale.mlir", "output": tmp_path / "a.so"}
+    for wrong, said in [
+        ("b.mlir", "builds[1] is of type str; each is a dict of build's arguments by name"),
+        ({"sources": "b.mlir"}, "builds[1]: missing a required argument: 'output'"),
+        ({**right, "target": "host"}, "builds[1]: got an unexpected keyword argument 'target'"),
+    ]:
+        with pytest.raises(TypeError, match=f"^{re.escape(said)}"):
+            offload.build_all([right, wrong])  # type: ignore[list-item]
+    assert not list(tmp_path.iterdir())  # none has begun
+
+
 @pytest.mark.parametrize("sources", [None, 5, [5]])
 def test_sources_that_are_none(sources: object, tmp_path: Path) -> None:
     message = f"sources is a path or a list of paths, not {sources!r}"
