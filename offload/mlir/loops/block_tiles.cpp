@@ -234,9 +234,10 @@ private:
   /// the columns, in which neighbouring threads want them.
   struct Held {
     OpOperand *input;
-    unsigned own;   // its loop of the output
-    bool alongOwn;  // and whether that one's steps are neighbours in memory, else the reduction's
-    bool isOwnLast; // in the block's memory
+    unsigned own;            // its loop of the output
+    bool alongOwn;           // and whether that one's steps are neighbours in memory, else the reduction's
+    bool isOwnLast;          // in the block's memory
+    arith::ExtFOp extension; // of an element, which is held as what it gives; null: as they are
     Value memory;
   };
 
@@ -273,11 +274,16 @@ private:
             alone, {subgroup, bits},
             [&](OpBuilder &units) { multiplyByFragments(units, launch, tile, subgroup); }, element.isBF16());
     }
-    Held left = held(launch, product.left, product.row), right = held(launch, product.right, product.column);
-    if (!isOfWords())
+    if (!isOfWords()) {
+      Held left = held(launch, product.left, product.row, kSide);
+      Held right = held(launch, product.right, product.column, kSide);
       alone = choice(alone, {0, 0}, [&](OpBuilder &gpus) {
         eachPart(gpus, side, kSide, [&](OpBuilder &part) { multiplyAlone(part, left, right, kSide); });
       });
+    }
+    // A CPU extends an element when it comes: not once for each sum.
+    Held left = held(launch, product.left, product.row, kCpuRows, extensionOf(product.left));
+    Held right = held(launch, product.right, product.column, kSide, extensionOf(product.right));
     eachPart(alone, side, kCpuRows, [&](OpBuilder &part) { multiplyOnCpu(part, left, right); });
     gpu::TerminatorOp::create(in, loc);
   }
@@ -375,17 +381,30 @@ private:
     return sums;
   }
 
-  Held held(gpu::LaunchOp launch, OpOperand *input, unsigned own) {
+  /// What a step makes words of an input's halves by, before it does anything else with them; null where it
+  /// does not. Not of bytes: products of numbers that are known to be small take shorter instructions.
+  arith::ExtFOp extensionOf(OpOperand *input) {
+    BlockArgument element = op.getMatchingBlockArgument(input);
+    auto isIt = [](Operation *user) {
+      return isa<arith::ExtFOp>(user) && user->getResult(0).getType().isF32();
+    };
+    bool isExtended = !element.use_empty() && llvm::all_of(element.getUsers(), isIt);
+    return isExtended ? cast<arith::ExtFOp>(*element.user_begin()) : arith::ExtFOp();
+  }
+
+  /// The block's memory for an input, of so many steps of its own loop.
+  Held held(gpu::LaunchOp launch, OpOperand *input, unsigned own, int64_t owns,
+            arith::ExtFOp extension = {}) {
     bool alongOwn = loopAlong(*input) == own, isOwnLast = alongOwn || own == product.column;
     // A column too many keeps threads that have steps of their own in different banks.
-    int64_t more = factor ? kFactorPadding : alongOwn ? 0 : 1;
+    int64_t more = factor && !extension ? kFactorPadding : alongOwn ? 0 : 1;
     auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-    SmallVector<int64_t> shape{depth, kSide + more};
+    SmallVector<int64_t> shape{depth, owns + more};
     if (!isOwnLast)
-      shape = {kSide, depth + more};
-    auto type = MemRefType::get(shape, cast<MemRefType>(input->get().getType()).getElementType(),
-                                MemRefLayoutAttrInterface(), space);
-    return {input, own, alongOwn, isOwnLast, launch.addWorkgroupAttribution(type, loc)};
+      shape = {owns, depth + more};
+    Type element = extension ? extension.getType() : getElementTypeOrSelf(input->get().getType());
+    auto type = MemRefType::get(shape, element, MemRefLayoutAttrInterface(), space);
+    return {input, own, alongOwn, isOwnLast, extension, launch.addWorkgroupAttribution(type, loc)};
   }
 
   Value atHeld(OpBuilder &in, const Held &from, Value own, Value step) {
@@ -469,9 +488,11 @@ private:
       OpBuilder at = in;
       if (exists)
         at = scf::IfOp::create(in, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
-      memref::StoreOp::create(
-          at, loc, memref::LoadOp::create(at, loc, to.input->get(), placeOf(at, *to.input, iteration)),
-          to.memory, to.isOwnLast ? ValueRange{step, own} : ValueRange{own, step});
+      Value element = memref::LoadOp::create(at, loc, to.input->get(), placeOf(at, *to.input, iteration));
+      if (arith::ExtFOp extension = to.extension)
+        element = arith::ExtFOp::create(at, loc, extension.getType(), element, extension.getFastmathAttr());
+      memref::StoreOp::create(at, loc, element, to.memory,
+                              to.isOwnLast ? ValueRange{step, own} : ValueRange{own, step});
     }
   }
 

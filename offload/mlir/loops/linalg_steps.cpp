@@ -174,6 +174,9 @@ SmallVector<Value> LinalgSteps::valuesOf(OpBuilder &in, ValueRange iteration, Va
   for (Operation &each : body->without_terminator())
     if (auto number = dyn_cast<linalg::IndexOp>(each))
       map.map(number.getResult(), iteration[number.getDim()]);
+    else if (auto extended = dyn_cast<arith::ExtFOp>(each);
+             extended && map.lookupOrDefault(extended.getIn()).getType() == extended.getType())
+      map.map(extended.getOut(), map.lookupOrDefault(extended.getIn()));
     else if (!llvm::is_contained(combiners, &each))
       in.clone(each, map);
   SmallVector<Value> values;

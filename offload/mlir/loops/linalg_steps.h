@@ -52,7 +52,7 @@ public:
   /// What an iteration makes of its inputs, for each output.
   llvm::SmallVector<mlir::Value> values(mlir::OpBuilder &in, mlir::ValueRange iteration) const;
 
-  /// The same where the inputs' elements are there already.
+  /// The same where the inputs' elements are there already, as they are or as what the steps extend them to.
   llvm::SmallVector<mlir::Value> valuesOf(mlir::OpBuilder &in, mlir::ValueRange iteration,
                                           mlir::ValueRange inputs) const;
 
