@@ -32,6 +32,7 @@ _BITCODE: tuple[SearchStep, ...] = (
     from_folder("/opt/rocm"),
     from_folder("/usr/lib/x86_64-linux-gnu"),
     from_folder("/usr/lib/aarch64-linux-gnu"),
+    *(from_folder(f"/usr/lib/llvm-{version}/lib/clang/{version}") for version in range(22, 16, -1)),
     from_site_packages("offload_llvm"),
 )
 # LLVM's default; generic chips exist since the next one only, and LLVM aborts without it.
@@ -109,7 +110,7 @@ class RocdlTarget(Target):
             f"{name}.bc (AMD device libraries)",
             [f"amdgcn/bitcode/{name}.bc", f"lib/llvm/lib/clang/22/lib/amdgcn/bitcode/{name}.bc"],
             _BITCODE,
-            "apt-get install rocm-device-libs, pip install 'offload[compiler]', or set ROCM_PATH to that of ROCm",
+            "apt-get install rocm-device-libs (on newer systems rocm-device-libs-17 or -21), pip install 'offload[compiler]', or set ROCM_PATH to that of ROCm",
         )
 
     @classmethod
