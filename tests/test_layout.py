@@ -225,6 +225,11 @@ def test_versions_agree() -> None:
     assert project.group(1) == cmake.group(1) == offload.__version__
 
 
+def test_every_page_is_listed() -> None:
+    listed = re.findall(r": ([a-z_]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
 def test_every_variable_that_is_read_is_documented() -> None:
     from offload.config import VARIABLES, environment
 
