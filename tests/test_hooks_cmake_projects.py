@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from pathlib import Path
 
@@ -180,6 +181,22 @@ def test_a_wheel_for_any_machine(tmp_path: Path) -> None:
     backend(*backend_of)
     (wheel,) = (tmp_path / "out").glob("*.whl")
     assert "-py3-none-linux_" in wheel.name
+
+
+def test_a_wheel_for_another_processor(tmp_path: Path) -> None:
+    """Under the name of one for this machine it would be installed here, and fail when it is used."""
+    other = "x86_64" if platform.machine() == "aarch64" else "aarch64"
+    package = copy_of("scikit_build_core", tmp_path)
+    path = package / "pyproject.toml"
+    path.write_text(path.read_text() + f'options = {{ arch = "{other}" }}\n')
+    settings = "{'build-dir': 'build', 'cmake.define.OFFLOAD_TARGETS': 'host'}"
+    backend_of = (package, "build_wheel", tmp_path / "out", "scikit_build_core.build", settings)
+    for _ in range(2):  # what the first one compiled does not count as built
+        said = " ".join(backend(*backend_of, fails=True).split())
+        assert f'1 ("heat.kernels"): the library is for {other}, and the wheel\'s tag would be linux_' in said
+    named = {"_PYTHON_HOST_PLATFORM": f"linux-{other}"}
+    backend(*backend_of, environment=named)
+    assert [wheel.name for wheel in (tmp_path / "out").glob("*.whl")] == [f"heat-1.0-py3-none-linux_{other}.whl"]
 
 
 def test_an_editable_installation_by_a_scikit_build_core_that_imports_libraries(tmp_path: Path) -> None:

@@ -225,6 +225,20 @@ def test_versions_agree() -> None:
     assert project.group(1) == cmake.group(1) == offload.__version__
 
 
+def test_types_are_checked_without_the_packages_of_extras() -> None:
+    """tox -e type installs what offload needs and no more."""
+    tables = re.findall(r"^module = (\[.*\])$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    known = {name.removesuffix(".*") for table in tables for name in ast.literal_eval(table)}
+    own = {"offload", "numpy", "tomli", "ml_dtypes"}  # the last one is marked where it is imported
+    used = {name.partition(".")[0] for path in files(("offload", "targets"), ".py") for name in imports(path)}
+    assert used - known - own - sys.stdlib_module_names == set()
+
+
+def test_every_page_is_listed() -> None:
+    listed = re.findall(r": ([a-z_]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
 def test_every_variable_that_is_read_is_documented() -> None:
     from offload.config import VARIABLES, environment
 

@@ -7,12 +7,17 @@ import argparse
 import dataclasses
 import os
 import sys
+import sysconfig
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from offload.cli import show_error, show_warning
 from offload.compiler import places
 from offload.errors import OffloadError, TargetError, UsageError
+
+if TYPE_CHECKING:
+    from offload.hooks.build import Outputs
 
 
 def main() -> int:
@@ -56,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     instead.add_argument("--target", action="append", help="in place of the declared ones")
     instead.add_argument("--environment", action="store_true", help="OFFLOAD_TARGETS is in place of the declared ones")
     module.add_argument("--arch", default="", help="the library's CPU architecture, where its table names none")
+    module.add_argument("--wheel", action="store_true", help="for a wheel of this Python's platform, or fail")
     module.set_defaults(run=_module)
 
     library = commands.add_parser("library", help="build MLIR files into a library with a header for C++")
@@ -116,9 +122,24 @@ def _module(options: argparse.Namespace) -> None:
             targets = targets_instead() if options.environment else options.target
             if options.arch:
                 table = dataclasses.replace(table, options={"arch": options.arch, **table.options})
-            build_module(table, options.output, targets=targets, force=True, say=_say)
+            outputs = build_module(table, options.output, targets=targets, force=True, say=_say)
+            if options.wheel:
+                _check_wheel(table.where, outputs)
             return
     raise OffloadError(f"{options.pyproject} has no table for {options.module}; configure the project again")
+
+
+def _check_wheel(where: str, outputs: Outputs) -> None:
+    """Raises OffloadError, and leaves nothing that counts as built, where the wheel would be named for machines that
+    cannot load the library: scikit-build-core names it after the Python that builds it."""
+    from offload.hooks.report import check_platform
+
+    try:
+        check_platform(where, outputs.library, sysconfig.get_platform().replace("-", "_").replace(".", "_"))
+    except OffloadError:
+        for path in outputs:
+            path.unlink()
+        raise
 
 
 def _library(options: argparse.Namespace) -> None:
