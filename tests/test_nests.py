@@ -10,6 +10,7 @@ import pytest
 from compiling import ALL_TARGETS, emit, emit_text, on_host
 from emulator.driver import shared
 from emulator.on_device import compiled
+from emulator.running import running_on
 
 from offload import CompileError
 
@@ -249,3 +250,38 @@ def test_threads_are_neighbours_in_memory(shape: str, threads: str, loops: int) 
     text = emit_text(many(shape), "kernels")
     (launch,) = re.findall(r"threads in \(%c(\d+), %c(\d+), %c(\d+)\)", text)
     assert (", ".join(launch), text.count("scf.for")) == (threads, loops)
+
+
+EMPTY = """
+func.func @f(%x: memref<8x16xi32>, %a: index, %b: index, %c: index, %d: index) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c9 = arith.constant 9 : index
+  %one = arith.constant 1 : i32
+  scf.parallel (%i) = (%a) to (%b) step (%c2) {
+    scf.parallel (%j) = (LOW) to (HIGH) step (%c1) {
+      memref.store %one, %x[%i, %j] : memref<8x16xi32>
+    } INNER
+  } OUTER
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["host", "sm_80"])
+@pytest.mark.parametrize("processors", [(), ("block_x", "thread_x"), ("thread_y", "sequential")])
+def test_loops_that_end_before_they_start(chip: str, processors: tuple[str, ...]) -> None:
+    """A launch of fewer blocks or threads than none would be an error, one of no threads too."""
+    text = EMPTY if processors else EMPTY.replace("LOW", "%c2").replace("HIGH", "%c9")
+    text = text.replace("LOW", "%c").replace("HIGH", "%d")
+    for place, processor in zip(("OUTER", "INNER"), processors or ("", ""), strict=True):
+        mapping = f"[#gpu.loop_dim_map<processor = {processor}, map = (d0) -> (d0), bound = (d0) -> (d0)>]"
+        text = text.replace(place, f"{{mapping = {mapping}}}" if processor else "")
+    with running_on(chip, text) as library:
+        for a, b, c, d in ((1, 6, 2, 9), (6, 1, 2, 9), (3, 3, 2, 9), (1, 6, 9, 2), (1, 6, 4, 4)):
+            if (c, d) != (2, 9) and not processors:
+                continue
+            x, right = np.zeros((2, 8, 16), np.int32)
+            right[a:b:2, c:d] = 1
+            library.f(x, a, b, c, d)
+            np.testing.assert_array_equal(x, right)

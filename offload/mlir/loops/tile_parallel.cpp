@@ -128,8 +128,13 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
       });
       if (tooMany)
         return signalPassFailure();
-      if (!nested && !loop->hasAttr(gpu::getMappingAttrName()))
+      bool mapped = loop->hasAttr(gpu::getMappingAttrName());
+      if (!nested && !mapped)
         plain.push_back(loop);
+      else if (mapped)
+        runIfAny(loop);
+      else
+        endNoEarlier(loop);
     }
     for (scf::ParallelOp loop : plain) {
       normalize(loop);
@@ -169,6 +174,56 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
         << threads << ", and a block has at most " << kMaxThreads
         << "; make one loop of both levels, which is tiled, or split this one";
     return false;
+  }
+
+  /// A loop whose iterations are blocks, and which ends before it starts, is launched with none: a number
+  /// below zero would be an error.
+  static void endNoEarlier(scf::ParallelOp loop) {
+    OpBuilder before(loop);
+    for (unsigned i = 0, e = loop.getNumLoops(); i < e; ++i) {
+      Value low = loop.getLowerBound()[i], high = loop.getUpperBound()[i];
+      bool isSize = isConstantIntValue(low, 0) && high.getDefiningOp<memref::DimOp>();
+      if (!isSize && !(getConstantIntValue(low) && getConstantIntValue(high)))
+        loop.getUpperBoundMutable()[i].set(arith::MaxSIOp::create(before, loop.getLoc(), high, low));
+    }
+  }
+
+  /// The loops of a nest, the outermost first, as long as nothing is written between them.
+  static SmallVector<scf::ParallelOp> levels(scf::ParallelOp nest) {
+    SmallVector<scf::ParallelOp> found;
+    while (nest) {
+      found.push_back(nest);
+      scf::ParallelOp inner;
+      bool isAlone = true;
+      for (Operation &op : nest.getBody()->without_terminator()) {
+        auto loop = dyn_cast<scf::ParallelOp>(op);
+        isAlone &= loop ? !inner : isMemoryEffectFree(&op) || hasSingleEffect<MemoryEffects::Read>(&op);
+        inner = loop ? loop : inner;
+      }
+      nest = isAlone ? inner : nullptr;
+    }
+    return found;
+  }
+
+  /// A nest that its author maps is launched only where all of its loops have an iteration: threads may be
+  /// those of any, and a block without threads would be an error.
+  static void runIfAny(scf::ParallelOp nest) {
+    OpBuilder b(nest);
+    Location loc = nest.getLoc();
+    Value any;
+    for (scf::ParallelOp loop : levels(nest))
+      for (auto [low, high] : llvm::zip_equal(loop.getLowerBound(), loop.getUpperBound())) {
+        std::optional<int64_t> first = getConstantIntValue(low), end = getConstantIntValue(high);
+        if ((first && end && *first < *end) || !(first || nest.isDefinedOutsideOfLoop(low)) ||
+            !(end || nest.isDefinedOutsideOfLoop(high)))
+          continue;
+        Value from = first ? arith::ConstantIndexOp::create(b, loc, *first).getResult() : low,
+              to = end ? arith::ConstantIndexOp::create(b, loc, *end).getResult() : high,
+              some = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, from, to);
+        any = any ? arith::AndIOp::create(b, loc, any, some).getResult() : some;
+      }
+    if (any && !nest.getNumReductions())
+      nest->moveBefore(scf::IfOp::create(b, loc, any, /*withElseRegion=*/false).thenYield());
   }
 
   /// Makes a loop count from 0 in steps of 1: bounds are then min(tile, rest) with a constant tile, whatever
