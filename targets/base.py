@@ -26,7 +26,7 @@ FINAL_STAGE = {"offload": "llvm", "isa": "isa", "bin": "object", "fatbin": "fat"
 """The last stage that a format needs."""
 
 
-def numeric_pipeline(library: str, *, host_code: bool = False, bf16_fma: bool = False, bf16_casts: bool = False) -> str:
+def numeric_pipeline(library: str, *, bf16_fma: bool = False, bf16_casts: bool = False) -> str:
     """The passes that bring numbers to what every lowering takes; first of a pipeline for device or host code.
 
     ``library`` is the one that the target's lowering of math calls: nvvm, rocdl or libm. ``bf16_fma`` and
@@ -34,7 +34,7 @@ def numeric_pipeline(library: str, *, host_code: bool = False, bf16_fma: bool = 
     """
     bf16 = f"{' bf16-fma=true' if bf16_fma else ''}{' bf16-casts=true' if bf16_casts else ''}"
     return (
-        f"{'' if host_code else 'offload-prepare-memory,'}offload-prepare-vectors,"
+        "offload-prepare-memory,offload-prepare-vectors,"
         "offload-prepare-complex,convert-complex-to-standard{complex-range=improved},"
         f"offload-prepare-math{{library={library}{bf16}}},offload-prepare-small-floats"
     )

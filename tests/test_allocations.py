@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 
+import ml_dtypes
 import numpy as np
 import pytest
 from compiling import emit, on_host
@@ -207,3 +208,24 @@ def test_memory_of_kernels_that_host_code_uses(space: str, whose: str) -> None:
     with pytest.raises(CompileError, match=f"'w' is memory of a {whose}, and this is host code") as caught:
         emit(source.replace("private @get", "@get"), "host-llvm")
     assert caught.value.diagnostics[0].line == 3
+
+
+SCOPE = """
+func.func @f(%n: index, %h: f8E4M3FN) -> (index, f8E4M3FN, f32) {
+  %zero = arith.constant 0 : index
+  %r:3 = memref.alloca_scope -> (index, f8E4M3FN, f32) {
+    %a = memref.alloca(%n) : memref<?xindex>
+    memref.store %n, %a[%zero] : memref<?xindex>
+    %v = memref.load %a[%zero] : memref<?xindex>
+    %wide = arith.extf %h : f8E4M3FN to f32
+    memref.alloca_scope.return %v, %h, %wide : index, f8E4M3FN, f32
+  }
+  %next = arith.addi %r#0, %n : index
+  return %next, %r#1, %r#2 : index, f8E4M3FN, f32
+}
+"""
+
+
+def test_a_scope_of_host_code_gives_numbers_that_llvm_has_not() -> None:
+    half = ml_dtypes.float8_e4m3fn(1.5)
+    assert on_host(SCOPE).f(7, half) == (14, half, 1.5)

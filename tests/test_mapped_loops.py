@@ -138,3 +138,14 @@ func.func @f(%x: memref<8x4xf32>) {
 def test_a_tile_has_the_alignment_that_it_was_allocated_with() -> None:
     lines = emit_text(ALIGNED, "isa", ["nvvm:sm_80"]).splitlines()
     assert ".align 256 " in next(line for line in lines if ".shared" in line and "[" in line)
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx942", "sm_80"])
+@pytest.mark.parametrize("space", ["#gpu.address_space<workgroup>", "3"])
+def test_a_tile_may_say_that_it_is_of_the_block(chip: str, space: str) -> None:
+    program = ALIGNED.replace("memref<4xf32>", f"memref<4xf32, {space}>")
+    with running_on(chip, program) as library:
+        x = np.arange(32, dtype=np.float32).reshape(8, 4)
+        right = x[:, ::-1].copy()
+        library.f(x)
+        np.testing.assert_array_equal(x, right)

@@ -26,7 +26,7 @@ def pipelines(request: BuildRequest) -> list[str]:
     )
     pipeline = (
         "offload-lower-descriptors,offload-plain-spaces,offload-wait-for-unused-tokens,"
-        f"{numeric_pipeline('libm', host_code=True)},{STRUCTURE_PIPELINE},offload-repair-math,"
+        f"{numeric_pipeline('libm')},{STRUCTURE_PIPELINE},offload-repair-math,"
         f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{{bare}}},"
         "offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"
     )

@@ -1,9 +1,9 @@
 //===- prepare_memory.cpp - offload-prepare-memory ------------------------===//
 //
 // memref operations in kernels. Copies become loops, because the usual lowering calls a library function that
-// exists on the host only. What a scope of allocas gives goes through memory: its lowering takes values of
-// types that LLVM has, and no index. Refused are allocations, which need an allocator, and elements narrower
-// than a byte, which NumPy, LLVM and each vector lowering place differently.
+// exists on the host only. What a scope of allocas gives goes through memory, in host code too: its lowering
+// takes values of types that LLVM has, and no index. Refused are allocations, which need an allocator, and
+// elements narrower than a byte, which NumPy, LLVM and each vector lowering place differently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,7 +114,7 @@ void giveThroughMemory(memref::AllocaScopeOp op) {
   op.erase();
 }
 
-struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<gpu::GPUModuleOp>> {
+struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareMemory)
 
   StringRef getArgument() const final { return "offload-prepare-memory"; }
@@ -124,6 +124,14 @@ struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<gpu::GPUM
   }
 
   void runOnOperation() final {
+    if (isa<gpu::GPUModuleOp>(getOperation()) && failed(prepareKernels()))
+      return signalPassFailure();
+    SmallVector<memref::AllocaScopeOp> scopes; // of host code, too
+    getOperation()->walk([&](memref::AllocaScopeOp scope) { scopes.push_back(scope); });
+    llvm::for_each(scopes, giveThroughMemory);
+  }
+
+  LogicalResult prepareKernels() {
     SmallVector<memref::CopyOp> copies;
     bool refused = getOperation()
                        ->walk([&](Operation *op) {
@@ -132,13 +140,9 @@ struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<gpu::GPUM
                          return failed(check(op)) ? WalkResult::interrupt() : WalkResult::advance();
                        })
                        .wasInterrupted();
-    if (refused)
-      return signalPassFailure();
-    for (memref::CopyOp copy : copies)
-      copyInLoops(copy);
-    SmallVector<memref::AllocaScopeOp> scopes;
-    getOperation()->walk([&](memref::AllocaScopeOp scope) { scopes.push_back(scope); });
-    llvm::for_each(scopes, giveThroughMemory);
+    if (!refused)
+      llvm::for_each(copies, copyInLoops);
+    return failure(refused);
   }
 };
 

@@ -13,6 +13,7 @@
 #include "loops/map_foralls.h"
 #include "loops/parallel_loops.h"
 #include "passes.h"
+#include "spaces.h"
 #include "tensors/tensors.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -95,7 +96,8 @@ bool isShared(Operation &op) {
   auto made = dyn_cast<memref::AllocOp>(op);
   return op.hasAttr(kOfBlock) ||
          (made && made.getType().hasStaticShape() && made.getType().getLayout().isIdentity() &&
-          !made.getType().getMemorySpace() && !leavesIteration(made));
+          (!made.getType().getMemorySpace() || isWorkgroup(made.getType().getMemorySpace())) &&
+          !leavesIteration(made));
 }
 
 /// In bytes. What has no size here has one of 16 bytes at most, as complex numbers have.
@@ -213,15 +215,19 @@ private:
 
   /// Workgroup memory (offload-block-memory makes attributions of it), under the type that its users know.
   void share(Operation *op) {
-    auto type = cast<MemRefType>(op->getResult(0).getType());
-    auto space = gpu::AddressSpaceAttr::get(op->getContext(), gpu::AddressSpace::Workgroup);
-    auto workgroup =
-        MemRefType::get(type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(), space);
+    auto type = cast<MemRefType>(op->getResult(0).getType()), workgroup = type;
+    bool isPlain = !type.getMemorySpace();
+    if (isPlain) {
+      auto space = gpu::AddressSpaceAttr::get(op->getContext(), gpu::AddressSpace::Workgroup);
+      workgroup = MemRefType::get(type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(), space);
+    }
     b.setInsertionPointToStart(&launch.getBody().front());
     auto alignment = op->getAttrOfType<IntegerAttr>("alignment");
     Value memory = memref::AllocOp::create(b, op->getLoc(), workgroup, alignment);
     b.setInsertionPoint(op);
-    b.replaceOpWithNewOp<memref::MemorySpaceCastOp>(op, type, memory);
+    if (isPlain)
+      memory = memref::MemorySpaceCastOp::create(b, op->getLoc(), type, memory);
+    b.replaceOp(op, memory);
   }
 
   void fence(Operation *op) {
