@@ -102,7 +102,7 @@ def build_all(builds: Iterable[Mapping[str, Any]], *, executor: Executor | str |
     Each of ``builds`` has the arguments of :func:`build` by name: ``{"sources": "a.mlir", "output": "a.so"}``. Without
     an executor there is a worker for each processor. Raises the first error, in the order of ``builds``, when those
     before it are done; libraries that are done by then stay. Raises OffloadError for two of one output, and TypeError
-    for what :func:`build` would not take, before any of them begins.
+    where arguments are missing or have names that :func:`build` does not know, before any of them begins.
     """
     from offload.compiler import parallel
     from offload.compiler.places import through

@@ -285,3 +285,12 @@ def test_loops_that_end_before_they_start(chip: str, processors: tuple[str, ...]
             right[a:b:2, c:d] = 1
             library.f(x, a, b, c, d)
             np.testing.assert_array_equal(x, right)
+
+
+@pytest.mark.parametrize("chip", ["host", "sm_80"])
+def test_a_nest_that_constants_end_before_it_starts(chip: str) -> None:
+    text = EMPTY.replace("(%a) to (%b)", "(%c9) to (%c2)").replace("LOW", "%c1").replace("HIGH", "%c2")
+    with running_on(chip, text.replace("INNER", "").replace("OUTER", "")) as library:
+        x = np.zeros((8, 16), np.int32)
+        library.f(x, 0, 8, 0, 16)
+        assert not x.any()

@@ -108,3 +108,37 @@ def test_chips_with_other_units_are_lowered_apart(order: tuple[str, str]) -> Non
         texts[item.label.rpartition(".")[2]] += item.data.decode()
     assert "s8.s8" in texts["sm_75"]
     assert "s8.s8" not in texts["sm_70"]
+
+
+def test_halves_that_a_step_extends_in_a_branch() -> None:
+    """Then the CPU's memory keeps them as they are: the branch has an operation that takes halves."""
+    text = """
+func.func @f(%a: memref<128x256xf16>, %b: memref<256x128xf16>, %c: memref<128x128xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+                                   affine_map<(i, j, k) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %b : memref<128x256xf16>, memref<256x128xf16>) outs(%c : memref<128x128xf32>) {
+  ^bb0(%x: f16, %y: f16, %o: f32):
+    %i = linalg.index 0 : index
+    %k = linalg.index 2 : index
+    %zero = arith.constant 0.0 : f32
+    %right = arith.extf %y : f16 to f32
+    %below = arith.cmpi ule, %k, %i : index
+    %left = scf.if %below -> (f32) {
+      %p = arith.extf %x : f16 to f32
+      scf.yield %p : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    %m = arith.mulf %left, %right : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+"""
+    assert emit(text, "isa", verify_each=True)
+    a, b, c = whole(128, 256), whole(256, 128), whole(128, 128, kind=np.float32)
+    want = c + np.tril(a.astype(np.float32)) @ b.astype(np.float32)
+    on_host(text).f(a, b, c)
+    np.testing.assert_array_equal(c, want)

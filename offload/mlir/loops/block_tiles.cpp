@@ -385,8 +385,9 @@ private:
   /// does not. Not of bytes: products of numbers that are known to be small take shorter instructions.
   arith::ExtFOp extensionOf(OpOperand *input) {
     BlockArgument element = op.getMatchingBlockArgument(input);
-    auto isIt = [](Operation *user) {
-      return isa<arith::ExtFOp>(user) && user->getResult(0).getType().isF32();
+    auto isIt = [&](Operation *user) { // where each step does it
+      return isa<arith::ExtFOp>(user) && user->getResult(0).getType().isF32() &&
+             user->getBlock() == op.getBlock();
     };
     bool isExtended = !element.use_empty() && llvm::all_of(element.getUsers(), isIt);
     return isExtended ? cast<arith::ExtFOp>(*element.user_begin()) : arith::ExtFOp();
@@ -490,7 +491,7 @@ private:
         at = scf::IfOp::create(in, loc, exists, /*withElseRegion=*/false).getThenBodyBuilder();
       Value element = memref::LoadOp::create(at, loc, to.input->get(), placeOf(at, *to.input, iteration));
       if (arith::ExtFOp extension = to.extension)
-        element = arith::ExtFOp::create(at, loc, extension.getType(), element, extension.getFastmathAttr());
+        element = arith::ExtFOp::create(at, loc, extension.getType(), element);
       memref::StoreOp::create(at, loc, element, to.memory,
                               to.isOwnLast ? ValueRange{step, own} : ValueRange{own, step});
     }

@@ -182,8 +182,9 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
     OpBuilder before(loop);
     for (unsigned i = 0, e = loop.getNumLoops(); i < e; ++i) {
       Value low = loop.getLowerBound()[i], high = loop.getUpperBound()[i];
-      bool isSize = isConstantIntValue(low, 0) && high.getDefiningOp<memref::DimOp>();
-      if (!isSize && !(getConstantIntValue(low) && getConstantIntValue(high)))
+      std::optional<int64_t> first = getConstantIntValue(low), end = getConstantIntValue(high);
+      bool isSize = first == 0 && high.getDefiningOp<memref::DimOp>();
+      if (!isSize && !(first && end && *first <= *end))
         loop.getUpperBoundMutable()[i].set(arith::MaxSIOp::create(before, loop.getLoc(), high, low));
     }
   }
