@@ -133,6 +133,7 @@ print(search("ocml.bc", ["amdgcn/bitcode/ocml.bc"], [last], "").path)
 """
     order, found = python(code, tmp_path).splitlines()
     folders = [f"/usr/lib/{machine}-linux-gnu" for machine in ("x86_64", "aarch64")]
+    folders += [f"/usr/lib/llvm-{version}/lib/clang/{version}" for version in (22, 21, 20, 19, 18, 17)]
     assert order == f"{['ROCM_PATH', '/opt/rocm', *folders]} True"
     assert found == str(bitcode / "ocml.bc")
 
