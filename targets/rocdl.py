@@ -110,7 +110,8 @@ class RocdlTarget(Target):
             f"{name}.bc (AMD device libraries)",
             [f"amdgcn/bitcode/{name}.bc", f"lib/llvm/lib/clang/22/lib/amdgcn/bitcode/{name}.bc"],
             _BITCODE,
-            "apt-get install rocm-device-libs (on newer systems rocm-device-libs-17 or -21), pip install 'offload[compiler]', or set ROCM_PATH to that of ROCm",
+            "apt-get install rocm-device-libs (on newer systems rocm-device-libs-17 or -21), "
+            "pip install 'offload[compiler]', or set ROCM_PATH to that of ROCm",
         )
 
     @classmethod
