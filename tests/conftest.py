@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import subprocess
@@ -29,6 +30,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether the long forms are asked for."""
     return bool(request.config.getoption("--full"))
+
+
+def pytest_collection_finish() -> None:
+    """Twelve thousand tests stay as long as the process: a garbage collector that looks at each takes a second."""
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

@@ -17,7 +17,7 @@ except ImportError:  # setuptools before 59, which environments of Python 3.10 c
 
 from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks.build import Outputs, build_modules, check_ours, made_in, outputs_of
+from offload.hooks.build import Outputs, build_modules, check_ours, made_below, made_in, outputs_of
 from offload.hooks.project import KernelTable, check_distinct, declares_kernels, make_table, read_tables
 from offload.hooks.report import check_platform
 
@@ -126,7 +126,7 @@ def _without_outputs(base: type) -> Any:
 
     def make_release_tree(self: Any, base_dir: str, files: list[str]) -> None:
         command = self.get_finalized_command(COMMAND)
-        folders = {path.parent for path in command.files_in_place()}
+        folders = {Path(file).parent for file in files}
         made = {str(path) for path in [*command.files_in_place(), *(old for each in folders for old in made_in(each))]}
         base.make_release_tree(self, base_dir, [file for file in files if file not in made])  # type: ignore[attr-defined]
 
@@ -190,12 +190,12 @@ class BuildOffload(Command):
         project.py_modules = list(dict.fromkeys([*(project.py_modules or ()), *alone]))
 
     def _leave_out_old(self) -> None:
-        """Removes from the wheel what an editable installation made of tables that are gone or renamed."""
+        """Removes from the wheel what was made of tables that are gone or renamed, here or in an editable
+        installation, from whose folders setuptools copies."""
         current = {path for table in self.tables for path in self._built(table)}
-        for folder in {path.parent for path in current}:
-            for path in made_in(folder):
-                if path not in current:
-                    path.unlink(missing_ok=True)
+        for path in made_below(Path(str(self.build_lib))):
+            if path not in current:
+                path.unlink(missing_ok=True)
 
     def check_platform(self, platform: str) -> None:
         """Raises OffloadError where a library that was built is not for the platform of a wheel's tag."""
