@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -65,23 +66,26 @@ def places(library: Library, m: int, k: int, columns: int, start: int) -> None:
     np.testing.assert_array_equal(c, want)
 
 
-def small(library: Library) -> None:
-    """Tiles of 64: whole ones, parts of pieces, of tiles and of steps, places where pieces may begin and where not."""
-    for m, k, n in ((64, 16, 64), (32, 24, 65), (72, 40, 88), (65, 33, 67), (128, 96, 64)):
-        rows(library, 1, m, k, n)
-        rows(library, 1, m, k, n, kind=np.int8)
+SMALL: list[tuple[Callable[..., None], tuple[Any, ...]]] = [
+    # Whole tiles, parts of pieces, of tiles and of steps, places where pieces may begin and where not.
+    *(
+        (rows, (1, m, k, n, kind))
+        for kind in (np.float16, np.int8)
+        for m, k, n in ((64, 16, 64), (32, 24, 65), (72, 40, 88), (65, 33, 67), (128, 96, 64))
+    ),
     # More steps than memory has room for at a time.
-    rows(library, 1, 64, 208, 64)
-    rows(library, 1, 64, 448, 65, kind=np.int8)
-    columns(library, 1, 72, 130, 88)
-    columns(library, 2, 65, 130, 66)
-    batch(library, 1, 64, 128, 64)
-    batch(library, 1, 71, 136, 72)
-    batch(library, 2, 66, 131, 65)
-    views(library, 66, 130, 67, 3)
-    views(library, 64, 128, 64, 8)
-    for start in (0, 1, 8):
-        places(library, 66, 136, 72, start)
+    (rows, (1, 64, 208, 64)),
+    (rows, (1, 64, 448, 65, np.int8)),
+    (columns, (1, 72, 130, 88)),
+    (columns, (2, 65, 130, 66)),
+    (batch, (1, 64, 128, 64)),
+    (batch, (1, 71, 136, 72)),
+    (batch, (2, 66, 131, 65)),
+    (views, (66, 130, 67, 3)),
+    (views, (64, 128, 64, 8)),
+    *((places, (66, 136, 72, start)) for start in (0, 1, 8)),
+]
+"""Products by tiles of 64."""
 
 
 LARGE = """
@@ -146,7 +150,8 @@ def large_source(kind: str, sizes: tuple[int, int, int], left: str, right: str) 
 
 def test_on_the_cpu() -> None:
     library = on_host(PROGRAM)
-    small(library)
+    for check, sizes in SMALL:
+        check(library, *sizes)
     for sizes in ((1, 1600, 16, 1500), (MANY, 200, 40, 136), (0, 64, 64, 64), (3, 0, 16, 64), (1, 64, 0, 64)):
         rows(library, *sizes)
         rows(library, *sizes, kind=np.int8)
@@ -162,9 +167,12 @@ CHIPS = ("sm_75", "sm_80", "sm_90", "gfx90a", "gfx942", "gfx950", "gfx1100", "gf
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-def test_small_tiles(chip: str) -> None:
+def test_small_tiles(chip: str, full: bool) -> None:
+    """Another third for each chip of a vendor, and all of it with ``--full``."""
     with running_on(chip, PROGRAM) as library:
-        small(library)
+        for number, (check, sizes) in enumerate(SMALL, CHIPS.index(chip)):
+            if full or number % 3 == 0:
+                check(library, *sizes)
 
 
 PRODUCTS = [
@@ -179,8 +187,22 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.parametrize("chip", ["sm_75", "sm_90", "gfx942", "gfx1100"])
-@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: "-".join(str(each) for each in product[:2]))
+LARGE_CHIPS = ("sm_75", "sm_90", "gfx942", "gfx1100")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each product on one chip of a vendor, and on all with ``--full``."""
+    if "product" in metafunc.fixturenames:
+        everything = metafunc.config.getoption("--full")
+        pairs = [
+            pytest.param(chip, product, id=f"{product[0]}-{product[1]}-{chip}")
+            for number, product in enumerate(PRODUCTS)
+            for place, chip in enumerate(LARGE_CHIPS)
+            if everything or (number + place) % 2 == 0
+        ]
+        metafunc.parametrize(("chip", "product"), pairs)
+
+
 def test_large_tiles(chip: str, product: tuple[str, tuple[int, int, int], str, str]) -> None:
     with running_on(chip, large_source(*product)) as library:
         large(library, *product)
