@@ -54,11 +54,6 @@ def made_in(folder: Path) -> list[Path]:
     return found
 
 
-def made_below(folder: Path) -> list[Path]:
-    """The same for a folder and all those in it."""
-    return [path for each in (folder, *sorted(folder.rglob("*"))) if each.is_dir() for path in made_in(each)]
-
-
 def build_module(
     table: KernelTable,
     package_folder: Path,

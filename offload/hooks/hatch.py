@@ -15,7 +15,7 @@ from hatchling.plugin import hookimpl
 
 from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks.build import Outputs, build_modules, check_ours, made_below, made_in
+from offload.hooks.build import Outputs, build_modules, check_ours, made_in
 from offload.hooks.project import KernelTable, read_tables
 from offload.hooks.report import check_platform
 
@@ -115,9 +115,11 @@ class OffloadBuildHook(BuildHookInterface):
     def _made_in_place(self, tables: Sequence[KernelTable]) -> Iterator[Path]:
         """What an editable installation left among the sources, of these tables and of those they were before; it is
         for this machine alone."""
-        found = [path for folder in {self._source_package(table) for table in tables} for path in made_in(folder)]
-        # A table's module may have been in another package before.
-        yield from dict.fromkeys([*found, *(path for package in self._packages() for path in made_below(package))])
+        folders = {self._source_package(table) for table in tables}
+        for package in self._packages():  # a table's module may have been in another one before
+            folders |= {package, *(path for path in package.rglob("*") if path.is_dir())}
+        for folder in folders:
+            yield from made_in(folder)
 
     def _leave_out(self, files: Iterable[Path], build_data: dict[str, Any]) -> None:
         """Excludes files, also where a project or another hook names all such files as artifacts, which hatchling

@@ -17,7 +17,7 @@ except ImportError:  # setuptools before 59, which environments of Python 3.10 c
 
 from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks.build import Outputs, build_modules, check_ours, made_below, made_in, outputs_of
+from offload.hooks.build import Outputs, build_modules, check_ours, made_in, outputs_of
 from offload.hooks.project import KernelTable, check_distinct, declares_kernels, make_table, read_tables
 from offload.hooks.report import check_platform
 
@@ -193,9 +193,12 @@ class BuildOffload(Command):
         """Removes from the wheel what was made of tables that are gone or renamed, here or in an editable
         installation, from whose folders setuptools copies."""
         current = {path for table in self.tables for path in self._built(table)}
-        for path in made_below(Path(str(self.build_lib))):
-            if path not in current:
-                path.unlink(missing_ok=True)
+        # Of this project's packages alone: what else is in that folder may be others'.
+        packages = [Path(str(self.build_lib), *name.split(".")) for name in self.distribution.packages or ()]
+        for folder in {*packages, *(path.parent for path in current)}:
+            for path in made_in(folder):
+                if path not in current:
+                    path.unlink(missing_ok=True)
 
     def check_platform(self, platform: str) -> None:
         """Raises OffloadError where a library that was built is not for the platform of a wheel's tag."""
