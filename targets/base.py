@@ -224,8 +224,7 @@ class Target:
     def ready_image(cls, native: Native, data: bytes) -> ReadyImage | None:
         """What compiled code is by its bytes; None where it is not the vendor's.
 
-        Raises CompileError for code of the vendor's that is damaged.
-        """
+        Raises CompileError for code of the vendor's that is damaged."""
         return None
 
     # How a gpu.module becomes an image.
@@ -241,6 +240,10 @@ class Target:
     def image_chip(self, native: Native) -> str:
         """The chip that the artifact names: never ``native``, which means another one on another machine."""
         return self.settled_chip()
+
+    def named(self, native: Native) -> Target:
+        """The same target for who builds it on another machine, where ``native`` would be another chip."""
+        return self
 
     def attribute(self) -> str:
         """The MLIR target attribute to attach to the module, as text; empty where MLIR has none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from offload.targets.base import STRUCTURE_PIPELINE, Target, Work, numeric_pipeline
@@ -115,6 +115,9 @@ class HostTarget(Target):
     def image_chip(self, native: Native) -> str:
         """The same, of this very processor for ``native``."""
         return ":".join([self._processor(native), *self._added()])
+
+    def named(self, native: Native) -> HostTarget:
+        return replace(self, chip=self._processor(native))
 
     def _added(self) -> list[str]:
         return [word.strip() for word in self.features.split(",") if word.strip().startswith("+")]

@@ -23,7 +23,7 @@ settings.load_profile("offload")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="the long forms of fault injection, soak and hammering")
+    parser.addoption("--full", action="store_true", help="the long forms of tests that else do a part")
 
 
 @pytest.fixture(scope="session")

@@ -163,16 +163,17 @@ def test_on_the_cpu() -> None:
     places(library, 1500, 129, 1700, 8)
 
 
-CHIPS = ("sm_75", "sm_80", "sm_90", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+ALIKE = (("sm_75",), ("sm_80", "sm_90"), ("gfx90a", "gfx942", "gfx950"), ("gfx1100", "gfx1201"))
+"""Chips whose units are given the same steps."""
 
 
-@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("chip", [chip for chips in ALIKE for chip in chips])
 def test_small_tiles(chip: str, full: bool) -> None:
-    """Another third for each chip of a vendor, and all of it with ``--full``."""
+    """Chips that are alike share the work; with ``--full`` each does all of it."""
+    (chips,) = (chips for chips in ALIKE if chip in chips)
     with running_on(chip, PROGRAM) as library:
-        for number, (check, sizes) in enumerate(SMALL, CHIPS.index(chip)):
-            if full or number % 3 == 0:
-                check(library, *sizes)
+        for check, sizes in SMALL if full else SMALL[chips.index(chip) :: len(chips)]:
+            check(library, *sizes)
 
 
 PRODUCTS = [
@@ -187,22 +188,8 @@ PRODUCTS = [
 ]
 
 
-LARGE_CHIPS = ("sm_75", "sm_90", "gfx942", "gfx1100")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each product on one chip of a vendor, and on all with ``--full``."""
-    if "product" in metafunc.fixturenames:
-        everything = metafunc.config.getoption("--full")
-        pairs = [
-            pytest.param(chip, product, id=f"{product[0]}-{product[1]}-{chip}")
-            for number, product in enumerate(PRODUCTS)
-            for place, chip in enumerate(LARGE_CHIPS)
-            if everything or (number + place) % 2 == 0
-        ]
-        metafunc.parametrize(("chip", "product"), pairs)
-
-
+@pytest.mark.parametrize("chip", ["sm_75", "sm_90", "gfx942", "gfx1100"])
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: "-".join(str(each) for each in product[:2]))
 def test_large_tiles(chip: str, product: tuple[str, tuple[int, int, int], str, str]) -> None:
     with running_on(chip, large_source(*product)) as library:
         large(library, *product)

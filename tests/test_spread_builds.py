@@ -14,6 +14,7 @@ from faulty_target import FaultyTarget
 
 import offload
 from offload.compiler import driver, parallel
+from offload.compiler.native import native
 
 pytestmark = pytest.mark.usefixtures("no_cache")
 
@@ -44,9 +45,11 @@ class Counting(ThreadPoolExecutor):
     def __init__(self, most: int) -> None:
         super().__init__(most)
         self.jobs: list[str] = []
+        self.chips: set[str] = set()
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         self.jobs.append(arguments[1].__name__)
+        self.chips |= {target.chip for target in (*arguments[2].targets, *arguments[2].optional)}
         return super().submit(function, *arguments, **named)
 
 
@@ -79,6 +82,16 @@ def test_there_are_as_many_jobs_as_there_is_room_for(
     assert path.read_bytes() == expected
     assert lines[:2] == ["parsing", "making kernels"] and lines[-2:] == ["compiling host code", "linking"]
     assert len(lines) == 4 + 4 * len(TARGETS), lines  # it has four kernels, each a module
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_native_is_the_processor_of_who_asks(most: int, tmp_path: Path) -> None:
+    """On another machine it would be that one's, and be kept as this one's."""
+    with Counting(most) as executor:
+        path = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "a.so", targets=["native"], executor=executor)
+    assert executor.chips == {native().host_processor()}
+    alone = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "b.so", targets=["native"])
+    assert path.read_bytes() == alone.read_bytes()
 
 
 def test_large_programs_are_cut_between_their_kernels(expected: bytes, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from offload.compiler import builds, isolation
@@ -35,6 +36,7 @@ def build(request: BuildRequest, progress: Progress) -> bytes:
         return builds.build(request, progress)
     from offload.compiler.made import shares  # for executors alone
 
+    request = _for_anywhere(request)
     # Where there is room for more jobs than there are builds, parts of builds are jobs. Each of them parses the program
     # anew, which would be work lost where others wait for their turn.
     most = _jobs_each.get()
@@ -44,6 +46,16 @@ def build(request: BuildRequest, progress: Progress) -> bytes:
         return bytes(jobs.done([(builds.build, request)])[0])
     made = jobs.done([(builds.part, request, share) for share in parts])
     return bytes(jobs.done([(builds.assemble, request, made)])[0])
+
+
+def _for_anywhere(request: BuildRequest) -> BuildRequest:
+    """The request as it means the same on another machine: this one's processor by its name."""
+    if not any(target.chip == "native" for target in request.targets):
+        return request
+    from offload.compiler.native import native
+
+    targets, optional = (tuple(each.named(native()) for each in of) for of in (request.targets, request.optional))
+    return replace(request, targets=targets, optional=optional)
 
 
 class _Jobs:

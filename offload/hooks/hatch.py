@@ -115,10 +115,7 @@ class OffloadBuildHook(BuildHookInterface):
     def _made_in_place(self, tables: Sequence[KernelTable]) -> Iterator[Path]:
         """What an editable installation left among the sources, of these tables and of those they were before; it is
         for this machine alone."""
-        folders = {self._source_package(table) for table in tables}
-        for package in self._packages():  # a table's module may have been in another one before
-            folders |= {package, *(path for path in package.rglob("*") if path.is_dir())}
-        for folder in folders:
+        for folder in {self._source_package(table) for table in tables}:
             yield from made_in(folder)
 
     def _leave_out(self, files: Iterable[Path], build_data: dict[str, Any]) -> None:

@@ -126,7 +126,7 @@ def _without_outputs(base: type) -> Any:
 
     def make_release_tree(self: Any, base_dir: str, files: list[str]) -> None:
         command = self.get_finalized_command(COMMAND)
-        folders = {Path(file).parent for file in files}
+        folders = {path.parent for path in command.files_in_place()}
         made = {str(path) for path in [*command.files_in_place(), *(old for each in folders for old in made_in(each))]}
         base.make_release_tree(self, base_dir, [file for file in files if file not in made])  # type: ignore[attr-defined]
 
@@ -190,12 +190,9 @@ class BuildOffload(Command):
         project.py_modules = list(dict.fromkeys([*(project.py_modules or ()), *alone]))
 
     def _leave_out_old(self) -> None:
-        """Removes from the wheel what was made of tables that are gone or renamed, here or in an editable
-        installation, from whose folders setuptools copies."""
+        """Removes from the wheel what an editable installation made of tables that are gone or renamed."""
         current = {path for table in self.tables for path in self._built(table)}
-        # Of this project's packages alone: what else is in that folder may be others'.
-        packages = [Path(str(self.build_lib), *name.split(".")) for name in self.distribution.packages or ()]
-        for folder in {*packages, *(path.parent for path in current)}:
+        for folder in {path.parent for path in current}:
             for path in made_in(folder):
                 if path not in current:
                     path.unlink(missing_ok=True)
