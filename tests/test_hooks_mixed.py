@@ -80,34 +80,6 @@ def test_a_wheel_after_an_installation_in_place_has_the_new_library(tmp_path: Pa
     assert x[0] == 5
 
 
-@pytest.mark.parametrize("front_end", [SETUPTOOLS, HATCH])
-def test_modules_of_tables_that_were_renamed(front_end: str, tmp_path: Path) -> None:
-    name, package_name = ("setuptools", "vectorops") if front_end == SETUPTOOLS else ("hatchling", "rowwise")
-    package = copy_of(name, tmp_path)
-    backend(package, "build_editable", tmp_path / "editable", front_end, environment=HOST)
-    edit(package / "pyproject.toml", f'"{package_name}.kernels"', f'"{package_name}.newer"')
-    wheel = wheel_of(package, tmp_path / "out", front_end)
-    assert f"{package_name}/newer.py" in names(wheel)
-    assert not [entry for entry in names(wheel) if "/kernels." in entry]
-    backend(package, "build_sdist", tmp_path / "out", front_end)
-    with tarfile.open(next((tmp_path / "out").glob("*.tar.gz"))) as file:
-        assert not [entry for entry in file.getnames() if "/kernels." in entry or "/newer." in entry]
-
-
-@pytest.mark.parametrize("front_end", [SETUPTOOLS, HATCH])
-def test_a_copy_of_a_module_leaves_the_file_whose_name_it_ends_as(front_end: str, tmp_path: Path) -> None:
-    name, package_name = ("setuptools", "vectorops") if front_end == SETUPTOOLS else ("hatchling", "rowwise")
-    package = copy_of(name, tmp_path)
-    backend(package, "build_editable", tmp_path / "editable", front_end, environment=HOST)
-    folder = package / "src" / package_name
-    (folder / "kernels.old.py").write_bytes((folder / "kernels.py").read_bytes())
-    (folder / "old.py").write_text("mine = 1\n")
-    assert f"{package_name}/old.py" in names(wheel_of(package, tmp_path / "out", front_end))
-    backend(package, "build_sdist", tmp_path / "out", front_end)
-    with tarfile.open(next((tmp_path / "out").glob("*.tar.gz"))) as file:
-        assert [entry for entry in file.getnames() if entry.endswith("/old.py")]
-
-
 HOOK = """from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 class Other(BuildHookInterface):
     def initialize(self, version, build_data):

@@ -105,9 +105,12 @@ def test_a_backend_that_was_not_told_of_the_kernels(name: str, tmp_path: Path) -
         text += '[tool.offload]\nbuild-backend = "scikit_build_core.build"\n'
         cmake.write_text(cmake.read_text().replace("offload_add_modules()", ""))
     path.write_text(text)
+    if name == "hatchling":  # another package's library is not this one
+        (package / "src" / "rowwise" / "other").mkdir()
+        (package / "src" / "rowwise" / "other" / "kernels.offload.so").write_text("")
     said = backend(package, "build_wheel", tmp_path / "out", HATCH, fails=True)
     assert re.search(
-        r'^error: .* \(".*"\): .*\.build made a wheel without \w+\.offload\.so; setuptools compiles', said, re.M
+        r'^error: .* \(".*"\): .*\.build made a wheel without \w+/kernels\.offload\.so; setuptools compiles', said, re.M
     )
     assert list((tmp_path / "out").iterdir()) == []
 

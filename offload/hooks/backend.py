@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from offload.errors import OffloadError
@@ -67,10 +67,11 @@ def _check_wheel(wheel: Path) -> None:
     if not declares_kernels(pyproject):
         return
     with zipfile.ZipFile(wheel) as archive:
-        files = {PurePosixPath(name).name for name in archive.namelist()}
+        files = [f"/{name}" for name in archive.namelist()]
     for table in read_tables(pyproject):
-        library = outputs_of(table.module, Path()).library.name
-        if library not in files:
+        library = outputs_of(table.module, Path(table.folder)).library.as_posix()
+        # A wheel has them at its root, or in NAME.data/platlib.
+        if not any(file.endswith(f"/{library}") for file in files):
             wheel.unlink()
             raise OffloadError(
                 f"{table.where}: {read_backend(pyproject)} made a wheel without {library}; setuptools compiles kernels "

@@ -44,17 +44,6 @@ def outputs_of(module: str, package_folder: Path) -> Outputs:
     return Outputs(*(package_folder / f"{name}{suffix}" for suffix in (".py", ".pyi", ".offload.so")))
 
 
-def made_in(folder: Path) -> list[Path]:
-    """The files of all modules that were compiled into a folder of a package. Raises OffloadError."""
-    found = []
-    for loader in sorted(folder.glob("*.py")):
-        # Editors mark a file that they have open by a link to nowhere, which ends as the file does. With another dot it
-        # is no module, but a copy that somebody keeps.
-        if "." not in loader.stem and loader.is_file() and _may_be_written(loader):
-            found += [path for path in outputs_of(loader.stem, folder) if path.exists()]
-    return found
-
-
 def build_module(
     table: KernelTable,
     package_folder: Path,

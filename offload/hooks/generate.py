@@ -144,6 +144,11 @@ def is_ours(text: str) -> bool:
     return text.split("\n", 2)[1:2] == [MARK]
 
 
+def is_editable(text: str) -> bool:
+    """Whether it is the loader of an editable installation."""
+    return is_ours(text) and _CHECK in text
+
+
 def stub_text(metadata: Metadata, targets: str) -> str:
     """The stub: types of the library and of the functions that the module exports."""
     # Loaded where a stub is made: setuptools loads this file for every package that is built where offload is.

@@ -15,7 +15,8 @@ from hatchling.plugin import hookimpl
 
 from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks.build import Outputs, build_modules, check_ours, made_in
+from offload.hooks.build import Outputs, build_modules, check_ours
+from offload.hooks.leftovers import installed_in_place, module_of
 from offload.hooks.project import KernelTable, read_tables
 from offload.hooks.report import check_platform
 
@@ -33,6 +34,8 @@ class OffloadBuildHook(BuildHookInterface):
         with self._as_hatch_says_it():
             self._check_keys()
             tables = read_tables(root / "pyproject.toml")
+            for table in tables:
+                check_ours(table, self._source_package(table))
             self._leave_out(self._made_in_place(tables), build_data)
             if self.target_name != "wheel":
                 build_data["force_include"].update({str(root / file): file for table in tables for file in table.files})
@@ -45,8 +48,6 @@ class OffloadBuildHook(BuildHookInterface):
                 self._check_sdist()
                 self._build(tables, [source_package(table, self._packages()) for table in tables], editable=True)
                 return
-            for table in tables:
-                check_ours(table, self._source_package(table))
             made = self._build(tables, [self._scratch() / table.folder for table in tables], editable=False)
             for table, built in zip(tables, made, strict=True):
                 check_platform(table.where, built.library, platform)
@@ -113,10 +114,14 @@ class OffloadBuildHook(BuildHookInterface):
         return table.root / table.folder
 
     def _made_in_place(self, tables: Sequence[KernelTable]) -> Iterator[Path]:
-        """What an editable installation left among the sources, of these tables and of those they were before; it is
-        for this machine alone."""
-        for folder in {self._source_package(table) for table in tables}:
-            yield from made_in(folder)
+        """What was compiled among the sources, of these tables and of those that an installation was made of; it is for
+        this machine alone."""
+        places = {(self._source_package(table), table.module.rpartition(".")[2]) for table in tables}
+        for folder, name in places:
+            yield from module_of(folder / f"{name}.py")
+        loaders = {file for folder, _ in places for file in folder.glob("*.py")}
+        loaders.update(file for package in self._packages() for file in package.rglob("*.py"))
+        yield from installed_in_place(sorted(file for file in loaders if file.is_relative_to(self.root)))
 
     def _leave_out(self, files: Iterable[Path], build_data: dict[str, Any]) -> None:
         """Excludes files, also where a project or another hook names all such files as artifacts, which hatchling

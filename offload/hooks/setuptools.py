@@ -17,7 +17,8 @@ except ImportError:  # setuptools before 59, which environments of Python 3.10 c
 
 from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks.build import Outputs, build_modules, check_ours, made_in, outputs_of
+from offload.hooks.build import Outputs, build_modules, check_ours, outputs_of
+from offload.hooks.leftovers import installed_in_place, is_made, module_of
 from offload.hooks.project import KernelTable, check_distinct, declares_kernels, make_table, read_tables
 from offload.hooks.report import check_platform
 
@@ -126,8 +127,9 @@ def _without_outputs(base: type) -> Any:
 
     def make_release_tree(self: Any, base_dir: str, files: list[str]) -> None:
         command = self.get_finalized_command(COMMAND)
-        folders = {path.parent for path in command.files_in_place()}
-        made = {str(path) for path in [*command.files_in_place(), *(old for each in folders for old in made_in(each))]}
+        with _as_setuptools_says_it():
+            command.check_ours()
+            made = {str(path) for path in [*command.files_in_place(), *installed_in_place(map(Path, files))]}
         base.make_release_tree(self, base_dir, [file for file in files if file not in made])  # type: ignore[attr-defined]
 
     return make_release_tree
@@ -159,7 +161,7 @@ class BuildOffload(Command):
         with _as_setuptools_says_it():
             for table in self.tables:
                 self._check_package(table)
-                check_ours(table, self._package_folder(table))
+            self.check_ours()
             # What stands in setup.py nothing but setup.py can read: like other extensions, it is built when installed.
             in_setup_py = {_given(self.distribution, each)["module"] for each in self.distribution.offload_extensions}
             self._build([table for table in self.tables if table.module not in in_setup_py], self.editable_mode)
@@ -168,6 +170,11 @@ class BuildOffload(Command):
                 self._list_modules()
             else:
                 self._leave_out_old()
+
+    def check_ours(self) -> None:
+        """Raises OffloadError where a module has the name of one of the author's own."""
+        for table in self.tables:
+            check_ours(table, self._package_folder(table))
 
     def _build(self, tables: Sequence[KernelTable], editable: bool) -> None:
         folders = [
@@ -190,12 +197,17 @@ class BuildOffload(Command):
         project.py_modules = list(dict.fromkeys([*(project.py_modules or ()), *alone]))
 
     def _leave_out_old(self) -> None:
-        """Removes from the wheel what an editable installation made of tables that are gone or renamed."""
+        """Removes from the wheel what was made of tables that are gone or renamed: by an editable installation, and in
+        the folder that wheels are built in."""
         current = {path for table in self.tables for path in self._built(table)}
-        for folder in {path.parent for path in current}:
-            for path in made_in(folder):
-                if path not in current:
-                    path.unlink(missing_ok=True)
+        old = list(installed_in_place(Path(str(self.build_lib)).rglob("*.py")))
+        places = {(self._built(table).loader.parent, self._package_folder(table)) for table in self.tables}
+        for folder, sources in places:
+            # What its author ships is among the sources, too.
+            left = [file for file in folder.glob("*.py") if is_made(file) and not is_made(sources / file.name)]
+            old += [path for loader in left for path in module_of(loader)]
+        for path in set(old) - current:
+            path.unlink(missing_ok=True)
 
     def check_platform(self, platform: str) -> None:
         """Raises OffloadError where a library that was built is not for the platform of a wheel's tag."""
