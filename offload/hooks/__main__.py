@@ -153,6 +153,8 @@ def _library(options: argparse.Namespace) -> None:
     from offload.hooks.project import with_root
     from offload.hooks.report import size_table
 
+    # CMake has read it when the project was configured, and passes what it found.
+    os.environ.pop("OFFLOAD_TARGETS", None)
     root: Path = options.root
     name = options.header.stem
     where = f"offload_add_library({name})"
