@@ -65,7 +65,8 @@ def build(
     memory or takes longer than OFFLOAD_TIME_LIMIT, that is a CompilerCrash. ``progress`` is called here.
     With ``executor``, any of concurrent.futures' or the URL of a Dask cluster ("dask://HOST:PORT"), it runs there, in
     workers of its processes, in parts where it does several jobs at a time; files of ``link`` and ``objects`` must be
-    found there, and ``reproducer`` is a folder there. Its progress, and what it logs, prints and warns of, come here when it is done.
+    found there, and ``reproducer`` is a folder there. Its progress, and what it logs, prints and warns of, come here
+    when it is done.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
     from offload.compiler.output import check_output, write_atomically

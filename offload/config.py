@@ -125,6 +125,11 @@ def targets_instead() -> list[str] | None:
     return split_targets(environment("OFFLOAD_TARGETS") or "") or None
 
 
+def forget_targets_instead() -> None:
+    """From here on, OFFLOAD_TARGETS is not set."""
+    os.environ.pop("OFFLOAD_TARGETS", None)
+
+
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _DEFAULT_CACHE_SIZE = "2G"
 

@@ -40,7 +40,7 @@ for python; do
   echo "wheels: offload for $(python --version)"
   runtime_half
   echo "wheels: offload-llvm for $(python --version) (the first time takes some minutes)"
-  wheel ./offload-llvm
+  (. scripts/compiler.sh; wheel ./offload-llvm)
   # The linker lets an extension refer to what is nowhere, because Python's functions are; loading it does not.
   pip install --quiet --no-deps --no-index --target "$raw/loaded" --upgrade offload-llvm --find-links "$raw"
   PYTHONPATH=$raw/loaded python -c 'import offload_llvm._native'

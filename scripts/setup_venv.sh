@@ -15,5 +15,6 @@ pip() { "$venv/bin/pip" --quiet --disable-pip-version-check "$@"; }
 # compiled again. (A plain `pip install .` isolates, and works as well.)
 echo "setup: build tools"
 pip install 'scikit-build-core>=0.10' 'pybind11>=2.13' cmake ninja
+. scripts/compiler.sh
 echo "setup: building and installing offload into $venv (the first time takes some minutes)"
 PATH="$PWD/$venv/bin:$PATH" pip install --no-build-isolation ".[$extras]"

@@ -29,7 +29,7 @@ namespace offload {
 static bool runLld(ArrayRef<const char *> words, raw_ostream &output, raw_ostream &errors) {
   constexpr int firstSignal = 128;
   CrashRecoveryContext::Enable();
-  auto asBefore = make_scope_exit(CrashRecoveryContext::Disable);
+  scope_exit<void (*)()> asBefore(CrashRecoveryContext::Disable);
   lld::Result result{};
   std::exception_ptr thrown; // LLVM's containers throw where they cannot grow
   auto link = [&] {

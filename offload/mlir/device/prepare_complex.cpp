@@ -43,8 +43,8 @@ Value fromInteger(OpBuilder &b, Location loc, Value word, ComplexType type) {
     return arith::BitcastOp::create(b, loc, part, bits);
   };
   Value shift = arith::ConstantIntOp::create(b, loc, word.getType(), width);
-  Value high = arith::ShRUIOp::create(b, loc, word, shift);
-  return complex::CreateOp::create(b, loc, type, half(word), half(high));
+  Value imaginary = half(arith::ShRUIOp::create(b, loc, word, shift));
+  return complex::CreateOp::create(b, loc, type, half(word), imaginary);
 }
 
 void expand(complex::BitcastOp op) {

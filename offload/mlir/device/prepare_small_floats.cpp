@@ -239,9 +239,11 @@ struct NarrowDirected : public OpRewritePattern<arith::TruncFOp> {
     if (mode == R::toward_zero) {
       result = a.pick(a.testReal(F::OGT, a.size(back), a.size(x)), inwards, word);
     } else if (mode == R::downward) {
-      result = a.pick(a.testReal(F::OGT, back, x), a.pick(isNegative, outwards, inwards), word);
+      Value down = a.pick(isNegative, outwards, inwards);
+      result = a.pick(a.testReal(F::OGT, back, x), down, word);
     } else if (mode == R::upward) {
-      result = a.pick(a.testReal(F::OLT, back, x), a.pick(isNegative, inwards, outwards), word);
+      Value up = a.pick(isNegative, inwards, outwards);
+      result = a.pick(a.testReal(F::OLT, back, x), up, word);
     } else { // Ties away from zero: even was chosen, and the next number outwards is as near.
       Value next = a.widen(from, a.cast(to, outwards));
       Value below = arith::SubFOp::create(b, op.getLoc(), a.size(x), a.size(back));

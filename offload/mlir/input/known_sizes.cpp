@@ -45,7 +45,7 @@ struct KnownSizes : public PassWrapper<KnownSizes, OperationPass<ModuleOp>> {
     });
     for (auto &[op, of] : launches) {
       auto kernel = cast<gpu::GPUFuncOp>(op);
-      auto take = [&](StringRef name, auto sizesOf) -> DenseI32ArrayAttr {
+      auto take = [&, &of = of](StringRef name, auto sizesOf) -> DenseI32ArrayAttr {
         auto known = dyn_cast_or_null<DenseI32ArrayAttr>(kernel->removeDiscardableAttr(name));
         auto speaksAgainst = [&](gpu::LaunchFuncOp launch) { return isContradicted(known, sizesOf(launch)); };
         return known && known.size() == 3 && llvm::none_of(of, speaksAgainst) ? known : DenseI32ArrayAttr();

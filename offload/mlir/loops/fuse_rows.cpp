@@ -239,7 +239,7 @@ void FusedRows::goThrough() {
     if (!made.step->sums)
       continue;
     for (auto [i, output] : llvm::enumerate(made.step->outputs)) {
-      auto join = [&](Value one, Value other) {
+      auto join = [&, i = i](Value one, Value other) {
         return made.step->sums->joined(in, unsigned(i), one, other);
       };
       leaving[output.buffer] = {join(made.before[i], threads.joined(in, loc, *sum++, join)), &output};
@@ -281,7 +281,7 @@ SmallVector<Value> FusedRows::doElement(OpBuilder &body, Value number, ValueRang
     for (auto [output, value] :
          llvm::zip_equal(made.step->outputs, results(body, made, number, inputs, before))) {
       memref::StoreOp::create(body, loc, value, output.memory, at(output.place, number));
-      here.remove_if([&](const auto &each) { return mayOverlap(each.first, output.buffer); });
+      here.remove_if([buffer = output.buffer](const auto &each) { return mayOverlap(each.first, buffer); });
       here[output.buffer] = value;
     }
   }

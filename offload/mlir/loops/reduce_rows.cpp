@@ -186,8 +186,9 @@ private:
     Share share{threads.lane, sizes[loop], index(in, threads.lanes)};
     SmallVector<Value> values = reduceOwn(in, iteration, share);
     for (auto [i, value] : llvm::enumerate(values))
-      value = threads.joined(
-          in, loc, value, [&](Value one, Value other) { return steps.joined(in, unsigned(i), one, other); });
+      value = threads.joined(in, loc, value, [&, i = i](Value one, Value other) {
+        return steps.joined(in, unsigned(i), one, other);
+      });
     leave(in, iteration, threads.lane, threads.exists, [&](OpBuilder &, unsigned i) { return values[i]; });
   }
 

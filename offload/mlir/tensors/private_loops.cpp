@@ -83,8 +83,9 @@ void storeInPlace(Operation *terminator, ArrayRef<Place> places) {
   for (auto [operand, place] : stored) {
     llvm::SmallPtrSet<Value, 8> wholes;
     addWholes(operand->get(), wholes);
-    if (llvm::any_of(places,
-                     [&](const Place &each) { return each.here != place && wholes.contains(each.here); }))
+    if (llvm::any_of(places, [&, place = place](const Place &each) {
+          return each.here != place && wholes.contains(each.here);
+        }))
       copyTensor(*operand);
   }
   OpBuilder b(terminator);

@@ -33,7 +33,7 @@ struct Structure : public ControlFlowToSCFTransformation {
     if (!tensor)
       return ControlFlowToSCFTransformation::getUndefValue(loc, b, type);
     SmallVector<Value> sizes;
-    for (int64_t i = 0; i < tensor.getNumDynamicDims(); ++i)
+    for (int64_t i = 0, count = tensor.getNumDynamicDims(); i < count; ++i)
       sizes.push_back(arith::ConstantIndexOp::create(b, loc, 0));
     return tensor::EmptyOp::create(b, loc, tensor, sizes);
   }
