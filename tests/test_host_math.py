@@ -146,6 +146,21 @@ def test_error_of_erf() -> None:
     assert max(found.values()) <= 2.5
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("flags", ["arcp", "ninf", "nnan,arcp", "reassoc,arcp,contract"])
+def test_flags_that_allow_no_estimate_leave_reciprocal_roots_right(flags: str, level: str) -> None:
+    """The processor's estimate knows neither 0 nor infinity nor denormal numbers."""
+    text = PROGRAM.format(op="rsqrt", type="f32", operands=f"%a fastmath<{flags}>")
+    compiled = offload.compile("module attributes {gpu.container_module} {" + text + "}", targets=[f"host:{level}"])
+    x = samples(np.float32, [(0, 4), (0, 1e-37)], 200)  # with denormal numbers
+    with np.errstate(all="ignore"):
+        true = 1 / np.sqrt(more_exact(x))
+        kept = (np.isfinite(x) & np.isfinite(true) | ("ninf" not in flags)) & ~(np.isnan(true) & ("nnan" in flags))
+    out = np.empty_like(x)
+    compiled.kernels.rsqrt_f32[math.ceil(len(x) / 256), 256](x, x, out, len(x))
+    assert distance(out[kept], true[kept]) <= 1.5
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("op", ["floor", "ceil", "trunc", "round", "roundeven", "sqrt"])
 def test_exact(op: str, kind: type) -> None:

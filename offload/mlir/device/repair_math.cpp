@@ -2,7 +2,9 @@
 //
 // convert-math-to-llvm makes expm1(x) exp(x) - 1 and log1p(x) log(1 + x), which loses what the functions are
 // for: precision near 0. This pass makes them calls of libm before. It makes rsqrt the root and the division
-// of an exact result; the GPU's is approximate, and this pass says that these two may be.
+// of an exact result; the GPU's is approximate, and this pass says that these two may be. Whoever wrote arcp
+// or ninf without afn did not ask for the processor's estimate, which is wrong of 0 and denormal numbers:
+// these go.
 //
 // A call of libm would be one of a kernel or helper of that name, which computes something else. These get
 // other names here; offload-repair-lowered gives kernels theirs again.
@@ -62,8 +64,10 @@ struct RepairMath : public PassWrapper<RepairMath, OperationPass<ModuleOp>> {
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();
     getOperation().walk([](math::RsqrtOp root) {
-      if (getElementTypeOrSelf(root.getType()).isF32())
-        root.setFastmath(root.getFastmath() | arith::FastMathFlags::afn);
+      using F = arith::FastMathFlags;
+      F flags = root.getFastmath();
+      if (getElementTypeOrSelf(root.getType()).isF32() && !bitEnumContainsAny(flags, F::afn))
+        root.setFastmath(bitEnumClear(flags, F::arcp | F::ninf) | F::afn);
     });
   }
 };
