@@ -133,7 +133,7 @@ class Target:
     """The kind of line information that the vendor's tools take (MLIR's name)."""
     kernel_mark: ClassVar[str] = ""
     """The attribute that makes a lowered function a kernel of the vendor's."""
-    suffixes: ClassVar[Mapping[str, str]] = {}
+    suffixes: ClassVar[Mapping[str, str]] = {}  # of printed files, by format: {"isa": "s"}; else the format's name
     annotations: ClassVar[tuple[str, ...]] = ()
     """Attributes of a gpu.module that hold compiled code of the vendor's."""
     packages: ClassVar[tuple[str, ...]] = ()
@@ -262,7 +262,7 @@ class Target:
         return ""
 
     def pipeline(self) -> str:
-        """The passes that lower a clone of the gpu.module to the LLVM dialect."""
+        """The passes that lower a clone of the gpu.module, in a builtin.module of its own, to the LLVM dialect."""
         raise NotImplementedError
 
     def lowers_like(self, other: Target) -> bool:
@@ -339,11 +339,11 @@ class Target:
 
     def assemble(self, work: Work) -> Image:
         """The machine code (stage ``object``)."""
-        raise NotImplementedError
+        raise TargetError(f"target {self.name} makes no machine code: use format=isa or format=offload")
 
     def bundle(self, work: Work) -> Image:
         """The bundle (stage ``fat``)."""
-        raise NotImplementedError
+        raise TargetError(f"target {self.name} has no fatbin format: use another one")
 
     def stages(self) -> Mapping[str, Stage]:
         """Stage name to step; the names are :data:`STAGES`, and those in between that nobody prints.

@@ -166,6 +166,44 @@ print([(image.target, image.chip) for image in library.metadata.images], list(x)
     assert said.startswith("[('slowhost', ") and said.endswith("[3.0, 6.0]\n")
 
 
+TEXT_ALONE = """
+from dataclasses import dataclass
+from offload.targets.nvvm import NvvmTarget
+
+@dataclass(frozen=True)
+class TextTarget(NvvmTarget):
+    name = "text"
+    suffixes = {}
+
+from offload.targets import Target
+TextTarget.assemble, TextTarget.bundle = Target.assemble, Target.bundle
+"""
+
+
+def test_a_target_that_makes_text_alone(tmp_path: Path) -> None:
+    """Suffixes and formats that it does not have were tracebacks."""
+    (tmp_path / "text_target.py").write_text(TEXT_ALONE)
+    information = tmp_path / "text_target-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: text-target\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(f"[{GROUP}]\ntext = text_target:TextTarget\n")
+    given = {"PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))}
+
+    def build(*options: str) -> tuple[int, str]:
+        done = command("build", EXAMPLES / "saxpy.mlir", "-q", *options, cwd=tmp_path, environment=given)
+        return done.returncode, done.stderr
+
+    said = "offload: error: target text makes no machine code: use format=isa or format=offload\n"
+    assert build("-t", "text:sm_90") == (2, said)
+    assert build("-t", "text:sm_90,format=fatbin") == (
+        2,
+        "offload: error: target text has no fatbin format: use another one\n",
+    )
+    assert build("-t", "text:sm_90,format=isa", "--dump", "stages") == (0, "")
+    assert (tmp_path / "stages" / "saxpy_kernel.text.sm_90.isa.isa").is_file()
+    assert not list((tmp_path / "stages").glob("*.object.*"))
+
+
 def test_a_package_that_is_not_whole_costs_the_others_nothing(tmp_path: Path) -> None:
     """`offload doctor`, which should say so, did not get to it."""
     information = tmp_path / "torn-1.0.dist-info"

@@ -213,8 +213,10 @@ class DeviceBuild:
 
     def emit(self, stage: str) -> tuple[bytes, str] | None:
         """The bytes that a stage prints and the suffix of their file; None where there is no such stage."""
-        if stage == "fat" and type(self.target).bundle is Target.bundle:
-            return None  # the target has no bundles
+        kind = type(self.target)
+        lacks_object, lacks_bundle = kind.assemble is Target.assemble, kind.bundle is Target.bundle
+        if (stage == "object" and lacks_object) or (stage == "fat" and lacks_bundle):
+            return None  # the target makes no such thing
         result = self.stage(stage)
         suffixes = self.target.suffixes
         if stage == "lowered":
@@ -222,8 +224,9 @@ class DeviceBuild:
         if stage == "llvm":
             return result.text().encode(), "ll"
         if stage == "isa":
-            return result, suffixes["isa"]
-        return result.data, suffixes["bin" if stage == "object" else "fatbin"]
+            return result, suffixes.get("isa", "isa")
+        form = "bin" if stage == "object" else "fatbin"
+        return result.data, suffixes.get(form, form)
 
 
 Build = DeviceBuild | ReadyBuild
