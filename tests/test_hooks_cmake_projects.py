@@ -31,6 +31,26 @@ def test_the_python_of_the_environment_with_offload(tmp_path: Path) -> None:
     assert f"-- with {python}\n" in run(*command, cwd=tmp_path).stdout
 
 
+RANGES = """cmake_minimum_required(VERSION 3.20)
+project(ranges LANGUAGES NONE)
+foreach(asked 0.0 HERE 99 "HERE;EXACT" 0.0...HERE 0.0...<HERE HERE...<HERE.1 0.0...0.0.0.9)
+  find_package(Offload ${asked} QUIET)
+  message(STATUS "found: ${Offload_FOUND}")
+  set(Offload_DIR "${FOLDER}" CACHE PATH "" FORCE)
+endforeach()
+"""
+
+
+def test_versions_and_ranges_of_versions(tmp_path: Path) -> None:
+    """The upper end of a range was not looked at."""
+    (tmp_path / "CMakeLists.txt").write_text(RANGES.replace("HERE", offload.__version__))
+    folder = Path(offload.__file__).parent / "cmake"
+    command = ("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DOffload_DIR={folder}", f"-DFOLDER={folder}")
+    said = run(*command, cwd=tmp_path).stdout
+    found = [line.removeprefix("-- found: ") for line in said.splitlines() if line.startswith("-- found: ")]
+    assert found == ["1", "1", "0", "1", "1", "0", "1", "0"]
+
+
 CROSS = """cmake_minimum_required(VERSION 3.20)
 project(cross LANGUAGES NONE)
 find_package(Offload 0.1 REQUIRED)
