@@ -34,16 +34,18 @@ def test_dump_writes_every_stage(tmp_path: Path) -> None:
 
 
 def test_a_stage_of_one_target(tmp_path: Path) -> None:
-    targets = ("-t", "nvvm:sm_90", "-t", "nvvm:sm_80", "-t", "host")
+    targets = ("-t", "nvvm:sm_90", "-t", "nvvm:sm_80", "-t", "host,O=2,fast")
     for only, labels in (
         ("nvvm", ["nvvm.sm_90", "nvvm.sm_80"]),
         ("nvvm:sm_80", ["nvvm.sm_80"]),
         ("host", ["host.x86-64"]),
+        ("host,fast,O=2", ["host.x86-64"]),  # as -t has it, or means the same
     ):
-        done = command("build", OPTIONS, *targets, "--emit", f"llvm:{only}", "-q", cwd=tmp_path)
+        done = command("build", OPTIONS, *targets, "-g", "--emit", f"llvm:{only}", "-q", cwd=tmp_path)
         assert re.findall(r"^; ----- llvm: m\.(.*)$", done.stdout, re.MULTILINE) == labels
     for wrong, message in (
         ("llvm:rocdl", "--emit llvm:rocdl: this build's targets are nvvm:sm_90, nvvm:sm_80, host:x86-64"),
+        ("llvm:host,O=3", "--emit llvm:host,O=3: this build's targets are nvvm:sm_90, nvvm:sm_80, host:x86-64"),
         ("llvm:", "--emit llvm:: this build's targets are nvvm:sm_90, nvvm:sm_80, host:x86-64"),
         ("so:host", "--emit so:host: that stage is not one target's; these are: lowered, llvm, isa, object, fat"),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import sys
 import time
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from offload.compiler.driver import Emitted
     from offload.compiler.isolation import Progress
     from offload.compiler.request import BuildRequest, Source
+    from offload.targets import Target
 
 
 def request_from(options: argparse.Namespace) -> BuildRequest:
@@ -196,10 +198,22 @@ def _for_one_target(request: BuildRequest, stage: str, only: str) -> BuildReques
         known = ", ".join(DEVICE_STAGES)
         raise TargetError(f"--emit {stage}:{only}: that stage is not one target's; these are: {known}")
     spelled = {f"{target.name}:{target.settled_chip()}": target for target in request.targets}
-    chosen = tuple(target for name, target in spelled.items() if only in (name, target.name))
+    exactly = _spelt_out(request, only)
+    chosen = tuple(target for name, target in spelled.items() if only in (name, target.name) or target == exactly)
     if not chosen:
         raise TargetError(f"--emit {stage}:{only}: this build's targets are {', '.join(spelled)}")
     return dataclasses.replace(request, targets=chosen)
+
+
+def _spelt_out(request: BuildRequest, only: str) -> Target | None:
+    """The target that a spelling stands for in this build, with its options; None for what is no spelling."""
+    from offload.targets import parse_target
+
+    with contextlib.suppress(TargetError):
+        target = parse_target(only)
+        bare = target.bare_pointers or request.bare_pointers
+        return dataclasses.replace(target, debug=target.debug or request.debug, bare_pointers=bare)
+    return None
 
 
 def _emit(items: Iterable[Emitted], stage: str, folder: Path | None) -> None:
