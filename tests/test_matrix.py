@@ -153,6 +153,18 @@ def test_without_code_for_the_cpu_a_job_only_builds(package: Path, capsys: pytes
     assert not jobs(capsys, "--python", "3.12")[0]["run"]
 
 
+def test_files_that_a_build_writes(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They need not be there where jobs are planned; in a path that no build takes they are still refused."""
+    targets = 'targets = ["nvvm:sm_90,link=made.bc", "host"]\noptions = { objects = ["made.o"] }\n'
+    for name in ("made.mlir", "made/*.mlir"):
+        package.write_text(KERNELS.replace("saxpy.mlir", name) + targets)
+        assert [job["target"] for job in jobs(capsys, "--python", "3.12")] == ["nvvm", "nvvm", "host"]
+        with pytest.raises(OffloadError):
+            read_tables(package)
+    package.write_text(KERNELS.replace("saxpy.mlir", "../*.mlir"))
+    assert 'key "sources": "../*.mlir" is outside of the package' in refusal(capsys)
+
+
 def test_native_is_what_the_machine_has(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     package.write_text(f'{KERNELS}targets = ["native"]\n')
     (job,) = jobs(capsys, "--python", "3.12")

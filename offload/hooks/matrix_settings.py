@@ -80,7 +80,7 @@ def _targets(
         )
     found: dict[str, str] = {}
     falls_back = True
-    for table in read_tables(pyproject):
+    for table in read_tables(pyproject, files=False):
         specs = (*(table.targets or DEFAULT_TARGETS), *table.optional_targets)
         falls_back = falls_back and _has_cpu(specs)
         for spec in specs:

@@ -106,8 +106,11 @@ def declares_kernels(pyproject: Path) -> bool:
     return "offload" in text and bool(set(offload_table(pyproject)) - {BACKEND_KEY, MATRIX_KEY})
 
 
-def read_tables(pyproject: Path) -> list[KernelTable]:
-    """The tables of a pyproject.toml, in order. Raises OffloadError that names file, key and remedy."""
+def read_tables(pyproject: Path, *, files: bool = True) -> list[KernelTable]:
+    """The tables of a pyproject.toml, in order. Raises OffloadError that names file, key and remedy.
+
+    With ``files=False`` the files that they name may be missing, and ``sources`` are empty: a program may write them
+    before a build."""
     tool = offload_table(pyproject)
     where = f"{pyproject.name}: [tool.offload]"
     check_keys(where, tool, TOP_KEYS)
@@ -120,7 +123,7 @@ def read_tables(pyproject: Path) -> list[KernelTable]:
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise OffloadError(f"{where}: it needs at least one table [[tool.offload.kernels]], with module and sources")
     found = [
-        make_table(table, pyproject.resolve().parent, f"{pyproject.name}: [[tool.offload.kernels]] {number}")
+        make_table(table, pyproject.resolve().parent, f"{pyproject.name}: [[tool.offload.kernels]] {number}", files)
         for number, table in enumerate(tables, 1)
     ]
     check_distinct(found)
@@ -138,8 +141,9 @@ def read_backend(pyproject: Path) -> str:
     return backend
 
 
-def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
-    """A table from its keys and values; ``where`` says where it stands. Raises OffloadError."""
+def make_table(given: Mapping[str, Any], root: Path, where: str, files: bool = True) -> KernelTable:
+    """A table from its keys and values; ``where`` says where it stands, ``files`` whether what it names must be there.
+    Raises OffloadError."""
     check_keys(where, given, _KEYS)
     module = given.get("module")
     if not isinstance(module, str) or not module:
@@ -160,15 +164,18 @@ def make_table(given: Mapping[str, Any], root: Path, where: str) -> KernelTable:
     targets = {key: strings(where, key, given.get(key, [])) for key in ("targets", "optional-targets")}
     for key, specs in targets.items():
         for name in (name for spec in specs for name in linked_by(spec)):
-            _check_file(where, root, key, name)
+            _check_file(where, root, key, name, files)
+    for pattern in patterns:
+        _check_inside(where, "sources", pattern)
+    matched = (path for pattern in patterns if files for path in _matches(where, root, pattern))
     return KernelTable(
         where,
         root,
         module,
-        tuple(dict.fromkeys(path for pattern in patterns for path in _matches(where, root, pattern))),
+        tuple(dict.fromkeys(matched)),
         targets["targets"],
         targets["optional-targets"],
-        _checked_options(where, root, options),
+        _checked_options(where, root, options, files),
         patterns,
     )
 
@@ -230,7 +237,7 @@ def strings(where: str, key: str, value: Any) -> tuple[str, ...]:
     raise OffloadError(f'{where}: key "{key}" is a list of strings, not {value!r}')
 
 
-def _checked_options(where: str, root: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+def _checked_options(where: str, root: Path, options: Mapping[str, Any], files: bool) -> dict[str, Any]:
     where = f'{where}: key "options"'
     check_keys(where, options, _OPTIONS)
     for key, value in options.items():
@@ -245,7 +252,7 @@ def _checked_options(where: str, root: Path, options: Mapping[str, Any]) -> dict
             _check_architecture(where, value)
         if key in ("link", "objects"):
             for name in value:
-                _check_file(where, root, key, name)
+                _check_file(where, root, key, name, files)
     return {key.replace("-", "_"): value for key, value in options.items()}
 
 
@@ -263,7 +270,6 @@ def is_pattern(path: str) -> bool:
 
 def _matches(where: str, root: Path, pattern: str) -> list[str]:
     """The files that a pattern names, relative to the root."""
-    _check_inside(where, "sources", pattern)
     if is_pattern(pattern):
         try:
             paths = [path.relative_to(root) for path in root.glob(pattern) if path.is_file()]
@@ -318,9 +324,9 @@ def _hint(root: Path, files: Iterable[Path]) -> str:
     return f"; there are: {named}{more}" if near else "; paths are relative to pyproject.toml"
 
 
-def _check_file(where: str, root: Path, key: str, name: str) -> None:
+def _check_file(where: str, root: Path, key: str, name: str, must_be_there: bool) -> None:
     _check_inside(where, key, name)
-    if not _is_file(root / name):
+    if must_be_there and not _is_file(root / name):
         raise OffloadError(f"{where}: {key}: there is no file {name} in {root}")
 
 
