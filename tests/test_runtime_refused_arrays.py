@@ -91,11 +91,15 @@ def test_interfaces_that_tell_of_no_array(field: dict[str, Any], said: str) -> N
 
 
 def test_a_mask_of_another_package() -> None:
-    """The CUDA array interface has one, too, and kernels see none."""
-    value = exporter(__cuda_array_interface__=ON_GPU | {"mask": exporter()})
+    """The array interfaces have one, too, and kernels see none."""
     said = "given a Odd with a mask; kernels see no mask: pass an array without one"
-    assert said in refusal(real().scale, 1, value)
-    assert said in refusal(real().kernels.saxpy[1, 2], 1, value, value)
+    numpys = np.zeros(4, np.float32).__array_interface__
+    for value in (
+        exporter(__cuda_array_interface__=ON_GPU | {"mask": exporter()}),
+        exporter(__array_interface__=numpys | {"mask": np.zeros(4, bool)}),
+    ):
+        assert said in refusal(real().scale, 1, value)
+        assert said in refusal(real().kernels.saxpy[1, 2], 1, value, value)
     told = refusal(real().scale, 1, exporter(__cuda_array_interface__=ON_GPU | {"mask": None}))
     assert "mask" not in told, told
 

@@ -159,6 +159,12 @@ class sound:  # small letters, as contexts have; in calls, where a generator wou
             ) from error
 
 
+def refuse_mask(value: object, interface: dict[str, Any]) -> None:
+    """Raises `Mismatch` where an interface, NumPy's or CUDA's, says that some elements are none."""
+    if interface.get("mask") is not None:
+        raise Mismatch(f"a {type(value).__name__} with a mask", "kernels see no mask: pass an array without one")
+
+
 def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]:
     import numpy
 
@@ -167,8 +173,7 @@ def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]
     name = str(getattr(value, "dtype", dtype.name)).rpartition(".")[2]
     if name not in DTYPES or DTYPES[name].size != dtype.itemsize:
         name = dtype.name
-    if interface.get("mask") is not None:
-        raise Mismatch(f"a {type(value).__name__} with a mask", "kernels see no mask: pass an array without one")
+    refuse_mask(value, interface)
     pointer, readonly = interface["data"]
     return (
         pointer or 0,

@@ -84,7 +84,9 @@ def view_of(value: Any, ordered: bool = True, before: tuple[str, int] | None = N
         raise Mismatch(f"a scalar of type {type(value).__name__}", "pass an array, numpy.array(...) of it")
     with interchange.sound(value, "__array_interface__"):
         if hasattr(value, "__array_interface__"):
-            return _of_numpy(numpy.asarray(value), value)
+            array = numpy.asarray(value)
+            interchange.refuse_mask(value, value.__array_interface__)
+            return _of_numpy(array, value)
     try:
         buffer = memoryview(value)
     except TypeError:
