@@ -62,6 +62,21 @@ def test_every_order_gives_the_same_program(order: tuple[int, ...], tmp_path: Pa
     assert library.memory(1) == 3
 
 
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_what_a_source_keeps_to_itself_is_its_own_wherever_it_stands(order: tuple[int, ...], tmp_path: Path) -> None:
+    """A use that stands before its definition met the other source's of that name."""
+    function = "func.func @{0}(%x: f32) -> f32 {{\n  %r = call @a(%x) : (f32) -> f32\n  return %r : f32\n}}\n"
+    own = "func.func private @a(%x: f32) -> f32 {{\n  %c = arith.constant {0} : f32\n  return %c : f32\n}}\n"
+    texts = [
+        function.format("first") + own.format("1.0"),
+        own.format("2.0") + function.format("second"),
+        function.format("third") + DOUBLES,
+    ]
+    library = offload.load(offload.build(files(tmp_path, *(texts[i] for i in order)), tmp_path / "out.so"))
+    library.use("host")
+    assert [function(np.float32(8)) for function in (library.first, library.second, library.third)] == [1, 2, 16]
+
+
 def test_a_declaration_and_a_definition_that_disagree(tmp_path: Path) -> None:
     other = "func.func @a(%x: f64) -> f64 {\n  return %x : f64\n}\n"
     assert said(tmp_path, other, "\n" + DECLARED + CALLS) == (

@@ -133,22 +133,42 @@ void declareKernels(ModuleOp module) {
   });
 }
 
-static void append(IRModule &module, IRModule &other, Holders &holders) {
+/// One of these has the kernels that the other stands in for, or both stand in.
+static bool meetAsKernels(Operation *op, Operation *same) {
+  return holdsKernels(op) && holdsKernels(same) && (standsIn(op) || standsIn(same));
+}
+
+/// Gives what a source keeps to itself another name, where the other one has that name, too: while both are
+/// apart, as whatever uses a name is renamed with it.
+static void keepApart(IRModule &module, IRModule &other, Holders &holders) {
   SymbolTable mine(module.get()), theirs(other.get());
+  for (SymbolOpInterface symbol : other.get().getOps<SymbolOpInterface>()) {
+    Operation *same = mine.lookup(symbol.getName());
+    if (!same || meetAsKernels(symbol, same))
+      continue;
+    LogicalResult renamed = success();
+    if (roleOf(symbol) == Role::Own) {
+      if (holdsKernels(symbol) && holdsKernels(same))
+        holders.second.try_emplace(symbol.getName(), symbol);
+      renamed = theirs.renameToUnique(symbol, {&mine});
+    } else if (roleOf(same) == Role::Own) {
+      renamed = mine.renameToUnique(same, {&theirs});
+    }
+    if (failed(renamed))
+      module.session->fail("a symbol cannot be renamed");
+  }
+}
+
+static void append(IRModule &module, IRModule &other, Holders &holders) {
+  keepApart(module, other, holders);
+  SymbolTable mine(module.get());
   for (Operation &op : llvm::make_early_inc_range(*other.get().getBody())) {
     auto symbol = dyn_cast<SymbolOpInterface>(op);
     if (Operation *same = symbol ? mine.lookup(symbol.getName()) : nullptr) {
-      LogicalResult renamed = success();
-      if (holdsKernels(&op) && holdsKernels(same) && (standsIn(&op) || standsIn(same))) {
+      if (meetAsKernels(&op, same)) {
         holders.launchedElsewhere.insert(symbol.getName());
         if (!resolve(op, same, mine))
           continue;
-      } else if (roleOf(&op) == Role::Own) {
-        if (holdsKernels(&op) && holdsKernels(same))
-          holders.second.try_emplace(symbol.getName(), &op);
-        renamed = theirs.renameToUnique(&op, {&mine});
-      } else if (roleOf(same) == Role::Own) {
-        renamed = mine.renameToUnique(same, {&theirs});
       } else if (!agree(&op, same)) {
         refuse(&op, symbol.getName(), same);
         module.session->fail("two sources do not agree");
@@ -157,8 +177,6 @@ static void append(IRModule &module, IRModule &other, Holders &holders) {
       } else {
         mine.erase(same); // declared there, defined here
       }
-      if (failed(renamed))
-        module.session->fail("a symbol cannot be renamed");
     }
     op.moveBefore(module.get().getBody(), module.get().getBody()->end());
     if (symbol)
