@@ -23,7 +23,7 @@ PARALLEL = {"scf.parallel", "scf.forall", "affine.parallel"}
 OWNING = {"bufferization.clone", "bufferization.dealloc"}
 """What a program has that MLIR's ownership-based deallocation has been at."""
 
-MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.subview"}
+MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.subview", "scf.for"}
 """Operations that offload-missing-lowerings is for."""
 
 FREEING = (

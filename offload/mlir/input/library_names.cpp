@@ -37,12 +37,13 @@ bool isOfLibm(StringRef name) {
 }
 
 bool isReservedName(StringRef name) {
-  // What loaders run or linkers make by these names, what a library of offload has, and what code generators
-  // call for numbers that the processor has no instructions for.
-  static const llvm::StringSet<> reserved =
-      words("_init _fini _GLOBAL_OFFSET_TABLE_ offload_api offload_modules offload_images_begin "
-            "offload_images_end __divti3 __modti3 __udivti3 __umodti3 __extendhfsf2 __extendhfdf2 "
-            "__truncsfhf2 __truncdfhf2 __truncsfbf2 __truncdfbf2");
+  // What loaders run or linkers make by these names, thread-local ones that every program with the C library
+  // has, what a library of offload has, and what code generators call for numbers that the processor has no
+  // instructions for.
+  static const llvm::StringSet<> reserved = words(
+      "_init _fini _GLOBAL_OFFSET_TABLE_ errno h_errno offload_api offload_modules offload_images_begin "
+      "offload_images_end __divti3 __modti3 __udivti3 __umodti3 __extendhfsf2 __extendhfdf2 "
+      "__truncsfhf2 __truncdfhf2 __truncsfbf2 __truncdfbf2");
   return reserved.contains(name);
 }
 

@@ -6,7 +6,9 @@
 //  * memref.expand_shape that makes several dynamic sizes of one is a reinterpret_cast;
 //  * memref.subview that takes steps and drops dimensions does so one after the other; where it drops some of
 //    size 1 and keeps others, the result's shape says which;
-//  * arith.floordivsi of more than 64 bits, which is expanded with a -1 of 64, is written out.
+//  * arith.floordivsi of more than 64 bits, which is expanded with a -1 of 64, is written out;
+//  * scf.for whose constant bounds are further apart than any number of their type is taken for one that ends
+//    before it starts: it counts in numbers of twice as many bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +25,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -147,6 +150,33 @@ void write(arith::FloorDivSIOp op) {
   op.erase();
 }
 
+/// There is no wider type than an index, nor a loop of one that goes so far.
+bool isLowered(scf::ForOp op) {
+  APInt lower, upper;
+  bool wraps = false;
+  if (op.getUnsignedCmp() || !isa<IntegerType>(op.getInductionVar().getType()) ||
+      !matchPattern(op.getLowerBound(), m_ConstantInt(&lower)) ||
+      !matchPattern(op.getUpperBound(), m_ConstantInt(&upper)))
+    return true;
+  (void)upper.ssub_ov(lower, wraps);
+  return !wraps;
+}
+
+void write(scf::ForOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value place = op.getInductionVar();
+  Type type = place.getType(), wide = b.getIntegerType(2 * type.getIntOrFloatBitWidth());
+  auto widened = [&](Value value) -> Value { return arith::ExtSIOp::create(b, loc, wide, value); };
+  op.setLowerBound(widened(op.getLowerBound()));
+  op.setUpperBound(widened(op.getUpperBound()));
+  op.setStep(widened(op.getStep()));
+  place.setType(wide);
+  b.setInsertionPointToStart(op.getBody());
+  auto narrow = arith::TruncIOp::create(b, loc, type, place);
+  place.replaceAllUsesExcept(narrow, narrow);
+}
+
 struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingLowerings)
 
@@ -171,6 +201,8 @@ struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<Mod
         write(view);
       else if (auto division = dyn_cast<arith::FloorDivSIOp>(op); division && !isLowered(division))
         write(division);
+      else if (auto loop = dyn_cast<scf::ForOp>(op); loop && !isLowered(loop))
+        write(loop);
     });
   }
 
