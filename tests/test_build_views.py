@@ -43,6 +43,8 @@ def test_a_stage_of_one_target(tmp_path: Path) -> None:
     ):
         done = command("build", OPTIONS, *targets, "-g", "--emit", f"llvm:{only}", "-q", cwd=tmp_path)
         assert re.findall(r"^; ----- llvm: m\.(.*)$", done.stdout, re.MULTILINE) == labels
+    spelt = ("--arch", "aarch64", "-t", "host,O=2", "--emit", "llvm:host,O=2")
+    assert "; ----- llvm: m.host.aarch64" in command("build", OPTIONS, *spelt, "-q", cwd=tmp_path).stdout
     for wrong, message in (
         ("llvm:rocdl", "--emit llvm:rocdl: this build's targets are nvvm:sm_90, nvvm:sm_80, host:x86-64"),
         ("llvm:host,O=3", "--emit llvm:host,O=3: this build's targets are nvvm:sm_90, nvvm:sm_80, host:x86-64"),

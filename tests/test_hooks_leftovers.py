@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
-from packaging_tools import backend, copy_of, names
+from packaging_tools import backend, copy_of, names, run
 from test_hooks_mixed import HATCH, HOST, SETUPTOOLS, edit, wheel_of
 
 
@@ -90,7 +91,7 @@ def test_compiled_modules_that_an_author_ships(front_end: str, name: str, packag
 
 
 @pytest.mark.parametrize(("front_end", "name", "package_name"), PROJECTS)
-def test_an_sdist_keeps_what_has_the_name_of_a_module(
+def test_no_sdist_leaves_out_an_authors_file_of_a_modules_name(
     front_end: str, name: str, package_name: str, tmp_path: Path
 ) -> None:
     """As a wheel, it is refused: without the author's file it would look right."""
@@ -98,3 +99,40 @@ def test_an_sdist_keeps_what_has_the_name_of_a_module(
     (package / "src" / package_name / "kernels.py").write_text("mine = 1\n")
     said = backend(package, "build_sdist", tmp_path / "out", front_end, fails=True)
     assert "kernels.py is there, and offload did not make it; choose another name" in " ".join(said.split())
+
+
+def test_extensions_of_setup_py_that_were_renamed(tmp_path: Path) -> None:
+    """Their modules do not look at their sources, and were compiled among them all the same."""
+    package = copy_of("setuptools", tmp_path)
+    edit(package / "pyproject.toml", "[[tool.offload.kernels]]", "[tool.unused]")
+    setup = package / "setup.py"
+    setup.write_text(
+        "from setuptools import setup\nfrom offload.hooks.setuptools import OffloadExtension\n"
+        'setup(ext_modules=[OffloadExtension("vectorops.older", ["src/vectorops/scale.mlir"])])\n'
+    )
+    run(sys.executable, "setup.py", "-q", "build_ext", "--inplace", "bdist_wheel", cwd=package, environment=HOST)
+    assert (package / "src" / "vectorops" / "older.offload.so").is_file()
+    edit(setup, "vectorops.older", "vectorops.newer")
+    for folder in ("first", "second"):
+        found = names(wheel_of(package, tmp_path / folder, SETUPTOOLS))
+        assert "vectorops/newer.offload.so" in found
+        assert not [entry for entry in found if "/older." in entry]
+    assert not [entry for entry in sdist_of(package, tmp_path / "first", SETUPTOOLS) if "/older." in entry]
+
+
+def test_hatchling_that_is_told_what_to_include_alone(tmp_path: Path) -> None:
+    """It names no packages then."""
+    package = copy_of("hatchling", tmp_path)
+    (package / "src" / "rowwise").rename(package / "rows")
+    path = package / "pyproject.toml"
+    edit(path, 'packages = ["src/rowwise"]', 'only-include = ["rows"]')
+    edit(path, "src/rowwise", "rows")
+    edit(path, '"rowwise.kernels"', '"rows.kernels"')
+    backend(package, "build_editable", tmp_path / "editable", HATCH, environment=HOST)
+    assert (package / "rows" / "kernels.py").is_file()
+    (package / "rows" / "deeper").mkdir()
+    (package / "rows" / "deeper" / "__init__.py").write_text("")
+    edit(path, '"rows.kernels"', '"rows.deeper.kernels"')
+    found = [entry for entry in names(wheel_of(package, tmp_path / "out", HATCH)) if "kernels." in entry]
+    assert sorted(found) == [f"rows/deeper/kernels{suffix}" for suffix in (".offload.so", ".py", ".pyi")]
+    assert not [entry for entry in sdist_of(package, tmp_path / "out", HATCH) if "/kernels." in entry]

@@ -159,6 +159,33 @@ def test_kernels_of_one_source_launched_in_others(order: tuple[int, ...], tmp_pa
     assert x.tolist() == [3.5] * 4
 
 
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_kernels_launched_elsewhere_beside_a_function_of_their_modules_name(
+    order: tuple[int, ...], tmp_path: Path
+) -> None:
+    own = "func.func private @m() -> i32 {\n  %r = arith.constant 7 : i32\n  return %r : i32\n}\n"
+    calls = "func.func @seven() -> i32 {\n  %r = call @m() : () -> i32\n  return %r : i32\n}\n"
+    texts = [*parted("f32", "fills"), calls + own]
+    library = offload.load(offload.build(files(tmp_path, *(texts[i] for i in order)), tmp_path / "out.so"))
+    library.use("host")
+    x = np.zeros(4, np.float32)
+    library.fills(x, np.float32(2.5))
+    assert (x.tolist(), library.seven()) == ([2.5] * 4, 7)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_a_new_name_is_none_of_another_source(order: tuple[int, ...], tmp_path: Path) -> None:
+    """Two are called m, and the one that is called m_0 is launched from elsewhere."""
+    numbered = [text.replace("@m", "@m_0") for text in parted("f64", "fills")]
+    texts = [module("f32", "floats"), module("i32", "words"), *numbered]
+    library = offload.load(offload.build(files(tmp_path, *(texts[i] for i in order)), tmp_path / "out.so"))
+    library.use("host")
+    for function, dtype in ((library.floats, np.float32), (library.words, np.int32), (library.fills, np.float64)):
+        x = np.zeros(4, dtype)
+        function(x, dtype(3))
+        assert x.tolist() == [3] * 4
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_two_kernels_of_one_module_launched_in_two_sources(first: bool, tmp_path: Path) -> None:
     kernels, launches = parted("f32", "fills")

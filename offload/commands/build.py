@@ -210,7 +210,7 @@ def _spelt_out(request: BuildRequest, only: str) -> Target | None:
     from offload.targets import parse_target
 
     with contextlib.suppress(TargetError):
-        target = parse_target(only)
+        target = parse_target(only, request.arch)
         bare = target.bare_pointers or request.bare_pointers
         return dataclasses.replace(target, debug=target.debug or request.debug, bare_pointers=bare)
     return None

@@ -15,7 +15,16 @@ from offload.api import make_request
 from offload.config import DEFAULT_TARGETS
 from offload.errors import ArtifactError, OffloadError, TargetError, ToolkitError
 from offload.hooks.freshness import digest_of_table
-from offload.hooks.generate import Editable, Origin, check_names, is_ours, module_text, origin_of, stub_text
+from offload.hooks.generate import (
+    Editable,
+    Origin,
+    check_names,
+    is_in_place,
+    is_ours,
+    module_text,
+    origin_of,
+    stub_text,
+)
 from offload.hooks.project import KernelTable, with_root
 from offload.hooks.report import check_images, size_table
 from offload.targets import parse_targets
@@ -50,13 +59,15 @@ def build_module(
     *,
     targets: Sequence[str] | None = None,
     editable: bool = False,
+    in_place: bool = False,
     force: bool = False,
     say: Say = lambda text: None,
 ) -> Outputs:
     """Builds a module into a folder, unless what lies there was built from the same.
 
     ``targets`` replace the declared ones. An ``editable`` module looks at its sources when it is imported and builds
-    itself again. ``say`` is called with what a user wants to know. Raises OffloadError, and what a build raises."""
+    itself again; that, and what is built ``in_place``, among the sources, packages leave out. ``say`` is called with
+    what a user wants to know. Raises OffloadError, and what a build raises."""
     outputs = outputs_of(table.module, package_folder)
     for folder in (package_folder, table.root / "src" / table.folder, table.root / table.folder):
         check_ours(table, folder)
@@ -67,7 +78,7 @@ def build_module(
     request = request_for(table, specs, asked_by)
     named = ", ".join(map(str, _parsed(asked_by, specs or DEFAULT_TARGETS, table.options.get("arch", ""))))
     digest = digest_of_table(table, targets, editable)
-    if not force and _is_built(outputs, digest, named):
+    if not force and _is_built(outputs, digest, named, in_place or editable):
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
         return outputs
     data, built = compiled(request, table.where, asked_by, instead=targets is not None)
@@ -75,7 +86,7 @@ def build_module(
     check_names(table.module, built.metadata, [(source.name, source.data) for source in request.sources])
     stub = stub_text(built.metadata, named)
     origin = Origin(digest, named, hashlib.sha256(data).hexdigest())
-    loader = module_text(built.metadata, outputs.library.name, origin, again)
+    loader = module_text(built.metadata, outputs.library.name, origin, again, in_place)
     # The loader is last: it says that all is there.
     write(outputs.library, data)
     write(outputs.stub, stub.encode())
@@ -89,6 +100,7 @@ def build_modules(
     *,
     targets: Sequence[str] | None = None,
     editable: bool = False,
+    in_place: bool = False,
     force: bool = False,
     say: Say = lambda text: None,
 ) -> list[Outputs]:
@@ -99,7 +111,8 @@ def build_modules(
     def one(module: tuple[KernelTable, Path]) -> tuple[Outputs, list[str]]:
         lines: list[str] = []
         table, folder = module
-        return build_module(table, folder, targets=targets, editable=editable, force=force, say=lines.append), lines
+        how = {"editable": editable, "in_place": in_place, "force": force}
+        return build_module(table, folder, targets=targets, say=lines.append, **how), lines
 
     built = parallel.each(one, modules)
     for _, lines in built:
@@ -210,14 +223,13 @@ def request_for(table: KernelTable, specs: Sequence[str], asked_by: str) -> Buil
     return request if specs else dataclasses.replace(request, optional=request.targets)
 
 
-def _is_built(outputs: Outputs, digest: str, targets: str) -> bool:
+def _is_built(outputs: Outputs, digest: str, targets: str, in_place: bool) -> bool:
     try:
         artifact.read(outputs.library)
         contents = hashlib.sha256(outputs.library.read_bytes()).hexdigest()
-        return (
-            origin_of(outputs.loader.read_text(encoding="utf-8", errors="replace")) == Origin(digest, targets, contents)
-            and outputs.stub.is_file()
-        )
+        text = outputs.loader.read_text(encoding="utf-8", errors="replace")
+        is_same = origin_of(text) == Origin(digest, targets, contents) and is_in_place(text) == in_place
+        return is_same and outputs.stub.is_file()
     except (OSError, ArtifactError):
         return False
 

@@ -51,9 +51,11 @@ def __dir__():
     return __all__
 '''
 
-_CHECK = """
-from offload.hooks.editable import refresh as __refresh
+_REFRESH = "from offload.hooks.editable import refresh"
+_CHECK = f"""
+{_REFRESH} as __refresh
 """
+_IN_PLACE = "# Compiled among the sources: for this machine alone.\n"
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,16 @@ class Origin:
     contents: str = ""
 
 
-def module_text(metadata: Metadata, library: str, origin: Origin, editable: Editable | None) -> str:
-    """The loader, of functions whose names :func:`check_names` has seen."""
+def module_text(
+    metadata: Metadata, library: str, origin: Origin, editable: Editable | None, in_place: bool = False
+) -> str:
+    """The loader, of functions whose names :func:`check_names` has seen. ``in_place``: no package may have it."""
     names = exported_names(metadata)
     listed = repr(names)
     if editable is not None:
         chosen = None if editable.targets is None else list(editable.targets)
         listed = f"__refresh(__name__, __file__, {str(editable.pyproject)!r}, {chosen!r}, {origin.digest!r}, {names!r})"
-    return _MODULE.format(
+    text = _MODULE.format(
         mark=MARK,
         digest=_DIGEST + origin.digest,
         targets=_TARGETS + origin.targets,
@@ -92,6 +96,7 @@ def module_text(metadata: Metadata, library: str, origin: Origin, editable: Edit
         names=listed,
         library=library,
     )
+    return text + _IN_PLACE if in_place else text
 
 
 def exported_names(metadata: Metadata) -> list[str]:
@@ -144,9 +149,9 @@ def is_ours(text: str) -> bool:
     return text.split("\n", 2)[1:2] == [MARK]
 
 
-def is_editable(text: str) -> bool:
-    """Whether it is the loader of an editable installation."""
-    return is_ours(text) and _CHECK in text
+def is_in_place(text: str) -> bool:
+    """Whether it is the loader of a module that was compiled among the sources."""
+    return is_ours(text) and (f"\n{_REFRESH}" in text or text.endswith(_IN_PLACE))
 
 
 def stub_text(metadata: Metadata, targets: str) -> str:

@@ -16,7 +16,7 @@ from hatchling.plugin import hookimpl
 from offload.config import targets_instead
 from offload.errors import OffloadError
 from offload.hooks.build import Outputs, build_modules, check_ours
-from offload.hooks.leftovers import installed_in_place, module_of
+from offload.hooks.leftovers import made_in_place, module_of, modules_below
 from offload.hooks.project import KernelTable, read_tables
 from offload.hooks.report import check_platform
 
@@ -114,14 +114,14 @@ class OffloadBuildHook(BuildHookInterface):
         return table.root / table.folder
 
     def _made_in_place(self, tables: Sequence[KernelTable]) -> Iterator[Path]:
-        """What was compiled among the sources, of these tables and of those that an installation was made of; it is for
-        this machine alone."""
+        """What was compiled among the sources, of these tables and of any that were there before: for this machine
+        alone."""
         places = {(self._source_package(table), table.module.rpartition(".")[2]) for table in tables}
         for folder, name in places:
             yield from module_of(folder / f"{name}.py")
-        loaders = {file for folder, _ in places for file in folder.glob("*.py")}
-        loaders.update(file for package in self._packages() for file in package.rglob("*.py"))
-        yield from installed_in_place(sorted(file for file in loaders if file.is_relative_to(self.root)))
+        files = {file for folder, _ in places for file in folder.glob("*.py")}
+        files.update(modules_below(Path(self.root)))
+        yield from made_in_place(sorted(file for file in files if file.is_relative_to(self.root)))
 
     def _leave_out(self, files: Iterable[Path], build_data: dict[str, Any]) -> None:
         """Excludes files, also where a project or another hook names all such files as artifacts, which hatchling

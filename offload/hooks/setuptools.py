@@ -18,7 +18,7 @@ except ImportError:  # setuptools before 59, which environments of Python 3.10 c
 from offload.config import targets_instead
 from offload.errors import OffloadError
 from offload.hooks.build import Outputs, build_modules, check_ours, outputs_of
-from offload.hooks.leftovers import installed_in_place, is_made, module_of
+from offload.hooks.leftovers import is_made, made_in_place, module_of, modules_below
 from offload.hooks.project import KernelTable, check_distinct, declares_kernels, make_table, read_tables
 from offload.hooks.report import check_platform
 
@@ -129,7 +129,7 @@ def _without_outputs(base: type) -> Any:
         command = self.get_finalized_command(COMMAND)
         with _as_setuptools_says_it():
             command.check_ours()
-            made = {str(path) for path in [*command.files_in_place(), *installed_in_place(map(Path, files))]}
+            made = {str(path) for path in [*command.files_in_place(), *made_in_place(map(Path, files))]}
         base.make_release_tree(self, base_dir, [file for file in files if file not in made])  # type: ignore[attr-defined]
 
     return make_release_tree
@@ -184,6 +184,7 @@ class BuildOffload(Command):
             list(zip(tables, folders, strict=True)),
             targets=targets_instead(),
             editable=editable,
+            in_place=self.editable_mode,
             force=bool(self.force),
             say=lambda text: print(text, flush=True),
         )
@@ -197,16 +198,20 @@ class BuildOffload(Command):
         project.py_modules = list(dict.fromkeys([*(project.py_modules or ()), *alone]))
 
     def _leave_out_old(self) -> None:
-        """Removes from the wheel what was made of tables that are gone or renamed: by an editable installation, and in
-        the folder that wheels are built in."""
-        current = {path for table in self.tables for path in self._built(table)}
-        old = list(installed_in_place(Path(str(self.build_lib)).rglob("*.py")))
+        """Removes from the wheel what was made of tables that are gone or renamed: among the sources, and in the folder
+        that wheels are built in."""
+        current = {path.absolute() for table in self.tables for path in self._built(table)}
         places = {(self._built(table).loader.parent, self._package_folder(table)) for table in self.tables}
+        files = {file for folder, _ in places for file in folder.glob("*.py")}
+        root, here = Path(str(self.build_lib)), Path.cwd()
+        if root.resolve() not in (here, *here.parents):  # where the sources are, too
+            files.update(modules_below(root))
+        old = list(made_in_place(files))
         for folder, sources in places:
             # What its author ships is among the sources, too.
             left = [file for file in folder.glob("*.py") if is_made(file) and not is_made(sources / file.name)]
             old += [path for loader in left for path in module_of(loader)]
-        for path in set(old) - current:
+        for path in {path.absolute() for path in old} - current:
             path.unlink(missing_ok=True)
 
     def check_platform(self, platform: str) -> None:

@@ -83,9 +83,10 @@ def view_of(value: Any, ordered: bool = True, before: tuple[str, int] | None = N
     if isinstance(value, numpy.generic):
         raise Mismatch(f"a scalar of type {type(value).__name__}", "pass an array, numpy.array(...) of it")
     with interchange.sound(value, "__array_interface__"):
-        if hasattr(value, "__array_interface__"):
+        described = getattr(value, "__array_interface__", None)
+        if described is not None:
             array = numpy.asarray(value)
-            interchange.refuse_mask(value, value.__array_interface__)
+            interchange.refuse_mask(value, described)
             return _of_numpy(array, value)
     try:
         buffer = memoryview(value)

@@ -3,8 +3,8 @@
 // convert-math-to-llvm makes expm1(x) exp(x) - 1 and log1p(x) log(1 + x), which loses what the functions are
 // for: precision near 0. This pass makes them calls of libm before. It makes rsqrt the root and the division
 // of an exact result; the GPU's is approximate, and this pass says that these two may be. Whoever wrote arcp
-// or ninf without afn did not ask for the processor's estimate, which is wrong of 0 and denormal numbers:
-// these go.
+// or ninf without afn did not ask for the processor's estimate, which is wrong for 0 and denormal numbers:
+// these two flags are removed.
 //
 // A call of libm would be one of a kernel or helper of that name, which computes something else. These get
 // other names here; offload-repair-lowered gives kernels theirs again.

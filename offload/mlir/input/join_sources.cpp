@@ -139,28 +139,33 @@ static bool meetAsKernels(Operation *op, Operation *same) {
 }
 
 /// Gives what a source keeps to itself another name, where the other one has that name, too: while both are
-/// apart, as whatever uses a name is renamed with it.
-static void keepApart(IRModule &module, IRModule &other, Holders &holders) {
+/// apart, as whatever uses a name is renamed with it. The new one is in none of `all` sources. Of kernels and
+/// a function of one name it is the function's: a third source may launch the kernels.
+static void keepApart(IRModule &module, IRModule &other, ArrayRef<SymbolTable *> all, Holders &holders) {
   SymbolTable mine(module.get()), theirs(other.get());
+  SmallVector<SymbolTable *> withMine(all), withTheirs(all);
+  withMine.push_back(&mine);
+  withTheirs.push_back(&theirs);
   for (SymbolOpInterface symbol : other.get().getOps<SymbolOpInterface>()) {
     Operation *same = mine.lookup(symbol.getName());
     if (!same || meetAsKernels(symbol, same))
       continue;
     LogicalResult renamed = success();
-    if (roleOf(symbol) == Role::Own) {
+    bool isKernelsName = holdsKernels(symbol) && !holdsKernels(same) && roleOf(same) == Role::Own;
+    if (roleOf(symbol) == Role::Own && !isKernelsName) {
       if (holdsKernels(symbol) && holdsKernels(same))
         holders.second.try_emplace(symbol.getName(), symbol);
-      renamed = theirs.renameToUnique(symbol, {&mine});
+      renamed = theirs.renameToUnique(symbol, withMine);
     } else if (roleOf(same) == Role::Own) {
-      renamed = mine.renameToUnique(same, {&theirs});
+      renamed = mine.renameToUnique(same, withTheirs);
     }
     if (failed(renamed))
       module.session->fail("a symbol cannot be renamed");
   }
 }
 
-static void append(IRModule &module, IRModule &other, Holders &holders) {
-  keepApart(module, other, holders);
+static void append(IRModule &module, IRModule &other, ArrayRef<SymbolTable *> all, Holders &holders) {
+  keepApart(module, other, all, holders);
   SymbolTable mine(module.get());
   for (Operation &op : llvm::make_early_inc_range(*other.get().getBody())) {
     auto symbol = dyn_cast<SymbolOpInterface>(op);
@@ -212,8 +217,13 @@ static void settleLaunches(IRModule &module, const Holders &holders) {
 
 void join(IRModule &module, const std::vector<std::shared_ptr<IRModule>> &others) {
   Holders holders;
+  // As their authors wrote them.
+  std::vector<std::unique_ptr<SymbolTable>> symbols;
+  SmallVector<SymbolTable *> all;
   for (const std::shared_ptr<IRModule> &other : others)
-    append(module, *other, holders);
+    all.push_back(symbols.emplace_back(std::make_unique<SymbolTable>(other->get())).get());
+  for (const std::shared_ptr<IRModule> &other : others)
+    append(module, *other, all, holders);
   settleLaunches(module, holders);
 }
 
