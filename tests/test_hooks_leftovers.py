@@ -130,6 +130,7 @@ def test_hatchling_that_is_told_what_to_include_alone(tmp_path: Path) -> None:
     edit(path, '"rowwise.kernels"', '"rows.kernels"')
     backend(package, "build_editable", tmp_path / "editable", HATCH, environment=HOST)
     assert (package / "rows" / "kernels.py").is_file()
+    (package / "pyvenv.cfg").write_text("")  # python -m venv .
     (package / "rows" / "deeper").mkdir()
     (package / "rows" / "deeper" / "__init__.py").write_text("")
     edit(path, '"rows.kernels"', '"rows.deeper.kernels"')

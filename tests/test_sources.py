@@ -160,10 +160,11 @@ def test_kernels_of_one_source_launched_in_others(order: tuple[int, ...], tmp_pa
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("visibility", ["", "private "])
 def test_kernels_launched_elsewhere_beside_a_function_of_their_modules_name(
-    order: tuple[int, ...], tmp_path: Path
+    visibility: str, order: tuple[int, ...], tmp_path: Path
 ) -> None:
-    own = "func.func private @m() -> i32 {\n  %r = arith.constant 7 : i32\n  return %r : i32\n}\n"
+    own = f"func.func {visibility}@m() -> i32 {{\n  %r = arith.constant 7 : i32\n  return %r : i32\n}}\n"
     calls = "func.func @seven() -> i32 {\n  %r = call @m() : () -> i32\n  return %r : i32\n}\n"
     texts = [*parted("f32", "fills"), calls + own]
     library = offload.load(offload.build(files(tmp_path, *(texts[i] for i in order)), tmp_path / "out.so"))

@@ -150,8 +150,8 @@ def is_ours(text: str) -> bool:
 
 
 def is_in_place(text: str) -> bool:
-    """Whether it is the loader of a module that was compiled among the sources."""
-    return is_ours(text) and (f"\n{_REFRESH}" in text or text.endswith(_IN_PLACE))
+    """Whether it is the loader of a module that setuptools or hatchling compiled among the sources."""
+    return is_ours(text) and (f"\n{_REFRESH}" in text or f"\n{_IN_PLACE.rstrip()}" in text)
 
 
 def stub_text(metadata: Metadata, targets: str) -> str:

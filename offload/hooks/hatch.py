@@ -114,19 +114,20 @@ class OffloadBuildHook(BuildHookInterface):
         return table.root / table.folder
 
     def _made_in_place(self, tables: Sequence[KernelTable]) -> Iterator[Path]:
-        """What was compiled among the sources, of these tables and of any that were there before: for this machine
-        alone."""
+        """What was compiled among the sources, of these tables and whatever else is there: for this machine alone."""
         places = {(self._source_package(table), table.module.rpartition(".")[2]) for table in tables}
         for folder, name in places:
             yield from module_of(folder / f"{name}.py")
         files = {file for folder, _ in places for file in folder.glob("*.py")}
-        files.update(modules_below(Path(self.root)))
+        for root in (Path(self.root), *self._packages()):  # which may be links
+            files.update(modules_below(root))
         yield from made_in_place(sorted(file for file in files if file.is_relative_to(self.root)))
 
     def _leave_out(self, files: Iterable[Path], build_data: dict[str, Any]) -> None:
         """Excludes files, also where a project or another hook names all such files as artifacts, which hatchling
         takes whatever is excluded."""
-        patterns = [f"/{file.relative_to(self.root).as_posix()}" for file in files]
+        names = [file.relative_to(self.root).as_posix() for file in files]
+        patterns = ["/" + re.sub(r"[*?[\\]", r"\\\g<0>", name) for name in names]
         if not patterns:
             return
         config, general = self.build_config.target_config, self.build_config.build_config

@@ -39,7 +39,7 @@ def modules_below(root: Path) -> Iterator[Path]:
     """What may be a module's loader or library, in a folder and below it, but for hidden folders and virtual
     environments."""
     for folder, folders, files in os.walk(root):
-        if "pyvenv.cfg" in files:
+        if "pyvenv.cfg" in files and folder != str(root):
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -50,9 +50,11 @@ def _text(path: Path) -> str:
     """A loader's text; empty where a file is none."""
     # Editors mark a file that they have open by a link to nowhere, which ends as the file does. With another dot it is
     # no module, but a copy that somebody keeps.
-    if path.suffix != ".py" or "." in path.stem or not path.is_file():
+    if path.suffix != ".py" or "." in path.stem:
         return ""
     try:
+        if not path.is_file():
+            return ""
         with path.open(encoding="utf-8", errors="replace") as file:
             head = file.readline() + file.readline()
             return head + file.read() if is_ours(head) else ""

@@ -198,15 +198,14 @@ class BuildOffload(Command):
         project.py_modules = list(dict.fromkeys([*(project.py_modules or ()), *alone]))
 
     def _leave_out_old(self) -> None:
-        """Removes from the wheel what was made of tables that are gone or renamed: among the sources, and in the folder
-        that wheels are built in."""
+        """Removes from the wheel what was compiled among the sources, and what was built before for tables of the same
+        packages that are gone or renamed."""
         current = {path.absolute() for table in self.tables for path in self._built(table)}
         places = {(self._built(table).loader.parent, self._package_folder(table)) for table in self.tables}
-        files = {file for folder, _ in places for file in folder.glob("*.py")}
-        root, here = Path(str(self.build_lib)), Path.cwd()
-        if root.resolve() not in (here, *here.parents):  # where the sources are, too
-            files.update(modules_below(root))
-        old = list(made_in_place(files))
+        root = Path(str(self.build_lib))
+        if any(sources.resolve().is_relative_to(root.resolve()) for _, sources in places):
+            return  # it is the sources' own
+        old = list(made_in_place(modules_below(root)))
         for folder, sources in places:
             # What its author ships is among the sources, too.
             left = [file for file in folder.glob("*.py") if is_made(file) and not is_made(sources / file.name)]

@@ -104,7 +104,7 @@ bool resolve(Operation &op, Operation *same, SymbolTable &mine) {
 /// Of gpu.modules, by name, what the sources so far have shown.
 struct Holders {
   llvm::StringSet<> launchedElsewhere; // a source launches kernels of it and does not have it
-  llvm::StringMap<Operation *> second; // the second one of two sources that have it
+  llvm::StringMap<std::pair<Operation *, Operation *>> twice; // two sources have it
 };
 
 } // namespace
@@ -138,9 +138,37 @@ static bool meetAsKernels(Operation *op, Operation *same) {
   return holdsKernels(op) && holdsKernels(same) && (standsIn(op) || standsIn(same));
 }
 
-/// Gives what a source keeps to itself another name, where the other one has that name, too: while both are
-/// apart, as whatever uses a name is renamed with it. The new one is in none of `all` sources. Of kernels and
-/// a function of one name it is the function's: a third source may launch the kernels.
+/// Kernels and what sources give each other may have one name: a third source that launches the kernels knows
+/// them by it. They get another name in all sources.
+static void renameKernels(ArrayRef<IRModule *> sources) {
+  llvm::StringSet<> taken, given;
+  for (IRModule *source : sources)
+    for (SymbolOpInterface symbol : source->get().getOps<SymbolOpInterface>()) {
+      taken.insert(symbol.getName());
+      if (!holdsKernels(symbol) && roleOf(symbol) != Role::Own)
+        given.insert(symbol.getName());
+    }
+  llvm::StringMap<std::string> renamed;
+  for (IRModule *source : sources) {
+    SymbolTable symbols(source->get());
+    for (SymbolOpInterface symbol : source->get().getOps<SymbolOpInterface>()) {
+      if (!holdsKernels(symbol) || !given.contains(symbol.getName()))
+        continue;
+      std::string &name = renamed[symbol.getName()];
+      for (unsigned i = 0; name.empty(); ++i) {
+        std::string next = (symbol.getName() + "_" + Twine(i)).str();
+        if (taken.insert(next).second)
+          name = next;
+      }
+      if (failed(symbols.rename(symbol, name)))
+        source->session->fail("a symbol cannot be renamed");
+    }
+  }
+}
+
+/// Gives what a source keeps to itself another name where the other one has that name, too. Both are apart
+/// still: uses of a name are renamed with it. The new one is in none of `all` sources. Where kernels meet a
+/// private function of their name, the function is renamed: a third source may launch the kernels.
 static void keepApart(IRModule &module, IRModule &other, ArrayRef<SymbolTable *> all, Holders &holders) {
   SymbolTable mine(module.get()), theirs(other.get());
   SmallVector<SymbolTable *> withMine(all), withTheirs(all);
@@ -154,7 +182,7 @@ static void keepApart(IRModule &module, IRModule &other, ArrayRef<SymbolTable *>
     bool isKernelsName = holdsKernels(symbol) && !holdsKernels(same) && roleOf(same) == Role::Own;
     if (roleOf(symbol) == Role::Own && !isKernelsName) {
       if (holdsKernels(symbol) && holdsKernels(same))
-        holders.second.try_emplace(symbol.getName(), symbol);
+        holders.twice.try_emplace(symbol.getName(), same, symbol);
       renamed = theirs.renameToUnique(symbol, withMine);
     } else if (roleOf(same) == Role::Own) {
       renamed = mine.renameToUnique(same, withTheirs);
@@ -202,12 +230,12 @@ static void settleLaunches(IRModule &module, const Holders &holders) {
                                      << "', which no source has: name the file with gpu.module @"
                                      << launch.getKernelModuleName().getValue() << " among the sources, too";
   });
-  for (const auto &[name, other] : holders.second)
+  for (const auto &[name, both] : holders.twice)
     if (holders.launchedElsewhere.contains(name)) {
-      auto error = other->emitError("gpu.module @")
+      auto error = both.second->emitError("gpu.module @")
                    << name
                    << " is in two sources, and another source launches its kernels: rename one of them";
-      error.attachNote(symbols.lookup(name)->getLoc()) << "the other one";
+      error.attachNote(both.first->getLoc()) << "the other one";
     }
   module.session->failOnErrors("the sources do not make one program");
   // Each launch was valid beside what stood in for its kernel.
@@ -216,8 +244,11 @@ static void settleLaunches(IRModule &module, const Holders &holders) {
 }
 
 void join(IRModule &module, const std::vector<std::shared_ptr<IRModule>> &others) {
+  SmallVector<IRModule *> sources{&module};
+  for (const std::shared_ptr<IRModule> &other : others)
+    sources.push_back(other.get());
+  renameKernels(sources);
   Holders holders;
-  // As their authors wrote them.
   std::vector<std::unique_ptr<SymbolTable>> symbols;
   SmallVector<SymbolTable *> all;
   for (const std::shared_ptr<IRModule> &other : others)

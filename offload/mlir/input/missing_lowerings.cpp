@@ -8,8 +8,8 @@
 //    size 1 and keeps others, the result's shape says which;
 //  * arith.floordivsi of more than 64 bits, which is expanded with a -1 of 64, is written out;
 //  * scf.for whose constant bounds are further apart than any number of their type is taken for one that ends
-//    before it starts: it counts in numbers of twice as many bits. Not so of index, and where bounds become
-//    constant later.
+//    before it starts: it counts in numbers of twice as many bits. Loops over index, and those whose bounds
+//    become constants later, stay as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -151,7 +151,7 @@ void write(arith::FloorDivSIOp op) {
   op.erase();
 }
 
-/// Nothing is wider than an index.
+/// A loop over index is left as it is: there is no wider type for it.
 bool isLowered(scf::ForOp op) {
   APInt lower, upper;
   bool wraps = false;
