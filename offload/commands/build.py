@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import sys
 import time
@@ -199,21 +198,20 @@ def _for_one_target(request: BuildRequest, stage: str, only: str) -> BuildReques
         raise TargetError(f"--emit {stage}:{only}: that stage is not one target's; these are: {known}")
     spelled = {f"{target.name}:{target.settled_chip()}": target for target in request.targets}
     exactly = _spelt_out(request, only)
-    chosen = tuple(target for name, target in spelled.items() if only in (name, target.name) or target == exactly)
+    chosen = tuple(target for name, target in spelled.items() if only in (name, target.name) or target in exactly)
     if not chosen:
         raise TargetError(f"--emit {stage}:{only}: this build's targets are {', '.join(spelled)}")
     return dataclasses.replace(request, targets=chosen)
 
 
-def _spelt_out(request: BuildRequest, only: str) -> Target | None:
-    """The target that a spelling stands for in this build, with its options; None for what is no spelling."""
-    from offload.targets import parse_target
-
-    with contextlib.suppress(TargetError):
-        target = parse_target(only, request.arch)
-        bare = target.bare_pointers or request.bare_pointers
-        return dataclasses.replace(target, debug=target.debug or request.debug, bare_pointers=bare)
-    return None
+def _spelt_out(request: BuildRequest, only: str) -> tuple[Target, ...]:
+    """The target that a spelling stands for in this build, with its options; none for what is no spelling."""
+    try:
+        return make_request(
+            request.sources, [only], arch=request.arch, debug=request.debug, bare_pointers=request.bare_pointers
+        ).targets
+    except OffloadError:
+        return ()
 
 
 def _emit(items: Iterable[Emitted], stage: str, folder: Path | None) -> None:

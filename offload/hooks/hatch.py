@@ -118,9 +118,8 @@ class OffloadBuildHook(BuildHookInterface):
         places = {(self._source_package(table), table.module.rpartition(".")[2]) for table in tables}
         for folder, name in places:
             yield from module_of(folder / f"{name}.py")
-        files = {file for folder, _ in places for file in folder.glob("*.py")}
-        for root in (Path(self.root), *self._packages()):  # which may be links
-            files.update(modules_below(root))
+        roots = (Path(self.root), *self._packages())  # packages may be links
+        files = {file for root in roots for file in modules_below(root)}
         yield from made_in_place(sorted(file for file in files if file.is_relative_to(self.root)))
 
     def _leave_out(self, files: Iterable[Path], build_data: dict[str, Any]) -> None:
