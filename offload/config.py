@@ -229,7 +229,7 @@ def cache_folder() -> Path | None:
         # Files of CI systems and containers leave ~ as it is. Path.expanduser() raises for users that there are not.
         return Path(os.path.expanduser(value)) if value else None  # noqa: PTH111
     base = os.environ.get("XDG_CACHE_HOME")
-    if base:
+    if base and os.path.isabs(base):  # noqa: PTH117 -- the XDG specification has relative ones ignored
         return Path(base) / "offload"
     try:
         home = Path.home()

@@ -37,8 +37,10 @@ def test_the_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.delenv("OFFLOAD_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "offload"
-    monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", "caches")  # the XDG specification has relative paths ignored
+    assert cache_folder() == tmp_path / ".cache" / "offload"
+    monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_folder() == tmp_path / ".cache" / "offload"
     # No shell has read what the files of CI systems say.
     for given, meant in (("~/c", tmp_path / "c"), ("~nobody-here/c", Path("~nobody-here/c"))):

@@ -48,6 +48,39 @@ def test_only_the_extension_includes_mlir_and_llvm() -> None:
     assert [path for path in users if not path.startswith("offload/mlir/")] == []
 
 
+def calls(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Every call of C++ without statements in it: where its arguments begin, and they."""
+    for begin in (found.end() - 1 for found in re.finditer(r"\w\(", text)):
+        depth, arguments = 0, [""]
+        for place in range(begin, len(text)):
+            character = text[place]
+            depth += (character in "([{") - (character in ")]}")
+            if depth == 0:
+                yield begin, arguments
+            if depth == 0 or character == ";":
+                break
+            if character == "," and depth == 1:
+                arguments.append("")
+            elif place > begin:
+                arguments[-1] += character
+
+
+def test_no_two_arguments_of_a_call_make_operations() -> None:
+    """The order of arguments is the C++ compiler's choice, and with it the bytes of what is built."""
+    makes = re.compile(r"::create\(|\w\((b|in|each|rewriter)[,)]")
+    quiet = re.compile(r'//[^\n]*|"(\\.|[^"\\\n])*"|\'(\\.|[^\'\\\n])\'')
+    unordered, seen = [], 0
+    for path in files(("offload",), ".cpp", ".h"):
+        text = quiet.sub(lambda found: " " * len(found[0]), path.read_text())
+        for begin, arguments in calls(text):
+            making = [each for each in arguments if makes.search(each) and not each.lstrip().startswith("[")]
+            seen += bool(making)
+            if len(making) > 1:
+                unordered.append(f"{relative(path)}:{text.count(chr(10), 0, begin) + 1}")
+    assert seen > 300
+    assert "\n".join(unordered) == ""
+
+
 def imports(path: Path) -> Iterator[str]:
     """Every module that a file imports when it runs, anywhere in it."""
     tree = ast.parse(path.read_text())

@@ -173,11 +173,15 @@ Value Fragments::byUnits(OpBuilder &b, gpu::SubgroupMmaComputeOp op, Value left,
   };
   Type element = getElementTypeOrSelf(left.getType());
   if (element.isF32()) // four steps each, one in a lane
-    for (int64_t i = 0; i < 2; ++i)
-      product(vector::ExtractOp::create(b, loc, left, i), vector::ExtractOp::create(b, loc, right, i), 4);
+    for (int64_t i = 0; i < 2; ++i) {
+      Value one = vector::ExtractOp::create(b, loc, left, i);
+      product(one, vector::ExtractOp::create(b, loc, right, i), 4);
+    }
   else if (element.isBF16() && StringRef(chip) == "gfx908") // eight steps each
-    for (int64_t i = 0; i < 4; i += 2)
-      product(part(b, loc, left, i, 2), part(b, loc, right, i, 2), kSide / 2);
+    for (int64_t i = 0; i < 4; i += 2) {
+      Value one = part(b, loc, left, i, 2);
+      product(one, part(b, loc, right, i, 2), kSide / 2);
+    }
   else if (isa<FloatType>(element) || StringRef(chip) == "gfx908" || StringRef(chip) == "gfx90a")
     product(left, right, kSide);
   else { // of bytes gfx940 and later have twice the steps: the others are zero
@@ -187,7 +191,8 @@ Value Fragments::byUnits(OpBuilder &b, gpu::SubgroupMmaComputeOp op, Value left,
       return vector::InsertStridedSliceOp::create(b, loc, from, zero, ArrayRef<int64_t>{0},
                                                   ArrayRef<int64_t>{1});
     };
-    product(padded(left), padded(right), 2 * kSide);
+    Value one = padded(left);
+    product(one, padded(right), 2 * kSide);
   }
   return sum;
 }
@@ -203,8 +208,8 @@ Value Fragments::byLanes(OpBuilder &b, gpu::SubgroupMmaComputeOp op, Value left,
   int64_t ofSum = type.getNumElements();
   Value own = lane(b, loc), parts = index(b, loc, shape.n / ofSum);
   Value row = arith::DivUIOp::create(b, loc, own, parts);
-  Value column =
-      arith::MulIOp::create(b, loc, arith::RemUIOp::create(b, loc, own, parts), index(b, loc, ofSum));
+  Value place = arith::RemUIOp::create(b, loc, own, parts);
+  Value column = arith::MulIOp::create(b, loc, place, index(b, loc, ofSum));
   Value width = arith::ConstantIntOp::create(b, loc, b.getI32Type(), lanes);
   auto of = [&](Value vector, Value lane) -> Value {
     Value from = arith::IndexCastUIOp::create(b, loc, b.getI32Type(), lane);

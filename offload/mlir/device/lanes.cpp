@@ -54,8 +54,9 @@ struct NvidiaLanes : Lanes {
                                                            : NVVM::ShflKind::bfly;
     Location loc = anchor->getLoc();
     Type i32 = b.getI32Type();
-    return NVVM::ShflOp::create(b, loc, i32, constant(b, loc, i32, -1), word, constant(b, loc, i32, offset),
-                                constant(b, loc, i32, up ? 0 : 31), kind, UnitAttr());
+    Value all = constant(b, loc, i32, -1), distance = constant(b, loc, i32, offset);
+    Value clamp = constant(b, loc, i32, up ? 0 : 31);
+    return NVVM::ShflOp::create(b, loc, i32, all, word, distance, clamp, kind, UnitAttr());
   }
   bool hasSets() const override { return true; }
   bool reduces(gpu::SubgroupReduceOp op) const override {

@@ -63,9 +63,11 @@ struct IntegerPower : public OpRewritePattern<math::IPowIOp> {
     if (type.isScalable() || type.getRank() != 1)
       return failure();
     SmallVector<Value> elements;
-    for (int64_t i = 0; i < type.getNumElements(); ++i)
-      elements.push_back(scalar(b, op.getLoc(), vector::ExtractOp::create(b, op.getLoc(), op.getLhs(), i),
-                                vector::ExtractOp::create(b, op.getLoc(), op.getRhs(), i)));
+    for (int64_t i = 0; i < type.getNumElements(); ++i) {
+      Value base = vector::ExtractOp::create(b, op.getLoc(), op.getLhs(), i);
+      Value exponent = vector::ExtractOp::create(b, op.getLoc(), op.getRhs(), i);
+      elements.push_back(scalar(b, op.getLoc(), base, exponent));
+    }
     b.replaceOpWithNewOp<vector::FromElementsOp>(op, type, elements);
     return success();
   }

@@ -98,8 +98,8 @@ std::pair<Value, Value> hyperbolic(ImplicitLocOpBuilder &b, Value y, arith::Fast
       arith::AndIOp::create(b, small, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, y, number(-40)));
   rest = arith::SelectOp::create(b, small, rest, one);
   auto halved = [&](Value x, Value z) -> Value {
-    return arith::AddFOp::create(b, arith::MulFOp::create(b, x, half, flags),
-                                 arith::MulFOp::create(b, z, half, flags), flags);
+    Value first = arith::MulFOp::create(b, x, half, flags);
+    return arith::AddFOp::create(b, first, arith::MulFOp::create(b, z, half, flags), flags);
   };
   Value sine = math::CopySignOp::create(b, halved(less, rest), y, flags);
   return {sine, halved(whole, inverse)};

@@ -47,17 +47,17 @@ Value blockThreads(OpBuilder &b, Operation *anchor) {
   Location loc = anchor->getLoc();
   if (auto known = knownThreads(anchor))
     return constant32(b, loc, *known);
-  Value plane = arith::MulIOp::create(b, loc, blockSize(b, anchor, gpu::Dimension::x),
-                                      blockSize(b, anchor, gpu::Dimension::y));
+  Value row = blockSize(b, anchor, gpu::Dimension::x);
+  Value plane = arith::MulIOp::create(b, loc, row, blockSize(b, anchor, gpu::Dimension::y));
   return arith::MulIOp::create(b, loc, plane, blockSize(b, anchor, gpu::Dimension::z));
 }
 
 Value linearThread(OpBuilder &b, Operation *anchor) {
   Location loc = anchor->getLoc();
   auto thread = [&](gpu::Dimension axis) { return toI32(b, loc, gpu::ThreadIdOp::create(b, loc, axis)); };
-  Value plane =
-      arith::MulIOp::create(b, loc, thread(gpu::Dimension::z), blockSize(b, anchor, gpu::Dimension::y));
-  Value row = arith::AddIOp::create(b, loc, plane, thread(gpu::Dimension::y));
+  Value row = thread(gpu::Dimension::z);
+  row = arith::MulIOp::create(b, loc, row, blockSize(b, anchor, gpu::Dimension::y));
+  row = arith::AddIOp::create(b, loc, row, thread(gpu::Dimension::y));
   row = arith::MulIOp::create(b, loc, row, blockSize(b, anchor, gpu::Dimension::x));
   return arith::AddIOp::create(b, loc, row, thread(gpu::Dimension::x));
 }
@@ -80,19 +80,21 @@ LogicalResult lowerIds(gpu::GPUModuleOp module, const Lanes &lanes) {
   replaceAll<gpu::SubgroupSizeOp>(
       module, [&](OpBuilder &b, gpu::SubgroupSizeOp op) { return constant32(b, op.getLoc(), size); });
   replaceAll<gpu::SubgroupIdOp>(module, [&](OpBuilder &b, gpu::SubgroupIdOp op) -> Value {
-    return arith::DivUIOp::create(b, op.getLoc(), linearThread(b, op), constant32(b, op.getLoc(), size));
+    Value thread = linearThread(b, op);
+    return arith::DivUIOp::create(b, op.getLoc(), thread, constant32(b, op.getLoc(), size));
   });
   replaceAll<gpu::NumSubgroupsOp>(module, [&](OpBuilder &b, gpu::NumSubgroupsOp op) -> Value {
     Location loc = op.getLoc();
-    Value rounded = arith::AddIOp::create(b, loc, blockThreads(b, op), constant32(b, loc, size - 1));
+    Value threads = blockThreads(b, op);
+    Value rounded = arith::AddIOp::create(b, loc, threads, constant32(b, loc, size - 1));
     return arith::DivUIOp::create(b, loc, rounded, constant32(b, loc, size));
   });
   // 64 bits: a grid may have more threads along an axis than 32 bits can count.
   replaceAll<gpu::GlobalIdOp>(module, [&](OpBuilder &b, gpu::GlobalIdOp op) -> Value {
     Location loc = op.getLoc();
     gpu::Dimension axis = op.getDimension();
-    Value first = arith::MulIOp::create(b, loc, gpu::BlockIdOp::create(b, loc, axis),
-                                        gpu::BlockDimOp::create(b, loc, axis));
+    Value block = gpu::BlockIdOp::create(b, loc, axis);
+    Value first = arith::MulIOp::create(b, loc, block, gpu::BlockDimOp::create(b, loc, axis));
     return arith::AddIOp::create(b, loc, first, gpu::ThreadIdOp::create(b, loc, axis));
   });
   if (lanes.hasClusters())

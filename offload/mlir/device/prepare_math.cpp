@@ -271,14 +271,16 @@ struct ShortFma : public OpRewritePattern<math::FmaOp> {
     Location loc = op.getLoc();
     Type wide = withElement(type, b.getF64Type()), words = withElement(type, b.getI64Type());
     auto widened = [&](Value value) -> Value { return arith::ExtFOp::create(b, loc, wide, value); };
-    Value x = arith::MulFOp::create(b, loc, widened(op.getA()), widened(op.getB()));
+    Value left = widened(op.getA());
+    Value x = arith::MulFOp::create(b, loc, left, widened(op.getB()));
     Value y = widened(op.getC());
     Value sum = arith::AddFOp::create(b, loc, x, y);
     if (element.isBF16()) {
       // Knuth's two-sum: x + y = sum + error, exactly.
       auto sub = [&](Value l, Value r) -> Value { return arith::SubFOp::create(b, loc, l, r); };
       Value part = sub(sum, x);
-      Value error = arith::AddFOp::create(b, loc, sub(x, sub(sum, part)), sub(y, part));
+      Value ofX = sub(x, sub(sum, part));
+      Value error = arith::AddFOp::create(b, loc, ofX, sub(y, part));
       Value zero = floatOf(b, loc, wide, 0);
       Value bits = arith::BitcastOp::create(b, loc, words, sum), one = integerOf(b, loc, words, 1);
       auto test = [&](arith::CmpFPredicate p, Value l, Value r) -> Value {
@@ -286,14 +288,13 @@ struct ShortFma : public OpRewritePattern<math::FmaOp> {
       };
       // Not a number where the sum is not finite: no comparison with it holds.
       Value inexact = test(arith::CmpFPredicate::ONE, error, zero);
-      Value even =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, arith::AndIOp::create(b, loc, bits, one),
-                                integerOf(b, loc, words, 0));
-      Value outwards = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                             test(arith::CmpFPredicate::OGT, error, zero),
-                                             test(arith::CmpFPredicate::OGT, sum, zero));
-      Value odd = arith::SelectOp::create(b, loc, outwards, arith::AddIOp::create(b, loc, bits, one),
-                                          arith::SubIOp::create(b, loc, bits, one));
+      Value last = arith::AndIOp::create(b, loc, bits, one);
+      Value even = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, last, integerOf(b, loc, words, 0));
+      Value isMore = test(arith::CmpFPredicate::OGT, error, zero);
+      Value isPositive = test(arith::CmpFPredicate::OGT, sum, zero);
+      Value outwards = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, isMore, isPositive);
+      Value next = arith::AddIOp::create(b, loc, bits, one);
+      Value odd = arith::SelectOp::create(b, loc, outwards, next, arith::SubIOp::create(b, loc, bits, one));
       Value change = arith::AndIOp::create(b, loc, inexact, even);
       sum = arith::BitcastOp::create(b, loc, wide, arith::SelectOp::create(b, loc, change, odd, bits));
     }

@@ -49,10 +49,9 @@ public:
     Value place = placeIn(b, lane, cluster), present = presentLanes(b, lane);
     for (int64_t step = 1; step < cluster.size; step *= 2) {
       Value source = arith::AddIOp::create(b, loc, lane, constant32(b, loc, step * cluster.stride));
-      Value inside = arith::CmpIOp::create(b, loc, Predicate::ult,
-                                           arith::AddIOp::create(b, loc, place, constant32(b, loc, step)),
-                                           constant32(b, loc, cluster.size));
-      Value there = arith::CmpIOp::create(b, loc, Predicate::ult, source, present);
+      Value there = arith::AddIOp::create(b, loc, place, constant32(b, loc, step));
+      Value inside = arith::CmpIOp::create(b, loc, Predicate::ult, there, constant32(b, loc, cluster.size));
+      there = arith::CmpIOp::create(b, loc, Predicate::ult, source, present);
       there = arith::AndIOp::create(b, loc, inside, there);
       Value other = read(b, value, arith::SelectOp::create(b, loc, there, source, lane), {});
       value = combineIf(b, there, value, other);
@@ -67,8 +66,9 @@ public:
     Value back = arith::MulIOp::create(b, loc, place, constant32(b, loc, cluster.stride));
     Value first = arith::SubIOp::create(b, loc, lane, back);
     Value none = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0);
-    auto loop = scf::ForOp::create(b, loc, constant32(b, loc, 0), constant32(b, loc, cluster.size),
-                                   constant32(b, loc, 1), ValueRange{value, none});
+    Value lower = constant32(b, loc, 0), upper = constant32(b, loc, cluster.size);
+    Value step = constant32(b, loc, 1);
+    auto loop = scf::ForOp::create(b, loc, lower, upper, step, ValueRange{value, none});
     OpBuilder in = OpBuilder::atBlockBegin(loop.getBody());
     Value total = loop.getRegionIterArg(0), started = loop.getRegionIterArg(1);
     Value source =
@@ -98,8 +98,8 @@ public:
     Type index = b.getIndexType();
     Value parts = partsMemory(b, value.getType());
     Value thread = linearThread(b, op), size = constant32(b, loc, lanes.size);
-    Value isFirst = arith::CmpIOp::create(b, loc, Predicate::eq, arith::RemUIOp::create(b, loc, thread, size),
-                                          constant32(b, loc, 0));
+    Value lane = arith::RemUIOp::create(b, loc, thread, size);
+    Value isFirst = arith::CmpIOp::create(b, loc, Predicate::eq, lane, constant32(b, loc, 0));
     auto store = scf::IfOp::create(b, loc, isFirst);
     OpBuilder in = store.getThenBodyBuilder();
     Value subgroup =
@@ -108,10 +108,12 @@ public:
 
     gpu::BarrierOp::create(b, loc);
     auto number = [&](int64_t n) { return arith::ConstantIndexOp::create(b, loc, n); };
-    Value all = arith::AddIOp::create(b, loc, blockThreads(b, op), constant32(b, loc, lanes.size - 1));
+    Value all = blockThreads(b, op);
+    all = arith::AddIOp::create(b, loc, all, constant32(b, loc, lanes.size - 1));
     Value count = arith::IndexCastUIOp::create(b, loc, index, arith::DivUIOp::create(b, loc, all, size));
     Value first = memref::LoadOp::create(b, loc, parts, ValueRange{number(0)});
-    auto loop = scf::ForOp::create(b, loc, number(1), count, number(1), first);
+    Value one = number(1);
+    auto loop = scf::ForOp::create(b, loc, one, count, one, first);
     OpBuilder each = OpBuilder::atBlockBegin(loop.getBody());
     Value part = memref::LoadOp::create(each, loc, parts, loop.getInductionVar());
     scf::YieldOp::create(each, loc, combine(each, loop.getRegionIterArg(0), part));

@@ -250,8 +250,8 @@ private:
         count = b.createOrFold<arith::CeilDivUIOp>(loc, count, index(b, side));
       blocks = b.createOrFold<arith::MulIOp>(loc, blocks, count);
     }
-    auto launch =
-        gpu::LaunchOp::create(b, loc, blocks, one, one, index(b, kThreads), index(b, kThreads), one);
+    Value threads = index(b, kThreads);
+    auto launch = gpu::LaunchOp::create(b, loc, blocks, one, one, threads, threads, one);
     x = launch.getThreadIds().x;
     y = launch.getThreadIds().y;
     OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
@@ -292,9 +292,10 @@ private:
   /// is done without them. `ofBFloats`: units have these.
   OpBuilder choice(OpBuilder &in, ArrayRef<int64_t> units, function_ref<void(OpBuilder &)> write,
                    bool ofBFloats = false) {
+    Value size = gpu::SubgroupSizeOp::create(in, loc, IntegerAttr());
     Value isOne =
         arith::CmpIOp::create(in, loc, units.front() ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne,
-                              gpu::SubgroupSizeOp::create(in, loc, IntegerAttr()), index(in, units.front()));
+                              size, index(in, units.front()));
     auto either = scf::IfOp::create(in, loc, isOne, /*withElseRegion=*/true);
     either->setAttr(kMatrixUnits, in.getDenseI64ArrayAttr(units));
     if (ofBFloats)

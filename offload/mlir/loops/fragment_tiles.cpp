@@ -191,8 +191,8 @@ private:
         Value ownColumn = then.plus(tile.x, n);
         iteration[ofColumn] = then.plus(tile.first[ofColumn], then.plus(ownColumn, j));
         OpBuilder in = tile.whereItIs(inRow, iteration, ofColumn);
-        addTo(in, placeOf(in, tile.output(), iteration),
-              memref::LoadOp::create(in, loc, products, ValueRange{ownRow, ownColumn}));
+        auto place = placeOf(in, tile.output(), iteration);
+        addTo(in, place, memref::LoadOp::create(in, loc, products, ValueRange{ownRow, ownColumn}));
       }
     }
   }

@@ -171,9 +171,10 @@ private:
   void copy(OpBuilder &in, const TileFactor &of, Value to, Value from, Value stage, bool allSteps) {
     for (int64_t number = 0; number < of.pieces; ++number) {
       TileFactor::Piece piece = of.piece(in, from, number, allSteps);
+      Value column = changed(in, of, piece.row, piece.column);
+      auto place = placeOf(in, *of.input, piece.iteration);
       nvgpu::DeviceAsyncCopyOp::create(in, loc, nvgpu::DeviceAsyncTokenType::get(in.getContext()), to,
-                                       {stage, piece.row, changed(in, of, piece.row, piece.column)},
-                                       of.input->get(), placeOf(in, *of.input, piece.iteration),
+                                       {stage, piece.row, column}, of.input->get(), place,
                                        in.getIndexAttr(kPieceBytes / bytes), piece.count, in.getUnitAttr());
     }
   }

@@ -24,8 +24,8 @@ static RowThreads launchRows(OpBuilder &b, Location loc, Value rows, bool areLon
   int64_t lanes = areLong ? kLongRowLanes : kRowLanes, together = areLong ? 1 : kRowsOfBlock;
   Value one = index(b, loc, 1),
         blocks = b.createOrFold<arith::CeilDivUIOp>(loc, rows, index(b, loc, together));
-  auto launch =
-      gpu::LaunchOp::create(b, loc, blocks, one, one, index(b, loc, lanes), index(b, loc, together), one);
+  Value wide = index(b, loc, lanes), high = index(b, loc, together);
+  auto launch = gpu::LaunchOp::create(b, loc, blocks, one, one, wide, high, one);
   OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
   Value first = arith::MulIOp::create(in, loc, launch.getBlockIds().x, index(in, loc, together));
   Value row = arith::AddIOp::create(in, loc, first, launch.getThreadIds().y);

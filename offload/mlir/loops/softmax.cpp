@@ -155,8 +155,8 @@ private:
       OpBuilder in(threads.launch.getBody().front().getTerminator());
       // Where no row is left for a subgroup it has nothing to go through.
       Value until = arith::SelectOp::create(in, loc, threads.exists, size, index(in, 0));
-      writeRow(in, placeOfRow(in, loc, threads.row, others),
-               {threads.lane, until, index(in, threads.lanes), &threads});
+      auto place = placeOfRow(in, loc, threads.row, others);
+      writeRow(in, place, {threads.lane, until, index(in, threads.lanes), &threads});
     });
   }
 

@@ -360,8 +360,9 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
       Value number = i ? arith::RemUIOp::create(b, loc, rest, counts[i]) : rest;
       if (i)
         rest = arith::DivUIOp::create(b, loc, rest, counts[i]);
-      Value start = arith::MulIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, index, number),
-                                          arith::ConstantIndexOp::create(b, loc, tiles[i]));
+      number = arith::IndexCastUIOp::create(b, loc, index, number);
+      Value tile = arith::ConstantIndexOp::create(b, loc, tiles[i]);
+      Value start = arith::MulIOp::create(b, loc, number, tile);
       blocks.getInductionVars()[i].replaceAllUsesWith(start);
     }
     Block *body = blocks.getBody();

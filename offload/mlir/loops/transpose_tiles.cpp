@@ -94,8 +94,8 @@ private:
         count = b.createOrFold<arith::CeilDivUIOp>(loc, count, index(b, kSide));
       blocks = b.createOrFold<arith::MulIOp>(loc, blocks, count);
     }
-    auto launch =
-        gpu::LaunchOp::create(b, loc, blocks, one, one, index(b, kSide), index(b, kRowsOfThreads), one);
+    Value wide = index(b, kSide), high = index(b, kRowsOfThreads);
+    auto launch = gpu::LaunchOp::create(b, loc, blocks, one, one, wide, high, one);
     OpBuilder in = OpBuilder::atBlockEnd(&launch.getBody().front());
     SmallVector<Value> first = placeOfRow(in, loc, launch.getBlockIds().x, tiles);
     for (unsigned loop : {along, across})

@@ -101,16 +101,16 @@ public:
           b, narrowedToOdd(toDouble(b, instruction.getOperand(0), isa<SIToFPInst>(instruction))).value,
           instruction.getType());
     if (auto *compare = dyn_cast<FCmpInst>(&instruction);
-        compare && isSmall(compare->getOperand(0)->getType()))
-      return b.CreateFCmp(compare->getPredicate(), extend(b, compare->getOperand(0)),
-                          extend(b, compare->getOperand(1)));
+        compare && isSmall(compare->getOperand(0)->getType())) {
+      Value *left = extend(b, compare->getOperand(0)), *right = extend(b, compare->getOperand(1));
+      return b.CreateFCmp(compare->getPredicate(), left, right);
+    }
     // f32 has enough bits that the second rounding of one of these changes nothing.
     if (auto *operation = dyn_cast<BinaryOperator>(&instruction);
-        operation && isSmall(operation->getType()) && operation->getOpcode() != Instruction::FRem)
-      return truncate(b,
-                      b.CreateBinOp(operation->getOpcode(), extend(b, operation->getOperand(0)),
-                                    extend(b, operation->getOperand(1))),
-                      operation->getType());
+        operation && isSmall(operation->getType()) && operation->getOpcode() != Instruction::FRem) {
+      Value *left = extend(b, operation->getOperand(0)), *right = extend(b, operation->getOperand(1));
+      return truncate(b, b.CreateBinOp(operation->getOpcode(), left, right), operation->getType());
+    }
     if (auto *conversion = dyn_cast<CastInst>(&instruction);
         conversion && isa<FPToSIInst, FPToUIInst>(conversion) && isSmall(conversion->getSrcTy()))
       return b.CreateCast(conversion->getOpcode(), extend(b, conversion->getOperand(0)),
