@@ -52,24 +52,17 @@ uint64_t mgpu_guard_number(void) {
   return guard ? guard->number : 0;
 }
 
-static void finish(void *stream) {
-  struct mgpu_place place;
-  if (mgpu_stream_place(stream, &place) == 0)
-    mgpu_backends[place.backend]->stream_sync(place.device, place.driver);
-}
-
-/* Gives back the operands and the memory of a guard once the work that uses them has ended: work on its
- * scopes and the thread's stream. */
-static void give_back(struct mgpu_thread *thread, const struct guard *guard) {
+/* Gives back the operands and the memory of a guard once the work of the thread's stream that uses them has
+ * ended; that of its scopes has. */
+static void give_back(const struct guard *guard) {
   enum { AT_ONCE = 64 };
   const void *memory[AT_ONCE];
   size_t count = mgpu_allocations_under(guard->number, memory, AT_ONCE);
   if (!count && !mgpu_sparse_count())
     return;
-  for (const mgpuScope *scope = thread->scopes; scope != guard->scopes; scope = scope->outer)
-    for (uint32_t i = 0; i < scope->count; ++i)
-      finish(scope->streams[i]);
-  finish(NULL);
+  struct mgpu_place place;
+  if (mgpu_stream_place(NULL, &place) == 0)
+    mgpu_backends[place.backend]->stream_sync(place.device, place.driver);
   mgpu_sparse_destroy_under(guard->number);
   for (; count; count = mgpu_allocations_under(guard->number, memory, AT_ONCE))
     for (size_t i = 0; i < count; ++i)
@@ -80,7 +73,9 @@ static void give_back(struct mgpu_thread *thread, const struct guard *guard) {
 static _Noreturn void leave(struct mgpu_thread *thread) {
   struct guard *guard = thread->guard;
   mgpuWaitForLater();
-  give_back(thread, guard);
+  mgpu_scopes_finish(
+      guard->scopes); /* the caller may free what it has given as soon as it hears of the failure */
+  give_back(guard);
   while (thread->scopes != guard->scopes)
     mgpuScopeEnd(thread->scopes);
   thread->guard = guard->previous;

@@ -89,6 +89,8 @@ void mgpuMemFree(void *memory, void *stream) {
   }
   if (from.shared) /* is freed in no stream's order */
     mgpuWaitForLater();
+  if (mgpu_pending()) /* then compiled code has not waited for the work of its tokens */
+    mgpu_scopes_finish(NULL);
   if (place_to_free(&from, stream, &place))
     return;
   mgpu_descriptors_drop(&place, memory, from.size);

@@ -314,16 +314,42 @@ void *mgpuScopeStream(mgpuScope *scope) {
   return stream;
 }
 
+/* Also after a failure, when mgpuStreamSynchronize does nothing. Not of a graph that is being made: its work
+ * runs at another time, and a wait would spoil it. */
+static void finish(const mgpuScope *scope) {
+  for (uint32_t i = 0; i < scope->count; ++i) {
+    struct mgpu_place place;
+    bool capturing = false;
+    if (mgpu_stream_place(scope->streams[i], &place))
+      continue;
+    const struct mgpu_backend *backend = backend_of(place.backend);
+    if (backend->stream_capturing)
+      backend->stream_capturing(place.device, place.driver, &capturing);
+    if (!capturing)
+      backend->stream_sync(place.device, place.driver);
+  }
+}
+
+void mgpu_scopes_finish(const mgpuScope *until) {
+  for (const mgpuScope *scope = mgpu_thread()->scopes; scope != until; scope = scope->outer)
+    finish(scope);
+}
+
 void mgpuScopeWait(mgpuScope *scope) {
   if (!scope)
     return;
-  for (uint32_t i = 0; i < scope->count; ++i)
-    mgpuStreamSynchronize(scope->streams[i]);
+  if (mgpu_pending())
+    finish(scope);
+  else
+    for (uint32_t i = 0; i < scope->count; ++i)
+      mgpuStreamSynchronize(scope->streams[i]);
 }
 
 void mgpuScopeEnd(mgpuScope *scope) {
   if (!scope)
     return;
+  if (mgpu_pending()) /* what compiled code would have waited for */
+    finish(scope);
   if (scope->count)
     mgpu_thread()->scopes = scope->outer;
   for (uint32_t i = 0; i < scope->count; ++i)

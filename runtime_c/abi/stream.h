@@ -2,7 +2,7 @@
 #ifndef MGPU_INTERNAL_STREAM_H
 #define MGPU_INTERNAL_STREAM_H
 
-#include <stdbool.h>
+#include "mgpu.h"
 
 /* Where work on a stream goes. */
 struct mgpu_place {
@@ -28,6 +28,10 @@ int mgpu_stream_to_release(int backend, int device, struct mgpu_place *place);
 void mgpu_stream_unwaited(const char *kernel);
 /* The stream has been waited for. */
 void mgpu_stream_waited(void);
+
+/* Waits for the work of the calling thread's scopes inside of `until` (NULL: of all), whatever error is kept.
+ */
+void mgpu_scopes_finish(const struct mgpuScope *until);
 
 /* Whether the stream, or the calling thread's where it is NULL, is one that a fork has left to the parent. */
 bool mgpu_stream_forked(void *stream);

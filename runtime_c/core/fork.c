@@ -3,6 +3,7 @@
 #include "core/handle.h"
 #include "host/memory.h"
 #include "host/schedule.h"
+#include "host/turns.h"
 #include "trace/trace.h"
 #include "vendor/vendor.h"
 
@@ -27,6 +28,7 @@ static void before(void) {
   mgpu_init_lock();
   mgpu_handles_lock();
   mgpu_host_schedule_lock();
+  mgpu_host_turns_lock();
   mgpu_host_memory_lock();
   mgpu_vendor_names_lock();
 }
@@ -34,6 +36,7 @@ static void before(void) {
 static void in_parent(void) {
   mgpu_vendor_names_unlock();
   mgpu_host_memory_unlock();
+  mgpu_host_turns_unlock();
   mgpu_host_schedule_unlock();
   mgpu_handles_unlock();
   mgpu_init_unlock();
@@ -43,6 +46,7 @@ static void in_parent(void) {
 
 static void in_child(void) {
   mgpu_host_schedule_in_child();
+  mgpu_host_turns_in_child();
   mgpu_trace_in_child();
   in_parent();
   for (int i = 0; i < MGPU_BACKENDS; ++i)
@@ -59,8 +63,13 @@ static void watch(void) { __register_atfork(before, in_parent, in_child, &lock);
 static void watch(void) { pthread_atfork(before, in_parent, in_child); }
 #endif
 
+/* A fork during another thread's first use has the child begin again. */
 static void begin(void) {
-  watch();
+  static bool watched;
+  if (!watched) {
+    watched = true;
+    watch();
+  }
   mgpu_trace_start();
 }
 

@@ -47,6 +47,13 @@ struct running {
   uint32_t warp;    /* threads of a warp */
 };
 
+static void free_chunks(struct chunk *chunk) {
+  for (struct chunk *next; chunk; chunk = next) {
+    next = chunk->next;
+    free(chunk);
+  }
+}
+
 static void scratch_free(void *pointer) {
   struct scratch *scratch = pointer;
   free(scratch->shared.data);
@@ -55,10 +62,7 @@ static void scratch_free(void *pointer) {
   free(scratch->site);
   free(scratch->exchange);
   free(scratch->handles);
-  for (struct chunk *chunk = scratch->chunks, *next; chunk; chunk = next) {
-    next = chunk->next;
-    free(chunk);
-  }
+  free_chunks(scratch->chunks);
   free(scratch);
 }
 
@@ -117,8 +121,12 @@ static struct scratch *get_scratch(size_t shared_size, size_t threads) {
 
 /* Makes the next chunk of at least `size` bytes the one in use. False when out of memory. */
 static bool next_chunk(struct scratch *scratch, size_t size) {
-  struct chunk *next = scratch->chunk ? scratch->chunk->next : scratch->chunks;
-  if (!next || next->size < size) {
+  struct chunk **place = scratch->chunk ? &scratch->chunk->next : &scratch->chunks, *next = *place;
+  if (next && next->size < size) { /* kept, it would stay unused for good */
+    free_chunks(next);
+    *place = next = NULL;
+  }
+  if (!next) {
     size_t room = scratch->chunk ? 2 * scratch->chunk->size : FIRST_CHUNK;
     if (room < size)
       room = size;
@@ -126,10 +134,9 @@ static bool next_chunk(struct scratch *scratch, size_t size) {
     if (room > SIZE_MAX / 4 || posix_memalign(&made, ALIGNMENT, sizeof(struct chunk) + room))
       return false;
     struct chunk *chunk = made;
-    chunk->next = next;
+    chunk->next = NULL;
     chunk->size = room;
-    *(scratch->chunk ? &scratch->chunk->next : &scratch->chunks) = chunk;
-    next = chunk;
+    *place = next = chunk;
   }
   scratch->chunk = next;
   scratch->used = 0;

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "host/schedule.h"
 #include "host/transfer.h"
+#include "host/turns.h"
 #include "sparse/sparse.h"
 #include "trace/trace.h"
 
@@ -251,7 +252,10 @@ static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
     return put_launch(launch->stream, &work, launch->params);
   char buffer[1024];
   struct mgpu_text why = {buffer, sizeof buffer, 0};
+  struct mgpu_host_turn turn;
+  mgpu_host_turn_begin(&turn, launch->stream);
   failure = run_launch(&work, &why);
+  mgpu_host_turn_end(&turn);
   return failure ? mgpu_fail(failure, "%s", buffer) : 0;
 }
 

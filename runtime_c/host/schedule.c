@@ -7,6 +7,7 @@
  * several may do so at once. An operation runs without the lock held. */
 #include "host/schedule.h"
 
+#include "host/turns.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -152,6 +153,7 @@ static void append(struct stream *stream, struct operation *operation) {
 /* Takes the first operation, which has run, off its stream. */
 static void finish(struct stream *stream) {
   struct operation *operation = stream->first;
+  ++stream->users; /* it may be what the operation waited for */
   stream->first = operation->next;
   stream->done = operation->number;
   if (!stream->first) {
@@ -163,7 +165,7 @@ static void finish(struct stream *stream) {
     leave(operation->waited);
   free(operation);
   --queued;
-  free_if_unused(stream);
+  leave(stream);
   pthread_cond_broadcast(&progress);
 }
 
@@ -329,8 +331,10 @@ int mgpu_host_stream_destroy(int device, void *pointer) {
 
 int mgpu_host_stream_sync(int device, void *pointer) {
   (void)device;
-  if (!mgpu_host_schedule_on())
+  if (!mgpu_host_schedule_on()) {
+    mgpu_host_turn_wait(pointer);
     return 0;
+  }
   pthread_mutex_lock(&lock);
   struct stream *stream = (struct stream *)*find(streams, pointer);
   if (stream)
@@ -360,8 +364,10 @@ int mgpu_host_event_destroy(int device, void *pointer) {
 
 int mgpu_host_event_record(int device, void *pointer, void *on) {
   (void)device;
-  if (!mgpu_host_schedule_on())
+  if (!mgpu_host_schedule_on()) {
+    mgpu_host_turn_wait(on); /* then all that the event stands for is done */
     return 0;
+  }
   pthread_mutex_lock(&lock);
   struct event *event = (struct event *)*find(events, pointer);
   struct stream *stream = event ? stream_of(on) : NULL;
@@ -437,8 +443,12 @@ int mgpu_host_schedule_put(void *pointer, mgpu_host_action *action, void *data) 
   int code = MGPU_ERROR_MEMORY;
   char buffer[sizeof failure_text] = "Out of memory for a stream.";
   struct mgpu_text why = {buffer, sizeof buffer, 0};
-  if (!put_off)
+  if (!put_off) {
+    struct mgpu_host_turn turn;
+    mgpu_host_turn_begin(&turn, pointer);
     code = run(operation, &why);
+    mgpu_host_turn_end(&turn);
+  }
   free(operation);
   return code ? mgpu_fail(code, "%s", buffer) : 0;
 }

@@ -6,6 +6,7 @@
 #include "host/host.h"
 #include "host/memory.h"
 #include "host/schedule.h"
+#include "host/turns.h"
 
 #include <string.h>
 
@@ -14,8 +15,13 @@ enum { SHARED_FROM = 4 << 20, PIECE = 256 << 10 };
 
 /* Does a piece of work that cannot fail, or puts a copy of its data on the stream. */
 static int put(void *stream, mgpu_host_action *action, void *data, size_t size) {
-  if (!mgpu_host_schedule_on())
-    return action(data, NULL);
+  if (!mgpu_host_schedule_on()) {
+    struct mgpu_host_turn turn;
+    mgpu_host_turn_begin(&turn, stream);
+    int failure = action(data, NULL);
+    mgpu_host_turn_end(&turn);
+    return failure;
+  }
   void *copied = mgpu_host_schedule_data(size);
   return copied ? mgpu_host_schedule_put(stream, action, memcpy(copied, data, size)) : MGPU_ERROR_MEMORY;
 }
@@ -38,6 +44,7 @@ int mgpu_host_free(int device, void *memory, void *stream, bool shared) {
   (void)shared;
   if (mgpu_host_schedule_on())
     return mgpu_host_schedule_free(stream, memory);
+  mgpu_host_turn_wait(stream); /* what runs there may use it */
   mgpu_host_memory_put(memory);
   return 0;
 }

@@ -28,6 +28,8 @@ static struct mgpu_sparse_ops sparse[MGPU_BACKENDS];
 #undef MGPU_BACKEND
 
 void mgpu_trace_wrap(void) {
+  if (mgpu_untraced[0]) /* before the fork that this process is the child of */
+    return;
 #define MGPU_BACKEND(name) wrap_##name();
 #include "core/backends.def"
 #undef MGPU_BACKEND

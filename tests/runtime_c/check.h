@@ -84,5 +84,9 @@ void check_fork(mgpuKernelSlot *kernel);
 
 /* Copies and fills of arrays of every layout on the backend in use. */
 void check_strided(void);
+void check_streams(mgpuKernelSlot *saxpy, mgpuKernelSlot *slow);
+
+/* The size of the process's address space. */
+size_t virtual_bytes(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include "host/host_abi.h"
 
 #include <stddef.h>
+#include <time.h>
 
 #define KERNEL(name)                                                                                         \
   __attribute__((visibility("default"))) const mgpuHostKernel name##_info __asm__(#name ".info")
@@ -137,6 +138,31 @@ static void *greedy(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t
 }
 
 KERNEL(greedy) = {MGPU_HOST_ABI_VERSION, 0, 0, NULL, greedy, NULL, 0, MGPU_HOST_WARP_SIZE, {0}};
+
+/* Asks for a frame of so many bytes. */
+static void *sized(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread) {
+  uint64_t *frame = block->frame(block, *(uint64_t *)launch->params[0]);
+  (void)thread;
+  *frame = 0; /* the thread has ended */
+  return frame;
+}
+
+static const uint32_t sized_sizes[] = {8};
+
+KERNEL(sized) = {MGPU_HOST_ABI_VERSION, 1, 0, NULL, sized, sized_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
+
+/* Tells when it begins, and a while later that it ends. */
+static void slow(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last) {
+  int *flags = *(int **)launch->params[0];
+  (void)shared;
+  (void)first;
+  (void)last;
+  __atomic_store_n(&flags[0], 1, __ATOMIC_RELEASE);
+  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+  flags[1] = 1;
+}
+
+KERNEL(slow) = {MGPU_HOST_ABI_VERSION, 1, 0, slow, NULL, sized_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
 
 /* Large frames, so that the arena needs several chunks; writes all of each and checks it after the barrier.
  */

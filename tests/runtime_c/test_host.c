@@ -13,7 +13,8 @@ static struct container images;
 static mgpuModuleSlot module = {NULL, NULL, "m", NULL};
 static mgpuKernelSlot saxpy = {&module, "saxpy", NULL}, reduce = {&module, "reduce", NULL},
                       rotate = {&module, "rotate", NULL}, lost = {&module, "lost", NULL},
-                      greedy = {&module, "greedy", NULL}, large = {&module, "large", NULL},
+                      greedy = {&module, "greedy", NULL}, sized = {&module, "sized", NULL},
+                      slow = {&module, "slow", NULL}, large = {&module, "large", NULL},
                       future = {&module, "future", NULL}, odd_warps = {&module, "odd_warps", NULL},
                       missing = {&module, "missing", NULL};
 
@@ -142,6 +143,22 @@ static void test_launch_errors(void) {
 }
 
 /* Blocks of the largest grid there is, whose numbers do not fit 32 bits. */
+/* What launches keep of larger and larger frames is not more each time. */
+static void test_growing_frames(void) {
+  enum { LAUNCHES = 300 };
+  size_t before = virtual_bytes();
+  for (uint64_t size = 1 << 20; size < (1 << 20) + 64 * LAUNCHES; size += 64) {
+    void *params[] = {&size};
+    launch(&sized, 1, 4, 0, NULL, params);
+  }
+  size_t more = virtual_bytes() - before;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* which keep what is freed */
+  CHECK(more < (64 << 20), "%zu MiB are kept", more >> 20);
+#endif
+  (void)more;
+  CHECK_CLEAN();
+}
+
 static void test_places(const char *image_path) {
   void *image = dlopen(image_path, RTLD_NOW | RTLD_LOCAL);
   CHECK(image, "%s", dlerror());
@@ -441,11 +458,13 @@ void test_host(const char *image_path, const char *artifact_path) {
       test_rotate(sizes[i], rounds);
   }
   test_launch_errors();
+  test_growing_frames();
   test_places(image_path);
   test_caches();
   test_memory();
   check_strided();
   check_guard();
+  check_streams(&saxpy, &slow);
   check_host_memory();
   check_host_pool();
   test_handles();

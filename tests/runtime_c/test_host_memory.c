@@ -33,7 +33,7 @@ static void test_sizes(void) {
   CHECK(!mgpu_host_memory_get(SIZE_MAX) && !mgpu_host_memory_get(SIZE_MAX / 8), "more than there is");
 }
 
-static size_t virtual_bytes(void) {
+size_t virtual_bytes(void) {
   unsigned long pages = 0;
   FILE *file = fopen("/proc/self/statm", "r");
   CHECK(file && fscanf(file, "%lu", &pages) == 1, "/proc/self/statm");

@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,6 +169,65 @@ static void test_destroyed_streams(void) {
   mgpuHostSchedule(0);
   for (int i = 0; i < MANY; ++i)
     CHECK(to[i] == i + 1, "the work of stream %d is lost", i);
+  CHECK_CLEAN();
+}
+
+/* Streams are in order, so such a wait waits for nothing that is not done; the last stream is in no pool. */
+static void test_waiting_for_itself(void) {
+  enum { MANY = 65 };
+  int value = 0;
+  void *streams[MANY], *event = mgpuEventCreate();
+  mgpuHostSchedule(1);
+  for (int i = 0; i < MANY; ++i)
+    streams[i] = mgpuStreamCreate();
+  void *last = streams[MANY - 1];
+  mgpuMemset32(&value, 7, 1, last);
+  mgpuEventRecord(event, last);
+  mgpuStreamWaitEvent(last, event);
+  mgpuEventRecord(event, streams[0]);
+  for (int i = 0; i < MANY; ++i)
+    mgpuStreamDestroy(streams[i]);
+  mgpuHostSchedule(0);
+  mgpuEventDestroy(event);
+  CHECK(value == 7, "%d", value);
+  CHECK_CLEAN();
+}
+
+/* A function with tokens whose second launch fails: what its first one uses is freed when that has ended. */
+static void fail_with_tokens(void) {
+  enum { COUNT = 1000 };
+  mgpuScope scope = {0};
+  float *memory = mgpuMemAlloc(COUNT * sizeof *memory, NULL, false);
+  void *stream = mgpuScopeStream(&scope);
+  mgpuMemset32(memory, 1, COUNT, stream);
+  mgpuKernelLaunch(&saxpy, 1, 1, 1, 2000, 1, 1, 0, 0, 0, 0, mgpuScopeStream(&scope), NULL, 4, 0);
+  mgpuScopeWait(&scope);
+  mgpuMemFree(memory, NULL);
+  mgpuScopeEnd(&scope);
+}
+
+static void assert_in_guard(float *given) {
+  _Alignas(16) unsigned char guard[MGPU_GUARD_BYTES];
+  mgpuScope scope = {0};
+  if (setjmp(*(jmp_buf *)mgpuGuardEnter(guard)) == 0) {
+    mgpuMemset32(given, 1, 1000, mgpuScopeStream(&scope));
+    mgpuAssertFail("it is so", "here");
+  }
+}
+
+static void test_failures_with_tokens(void) {
+  int64_t damaged = mgpuCount(MGPU_COUNT_LATE_WRITES);
+  for (uint64_t seed = 1; seed <= SEEDS; ++seed) {
+    mgpuHostSchedule(seed);
+    fail_with_tokens();
+    CHECK_ERROR(MGPU_ERROR_INVALID, "2000");
+    float *given = mgpuMemAlloc(1000 * sizeof *given, NULL, false); /* the caller's */
+    assert_in_guard(given);
+    CHECK_ERROR(MGPU_ERROR_ASSERT, "it is so");
+    mgpuMemFree(given, NULL);
+    mgpuHostSchedule(0);
+  }
+  CHECK(mgpuCount(MGPU_COUNT_LATE_WRITES) == damaged, "freed memory was written to");
   CHECK_CLEAN();
 }
 
@@ -349,6 +409,8 @@ void test_schedule(const char *image_path) {
   test_events();
   test_a_missing_wait();
   test_destroyed_streams();
+  test_waiting_for_itself();
+  test_failures_with_tokens();
   test_memory();
   test_failure();
   test_counters();
