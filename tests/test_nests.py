@@ -294,3 +294,101 @@ def test_a_nest_that_constants_end_before_it_starts(chip: str) -> None:
         x = np.zeros((8, 16), np.int32)
         library.f(x, 0, 8, 0, 16)
         assert not x.any()
+
+
+OF_A_GLOBAL = """
+memref.global "private" @g : memref<8x64xf32> = uninitialized
+func.func @f(%x: memref<8x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %g = memref.get_global @g : memref<8x64xf32>
+  linalg.copy ins(%x : memref<8x64xf32>) outs(%g : memref<8x64xf32>)
+  scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
+    %g1 = memref.get_global @g : memref<8x64xf32>
+    %s = memref.load %g1[%i, %c0] : memref<8x64xf32>
+    scf.parallel (%j) = (%c0) to (%c64) step (%c1) {
+      %g2 = memref.get_global @g : memref<8x64xf32>
+      %v = memref.load %g2[%i, %j] : memref<8x64xf32>
+      %w = arith.addf %v, %s : f32
+      memref.store %w, %g2[%i, %j] : memref<8x64xf32>
+    }
+  }
+  linalg.copy ins(%g : memref<8x64xf32>) outs(%x : memref<8x64xf32>)
+  return
+}
+"""
+
+
+def test_what_is_read_between_loops_of_a_global_is_one_memory() -> None:
+    x = np.random.default_rng(0).random((8, 64), np.float32)
+    expected = x + x[:, :1]
+    on_host(OF_A_GLOBAL).f(x)
+    np.testing.assert_allclose(x, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("highs", [(-1, 8), (-1, -1, 8), (-3, -1, -1, 8), (8, -1, -1), (-600,)])
+def test_constant_bounds_below_zero(highs: tuple[int, ...]) -> None:
+    names = [f"%i{n}" for n in range(len(highs))]
+    bounds = "".join(f"  %h{n} = arith.constant {high} : index\n" for n, high in enumerate(highs))
+    on_host(f"""
+    func.func @f(%x: memref<8xf32>) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %seven = arith.constant 7.0 : f32
+      {bounds}
+      scf.parallel ({", ".join(names)}) = ({", ".join(["%c0"] * len(highs))})
+          to ({", ".join(f"%h{n}" for n in range(len(highs)))}) step ({", ".join(["%c1"] * len(highs))}) {{
+        memref.store %seven, %x[%c0] : memref<8xf32>
+      }}
+      return
+    }}
+    """).f(x := np.zeros(8, np.float32))
+    np.testing.assert_array_equal(x, np.zeros(8))
+
+
+DEEP = """
+func.func @f(%n: index, %x: memref<?x100x2x2xf32>) {
+  %one = arith.constant 1.0 : f32
+  scf.forall (%i) in (%n) {
+    %v = memref.subview %x[%i, 0, 0, 0] [1, 100, 2, 2] [1, 1, 1, 1]
+        : memref<?x100x2x2xf32> to memref<100x2x2xf32, strided<[4, 2, 1], offset: ?>>
+    linalg.fill ins(%one : f32) outs(%v : memref<100x2x2xf32, strided<[4, 2, 1], offset: ?>>)
+  }
+  return
+}
+"""
+
+
+def test_inner_loops_that_no_block_is_deep_enough_for() -> None:
+    x = np.zeros((3, 100, 2, 2), np.float32)
+    on_host(DEEP).f(3, x)
+    np.testing.assert_array_equal(x, np.ones_like(x))
+
+
+PRINTING = """
+func.func @f(%x: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  %n = memref.dim %x, %c0 : memref<?x?xf32>
+  %m = memref.dim %x, %c1 : memref<?x?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    scf.parallel (%j) = (%c0) to (%m) step (%c1) {
+      %never = arith.cmpi eq, %j, %m : index
+      scf.if %never {
+        gpu.printf "never"
+      }
+      memref.store %one, %x[%i, %j] : memref<?x?xf32>
+    }
+  }
+  return
+}
+"""
+
+
+def test_a_loop_that_prints_is_a_loop_like_others() -> None:
+    x = np.zeros((1, 3000), np.float32)
+    on_host(PRINTING).f(x)
+    np.testing.assert_array_equal(x, np.ones_like(x))

@@ -156,3 +156,36 @@ def test_plain_pointers() -> None:
     text = TOTAL.replace("TYPE", "i32").replace("OPERATION", "addi").replace("memref<?xi32>", "memref<1000xi32>")
     library = offload.compile(text, targets=["host"], bare_pointers=True)
     assert library.f(np.arange(1000, dtype=np.int32), 5) == 499505
+
+
+CAPPED = """
+func.func @f(%x: memref<?x{0}>, %n: index) -> {0} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : {0}
+  %r = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%zero) -> {0} {{
+    %cap = arith.constant 50 : {0}
+    %v = memref.load %x[%i] : memref<?x{0}>
+    scf.reduce(%v : {0}) {{
+    ^bb0(%a: {0}, %b: {0}):
+      %s = arith.addi %a, %b : {0}
+      %t = arith.minsi %s, {1} : {0}
+      scf.reduce.return %t : {0}
+    }}
+  }}
+  return %r : {0}
+}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["i16", "i32", "i64"])
+def test_regions_that_use_a_constant_of_the_body(kind: str) -> None:
+    library = on_host(CAPPED.format(kind, "%cap"))
+    x = np.full(1000, 1, f"int{kind[1:]}")
+    assert [library.f(x, n) for n in (0, 20, 50, 1000)] == [0, 20, 50, 50]
+
+
+def test_regions_that_use_a_value_of_one_iteration_are_refused() -> None:
+    with pytest.raises(offload.CompileError, match="combines results with a value of one iteration") as caught:
+        on_host(CAPPED.format("i32", "%v"))
+    assert caught.value.diagnostics[0].line == 12

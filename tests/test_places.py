@@ -74,3 +74,62 @@ def test_on_emulated_devices(chip: str) -> None:
 
 def test_for_each_target() -> None:
     offload.compile(PROGRAM, targets=list(ALL_TARGETS))
+
+
+OF_SMALL_FLOATS = """
+func.func @f(%x: memref<8x300x{0}>, %most: memref<8x{0}>, %place: memref<8xi32>) {{
+  linalg.generic {{
+    indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a)>, affine_map<(a, b) -> (a)>],
+    iterator_types = ["parallel", "reduction"]
+  }} ins(%x : memref<8x300x{0}>) outs(%most, %place : memref<8x{0}>, memref<8xi32>) {{
+  ^bb0(%a: {0}, %m: {0}, %p: i32):
+    %i = linalg.index 1 : index
+    %j = arith.index_cast %i : index to i32
+    %c = arith.cmpf ogt, %a, %m : {0}
+    %v = arith.maximumf %a, %m : {0}
+    %n = arith.select %c, %j, %p : i32
+    linalg.yield %v, %n : {0}, i32
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("f8E4M3FN", "float8_e4m3fn"), ("f8E5M2", "float8_e5m2")])
+def test_types_without_infinity(kind: str, dtype: str) -> None:
+    import ml_dtypes
+
+    x = _random.integers(-100, 100, (8, 300)).astype(getattr(ml_dtypes, dtype))
+    most, place = np.full(8, -200, x.dtype), np.full(8, -1, np.int32)
+    on_host(OF_SMALL_FLOATS.format(kind)).f(x, most, place)
+    wide = x.astype(np.float32)
+    np.testing.assert_array_equal(most.astype(np.float32), wide.max(1))
+    np.testing.assert_array_equal(place, wide.argmax(1))
+
+
+THROUGH_A_BYTE = """
+func.func @f(%x: memref<4x300xf32>, %most: memref<4xf32>, %place: memref<4xi32>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a)>, affine_map<(a, b) -> (a)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%x : memref<4x300xf32>) outs(%most, %place : memref<4xf32>, memref<4xi32>) {
+  ^bb0(%a: f32, %m: f32, %p: i32):
+    %i = linalg.index 1 : index
+    %byte = arith.index_cast %i : index to i8
+    %wide = arith.index_castui %byte : i8 to index
+    %j = arith.index_cast %wide : index to i32
+    %c = arith.cmpf ogt, %a, %m : f32
+    %v = arith.select %c, %a, %m : f32
+    %n = arith.select %c, %j, %p : i32
+    linalg.yield %v, %n : f32, i32
+  }
+  return
+}
+"""
+
+
+def test_a_place_of_which_a_byte_is_kept() -> None:
+    x = np.tile(np.arange(300, dtype=np.float32), (4, 1))
+    most, place = np.full(4, -1, np.float32), np.zeros(4, np.int32)
+    on_host(THROUGH_A_BYTE).f(x, most, place)
+    np.testing.assert_array_equal(place, np.full(4, 299 % 256))

@@ -170,7 +170,9 @@ TypedAttr neutral(Type type, Wanted wanted, bool firstNaN) {
     const llvm::fltSemantics &kind = floats.getFloatSemantics();
     if (!firstNaN)
       return FloatAttr::get(type, APFloat::getQNaN(kind));
-    return FloatAttr::get(type, APFloat::getInf(kind, /*Negative=*/wanted == Wanted::largest));
+    bool negative = wanted == Wanted::largest;
+    return FloatAttr::get(type, APFloat::semanticsHasInf(kind) ? APFloat::getInf(kind, negative)
+                                                               : APFloat::getLargest(kind, negative));
   }
   unsigned width = type.getIntOrFloatBitWidth();
   switch (wanted) {
@@ -193,7 +195,8 @@ bool isNumberOf(Value value, unsigned loop) {
   while (Operation *cast = value.getDefiningOp()) {
     if (auto number = dyn_cast<linalg::IndexOp>(cast))
       return number.getDim() == loop;
-    if (!isa<arith::IndexCastOp, arith::IndexCastUIOp>(cast))
+    if (!isa<arith::IndexCastOp, arith::IndexCastUIOp>(cast) ||
+        (value.getType().isInteger() && value.getType().getIntOrFloatBitWidth() < 32))
       return false;
     value = cast->getOperand(0);
   }

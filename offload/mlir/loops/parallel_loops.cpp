@@ -61,11 +61,15 @@ SmallVector<scf::ParallelOp> outermostParallel(Operation *root) {
   return loops;
 }
 
+bool takesThreadsForGranted(Operation *op) {
+  return isa<gpu::GPUDialect>(op->getDialect()) && !isa<gpu::PrintfOp>(op);
+}
+
 void forgetUnfitMapping(scf::ParallelOp nest) {
   SmallVector<Operation *> mapped;
   bool fits = true, ofThreads = false;
   nest->walk([&](Operation *op) {
-    ofThreads |= isa<gpu::GPUDialect>(op->getDialect());
+    ofThreads |= takesThreadsForGranted(op);
     auto mapping = op->getAttrOfType<ArrayAttr>(gpu::getMappingAttrName());
     if (mapping)
       mapped.push_back(op);

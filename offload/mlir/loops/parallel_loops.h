@@ -27,6 +27,9 @@ llvm::SmallPtrSet<mlir::Operation *, 4> calledFromKernels(mlir::ModuleOp module)
 /// The outermost scf.parallel of host code, in the order of the program.
 llvm::SmallVector<mlir::scf::ParallelOp> outermostParallel(mlir::Operation *root);
 
+/// Is it of a thread or a block, so that its author counts on what loops become?
+bool takesThreadsForGranted(mlir::Operation *op);
+
 /// Takes away a mapping that convert-parallel-loops-to-gpu cannot follow: one of some loops of a nest alone,
 /// as scf-parallel-loop-tiling leaves it, one of scf.forall's (#gpu.thread<x>), which scf-forall-to-parallel
 /// keeps, and one of loops that reduce. Where the loops use threads or blocks themselves, it stays.

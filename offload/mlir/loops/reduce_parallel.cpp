@@ -14,6 +14,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 
 using namespace mlir;
 
@@ -36,6 +37,21 @@ std::optional<StringRef> whyNot(scf::ParallelOp loop) {
   return std::nullopt;
 }
 
+/// What a combining region uses of the loop's body; null where it is nothing.
+Operation *userOfBody(scf::ParallelOp loop) {
+  for (Region &region : cast<scf::ReduceOp>(loop.getBody()->getTerminator()).getReductions()) {
+    Operation *found = nullptr;
+    region.walk([&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (operand.getParentBlock() == loop.getBody())
+          found = op;
+    });
+    if (found)
+      return found;
+  }
+  return nullptr;
+}
+
 struct ReduceParallel : public PassWrapper<ReduceParallel, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReduceParallel)
 
@@ -55,6 +71,15 @@ struct ReduceParallel : public PassWrapper<ReduceParallel, OperationPass<ModuleO
             << *why
             << " cannot become a kernel; use gpu.launch with gpu.all_reduce, or scf.for where the loop "
                "belongs to the host";
+        return signalPassFailure();
+      }
+      if (userOfBody(loop)) // partial results are combined where there is no such value: constants are the
+                            // same there
+        moveLoopInvariantCode(loop);
+      if (Operation *user = userOfBody(loop)) {
+        user->emitOpError(
+            "combines results with a value of one iteration; use what is the same in all of them, from "
+            "in front of the loop");
         return signalPassFailure();
       }
       replaceReduction(loop);

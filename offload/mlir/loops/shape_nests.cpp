@@ -55,6 +55,9 @@ bool isKnownMemory(Value root) {
 
 bool mayBeSame(Value a, Value b) {
   a = rootOf(a), b = rootOf(b);
+  auto one = a.getDefiningOp<memref::GetGlobalOp>(), other = b.getDefiningOp<memref::GetGlobalOp>();
+  if (one && other)
+    return one.getName() == other.getName();
   return a == b || !isKnownMemory(a) || !isKnownMemory(b);
 }
 
@@ -123,11 +126,14 @@ scf::ParallelOp threadsOf(scf::ParallelOp outer) {
 /// Is the number of iterations known, and no more than a block has threads?
 bool fitsIntoBlock(scf::ParallelOp loop) {
   int64_t threads = 1;
-  for (auto [low, high, step] : llvm::zip(loop.getLowerBound(), loop.getUpperBound(), loop.getStep())) {
-    std::optional<int64_t> first = getConstantIntValue(low), end = getConstantIntValue(high),
-                           by = getConstantIntValue(step);
-    if (!first || !end || !by || *by <= 0 || *end <= *first ||
-        llvm::MulOverflow(threads, int64_t(llvm::divideCeil(*end - *first, *by)), threads))
+  for (unsigned i = loop.getNumLoops(), axis = 0; i-- > 0; ++axis) { // the innermost along x
+    std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound()[i]),
+                           end = getConstantIntValue(loop.getUpperBound()[i]),
+                           by = getConstantIntValue(loop.getStep()[i]);
+    if (!first || !end || !by || *by <= 0 || *end <= *first)
+      return false;
+    int64_t count = llvm::divideCeil(*end - *first, *by);
+    if ((axis == 2 && count > kMaxDeep) || llvm::MulOverflow(threads, count, threads))
       return false;
   }
   return threads <= kMaxThreads;
@@ -184,7 +190,7 @@ struct ShapeNests : public PassWrapper<ShapeNests, OperationPass<ModuleOp>> {
   static bool isMapped(scf::ParallelOp loop) {
     return loop
         ->walk([](Operation *op) {
-          return op->hasAttr(gpu::getMappingAttrName()) || isa<gpu::GPUDialect>(op->getDialect())
+          return op->hasAttr(gpu::getMappingAttrName()) || takesThreadsForGranted(op)
                      ? WalkResult::interrupt()
                      : WalkResult::advance();
         })

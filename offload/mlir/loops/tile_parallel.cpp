@@ -240,10 +240,11 @@ struct TileParallel : public PassWrapper<TileParallel, OperationPass<ModuleOp>> 
       // A loop that ends before it starts runs nothing; as a number of blocks the difference would be
       // negative.
       bool plain = isConstantIntValue(low, 0) && isConstantIntValue(step, 1);
-      if (plain && (getConstantIntValue(high) || high.getDefiningOp<memref::DimOp>()))
+      std::optional<int64_t> known = getConstantIntValue(high);
+      if (plain && (known ? *known >= 0 : bool(high.getDefiningOp<memref::DimOp>())))
         continue;
       if (plain) {
-        loop.getUpperBoundMutable()[i].set(arith::MaxSIOp::create(before, loc, high, zero));
+        loop.getUpperBoundMutable()[i].set(known ? zero : arith::MaxSIOp::create(before, loc, high, zero));
         continue;
       }
       Value span = arith::SubIOp::create(before, loc, high, low);
