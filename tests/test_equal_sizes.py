@@ -205,3 +205,64 @@ def test_calls_from_cpp(tmp_path: Path) -> None:
         "add(): z is float32[?]; dimension 0 has to be 3, as dimension 0 of x is, it is 5",
         "2",
     ]
+
+
+TILES = """
+func.func @softmax(%x: memref<?x?xf32>, %y: memref<?x?xf32>) {
+  linalg.softmax dimension(1) ins(%x : memref<?x?xf32>) outs(%y : memref<?x?xf32>)
+  return
+}
+func.func @pack(%s: tensor<?x?xf32>, %d: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %r = linalg.pack %s padding_value(%zero : f32) outer_dims_perm = [1, 0] inner_dims_pos = [1] inner_tiles = [8] into %d
+      : tensor<?x?xf32> -> tensor<?x?x8xf32>
+  return %r : tensor<?x?x8xf32>
+}
+func.func @exactly(%s: tensor<?xf32>, %d: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %r = linalg.pack %s inner_dims_pos = [0] inner_tiles = [8] into %d : tensor<?xf32> -> tensor<?x8xf32>
+  return %r : tensor<?x8xf32>
+}
+func.func @unpack(%s: tensor<?x8xf32>, %d: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.unpack %s inner_dims_pos = [0] inner_tiles = [8] into %d : tensor<?x8xf32> -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+func.func @scatter(%s: tensor<?x1x?xf32>, %d: tensor<?x?xf32>, %i: tensor<?x1xindex>) -> tensor<?x?xf32> {
+  %r = tensor.scatter %s into %d[%i] scatter_dims([0]) unique
+      : (tensor<?x1x?xf32>, tensor<?x?xf32>, tensor<?x1xindex>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def test_operations_that_are_taken_apart() -> None:
+    """What becomes several loops has no operands of its own any more that could be compared."""
+    library = on_host(TILES)
+    x, y = floats(2, 5), np.zeros((2, 5), np.float32)
+    library.softmax(x, y)
+    np.testing.assert_allclose(y.sum(1), np.ones(2), rtol=1e-6)
+    with pytest.raises(offload.SignatureError, match="dimension 0 has to be 4, as dimension 0 of 'x' is; it is 2"):
+        library.softmax(floats(4, 100), y)
+    packed = library.pack(floats(3, 20), np.zeros((3, 3, 8), np.float32)).numpy()
+    np.testing.assert_array_equal(packed.transpose(1, 0, 2).reshape(3, 24)[:, :20], floats(3, 20))
+    with pytest.raises(offload.DeviceError, match="dimension 1 of operand 1 of 3 has to fit into the tiles"):
+        library.pack(floats(3, 20), np.zeros((2, 3, 8), np.float32))
+    with pytest.raises(offload.SignatureError, match="dimension 1 has to be 3, as dimension 0 of 's' is; it is 4"):
+        library.pack(floats(3, 20), np.zeros((3, 4, 8), np.float32))
+    filled = library.exactly(floats(16), np.zeros((2, 8), np.float32)).numpy()
+    np.testing.assert_array_equal(filled, floats(2, 8))
+    with pytest.raises(offload.DeviceError, match="has to fill the tiles of dimension 0 of operand 2 of 2"):
+        library.exactly(floats(12), np.zeros((2, 8), np.float32))
+    for length in (9, 16):
+        unpacked = library.unpack(floats(2, 8), np.zeros(length, np.float32)).numpy()
+        np.testing.assert_array_equal(unpacked, floats(length))
+    with pytest.raises(offload.DeviceError, match="has to fit into the tiles of dimension 0 of operand 1 of 2"):
+        library.unpack(floats(2, 8), np.zeros(17, np.float32))
+    scattered = library.scatter(floats(2, 1, 3), np.zeros((4, 3), np.float32), np.array([[3], [1]]))
+    np.testing.assert_array_equal(scattered.numpy(), [[0, 0, 0], [3, 4, 5], [0, 0, 0], [0, 1, 2]])
+    for places, width in ((1, 3), (2, 2)):
+        with pytest.raises(offload.SignatureError, match="has to be"):
+            library.scatter(floats(2, 1, 3), np.zeros((4, width), np.float32), np.zeros((places, 1), np.int64))

@@ -179,6 +179,21 @@ void AssertSizes::within(linalg::LinalgOp op, const OperandSize &size, AffineExp
             "the first index must not be below zero in " + nameOf(op, size));
 }
 
+void AssertSizes::tiled(Operation *op, const OperandSize &whole, const OperandSize &tiles, OpFoldResult size,
+                        bool exactly) {
+  if (!mayAssert)
+    return;
+  OpBuilder b(op);
+  moveForward(b, op, {whole.origin.value, tiles.origin.value, dyn_cast<Value>(size)});
+  Location loc = op->getLoc();
+  Value count = valueOf(b, loc, tiles.origin), tile = getValueOrCreateConstantIndexOp(b, loc, size);
+  Value room = b.createOrFold<arith::MulIOp>(loc, count, tile);
+  require(b, op, exactly ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ule,
+          valueOf(b, loc, whole.origin), room, Value(),
+          nameOf(op, whole) + (exactly ? " has to fill the tiles of " : " has to fit into the tiles of ") +
+              nameOf(op, tiles));
+}
+
 void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
   if (!mayAssert)
     return;

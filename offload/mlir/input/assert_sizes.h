@@ -35,6 +35,10 @@ public:
   void within(mlir::linalg::LinalgOp op, const OperandSize &size, mlir::AffineExpr index,
               llvm::ArrayRef<std::optional<OperandSize>> loops);
 
+  /// `whole` has to fit into so many tiles of that size, or to fill them.
+  void tiled(mlir::Operation *op, const OperandSize &whole, const OperandSize &tiles, mlir::OpFoldResult size,
+             bool exactly);
+
   /// What a tensor.extract_slice, tensor.insert_slice or memref.subview takes has to be within `whole`.
   void part(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole);
 

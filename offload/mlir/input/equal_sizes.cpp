@@ -102,6 +102,58 @@ private:
       asserted.part(view, view.getSource());
     else if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
       asserted.launched(launch);
+    else if (isa<linalg::SoftmaxOp>(op))
+      addSame(op, 0, 1);
+    else if (auto pack = dyn_cast<linalg::PackOp>(op))
+      addTiles(pack, pack->getOpOperand(0), pack->getOpOperand(1), !pack.getPaddingValue());
+    else if (auto unpack = dyn_cast<linalg::UnPackOp>(op))
+      addTiles(unpack, unpack->getOpOperand(1), unpack->getOpOperand(0), false);
+    else if (auto scatter = dyn_cast<tensor::ScatterOp>(op))
+      addScattered(scatter);
+  }
+
+  void sameOf(Operation *op, unsigned one, int64_t ofOne, unsigned other, int64_t ofOther) {
+    std::optional<OperandSize> first;
+    same(op, first, sizeOf(op->getOpOperand(one), ofOne));
+    same(op, first, sizeOf(op->getOpOperand(other), ofOther));
+  }
+
+  /// All sizes of two operands are the same.
+  void addSame(Operation *op, unsigned one, unsigned other) {
+    for (int64_t i = 0; i < cast<ShapedType>(op->getOperand(one).getType()).getRank(); ++i)
+      sameOf(op, one, i, other, i);
+  }
+
+  /// `whole` is cut into the tiles of `packed`: exactly, or with room that is left.
+  template <typename Op> void addTiles(Op op, OpOperand &whole, OpOperand &packed, bool exactly) {
+    SmallVector<int64_t> outer(op.getOuterDimsPerm());
+    int64_t rank = cast<ShapedType>(whole.get().getType()).getRank();
+    if (outer.empty())
+      outer = llvm::to_vector(llvm::seq<int64_t>(rank));
+    SmallVector<OpFoldResult> sizes = op.getMixedTiles();
+    for (auto [i, dimension] : llvm::enumerate(outer)) {
+      const int64_t *tile = llvm::find(op.getInnerDimsPos(), dimension);
+      if (tile == op.getInnerDimsPos().end())
+        sameOf(op, whole.getOperandNumber(), dimension, packed.getOperandNumber(), int64_t(i));
+      else
+        asserted.tiled(op, sizeOf(whole, dimension), sizeOf(packed, int64_t(i)),
+                       sizes[tile - op.getInnerDimsPos().begin()], exactly);
+    }
+  }
+
+  /// The first sizes of what is scattered are those of the places, the others those of the target.
+  void addScattered(tensor::ScatterOp op) {
+    enum { Source, Target, Places };
+    int64_t batch = op.getIndicesType().getRank() - 1, at = batch, rank = op.getDestType().getRank();
+    for (int64_t i = 0; i < batch; ++i)
+      sameOf(op, Places, i, Source, i);
+    bool keepsOnes = op.getSourceType().getRank() == batch + rank;
+    for (int64_t i = 0; i < rank; ++i) {
+      bool counted = llvm::is_contained(op.getScatterDims(), i);
+      if (!counted)
+        sameOf(op, Target, i, Source, at);
+      at += !counted || keepsOnes;
+    }
   }
 
   void addLoops(linalg::LinalgOp op) {
