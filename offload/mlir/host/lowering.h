@@ -97,8 +97,9 @@ void guardEntryPoints(mlir::ModuleOp module);
 /// Puts a check in front of each allocation with dynamic sizes, and after those of malloc.
 void addSizeChecks(mlir::ModuleOp module, const mlir::LLVMTypeConverter &converter);
 
-/// Makes each gpu.dealloc, and what has no token, depend on what uses its memory before it.
-void orderUses(mlir::ModuleOp module);
+/// Makes each gpu.dealloc, and what has no token, depend on what uses its memory before it. Returns those in
+/// front of which all that is on the function's streams has to be waited for.
+llvm::SmallVector<mlir::Operation *> orderUses(mlir::ModuleOp module);
 
 /// Makes functions wait once for kernels without tokens that follow each other.
 void waitOnce(mlir::ModuleOp module);

@@ -180,11 +180,18 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
       return signalPassFailure();
     addSlots(module);
     llvm::StringSet<> shared; // the attribute does not survive the global's conversion
-    for (auto global : module.getOps<memref::GlobalOp>())
+    for (auto global : module.getOps<memref::GlobalOp>()) {
       if (global->hasAttr(kSharedGlobal))
         shared.insert(global.getSymName());
-    orderUses(module);
+      if (global.isExternal()) // LLVM has no private declarations: it would be memory of anything
+        global.setPublic();
+    }
+    SmallVector<Operation *> waiting = orderUses(module);
     addScopes(module);
+    for (Operation *op : waiting) {
+      OpBuilder b(op);
+      callRuntime(b, op, "mgpuScopeWait", {}, {scopeOf(op)});
+    }
     waitOnce(module);
     markEqualShapes(module);
     BareFunctions bareFunctions;

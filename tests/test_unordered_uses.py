@@ -1,0 +1,55 @@
+"""Operations without a token, and frees, come behind work with tokens that uses their memory, wherever that stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from compiling import program
+
+from offload.runtime.library import Library
+
+
+@pytest.fixture(params=range(6))
+def library(request: pytest.FixtureRequest) -> Iterator[Library]:
+    """Its streams run their work late, in an order drawn by chance."""
+    made = program("unordered")
+    made._native.api.mgpuHostSchedule(request.param)
+    yield made
+    made._native.api.mgpuHostSchedule(0)
+
+
+def test_frees_after_a_loop(library: Library) -> None:
+    for function in (library.freed_after_a_loop, library.on_the_stack):
+        out = np.zeros(64, np.float32)
+        function(out)
+        np.testing.assert_array_equal(out, np.full(64, 3))
+
+
+@pytest.mark.parametrize("launched", [False, True])
+def test_a_copy_after_a_branch(library: Library, launched: bool) -> None:
+    x, out = np.full(100, 4, np.float32), np.zeros(100, np.float32)
+    library.copied_after_a_branch(out, x, launched)
+    np.testing.assert_array_equal(out, np.full(100, 4 + launched))
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_a_copy_in_front_of_a_launch_in_a_loop(library: Library, turns: int) -> None:
+    x, out = np.full(100, 1, np.float32), np.zeros(100, np.float32)
+    library.copied_in_a_loop(out, x, turns)
+    np.testing.assert_array_equal(out, np.full(100, turns))
+    np.testing.assert_array_equal(x, np.full(100, 1 + turns))
+
+
+def test_a_copy_by_a_callee(library: Library) -> None:
+    x, out = np.zeros(100, np.float32), np.zeros(100, np.float32)
+    library.copied_by_a_callee(out, x)
+    np.testing.assert_array_equal(out, np.ones(100))
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_work_that_a_callee_puts_behind_a_token(library: Library, wait: bool) -> None:
+    x = np.zeros(100, np.float32)
+    library.put_behind_a_token(x, wait)
+    np.testing.assert_array_equal(x, np.ones(100))
