@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, PROGRAMS, command, emit_text, program
+from compiling import ALL_TARGETS, PROGRAMS, command, emit_text, on_host, program
 
 import offload
 from offload.runtime import abi
@@ -79,6 +79,39 @@ def test_only_entry_points_that_may_fail_have_a_guard() -> None:
     bodies = dict(part.split("(", 1) for part in text.split("define void @")[1:])
     assert "@mgpuGuardEnter" in bodies["_mlir_ciface_may"]
     assert "@mgpuGuardEnter" not in bodies["_mlir_ciface_never"]
+
+
+BY_POINTER = """
+func.func private @bad(%c: i1) {
+  cf.assert %c, "bad"
+  return
+}
+func.func private @good(%c: i1) {
+  return
+}
+func.func @main(%which: i1, %c: i1) {
+  %f = func.constant @bad : (i1) -> ()
+  %g = func.constant @good : (i1) -> ()
+  %h = arith.select %which, %f, %g : (i1) -> ()
+  func.call_indirect %h(%c) : (i1) -> ()
+  return
+}
+llvm.func @lowered(%c: i1) {
+  cf.assert %c, "lowered"
+  llvm.return
+}
+"""
+
+
+def test_assertions_behind_pointers_and_of_lowered_functions_are_errors() -> None:
+    library = on_host(BY_POINTER)
+    for which, c in ((True, True), (False, False), (False, True)):
+        assert library.main(which, c) is None
+    with pytest.raises(offload.DeviceError, match="assertion failed: bad"):
+        library.main(True, False)
+    assert library.lowered(True) is None
+    with pytest.raises(offload.DeviceError, match="assertion failed: lowered"):
+        library.lowered(False)
 
 
 def test_c_callers_past_the_entry_point_see_what_c_does(tmp_path: Path) -> None:

@@ -67,3 +67,12 @@ def test_its_run_time_half_is_refused() -> None:
     text = "func.func @f() {\n  %t = async.runtime.create : !async.token\n  return\n}\n"
     with pytest.raises(offload.CompileError, match=r"<string>:2:8: error: .*before async-to-async-runtime"):
         offload.compile(text, targets=["host"])
+
+
+def test_the_words_of_an_async_function_are_its_own() -> None:
+    source = (
+        'async.func @f(%x: i64) -> !async.value<i64> attributes {offload.doc = "Adds nothing."} {\n return %x : i64\n}'
+    )
+    library = on_host(source)
+    assert library.f(3) == 3
+    assert "Adds nothing." in (library.f.__doc__ or "")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, PROGRAMS, emit, emit_text, on_host, program
@@ -253,3 +257,87 @@ def test_what_ownership_has_been_worked_out_for_is_freed() -> None:
     library.f(x, False)
     assert library._native.api.mgpuCount(abi.COUNT_ALLOCATIONS) == before + 1
     offload.compile(OWNED, targets=ALL_TARGETS)
+
+
+OF_ANOTHER_OBJECT = """
+memref.global "private" @numbers_of_c : memref<4xf32>
+func.func @f(%x: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  %g = memref.get_global @numbers_of_c : memref<4xf32>
+  %v = memref.load %g[%c1] : memref<4xf32>
+  memref.store %v, %x[%c1] : memref<?xf32>
+  return
+}
+"""
+
+
+def test_a_global_without_a_value_is_another_objects(tmp_path: Path) -> None:
+    """MLIR's own spelling of such a declaration is private, which LLVM has for nothing that is elsewhere."""
+    (tmp_path / "c.c").write_text("float numbers_of_c[4] = {5, 6, 7, 8};")
+    subprocess.run(["cc", "-c", "-fPIC", "-o", tmp_path / "c.o", tmp_path / "c.c"], check=True)
+    (tmp_path / "p.mlir").write_text(OF_ANOTHER_OBJECT)
+    library = offload.load(
+        offload.build(tmp_path / "p.mlir", tmp_path / "p.so", targets=["host"], objects=[tmp_path / "c.o"])
+    )
+    x = np.zeros(4, np.float32)
+    library.f(x)
+    np.testing.assert_array_equal(x, [0, 6, 0, 0])
+    with pytest.raises(offload.LinkError, match="numbers_of_c"):
+        on_host(OF_ANOTHER_OBJECT)
+
+
+LARGE = """
+memref.global "private" @bytes : memref<{}xi8> = uninitialized
+func.func @f() {{
+  %c1 = arith.constant 1 : index
+  %g = memref.get_global @bytes : memref<{}xi8>
+  gpu.launch blocks(%a, %b, %c) in (%d = %c1, %e = %c1, %f = %c1)
+             threads(%g0, %h, %i) in (%j = %c1, %k = %c1, %l = %c1) {{
+    %zero = arith.constant 0 : i8
+    memref.store %zero, %g[%a] : memref<{}xi8>
+    gpu.terminator
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("size", [5, 300_000_000, 536_870_912, 1_900_000_000])
+def test_the_size_of_a_global_that_kernels_use(size: int) -> None:
+    text = emit_text(LARGE.format(size, size, size), "host-llvm")
+    (slot,) = re.findall(r"@offload_global.bytes = .*", text)
+    assert f"i64 {size}," in slot or f"i64 {size})" in slot, slot
+
+
+RELEASED = """
+func.func private @release(%m: memref<?xf32>) attributes {no_inline} {
+  memref.dealloc %m : memref<?xf32>
+  return
+}
+func.func @f(%x: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %a = memref.alloc(%n) : memref<?xf32>
+  memref.copy %x, %a : memref<?xf32> to memref<?xf32>
+  %u = memref.cast %a : memref<?xf32> to memref<*xf32>
+  gpu.host_register %u : memref<*xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %a[%i] : memref<?xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %a[%i] : memref<?xf32>
+  }
+  memref.copy %a, %x : memref<?xf32> to memref<?xf32>
+  gpu.host_unregister %u : memref<*xf32>
+  func.call @release(%a) : (memref<?xf32>) -> ()
+  return
+}
+"""
+
+
+def test_memory_is_unregistered_before_a_function_frees_it() -> None:
+    text = emit_text(RELEASED, "kernels")
+    assert text.index("gpu.host_unregister") < text.index("call @release")
+    x = np.arange(5, dtype=np.float32)
+    on_host(RELEASED).f(x)
+    np.testing.assert_array_equal(x, 2 * np.arange(5))

@@ -161,3 +161,30 @@ func.func @f(%x: i32) -> i32 {
 def test_loading_a_library_runs_nothing_of_the_program() -> None:
     """The linker tells loaders to run what is called _init."""
     assert on_host(NAMED_FOR_LOADERS).f(21) == 42
+
+
+GLOBAL_NAMED_FOR_THE_C_LIBRARY = """
+memref.global "private" @{name} : memref<4xf32> = dense<[3.0, 5.0, 7.0, 9.0]>
+func.func @f(%x: memref<4xf32>, %n: index) -> f32 {{
+  %c0 = arith.constant 0 : index
+  %numbers = memref.get_global @{name} : memref<4xf32>
+  %v = memref.load %numbers[%c0] : memref<4xf32>
+  %m = memref.alloc(%n) : memref<?xf32>
+  memref.store %v, %m[%c0] : memref<?xf32>
+  %w = memref.load %m[%c0] : memref<?xf32>
+  %e = math.exp %w : f32
+  memref.store %e, %x[%c0] : memref<4xf32>
+  memref.dealloc %m : memref<?xf32>
+  return %w : f32
+}}
+"""
+
+
+@pytest.mark.parametrize("name", ["malloc", "free", "exp", "expf", "mgpuMine"])
+def test_globals_of_names_that_compiled_code_calls(name: str) -> None:
+    x = np.zeros(4, np.float32)
+    program = GLOBAL_NAMED_FOR_THE_C_LIBRARY.format(name=name)
+    assert on_host(program).f(x, 10) == 3
+    np.testing.assert_allclose(x, [np.exp(np.float32(3)), 0, 0, 0], rtol=1e-6)
+    with pytest.raises(CompileError, match="rename the global"):
+        on_host(program.replace('"private" ', ""))

@@ -59,14 +59,26 @@ struct AssertPattern : public ConvertOpToLLVMPattern<cf::AssertOp> {
   }
 };
 
-/// The functions that call one of these, directly or through others.
+/// The functions that call one of these, directly or through others. A call of a pointer may be one of any
+/// function whose address is taken.
 llvm::SetVector<LLVM::LLVMFuncOp> callersOf(ModuleOp module, ArrayRef<StringRef> names) {
   llvm::StringMap<SmallVector<LLVM::LLVMFuncOp>> callers;
-  module.walk([&](LLVM::CallOp call) {
-    auto function = call->getParentOfType<LLVM::LLVMFuncOp>();
-    if (function && call.getCallee())
+  SmallVector<LLVM::LLVMFuncOp> ofPointers;
+  llvm::StringSet<> pointed;
+  module.walk([&](Operation *op) {
+    if (auto address = dyn_cast<LLVM::AddressOfOp>(op))
+      pointed.insert(address.getGlobalName());
+    auto call = dyn_cast<LLVM::CallOp>(op);
+    auto function = call ? call->getParentOfType<LLVM::LLVMFuncOp>() : LLVM::LLVMFuncOp();
+    if (!function)
+      return;
+    if (call.getCallee())
       callers[*call.getCallee()].push_back(function);
+    else
+      ofPointers.push_back(function);
   });
+  for (const auto &name : pointed)
+    llvm::append_range(callers[name.getKey()], ofPointers);
   llvm::SetVector<LLVM::LLVMFuncOp> found;
   SmallVector<StringRef> work(names);
   while (!work.empty())
@@ -111,9 +123,16 @@ void guard(LLVM::LLVMFuncOp function) {
 } // namespace
 
 void guardEntryPoints(ModuleOp module) {
+  SymbolTable symbols(module);
+  // An llvm.func is called by its own name. Where the program calls it, too, that call must not come back.
+  auto isEntryPoint = [&](LLVM::LLVMFuncOp function) {
+    return function.getName().starts_with("_mlir_ciface_") ||
+           (function.isPublic() && !symbols.lookup(("_mlir_ciface_" + function.getName()).str()) &&
+            SymbolTable::symbolKnownUseEmpty(function, module));
+  };
   for (LLVM::LLVMFuncOp function :
        callersOf(module, {kAssertFail, kSizesFail, kCheckAllocation, kCheckSizes, kCheckMemory}))
-    if (function.getName().starts_with("_mlir_ciface_"))
+    if (isEntryPoint(function))
       guard(function);
 }
 

@@ -33,8 +33,9 @@ LLVM::GlobalOp slotOf(OpBuilder &b, Operation *user, StringRef global, Type elem
   auto slot =
       LLVM::GlobalOp::create(b, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute());
   b.createBlock(&slot.getInitializerRegion());
-  Value end =
-      LLVM::GEPOp::create(b, loc, pointer, element, null(b, loc), ArrayRef<LLVM::GEPArg>{int32_t(count)});
+  // As a value: the number of an index has 29 bits.
+  Value number = constant(b, loc, b.getI64Type(), count), zero = null(b, loc);
+  Value end = LLVM::GEPOp::create(b, loc, pointer, element, zero, ArrayRef<LLVM::GEPArg>{number});
   Value size = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), end);
   Value initial = LLVM::AddressOfOp::create(b, loc, pointer, global);
   Value value = LLVM::ZeroOp::create(b, loc, type);

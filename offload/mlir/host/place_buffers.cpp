@@ -120,8 +120,9 @@ void registerEarlier(gpu::HostRegisterOp op, const BufferClass &buffer) {
 
 /// Puts it behind the kernels after it.
 void unregisterLater(gpu::HostUnregisterOp op, const BufferClass &buffer) {
-  auto isFreed = [&](Operation *each) {
-    return isa<memref::DeallocOp>(each) && buffer.values.contains(each->getOperand(0));
+  auto isFreed = [&](Operation *each) { // or may be, by the function that gets it
+    return (isa<memref::DeallocOp>(each) && buffer.values.contains(each->getOperand(0))) ||
+           (!buffer.deallocations.empty() && handsOn(each, buffer));
   };
   Operation *last = nullptr;
   auto function = op->getParentOfType<func::FuncOp>();

@@ -221,15 +221,14 @@ std::optional<std::string> whyNotNested(Operation *op) {
 }
 
 std::optional<std::string> whyNotOwn(Operation *op) {
-  if (takesLibraryName(op) && isReservedName(cast<SymbolOpInterface>(op).getName()))
-    return std::string("linkers, loaders and compiled code mean something else by this name: rename the ") +
-           (isa<FunctionOpInterface>(op) ? "function" : "global");
-  if (takesLibraryName(op) && cast<SymbolOpInterface>(op).getName().starts_with("mgpu"))
-    return "names that begin with 'mgpu' are those of the runtime's functions: rename the function";
-  if (takesLibraryName(op))
-    return "the C library has a function of this name, which generated code or the runtime calls: rename the "
-           "function";
-  return std::nullopt;
+  if (!takesLibraryName(op))
+    return std::nullopt;
+  std::string rename = isa<FunctionOpInterface>(op) ? ": rename the function" : ": rename the global";
+  if (isReservedName(cast<SymbolOpInterface>(op).getName()))
+    return "linkers, loaders and compiled code mean something else by this name" + rename;
+  if (cast<SymbolOpInterface>(op).getName().starts_with("mgpu"))
+    return "names that begin with 'mgpu' are those of the runtime's functions" + rename;
+  return "the C library has a function of this name, which generated code or the runtime calls" + rename;
 }
 
 std::optional<std::string> whyNotCalledSo(Operation *op) {

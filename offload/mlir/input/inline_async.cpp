@@ -109,6 +109,8 @@ struct FuncPattern : public OpConversionPattern<async::FuncOp> {
     auto type = rewriter.getFunctionType(inputs.getConvertedTypes(), results);
     auto function = func::FuncOp::create(rewriter, op.getLoc(), op.getName(), type);
     function.setVisibility(op.getVisibility());
+    for (NamedAttribute attribute : op->getDiscardableAttrs())
+      function->setAttr(attribute.getName(), attribute.getValue());
     if (auto attributes = op.getArgAttrsAttr())
       function.setArgAttrsAttr(attributes);
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(), function.end());

@@ -47,12 +47,20 @@ bool isReservedName(StringRef name) {
   return reserved.contains(name);
 }
 
-bool takesLibraryName(Operation *op) {
-  if (isa<memref::GlobalOp, LLVM::GlobalOp>(op))
-    return isReservedName(cast<SymbolOpInterface>(op).getName()) && !op->getParentOfType<gpu::GPUModuleOp>();
+/// A function with a body, or memory that is not another's.
+static bool isDefinition(Operation *op) {
+  if (auto global = dyn_cast<memref::GlobalOp>(op))
+    return !global.isExternal();
+  if (auto global = dyn_cast<LLVM::GlobalOp>(op))
+    return global.getValueOrNull() || !global.getInitializerRegion().empty();
   auto function = dyn_cast<FunctionOpInterface>(op);
-  if (!function || function.isExternal() || op->getParentOfType<gpu::GPUModuleOp>())
-    return false;
+  return function && !function.isExternal();
+}
+
+bool takesLibraryName(Operation *op) {
+  if (!isDefinition(op) || op->getParentOfType<gpu::GPUModuleOp>())
+    return isa<memref::GlobalOp, LLVM::GlobalOp>(op) && !op->getParentOfType<gpu::GPUModuleOp>() &&
+           isReservedName(cast<SymbolOpInterface>(op).getName());
   static const llvm::StringSet<> memory =
       words("malloc calloc realloc free aligned_alloc memcpy memmove memset memcmp bcmp strlen abort puts "
             "printf memrefCopy");
@@ -64,7 +72,7 @@ bool takesLibraryName(Operation *op) {
       "getpid longjmp lseek malloc_usable_size memchr memfd_create memmem mkostemp open posix_memalign pread "
       "pwrite qsort read sched_getaffinity sigfillset snprintf statx stderr strchr strcmp strcpy strcspn "
       "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
-  StringRef name = function.getName();
+  StringRef name = cast<SymbolOpInterface>(op).getName();
   bool isPublic = cast<SymbolOpInterface>(op).isPublic();
   return memory.contains(name) || isReservedName(name) || isOfLibm(name) || name.starts_with("mgpu") ||
          (isPublic && (runtime.contains(name) || name.starts_with("pthread_")));
