@@ -43,7 +43,7 @@ def numeric_pipeline(library: str, *, bf16_fma: bool = False, bf16_casts: bool =
 STRUCTURE_PIPELINE = (
     "convert-vector-to-scf,expand-strided-metadata,lower-affine,"
     # MLIR's default compares the places of a partly filled vector in 32 bits: wrong in arrays of 2^31 elements.
-    "convert-vector-to-llvm{force-32bit-vector-indices=false},convert-scf-to-cf"
+    "convert-vector-to-llvm{force-32bit-vector-indices=false},offload-loop-memory,convert-scf-to-cf"
 )
 """The passes that lower vectors, views, affine maps and loops, between those for numbers and those for a dialect."""
 

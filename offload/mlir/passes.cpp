@@ -62,6 +62,7 @@ void registerOffloadPasses() {
   registerEraseTransformsPass();
   registerKeepApartPass();
   registerBlockMemoryPass();
+  registerLoopMemoryPass();
   registerFinishKernelsPass();
   registerEqualKernelsPasses();
   registerGpuToHostPass();

@@ -132,6 +132,7 @@ void registerCheckLoweredPass();
 void registerEraseTransformsPass();
 void registerKeepApartPass();
 void registerBlockMemoryPass();
+void registerLoopMemoryPass();
 void registerFinishKernelsPass();
 void registerEqualKernelsPasses();
 void registerGpuToHostPass();

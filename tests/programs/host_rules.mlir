@@ -30,3 +30,15 @@ func.func @spaces(%x: memref<8xf32, #gpu.address_space<workgroup>>) -> f32 {
   memref.store %s, %plain[%c0] : memref<8xf32>
   return %s : f32
 }
+func.func @in_a_loop(%x: memref<?xf32>, %n: index, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %k = %c0 to %n step %c1 {
+    %memory = memref.alloca() : memref<64xf32>
+    %v = memref.load %x[%k] : memref<?xf32>
+    memref.store %v, %memory[%i] : memref<64xf32>
+    %w = memref.load %memory[%k] : memref<64xf32>
+    memref.store %w, %x[%k] : memref<?xf32>
+  }
+  return
+}

@@ -1,0 +1,51 @@
+//===- loop_memory.cpp - offload-loop-memory ------------------------------===//
+//
+// The stack memory of a loop's body ends with each iteration, as that of a memref.alloca_scope with the
+// scope. Loops of blocks have no such scopes: the stack would grow with each iteration until the program
+// dies. What has one size is the function's memory instead, used again in each. Vectors that are read and
+// written in part have such memory (convert-vector-to-scf).
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace offload {
+namespace {
+
+/// The function whose memory it may be; null where it is that, or lives longer than an iteration.
+FunctionOpInterface functionFor(memref::AllocaOp op) {
+  Operation *scope = op->getParentWithTrait<OpTrait::AutomaticAllocationScope>();
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  if (!scope || !function || scope == function || op->getNumOperands())
+    return {};
+  bool repeats = isa<LoopLikeOpInterface>(scope) || scope->getParentOfType<LoopLikeOpInterface>();
+  return repeats ? function : FunctionOpInterface();
+}
+
+struct LoopMemory : public PassWrapper<LoopMemory, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LoopMemory)
+
+  StringRef getArgument() const final { return "offload-loop-memory"; }
+  StringRef getDescription() const final { return "Give functions the stack memory of their loops"; }
+
+  void runOnOperation() final {
+    getOperation()->walk([](memref::AllocaOp op) {
+      if (FunctionOpInterface function = functionFor(op))
+        op->moveBefore(&function.getFunctionBody().front().front());
+    });
+  }
+};
+
+} // namespace
+
+void registerLoopMemoryPass() { PassRegistration<LoopMemory>(); }
+
+} // namespace offload

@@ -1,0 +1,78 @@
+"""Stack memory of a loop's body ends with each iteration, however many there are: on the host and in kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, emit_text, on_host
+
+BODY = """
+  {loop} {{
+    {scope}
+    %a = memref.alloca() : memref<1024xf32>
+    %s = memref.load %x[%place] : memref<?xf32>
+    %t = arith.addf %s, %one : f32
+    memref.store %t, %a[%place] : memref<1024xf32>
+    %u = memref.load %a[%place] : memref<1024xf32>
+    memref.store %u, %x[%place] : memref<?xf32>
+    {end}
+  }}
+"""
+HEAD = """
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+"""
+LOOPS = ["scf.for %i = %c0 to %n step %c1", "affine.for %i = 0 to %n"]
+SCOPES = [("", ""), ("memref.alloca_scope {", "}")]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_on_the_host(loop: str, scope: tuple[str, str]) -> None:
+    body = BODY.format(loop=loop, scope=scope[0], end=scope[1])
+    library = on_host(f"func.func @f(%x: memref<?xf32>, %n: index, %place: index) {{{HEAD}{body}  return\n}}")
+    x = np.zeros(3, np.float32)
+    library.f(x, 100_000, 1)
+    np.testing.assert_array_equal(x, [0, 100_000, 0])
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_in_a_kernel(scope: tuple[str, str]) -> None:
+    body = BODY.format(loop=LOOPS[0], scope=scope[0], end=scope[1])
+    source = f"""
+    func.func @f(%x: memref<?xf32>, %n: index, %place: index) {{{HEAD}
+      gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+                 threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {{
+        {body}
+        gpu.terminator
+      }}
+      return
+    }}
+    """
+    x = np.zeros(3, np.float32)
+    on_host(source).f(x, 100_000, 1)
+    np.testing.assert_array_equal(x, [0, 100_000, 0])
+    for target in ALL_TARGETS:
+        assert "stacksave" not in emit_text(source, "llvm", [target])
+
+
+PARTLY_FILLED = """
+func.func @f(%x: memref<?x?xf32>, %n: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %z = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<8x8xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero) -> vector<8x8xf32> {
+    %v = vector.transfer_read %x[%c0, %c0], %z : memref<?x?xf32>, vector<8x8xf32>
+    %s = arith.addf %v, %a : vector<8x8xf32>
+    scf.yield %s : vector<8x8xf32>
+  }
+  %t = vector.extract %r[1, 1] : f32 from vector<8x8xf32>
+  return %t : f32
+}
+"""
+
+
+def test_vectors_that_may_be_filled_in_part() -> None:
+    assert on_host(PARTLY_FILLED).f(np.ones((5, 5), np.float32), 200_000) == 200_000
