@@ -148,3 +148,53 @@ def test_linalg_of_called_functions() -> None:
     np.testing.assert_allclose(total, 1 + few.sum(), rtol=1e-12)
     assert "few_kernel" in list(library.kernels)
     assert len(emit(LINALG, "object", ALL_TARGETS)) == 3 * len(ALL_TARGETS)
+
+
+CALLED_BY_LINALG = """
+func.func private @four_times(%v: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %r = scf.parallel (%i) = (%c0) to (%c4) step (%c1) init (%zero) -> f32 {
+    scf.reduce(%v : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %a, %b : f32
+      scf.reduce.return %s : f32
+    }
+  }
+  return %r : f32
+}
+func.func @turned(%x: memref<?x?xf32>, %out: memref<?x?xf32>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(a, b) -> (b, a)>, affine_map<(a, b) -> (a, b)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%x : memref<?x?xf32>) outs(%out : memref<?x?xf32>) {
+  ^bb0(%a: f32, %before: f32):
+    %s = func.call @four_times(%a) : (f32) -> f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func @summed(%x: memref<96xf32>, %out: memref<f32>) {
+  linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : memref<96xf32>) outs(%out : memref<f32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %s = func.call @four_times(%a) : (f32) -> f32
+    %t = arith.addf %s, %sum : f32
+    linalg.yield %t : f32
+  }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("shape", [(64, 31), (64, 96), (3, 5)])
+def test_functions_that_bodies_of_linalg_call(shape: tuple[int, int]) -> None:
+    library = on_host(CALLED_BY_LINALG)
+    x, out = np.arange(np.prod(shape), dtype=np.float32).reshape(shape), np.zeros(shape[::-1], np.float32)
+    library.turned(x, out)
+    np.testing.assert_array_equal(out, 4 * x.T)
+    total = np.zeros((), np.float32)
+    library.summed(np.arange(96, dtype=np.float32), total)
+    assert total == 4 * np.arange(96).sum()

@@ -1,8 +1,8 @@
 //===- serial_functions.cpp - offload-serial-functions ---------------------===//
 //
-// A function with parallel loops that is called inside of another parallel loop: each thread of that one's
-// kernel calls it, and runs its loops from end to end. It calls a copy in which they are scf.for; what other
-// host code calls keeps its loops, which become kernels.
+// A function with parallel loops that is called inside of another parallel loop, or of a launch: each thread
+// of its kernel calls it, and runs its loops from end to end. It calls a copy in which they are scf.for; what
+// other host code calls keeps its loops, which become kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +10,7 @@
 #include "passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -32,8 +33,12 @@ struct SerialFunctions : public PassWrapper<SerialFunctions, OperationPass<Modul
   void runOnOperation() final {
     SymbolTable symbols(getOperation());
     DenseMap<func::FuncOp, func::FuncOp> copies;
-    for (scf::ParallelOp loop : outermostParallel(getOperation()))
-      callCopies(loop, symbols, copies);
+    SmallVector<Operation *> kernels;
+    llvm::append_range(kernels, outermostParallel(getOperation()));
+    getOperation()->walk(
+        [&](gpu::LaunchOp launch) { kernels.push_back(launch); }); // some were linalg's loops
+    for (Operation *kernel : kernels)
+      callCopies(kernel, symbols, copies);
     // Nobody would launch the kernels of what only such loops called.
     SmallVector<func::FuncOp> copied(llvm::make_first_range(copies));
     auto isUnused = [&](func::FuncOp function) {
