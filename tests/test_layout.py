@@ -66,7 +66,8 @@ def calls(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def test_no_two_arguments_of_a_call_make_operations() -> None:
-    """The order of arguments is the C++ compiler's choice, and with it the bytes of what is built."""
+    """The order of arguments is the C++ compiler's choice, and with it the bytes of what is built. Seen is what calls
+    create() or gives a builder to a function by its usual names."""
     makes = re.compile(r"::create\(|\w\((b|in|each|rewriter)[,)]")
     quiet = re.compile(r'//[^\n]*|"(\\.|[^"\\\n])*"|\'(\\.|[^\'\\\n])\'')
     unordered, seen = [], 0

@@ -85,6 +85,7 @@ static void start(struct mgpu_kernel *kernel, struct mgpu_launch *launch, int32_
   }
   launch->smem = (uint32_t)smem;
   launch->stream = place.driver;
+  launch->own_stream = place.own;
   const struct mgpu_backend *backend = mgpu_backends[place.backend];
   if (backend->launch(place.device, handle, launch) || wait == MGPU_WAIT_NOT)
     return;

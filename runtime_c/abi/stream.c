@@ -26,14 +26,14 @@ int mgpu_stream_own(int backend, int device, struct mgpu_place *place) {
       return mgpu_pending();
     own[device] = handle;
   }
-  *place = (struct mgpu_place){backend, device, own[device]->driver};
+  *place = (struct mgpu_place){backend, device, own[device]->driver, true};
   return 0;
 }
 
 int mgpu_stream_to_release(int backend, int device, struct mgpu_place *place) {
   if (!mgpu_backend_forked(backend))
     return mgpu_stream_own(backend, device, place);
-  *place = (struct mgpu_place){backend, device, NULL};
+  *place = (struct mgpu_place){backend, device, NULL, false};
   return 0;
 }
 
@@ -57,14 +57,14 @@ int mgpu_stream_place(void *stream, struct mgpu_place *place) {
     if (!stream)
       return mgpu_stream_own(backend, thread->device[backend], place);
     int device = mgpu_backends[backend]->stream_device(&stream, thread->device[backend]);
-    *place = (struct mgpu_place){backend, device, stream};
+    *place = (struct mgpu_place){backend, device, stream, false};
     return 0;
   }
   if (!__atomic_load_n(&handle->live, __ATOMIC_ACQUIRE))
     return mgpu_fail(MGPU_ERROR_INVALID, "The stream %p has been destroyed already.", stream);
   if (handle->kind != MGPU_STREAM)
     return mgpu_fail(MGPU_ERROR_INVALID, "%p is an event; a stream is needed here.", stream);
-  *place = (struct mgpu_place){handle->backend, handle->device, handle->driver};
+  *place = (struct mgpu_place){handle->backend, handle->device, handle->driver, false};
   return 0;
 }
 
@@ -100,12 +100,12 @@ static int event_place(void *event, struct mgpu_place *place) {
     int backend = mgpu_backend_active(NULL, NULL, NULL);
     if (backend < 0)
       return mgpu_pending();
-    *place = (struct mgpu_place){backend, mgpu_thread()->device[backend], event};
+    *place = (struct mgpu_place){backend, mgpu_thread()->device[backend], event, false};
     return 0;
   }
   if (!__atomic_load_n(&handle->live, __ATOMIC_ACQUIRE))
     return mgpu_fail(MGPU_ERROR_INVALID, "The event %p has been destroyed already.", event);
-  *place = (struct mgpu_place){handle->backend, handle->device, handle->driver};
+  *place = (struct mgpu_place){handle->backend, handle->device, handle->driver, false};
   return 0;
 }
 

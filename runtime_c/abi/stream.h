@@ -9,6 +9,7 @@ struct mgpu_place {
   int backend;
   int device;
   void *driver; /* the driver's stream */
+  bool own;     /* the calling thread's own stream, which no other thread uses */
 };
 
 /* Resolves a stream of ours, a foreign driver stream, or NULL (the calling thread's). A foreign stream

@@ -19,6 +19,7 @@ struct mgpu_launch {
   uint32_t smem;       /* bytes of dynamic workgroup memory */
   bool cooperative;    /* all blocks run at the same time, or it is an error */
   void *stream;
+  bool own_stream; /* it is the calling thread's own, which no other thread uses */
   void **params; /* one pointer per kernel parameter */
 };
 

@@ -25,6 +25,7 @@ struct mgpu_thread {
   struct mgpu_trace_work *work; /* what it is about to put on a stream (trace/host.c), or NULL */
   struct mgpu_unwaited unwaited;
   mgpuScope *scopes; /* the innermost scope that has streams, or NULL */
+  const void *turn;  /* the turn (host/turns.h) of the launch whose blocks it runs, or NULL */
   char *stack_end;   /* the lowest address of its stack; NULL before it is asked for (sizes.c) */
   char message[MGPU_MESSAGE_BYTES]; /* of the last kept error */
 };

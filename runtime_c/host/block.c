@@ -285,8 +285,7 @@ static void run_whole(const struct mgpu_host_work *work, unsigned char *shared, 
   }
 }
 
-int mgpu_host_run_blocks(void *context, uint64_t first, uint64_t last) {
-  const struct mgpu_host_work *work = context;
+static int run_blocks(const struct mgpu_host_work *work, uint64_t first, uint64_t last) {
   const uint32_t *grid = work->launch.grid, *block = work->launch.block;
   uint32_t threads = block[0] * block[1] * block[2];
   size_t shared_size = (size_t)work->kernel->shared_bytes + work->launch.dynamic_shared;
@@ -324,4 +323,17 @@ int mgpu_host_run_blocks(void *context, uint64_t first, uint64_t last) {
       return failure;
   }
   return 0;
+}
+
+/* What blocks call back is a part of their launch, for its stream. */
+int mgpu_host_run_blocks(void *context, uint64_t first, uint64_t last) {
+  const struct mgpu_host_work *work = context;
+  if (!work->turn)
+    return run_blocks(work, first, last);
+  struct mgpu_thread *thread = mgpu_thread();
+  const void *before = thread->turn;
+  thread->turn = work->turn;
+  int failure = run_blocks(work, first, last);
+  thread->turn = before;
+  return failure;
 }

@@ -253,7 +253,8 @@ static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   char buffer[1024];
   struct mgpu_text why = {buffer, sizeof buffer, 0};
   struct mgpu_host_turn turn;
-  mgpu_host_turn_begin(&turn, launch->stream);
+  mgpu_host_turn_begin(&turn, launch->own_stream ? NULL : launch->stream);
+  work.work.turn = turn.stream ? &turn : NULL;
   failure = run_launch(&work, &why);
   mgpu_host_turn_end(&turn);
   return failure ? mgpu_fail(failure, "%s", buffer) : 0;

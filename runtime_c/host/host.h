@@ -63,6 +63,7 @@ int mgpu_host_split(uint64_t total, mgpu_host_part *part, void *context, uint64_
 struct mgpu_host_work {
   mgpuHostLaunch launch; /* first: what fails finds the rest by it */
   const mgpuHostKernel *kernel;
+  const void *turn; /* of its launch (host/turns.h) */
   uint64_t blocks;
   int failed;          /* atomic: whether an assertion failed; the first one's place: */
   const char *message; /* in the image */

@@ -10,11 +10,12 @@
 struct row {
   pthread_mutex_t lock;
   pthread_cond_t ended;
-  struct mgpu_host_turn *first;
+  struct mgpu_host_turn *first; /* atomic where the lock is not held */
+  unsigned waiting;
 };
 
 #define EIGHT(row) row, row, row, row, row, row, row, row
-#define ROW {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL}
+#define ROW {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0}
 
 enum { ROWS = 8 };
 static struct row rows[ROWS] = {EIGHT(ROW)};
@@ -23,18 +24,15 @@ static struct row *row_of(const void *stream) {
   return &rows[((uint64_t)(uintptr_t)stream * 0x9E3779B97F4A7C15u) >> 61];
 }
 
-/* The stream where others may be at work, or NULL. */
-static const void *shared(const void *stream) {
-  struct mgpu_handle *const *own = mgpu_thread()->own[MGPU_BACKEND_host];
-  return own && own[0] && own[0]->driver == stream ? NULL : stream;
-}
-
 /* With the row's lock held. */
 static void wait_for_others(struct row *row, const void *stream) {
   pthread_t self = pthread_self();
+  const void *mine = row->first ? mgpu_thread()->turn : NULL;
   for (const struct mgpu_host_turn *turn = row->first; turn;)
-    if (turn->stream == stream && !pthread_equal(turn->owner, self)) {
+    if (turn->stream == stream && turn != mine && !pthread_equal(turn->owner, self)) {
+      ++row->waiting;
       pthread_cond_wait(&row->ended, &row->lock);
+      --row->waiting;
       turn = row->first;
     } else {
       turn = turn->next;
@@ -42,15 +40,15 @@ static void wait_for_others(struct row *row, const void *stream) {
 }
 
 void mgpu_host_turn_begin(struct mgpu_host_turn *turn, const void *stream) {
-  turn->stream = shared(stream);
-  if (!turn->stream)
+  turn->stream = stream;
+  if (!stream)
     return;
   struct row *row = row_of(stream);
   turn->owner = pthread_self();
   pthread_mutex_lock(&row->lock);
   wait_for_others(row, stream);
   turn->next = row->first;
-  row->first = turn;
+  __atomic_store_n(&row->first, turn, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&row->lock);
 }
 
@@ -63,15 +61,16 @@ void mgpu_host_turn_end(struct mgpu_host_turn *turn) {
   while (*place && *place != turn) /* it is not there in the child of a fork that a kernel has called */
     place = &(*place)->next;
   if (*place)
-    *place = turn->next;
-  pthread_cond_broadcast(&row->ended);
+    __atomic_store_n(place, turn->next, __ATOMIC_RELEASE);
+  if (row->waiting)
+    pthread_cond_broadcast(&row->ended);
   pthread_mutex_unlock(&row->lock);
 }
 
 void mgpu_host_turn_wait(const void *stream) {
-  if (!shared(stream))
-    return;
   struct row *row = row_of(stream);
+  if (!stream || !__atomic_load_n(&row->first, __ATOMIC_ACQUIRE))
+    return;
   pthread_mutex_lock(&row->lock);
   wait_for_others(row, stream);
   pthread_mutex_unlock(&row->lock);
@@ -90,6 +89,7 @@ void mgpu_host_turns_unlock(void) {
 void mgpu_host_turns_in_child(void) {
   for (int i = 0; i < ROWS; ++i) {
     rows[i].first = NULL;
+    rows[i].waiting = 0;
     rows[i].ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* nobody waits any more */
   }
 }

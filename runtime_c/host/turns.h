@@ -16,7 +16,9 @@ struct mgpu_host_turn {
 };
 
 /* Waits until no other thread works on the stream, and then is at work on it until `mgpu_host_turn_end`,
- * which must come. What a kernel calls back may use the stream again. */
+ * which must come. What the launch's blocks call back, on whatever thread, may use the stream again.
+ * NULL: the thread's own, nobody else's.
+ */
 void mgpu_host_turn_begin(struct mgpu_host_turn *turn, const void *stream);
 void mgpu_host_turn_end(struct mgpu_host_turn *turn);
 

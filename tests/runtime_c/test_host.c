@@ -142,7 +142,6 @@ static void test_launch_errors(void) {
   test_reduce(256, 256);
 }
 
-/* Blocks of the largest grid there is, whose numbers do not fit 32 bits. */
 /* What launches keep of larger and larger frames is not more each time. */
 static void test_growing_frames(void) {
   enum { LAUNCHES = 300 };
@@ -159,6 +158,7 @@ static void test_growing_frames(void) {
   CHECK_CLEAN();
 }
 
+/* Blocks of the largest grid there is, whose numbers do not fit 32 bits. */
 static void test_places(const char *image_path) {
   void *image = dlopen(image_path, RTLD_NOW | RTLD_LOCAL);
   CHECK(image, "%s", dlerror());

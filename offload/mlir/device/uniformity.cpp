@@ -46,7 +46,15 @@ public:
   /// The same in all threads. A value that depends on itself, around a loop, is if all else is.
   bool uniform(Value value) {
     if (!assumed.insert(value).second)
-      return true;
+      return !varying.contains(value);
+    bool found = isUniform(value);
+    if (!found)
+      varying.insert(value);
+    return found;
+  }
+
+private:
+  bool isUniform(Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value))
       return argumentIsUniform(argument);
     Operation *op = value.getDefiningOp();
@@ -71,7 +79,6 @@ public:
            all(op->getOperands());
   }
 
-private:
   /// A number that all threads of a subgroup have.
   bool isOfSubgroup(Operation *op) const {
     if (isa<gpu::SubgroupIdOp>(op))
@@ -197,10 +204,10 @@ private:
                return number < given.size() && uniform(given[number]);
              });
     if (auto loop = dyn_cast<scf::ForOp>(parent)) {
-      if (!entersTogether(parent) || argument == loop.getInductionVar())
-        return entersTogether(parent);
-      return uniform(loop.getTiedLoopInit(argument)->get()) &&
-             uniform(loop.getTiedLoopYieldedValue(argument)->get());
+      if (!entersTogether(parent))
+        return false;
+      return argument == loop.getInductionVar() || (uniform(loop.getTiedLoopInit(argument)->get()) &&
+                                                    uniform(loop.getTiedLoopYieldedValue(argument)->get()));
     }
     if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
       if (argument.getParentRegion() == &loop.getAfter())
@@ -212,8 +219,8 @@ private:
     return false;
   }
 
-  int64_t subgroup; // threads
-  llvm::DenseSet<Value> assumed;
+  int64_t subgroup;                       // threads
+  llvm::DenseSet<Value> assumed, varying; // asked for; and found not to be
   llvm::DenseSet<Operation *> visiting;
 };
 

@@ -122,12 +122,22 @@ void guard(LLVM::LLVMFuncOp function) {
 
 } // namespace
 
+/// Nothing may stand between such a call and the return.
+static bool callsInItsPlace(LLVM::LLVMFuncOp function) {
+  auto find = [](LLVM::CallOp call) {
+    return call.getTailCallKind() == LLVM::TailCallKind::MustTail ? WalkResult::interrupt()
+                                                                  : WalkResult::advance();
+  };
+  return function.walk(find).wasInterrupted();
+}
+
 void guardEntryPoints(ModuleOp module) {
   SymbolTable symbols(module);
   // An llvm.func is called by its own name. Where the program calls it, too, that call must not come back.
   auto isEntryPoint = [&](LLVM::LLVMFuncOp function) {
     return function.getName().starts_with("_mlir_ciface_") ||
-           (function.isPublic() && !symbols.lookup(("_mlir_ciface_" + function.getName()).str()) &&
+           (function.isPublic() && !callsInItsPlace(function) &&
+            !symbols.lookup(("_mlir_ciface_" + function.getName()).str()) &&
             SymbolTable::symbolKnownUseEmpty(function, module));
   };
   for (LLVM::LLVMFuncOp function :

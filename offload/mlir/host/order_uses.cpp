@@ -43,20 +43,6 @@ struct Use {
   bool any = false; // it may be all there is: a kernel's pointer, or what describes memory for TMA
 };
 
-/// A call of a function of this program that gets memory.
-std::optional<Use> useOf(func::CallOp call) {
-  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-  if (!callee || callee.isExternal())
-    return std::nullopt;
-  Use use{call, {}};
-  for (Value operand : call.getOperands()) {
-    if (isa<BaseMemRefType>(operand.getType()))
-      use.memory.push_back(operand);
-    use.any |= isa<LLVM::LLVMPointerType>(operand.getType());
-  }
-  return use;
-}
-
 std::optional<Use> useOf(gpu::AsyncOpInterface op) {
   if (auto free = dyn_cast<gpu::DeallocOp>(*op))
     return Use{op, {free.getMemref()}};
@@ -78,6 +64,36 @@ std::optional<Use> useOf(gpu::AsyncOpInterface op) {
   return use;
 }
 
+/// What a call of a function of this program uses in order: the memory of the operations that are no host
+/// code, in that function and those that it calls. They have no order of their own with what the caller has
+/// put on its streams.
+std::optional<Use> useOf(func::CallOp call) {
+  Use use{call, {}};
+  SmallVector<func::CallOp> calls = {call};
+  DenseSet<Operation *> seen;
+  while (!calls.empty()) {
+    func::CallOp next = calls.pop_back_val();
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(next, next.getCalleeAttr());
+    if (!callee || !seen.insert(callee).second)
+      continue;
+    callee.walk([&](Operation *op) {
+      if (auto inner = dyn_cast<func::CallOp>(op))
+        calls.push_back(inner);
+      auto async = dyn_cast<gpu::AsyncOpInterface>(op);
+      if (std::optional<Use> inside = async ? useOf(async) : std::nullopt) {
+        use.memory.append(inside->memory);
+        use.any |= inside->any;
+      }
+    });
+  }
+  return use.any || !use.memory.empty() ? std::optional(use) : std::nullopt;
+}
+
+/// A function puts work behind a token that it gets, which its caller has to wait for.
+bool getsToken(func::CallOp call) {
+  return llvm::any_of(call.getOperandTypes(), llvm::IsaPred<gpu::AsyncTokenType>);
+}
+
 /// May it run before, though not always, or in an earlier turn of a loop than the last?
 bool mayHaveRun(Operation *other, Operation *op, DominanceInfo &dominance) {
   Block *there = other->getBlock(), *here = op->getBlock();
@@ -86,6 +102,62 @@ bool mayHaveRun(Operation *other, Operation *op, DominanceInfo &dominance) {
   if (!dominance.properlyDominates(other, op))
     return there->isReachable(here);
   return there != here && there->isReachable(there, {here});
+}
+
+/// Is what has that token done, or before the operation's own tokens, on every way from there to the
+/// operation?
+bool isBehind(Operation *op, Value token) {
+  enum { MostWays = 1000 };
+  using Way = std::pair<Block::iterator, SmallVector<Value, 2>>; // with the tokens that stand for it there
+  SmallVector<Way> ways;
+  DenseMap<Block *, SmallVector<SmallVector<Value, 2>>> seen;
+  Operation *maker = token.getDefiningOp();
+  ways.push_back({std::next(maker->getIterator()), {token}});
+  for (int count = 0; !ways.empty(); ++count) {
+    if (count == MostWays)
+      return false;
+    auto [it, tokens] = ways.pop_back_val();
+    bool over = false;
+    for (Block *block = it->getBlock(); it != block->end() && !over; ++it) {
+      bool waits =
+          llvm::any_of(it->getOperands(), [&](Value value) { return llvm::is_contained(tokens, value); });
+      if (&*it == op && !waits)
+        return false;
+      over = &*it == op;
+      if (auto async = dyn_cast<gpu::AsyncOpInterface>(*it)) {
+        Value made = async.getAsyncToken();
+        llvm::erase(tokens, made); // of another turn of a loop
+        if (waits && made)
+          tokens.push_back(made);
+        over |= waits && !made; // done when the next operation starts
+      }
+      if (over || &*it != &block->back())
+        continue;
+      auto branch = dyn_cast<BranchOpInterface>(*it);
+      if (!branch && it->getNumSuccessors())
+        return false;
+      for (auto [index, next] : llvm::enumerate(it->getSuccessors())) {
+        SmallVector<Value, 2> there(tokens);
+        SuccessorOperands operands = branch.getSuccessorOperands(unsigned(index));
+        for (unsigned i = 0; i < operands.size(); ++i)
+          if (!operands.isOperandProduced(i) && llvm::is_contained(tokens, operands[i]) &&
+              !llvm::is_contained(there, next->getArgument(i)))
+            there.push_back(next->getArgument(i));
+        // An argument that stood for it when the block was entered before stands for what comes now.
+        llvm::erase_if(there, [&, next = next](Value value) {
+          auto argument = dyn_cast<BlockArgument>(value);
+          return argument && argument.getOwner() == next &&
+                 !llvm::is_contained(tokens, operands[argument.getArgNumber()]);
+        });
+        auto &before = seen[next];
+        if (!llvm::is_contained(before, there)) {
+          before.push_back(there);
+          ways.push_back({next->begin(), there});
+        }
+      }
+    }
+  }
+  return true;
 }
 
 /// Returns whether all that is on the function's streams has to be waited for.
@@ -102,8 +174,10 @@ bool order(const Use &use, BufferFlow &flow, DominanceInfo &dominance) {
   DenseSet<Operation *> missing;
   auto add = [&](Operation *other) {
     auto async = dyn_cast_or_null<gpu::AsyncOpInterface>(other);
-    if (async && async.getAsyncToken() && !before.contains(async.getAsyncToken()) &&
-        !isa<gpu::DeallocOp>(other))
+    auto call = dyn_cast_or_null<func::CallOp>(other);
+    if ((call && call != op && getsToken(call)) ||
+        (async && async.getAsyncToken() && !before.contains(async.getAsyncToken()) &&
+         !isa<gpu::DeallocOp>(other)))
       missing.insert(other);
   };
   for (Value memory : use.memory)
@@ -116,11 +190,16 @@ bool order(const Use &use, BufferFlow &flow, DominanceInfo &dominance) {
     return false;
   SmallVector<Value> tokens;
   bool unordered = false;
-  op->getParentOfType<FunctionOpInterface>()->walk([&](gpu::AsyncOpInterface other) {
-    if (isa<gpu::DeallocOp>(other))
+  op->getParentOfType<FunctionOpInterface>()->walk([&](Operation *each) {
+    if (auto call = dyn_cast<func::CallOp>(each)) {
+      bool counts = call != op && getsToken(call) && (missing.contains(call) || use.any);
+      unordered |= counts && (dominance.properlyDominates(call, op) || mayHaveRun(call, op, dominance));
+    }
+    auto other = dyn_cast<gpu::AsyncOpInterface>(each);
+    if (!other || isa<gpu::DeallocOp>(each))
       return;
     bool counts = other.getAsyncToken() && (missing.contains(other) || use.any);
-    unordered |= counts && mayHaveRun(other, op, dominance);
+    unordered |= counts && mayHaveRun(other, op, dominance) && !isBehind(op, other.getAsyncToken());
     if (!dominance.properlyDominates(other, op))
       return;
     if (!other.getAsyncToken()) // done when the next operation starts
@@ -136,8 +215,7 @@ bool order(const Use &use, BufferFlow &flow, DominanceInfo &dominance) {
       waiting.addAsyncDependency(token);
       addBefore(op, before);
     }
-  // With a token its author has said behind what it comes.
-  return unordered && !waiting.getAsyncToken();
+  return unordered;
 }
 
 } // namespace

@@ -57,6 +57,18 @@ static bool isDefinition(Operation *op) {
   return function && !function.isExternal();
 }
 
+/// Whether nobody outside of the program knows its name.
+static bool isOwn(Operation *op) {
+  auto isOfUnit = [](LLVM::Linkage linkage) {
+    return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
+  };
+  if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op); function && isOfUnit(function.getLinkage()))
+    return true;
+  if (auto global = dyn_cast<LLVM::GlobalOp>(op); global && isOfUnit(global.getLinkage()))
+    return true;
+  return cast<SymbolOpInterface>(op).isPrivate();
+}
+
 bool takesLibraryName(Operation *op) {
   if (!isDefinition(op) || op->getParentOfType<gpu::GPUModuleOp>())
     return isa<memref::GlobalOp, LLVM::GlobalOp>(op) && !op->getParentOfType<gpu::GPUModuleOp>() &&
@@ -73,7 +85,7 @@ bool takesLibraryName(Operation *op) {
       "pwrite qsort read sched_getaffinity sigfillset snprintf statx stderr strchr strcmp strcpy strcspn "
       "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
   StringRef name = cast<SymbolOpInterface>(op).getName();
-  bool isPublic = cast<SymbolOpInterface>(op).isPublic();
+  bool isPublic = !isOwn(op);
   return memory.contains(name) || isReservedName(name) || isOfLibm(name) || name.starts_with("mgpu") ||
          (isPublic && (runtime.contains(name) || name.starts_with("pthread_")));
 }
@@ -89,7 +101,7 @@ struct PrivateNames : public PassWrapper<PrivateNames, OperationPass<ModuleOp>> 
   void runOnOperation() final {
     SmallVector<Operation *> taken;
     for (Operation &op : getOperation().getOps())
-      if (takesLibraryName(&op) && cast<SymbolOpInterface>(op).isPrivate())
+      if (takesLibraryName(&op) && isOwn(&op))
         taken.push_back(&op);
     if (taken.empty())
       return;
