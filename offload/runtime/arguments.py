@@ -238,6 +238,11 @@ def bounds(descriptor: bytes, itemsize: int) -> tuple[int, int]:
     return start + low * itemsize, start + (high + 1) * itemsize
 
 
+def base_of(descriptor: bytes) -> int:
+    """Where a descriptor says that its array's memory was allocated."""
+    return int(struct.unpack_from("@P", descriptor)[0])
+
+
 def sizes_of(descriptor: bytes, rank: int) -> tuple[int, ...]:
     """The sizes of the array behind a descriptor."""
     return struct.unpack_from(f"@{rank}q", descriptor, struct.calcsize("@PPq"))

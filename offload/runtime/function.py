@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from offload.artifact.meta import Argument, Signature
-from offload.runtime.arguments import MemrefPacker, bounds, sizes_of
+from offload.runtime.arguments import MemrefPacker, base_of, bounds, sizes_of
 from offload.runtime.array import DeviceArray
 from offload.runtime.calls import Callee, InstanceSignature
 from offload.runtime.dtypes import Mismatch, find, scalar
@@ -16,10 +16,10 @@ from offload.runtime.pending import Running
 from offload.runtime.pickled import function_of
 from offload.runtime.plans import Caller, arm_function
 from offload.runtime.pointers import PointerPacker
-from offload.runtime.results import ScalarResult, StructResult, by_value_type, half_argument, is_half
+from offload.runtime.results import Input, ScalarResult, StructResult, by_value_type, half_argument, is_half
 from offload.runtime.staging import Staging, wanted
 from offload.runtime.streams import as_stream
-from offload.runtime.views import gpu_of, view_of
+from offload.runtime.views import View, gpu_of, view_of
 
 # Appends the C values of one argument; the second list is for what has to stay alive during the call.
 _Converter = Callable[[Any, list[Any], list[object]], None]
@@ -74,6 +74,7 @@ class Function(Caller):
                 value.settle()
         result = self._result
         keep: list[object] = []
+        held: list[object] = []  # what each argument's memory lives as long as
         values: list[Any] = []
         if isinstance(result, StructResult):
             values.append(result.buffer())
@@ -82,8 +83,9 @@ class Function(Caller):
             for convert in converters:
                 seen = len(keep)
                 convert(args[index], values, keep)
+                held.append(keep[seen] if len(keep) > seen else args[index])
                 if self._placed[index]:
-                    self._check_place(keep[seen] if len(keep) > seen else args[index])
+                    self._check_place(held[index])
                 index += 1
         except Mismatch as mismatch:
             raise self._callee.refuse(index, mismatch) from None
@@ -97,7 +99,7 @@ class Function(Caller):
             self._native.check()
             return result(returned)
         # Arrays are made before the error is raised, so that what the function allocated is freed either way.
-        returned = result(values[0], self._inputs(values, args) if self._views else ())
+        returned = result(values[0], self._inputs(values, args, held) if self._views else ())
         self._native.check()
         return returned
 
@@ -134,14 +136,22 @@ class Function(Caller):
         what it raises, comes from ``wait()`` or from ``await``."""
         return Running(self._native, lambda: self(*args, **kwargs))
 
-    def _inputs(self, values: list[Any], args: tuple[Any, ...]) -> list[tuple[int, int, object]]:
-        """The address range of each argument array, with the array."""
+    def _inputs(self, values: list[Any], args: tuple[Any, ...], held: list[object]) -> list[Input]:
+        """The memory of each array that was passed. What another package has exported stays so as long as results
+        lie in it: its owner alone may resize it, or have made it for this call."""
+        import numpy
+
         descriptors = iter([value for value in values if isinstance(value, bytes)])
-        return [
-            (*bounds(next(descriptors), find(argument.dtype).size), value)
-            for argument, value in zip(self.signature.args, args, strict=True)
-            if argument.kind == "memref"
-        ]
+        inputs = []
+        for argument, value, view in zip(self.signature.args, args, held, strict=True):
+            owner = value if isinstance(value, (DeviceArray, numpy.ndarray)) else view
+            if argument.kind == "memref":
+                descriptor = next(descriptors)
+                low, high = bounds(descriptor, find(argument.dtype).size)
+                inputs.append(Input(low, high, base_of(descriptor), owner))
+            elif argument.pointer and isinstance(view, View):
+                inputs.append(Input(*view.bounds(), view.pointer, owner))
+        return inputs
 
     def _prepare(self) -> list[_Converter]:
         """Does once what all calls share; where several threads are at it, each does it by itself."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.artifact.meta import Argument
 from offload.runtime.array import DeviceArray
@@ -61,6 +61,20 @@ def by_value_type(dtype: DType) -> Any:
     return _Half if is_half(dtype) else _BY_VALUE[dtype.code]
 
 
+class Input(NamedTuple):
+    """The memory of an array that was passed: its first address and the first behind it, where it says that it was
+    allocated, which may be elsewhere, and what it lives as long as."""
+
+    low: int
+    high: int
+    base: int
+    owner: object
+
+    def has(self, address: int) -> bool:
+        """Whether what is there belongs to it."""
+        return self.low <= address < self.high or address == self.base != 0
+
+
 class ScalarResult:
     """One scalar, returned in a register."""
 
@@ -98,9 +112,8 @@ class StructResult:
         """Zeroed memory for the callee to write the results into."""
         return ctypes.create_string_buffer(self.layout.size + 8)
 
-    def __call__(self, buffer: ctypes.Array[ctypes.c_char], inputs: Sequence[tuple[int, int, object]]) -> Any:
-        """The results. ``inputs`` are the address ranges of the argument arrays with what keeps each
-        alive."""
+    def __call__(self, buffer: ctypes.Array[ctypes.c_char], inputs: Sequence[Input]) -> Any:
+        """The results. ``inputs`` are the arrays that were passed."""
         words = self.layout.unpack_from(buffer)
         owners: dict[int, object] = {}
         values: list[Any] = []
@@ -119,7 +132,7 @@ class StructResult:
         result: Argument,
         dtype: Any,
         words: tuple[int, ...],
-        inputs: Sequence[tuple[int, int, object]],
+        inputs: Sequence[Input],
         owners: dict[int, object],
     ) -> Any:
         import numpy
@@ -129,7 +142,7 @@ class StructResult:
         shape = words[3 : 3 + rank]
         strides = tuple(stride * dtype.itemsize for stride in words[3 + rank :])
         pointer = aligned + offset * dtype.itemsize
-        source = next((owner for low, high, owner in inputs if low <= pointer < high or low <= allocated < high), None)
+        source = next((each.owner for each in inputs if each.has(pointer) or each.has(allocated)), None)
         if source is None:
             on_device = result.space == "device"
         else:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from offload.runtime import interchange
 from offload.runtime.array import WITHOUT_MASK, DeviceArray, is_masked
 from offload.runtime.dtypes import Mismatch
+from offload.runtime.memory import row_major
 
 
 class View(NamedTuple):
@@ -31,6 +32,17 @@ class View(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    def bounds(self) -> tuple[int, int]:
+        """The first address, and the first after it; at least one byte apart."""
+        low = high = 0
+        if 0 in self.shape:
+            return self.pointer, self.pointer + 1
+        steps = self.strides or [step * self.itemsize for step in row_major(self.shape)]
+        for size, step in zip(self.shape, steps, strict=True):
+            reach = (size - 1) * step
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        return self.pointer + low, self.pointer + high + self.itemsize
 
     def changed(self, how: str, name: str, dtype: str = "") -> str:
         """What makes another array of this one, in words that its package has. ``how`` is "astype" or "view", with a
