@@ -33,6 +33,21 @@ def test_dump_writes_every_stage(tmp_path: Path) -> None:
         assert item.data == (tmp_path / "d" / f"m.nvvm.sm_90.{stage}.{item.suffix}").read_bytes()
 
 
+def test_no_view_takes_the_place_of_a_source_or_of_another(tmp_path: Path) -> None:
+    kernel = "{ gpu.func @k() kernel { gpu.return } }"
+    texts = {"k.mlir": f'gpu.module @"a/b" {kernel}\ngpu.module @a_b {kernel}\n', "k.input.mlir": "module {}\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    for words in (("k.mlir", "--emit", "kernels", "-o", "."), ("k.mlir", "k.input.mlir", "--dump", ".")):
+        done = command("build", *words, "-t", "host", "-q", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "it is one of the sources; name another output" in done.stderr
+    assert {name: (tmp_path / name).read_text() for name in texts} == texts
+    done = command("build", "k.mlir", "-t", "host", "--emit", "isa", "-o", "out", "-q", cwd=tmp_path)
+    assert done.stdout.split() == ["out/a_b.host.x86-64.s", "out/a_b.host.x86-64.2.s"]
+    assert len(list((tmp_path / "out").iterdir())) == 2
+
+
 def test_a_stage_of_one_target(tmp_path: Path) -> None:
     targets = ("-t", "nvvm:sm_90", "-t", "nvvm:sm_80", "-t", "host,O=2,fast")
     for only, labels in (

@@ -146,9 +146,9 @@ def _made(options: argparse.Namespace, request: BuildRequest, stage: str, progre
         _print_pipelines(builds.pipelines(request, progress))
         return None
     if options.emit is not None:
-        _emit(builds.emit(request, stage, progress), stage, _output(options))
+        _emit(builds.emit(request, stage, progress), stage, _output(options), request)
         return None
-    return _dump(builds.dump(request, progress), Path(options.dump))
+    return _dump(builds.dump(request, progress), Path(options.dump), request)
 
 
 def _output(options: argparse.Namespace) -> Path | None:
@@ -172,21 +172,38 @@ def _print_pipelines(parts: Iterable[tuple[str, list[str]]]) -> None:
             print(f"builtin.module({pipeline})")
 
 
-def _dump(stages: Iterable[Emitted], folder: Path) -> bytes:
+def _dump(stages: Iterable[Emitted], folder: Path, request: BuildRequest) -> bytes:
     """Writes every stage as ``module.target.chip.stage.suffix`` and returns the library."""
     data = b""
+    files = _Files(folder, request)
     for item in stages:
         data = item.data  # the last stage is the library
-        _write(folder / f"{plain_name(item.label)}.{item.stage}.{item.suffix}", data)
+        files.write(f"{plain_name(item.label)}.{item.stage}", item.suffix, data)
     return data
 
 
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    except OSError as error:
-        raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
+class _Files:
+    """What is written into a folder: nothing of it in the place of a source, or of another of these."""
+
+    def __init__(self, folder: Path, request: BuildRequest) -> None:
+        self.folder, self.sources = folder, request.sources
+        self.taken: set[str] = set()
+
+    def write(self, stem: str, suffix: str, data: bytes) -> Path:
+        from offload.compiler.output import check_no_source
+
+        name, number = f"{stem}.{suffix}", 2
+        while name in self.taken:  # symbols that differ in what no name of a file has
+            name, number = f"{stem}.{number}.{suffix}", number + 1
+        self.taken.add(name)
+        path = self.folder / name
+        check_no_source(path, self.sources)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        except OSError as error:
+            raise OffloadError(f"cannot write {path}: {error.strerror or error}") from error
+        return path
 
 
 def _for_one_target(request: BuildRequest, stage: str, only: str) -> BuildRequest:
@@ -214,15 +231,14 @@ def _spelt_out(request: BuildRequest, only: str) -> tuple[Target, ...]:
         return ()
 
 
-def _emit(items: Iterable[Emitted], stage: str, folder: Path | None) -> None:
+def _emit(items: Iterable[Emitted], stage: str, folder: Path | None, request: BuildRequest) -> None:
     """Prints a stage, or writes it into a folder, a file per output."""
     count = 0
+    files = None if folder is None else _Files(folder, request)
     for item in items:
         count += 1
-        if folder is not None:
-            path = folder / f"{plain_name(item.label)}.{item.suffix}"
-            _write(path, item.data)
-            print(path)
+        if files is not None:
+            print(files.write(plain_name(item.label), item.suffix, item.data))
         elif item.is_text:
             comment = {"ll": ";", "s": "#"}.get(item.suffix, "//")
             print(f"{comment} ----- {stage}: {item.label}\n{item.data.decode(errors='replace').rstrip()}\n")
