@@ -263,3 +263,46 @@ def test_a_loaded_library_outlives_its_entry(folder: Path) -> None:
     library = offload.compile(PROGRAM, targets=["host"])
     shutil.rmtree(folder)
     assert works(library)
+
+
+def test_what_changes_while_it_is_built_is_not_kept(tmp_path: Path) -> None:
+    """A file that is another one when the linker reads it: what comes out is not what the key says."""
+    import subprocess
+
+    import numpy as np
+
+    def compiled(number: int) -> bytes:
+        (tmp_path / "q.c").write_text(f"int q(void) {{ return {number}; }}")
+        subprocess.run(["cc", "-c", "-fPIC", "-o", tmp_path / f"q{number}.o", tmp_path / "q.c"], check=True)
+        return (tmp_path / f"q{number}.o").read_bytes()
+
+    first, second, path = compiled(11), compiled(22), tmp_path / "q.o"
+    source = tmp_path / "p.mlir"
+    source.write_text("""
+    func.func private @q() -> i32
+    func.func @get(%x: memref<1xi32>) {
+      %c0 = arith.constant 0 : index
+      %v = call @q() : () -> i32
+      memref.store %v, %x[%c0] : memref<1xi32>
+      return
+    }
+    """)
+
+    def built(name: str, during: bytes | None = None) -> int:
+        def progress(text: str) -> None:
+            if during is not None:
+                (tmp_path / "other.o").write_bytes(during)
+                (tmp_path / "other.o").replace(path)
+
+        library = offload.load(
+            offload.build(source, tmp_path / name, targets=["host"], objects=[path], progress=progress)
+        )
+        x = np.zeros(1, np.int32)
+        library.get(x)
+        return int(x[0])
+
+    path.write_bytes(first)
+    assert built("a.so", during=second) == 22
+    path.write_bytes(first)
+    assert built("b.so") == 11
+    assert built("c.so") == 11

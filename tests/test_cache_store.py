@@ -323,3 +323,29 @@ def test_wrong_sizes(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OFFLOAD_CACHE_SIZE", text)
     with pytest.raises(offload.OffloadError, match=f"^OFFLOAD_CACHE_SIZE is a size such as 500M or 2G, not '{text}'$"):
         offload.compile(PROGRAM, targets=["host"])
+
+
+@pytest.mark.parametrize("when", ["removed", "being removed"])
+def test_an_entry_that_goes_while_it_is_opened(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is told of a file finds it there: not one that another process removes between its opening and its lock."""
+    from offload.cache import locks
+
+    store = Store(tmp_path)
+    (tmp_path / "library").mkdir()
+    (tmp_path / "tmp").mkdir()
+    key = "a" * 64
+    store.write("library", key, b"payload")
+    real = locks.try_lock
+
+    def late(handle: int, shared: bool = False) -> bool:
+        if when == "removed":
+            store.path("library", key).unlink()
+        return real(handle, shared) and when == "removed"
+
+    monkeypatch.setattr(locks, "try_lock", late)
+    with store.held("library", key) as payload:
+        assert payload is None
+    monkeypatch.setattr(locks, "try_lock", real)
+    store.write("library", key, b"payload")
+    with store.held("library", key) as payload:
+        assert payload == b"payload"

@@ -82,3 +82,19 @@ def test_integers_of_numpy() -> None:
 def test_sizes_that_are_none(launch: Any, message: str) -> None:
     with pytest.raises(SignatureError, match=re.escape(message) + "$"):
         on_host(EXAMPLES / "saxpy.mlir").kernels.saxpy_kernel[launch]
+
+
+def test_no_stream_is_the_one_that_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As wrappers pass it on: not a stream of its own for each call."""
+    from offload.runtime import function
+
+    def unwanted(*_: object) -> object:
+        raise AssertionError("a stream was made")
+
+    library = on_host(EXAMPLES / "saxpy.mlir")
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+    monkeypatch.setattr(function, "as_stream", unwanted)
+    library.saxpy(1, x, y, stream=None)
+    with library.stream():
+        library.saxpy(1, x, y, stream=None)
+    np.testing.assert_array_equal(y, np.full(4, 2))

@@ -345,3 +345,13 @@ def test_a_pattern_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(OffloadError) as caught:
         read_tables(path)
     assert str(caught.value).startswith(f'{NAMED}: key "sources": "**.mlir" is no pattern: ')
+
+
+def test_a_link_to_nowhere_is_a_source_that_is_missing(tmp_path: Path) -> None:
+    """As a file that git-annex has not fetched: dropped without a word, the module would lack its functions."""
+    path = package(tmp_path, 'module = "pkg.kernels"\nsources = ["s*.mlir"]')
+    (tmp_path / "shift.mlir").symlink_to("not-fetched.mlir")
+    (table,) = read_tables(path)
+    assert table.sources == ("saxpy.mlir", "scale.mlir", "shift.mlir")
+    with pytest.raises(OffloadError, match=r"shift\.mlir"):
+        build_module(table, tmp_path / "out")

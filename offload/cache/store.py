@@ -45,8 +45,10 @@ class Store:
         with contextlib.ExitStack() as stack:
             try:
                 handle = stack.enter_context(locks.opened(path, os.O_RDONLY | os.O_NOFOLLOW))
-                locks.try_lock(handle, shared=True)
+                locked = locks.try_lock(handle, shared=True)
                 payload = _payload(handle, key)
+                if not locked or not locks.is_at(handle, path):  # somebody is removing it, or has
+                    payload = None
             except OSError:  # not there; where it cannot be read, it is not there either
                 payload = None
             except BadEntry:

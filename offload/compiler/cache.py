@@ -82,7 +82,8 @@ def _claimed(cache: Cache, key: str, request: BuildRequest, progress: Progress) 
     try:
         with heard() as texts:
             data = _build(request, progress)
-        claim.keep(_packed(data, texts))
+        if _key(request) == key:  # else a file that it is made of has changed since
+            claim.keep(_packed(data, texts))
     finally:
         claim.release()
     return data

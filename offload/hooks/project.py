@@ -268,11 +268,16 @@ def is_pattern(path: str) -> bool:
     return any(character in path for character in "*?[")
 
 
+def _leads_nowhere(path: Path) -> bool:
+    return path.is_symlink() and not path.exists()
+
+
 def _matches(where: str, root: Path, pattern: str) -> list[str]:
     """The files that a pattern names, relative to the root."""
     if is_pattern(pattern):
         try:
-            paths = [path.relative_to(root) for path in root.glob(pattern) if path.is_file()]
+            # A link to nowhere is a file that is missing here, as one that was not fetched, and no less of a source.
+            paths = [path.relative_to(root) for path in root.glob(pattern) if path.is_file() or _leads_nowhere(path)]
         except ValueError as error:  # "**.mlir", before Python 3.13
             raise OffloadError(f'{where}: key "sources": "{pattern}" is no pattern: {error}') from error
         ours = [path for path in paths if "**" not in pattern or not _is_made(path)]

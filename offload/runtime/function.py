@@ -56,6 +56,8 @@ class Function(Caller):
     def _call(self, /, *args: Any, **kwargs: Any) -> Any:
         if "stream" in kwargs and "stream" not in self._callee.names:
             stream = kwargs.pop("stream")
+            if stream is None:  # as if it had not been given
+                return self._call(*args, **kwargs)
             with as_stream(self._native, stream, self._callee.label):
                 return self._call(*args, **kwargs)
         converters = self._converters if self._converters is not None else self._prepare()
