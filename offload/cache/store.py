@@ -46,9 +46,9 @@ class Store:
             try:
                 handle = stack.enter_context(locks.opened(path, os.O_RDONLY | os.O_NOFOLLOW))
                 locked = locks.try_lock(handle, shared=True)
-                payload = _payload(handle, key)
-                if not locked or not locks.is_at(handle, path):  # somebody is removing it, or has
-                    payload = None
+                found = _payload(handle, key)
+                # Somebody may be removing it, or have done so.
+                payload = found if locked and locks.is_at(handle, path) else None
             except OSError:  # not there; where it cannot be read, it is not there either
                 payload = None
             except BadEntry:
