@@ -76,3 +76,30 @@ func.func @f(%x: memref<?x?xf32>, %n: index) -> f32 {
 
 def test_vectors_that_may_be_filled_in_part() -> None:
     assert on_host(PARTLY_FILLED).f(np.ones((5, 5), np.float32), 200_000) == 200_000
+
+
+PASSED_ON = """
+func.func @f(%n: index) -> i32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i32
+  %first = memref.alloca() : memref<2xi32>
+  memref.store %one, %first[%c0] : memref<2xi32>
+  memref.store %one, %first[%c1] : memref<2xi32>
+  %last = scf.for %i = %c0 to %n step %c1 iter_args(%before = %first) -> memref<2xi32> {
+    %now = memref.alloca() : memref<2xi32>
+    %a = memref.load %before[%c0] : memref<2xi32>
+    memref.store %a, %now[%c1] : memref<2xi32>
+    %b = memref.load %before[%c1] : memref<2xi32>
+    %sum = arith.addi %a, %b : i32
+    memref.store %sum, %now[%c0] : memref<2xi32>
+    scf.yield %now : memref<2xi32>
+  }
+  %r = memref.load %last[%c0] : memref<2xi32>
+  return %r : i32
+}
+"""
+
+
+def test_memory_that_is_passed_on_is_not_used_again() -> None:
+    assert [on_host(PASSED_ON).f(n) for n in range(8)] == [1, 2, 3, 5, 8, 13, 21, 34]

@@ -9,7 +9,9 @@
 
 #include "passes.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Pass/Pass.h"
@@ -20,6 +22,32 @@ using namespace mlir;
 namespace offload {
 namespace {
 
+/// May somebody have it after the iteration: the next one, say, that it is passed on to?
+bool isPassedOn(memref::AllocaOp op) {
+  auto mayShow = [](Type type) {
+    return isa<BaseMemRefType, LLVM::LLVMPointerType, LLVM::LLVMStructType>(type);
+  };
+  SmallVector<Value> shown = {op};
+  llvm::SmallDenseSet<Value> seen;
+  while (!shown.empty()) {
+    Value value = shown.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      auto store = dyn_cast<memref::StoreOp>(user);
+      auto plain = dyn_cast<LLVM::StoreOp>(user);
+      bool isKept = (store && store.getValueToStore() == value) || (plain && plain.getValue() == value);
+      if (isKept || user->hasTrait<OpTrait::IsTerminator>() || isa<RegionBranchOpInterface>(user) ||
+          isa<memref::ExtractAlignedPointerAsIndexOp, LLVM::PtrToIntOp>(user))
+        return true;
+      llvm::copy_if(user->getResults(), std::back_inserter(shown),
+                    [&](Value result) { return mayShow(result.getType()); });
+    }
+  }
+  return false;
+}
+
 /// The function whose memory it may be; null where it is that, or lives longer than an iteration.
 FunctionOpInterface functionFor(memref::AllocaOp op) {
   Operation *scope = op->getParentWithTrait<OpTrait::AutomaticAllocationScope>();
@@ -27,7 +55,7 @@ FunctionOpInterface functionFor(memref::AllocaOp op) {
   if (!scope || !function || scope == function || op->getNumOperands())
     return {};
   bool repeats = isa<LoopLikeOpInterface>(scope) || scope->getParentOfType<LoopLikeOpInterface>();
-  return repeats ? function : FunctionOpInterface();
+  return repeats && !isPassedOn(op) ? function : FunctionOpInterface();
 }
 
 struct LoopMemory : public PassWrapper<LoopMemory, OperationPass<>> {
