@@ -104,6 +104,9 @@ llvm::SmallVector<mlir::Operation *> orderUses(mlir::ModuleOp module);
 /// Makes functions wait once for kernels without tokens that follow each other.
 void waitOnce(mlir::ModuleOp module);
 
+/// Whether a function gets a token: what it puts behind that one it leaves to its callers.
+bool getsToken(mlir::Operation *call);
+
 /// Whether a function waits for each token that it makes, whichever way it takes.
 bool waitsForAllTokens(mlir::FunctionOpInterface function);
 

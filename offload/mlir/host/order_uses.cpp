@@ -89,11 +89,6 @@ std::optional<Use> useOf(func::CallOp call) {
   return use.any || !use.memory.empty() ? std::optional(use) : std::nullopt;
 }
 
-/// A function puts work behind a token that it gets, which its caller has to wait for.
-bool getsToken(func::CallOp call) {
-  return llvm::any_of(call.getOperandTypes(), llvm::IsaPred<gpu::AsyncTokenType>);
-}
-
 /// May it run before, though not always, or in an earlier turn of a loop than the last?
 bool mayHaveRun(Operation *other, Operation *op, DominanceInfo &dominance) {
   Block *there = other->getBlock(), *here = op->getBlock();

@@ -59,11 +59,6 @@ bool isWaitedForOnAllWays(Value token) {
   return true;
 }
 
-/// Whether a function gets a token: what it puts behind that one it leaves to its callers.
-bool givesAway(Operation &op) {
-  return isa<CallOpInterface>(op) && llvm::any_of(op.getOperandTypes(), llvm::IsaPred<gpu::AsyncTokenType>);
-}
-
 /// A call has waited for what it returns, and a wait for nothing starts a stream without work.
 bool standsForNoWork(Operation &op) {
   auto wait = dyn_cast<gpu::WaitOp>(op);
@@ -71,6 +66,11 @@ bool standsForNoWork(Operation &op) {
 }
 
 } // namespace
+
+bool getsToken(Operation *call) {
+  return isa<CallOpInterface>(call) &&
+         llvm::any_of(call->getOperandTypes(), llvm::IsaPred<gpu::AsyncTokenType>);
+}
 
 bool waitsForAllTokens(FunctionOpInterface function) {
   auto missed = [](ValueRange values) {
@@ -83,7 +83,7 @@ bool waitsForAllTokens(FunctionOpInterface function) {
     if (!block.isEntryBlock() && missed(block.getArguments()))
       return false;
     for (Operation &op : block)
-      if (givesAway(op) || (!standsForNoWork(op) && missed(op.getResults())))
+      if (getsToken(&op) || (!standsForNoWork(op) && missed(op.getResults())))
         return false;
   }
   return true;

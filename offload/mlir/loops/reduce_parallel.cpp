@@ -73,8 +73,8 @@ struct ReduceParallel : public PassWrapper<ReduceParallel, OperationPass<ModuleO
                "belongs to the host";
         return signalPassFailure();
       }
-      if (userOfBody(loop)) // partial results are combined where there is no such value: constants are the
-                            // same there
+      // Partial results are combined where there is no such value. Constants are the same there.
+      if (userOfBody(loop))
         moveLoopInvariantCode(loop);
       if (Operation *user = userOfBody(loop)) {
         user->emitOpError(

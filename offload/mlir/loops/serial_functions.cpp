@@ -35,8 +35,8 @@ struct SerialFunctions : public PassWrapper<SerialFunctions, OperationPass<Modul
     DenseMap<func::FuncOp, func::FuncOp> copies;
     SmallVector<Operation *> kernels;
     llvm::append_range(kernels, outermostParallel(getOperation()));
-    getOperation()->walk(
-        [&](gpu::LaunchOp launch) { kernels.push_back(launch); }); // some were linalg's loops
+    // Some were linalg's loops.
+    getOperation()->walk([&](gpu::LaunchOp launch) { kernels.push_back(launch); });
     for (Operation *kernel : kernels)
       callCopies(kernel, symbols, copies);
     // Nobody would launch the kernels of what only such loops called.
