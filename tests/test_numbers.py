@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, on_host
@@ -167,3 +168,55 @@ def test_fast_sines_of_zeros_and_of_large_angles() -> None:
         library.kernels.k[1, len(x)](out)
     np.testing.assert_array_equal(np.signbit(out[:2]), [True, False])
     np.testing.assert_allclose(out, np.sin(x.astype(np.float64)), rtol=0, atol=2.0**-20)
+
+
+SMALL = """
+gpu.module @m {
+  gpu.func @k(%x: memref<?xf8E5M2>, %y: memref<?xf8E5M2>, %z: memref<?xf8E5M2>, %out: memref<?xf8E5M2>) kernel {
+    %i = gpu.block_id x
+    %a = memref.load %x[%i] : memref<?xf8E5M2>
+    %b = memref.load %y[%i] : memref<?xf8E5M2>
+    %c = memref.load %z[%i] : memref<?xf8E5M2>
+    %r = math.fma %a, %b, %c : f8E5M2
+    memref.store %r, %out[%i] : memref<?xf8E5M2>
+    gpu.printf "%g\\n", %r : f8E5M2
+    gpu.return
+  }
+}
+"""
+
+
+def test_fma_of_small_floats_is_rounded_once(capfd: pytest.CaptureFixture[str]) -> None:
+    """192 * 192 lies in the middle of 32768 and 40960; what decides is too small for f32 to hold beside it."""
+    dtype = ml_dtypes.float8_e5m2
+    x = y = np.array([192, 192], dtype)
+    z, out = np.array([2.0**-10, -(2.0**-10)], dtype), np.zeros(2, dtype)
+    on_host(SMALL).kernels.k[2, 1](x, y, z, out)
+    assert out.astype(float).tolist() == [40960, 32768]
+    assert sorted(capfd.readouterr().out.split()) == ["32768", "40960"]
+
+
+BESIDE = """
+gpu.module @m {
+  gpu.func @k(%x: memref<2xi32>) kernel {
+    %i = arith.constant 0 : index
+    %v = arith.constant 7 : i32
+    memref.store %v, %x[%i] : memref<2xi32>
+    gpu.return
+  }
+  gpu.func @k.info(%x: memref<2xi32>) kernel {
+    %i = arith.constant 1 : index
+    %v = arith.constant 8 : i32
+    memref.store %v, %x[%i] : memref<2xi32>
+    gpu.return
+  }
+}
+"""
+
+
+def test_a_kernel_with_the_name_of_anothers_description() -> None:
+    out = np.zeros(2, np.int32)
+    library = on_host(BESIDE)
+    for name in ("k", "k.info"):
+        library.kernels[name][1, 1](out)
+    assert out.tolist() == [7, 8]

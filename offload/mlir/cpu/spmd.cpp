@@ -27,8 +27,10 @@ using namespace llvm;
 namespace offload {
 namespace {
 
-/// Replaces the kernel by what host_abi.h describes; returns its resources.
-Resources lowerKernel(Function &kernel, uint32_t maxThreads, const HostWay &way) {
+constexpr StringRef kInfo = ".info";
+
+/// Replaces the kernel of this name by what host_abi.h describes; returns its resources.
+Resources lowerKernel(const std::string &name, Function &kernel, uint32_t maxThreads, const HostWay &way) {
   KernelCode code(kernel, maxThreads, way);
   const Types &types = code.types;
   Function *entry = code.waits() && way.coroutines ? nullptr : buildBlocks(code);
@@ -46,7 +48,7 @@ Resources lowerKernel(Function &kernel, uint32_t maxThreads, const HostWay &way)
                         ConstantInt::get(types.i32, way.warpSize),
                         ConstantDataArray::get(code.context, code.knownBlock)};
   new GlobalVariable(code.module, types.kernel, /*isConstant=*/true, GlobalValue::ExternalLinkage,
-                     ConstantStruct::get(types.kernel, fields), kernel.getName() + ".info");
+                     ConstantStruct::get(types.kernel, fields), name + kInfo);
   kernel.deleteBody();
   kernel.eraseFromParent();
   return {{"shared_bytes", int64_t(code.sharedBytes)}, {"coroutine", suspends}};
@@ -118,6 +120,20 @@ void giveName(Function &function, const std::string &name) {
   function.eraseFromParent();
 }
 
+/// The kernels that the module defines. What has the name that one of them is described under loses it: code
+/// is found by its description alone.
+std::vector<std::pair<std::string, Function *>> definedKernels(Module &module,
+                                                               const std::vector<std::string> &kernels) {
+  std::vector<std::pair<std::string, Function *>> defined;
+  for (const std::string &name : kernels)
+    if (Function *kernel = module.getFunction(name); kernel && !kernel->isDeclaration())
+      defined.emplace_back(name, kernel);
+  for (auto &[name, kernel] : defined)
+    if (GlobalValue *other = module.getNamedValue((name + kInfo).str()); other && !other->isDeclaration())
+      other->setName("offload." + other->getName());
+  return defined;
+}
+
 } // namespace
 
 KernelResources lowerKernelsForHost(Module &module, const std::vector<std::string> &kernels,
@@ -135,14 +151,13 @@ KernelResources lowerKernelsForHost(Module &module, const std::vector<std::strin
             "operations are inlined; call it by its name";
     return resources;
   }
-  for (const std::string &name : kernels)
-    if (Function *kernel = module.getFunction(name); kernel && !kernel->isDeclaration()) {
-      auto limit = limits.find(name);
-      uint32_t most = limit == limits.end() ? 0 : limit->second;
-      if (way.registers)
-        kernel->addFnAttr(kRegisters, std::to_string(way.registers));
-      resources.push_back({name, lowerKernel(*kernel, most, way)});
-    }
+  for (auto &[name, kernel] : definedKernels(module, kernels)) {
+    auto limit = limits.find(name);
+    uint32_t most = limit == limits.end() ? 0 : limit->second;
+    if (way.registers)
+      kernel->addFnAttr(kRegisters, std::to_string(way.registers));
+    resources.push_back({name, lowerKernel(name, *kernel, most, way)});
+  }
   for (Function &function : make_early_inc_range(module)) {
     if (function.isDeclaration() && function.use_empty())
       function.eraseFromParent();

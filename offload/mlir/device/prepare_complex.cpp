@@ -3,7 +3,8 @@
 // Runs before convert-complex-to-standard, for what that leaves out or gets wrong: complex.bitcast has no
 // lowering, and complex.sqrt loses the sign of a zero imaginary part, which says on which side of the branch
 // cut it lies. complex.sin and complex.cos take hyperbolic functions from differences of exponentials there:
-// of small imaginary parts nothing was left, and 0 times infinity was not a number.
+// of small imaginary parts nothing was left, and 0 times infinity was not a number. complex.log takes the
+// real part from the logarithm of a size there, of which nothing is left near the unit circle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,53 +82,109 @@ void keepSign(complex::SqrtOp op) {
   });
 }
 
-/// sinh and cosh of y through e^|y| - 1, which is exact near 0.
-std::pair<Value, Value> hyperbolic(ImplicitLocOpBuilder &b, Value y, arith::FastMathFlags flags) {
+/// log|z| for sizes near 1, from |z|^2 - 1: log1p((x - 1)(x + 1) + y^2) / 2 with x the larger part.
+void keepSmallSize(complex::LogOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op->getContext());
+  b.setInsertionPointAfter(op);
+  Value logarithm = op.getResult();
+  auto real = complex::ReOp::create(b, logarithm);
+  auto imaginary = complex::ImOp::create(b, logarithm);
+  auto size = [&](Value part) -> Value { return math::AbsFOp::create(b, part); };
+  auto number = [&](double value) -> Value {
+    return arith::ConstantOp::create(b, b.getFloatAttr(real.getType(), value));
+  };
+  auto test = [&](arith::CmpFPredicate p, Value l, Value r) -> Value {
+    return arith::CmpFOp::create(b, p, l, r);
+  };
+  Value re = size(complex::ReOp::create(b, op.getComplex()));
+  Value im = size(complex::ImOp::create(b, op.getComplex()));
+  Value isSteep = test(arith::CmpFPredicate::OGT, im, re);
+  Value x = arith::SelectOp::create(b, isSteep, im, re), y = arith::SelectOp::create(b, isSteep, re, im);
+  Value one = number(1);
+  Value below = arith::SubFOp::create(b, x, one), above = arith::AddFOp::create(b, x, one);
+  Value excess = arith::MulFOp::create(b, below, above), square = arith::MulFOp::create(b, y, y);
+  Value both = math::Log1pOp::create(b, arith::AddFOp::create(b, excess, square));
+  Value close = arith::MulFOp::create(b, both, number(0.5));
+  Value isNear = test(arith::CmpFPredicate::OGT, x, number(0.7));
+  isNear = arith::AndIOp::create(b, isNear, test(arith::CmpFPredicate::OLT, x, number(1.5)));
+  Value right = arith::SelectOp::create(b, isNear, close, real);
+  Value result = complex::CreateOp::create(b, logarithm.getType(), right, imaginary);
+  logarithm.replaceUsesWithIf(result, [&](OpOperand &use) {
+    return use.getOwner() != real.getOperation() && use.getOwner() != imaginary.getOperation();
+  });
+}
+
+/// Two numbers whose product is meant: it may be too large where a third one times both is not.
+struct Product {
+  Value first, second;
+};
+
+/// sinh and cosh of y: near 0 through e^|y| - 1, which is exact there; far from it, where the other
+/// exponential is nothing, as the product of two roots of e^|y|.
+std::pair<Product, Product> hyperbolic(ImplicitLocOpBuilder &b, Value y, arith::FastMathFlags flags) {
   Type type = y.getType();
   auto number = [&](double value) -> Value {
     return arith::ConstantOp::create(b, b.getFloatAttr(type, value));
   };
-  Value one = number(1), half = number(0.5);
-  Value less = math::ExpM1Op::create(b, math::AbsFOp::create(b, y, flags), flags);
+  Value one = number(1), half = number(0.5), far = number(20); // e^-40 is below the last digit of f64
+  Value size = math::AbsFOp::create(b, y, flags);
+  Value isFar = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, size, far);
+  Value less = math::ExpM1Op::create(b, arith::SelectOp::create(b, isFar, far, size), flags);
   Value whole = arith::AddFOp::create(b, less, one, flags);
   Value inverse = arith::DivFOp::create(b, one, whole, flags);
-  // The rest is 1 to the last digit long before the quotient is one of infinities.
   Value rest = arith::MulFOp::create(b, less, inverse, flags);
-  Value small = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, y, number(40));
-  small =
-      arith::AndIOp::create(b, small, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, y, number(-40)));
-  rest = arith::SelectOp::create(b, small, rest, one);
   auto halved = [&](Value x, Value z) -> Value {
     Value first = arith::MulFOp::create(b, x, half, flags);
     return arith::AddFOp::create(b, first, arith::MulFOp::create(b, z, half, flags), flags);
   };
-  Value sine = math::CopySignOp::create(b, halved(less, rest), y, flags);
-  return {sine, halved(whole, inverse)};
+  Value root = math::ExpOp::create(b, arith::MulFOp::create(b, size, half, flags), flags);
+  Value second = arith::SelectOp::create(b, isFar, arith::MulFOp::create(b, root, half, flags), one);
+  Value sine = arith::SelectOp::create(b, isFar, root, halved(less, rest));
+  Value cosine = arith::SelectOp::create(b, isFar, root, halved(whole, inverse));
+  sine = math::CopySignOp::create(b, sine, y, flags);
+  return {{sine, second}, {cosine, second}};
+}
+
+Value times(ImplicitLocOpBuilder &b, Value x, Product h, arith::FastMathFlags flags) {
+  Value first = arith::MulFOp::create(b, x, h.first, flags);
+  return arith::MulFOp::create(b, first, h.second, flags);
 }
 
 /// x times h, where 0 stays 0 if h is infinite.
-Value zeroTimes(ImplicitLocOpBuilder &b, Value x, Value h, arith::FastMathFlags flags) {
+Value zeroTimes(ImplicitLocOpBuilder &b, Value x, Product h, arith::FastMathFlags flags) {
   Type type = x.getType();
   Value zero = arith::ConstantOp::create(b, b.getFloatAttr(type, 0));
   Value one = arith::ConstantOp::create(b, b.getFloatAttr(type, 1));
   Value isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, x, zero);
-  Value sign = math::CopySignOp::create(b, one, h);
-  return arith::MulFOp::create(b, x, arith::SelectOp::create(b, isZero, sign, h), flags);
+  Value sign = math::CopySignOp::create(b, one, h.first);
+  h.first = arith::SelectOp::create(b, isZero, sign, h.first);
+  h.second = arith::SelectOp::create(b, isZero, one, h.second);
+  return times(b, x, h, flags);
 }
 
 template <typename Op> void expandWave(Op op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   arith::FastMathFlags flags = op.getFastmath();
   Value x = complex::ReOp::create(b, op.getComplex()), y = complex::ImOp::create(b, op.getComplex());
+  Type type = x.getType();
+  bool isNarrow = type.getIntOrFloatBitWidth() < 32; // e^20 is not in its range
+  if (isNarrow) {
+    x = arith::ExtFOp::create(b, b.getF32Type(), x);
+    y = arith::ExtFOp::create(b, b.getF32Type(), y);
+  }
   Value sine = math::SinOp::create(b, x, flags), cosine = math::CosOp::create(b, x, flags);
   auto [sinh, cosh] = hyperbolic(b, y, flags);
   Value real, imaginary;
   if constexpr (std::is_same_v<Op, complex::SinOp>) {
     real = zeroTimes(b, sine, cosh, flags);
-    imaginary = arith::MulFOp::create(b, cosine, sinh, flags);
+    imaginary = times(b, cosine, sinh, flags);
   } else {
-    real = arith::MulFOp::create(b, cosine, cosh, flags);
+    real = times(b, cosine, cosh, flags);
     imaginary = arith::NegFOp::create(b, zeroTimes(b, sine, sinh, flags), flags);
+  }
+  if (isNarrow) {
+    real = arith::TruncFOp::create(b, type, real);
+    imaginary = arith::TruncFOp::create(b, type, imaginary);
   }
   op.replaceAllUsesWith(complex::CreateOp::create(b, op.getType(), real, imaginary).getResult());
   op.erase();
@@ -145,16 +202,20 @@ struct PrepareComplex : public PassWrapper<PrepareComplex, OperationPass<>> {
   void runOnOperation() final {
     SmallVector<complex::BitcastOp> casts;
     SmallVector<complex::SqrtOp> roots;
+    SmallVector<complex::LogOp> logarithms;
     getOperation()->walk([&](Operation *op) {
       if (auto cast = dyn_cast<complex::BitcastOp>(op))
         casts.push_back(cast);
       else if (auto root = dyn_cast<complex::SqrtOp>(op))
         roots.push_back(root);
+      else if (auto logarithm = dyn_cast<complex::LogOp>(op))
+        logarithms.push_back(logarithm);
     });
     getOperation()->walk(expandWave<complex::SinOp>);
     getOperation()->walk(expandWave<complex::CosOp>);
     llvm::for_each(casts, expand);
     llvm::for_each(roots, keepSign);
+    llvm::for_each(logarithms, keepSmallSize);
   }
 };
 

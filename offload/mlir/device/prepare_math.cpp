@@ -88,8 +88,8 @@ struct Flatten : public MathPattern {
   }
 };
 
-/// Functions of f16, bf16 and narrower floats through f32. What only looks at bits stays; fma has its own
-/// rule.
+/// Functions of f16, bf16 and narrower floats through f32. What only looks at bits stays; fma of 16 bits has
+/// its own rule, that of fewer is exact in f64 and so rounded once.
 struct ComputeInF32 : public MathPattern {
   using MathPattern::MathPattern;
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &b) const override {
@@ -102,8 +102,9 @@ struct ComputeInF32 : public MathPattern {
                     math::IsInfOp, math::IsNaNOp, math::IsNormalOp>(op);
     if (bits && element.getWidth() == 16)
       return failure();
+    Type held = isa<math::FmaOp>(op) ? b.getF64Type() : b.getF32Type();
     auto wide = [&](Type type) -> Type {
-      return getElementTypeOrSelf(type) == element ? withElement(type, b.getF32Type()) : type;
+      return getElementTypeOrSelf(type) == element ? withElement(type, held) : type;
     };
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())

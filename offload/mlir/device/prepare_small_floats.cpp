@@ -285,6 +285,7 @@ struct PrepareSmallFloats : public PassWrapper<PrepareSmallFloats, OperationPass
     if (refused)
       return signalPassFailure();
     reduceInF32();
+    printInF32();
     RewritePatternSet scaling(&getContext());
     arith::populateExpandScalingExtTruncPatterns(scaling);
     if (failed(applyPatternsGreedily(getOperation(), std::move(scaling))) || failed(computeInF32()))
@@ -317,6 +318,17 @@ struct PrepareSmallFloats : public PassWrapper<PrepareSmallFloats, OperationPass
       b.setInsertionPointAfter(op);
       auto narrow = arith::TruncFOp::create(b, op->getLoc(), type, op->getResult(0));
       op->getResult(0).replaceAllUsesExcept(narrow, narrow);
+    });
+  }
+
+  /// What is printed becomes f64 later than what this pass sees.
+  void printInF32() {
+    getOperation()->walk([](gpu::PrintfOp op) {
+      OpBuilder b(op);
+      for (OpOperand &operand : op->getOpOperands())
+        if (Type type = operand.get().getType(); isSmallFloat(type))
+          operand.set(
+              arith::ExtFOp::create(b, op.getLoc(), withElement(type, b.getF32Type()), operand.get()));
     });
   }
 
