@@ -33,6 +33,22 @@ def test_functions_and_kernels_are_pickled_by_the_library() -> None:
         assert y.tolist() == [1, 5, 9, 13]
 
 
+FILL = """gpu.func @{}(%x: memref<1xi32>) kernel {{
+  %i = arith.constant 0 : index
+  %v = arith.constant {} : i32
+  memref.store %v, %x[%i] : memref<1xi32>
+  gpu.return
+}}"""
+
+
+def test_one_spelling_of_two_kernels() -> None:
+    library = on_host(f"gpu.module @a {{ {FILL.format('b', 1)} }}\ngpu.module @m {{ {FILL.format('a.b', 2)} }}")
+    out = np.zeros(1, np.int32)
+    for name, value in (("b", 1), ("a.b", 2)):
+        again(library.kernels[name])[1, 1](out)
+        assert out[0] == value
+
+
 def test_a_function_in_another_process() -> None:
     add = on_host("func.func @add(%x: i64, %y: i64) -> i64 {\n %r = arith.addi %x, %y : i64\n return %r : i64\n}").add
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

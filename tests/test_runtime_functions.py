@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from test_runtime_support import fake, real, refusal
 
+from offload.artifact.meta import Argument
 from offload.errors import DeviceError
 from offload.runtime import DeviceArray, memory, results
+from offload.runtime.calls import Callee, python_names
 
 
 @pytest.fixture
@@ -135,6 +137,7 @@ def test_types_of_ml_dtypes() -> None:
     assert real().small(1.5) == 1.5
     assert real().small(ml_dtypes.float8_e4m3fn(-448)) == -448
     assert "given 1000.0, which does not fit; pass a number in the range" in refusal(real().small, 1000)
+    assert "given inf, which does not fit; pass a number in the range" in refusal(real().small, np.inf)
 
 
 # Results.
@@ -228,6 +231,14 @@ def test_binding() -> None:
     function = real().functions["use"]
     function(in_=x, arg1=x)
     function(**{"in": x, "1": x})
+
+
+def test_what_python_takes_keeps_its_name() -> None:
+    arguments = [Argument(name, "scalar", "int64", (), None, None) for name in ("in", "in_", "x", "x", "%", "arg4")]
+    assert python_names(arguments) == ["in__", "in_", "x", "x_", "arg4_", "arg4"]
+    callee = Callee("f", "f()", arguments)
+    given = {"in": 1, "in_": 2, "x": 3, "x_": 4, "%": 5, "arg4": 6}
+    assert callee.bind((), given) == (1, 2, 3, 4, 5, 6)
 
 
 def test_signature_and_doc() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from test_runtime_support import real, refusal
 
 from offload.runtime.dtypes import bfloat16_bits
+from offload.runtime.memory import row_major
 
 # Scalars.
 
@@ -95,11 +98,20 @@ def test_complex() -> None:
         ("echo_float32", 1e39, "1e+39, which does not fit", "pass a number in the range of float32"),
         ("echo_float16", 65520, "65520.0, which does not fit", "in the range of float16"),
         ("echo_bfloat16", 3.4e38, "3.4e+38, which does not fit", "in the range of bfloat16"),
-        ("echo_float64", 10**400, "an integer past the range of float64", "pass a smaller number"),
+        ("echo_float64", 10**400, "a number past the range of float64", "pass a smaller number"),
+        ("echo_float64", np.longdouble(10) ** 4000, "a number past the range of float64", "pass a smaller number"),
+        ("echo_float32", Decimal("1e400"), "a number past the range of float64", "pass a smaller number"),
         ("echo_float64", "1.0", "a str", "pass a real number"),
         ("echo_float64", 1j, "a complex", "pass a real number"),
         ("echo_float64", np.ones(2), "an array of shape (2,)", "pass a number"),
         ("conjugate", 1e39j, "1e+39, which does not fit", "in the range of complex64"),
+        ("conjugate", Fraction(10**400), "a number past the range of float64", "pass a smaller number"),
+        (
+            "conjugate",
+            np.clongdouble(np.longdouble(10) ** 4000),
+            "a number past the range of float64",
+            "pass a smaller number",
+        ),
         ("conjugate", "1", "a str", "pass a real number"),
     ],
 )
@@ -110,3 +122,7 @@ def test_refused_scalars(name: str, value: Any, given: str, advice: str) -> None
     assert message.startswith(f"{name}(): argument '{argument}' (1 of 1): expected {dtype}, given ")
     assert given in message
     assert advice in message
+
+
+def test_strides_of_empty_arrays_fit() -> None:
+    assert row_major((0, 2**40, 2**40, 3)) == [2**63 - 1, 3 * 2**40, 3, 1]

@@ -22,7 +22,9 @@ def _dimension_names() -> Iterator[str]:
 
 
 def python_names(arguments: Sequence[Argument]) -> list[str]:
-    """Names that Python takes, different from each other: ``in`` becomes ``in_``, ``%0`` ``arg0``."""
+    """Names that Python takes, different from each other: ``in`` becomes ``in_``, ``%0`` ``arg0``. What Python
+    takes as it is keeps its name."""
+    given = {argument.name for argument in arguments}
     names: list[str] = []
     for index, argument in enumerate(arguments):
         name = re.sub(r"\W", "_", argument.name)
@@ -30,7 +32,7 @@ def python_names(arguments: Sequence[Argument]) -> list[str]:
             name = f"arg{index}"
         if keyword.iskeyword(name):
             name += "_"
-        while name in names:
+        while name in names or (name != argument.name and name in given):
             name += "_"
         names.append(name)
     return names
@@ -73,7 +75,9 @@ class Callee:
         if len(args) > count:
             raise SignatureError(f"{self.label} takes {self._listed()}, given {len(args) + len(kwargs)}")
         bound = dict(zip(self.names, args, strict=False))
-        authors = {argument.name: name for argument, name in zip(self.arguments, self.names, strict=True)}
+        authors: dict[str, str] = {}
+        for argument, python in zip(self.arguments, self.names, strict=True):
+            authors.setdefault(argument.name, python)
         for key, value in kwargs.items():
             name = authors.get(key, key)
             if name not in self.names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 import operator
 import struct
@@ -131,11 +132,18 @@ def to_float(value: Any) -> float:
     if is_complex or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise Mismatch(f"a {type(value).__name__}", "pass a real number")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
-        raise Mismatch("an integer past the range of float64", "pass a smaller number") from None
+        raise _too_large() from None
     except (TypeError, ValueError):
         raise Mismatch(f"a {type(value).__name__}", "pass a real number") from None
+    if math.isinf(number) and value != number:  # a longdouble or Decimal
+        raise _too_large()
+    return number
+
+
+def _too_large() -> Mismatch:
+    return Mismatch("a number past the range of float64", "pass a smaller number")
 
 
 def _fits(dtype: DType, code: str) -> Callable[[Any], float]:
@@ -162,7 +170,12 @@ def to_complex(dtype: DType) -> Callable[[Any], complex]:
             value = to_float(value)
         if getattr(value, "shape", None):
             raise Mismatch(f"an array of shape {tuple(value.shape)}", "pass a number")
-        number = complex(value)
+        try:
+            number = complex(value)
+        except OverflowError:
+            raise _too_large() from None
+        if cmath.isinf(number) and value != number:  # a clongdouble
+            raise _too_large()
         part(number.real)
         part(number.imag)
         return number
@@ -197,7 +210,8 @@ def _to_small_bits(dtype: DType) -> Callable[[Any], int]:
     def convert(value: Any) -> int:
         wanted = number(value)
         bits = bits_of(wanted)
-        if math.isfinite(wanted) and not math.isfinite(back(bits)):
+        held = back(bits)
+        if (math.isfinite(wanted) and not math.isfinite(held)) or (math.isinf(wanted) and wanted != held):
             raise Mismatch(f"{wanted!r}, which does not fit", f"pass a number in the range of {dtype.name}")
         return bits
 

@@ -160,6 +160,7 @@ class Kernels(Mapping[str, Kernel]):
             for module, name in sorted(silent)
             for word in (name, f"{module}.{name}")
         }
+        self._placed = kernels
         self._qualified = {f"{module}.{name}": kernel for (module, name), kernel in kernels.items()}
         names = [name for _, name in kernels]
         self._kernels = {
@@ -173,6 +174,10 @@ class Kernels(Mapping[str, Kernel]):
         if found is None:
             raise KeyError(str(self._missing(name)))
         return found
+
+    def _at(self, module: str, name: str) -> Kernel:
+        """By both: ``a.b`` is as well a kernel ``a.b`` as one ``b`` of the module ``a``."""
+        return self._placed[module, name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kernels)

@@ -36,12 +36,15 @@ def may_be_written(pointer: int) -> bool:
     return False
 
 
+_LONGEST = 2**63 - 1
+
+
 def row_major(shape: tuple[int, ...]) -> list[int]:
-    """The strides, in elements, of a row-major array."""
+    """The strides, in elements, of a row-major array. Those of empty arrays, which nothing looks at, fit int64, too."""
     strides, step = [1] * len(shape), 1
     for index in range(len(shape) - 1, -1, -1):
         strides[index] = step
-        step *= shape[index]
+        step = min(step * shape[index], _LONGEST)
     return strides
 
 

@@ -20,7 +20,7 @@ def kernel_of(path: str, module: str, name: str) -> Kernel:
     """A kernel of the library at ``path``. Raises as :func:`function_of` does."""
     from offload.runtime.library import load
 
-    return load(path).kernels[f"{module}.{name}"]
+    return load(path).kernels._at(module, name)
 
 
 def refusal(what: str, instead: str) -> TypeError:

@@ -99,7 +99,7 @@ def _types(metadata: Metadata) -> Iterator[str]:
 
 _OF_INSTANCES: dict[type, tuple[str, ...]] = {
     Library: ("path", "metadata", "functions", "signatures", "kernels", "device", "_native", "_loaded"),
-    Kernels: ("_owner", "_silent", "_qualified", "_kernels"),
+    Kernels: ("_owner", "_silent", "_placed", "_qualified", "_kernels"),
 }
 """Attributes that the classes do not have, but all that are made of them."""
 

@@ -51,7 +51,9 @@ bool realOf(PyObject *value, double *out) {
   }
   if (PyLong_CheckExact(value) || isNumpy(value, types.floating) || isNumpy(value, types.integer)) {
     *out = PyFloat_AsDouble(value);
-    return !(*out == -1 && PyErr_Occurred()) || nothing();
+    if (*out == -1 && PyErr_Occurred())
+      return nothing();
+    return !std::isinf(*out); // which a longdouble may not be: Python's to tell
   }
   return false;
 }
