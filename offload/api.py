@@ -87,7 +87,7 @@ def build(
         arch=arch,
         cache=cache,
     )
-    check_output(target_path, request.sources)
+    check_output(target_path, request)
     from offload.compiler.cache import library
     from offload.compiler.places import through
     from offload.executors import opened

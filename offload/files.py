@@ -80,3 +80,13 @@ def plain_name(text: str) -> str:
     data, mark = name.encode(), f"~{hashlib.sha256(text.encode()).hexdigest()[:12]}~"
     begin, end = data[: _LONGEST_NAME // 2], data[-(_LONGEST_NAME // 4) :]
     return f"{begin.decode(errors='ignore')}{mark}{end.decode(errors='ignore')}"
+
+
+def free_name(stem: str, suffix: str, taken: set[str]) -> str:
+    """A name that is not taken, and is from now on: with a number before its suffix where another has it. Symbols may
+    differ in what no name of a file has."""
+    name, number = f"{stem}{suffix}", 2
+    while name in taken:
+        name, number = f"{stem}.{number}{suffix}", number + 1
+    taken.add(name)
+    return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,11 +85,27 @@ def test_whatever_decides_the_bytes_is_in_the_key(folder: Path, monkeypatch: pyt
     link.write_bytes(b"two")
     assert key(link=[link]) != linked
     assert key(link=[link]) != key(objects=[link])
+    script = link.with_name("script")
+    named = [key(targets=(f"host,lld=--defsym=x={script} -T {script}",)) for text in "ab" if script.write_text(text)]
+    named += [key(targets=(f"nvvm:sm_90,ptxas=--options-file={script}",)) for text in "ab" if script.write_text(text)]
+    assert len(set(named)) == 4
     # With lines, the folder that names are relative to is in the library.
     debug = key(debug=True)
     monkeypatch.chdir(folder.parent)
     assert key(debug=True) != debug
     assert key() == keys[0]
+
+
+def test_an_archive_of_names_is_not_all_that_is_linked(folder: Path, tmp_path: Path) -> None:
+    """A thin archive names its members, which its own bytes say nothing of."""
+    source = (
+        "func.func private @one() -> i64\nfunc.func @f() -> i64 {\n %r = call @one() : () -> i64\n return %r : i64\n}"
+    )
+    for value in (1, 2):
+        (tmp_path / "one.c").write_text(f"long one(void) {{ return {value}; }}")
+        subprocess.run(["cc", "-c", "-fPIC", "one.c"], cwd=tmp_path, check=True)
+        subprocess.run(["ar", "rcT", "one.a", "one.o"], cwd=tmp_path, check=True)
+        assert offload.compile(source, targets=["host"], objects=[tmp_path / "one.a"]).f() == value
 
 
 def test_a_tool_that_changed_makes_another_key(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -133,12 +150,13 @@ print(Keys(make_request([Source("p", b"module {}")], [module.Mine(chip="x86-64")
     def key(name: str) -> str:
         return python(code, name, cwd=tmp_path, environment={"OFFLOAD_CACHE_DIR": str(folder)})
 
-    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "deep").mkdir(parents=True)
     text = "from offload.targets.host import HostTarget as Base\nclass Mine(Base): pass\n"
-    for name in ("module.py", "package/__init__.py", "package/part.py"):
+    (tmp_path / "package" / "deep" / "__init__.py").touch()
+    for name in ("module.py", "package/__init__.py", "package/part.py", "package/deep/part.py"):
         (tmp_path / name).write_text(text)
-    keys = {name: key(name) for name in ("module", "package.part", "nowhere")}
-    assert [name for name in keys if key(name) == keys[name]] == ["module", "package.part"]
+    keys = {name: key(name) for name in ("module", "package.part", "package.deep.part", "nowhere")}
+    assert [name for name in keys if key(name) == keys[name]] == ["module", "package.part", "package.deep.part"]
     (tmp_path / "module.py").write_text(text + "# Changed.\n")
     (tmp_path / "package" / "helper.py").write_text("# New.\n")
     assert [name for name in keys if key(name) == keys[name]] == []

@@ -240,6 +240,14 @@ def test_libraries_that_no_cache_keeps(plugin: dict[str, str], tmp_path: Path) -
     uncached = {**plugin, "OFFLOAD_CACHE_DIR": ""}
     assert python(code, SAXPY, cwd=tmp_path, environment=uncached) == "[True, True]\n"
     assert list((tmp_path / "temporary").iterdir()) == []
+    forks = (
+        "import multiprocessing, sys, offload\n"
+        "def child(): offload.compile(sys.argv[1])\n"
+        "process = multiprocessing.get_context('fork').Process(target=child)\n"
+        "process.start(); process.join(); print(process.exitcode)"
+    )
+    assert python(forks, SAXPY, cwd=tmp_path, environment=uncached) == "0\n"
+    assert list((tmp_path / "temporary").iterdir()) == []
     killed = subprocess.run(
         [sys.executable, "-c", code, SAXPY, "kill"], cwd=tmp_path, env=os.environ | uncached, check=False
     )

@@ -283,6 +283,15 @@ def test_what_is_nothing_to_link(content: bytes, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_what_is_linked_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "f.o").write_bytes(b"f")
+    for words in (("--object", "f.o"), ("--link", "f.o"), ("-t", "host:link=f.o")):
+        done = command("build", EXAMPLES / "saxpy.mlir", "-q", "-o", "f.o", *words, cwd=tmp_path)
+        said = "offload: error: cannot write f.o: it is one of the files that are linked; name another output\n"
+        assert (done.returncode, done.stderr) == (1, said)
+        assert (tmp_path / "f.o").read_bytes() == b"f"
+
+
 CALLS = """
 func.func private @addone(f32) -> f32
 func.func @f(%a: f32) -> f32 {

@@ -11,6 +11,7 @@ from offload.artifact import container, elf
 from offload.artifact.container import Image
 from offload.artifact.meta import INTERFACE, Argument, Metadata
 from offload.errors import ArtifactError, OffloadError
+from offload.files import free_name
 from offload.paths import named
 
 IMAGES_SECTION = ".llvm.offloading"
@@ -196,13 +197,9 @@ def extract(artifact: Artifact, directory: str | os.PathLike[str]) -> list[Path]
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
+    taken: set[str] = set()
     for image in artifact.images:
-        path, number = folder / image.filename, 2
-        while path in paths:
-            path, number = (
-                folder / f"{image.filename.removesuffix(image.suffix)}.{number}{image.suffix}",
-                number + 1,
-            )
+        path = folder / free_name(image.filename.removesuffix(image.suffix), image.suffix, taken)
         path.write_bytes(image.data)
         paths.append(path)
     return paths

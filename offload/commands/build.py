@@ -14,7 +14,7 @@ from offload.api import make_request
 from offload.commands.progress import shown
 from offload.errors import OffloadError, TargetError, did_you_mean
 from offload.executors import opened
-from offload.files import plain_name
+from offload.files import free_name, plain_name
 from offload.paths import output_named
 
 if TYPE_CHECKING:
@@ -116,10 +116,10 @@ def _check_outputs(options: argparse.Namespace, output: Path | None, request: Bu
     from offload.compiler.output import check_no_source, check_output, check_output_folder
 
     if output is not None and options.emit is not None:
-        check_no_source(output, request.sources)
+        check_no_source(output, request)
         check_output_folder(output)
     elif output is not None:
-        check_output(output, request.sources)
+        check_output(output, request)
     if options.dump is not None:
         check_output_folder(Path(options.dump))
 
@@ -186,18 +186,14 @@ class _Files:
     """What is written into a folder: nothing of it in the place of a source, or of another of these."""
 
     def __init__(self, folder: Path, request: BuildRequest) -> None:
-        self.folder, self.sources = folder, request.sources
+        self.folder, self.request = folder, request
         self.taken: set[str] = set()
 
     def write(self, stem: str, suffix: str, data: bytes) -> Path:
         from offload.compiler.output import check_no_source
 
-        name, number = f"{stem}.{suffix}", 2
-        while name in self.taken:  # symbols that differ in what no name of a file has
-            name, number = f"{stem}.{number}.{suffix}", number + 1
-        self.taken.add(name)
-        path = self.folder / name
-        check_no_source(path, self.sources)
+        path = self.folder / free_name(stem, f".{suffix}", self.taken)
+        check_no_source(path, self.request)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)

@@ -27,11 +27,18 @@ def library(request: BuildRequest, progress: Progress = lambda text: None) -> by
 
 def cache_for(request: BuildRequest) -> Cache | None:
     """The cache that the request may use; None without one, and then what hashes and locks is not imported."""
-    if not request.uses_cache:
+    if not request.uses_cache or not all(map(_says_all, request.objects)):
         return None
     from offload.cache.cache import open_cache
 
     return open_cache()
+
+
+def _says_all(path: Path) -> bool:
+    """Whether an object file is all that is linked: thin archives and linker scripts name further files."""
+    with contextlib.suppress(OSError), path.open("rb") as file:  # what is wrong with it is told where it is read
+        return file.read(8).startswith((ELF, b"!<arch>\n", b"BC"))
+    return True
 
 
 def _key(request: BuildRequest) -> str:

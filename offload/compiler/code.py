@@ -39,8 +39,17 @@ def python_files(*places: Path) -> Iterator[Path]:
 
 
 def _place_of(module: str) -> Path | None:
-    """The file of a module that is imported, or the folder of the package that it is part of; None without a file."""
+    """The file of a module that is imported, or the folder of the whole package that it is part of, whose other modules
+    it may call; None without a file."""
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None or not Path(file).is_file():
         return None
-    return Path(file).parent if getattr(sys.modules[module], "__package__", None) else Path(file)
+    package = getattr(sys.modules[module], "__package__", None)
+    if not package:
+        return Path(file)
+    folder = Path(file).parent
+    for _ in range(package.count(".")):
+        if not (folder.parent / "__init__.py").is_file():  # a namespace, which is several packages'
+            break
+        folder = folder.parent
+    return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -98,6 +99,7 @@ class Keys:
             "name": target.name,
             "options": dataclasses.asdict(target)
             | {"chip": target.image_chip(self._toolchain), "link": self._files(map(Path, target.link))},
+            "named": [self._file(path) for path in _files_in(target)],
             "tools": [[found.what, self._file(found.path)] for found in target.inputs()],
             # Images that the CPU runs are linked with the same as the library.
             "sysroot": self._toolchain.sysroot(architecture) if architecture else [],
@@ -125,6 +127,16 @@ class Keys:
 
     def _file(self, path: Path | None) -> str:
         return "missing" if path is None else self._contents.digest(path)
+
+
+def _files_in(target: Target) -> Iterable[Path]:
+    """The files that a target's own words name: options of ptxas or lld such as ``--options-file=x`` or ``-T x``."""
+    for value in dataclasses.asdict(target).values():
+        for word in value.split() if isinstance(value, str) else ():
+            path = Path(word.rpartition("=")[2])
+            with contextlib.suppress(OSError, ValueError):  # what can be no file's name
+                if path.is_file():
+                    yield path
 
 
 _contents: dict[Path, Contents] = {}

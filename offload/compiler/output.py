@@ -7,10 +7,9 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
-from offload.compiler.request import Source
+from offload.compiler.request import BuildRequest
 from offload.errors import OffloadError
 from offload.files import replace
 from offload.paths import readable
@@ -18,10 +17,10 @@ from offload.paths import readable
 _umask_lock = threading.Lock()
 
 
-def check_output(path: Path, sources: Sequence[Source], makes_folder: bool = False) -> None:
-    """Raises OffloadError where the output would replace one of the sources or cannot be written, as far as that can
+def check_output(path: Path, request: BuildRequest, makes_folder: bool = False) -> None:
+    """Raises OffloadError where the output would replace what it is made of or cannot be written, as far as that can
     be told before there is something to write. ``makes_folder``: the folder need not be there."""
-    check_no_source(path, sources)
+    check_no_source(path, request)
     place = _resolved(path)
     _check_kind(path, place)
     try:
@@ -40,13 +39,15 @@ def check_output_folder(folder: Path) -> None:
         raise OffloadError(f"cannot write into {folder}: {error.strerror or error}") from error
 
 
-def check_no_source(path: Path, sources: Sequence[Source]) -> None:
-    """Raises OffloadError where the output would replace one of the sources."""
+def check_no_source(path: Path, request: BuildRequest) -> None:
+    """Raises OffloadError where the output would replace a file that the build reads."""
     own = readable(str(_resolved(path)))
     # Sources have readable names, which are UTF-8 whatever the locale has for names of files.
-    named = (Path(os.fsdecode(source.name.encode())) for source in sources)
-    if any(readable(str(_resolved(name))) == own for name in named):
-        raise OffloadError(f"cannot write {path}: it is one of the sources; name another output")
+    sources = [Path(os.fsdecode(source.name.encode())) for source in request.sources]
+    linked = [*request.link, *request.objects, *(Path(name) for target in request.targets for name in target.link)]
+    for what, names in (("sources", sources), ("files that are linked", linked)):
+        if any(readable(str(_resolved(name))) == own for name in names):
+            raise OffloadError(f"cannot write {path}: it is one of the {what}; name another output")
 
 
 def _resolved(path: Path) -> Path:

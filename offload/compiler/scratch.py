@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,8 @@ def kept_folder() -> str:
         stack = contextlib.ExitStack()
         _kept = os.getpid(), stack.enter_context(_writable(_UNCACHED)), stack
         atexit.register(_remove_kept, *_kept[:2])
+        if (processes := sys.modules.get("multiprocessing.util")) is not None:  # whose forks end without atexit
+            processes.Finalize(None, _remove_kept, args=_kept[:2], exitpriority=0)
     with _told_where():
         return tempfile.mkdtemp(dir=_kept[1])
 

@@ -190,7 +190,7 @@ def _library(options: argparse.Namespace) -> None:
         raise UsageError(f"{where}: ARCH: {error}") from error
     except OffloadError as error:
         raise OffloadError(f"{where}: {error}") from error
-    check_output(options.output, request.sources, makes_folder=True)
+    check_output(options.output, request, makes_folder=True)
     data, built = compiled(request, where, f"{where}: TARGETS", "name it in OPTIONAL_TARGETS", options.instead)
     write(options.output, data)
     undescribed, _ = without_signature(built._replace(path=options.output))
