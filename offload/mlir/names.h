@@ -39,6 +39,7 @@ inline constexpr char kResultSizes[] =
                                                   // those of arguments (input/equal_sizes.cpp)
 inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
 
+inline constexpr char kAlignment[] = "offload.alignment"; // on a gpu.alloc: more than memory of a device has anyway
 inline constexpr char kSharedGlobal[] = "offload.shared"; // on a memref.global that kernels use
 
 // Symbols of the host module.

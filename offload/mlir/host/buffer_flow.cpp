@@ -43,8 +43,7 @@ void BufferFlow::flow(ValueRange from, ValueRange to) {
     flow(source, target);
 }
 
-/// The functions that a call may enter: through a pointer, all of its type whose address is taken.
-static SmallVector<func::FuncOp> calleesOf(Operation *op) {
+SmallVector<func::FuncOp> calleesOf(Operation *op) {
   SmallVector<func::FuncOp> found;
   auto find = [&](FlatSymbolRefAttr name) {
     found.push_back(SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, name));
@@ -81,6 +80,10 @@ void BufferFlow::connect(Operation *op) {
   }
   if (auto distinct = dyn_cast<memref::DistinctObjectsOp>(op))
     flow(distinct.getOperands(), distinct.getResults());
+  if (auto global = dyn_cast<memref::GetGlobalOp>(op)) {
+    Value first = globals.try_emplace(global.getNameAttr(), global.getResult()).first->second;
+    same.unionSets(first.getAsOpaquePointer(), global.getResult().getAsOpaquePointer());
+  }
   if (auto branch = dyn_cast<BranchOpInterface>(op))
     for (unsigned i = 0; i < op->getNumSuccessors(); ++i)
       flow(branch.getSuccessorOperands(i).getForwardedOperands(),
@@ -174,7 +177,7 @@ void BufferFlow::record(Operation *op) {
       buffer.device = true;
       buffer.deviceAlone |= !allocation.getHostShared();
     } else if (!touchesNoMemory(op))
-      buffer.foreign = true;
+      buffer.foreign = buffer.unknown = true;
   }
 }
 

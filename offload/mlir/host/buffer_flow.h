@@ -14,6 +14,10 @@ namespace offload {
 /// The buffer that an operation shows part of, or null.
 mlir::Value shownBy(mlir::Operation *op);
 
+/// The functions that a call may enter: through a pointer, all of its type whose address is taken. Null
+/// stands for one that is not there.
+llvm::SmallVector<mlir::func::FuncOp> calleesOf(mlir::Operation *call);
+
 /// Can a driver do the copy? What has no rank is copied by the CPU.
 bool isRanked(mlir::memref::CopyOp op);
 
@@ -25,6 +29,7 @@ struct BufferClass {
   llvm::SmallVector<mlir::memref::GetGlobalOp> globals;
   llvm::SmallVector<mlir::memref::DeallocOp> deallocations;
   bool foreign = false;     // may come from a caller or from an operation that is not known
+  bool unknown = false;     // may come from such an operation: it may be any other's memory
   bool device = false;      // may come from gpu.alloc
   bool deviceAlone = false; // and from one whose memory the CPU does not reach
   bool kernel = false;      // a device uses it, or callers get it as a device's
@@ -58,6 +63,7 @@ private:
 
   llvm::EquivalenceClasses<void *> same; // opaque pointers of values
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> sources;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> globals; // one value of each
   llvm::DenseMap<void *, BufferClass *> byLeader;
   std::deque<BufferClass> all;
 };

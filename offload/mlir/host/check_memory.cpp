@@ -52,9 +52,9 @@ LogicalResult checkSize(Operation *op, MemRefType type) {
            << type << " takes more bytes than 63 bits count: make it smaller";
   if (isa<memref::AllocaOp>(op) && bytes > kMostOnStack) {
     bool inKernel = op->getParentOfType<gpu::GPUModuleOp>() != nullptr;
-    return op->emitError("'memref.alloca' of ") << bytes << " bytes is more than a thread's stack holds: use "
-                                                << (inKernel ? "an argument that the host allocates"
-                                                             : "memref.alloc");
+    return op->emitError("'memref.alloca' of ")
+           << bytes << " bytes is more than a thread's stack holds: use "
+           << (inKernel ? "an argument that the host allocates" : "memref.alloc");
   }
   return success();
 }

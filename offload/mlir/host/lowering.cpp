@@ -19,6 +19,8 @@ Value callRuntime(OpBuilder &b, Operation *anchor, StringRef name, Type result, 
   Type returned = result ? result : Type(LLVM::LLVMVoidType::get(b.getContext()));
   FailureOr<LLVM::LLVMFuncOp> callee =
       LLVM::lookupOrCreateFn(b, module, name, llvm::to_vector(arguments.getTypes()), returned);
+  if (failed(callee)) // the program declares it otherwise, which that has told: an error, whatever is made
+    return result ? LLVM::PoisonOp::create(b, anchor->getLoc(), result).getResult() : Value();
   auto call = LLVM::CallOp::create(b, anchor->getLoc(), *callee, arguments);
   return result ? call.getResult() : Value();
 }

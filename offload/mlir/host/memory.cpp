@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "host/lowering.h"
+#include "names.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -55,6 +56,16 @@ Value elementCount(OpBuilder &b, Location loc, MemRefType type, Value descriptor
   return count;
 }
 
+/// The first address from this one on that is a multiple of a power of two.
+Value alignedUp(OpBuilder &b, Location loc, Value pointer, int64_t alignment) {
+  Value address = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer);
+  Value zero = constant(b, loc, b.getI64Type(), 0);
+  Value negated = LLVM::SubOp::create(b, loc, zero, address);
+  Value mask = constant(b, loc, b.getI64Type(), alignment - 1);
+  Value missing = LLVM::AndOp::create(b, loc, negated, mask);
+  return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer, missing);
+}
+
 struct AllocPattern : public HostPattern<gpu::AllocOp> {
   using HostPattern::HostPattern;
   LogicalResult matchAndRewrite(gpu::AllocOp op, OpAdaptor adaptor,
@@ -68,6 +79,11 @@ struct AllocPattern : public HostPattern<gpu::AllocOp> {
     SmallVector<Value> shape, strides;
     Value bytes;
     getMemRefDescriptorSizes(loc, type, adaptor.getDynamicSizes(), rewriter, shape, strides, bytes);
+    auto alignment = op->getAttrOfType<IntegerAttr>(kAlignment);
+    if (alignment) {
+      Value room = constant(rewriter, loc, bytes.getType(), alignment.getInt());
+      bytes = LLVM::AddOp::create(rewriter, loc, bytes, room);
+    }
     Stream stream = streamOf(rewriter, op, adaptor);
     Value shared = constant(rewriter, loc, rewriter.getI8Type(), op.getHostShared());
     Type plain = pointerType(getContext());
@@ -81,7 +97,8 @@ struct AllocPattern : public HostPattern<gpu::AllocOp> {
         LLVM::LLVMPointerType::get(getContext(), *getTypeConverter()->getMemRefAddressSpace(type)));
     if (memory.getType() != pointer)
       memory = LLVM::AddrSpaceCastOp::create(rewriter, loc, pointer, memory);
-    Value descriptor = createMemRefDescriptor(loc, type, memory, memory, shape, strides, rewriter);
+    Value first = alignment ? alignedUp(rewriter, loc, memory, alignment.getInt()) : memory;
+    Value descriptor = createMemRefDescriptor(loc, type, memory, first, shape, strides, rewriter);
     finish(rewriter, op, stream, {descriptor});
     return success();
   }

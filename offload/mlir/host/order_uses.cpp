@@ -6,15 +6,15 @@
 // kernel without a token while copies to its operands, with one, are not waited for.
 //
 // So a free, and an operation without a token, depend on every operation with a token that uses the memory
-// before them. Where such an operation stands in a loop or on one of several ways, or a function gets the
-// memory, there is no token to depend on: all that is on the function's streams is waited for.
+// before them; and in a function that gets tokens, on these. Where such an operation stands in a loop or on
+// one of several ways, or a function gets the memory, there is no token to depend on: all that is on the
+// function's streams is waited for.
 //
 //===----------------------------------------------------------------------===//
 
-#include "host/buffer_flow.h"
 #include "host/lowering.h"
+#include "host/memory_uses.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/IR/Dominance.h"
 
 using namespace mlir;
@@ -34,59 +34,6 @@ void addBefore(Operation *op, DenseSet<Value> &tokens) {
     if (auto async = dyn_cast_or_null<gpu::AsyncOpInterface>(token.getDefiningOp()))
       llvm::append_range(found, async.getAsyncDependencies());
   }
-}
-
-/// A use of memory that must not overtake earlier ones.
-struct Use {
-  Operation *op; // without tokens where it is a call
-  SmallVector<Value> memory;
-  bool any = false; // it may be all there is: a kernel's pointer, or what describes memory for TMA
-};
-
-std::optional<Use> useOf(gpu::AsyncOpInterface op) {
-  if (auto free = dyn_cast<gpu::DeallocOp>(*op))
-    return Use{op, {free.getMemref()}};
-  if (op.getAsyncToken())
-    return std::nullopt;
-  if (auto copy = dyn_cast<gpu::MemcpyOp>(*op))
-    return Use{op, {copy.getDst(), copy.getSrc()}};
-  if (auto fill = dyn_cast<gpu::MemsetOp>(*op))
-    return Use{op, {fill.getDst()}};
-  auto launch = dyn_cast<gpu::LaunchFuncOp>(*op);
-  if (!launch || launch.getAsyncObject()) // whose stream the author orders
-    return std::nullopt;
-  Use use{op, {}};
-  for (Value operand : launch.getKernelOperands()) {
-    if (isa<BaseMemRefType>(operand.getType()))
-      use.memory.push_back(operand);
-    use.any |= isa<LLVM::LLVMPointerType>(operand.getType());
-  }
-  return use;
-}
-
-/// What a call of a function of this program uses in order: the memory of the operations that are no host
-/// code, in that function and those that it calls. They have no order of their own with what the caller has
-/// put on its streams.
-std::optional<Use> useOf(func::CallOp call) {
-  Use use{call, {}};
-  SmallVector<func::CallOp> calls = {call};
-  DenseSet<Operation *> seen;
-  while (!calls.empty()) {
-    func::CallOp next = calls.pop_back_val();
-    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(next, next.getCalleeAttr());
-    if (!callee || !seen.insert(callee).second)
-      continue;
-    callee.walk([&](Operation *op) {
-      if (auto inner = dyn_cast<func::CallOp>(op))
-        calls.push_back(inner);
-      auto async = dyn_cast<gpu::AsyncOpInterface>(op);
-      if (std::optional<Use> inside = async ? useOf(async) : std::nullopt) {
-        use.memory.append(inside->memory);
-        use.any |= inside->any;
-      }
-    });
-  }
-  return use.any || !use.memory.empty() ? std::optional(use) : std::nullopt;
 }
 
 /// May it run before, though not always, or in an earlier turn of a loop than the last?
@@ -155,90 +102,119 @@ bool isBehind(Operation *op, Value token) {
   return true;
 }
 
-/// Returns whether all that is on the function's streams has to be waited for.
-bool order(const Use &use, BufferFlow &flow, DominanceInfo &dominance) {
-  Operation *op = use.op;
-  auto waiting = dyn_cast<gpu::AsyncOpInterface>(op);
+/// An operation of a function that uses memory, or makes or takes a token.
+struct Step {
+  Operation *op;
+  Touched touched;
+  bool isWork; // others may have to wait for its end: it has a token, or is a call that gets one
+};
+
+/// The tokens that a function gets: what stands behind them is on streams of its callers, and so is what it
+/// puts there.
+SmallVector<Value> tokensGiven(Operation *function) {
+  Region &body = cast<FunctionOpInterface>(function).getFunctionBody();
+  return llvm::filter_to_vector(ValueRange(body.getArguments()),
+                                [](Value value) { return isa<gpu::AsyncTokenType>(value.getType()); });
+}
+
+/// Puts an operation behind the steps that use its memory. Returns whether all that is on the function's
+/// streams has to be waited for.
+bool order(Operation *op, const Touched &use, ArrayRef<Step> steps, ArrayRef<Value> given,
+           DominanceInfo &dominance) {
+  auto waiting = dyn_cast<gpu::AsyncOpInterface>(op); // else a call, which has no tokens
   DenseSet<Value> before;
   addBefore(op, before);
   if (!waiting) // the tokens that a call gets are the callee's to wait for
     for (Value operand : op->getOperands())
-      if (auto async = dyn_cast_or_null<gpu::AsyncOpInterface>(operand.getDefiningOp());
-          async && operand == async.getAsyncToken() && before.insert(operand).second)
-        addBefore(async, before);
-  DenseSet<Operation *> missing;
-  auto add = [&](Operation *other) {
-    auto async = dyn_cast_or_null<gpu::AsyncOpInterface>(other);
-    auto call = dyn_cast_or_null<func::CallOp>(other);
-    if ((call && call != op && getsToken(call)) ||
-        (async && async.getAsyncToken() && !before.contains(async.getAsyncToken()) &&
-         !isa<gpu::DeallocOp>(other)))
-      missing.insert(other);
+      if (isa<gpu::AsyncTokenType>(operand.getType()) && before.insert(operand).second)
+        if (Operation *maker = operand.getDefiningOp())
+          addBefore(maker, before);
+  auto tokenOf = [](Operation *other) {
+    auto async = dyn_cast<gpu::AsyncOpInterface>(other);
+    return async ? async.getAsyncToken() : Value();
   };
-  for (Value memory : use.memory)
-    for (Value value : flow.classOf(memory).values) {
-      llvm::for_each(value.getUsers(), add);
-      add(value.getDefiningOp());
-    }
-  // Most programs miss nothing: the whole function is not read for each of their uses.
-  if (missing.empty() && !use.any)
+  DenseSet<Operation *> missing;
+  for (const Step &step : steps)
+    if (step.isWork && step.op != op && !before.contains(tokenOf(step.op)) && step.touched.mayMeet(use))
+      missing.insert(step.op);
+  if (missing.empty() && given.empty()) // as in most programs
     return false;
   SmallVector<Value> tokens;
   bool unordered = false;
-  op->getParentOfType<FunctionOpInterface>()->walk([&](Operation *each) {
-    if (auto call = dyn_cast<func::CallOp>(each)) {
-      bool counts = call != op && getsToken(call) && (missing.contains(call) || use.any);
-      unordered |= counts && (dominance.properlyDominates(call, op) || mayHaveRun(call, op, dominance));
-    }
-    auto other = dyn_cast<gpu::AsyncOpInterface>(each);
-    if (!other || isa<gpu::DeallocOp>(each))
-      return;
-    bool counts = other.getAsyncToken() && (missing.contains(other) || use.any);
-    unordered |= counts && mayHaveRun(other, op, dominance) && !isBehind(op, other.getAsyncToken());
-    if (!dominance.properlyDominates(other, op))
-      return;
-    if (!other.getAsyncToken()) // done when the next operation starts
-      addBefore(other, before);
-    else if (counts)
-      tokens.push_back(other.getAsyncToken());
-  });
-  if (!waiting)
+  for (const Step &step : steps) {
+    bool isBefore = dominance.properlyDominates(step.op, op);
+    Value token = tokenOf(step.op);
+    if (missing.contains(step.op))
+      unordered |= token ? mayHaveRun(step.op, op, dominance) && !isBehind(op, token)
+                         : isBefore || mayHaveRun(step.op, op, dominance);
+    if (!isBefore)
+      continue;
+    if (isa<gpu::AsyncOpInterface>(step.op) && !token) // done when the next operation starts
+      addBefore(step.op, before);
+    else if (token && missing.contains(step.op))
+      tokens.push_back(token);
+  }
+  SmallVector<Value> callers =
+      llvm::filter_to_vector(given, [&](Value token) { return unordered || !before.contains(token); });
+  if (!waiting) {
+    OpBuilder b(op);
+    if (!callers.empty())
+      gpu::WaitOp::create(b, op->getLoc(), Type(), callers);
     return unordered || llvm::any_of(tokens, [&](Value token) { return !before.contains(token); });
+  }
+  auto putBehind = [&](Value token) {
+    if (llvm::is_contained(waiting.getAsyncDependencies(), token))
+      return;
+    waiting.addAsyncDependency(token);
+    addBefore(op, before);
+  };
   // The last operation of a stream stands for those before it.
   for (Value token : llvm::reverse(tokens))
-    if (!before.contains(token)) {
-      waiting.addAsyncDependency(token);
-      addBefore(op, before);
-    }
+    if (!before.contains(token))
+      putBehind(token);
+  llvm::for_each(callers, putBehind);
   return unordered;
 }
 
 } // namespace
 
 SmallVector<Operation *> orderUses(ModuleOp module) {
-  SmallVector<Use> uses;
   SmallVector<Operation *> waiting;
-  for (Operation &function : module.getOps()) {
-    bool tokens = false;
-    size_t first = uses.size();
-    if (isa<FunctionOpInterface>(function))
-      function.walk([&](Operation *op) {
-        auto async = dyn_cast<gpu::AsyncOpInterface>(op);
-        auto call = dyn_cast<func::CallOp>(op);
-        tokens |= async && async.getAsyncToken();
-        if (std::optional<Use> use = async ? useOf(async) : call ? useOf(call) : std::nullopt)
-          uses.push_back(*use);
-      });
-    if (!tokens)
-      uses.truncate(first);
-  }
-  if (uses.empty())
-    return waiting;
-  BufferFlow flow(module);
+  std::optional<MemoryUses> memory; // most programs have no tokens
   DominanceInfo dominance(module);
-  for (const Use &use : uses)
-    if (order(use, flow, dominance))
-      waiting.push_back(use.op);
+  for (auto function : module.getOps<FunctionOpInterface>()) {
+    if (function.isExternal())
+      continue;
+    SmallVector<Operation *> found;
+    bool makesTokens = false;
+    function.walk([&](Operation *op) {
+      makesTokens |= llvm::any_of(op->getResultTypes(), llvm::IsaPred<gpu::AsyncTokenType>);
+      if (isa<gpu::AsyncOpInterface, CallOpInterface>(op))
+        found.push_back(op);
+    });
+    SmallVector<Value> given = tokensGiven(function);
+    if (found.empty() || (!makesTokens && given.empty()))
+      continue;
+    if (!memory)
+      memory.emplace(module);
+    SmallVector<Step> steps;
+    SmallVector<std::pair<Operation *, Touched>> uses;
+    for (Operation *op : found) {
+      if (auto call = dyn_cast<CallOpInterface>(op)) {
+        steps.push_back({op, getsToken(op) ? memory->of(call, /*inOrder=*/false) : Touched(), getsToken(op)});
+        uses.push_back({op, memory->of(call, /*inOrder=*/true)});
+        continue;
+      }
+      auto async = cast<gpu::AsyncOpInterface>(op);
+      Touched touched = memory->of(async);
+      if (comesInOrder(async))
+        uses.push_back({op, touched});
+      steps.push_back({op, std::move(touched), async.getAsyncToken() && !isa<gpu::DeallocOp>(op)});
+    }
+    for (auto &[op, touched] : uses)
+      if (!touched.isNothing() && order(op, touched, steps, given, dominance) && makesTokens)
+        waiting.push_back(op);
+  }
   return waiting;
 }
 

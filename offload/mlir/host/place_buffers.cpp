@@ -136,10 +136,15 @@ void unregisterLater(gpu::HostUnregisterOp op, const BufferClass &buffer) {
     op->moveAfter(last);
 }
 
-gpu::AllocOp allocate(OpBuilder &b, Operation *op, MemRefType type, ValueRange sizes, bool shared) {
-  return gpu::AllocOp::create(b, op->getLoc(), type, /*asyncToken=*/Type(),
-                              /*asyncDependencies=*/ValueRange(), sizes, /*symbolOperands=*/ValueRange(),
-                              shared);
+/// In place of an allocation; as aligned as that is.
+template <typename Op> gpu::AllocOp allocate(OpBuilder &b, Op op, bool shared) {
+  constexpr uint64_t kUsual = 64; // of the runtime's memory on the CPU; on devices it is 256
+  auto made = gpu::AllocOp::create(b, op->getLoc(), op.getType(), /*asyncToken=*/Type(),
+                                   /*asyncDependencies=*/ValueRange(), op.getDynamicSizes(),
+                                   /*symbolOperands=*/ValueRange(), shared);
+  if (op.getAlignment().value_or(0) > kUsual)
+    made->setAttr(kAlignment, op.getAlignmentAttr());
+  return made;
 }
 
 struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> {
@@ -215,7 +220,7 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
     }
     for (memref::AllocaOp op : buffer.kernel ? ArrayRef(buffer.stack) : ArrayRef<memref::AllocaOp>()) {
       OpBuilder b(op);
-      auto placed = allocate(b, op, op.getType(), op.getDynamicSizes(), buffer.host);
+      auto placed = allocate(b, op, buffer.host);
       auto free = [&](OpBuilder &at) {
         gpu::DeallocOp::create(at, op.getLoc(), Type(), ValueRange(), placed.getMemref());
       };
@@ -226,7 +231,7 @@ struct PlaceBuffers : public PassWrapper<PlaceBuffers, OperationPass<ModuleOp>> 
     }
     for (memref::AllocOp op : buffer.allocations) {
       OpBuilder b(op);
-      op.replaceAllUsesWith(allocate(b, op, op.getType(), op.getDynamicSizes(), buffer.host).getMemref());
+      op.replaceAllUsesWith(allocate(b, op, buffer.host).getMemref());
       op.erase();
     }
     return success();
