@@ -296,3 +296,24 @@ def test_a_temporary_that_is_freed_by_another_name() -> None:
     body = dict(_named(emit_text(PROGRAMS / "chosen.mlir", "host-llvm")))["chosen"]
     assert ("@malloc(" in body) == ("@free(" in body)
     assert ("@mgpuMemAlloc" in body) == ("@mgpuMemFree" in body)
+
+
+@pytest.mark.parametrize("kind", ["alloc", "alloca"])
+def test_memory_of_kernels_is_as_aligned_as_the_program_says(kind: str) -> None:
+    free = "memref.dealloc %m : memref<4xf32>" if kind == "alloc" else ""
+    library = on_host(f"""func.func @f() -> i64 {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %m = memref.{kind}() {{alignment = 4096 : i64}} : memref<4xf32>
+      gpu.launch blocks(%a, %b, %c) in (%p = %c1, %q = %c1, %r = %c1)
+          threads(%d, %e, %g) in (%u = %c1, %v = %c1, %w = %c1) {{
+        %k = arith.constant 1.0 : f32
+        memref.store %k, %m[%c0] : memref<4xf32>
+        gpu.terminator
+      }}
+      %i = memref.extract_aligned_pointer_as_index %m : memref<4xf32> -> index
+      %j = arith.index_cast %i : index to i64
+      {free}
+      return %j : i64
+    }}""")
+    assert [library.f() % 4096 for _ in range(3)] == [0, 0, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from caching import PROGRAM, built, entries
 from compiling import ALL_TARGETS, EXAMPLES, PROGRAMS
@@ -163,3 +164,49 @@ def test_one_build_many_threads(workshop: Workshop) -> None:
     assert sum("compiling host code" in lines for lines in said) == 1
     assert len({output.read_bytes() for output in outputs}) == 1
     assert offload.load(outputs[0]).functions
+
+
+def test_bitcode_that_changes_while_it_is_linked_is_not_kept(tmp_path: Path) -> None:
+    source, linked = tmp_path / "p.mlir", tmp_path / "q.ll"
+    source.write_text("""gpu.module @m {
+      llvm.func @q() -> i32
+      gpu.func @k(%x: memref<1xi32>) kernel {
+        %c0 = arith.constant 0 : index
+        %v = llvm.call @q() : () -> i32
+        memref.store %v, %x[%c0] : memref<1xi32>
+        gpu.return
+      }
+    }""")
+
+    def give(number: int) -> None:
+        (tmp_path / "other").write_text(f"define i32 @q() {{\n ret i32 {number}\n}}\n")
+        (tmp_path / "other").replace(linked)
+
+    def built(name: str, during: int | None = None) -> int:
+        def progress(text: str) -> None:
+            if during is not None and text.startswith("compiling m"):
+                give(during)
+
+        library = offload.load(
+            offload.build(source, tmp_path / name, targets=["host"], link=[linked], progress=progress)
+        )
+        x = np.zeros(1, np.int32)
+        library.kernels.k[1, 1](x)
+        return int(x[0])
+
+    give(11)
+    assert built("a.so", during=22) == 22
+    give(11)
+    assert built("b.so") == 11
+
+
+def test_what_is_gone_after_a_build_is_no_error(tmp_path: Path) -> None:
+    linked = tmp_path / "q.ll"
+    linked.write_text("define i32 @q() {\n ret i32 1\n}\n")
+
+    def progress(text: str) -> None:
+        if text == "linking":
+            linked.unlink()
+
+    path = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "a.so", targets=["host"], link=[linked], progress=progress)
+    assert path.exists()

@@ -375,3 +375,17 @@ def test_no_image_for_the_device_in_use(tmp_path: Path) -> None:
     x = np.ones(4, np.float32)
     with pytest.raises(offload.DeviceError, match=r"(?s)saxpy_kernel.*gfx942"):
         library.saxpy(1, x, x)
+
+
+def test_another_declaration_of_a_function_of_the_runtime(tmp_path: Path) -> None:
+    (tmp_path / "p.mlir").write_text("""llvm.func @mgpuMemAlloc(i32) -> i32
+func.func @f() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc (%c1) : memref<?xf32>
+  gpu.dealloc %m : memref<?xf32>
+  return
+}
+""")
+    done = command("build", "p.mlir", "-q", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("p.mlir:1:1: error: redefinition of function 'mgpuMemAlloc' of different type ")

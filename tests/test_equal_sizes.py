@@ -234,6 +234,14 @@ func.func @scatter(%s: tensor<?x1x?xf32>, %d: tensor<?x?xf32>, %i: tensor<?x1xin
 """
 
 
+DYNAMIC_TILES = """
+func.func @unpack(%s: tensor<?x?x?x?xf32>, %d: tensor<?x?xf32>, %t: index, %u: index) -> tensor<?x?xf32> {
+  %r = linalg.unpack %s inner_dims_pos = [0, 1] inner_tiles = [%t, %u] into %d : tensor<?x?x?x?xf32> -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+
+
 def floats(*shape: int) -> np.ndarray:
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
@@ -266,3 +274,12 @@ def test_operations_that_are_taken_apart() -> None:
     for places, width in ((1, 3), (2, 2)):
         with pytest.raises(offload.SignatureError, match="has to be"):
             library.scatter(floats(2, 1, 3), np.zeros((4, width), np.float32), np.zeros((places, 1), np.int64))
+
+
+def test_tiles_whose_size_is_an_argument() -> None:
+    library = on_host(DYNAMIC_TILES)
+    unpacked = library.unpack(floats(2, 3, 2, 2), np.zeros((4, 6), np.float32), 2, 2).numpy()
+    np.testing.assert_array_equal(unpacked, floats(2, 3, 2, 2).transpose(0, 2, 1, 3).reshape(4, 6))
+    for tile in (4, -4):
+        with pytest.raises(offload.DeviceError, match="dimension 2 of operand 1 of 4 has to be the size of the tiles"):
+            library.unpack(floats(2, 3, 1, 2), np.zeros((8, 6), np.float32), tile, 2)

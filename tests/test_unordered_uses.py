@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from compiling import program
+from compiling import PROGRAMS, emit, program
 
 from offload.runtime.library import Library
 
@@ -53,3 +53,50 @@ def test_work_that_a_callee_puts_behind_a_token(library: Library, wait: bool) ->
     x = np.zeros(100, np.float32)
     library.put_behind_a_token(x, wait)
     np.testing.assert_array_equal(x, np.ones(100))
+
+
+NAMES = [
+    "by_whom_gets_the_token",
+    "on_the_callers_stream",
+    "of_a_callees_callee",
+    "copied_through_a_pointer",
+    "added_through_a_pointer",
+    "by_its_address",
+    "out_of_a_box",
+]
+
+
+@pytest.fixture(params=range(6))
+def names(request: pytest.FixtureRequest) -> Iterator[Library]:
+    made = program("unordered_names")
+    made._native.api.mgpuHostSchedule(request.param)
+    yield made
+    made._native.api.mgpuHostSchedule(0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_by_other_names_and_in_other_functions(names: Library, name: str) -> None:
+    x, out = np.full(100, 3, np.float32), np.zeros(100, np.float32)
+    names.functions[name](out, x, True)
+    np.testing.assert_array_equal(out, np.full(100, 4))
+
+
+def test_one_array_for_two_arguments(names: Library) -> None:
+    x, out = np.full(100, 3, np.float32), np.zeros(100, np.float32)
+    names.twice_the_same(out, x, x)
+    np.testing.assert_array_equal(out, np.full(100, 4))
+
+
+def test_a_global(names: Library) -> None:
+    """Each call adds one to it."""
+    first, second = np.zeros(100, np.float32), np.zeros(100, np.float32)
+    names.of_a_global(first)
+    names.of_a_global(second)
+    np.testing.assert_array_equal(second, first + 1)
+
+
+def test_a_product_of_matrices() -> None:
+    """On the CPU it is done at once. The streams of a driver would show it, and so does the wait in the code."""
+    (item,) = emit(PROGRAMS / "unordered_names.mlir", "host-llvm")
+    behind = item.data.decode().split("call void @mgpuSpMV(")[1]
+    assert "@mgpuStreamWaitStream(" in behind[: behind.index("call void @mgpuMemcpy(")]

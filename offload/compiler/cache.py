@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from offload.compiler.output import write_atomically
 from offload.compiler.request import BuildRequest
 from offload.compiler.warned import heard, say
+from offload.errors import OffloadError
 
 if TYPE_CHECKING:
     from offload.cache.cache import Cache
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def library(request: BuildRequest, progress: Progress = lambda text: None) -> bytes:
     """The shared library. Raises what a build raises."""
-    cache = cache_for(request)
+    cache = _cache_of_whole(request)
     if cache is None:
         return _build(request, progress)
     return _claimed(cache, _key(request), request, progress)
@@ -27,11 +28,16 @@ def library(request: BuildRequest, progress: Progress = lambda text: None) -> by
 
 def cache_for(request: BuildRequest) -> Cache | None:
     """The cache that the request may use; None without one, and then what hashes and locks is not imported."""
-    if not request.uses_cache or not all(map(_says_all, request.objects)):
+    if not request.uses_cache:
         return None
     from offload.cache.cache import open_cache
 
     return open_cache()
+
+
+def _cache_of_whole(request: BuildRequest) -> Cache | None:
+    """That for whole libraries, of which a key tells all that is linked."""
+    return cache_for(request) if all(map(_says_all, request.objects)) else None
 
 
 def _says_all(path: Path) -> bool:
@@ -45,6 +51,14 @@ def _key(request: BuildRequest) -> str:
     from offload.compiler.keys import Keys
 
     return Keys(request).library()
+
+
+def _is_key(request: BuildRequest, key: str) -> bool:
+    """Whether it is the request's key now, too."""
+    try:
+        return _key(request) == key
+    except OffloadError:  # a file is gone
+        return False
 
 
 _LENGTH = struct.Struct("<I")
@@ -89,7 +103,7 @@ def _claimed(cache: Cache, key: str, request: BuildRequest, progress: Progress) 
     try:
         with heard() as texts:
             data = _build(request, progress)
-        if _key(request) == key:  # else a file that it is made of has changed since
+        if _is_key(request, key):  # else a file that it is made of has changed since
             claim.keep(_packed(data, texts))
     finally:
         claim.release()
@@ -99,7 +113,7 @@ def _claimed(cache: Cache, key: str, request: BuildRequest, progress: Progress) 
 @contextlib.contextmanager
 def library_file(request: BuildRequest) -> Iterator[Path]:
     """The file of the library, which stays where it is inside of the ``with``. Raises what a build raises."""
-    cache = cache_for(request)
+    cache = _cache_of_whole(request)
     if cache is None:
         data = _build(request, lambda text: None)
     else:

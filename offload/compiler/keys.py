@@ -70,6 +70,10 @@ class Keys:
             debug=self._debug(target.debug),
         )
 
+    def files(self, target: Target) -> list[object]:
+        """What a target's images are made of besides their module, as it is now."""
+        return [self._describe(target), self._files(self._request.link)]
+
     def host(self, module: Any, exported: Iterable[str]) -> str:
         """The key of the host code's object file, from the lowered module, which holds the places it speaks of."""
         return self._key(

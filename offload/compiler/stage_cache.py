@@ -17,6 +17,7 @@ from offload.compiler.device import Build, DeviceBuild
 from offload.compiler.request import BuildRequest
 from offload.compiler.threads import Pool, Promised
 from offload.compiler.warned import say as warn
+from offload.errors import OffloadError
 from offload.targets import Image
 
 if TYPE_CHECKING:
@@ -43,8 +44,17 @@ class StageCache:
         """A module's image for a target."""
         if self._cache is None or not isinstance(build, DeviceBuild):
             return KeptImage(build, None)
-        key = self._keys.image(build.target, build.name, build.kernels, dict(build.limits), build.module)
-        return KeptImage(build, self._claim(self._cache, "image", key))
+        target, keys = build.target, self._keys
+        before = keys.files(target)
+        key = keys.image(target, build.name, build.kernels, dict(build.limits), build.module)
+
+        def is_as_before() -> bool:
+            try:
+                return keys.files(target) == before
+            except OffloadError:  # a file is gone
+                return False
+
+        return KeptImage(build, self._claim(self._cache, "image", key), is_as_before)
 
     def _claim(self, cache: Cache, stage: str, key: str) -> Claim:
         with contextlib.ExitStack() as step:
@@ -77,8 +87,9 @@ class StageCache:
 class KeptImage:
     """The image of a build: what the cache has, else what the build makes, which the cache then has."""
 
-    def __init__(self, build: Build, claim: Claim | None) -> None:
-        self._build, self._claim = build, claim
+    def __init__(self, build: Build, claim: Claim | None, is_as_before: Callable[[], bool] = lambda: True) -> None:
+        """``is_as_before``: whether the files that the claim's key is of have not changed since."""
+        self._build, self._claim, self._is_as_before = build, claim, is_as_before
         self._found = None
         if claim is not None and claim.found is not None and (kept := _unpacked(claim.found)) is not None:
             self._found, warned = kept
@@ -121,7 +132,7 @@ class KeptImage:
             if self._ahead is not None:
                 self._ahead.result()
             image = self._build.image()
-            if self._claim is not None:
+            if self._claim is not None and self._is_as_before():
                 self._claim.keep(_packed(image, self._build.warned if isinstance(self._build, DeviceBuild) else []))
             return image
         finally:

@@ -194,6 +194,17 @@ void AssertSizes::tiled(Operation *op, const OperandSize &whole, const OperandSi
               nameOf(op, tiles));
 }
 
+void AssertSizes::tile(Operation *op, const OperandSize &inner, OpFoldResult size) {
+  if (!mayAssert || (inner.origin.known && isa<Attribute>(size))) // which MLIR has compared
+    return;
+  OpBuilder b(op);
+  moveForward(b, op, {inner.origin.value, dyn_cast<Value>(size)});
+  Value held = valueOf(b, op->getLoc(), inner.origin);
+  Value said = getValueOrCreateConstantIndexOp(b, op->getLoc(), size);
+  require(b, op, arith::CmpIPredicate::eq, held, said, Value(),
+          nameOf(op, inner) + " has to be the size of the tiles");
+}
+
 void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
   if (!mayAssert)
     return;

@@ -26,6 +26,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -39,9 +40,8 @@ constexpr int64_t kNumber = -1;
 class EqualSizes {
 public:
   /// In a function that threads run, nothing can be asserted.
-  EqualSizes(func::FuncOp function, bool isOfThreads)
-      : function(function), isCalled(!SymbolTable::symbolKnownUseEmpty(function, function->getParentOp())),
-        asserted(!isOfThreads) {
+  EqualSizes(func::FuncOp function, bool isOfThreads, bool isCalled)
+      : function(function), isCalled(isCalled), asserted(!isOfThreads) {
     if (auto before = function->getAttrOfType<ArrayAttr>(kEqualSizes))
       addSets(before);
     SmallVector<Operation *> found; // assertions come between them
@@ -131,6 +131,8 @@ private:
     if (outer.empty())
       outer = llvm::to_vector(llvm::seq<int64_t>(rank));
     SmallVector<OpFoldResult> sizes = op.getMixedTiles();
+    for (auto [i, size] : llvm::enumerate(sizes))
+      asserted.tile(op, sizeOf(packed, rank + int64_t(i)), size);
     for (auto [i, dimension] : llvm::enumerate(outer)) {
       const int64_t *tile = llvm::find(op.getInnerDimsPos(), dimension);
       if (tile == op.getInnerDimsPos().end())
@@ -297,10 +299,14 @@ struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleO
       return signalPassFailure();
     Builder b(&getContext());
     SmallPtrSet<Operation *, 4> ofThreads = calledFromKernels(getOperation());
+    llvm::StringSet<> used; // asking for each function would read the program so many times
+    if (std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(getOperation()))
+      for (const SymbolTable::SymbolUse &use : *uses)
+        used.insert(use.getSymbolRef().getRootReference().getValue());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      EqualSizes equal(function, ofThreads.contains(function));
+      EqualSizes equal(function, ofThreads.contains(function), used.contains(function.getSymName()));
       if (equal.isWrong())
         signalPassFailure();
       if (SmallVector<Attribute> sets = equal.sets(b); !sets.empty())

@@ -45,7 +45,8 @@ Value rootOf(Value value) {
   return value;
 }
 
-/// Arguments of functions and what is allocated: of two of these each is taken for memory of its own.
+/// Arguments of functions and what is allocated: of two of these each is taken for memory of its own. But for
+/// a global and an argument: functions of the program may get one.
 bool isKnownMemory(Value root) {
   if (auto argument = dyn_cast<BlockArgument>(root))
     return argument.getOwner()->isEntryBlock() &&
@@ -53,11 +54,18 @@ bool isKnownMemory(Value root) {
   return isa<memref::AllocOp, memref::AllocaOp, memref::GetGlobalOp, gpu::AllocOp>(root.getDefiningOp());
 }
 
+bool isConstant(memref::GetGlobalOp op) {
+  auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr());
+  return global && global.getConstant();
+}
+
 bool mayBeSame(Value a, Value b) {
   a = rootOf(a), b = rootOf(b);
   auto one = a.getDefiningOp<memref::GetGlobalOp>(), other = b.getDefiningOp<memref::GetGlobalOp>();
   if (one && other)
     return one.getName() == other.getName();
+  if ((one && isa<BlockArgument>(b)) || (other && isa<BlockArgument>(a)))
+    return !isConstant(one ? one : other);
   return a == b || !isKnownMemory(a) || !isKnownMemory(b);
 }
 
