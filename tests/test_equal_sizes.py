@@ -283,3 +283,45 @@ def test_tiles_whose_size_is_an_argument() -> None:
     for tile in (4, -4):
         with pytest.raises(offload.DeviceError, match="dimension 2 of operand 1 of 4 has to be the size of the tiles"):
             library.unpack(floats(2, 3, 1, 2), np.zeros((8, 6), np.float32), tile, 2)
+
+
+VIEWS = """
+func.func @cast(%x: tensor<?xf32>) -> tensor<8xf32> {
+  %c = tensor.cast %x : tensor<?xf32> to tensor<8xf32>
+  %e = tensor.empty() : tensor<8xf32>
+  %r = linalg.exp ins(%c : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+func.func @expand(%x: tensor<?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %c = tensor.expand_shape %x [[0, 1]] output_shape [%m, %n] : tensor<?xf32> into tensor<?x?xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %r = linalg.exp ins(%c : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+func.func @chosen(%x: memref<?xf32>, %wide: i1) {
+  %one = arith.constant 1.0 : f32
+  scf.if %wide {
+    %c = memref.cast %x : memref<?xf32> to memref<8xf32>
+    linalg.fill ins(%one : f32) outs(%c : memref<8xf32>)
+  }
+  return
+}
+"""
+
+
+def test_views_that_say_more_than_is_there() -> None:
+    library = on_host(VIEWS)
+    np.testing.assert_array_equal(library.cast(np.zeros(8, np.float32)).numpy(), np.ones(8))
+    with pytest.raises(offload.DeviceError, match="dimension 0 of operand 1 of 1 has to be 8, as it is cast to: 6 and"):
+        library.cast(np.zeros(6, np.float32))
+    for shape in ((2, 3), (0, 3)):
+        made = library.expand(np.zeros(shape, np.float32).ravel(), *shape).numpy()
+        np.testing.assert_array_equal(made, np.ones(shape))
+    with pytest.raises(offload.DeviceError, match="product of the sizes that it is expanded to: 6 and 9"):
+        library.expand(np.zeros(6, np.float32), 3, 3)
+    for size, wide in ((8, True), (6, False)):
+        x = np.zeros(size, np.float32)
+        library.chosen(x, wide)
+        np.testing.assert_array_equal(x, np.full(size, float(wide)))
+    with pytest.raises(offload.DeviceError, match="has to be 8"):
+        library.chosen(np.zeros(6, np.float32), True)

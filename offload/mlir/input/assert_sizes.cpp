@@ -194,15 +194,14 @@ void AssertSizes::tiled(Operation *op, const OperandSize &whole, const OperandSi
               nameOf(op, tiles));
 }
 
-void AssertSizes::tile(Operation *op, const OperandSize &inner, OpFoldResult size) {
-  if (!mayAssert || (inner.origin.known && isa<Attribute>(size))) // which MLIR has compared
+void AssertSizes::said(Operation *op, const OperandSize &size, OpFoldResult wanted, const Twine &why) {
+  if (!mayAssert)
     return;
   OpBuilder b(op);
-  moveForward(b, op, {inner.origin.value, dyn_cast<Value>(size)});
-  Value held = valueOf(b, op->getLoc(), inner.origin);
-  Value said = getValueOrCreateConstantIndexOp(b, op->getLoc(), size);
-  require(b, op, arith::CmpIPredicate::eq, held, said, Value(),
-          nameOf(op, inner) + " has to be the size of the tiles");
+  moveForward(b, op, {size.origin.value, dyn_cast<Value>(wanted)});
+  Value held = valueOf(b, op->getLoc(), size.origin);
+  Value right = getValueOrCreateConstantIndexOp(b, op->getLoc(), wanted);
+  require(b, op, arith::CmpIPredicate::eq, held, right, Value(), nameOf(op, size) + " has to be " + why);
 }
 
 void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {

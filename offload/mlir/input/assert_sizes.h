@@ -39,8 +39,8 @@ public:
   void tiled(mlir::Operation *op, const OperandSize &whole, const OperandSize &tiles, mlir::OpFoldResult size,
              bool exactly);
 
-  /// A size within each tile has to be that which the operation says.
-  void tile(mlir::Operation *op, const OperandSize &inner, mlir::OpFoldResult size);
+  /// A size has to be that which the operation says, for the reason `why`.
+  void said(mlir::Operation *op, const OperandSize &size, mlir::OpFoldResult wanted, const llvm::Twine &why);
 
   /// What a tensor.extract_slice, tensor.insert_slice or memref.subview takes has to be within `whole`.
   void part(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole);

@@ -110,6 +110,43 @@ private:
       addTiles(unpack, unpack->getOpOperand(1), unpack->getOpOperand(0), false);
     else if (auto scatter = dyn_cast<tensor::ScatterOp>(op))
       addScattered(scatter);
+    else if (isa<tensor::CastOp, memref::CastOp>(op))
+      addCast(op);
+    else if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+      addExpanded(expand);
+    else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op))
+      addExpanded(expand);
+  }
+
+  /// What is not known is what the cast says.
+  void addCast(Operation *op) {
+    auto from = cast<ShapedType>(op->getOperand(0).getType()),
+         to = cast<ShapedType>(op->getResult(0).getType());
+    if (!from.hasRank() || !to.hasRank())
+      return;
+    Builder b(op->getContext());
+    for (int64_t i = 0; i < to.getRank(); ++i)
+      if (from.isDynamicDim(i) && !to.isDynamicDim(i))
+        asserted.said(op, sizeOf(op->getOpOperand(0), i), b.getIndexAttr(to.getDimSize(i)),
+                      Twine(to.getDimSize(i)) + ", as it is cast to");
+  }
+
+  template <typename Op> void addExpanded(Op op) {
+    SmallVector<OpFoldResult> sizes =
+        getMixedValues(op.getStaticOutputShape(), op.getOutputShape(), op.getContext());
+    for (auto [i, group] : llvm::enumerate(op.getReassociationIndices())) {
+      bool isKnown = llvm::all_of(group, [&](int64_t at) { return isa<Attribute>(sizes[at]); });
+      OperandSize whole = sizeOf(op->getOpOperand(0), int64_t(i));
+      if (isKnown && whole.origin.known) // which MLIR has compared
+        continue;
+      OpBuilder b(op);
+      Value product = getValueOrCreateConstantIndexOp(b, op.getLoc(), sizes[group.front()]);
+      for (int64_t at : llvm::drop_begin(group)) {
+        Value size = getValueOrCreateConstantIndexOp(b, op.getLoc(), sizes[at]);
+        product = b.createOrFold<arith::MulIOp>(op.getLoc(), product, size);
+      }
+      asserted.said(op, whole, product, "the product of the sizes that it is expanded to");
+    }
   }
 
   void sameOf(Operation *op, unsigned one, int64_t ofOne, unsigned other, int64_t ofOther) {
@@ -132,7 +169,7 @@ private:
       outer = llvm::to_vector(llvm::seq<int64_t>(rank));
     SmallVector<OpFoldResult> sizes = op.getMixedTiles();
     for (auto [i, size] : llvm::enumerate(sizes))
-      asserted.tile(op, sizeOf(packed, rank + int64_t(i)), size);
+      asserted.said(op, sizeOf(packed, rank + int64_t(i)), size, "the size of the tiles");
     for (auto [i, dimension] : llvm::enumerate(outer)) {
       const int64_t *tile = llvm::find(op.getInnerDimsPos(), dimension);
       if (tile == op.getInnerDimsPos().end())
