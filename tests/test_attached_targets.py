@@ -112,4 +112,4 @@ def test_a_process_of_an_executor_s_is_not_where_it_is_said(tmp_path: Path) -> N
     (tmp_path / "program.mlir").write_text(PROGRAM)
     with ProcessPoolExecutor(1) as pool, pytest.warns(offload.BuildWarning) as caught:
         offload.build(tmp_path / "program.mlir", tmp_path / "program.so", executor=pool, cache=False)
-    assert len(caught) == 2
+    assert sum(issubclass(each.category, offload.BuildWarning) for each in caught) == 2  # Python warns of forks

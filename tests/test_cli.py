@@ -54,7 +54,7 @@ BUILD_FAR = ["build", str(EXAMPLES / "saxpy.mlir"), "--executor", "dask://localh
         (["cache", "purge"], "; did you mean 'prune'?"),
         (["build"], "the following arguments are required: SRC"),
         (["build", "x.mlir", "--no-such-option"], "unrecognized arguments: --no-such-option"),
-        (["build", "x.mlir", "-O", "4"], "argument -O: invalid choice: 4"),
+        (["build", "x.mlir", "-O", "4"], "argument -O: invalid choice: "),
         (["build", "x.mlir", "--runtime", "both"], "argument --runtime: invalid choice: 'both'"),
         (["run", "x.mlir", "--backend", "tpu"], "argument --backend: invalid choice: 'tpu'"),
         (["inspect"], "the following arguments are required: FILE"),
