@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -53,13 +54,17 @@ def test_not_elsewhere(tmp_path: Path) -> None:
     assert "--timing is for builds on this machine: not with --executor" in done.stderr
 
 
-def on_a_terminal(folder: Path, environment: dict[str, str]) -> str:
-    """What a build prints where its standard error is a terminal."""
+LIBRARY = (SAXPY, "-o", "x.so", "--no-cache")
+
+
+def on_a_terminal(folder: Path, environment: dict[str, str], words: Sequence[Path | str] = LIBRARY) -> str:
+    """What a build prints where its standard error is a terminal; its standard output goes to the file out."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "offload", "build", SAXPY, "-o", "x.so", "-t", "host", "--no-cache"],
-        cwd=folder, stderr=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "100"} | environment,
-    )  # fmt: skip
+    with (folder / "out").open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "offload", "build", *words, "-t", "host"],
+            cwd=folder, stdout=out, stderr=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "100"} | environment,
+        )  # fmt: skip
     os.close(theirs)
     said = b""
     while True:
@@ -81,6 +86,19 @@ def test_a_spinner_on_a_terminal(tmp_path: Path) -> None:
     plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", said)
     assert re.search(r"\[ *\d\.\d\d s\] parsing", plain)
     assert re.search(r"\[ *\d\.\d\d s\] linking", plain)
+
+
+@pytest.mark.parametrize("option", [["--emit", "isa"], ["--print-pipeline"]], ids=["a stage", "the pipeline"])
+def test_what_is_printed_goes_where_it_is_sent(option: list[str], tmp_path: Path) -> None:
+    done = command("build", SAXPY, "-q", "-t", "host", *option, cwd=tmp_path)
+    on_a_terminal(tmp_path, {}, [SAXPY, *option])
+    assert (tmp_path / "out").read_text() == done.stdout != ""
+
+
+def test_a_name_that_reads_as_markup(tmp_path: Path) -> None:
+    (tmp_path / "x.mlir").write_text('gpu.module @"k[/x]:smile:" { gpu.func @k() kernel { gpu.return } }')
+    said = on_a_terminal(tmp_path, {}, ["x.mlir", "-o", "x.so", "--no-cache"])
+    assert said.count("k[/x]:smile:") > 1  # in a line and beside the spinner
 
 
 def test_a_spinner_costs_no_second_python(tmp_path: Path) -> None:

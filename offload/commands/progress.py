@@ -22,19 +22,25 @@ def shown(quiet: bool) -> Iterator[Callable[[str], None]]:
     if sys.stderr.isatty():
         try:
             from rich.console import Console
+            from rich.live import Live
+            from rich.spinner import Spinner
+            from rich.text import Text
         except ImportError:
             pass
         else:
-            status = Console(stderr=True, highlight=False).status("")
+            console = Console(stderr=True)
+            spinner = Spinner("dots")
+            # Standard output may be a file, which gets what is printed; the other one would be rich's to break up.
+            live = Live(spinner, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
 
             def begun(text: str) -> None:
-                status.console.print(line(text), markup=False)
-                status.update(f"{text} …")
-                status.start()  # now, and not before: it is a thread, and a process with threads is not forked
+                console.print(line(text), markup=False, emoji=False, highlight=False)
+                spinner.update(text=Text(f"{text} …"))
+                live.start()  # now, and not before: it is a thread, and a process with threads is not forked
 
             try:
                 yield begun
             finally:
-                status.stop()
+                live.stop()
             return
     yield lambda text: print(line(text), file=sys.stderr)
