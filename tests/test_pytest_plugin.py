@@ -91,9 +91,19 @@ def before(self, function=None, hookwrapper=False, optionalhook=False, tryfirst=
 pluggy.HookimplMarker.__call__ = before
 """
 NO_STASH = "import pytest\ndel pytest.StashKey\n"
+NO_NONE = """
+import pytest
+now = pytest.Config.getini
+def getini(self, name):
+    value = now(self, name)
+    return [] if name == "offload_markers" and value is None else value
+pytest.Config.getini = getini
+"""
 
 
-@pytest.mark.parametrize("change", [OLDER, NO_STASH], ids=["the pluggy of Debian 12", "pytest 6.2"])
+@pytest.mark.parametrize(
+    "change", [OLDER, NO_STASH, NO_NONE], ids=["the pluggy of Debian 12", "pytest 6.2", "the pytest of Debian 12"]
+)
 def test_older_versions(change: str, project: Path, no_drivers: Path) -> None:
     """What is loaded in every project may want nothing that they have not: no test of any of them would run."""
     (project / "older.py").write_text(change)

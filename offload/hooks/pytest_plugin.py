@@ -121,8 +121,8 @@ def _is_ours(item: pytest.Item, marker: str) -> bool:
     from offload.hooks.project import declares_kernels
 
     decided = item.config.getini("offload_markers")
-    if decided is not None:
-        return bool(decided)
+    if isinstance(decided, bool):  # pytest 7 says [] where nobody decided
+        return decided
     return marker not in _own_markers[item.config] or declares_kernels(item.config.rootpath / "pyproject.toml")
 
 
