@@ -6,12 +6,13 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from compiling import EXAMPLES, python
 
-from offload.compiler import processes
+from offload.compiler import places, processes
 
 DESCRIPTORS = Path("/proc/self/fd")
 
@@ -68,6 +69,34 @@ def test_a_worker_of_one_build_ends(program: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, EXAMPLES / "saxpy.mlir", tmp_path / "x.so"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "it has ended\n", "")
+
+
+def test_a_command_in_one_thread_is_no_other_threads() -> None:
+    """Two that overlap, as a program's that calls the command line in threads, and what others build meanwhile."""
+    first_is_in, second_is_in, first_is_out = threading.Event(), threading.Event(), threading.Event()
+
+    def first() -> None:
+        with places.short_lived(once=True):
+            first_is_in.set()
+            assert second_is_in.wait(60)
+        first_is_out.set()
+
+    def second() -> None:
+        assert first_is_in.wait(60)
+        with places.short_lived(once=True):
+            second_is_in.set()
+            assert first_is_out.wait(60)
+
+    threads = [threading.Thread(target=function) for function in (first, second)]
+    for thread in threads:
+        thread.start()
+    assert second_is_in.wait(60)
+    assert not places.is_short_lived()
+    assert not places.is_for_one_build()
+    for thread in threads:
+        thread.join()
+    assert not places.is_short_lived()
+    assert not places.is_for_one_build()
 
 
 FROZEN = """

@@ -54,10 +54,11 @@ class _Pool:
         self._places = threading.Semaphore(max(len(os.sched_getaffinity(0)), 1))
 
     @contextlib.contextmanager
-    def worker(self, short_lived: bool, code: Mapping[Path, str]) -> Iterator[Worker]:
+    def worker(self, short_lived: bool, once: bool, code: Mapping[Path, str]) -> Iterator[Worker]:
         """A worker of the caller's own; there are as many at a time as processors. Without a crash it comes back.
 
-        ``code`` are the files of targets that it will load, with their stamps."""
+        ``short_lived`` and ``once`` are as in `places`; ``code`` are the files of targets that it will load, with
+        their stamps."""
         with self._places:
             with self._lock:
                 left, self._leaving = self._leaving, []
@@ -83,7 +84,7 @@ class _Pool:
             except BaseException:  # Ctrl-C among them: what it was at may go on for minutes
                 found.kill()
                 raise
-            if places.is_for_one_build():
+            if once:
                 # It frees its memory while this process goes on, and is waited for at the end.
                 self._leaving.append(found)
                 return
@@ -177,10 +178,12 @@ def run(job: Job, progress: Progress, ears: Ears = HERE) -> Iterator[Any]:
     limit = config.time_limit()
     message = _pickled(job)
     failure: BaseException | None = None
+    once = places.is_for_one_build()
+    pool = _state.pool
     # The folder goes after the worker, which might write there to the last.
-    with scratch() as folder, _state.pool.worker(places.is_short_lived(), _code(job.request)) as used:
+    with scratch() as folder, pool.worker(places.is_short_lived(), once, _code(job.request)) as used:
         try:
-            used.line.send(_surroundings(folder, ears.levels()))
+            used.line.send(_surroundings(folder, once, ears.levels()))
             used.line.send(message)
         except OSError:
             pass  # it is gone; the attempt to read says so
@@ -226,7 +229,7 @@ def _pickled(job: Job) -> bytes:
         ) from error
 
 
-def _surroundings(temporaries: str, levels: dict[str, int]) -> worker.Surroundings:
+def _surroundings(temporaries: str, once: bool, levels: dict[str, int]) -> worker.Surroundings:
     try:
         folder = os.getcwd()  # noqa: PTH109
     except OSError:
@@ -235,7 +238,7 @@ def _surroundings(temporaries: str, levels: dict[str, int]) -> worker.Surroundin
         folder=folder,
         environment=_environment(),
         scratch=temporaries,
-        is_last=places.is_for_one_build(),
+        is_last=once,
         log_levels=levels,
     )
 
