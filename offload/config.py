@@ -84,10 +84,11 @@ def whole_environment() -> dict[str, str]:
 
 
 def set_environment(variables: dict[str, str]) -> None:
-    """Makes these the process's variables, and no others."""
-    for name in os.environ.keys() - variables.keys():
+    """Makes these the process's variables, and no others. One without a name, which no system call sets or removes,
+    stays as it is."""
+    for name in os.environ.keys() - variables.keys() - {""}:
         del os.environ[name]
-    os.environ.update(variables)
+    os.environ.update({name: value for name, value in variables.items() if name})
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import errno
 import importlib
 import logging
 import os
+import subprocess
 import sys
 import threading
 from dataclasses import dataclass
@@ -164,6 +165,38 @@ def test_a_folder_that_was_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert offload.build(SAXPY, tmp_path / "x.so").exists()
+
+
+def test_a_folder_that_cannot_be_entered_by_its_name(tmp_path: Path) -> None:
+    """As one of another user's, which a command of sudo's was started in: a worker is in it already."""
+    code = """
+import os, sys
+import offload
+from offload.compiler import places
+enter = os.chdir
+def refused(path):
+    raise PermissionError(13, os.strerror(13), path)
+os.chdir = refused
+with places.short_lived():
+    offload.build(sys.argv[1], "x.so", targets="host", cache=False)
+    enter("..")
+    try:
+        offload.build(sys.argv[1], "y.so", targets="host", cache=False)
+    except offload.OffloadError as error:
+        print(type(error).__name__, error)
+"""
+    (tmp_path / "here").mkdir()
+    said = f"OffloadError the worker cannot enter the current folder, {tmp_path}: Permission denied\n"
+    assert python(code, SAXPY, cwd=tmp_path / "here") == said
+
+
+def test_a_variable_without_a_name(tmp_path: Path) -> None:
+    environment = {**os.environ, "": "of a program that sets such"}
+    for isolate in "10":
+        words = [sys.executable, "-m", "offload", "build", SAXPY, "-q", "-t", "host", "-o", "x.so", "--no-cache"]
+        environment["OFFLOAD_ISOLATE"] = isolate
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_modules_in_the_folder_are_not_taken_for_pythons(tmp_path: Path) -> None:

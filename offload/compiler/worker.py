@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TextIO
 from offload import config
 from offload.compiler import steps
 from offload.compiler.wire import Closed, Line, readable
-from offload.errors import BuildWarning, CacheWarning
+from offload.errors import BuildWarning, CacheWarning, OffloadError
 
 # The kinds of messages to the parent, each (kind, value).
 PROGRESS, EVENT, LOGGED, WARNED, GIVEN_UP, ITEM, DONE, FAILED, OUT_OF_MEMORY = range(9)
@@ -53,8 +53,7 @@ def serve(line: Line, lifeline: int) -> None:
         while not is_last:
             surroundings = line.receive()
             job = line.receive()
-            _adopt(surroundings, sender)
-            sender.do(job)
+            sender.do(job, surroundings)
             is_last = surroundings.is_last
         code = 0
     except (Closed, BrokenPipeError):
@@ -87,13 +86,27 @@ def _settle(lifeline: int) -> None:
 
 def _adopt(surroundings: Surroundings, sender: _Sender) -> None:
     config.set_environment(surroundings.environment)
-    if surroundings.folder is not None:
-        os.chdir(surroundings.folder)
+    _enter(surroundings.folder)
     tempfile.tempdir = surroundings.scratch
     if surroundings.log_levels:
         from offload.compiler import worker_logs
 
         worker_logs.adopt(surroundings.log_levels, lambda record: sender.send(LOGGED, record))
+
+
+def _enter(folder: str | None) -> None:
+    """Raises OffloadError for a folder that cannot be entered: one that this process is in may not be by its name."""
+    if folder is None:
+        return
+    try:
+        if os.getcwd() == folder:  # noqa: PTH109
+            return
+    except OSError:
+        pass  # it was removed
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise OffloadError(f"the worker cannot enter the current folder, {folder}: {error.strerror}") from error
 
 
 class _Sender:
@@ -108,9 +121,10 @@ class _Sender:
         with self._lock:
             self._line.send((kind, value))
 
-    def do(self, job: bytes) -> None:
+    def do(self, job: bytes, surroundings: Surroundings) -> None:
         """One job, from its pickle to its last message."""
         try:
+            _adopt(surroundings, self)
             from offload.compiler.native import native
 
             native().watch_crashes()
