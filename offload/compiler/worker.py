@@ -20,6 +20,7 @@ from offload import config
 from offload.compiler import steps
 from offload.compiler.wire import Closed, Line, readable
 from offload.errors import BuildWarning, CacheWarning, OffloadError
+from offload.paths import readable as readable_name
 
 # The kinds of messages to the parent, each (kind, value).
 PROGRESS, EVENT, LOGGED, WARNED, GIVEN_UP, ITEM, DONE, FAILED, OUT_OF_MEMORY = range(9)
@@ -166,7 +167,7 @@ class _Sender:
         from offload.compiler.native import native
 
         if isinstance(event, steps.Begun):
-            self._notes[event.key] = native().CrashNote(str(event))
+            self._notes[event.key] = native().CrashNote(readable_name(str(event)))
         elif isinstance(event, steps.Ended):
             self._notes.pop(event.key, None)
         self.send(EVENT, event)
