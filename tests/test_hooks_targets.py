@@ -6,8 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from compiling import EXAMPLES
 from offload.targets import parse_targets
 from packaging_tools import backend, copy_of, images
+
+from offload.hooks.build import request_for
+from offload.hooks.project import make_table
 
 SETUPTOOLS, HATCH = "setuptools.build_meta", "offload.hooks.backend"
 
@@ -78,3 +82,14 @@ def test_a_processor_that_llvm_does_not_know(tmp_path: Path) -> None:
         'error: pyproject.toml: [[tool.offload.kernels]] 1 ("vectorops.kernels"): key "targets": unknown chip '
         "'znver99' for target host; there are: " in said
     )
+
+
+def test_what_a_target_is_linked_with_in_a_folder_with_a_comma(tmp_path: Path) -> None:
+    """Such a name is no part of a target's spelling."""
+    root = tmp_path / "mine, and yours"
+    root.mkdir()
+    (root / "a.mlir").write_bytes((EXAMPLES / "saxpy.mlir").read_bytes())
+    (root / "own.ll").write_text("define void @own() { ret void }\n")
+    given = {"module": "a", "sources": ["a.mlir"], "targets": ["host, link=own.ll"]}
+    (target,) = request_for(make_table(given, root, "here"), ["host, link=own.ll"], "here").targets
+    assert target.link == (str(root / "own.ll"),)

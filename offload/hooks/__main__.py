@@ -148,9 +148,8 @@ def _library(options: argparse.Namespace) -> None:
     from offload.compiler.output import check_output
     from offload.compiler.request import Source
     from offload.config import DEFAULT_TARGETS, forget_targets_instead
-    from offload.hooks.build import compiled, present_targets, write
+    from offload.hooks.build import compiled, present_targets, with_root, write
     from offload.hooks.header import header_text, namespace_of
-    from offload.hooks.project import with_root
     from offload.hooks.report import size_table
 
     # CMake has read it when the project was configured, and passes what it found.
@@ -174,9 +173,9 @@ def _library(options: argparse.Namespace) -> None:
     if options.opt not in ("0", "1", "2", "3"):
         raise UsageError(f"{where}: OPT is 0 to 3, not {options.opt!r}")
     try:
-        request = make_request(
+        plain = make_request(
             sources,
-            [with_root(spec, root) for spec in targets],
+            targets,
             opt=int(options.opt),
             debug=options.debug,
             arch=options.arch,
@@ -184,6 +183,7 @@ def _library(options: argparse.Namespace) -> None:
             objects=[root / name for name in options.objects],
             soname=options.output.name,
         )
+        request = with_root(plain, root)
     except TargetError as error:
         raise TargetError(f"{where}: TARGETS, or OFFLOAD_TARGETS in their place: {error}") from error
     except UsageError as error:

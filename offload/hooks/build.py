@@ -25,7 +25,7 @@ from offload.hooks.generate import (
     origin_of,
     stub_text,
 )
-from offload.hooks.project import KernelTable, with_root
+from offload.hooks.project import KernelTable
 from offload.hooks.report import check_images, size_table
 from offload.targets import parse_targets
 
@@ -203,6 +203,18 @@ def _parsed(asked_by: str, specs: Sequence[str], arch: str = "") -> list[Target]
         raise TargetError(f"{asked_by}: {error}") from error
 
 
+def with_root(request: BuildRequest, root: Path) -> BuildRequest:
+    """The request with the files that its targets are linked with below a folder, wherever the build runs; a spelling
+    would not hold every folder's name."""
+
+    def found(targets: Sequence[Target]) -> tuple[Target, ...]:
+        return tuple(
+            dataclasses.replace(target, link=tuple(str(root / name) for name in target.link)) for target in targets
+        )
+
+    return dataclasses.replace(request, targets=found(request.targets), optional=found(request.optional))
+
+
 def request_for(table: KernelTable, specs: Sequence[str], asked_by: str) -> BuildRequest:
     """The build of a table; sources keep their relative names, so that no path of this machine gets into the library.
 
@@ -215,7 +227,7 @@ def request_for(table: KernelTable, specs: Sequence[str], asked_by: str) -> Buil
         options[key] = [table.root / name for name in options.get(key, ())]
     sources = [Source(name, Source.read(table.root / name).data) for name in table.sources]
     try:
-        request = make_request(sources, [with_root(spec, table.root) for spec in specs or DEFAULT_TARGETS], **options)
+        request = with_root(make_request(sources, list(specs or DEFAULT_TARGETS), **options), table.root)
     except OffloadError as error:  # targets that do not go together
         kind = TargetError if isinstance(error, TargetError) else OffloadError
         raise kind(f"{asked_by}: {error}") from error

@@ -82,16 +82,6 @@ def linked_by(spec: str) -> list[str]:
     return [word.removeprefix(_LINK) for word in words if word.startswith(_LINK)]
 
 
-def with_root(spec: str, root: Path) -> str:
-    """The spelling with such files below a folder, wherever the build runs."""
-    first, *words = spec.split(",")
-    found = [
-        f"{_LINK}{root / word.strip().removeprefix(_LINK)}" if word.strip().startswith(_LINK) else word
-        for word in words
-    ]
-    return ",".join([first, *found])
-
-
 def declares_kernels(pyproject: Path) -> bool:
     """Whether a file is there and means to have ``[[tool.offload.kernels]]``; a misspelt one counts, to be told.
 
