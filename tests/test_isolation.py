@@ -96,6 +96,18 @@ def test_the_kept_command_finds_what_a_target_is_linked_with(monkeypatch: pytest
     assert f",link={tmp_path / 'own.ll'}," in script.read_text()
 
 
+def test_the_kept_command_finds_what_has_a_comma_in_its_name(tmp_path: Path) -> None:
+    linked = tmp_path / "mine, yours" / "own,2.ll"
+    linked.parent.mkdir()
+    linked.write_text("define void @own() { ret void }\n")
+    with pytest.raises(offload.CompilerCrash) as caught:
+        offload.build(SAXPY, tmp_path / "saxpy.so", targets=[FaultyTarget(fault="abort", link=(str(linked),))])
+    assert caught.value.reproducer is not None
+    kept = Path(caught.value.reproducer)
+    assert ",link=linked-0-0.ll," in (kept / "repeat.sh").read_text()
+    assert (kept / "linked-0-0.ll").samefile(linked)
+
+
 def test_a_worker_that_has_grown_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """LLVM and lld lose some memory with each build."""
     monkeypatch.setenv("OFFLOAD_CACHE_DIR", "")
@@ -240,6 +252,26 @@ def test_a_bounded_number_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     last = [crash("exit", tmp_path / "x.so").reproducer for _ in range(3)][1:]
     names = {path.name for path in (cache / "crashes").iterdir()}
     assert names == {"of-somebody-else", *(Path(str(path)).name for path in last)}
+
+
+def test_the_oldest_go_whatever_their_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
+    """The local time, which names begin with, goes back when summer ends; machines share a home and have clocks."""
+    monkeypatch.setattr(crashes, "KEPT", 2)
+    names = ["29990101-000001-1-0", "29990101-000000-1-0"]
+    for age, name in enumerate(names):
+        (cache / "crashes" / name).mkdir(parents=True)
+        os.utime(cache / "crashes" / name, (2e9 + age, 2e9 + age))  # later than now: a clock that goes ahead
+    last = crash("exit", tmp_path / "x.so").reproducer
+    assert {path.name for path in (cache / "crashes").iterdir()} == {names[1], Path(str(last)).name}
+
+
+def test_a_source_whose_name_is_as_long_as_names_can_be(tmp_path: Path) -> None:
+    source = tmp_path / ("s" * 250 + ".mlir")
+    source.write_bytes(SAXPY.read_bytes())
+    with pytest.raises(offload.CompilerCrash) as caught:
+        offload.build(source, tmp_path / "x.so", targets=[FaultyTarget(fault="exit")])
+    (kept,) = Path(str(caught.value.reproducer)).glob("*.mlir")
+    assert kept.read_bytes() == SAXPY.read_bytes()
 
 
 def test_a_reproducer_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

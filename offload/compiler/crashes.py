@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -24,6 +25,7 @@ KEPT = 20
 
 _NOTE = re.compile(r"^(?:\d+\.\s*)?offload was at: (.*)$", re.MULTILINE)  # crash_notes.cpp writes them
 _LONGEST = 4000
+_LONGEST_STEM = 100
 _BYTECODE = b"ML\xefR"
 _NAME = re.compile(r"\d{8}-\d{6}-\d+-\d+")
 _CARRIED = {"PYTHONPATH", *(name for name in VARIABLES if not name.startswith("OFFLOAD_"))}
@@ -81,20 +83,30 @@ def _keep(request: BuildRequest, words: Sequence[str], said: str, what: str) -> 
             number += 1
     names = []
     for position, source in enumerate(request.sources):
-        stem = re.sub(r"[^\w.-]", "_", Path(source.name).stem) or "program"
+        stem = re.sub(r"[^\w.-]", "_", Path(source.name).stem, flags=re.ASCII)[:_LONGEST_STEM] or "program"
         names.append(f"{position}-{stem}.{'mlirbc' if source.data.startswith(_BYTECODE) else 'mlir'}")
         (folder / names[-1]).write_bytes(source.data)
     (folder / "printed.txt").write_text(said, encoding="utf-8")
-    command = shlex.join([sys.executable, "-m", "offload", "build", *names, *_options(request), *words])
+    command = shlex.join([sys.executable, "-m", "offload", "build", *names, *_options(request, folder), *words])
     variables = [
         f"export {name}={shlex.quote(value)}" for name, value in whole_environment().items() if name in _CARRIED
     ]
     head = ["#!/bin/sh", *(f"# {line}" for line in what.splitlines()), 'cd "$(dirname "$0")" || exit 2']
     text = "\n".join([*head, *variables, command, ""])
     (folder / "repeat.sh").write_text(text, encoding="utf-8", errors="surrogateescape")  # names of files have any bytes
-    for old in sorted(path for path in root.iterdir() if _NAME.fullmatch(path.name))[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)  # another process may be at it
+    _let_go(root, folder)
     return folder
+
+
+def _let_go(root: Path, new: Path) -> None:
+    """Removes the oldest of what is kept. By their times: names have the local one, which goes back once a year."""
+    others = []
+    for path in root.iterdir():
+        if _NAME.fullmatch(path.name) and path != new:
+            with contextlib.suppress(OSError):  # another process may be at it
+                others.append((path.stat().st_mtime_ns, path))
+    for _, old in sorted(others, reverse=True)[max(KEPT - 1, 0) :]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _absolute(path: str | Path) -> str:
@@ -102,14 +114,24 @@ def _absolute(path: str | Path) -> str:
     return os.path.abspath(path)  # noqa: PTH100
 
 
-def _options(request: BuildRequest) -> list[str]:
-    """The request in the words of ``offload build``."""
+def _spellable(path: str | Path, folder: Path, stem: str) -> str:
+    """The file as a target's spelling may name it: with a comma in its name, by a link in the folder of the command."""
+    absolute = _absolute(path)
+    if "," not in absolute:
+        return absolute
+    name = stem + os.path.splitext(absolute)[1].replace(",", "_")  # noqa: PTH122
+    (folder / name).symlink_to(absolute)
+    return name
+
+
+def _options(request: BuildRequest, folder: Path) -> list[str]:
+    """The request in the words of ``offload build``, which runs in this folder."""
     options = [f"-O{request.opt}", "--runtime", request.runtime]
     if request.arch:
         options += ["--arch", request.arch]
-    for target in request.targets:
-        links = tuple(map(_absolute, target.link))
-        options += ["--target", str(dataclasses.replace(target, link=links))]
+    for position, target in enumerate(request.targets):
+        links = [_spellable(path, folder, f"linked-{position}-{number}") for number, path in enumerate(target.link)]
+        options += ["--target", str(dataclasses.replace(target, link=tuple(links)))]
     for path in request.link:
         options += ["--link", _absolute(path)]
     for path in request.objects:
