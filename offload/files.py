@@ -20,7 +20,7 @@ def replace(path: Path, parts: tuple[bytes, ...], mode: int, temporaries: Path |
     linker's, the file of a machine that crashes within seconds may be lost.
     """
     folder = path.parent if temporaries is None else temporaries
-    prefix = f".{path.name[:100]}."
+    prefix = f".{os.fsdecode(os.fsencode(path.name)[:100])}."  # bytes, of which file systems take 255
     remove_stale(folder, prefix if temporaries is None else "")
     handle, temporary = _new_file(folder, prefix)
     try:
