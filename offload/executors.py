@@ -35,8 +35,8 @@ def result(executor: Executor, future: Future[Any]) -> Any:
         try:
             return future.result(timeout=_PATIENCE)
         except TimeoutError:
-            if future.done():  # and this is the job's own
-                raise
+            if future.done():  # this may be the job's own, or that of a job which is done by now
+                return future.result()
             if getattr(getattr(executor, "_client", None), "status", None) == "closed":
                 raise CancelledError from None
 

@@ -139,6 +139,18 @@ def test_a_job_that_was_handed_over_while_its_scheduler_was_lost(monkeypatch: py
     assert executors.result(there, slow) == 7  # type: ignore[arg-type]
 
 
+def test_a_job_that_ends_as_the_wait_for_it_does() -> None:
+    class Ending(Future[int]):
+        def result(self, timeout: float | None = None) -> int:
+            if timeout is None:
+                return super().result()
+            self.set_result(7)
+            raise TimeoutError
+
+    there = SimpleNamespace(_client=SimpleNamespace(status="running"))
+    assert executors.result(there, Ending()) == 7  # type: ignore[arg-type]
+
+
 def test_a_build_that_ends_its_processes(tmp_path: Path) -> None:
     """As one does that takes more memory than there is."""
     with LocalCluster(
