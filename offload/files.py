@@ -7,6 +7,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from offload.paths import for_system
+
 _SUFFIX = ".offload-tmp"
 _LONGEST_NAME = 200
 """Bytes, of the 255 that file systems take: suffixes follow."""
@@ -70,16 +72,16 @@ def _remove_unlocked(path: Path) -> bool:
 
 
 def plain_name(text: str) -> str:
-    """The name of one file, for any text: what would leave its folder becomes ``_``; one that is too long loses its
-    middle, for which a hash stands."""
+    """The name of one file, for any text and in any locale: what would leave its folder becomes ``_``; one that is too
+    long loses its middle, for which a hash stands."""
     name = "".join("_" if letter in "/\\" or not letter.isprintable() else letter for letter in text)
     if len(name.encode()) <= _LONGEST_NAME:
-        return name
+        return for_system(name)
     import hashlib  # few names are so long
 
     data, mark = name.encode(), f"~{hashlib.sha256(text.encode()).hexdigest()[:12]}~"
     begin, end = data[: _LONGEST_NAME // 2], data[-(_LONGEST_NAME // 4) :]
-    return f"{begin.decode(errors='ignore')}{mark}{end.decode(errors='ignore')}"
+    return for_system(f"{begin.decode(errors='ignore')}{mark}{end.decode(errors='ignore')}")
 
 
 def free_name(stem: str, suffix: str, taken: set[str]) -> str:

@@ -51,6 +51,11 @@ def readable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
+def for_system(text: str) -> str:
+    """A text of ours as a name that the system takes: in UTF-8, also where the locale has no such letters."""
+    return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+
+
 def folder_of_build() -> str:
     """The current folder, as line information names it. Raises OffloadError where it is gone."""
     try:

@@ -13,6 +13,7 @@ from offload.targets.options import option
 from offload.targets.sysroot import Sysroot, here
 
 from offload.errors import TargetError
+from offload.paths import for_system
 
 if TYPE_CHECKING:
     from offload.targets.devices import Device
@@ -170,7 +171,7 @@ class HostTarget(Target):
         work.native.link_elf(
             [
                 *("-shared", "-z", "now", "-z", "noexecstack", "--no-undefined", "--build-id=none"),
-                *("--hash-style=gnu", "--gc-sections", "-soname", f"{work.module_name}.host"),
+                *("--hash-style=gnu", "--gc-sections", "-soname", for_system(f"{work.module_name}.host")),
                 *map(str, sources),
                 *(str(sysroot.runtime("liboffload_builtins.a")), "--as-needed"),
                 *map(str, sysroot.system_libraries()),

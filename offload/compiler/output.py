@@ -12,7 +12,7 @@ from pathlib import Path
 from offload.compiler.request import BuildRequest
 from offload.errors import OffloadError
 from offload.files import replace
-from offload.paths import readable
+from offload.paths import for_system, readable
 
 _umask_lock = threading.Lock()
 
@@ -43,7 +43,7 @@ def check_no_source(path: Path, request: BuildRequest) -> None:
     """Raises OffloadError where the output would replace a file that the build reads."""
     own = readable(str(_resolved(path)))
     # Sources have readable names, which are UTF-8 whatever the locale has for names of files.
-    sources = [Path(os.fsdecode(source.name.encode())) for source in request.sources]
+    sources = [Path(for_system(source.name)) for source in request.sources]
     linked = [*request.link, *request.objects, *(Path(name) for target in request.targets for name in target.link)]
     for what, names in (("sources", sources), ("files that are linked", linked)):
         if any(readable(str(_resolved(name))) == own for name in names):
