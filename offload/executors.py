@@ -74,12 +74,12 @@ def opened(url: str | Executor | None) -> Iterator[Executor | None]:
     from concurrent.futures import CancelledError
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
     try:
-        port = parts.port
-    except ValueError:
-        port = None
-    if parts.scheme != "dask" or not parts.hostname or port is None or parts.path:
+        parts = urlsplit(url)
+        is_one = parts.scheme == "dask" and parts.hostname and parts.port is not None and not parts.path
+    except ValueError:  # a port that is no number, brackets that are no address of IPv6
+        is_one = False
+    if not is_one:
         raise UsageError(f"no executor {url!r}: write dask://HOST:PORT, the address of a Dask cluster's scheduler")
     try:
         from distributed import Client, KilledWorker

@@ -224,7 +224,9 @@ def test_the_command(
     assert done.stderr.startswith("wrong.mlir:1:18: error: unknown operation 'foo.bar': ")
 
 
-@pytest.mark.parametrize("url", ["dask://", "tcp://127.0.0.1:1", "dask://127.0.0.1", "dask://127.0.0.1:x", "here"])
+@pytest.mark.parametrize(
+    "url", ["dask://", "tcp://127.0.0.1:1", "dask://127.0.0.1", "dask://127.0.0.1:x", "here", "dask://[::1"]
+)
 def test_urls_that_are_none(url: str, tmp_path: Path) -> None:
     done = command("build", EXAMPLES / "saxpy.mlir", "--executor", url, cwd=tmp_path)
     assert done.returncode == 2
@@ -237,7 +239,7 @@ def test_urls_that_are_none(url: str, tmp_path: Path) -> None:
         lambda: offload.compile(source, executor=url),
         lambda: offload.build_all([{"sources": source, "output": tmp_path / "a.so"}], executor=url),
     ):
-        with pytest.raises(offload.OffloadError, match=f"^no executor {url!r}: write dask://HOST:PORT"):
+        with pytest.raises(offload.OffloadError, match=f"^no executor {re.escape(repr(url))}: write dask://HOST:PORT"):
             made()
 
 
