@@ -133,6 +133,8 @@ def forget_targets_instead() -> None:
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _DEFAULT_CACHE_SIZE = "2G"
+_MOST_BYTES = 2.0**62
+"""More than any disk has, where a number of many digits would be infinite."""
 
 
 def parse_size(text: str, what: str) -> int:
@@ -140,7 +142,7 @@ def parse_size(text: str, what: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
     if not found:
         raise OffloadError(f"{what} is a size such as 500M or 2G, not {text!r}")
-    return int(float(found[1]) * _UNITS[found[2]])
+    return int(min(float(found[1]) * _UNITS[found[2]], _MOST_BYTES))
 
 
 def cache_limit() -> int:

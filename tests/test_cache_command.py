@@ -160,6 +160,13 @@ def test_a_folder_of_no_use_is_a_line_on_stderr(tmp_path: Path, given: dict[str,
     assert (tmp_path / "a.so").exists()
 
 
+def test_a_size_of_more_digits_than_a_number_has(tmp_path: Path, given: dict[str, str]) -> None:
+    environment = given | {"OFFLOAD_CACHE_SIZE": "9" * 400}
+    done = command("build", SAXPY, "-q", "-o", "a.so", cwd=tmp_path, environment=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert info(tmp_path, environment)["stages"]["library"]["entries"] == 1
+
+
 SLOW = (
     "importlib.metadata",
     "email",
