@@ -261,6 +261,12 @@ def test_every_example_has_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
             "pyproject.toml: [[tool.offload.kernels]] 1 (\"pkg.kernels\"): key \"targets\": unknown chip 'sm_9O' ",
             2,
         ),
+        (f"project = 3\n{KERNELS}", "pyproject.toml: project is a table: write [project]", 1),
+        (
+            f"[project]\nclassifiers = 3\n{KERNELS}",
+            'pyproject.toml: [project]: key "classifiers" is a list of strings, not 3',
+            1,
+        ),
         (
             f'[project]\nrequires-python = ">=4"\n{KERNELS}',
             'pyproject.toml: [project]: key "requires-python": ">=4" admits none of 3.10, ',

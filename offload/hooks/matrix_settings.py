@@ -52,6 +52,9 @@ def read_settings(pyproject: Path) -> MatrixSettings:
         raise OffloadError(f'{pyproject.name}: [tool.offload]: key "matrix" is a table: write [tool.offload.matrix]')
     check_keys(where, given, _KEYS)
     project = read_toml(pyproject).get("project", {})
+    if not isinstance(project, Mapping):
+        raise OffloadError(f"{pyproject.name}: project is a table: write [project]")
+    strings(f"{pyproject.name}: [project]", "classifiers", project.get("classifiers", []))
     pythons = strings(where, "pythons", given.get("pythons", []))
     for version in pythons:
         if not is_version(version):
