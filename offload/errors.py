@@ -21,6 +21,10 @@ def did_you_mean(word: str, known: Iterable[str], most: int = 1) -> str:
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
+_FARTHEST = 1000
+"""Columns behind the end of a line that a caret may stand in: a program may give any, up to 4 billion."""
+
+
 class Diagnostic(NamedTuple):
     """One message about a source position.
 
@@ -46,7 +50,7 @@ class Diagnostic(NamedTuple):
         lines = [f"{position}: {self.severity}: {self.message}" if position else f"{self.severity}: {self.message}"]
         if self.source_line is not None:
             lines.append(_harmless(self.source_line))
-            if self.column > 0:
+            if 0 < self.column <= len(self.source_line.encode(errors="replace")) + _FARTHEST:
                 lines.append(_blank(self.source_line, self.column - 1) + "^")
         lines.extend(note.render() for note in self.notes)
         return "\n".join(lines)

@@ -349,6 +349,7 @@ def test_diagnostics_render_with_a_caret() -> None:
     assert Diagnostic("", 0, 0, "error", "lost").render() == "error: lost"
     assert Diagnostic("a.mlir", 0, 0, "error", "lost").render() == "a.mlir: error: lost"
     assert Diagnostic("a", 1, 9, "error", "past", source_line="ab").render().splitlines()[-1] == " " * 8 + "^"
+    assert Diagnostic("a", 1, 10**9, "error", "far", source_line="ab").render() == "a:1:1000000000: error: far\nab"
 
 
 @pytest.mark.parametrize(
