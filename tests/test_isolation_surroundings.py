@@ -244,6 +244,23 @@ def test_progress_is_called_here(tmp_path: Path) -> None:
     assert {thread for thread, _ in seen} == {threading.get_ident()}
 
 
+def test_progress_may_build(tmp_path: Path) -> None:
+    """Also where there is one processor, and so one worker at a time."""
+    code = """
+import os, sys
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+import offload
+def progress(text):
+    if text.startswith("linking"):
+        print(offload.build(sys.argv[1], "inner.so", targets="host"))
+print(offload.build(sys.argv[1], "outer.so", targets="host", progress=progress))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, SAXPY], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("inner.so\nouter.so\n", "")
+
+
 def test_an_error_of_progress_ends_the_build(tmp_path: Path) -> None:
     def refuse(text: str) -> None:
         raise ZeroDivisionError

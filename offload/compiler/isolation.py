@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +45,11 @@ class Job(NamedTuple):
         return self.function(self.request, *self.arguments, progress)
 
 
+_called_back: ContextVar[bool] = ContextVar("called_back", default=False)
+"""Whether this is inside of a caller's function for progress: what it builds would wait for the place of the build that
+called it."""
+
+
 class _Pool:
     """Workers that wait for a job; they stay, because the first build of a worker is the slowest."""
 
@@ -59,7 +65,7 @@ class _Pool:
 
         ``short_lived`` and ``once`` are as in `places`; ``code`` are the files of targets that it will load, with
         their stamps."""
-        with self._places:
+        with contextlib.nullcontext() if _called_back.get() else self._places:
             with self._lock:
                 left, self._leaving = self._leaving, []
                 found = self._idle.pop() if self._idle else None
@@ -284,7 +290,7 @@ class _Talk:
             if kind == worker.ITEM:
                 yield value
             elif kind == worker.PROGRESS:
-                self._progress(value)
+                self._call_back(value)
             elif kind == worker.EVENT:
                 self._note(value)
             elif kind == worker.WARNED:
@@ -303,6 +309,13 @@ class _Talk:
             self._ears.printed(printed)
         if kind == worker.FAILED:
             self.failure = _revived(*value)
+
+    def _call_back(self, text: str) -> None:
+        token = _called_back.set(True)
+        try:
+            self._progress(text)
+        finally:
+            _called_back.reset(token)
 
     def _note(self, event: steps.Event) -> None:
         if isinstance(event, steps.Begun):
