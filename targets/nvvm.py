@@ -56,7 +56,7 @@ _WHEELS = "pip install nvidia-cuda-nvcc nvidia-nvvm (or 'offload[cuda]'), or set
 class NvvmTarget(Target):
     """NVIDIA: ``nvvm:sm_90``."""
 
-    ftz: bool = option(False, "flushes denormal numbers of 32 bits to zero")
+    ftz: bool = option(False, "flushes denormal numbers of 32 and 16 bits to zero")
     ptxas: str = option("", "options of ptxas, separated by spaces")
     min_blocks: int = option(0, "blocks that should fit a multiprocessor at once; needs max_threads", least=1, most=32)
     maxregs: int = option(0, "most registers of a thread", least=16, most=255)

@@ -108,7 +108,7 @@ def _convert(maker: Maker) -> Step:
     function = converted(wanted, given, modes)
 
     def step(value: Array) -> Array:
-        result = function(flushed(value) if "ftz" in modes else value)
+        result = function(flushed(value) if "ftz" in modes and given == "f32" else value)
         if "ftz" in modes and wanted == "f32":
             result = flushed(result)
         return limited(result) if "sat" in modes and is_float(wanted) else result

@@ -25,10 +25,10 @@ _DIRECTED = {"rz", "rm", "rp"}
 
 
 def flushed(value: Array) -> Array:
-    """Subnormal numbers of f32 become zeros of their sign."""
-    if value.dtype != np.float32:
+    """Subnormal numbers of f32 and f16 become zeros of their sign."""
+    if value.dtype not in (np.float32, np.float16):
         return value
-    return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), value), value)
+    return np.where(np.abs(value) < np.finfo(value.dtype).tiny, np.copysign(value.dtype.type(0), value), value)
 
 
 def limited(value: Array) -> Array:
