@@ -2,8 +2,9 @@
 
 A load's registers are not there when its instruction is done. Code waits until no more than so many accesses of a kind
 are on their way: kinds are counted apart, and come back in the order in which they went, those through the scalar cache
-aside. The emulator has every access done at once, so this looks at the instructions alone: along every path, a
-register that is still on its way may be neither read nor written, but by the next access of its kind.
+aside, and those to flat addresses, which count as two kinds and are of one. The emulator has every access done at once,
+so this looks at the instructions alone: along every path, a register that is still on its way may be neither read nor
+written, but by the next access of its kind. Registers whose number another one holds are not looked at.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ State = dict[str, dict[str, int]]
 """Of a register on its way: by kind, how many accesses of the kind came after its own."""
 
 _ENOUGH = 64  # more than any counter holds
-_REGISTERS = re.compile(r"\b([vas])(?:(\d+)\b|\[(\d+):(\d+)\])|\b(vcc|exec|m0)\b")
+_REGISTERS = re.compile(r"\b([vas])(?:(\d+)\b|\[(\d+):(\d+)\])|\b(vcc|exec)(_lo|_hi)?\b|\b(m0)\b")
+_READS_VCC = re.compile(r"s_cbranch_vcc|v_div_fmas|v_(dual_)?cndmask")  # though the text may not say so
 _OLD = re.compile(r"(vmcnt|lgkmcnt)\((\d+)\)")
 _NEW = {
     "loadcnt": (VECTOR,), "dscnt": (LOCAL,), "kmcnt": (SCALAR,), "loadcnt_dscnt": (VECTOR, LOCAL), "samplecnt": (),
@@ -41,18 +43,26 @@ class _Instruction:
 
     @property
     def read(self) -> set[str]:
-        return {name for operand in self.operands[int(self.loads) :] for name in _registers(operand)}
+        named = {name for operand in self.operands[int(self.loads) :] for name in _registers(operand)}
+        return named | (_registers("vcc") if _READS_VCC.search(self.text) else set())
 
     @property
     def written(self) -> set[str]:
         return _registers(self.operands[0]) if self.loads else set()
 
+    @property
+    def in_order(self) -> bool:
+        """Whether it comes back after all that went before it and is counted with it."""
+        return len(self.kinds) == 1 and SCALAR not in self.kinds
+
 
 def _registers(operand: str) -> set[str]:
     found = set()
-    for kind, one, first, last, special in _REGISTERS.findall(operand):
+    for kind, one, first, last, pair, part, special in _REGISTERS.findall(operand):
         if special:
             found.add(special)
+        elif pair:
+            found |= {f"{pair}{each}" for each in ([part] if part else ["_lo", "_hi"])}
         elif one:
             found.add(f"{kind}{one}")
         else:
@@ -60,7 +70,7 @@ def _registers(operand: str) -> set[str]:
     return found
 
 
-def _parsed(text: str) -> _Instruction:
+def _parsed(text: str, chip: str) -> _Instruction:
     name, _, rest = text.split("//")[0].strip().partition(" ")
     operands = tuple(part.strip() for part in re.split(r",(?![^\[]*\])", rest)) if rest.strip() else ()
     kinds: tuple[str, ...] = ()
@@ -79,6 +89,8 @@ def _parsed(text: str) -> _Instruction:
         loads = bool(re.search(r"_rtn|^ds_(read|load|swizzle|permute|bpermute|consume|append|ordered)", name))
     else:
         loads = bool(kinds) and "store" not in name and not re.search(r"\blds\b|_lds_", f"{rest} {name}")
+    if VECTOR in kinds and not loads and not chip.startswith("gfx9") and re.search("store|atomic", name):
+        kinds = tuple(kind for kind in kinds if kind != VECTOR)  # these have a counter of their own
     return _Instruction(name, operands, text.strip(), kinds, loads)
 
 
@@ -108,11 +120,9 @@ def _waited(state: State, instruction: _Instruction) -> State:
     return state
 
 
-def _issued(state: State, instruction: _Instruction, shared: bool) -> State:
-    """``shared``: local and scalar accesses have one counter (before gfx12)."""
-    counted = set(instruction.kinds)
-    if shared and counted & {LOCAL, SCALAR}:
-        counted |= {LOCAL, SCALAR}
+def _issued(state: State, instruction: _Instruction) -> State:
+    """What may come back before others are there lets nobody wait for these by its number."""
+    counted = instruction.kinds if instruction.in_order else ()
     found = {
         register: {kind: min(age + (kind in counted), _ENOUGH) for kind, age in ages.items()}
         for register, ages in state.items()
@@ -125,17 +135,18 @@ def _issued(state: State, instruction: _Instruction, shared: bool) -> State:
 def unwaited(code: CodeObject, chip: str, wave: int) -> Iterator[str]:
     """Instructions of a code object's functions that use registers still on their way, in words."""
     for function, listed in instructions(code, chip, wave).items():
-        yield from (f"{function}: {problem}" for problem in _of_function(dict(listed), chip))
+        yield from (f"{function}: {problem}" for problem in of_function(dict(listed), chip))
 
 
-def _of_function(listed: dict[int, tuple[str, int]], chip: str) -> Iterator[str]:
-    parsed = {place: _parsed(text) for place, (text, _) in listed.items()}
+def of_function(listed: dict[int, tuple[str, int]], chip: str) -> Iterator[str]:
+    """The same of instructions by their addresses: texts and sizes."""
+    parsed = {place: _parsed(text, chip) for place, (text, _) in listed.items()}
     states: dict[int, State] = {min(listed): {}}
     left, told = [min(listed)], set()
     while left:
         place = left.pop()
         state, instruction, size = states[place], parsed[place], listed[place][1]
-        own = set(instruction.kinds)
+        own = set(instruction.kinds) if instruction.in_order else set()
         busy = {name for name in instruction.read if name in state}
         busy |= {name for name in instruction.written if name in state and set(state[name]) != own}
         if busy and not instruction.name.startswith("s_wait") and place not in told:
@@ -143,7 +154,7 @@ def _of_function(listed: dict[int, tuple[str, int]], chip: str) -> Iterator[str]
             yield f"{instruction.text!r} at {place:#x} does not wait for {', '.join(sorted(busy))}"
         after = _waited(state, instruction)
         if instruction.kinds:
-            after = _issued(after, instruction, not chip.startswith("gfx12"))
+            after = _issued(after, instruction)
         if re.match(r"s_(swappc|setpc|call)", instruction.name):
             after = {}  # functions begin and end with waits for everything
         for target in _next(instruction, place, size):
