@@ -44,6 +44,8 @@ def run(body: str, threads: int = 64) -> bytes:
 
 
 WRONG = {
+    "another warp wrote otherwise": "st.shared.b32 [held], %r1;",
+    "another warp wrote since": "mov.b32 %r2, 7; st.shared.b32 [held], %r2; ld.shared.b32 %r2, [held];",
     "another warp wrote": "st.shared.b32 [%rd4], %r1; ld.shared.b32 %r2, [%rd6+252];",
     "another warp read": "ld.shared.b32 %r2, [%rd6+252]; st.shared.b32 [%rd4], %r1;",
     "not a multiple of 4": "ld.global.b32 %r2, [%rd1+2];",
@@ -71,6 +73,9 @@ def test_faults(message: str) -> None:
         "ld.shared.b32 %r2, [%rd6+252]; bar.sync 0; st.shared.b32 [%rd4], %r1;",
         "mov.b32 %r2, 7; st.shared.b32 [held], %r2; st.shared.b32 [held], %r2;",
         "atom.shared.add.u32 %r2, [held], 1;",
+        "shr.u32 %r2, %r1, 6; st.shared.b32 [held], %r2; bar.sync 0; ld.shared.b32 %r2, [held];",
+        "@%p1 st.shared.b32 [held], %r1; @%p1 ld.shared.b32 %r2, [held];",
+        "st.volatile.shared.b32 [held], %r1;",
         "@%p1 shfl.sync.bfly.b32 %r2, %r1, 1, 31, 65535;",
     ],
 )

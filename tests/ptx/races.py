@@ -32,23 +32,37 @@ class Watch:
     def read(self, warps: Array, places: Array) -> None:
         """Bytes [access, byte] that warps read."""
         mine = np.broadcast_to(warps[:, None], places.shape)
-        self._check((self.written[places] == self.epoch) & (self.writer[places] != mine), places, "reads", "wrote")
+        self._check((self.written[places] == self.epoch) & (self.writer[places] != mine), places, "reads")
         before = np.where(self.seen[places] == self.epoch, self.reader[places], _NOBODY)
         self.reader[places] = np.where((before == _NOBODY) | (before == mine), mine, _SEVERAL)
         self.reader[places] = np.where(self.reader[places] == mine, mine, _SEVERAL)
         self.seen[places] = self.epoch
 
-    def write(self, warps: Array, places: Array, changes: Array) -> None:
-        """Bytes that warps write; ``changes`` says which become others."""
+    def write(self, warps: Array, places: Array, data: Array, held: Array) -> None:
+        """Bytes that warps write, and what is there before."""
         mine = np.broadcast_to(warps[:, None], places.shape)
+        changes = data != held
         wrote = (self.written[places] == self.epoch) & (self.writer[places] != mine)
         read = (self.seen[places] == self.epoch) & (self.reader[places] != mine)
-        self._check(wrote & changes, places, "writes", "wrote")
+        self._check(wrote & changes, places, "writes")
         self._check(read & changes, places, "writes", "read")
         self.writer[places] = mine
         self.written[places] = self.epoch
+        others = self.writer[places] != mine  # which write the same byte in this very step
+        if others.any():
+            self.writer[places[others]] = _SEVERAL
+            self._check_alike(places, data)
 
-    def _check(self, wrong: Array, places: Array, what: str, before: str) -> None:
+    def _check_alike(self, places: Array, data: Array) -> None:
+        """All that is written to a byte in one step is the same."""
+        order = np.argsort(places, axis=None, kind="stable")
+        where, what, whose = (
+            each.reshape(-1)[order] for each in (places, data, np.broadcast_to(self.writer[places], places.shape))
+        )
+        differs = (where[1:] == where[:-1]) & (what[1:] != what[:-1]) & (whose[1:] == _SEVERAL)
+        self._check(differs, where[1:], "writes", "wrote otherwise")
+
+    def _check(self, wrong: Array, places: Array, what: str, before: str = "wrote") -> None:
         if wrong.any():
             place = int(places[wrong][0])
             raise EmulationError(

@@ -43,7 +43,7 @@ def write(block: Block, space: str, lanes: Array, addresses: Array, data: Array,
             block.launch.memory.scatter(places, data[chosen])
             continue
         if where is block.shared and block.watch.on and not ordered:
-            block.watch.write(lanes[chosen] // WARP, places, where[places] != data[chosen])
+            block.watch.write(lanes[chosen] // WARP, places, data[chosen], where[places])
         where[places] = data[chosen]
 
 
