@@ -18,6 +18,7 @@ MODULE = """
   .reg .b16 %h<5>;
   .reg .b32 %r<5>;
   .reg .b64 %rd<9>;
+  .shared .align 4 .b8 held[4];
   ld.param.b64 %rd1, [k_param_0];
   ld.param.b64 %rd2, [k_param_1];
   mov.u32 %r1, %tid.x;
@@ -80,3 +81,32 @@ def test_conversions_keep_subnormal_halves() -> None:
     np.testing.assert_array_equal(wide, SUBNORMAL.astype(np.float32))
     back = run("ld.global.b32 %r2, [%rd3]; cvt.rn.ftz.f16.f32 %h1, %r2; st.global.b16 [%rd4], %h1;", wide, np.float16)
     np.testing.assert_array_equal(back, SUBNORMAL)
+
+
+@pytest.mark.parametrize(
+    ("space", "address", "kept"),
+    [("global.", "%rd3", False), ("", "%rd3", False), ("shared.", "held", True), ("", "%rd5", True)],
+)
+def test_atomic_sums_of_subnormal_numbers(space: str, address: str, kept: bool) -> None:
+    """They are flushed in the GPU's memory, and kept in a block's."""
+    x = np.array([-1e-40], np.float32)
+    body = f"""
+    mov.b64 %rd5, held; cvta.shared.u64 %rd5, %rd5; ld.global.b32 %r2, [%rd3]; st.shared.b32 [held], %r2;
+    mov.b32 %r3, 1; atom.{space}add.f32 %r4, [{address}], %r3;
+    ld{".shared" if kept else ".global"}.b32 %r2, [{"held" if kept else "%rd3"}]; st.global.b32 [%rd4], %r2;"""
+    wanted = x + np.uint32(1).view(np.float32) if kept else np.zeros(1, np.float32)  # -0 and 0
+    np.testing.assert_array_equal(run(body, x, np.float32).view(np.uint32), wanted.view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "wanted"),
+    [("f32", "s32", 0), ("f16", "u32", 0), ("f64", "s32", 1 << 31), ("f64", "u32", 1 << 31), ("f32", "s64", 1 << 63),
+     ("f32", "u64", 1 << 63), ("f64", "s64", 1 << 63), ("f16", "s64", 1 << 63), ("f64", "s16", 1 << 15)],
+)  # fmt: skip
+def test_integers_of_what_is_no_number(given: str, made: str, wanted: int) -> None:
+    registers = {"16": "%h", "32": "%r", "64": "%rd"}
+    x, y = f"{registers[given[1:]]}1", f"{registers[made[1:]]}2"
+    body = f"""
+    ld.global.b{given[1:]} {x}, [%rd3]; cvt.rzi.{made}.{given} {y}, {x}; st.global.b{made[1:]} [%rd4], {y};"""
+    found = run(body, np.array([np.nan], f"f{int(given[1:]) // 8}"), np.dtype(f"u{int(made[1:]) // 8}").type)
+    assert found.tolist() == [wanted]

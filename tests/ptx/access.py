@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from emulator.errors import EmulationError
+from emulator.memory import SHARED_BASE, WINDOW
 
 from ptx.block import Block
-from ptx.floats import larger, smaller
+from ptx.floats import flushed, larger, smaller
 from ptx.kinds import SIZES, UNSIGNED, reader, writer
 from ptx.maker import Maker, Source, Step
 from ptx.spaces import check_aligned, read, write
@@ -156,6 +157,12 @@ ATOMIC: dict[str, Callable[..., Array]] = {
 }
 
 
+def _sum_in_memory(addresses: Array, old: Array, value: Array) -> Array:
+    """Of f32: the GPU's memory flushes subnormal numbers, a block's keeps them."""
+    shared = addresses & np.uint64((1 << 64) - WINDOW) == SHARED_BASE
+    return np.where(shared, old + value, flushed(flushed(old) + flushed(value)))
+
+
 def _turns(lanes: Array, addresses: Array) -> Iterator[Array]:
     """Lanes of different addresses, in the first turn each address's first lane, and so on."""
     order = np.argsort(addresses, kind="stable")
@@ -187,6 +194,7 @@ def _atomic(maker: Maker) -> Step:
     values = [[maker.bits(part, kind) for part in parts] for parts in given]
     read_number, write_number = reader(kind), writer(kind)
     dtype = UNSIGNED[size]
+    in_memory = rest[0] == "add" and kind == "f32" and space in ("", "global")
 
     def step(block: Block) -> None:
         lanes = block.indices
@@ -204,8 +212,8 @@ def _atomic(maker: Maker) -> Step:
             before[one] = old
             new = []
             for part in range(count):
-                numbers = [read_number(column[part][one]) for column in columns]
-                result = function(read_number(old[:, part].copy()), *numbers)
+                numbers = [read_number(old[:, part].copy()), *(read_number(column[part][one]) for column in columns)]
+                result = _sum_in_memory(addresses[one], *numbers) if in_memory else function(*numbers)
                 new.append(np.ascontiguousarray(write_number(result)).view(np.uint8).reshape(-1, size))
             write(block, space, one, addresses[one], np.concatenate(new, axis=1), ordered=True)
         for part, each in enumerate(put or ()):

@@ -25,13 +25,15 @@ _WINDOWS = {"shared": SHARED_BASE, "local": PRIVATE_BASE, "global": 0, "param": 
 
 
 def to_integer(value: Array, kind: str) -> Array:
-    """What does not fit becomes the nearest that does; NaN becomes 0."""
+    """What does not fit becomes the nearest that does; NaN becomes 0, or of and to 64 bits the highest bit alone."""
     limits = np.iinfo(DTYPES[kind])
     size = value.astype(np.float64)
     fits = (size >= limits.min) & (size < float(limits.max) + 1.0)
     exact = np.where(fits, size, 0).astype(DTYPES[kind])
     most = np.where(size > 0, limits.max, limits.min).astype(DTYPES[kind])
-    return np.where(np.isnan(size), DTYPES[kind].type(0), np.where(fits, exact, most))
+    wide = value.dtype == np.float64 or SIZES[kind] == 8
+    unknown = np.array(1 << 8 * SIZES[kind] - 1 if wide else 0, f"u{SIZES[kind]}").view(DTYPES[kind])
+    return np.where(np.isnan(size), unknown, np.where(fits, exact, most))
 
 
 def _from_integer(value: Array, kind: str, mode: str) -> Array:
