@@ -77,3 +77,28 @@ def test_clusters_on_a_chip_without_them(cuda: Driver) -> None:
         library = OnDevice(compiled(CLUSTERS, "sm_80"))
         with pytest.raises(DeviceError, match='The kernel "run_kernel" needs clusters; sm_80 has none'):
             library.run(np.zeros(1, np.int32), np.zeros((12, 4), np.int32))
+
+
+SIZES = """
+gpu.module @m { gpu.func @k(%x: memref<?xi32>) kernel {
+  %i = gpu.block_id y
+  %j = gpu.thread_id z
+  %one = arith.constant 1 : i32
+  memref.store %one, %x[%i] : memref<?xi32>
+  memref.store %one, %x[%j] : memref<?xi32>
+  gpu.return
+} }
+"""
+
+
+def test_grids_and_blocks_that_drivers_refuse(cuda: Driver) -> None:
+    """Of 64 threads at most in z, and 65,535 blocks in y and in z."""
+    x = np.zeros(2, np.int32)
+    with cuda.chip("sm_90"):
+        kernel = OnDevice(compiled(SIZES, "sm_90")).kernels.k
+        for grid, block in (((1, 65536), 1), ((1, 1, 65536), 1), (1, (1, 1, 65))):
+            with pytest.raises(DeviceError, match=r'launch of the kernel "k" with grid \('):
+                kernel[grid, block](x)
+        assert not x.any()
+        kernel[(1, 2), (1, 1, 2)](x)
+    assert x.all()

@@ -228,7 +228,9 @@ static CUresult start(CUfunction function, const unsigned *grid, const unsigned 
   NEED_DEVICE_OF(kernel);
   if ((size_t)stream > 2)
     NEED_DEVICE_OF(stream);
-  if (block[0] * block[1] * block[2] > 1024 || !allowed(kernel, smem))
+  enum { THREADS = 1024, THREADS_Z = 64, BLOCKS_YZ = 65535 };
+  if (block[0] * block[1] * block[2] > THREADS || block[2] > THREADS_Z || grid[1] > BLOCKS_YZ ||
+      grid[2] > BLOCKS_YZ || !allowed(kernel, smem))
     return INVALID_VALUE;
   note("launch %s grid %u %u %u block %u %u %u cluster %u smem %u stream %d arg %d", kernel->name, grid[0],
        grid[1], grid[2], block[0], block[1], block[2], cluster ? cluster[0] : 0, smem, stream_number(stream),
