@@ -68,7 +68,7 @@ Options of a build as a whole, on the command line and in Python:
   whose branches are taken by `gpu.subgroup_id`, block ids, arguments and constants. Elsewhere, and on the CPU, each
   thread multiplies for its part, and so it does on gfx125x, whose units have other shapes. Where the units of another
   chip are not used, a warning says why. Sums of `f16` are added up as `f32` there, and `f32` is not rounded to `tf32`
-  first.
+  first. Those of gfx90a take denormal numbers of `f16` for zero, and denormal sums of them.
 * **Workgroup memory** begins, for `nvvm`, where the instructions want it that take it as tiles: at multiples of 128
   bytes for TMA, of 256, 512 or 1024 with a swizzle, of 32 for `gpu.subgroup_mma` and of 16 for `nvgpu.ldmatrix`. An
   `alignment` of the program's own is only raised. Tiles inside of one memory lie where the program puts them.

@@ -8,6 +8,8 @@ import pytest
 from emulator.driver import Driver
 from emulator.on_device import OnDevice, compiled
 
+from offload.errors import DeviceError
+
 # One wave; each lane gives the elements that the instruction takes from it, and stores those that it gets.
 MFMA = """
 gpu.module @m {{ gpu.func @k(
@@ -68,6 +70,22 @@ def test_mfma_of_gfx90a_alone(driver: Driver, kind: str) -> None:
     np.testing.assert_array_equal(spread, (a @ b.T)[row, lane % 16])
 
 
+@pytest.mark.parametrize(("chip", "kept"), [("gfx90a", 0), ("gfx942", 1), ("gfx950", 1)])
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_subnormal_factors_of_mfma(driver: Driver, chip: str, kept: int, kind: str) -> None:
+    """gfx90a takes those of halves for zero, and sums too."""
+    dtype, least = {"f16": (np.float16, 2.0**-15), "bf16": (ml_dtypes.bfloat16, 2.0**-130)}[kind]
+    a, b = np.full((64, 4), least, dtype), np.full((64, 4), 2.0 if kind == "f16" else 2.0**100, dtype)
+    c = np.array([1e-40, 0, least, -1e-40], np.float32) * np.ones((64, 1), np.float32)
+    wanted = (c + 16 * a[0, 0].astype(np.float32) * b[0, 0].astype(np.float32)) * kept
+    if not kept and kind == "f16":
+        wanted[:, 2] = least  # a normal number of f32
+    with driver.chip(chip):
+        kernels = OnDevice(compiled(MFMA.format(per=4, kind=kind, results=4, size=16, depth=16), chip)).kernels
+        kernels.k[1, 64](a, b, c)
+    np.testing.assert_array_equal(c, wanted)
+
+
 WMMA = """
 gpu.module @m {{ gpu.func @k(%a: memref<?x{per}xf16>, %b: memref<?x{per}xf16>, %c: memref<?x8xf32>) kernel {{
   %t = gpu.thread_id x
@@ -96,6 +114,34 @@ def test_wmma(driver: Driver, chip: str, per: int) -> None:
         kernels.k[1, 32](a[lane % 16, k].copy(), b[lane % 16, k].copy(), spread)
     product = a.astype(np.float32) @ b.astype(np.float32).T + c
     np.testing.assert_array_equal(spread, product[row, lane % 16])
+
+
+def test_wmma_of_lanes_that_differ(driver: Driver) -> None:
+    """gfx11 has A and B in lanes 0 to 15 and again in the others, all of which take part."""
+    a, b, c = np.ones((32, 16), np.float16), np.ones((32, 16), np.float16), np.zeros((32, 8), np.float32)
+    with driver.chip("gfx1100"):
+        kernels = OnDevice(compiled(WMMA.format(per=16), "gfx1100")).kernels
+        kernels.k[1, 32](a, b, c)
+        np.testing.assert_array_equal(c, 16)
+        with pytest.raises(DeviceError):
+            kernels.k[1, 31](a, b, c)
+        assert "not all lanes are active" in str(driver.failures.pop())
+        b[20, 3] = 2
+        with pytest.raises(DeviceError):
+            kernels.k[1, 32](a, b, c)
+        assert "every 16 lanes hold alike" in str(driver.failures.pop())
+
+
+@pytest.mark.parametrize(("chip", "per"), [("gfx1100", 16), ("gfx1201", 8)])
+@pytest.mark.parametrize("clamp", [True, False])
+def test_sums_of_integers_at_their_limit(driver: Driver, chip: str, per: int, clamp: bool) -> None:
+    source = WMMA.format(per=per).replace("f16>", "i8>").replace("f32>", "i32>")
+    source = source.replace("+ %z", "+ %z { clamp }") if clamp else source
+    ones, limit = np.ones((32, per), np.int8), np.int32(2**31 - 1)
+    c = np.full((32, 8), limit - 5, np.int32)
+    with driver.chip(chip):
+        OnDevice(compiled(source, chip)).kernels.k[1, 32](ones, ones, c)
+    np.testing.assert_array_equal(c, limit if clamp else 10 - limit - 1)
 
 
 CONSTANT = """

@@ -3,6 +3,9 @@
 Where an element lies, for a wave of ``lanes``; ``per`` elements of A and B lie in each lane, in the order of k:
 MFMA: lane = row (A) or column (B) + size * block + size * blocks * (k // per). D: column = lane % size, and rows come
 in groups of four, first over the lanes, then over the registers.
+WMMA: before gfx12 every 16 lanes hold A and B, so that these have to be alike.
+
+On gfx90a products of f16 and bf16 take subnormal numbers for zero, and give none.
 """
 
 from __future__ import annotations
@@ -60,6 +63,12 @@ def _numbers(words: Array, kind: str, small: SmallFloats, signed: bool = True) -
     return np.where(nibbles > 7, nibbles.astype(np.int64) - 16, nibbles) if signed else nibbles.astype(np.int64)
 
 
+def _flushed(values: Array, kind: str) -> Array:
+    """Zeros, of their sign, for subnormal numbers of a type."""
+    least = np.finfo(np.float16 if kind == "F16" else np.float32).tiny
+    return np.where(np.abs(values) < least, np.copysign(values.dtype.type(0), values), values)
+
+
 def _words(values: Array, kind: str) -> Array:
     """Numbers [lane, register] as registers [register, lane]."""
     if kind == "F64":
@@ -110,11 +119,19 @@ def _mfma(program: Program, inst: Any, shape: tuple[int, int, int, int], kinds: 
         block = np.broadcast_to(register // (size * size // lanes), (lanes, results))
         row = 4 * (lane[:, None] // size) + 4 * groups * (within // 4) + within % 4
 
+    flush = program.chip == "gfx90a" and kinds[0] in ("F16", "BF16")
+
+    def numbers(words: Array, kind: str) -> Array:
+        made = _numbers(words, kind, small)
+        return _flushed(made, kind) if flush else made
+
     def run(wave: Wave) -> None:
-        left = _spread(_numbers(a(wave), kinds[0], small)[:, :per], size, blocks, depth, per)
-        right = _spread(_numbers(b(wave), kinds[1], small)[:, :per], size, blocks, depth, per)
+        left = _spread(numbers(a(wave), kinds[0])[:, :per], size, blocks, depth, per)
+        right = _spread(numbers(b(wave), kinds[1])[:, :per], size, blocks, depth, per)
         product = np.einsum("bik,bjk->bij", left, right)
-        total = product[block, row, column] + _numbers(c(wave), kinds[2], small)
+        total = product[block, row, column] + numbers(c(wave), kinds[2])
+        if flush:
+            total = _flushed(total.astype(np.float32), kinds[2])
         for index, word in enumerate(_words(total, kinds[2])):
             wave.v[destination + index] = word
 
@@ -144,17 +161,24 @@ def _wmma(program: Program, inst: Any, shape: tuple[int, int, int, int], kinds: 
     integers = kinds[2] == "I32"
     if not integers and (neg or raw(inst, "neg_hi")):
         raise EmulationError("a negated matrix")
+    clamp = bool(raw(inst, "clmp"))
+    if clamp and not integers:
+        raise EmulationError("a product of matrices of floats with clamp")
     signed = (bool(neg & 1) or not integers, bool(neg & 2) or not integers)
     high = bool(raw(inst, "opsel") & 4)
     destination = raw(inst, "vdst")
     narrow = kinds[2] in ("F16", "BF16")
 
     def run(wave: Wave) -> None:
+        if not wave.active.all():
+            raise EmulationError("a product of matrices where not all lanes are active")
         copies = wave.lanes // 16  # lanes of a row
         per = depth // copies if is12 else depth
         sources = []
         for field, kind, sign in zip(("src0", "src1"), kinds, signed, strict=False):
             registers = _registers(inst, field, False, -(-per * _BITS[kind] // 32))(wave)
+            if not is12 and (registers != np.tile(registers[:, :16], copies)).any():
+                raise EmulationError("a matrix that not every 16 lanes hold alike")
             numbers = _numbers(registers, kind, small, sign)[:, :per]
             sources.append(_spread(numbers, 16, 1, depth, per)[0] if is12 else numbers[:16])
         results = 256 // wave.lanes
@@ -167,6 +191,8 @@ def _wmma(program: Program, inst: Any, shape: tuple[int, int, int, int], kinds: 
             numbers = numbers[:, int(high) :: 2]
         product = np.einsum("ik,jk->ij", *sources)
         total = product[row, np.broadcast_to(lane % 16, row.shape)] + numbers
+        if clamp:
+            total = np.clip(total, -(2**31), 2**31 - 1)
         if not narrow:
             for index, word in enumerate(_words(total, kinds[2])):
                 wave.v[destination + index] = word
