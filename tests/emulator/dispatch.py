@@ -11,6 +11,7 @@ import numpy as np
 
 from emulator import buffers
 from emulator.code_object import CodeObject, Kernel
+from emulator.denormals import check_mode
 from emulator.errors import EmulationError
 from emulator.memory import Memory
 from emulator.program import Program
@@ -78,8 +79,9 @@ class Launch:
             raise EmulationError(f"{self.kernel.name}: {self.lds_size} bytes of local data share")
         if self.kernel.metadata.get(".uses_dynamic_stack"):
             self.scratch_size += 16384
-        if self.rsrc1 >> 12 & 0xF:
-            raise EmulationError(f"{self.kernel.name}: a rounding mode other than to nearest")
+        check_mode(self.rsrc1 >> 12 & 0xFF)
+        if not (self.rsrc1 >> 21 & 1 or self._is12):
+            raise EmulationError(f"{self.kernel.name}: a mode in which clamp leaves NaN")
 
     def _dispatch_packet(self) -> bytes:
         return struct.pack(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emulator import gpr_index
+from emulator.denormals import check_mode
 from emulator.errors import AbortedError, EmulationError
 from emulator.operands import raw, reader
 from emulator.program import plain_name
@@ -47,6 +48,8 @@ def step(program: Program, inst: Any, address: int) -> Run | None:
         return _branch(_CONDITIONS[name], address + 4 + 4 * _signed(raw(inst, "simm16")))
     if name.startswith(("S_GETREG", "S_SETREG")):
         return _mode(program, inst, name)
+    if name in ("S_ROUND_MODE", "S_DENORM_MODE"):
+        return _mode_bits(raw(inst, "simm16") & 15, 4 if name == "S_DENORM_MODE" else 0)
     if name in ("S_GETPC_B64", "S_SETPC_B64", "S_SWAPPC_B64", "S_CALL_B64"):
         return _jump(program, inst, name, address)
     if name.startswith("S_ENDPGM"):
@@ -148,8 +151,17 @@ def _mode(program: Program, inst: Any, name: str) -> Run:
             raise EmulationError(f"a write to the hardware register {register}")
         value = raw(inst, "literal") if "IMM32" in name else int(source(wave)[0])
         wave.mode = wave.mode & ~(ones << offset) | (value & ones) << offset
-        if wave.mode & 15:
-            raise EmulationError("a rounding mode other than to nearest")
+        check_mode(wave.mode)
+
+    return run
+
+
+def _mode_bits(value: int, offset: int) -> Run:
+    """Four bits of MODE."""
+
+    def run(wave: Wave) -> None:
+        wave.mode = wave.mode & ~(15 << offset) | value << offset
+        check_mode(wave.mode)
 
     return run
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from emulator.denormals import flushed
 from emulator.errors import EmulationError
 from emulator.manual_compile import Meaning
 from emulator.operands import Array, raw
@@ -24,8 +25,10 @@ def place(program: Program, inst: Any, means: Meaning) -> tuple[int, bool]:
     return register, kind.startswith("VOP3") and not kind.startswith("VOP3P") and bool(raw(inst, "opsel") & 8)
 
 
-def finisher(program: Program, inst: Any, means: Meaning, form: str, bits: int) -> Callable[[Wave, Array], Array]:
-    """Clamp, output modifiers and which part of the register is written."""
+def finisher(
+    program: Program, inst: Any, means: Meaning, form: str, bits: int, flush: bool
+) -> Callable[[Wave, Array], Array]:
+    """Clamp, output modifiers and which part of the register is written; denormal numbers of f32 flushed before."""
     kind = type(inst).__name__
     clamp, omod = raw(inst, "clmp"), raw(inst, "omod")
     destination, high = place(program, inst, means)
@@ -47,12 +50,16 @@ def finisher(program: Program, inst: Any, means: Meaning, form: str, bits: int) 
             held = value.astype(np.uint16).view(np.float16) if size == 16 else value.view(dtype)
         if omod:
             held = held * dtype((0, 2, 4, 0.5)[omod])
+            if flush:
+                held = flushed(held.view(np.uint32)).view(dtype)
         if clamp:
             held = np.where(np.isnan(held), dtype(0), np.clip(held, dtype(0), dtype(1)))
         result = held.astype(dtype)
         return result.view(np.uint16).astype(np.uint32) if narrow and not packed else result.view(value.dtype)
 
     def run(wave: Wave, value: Array) -> Array:
+        if flush:
+            value = flushed(value)
         if clamp or omod:
             value = scaled(value)
         if sdwa and select != 6:
@@ -66,7 +73,7 @@ def finisher(program: Program, inst: Any, means: Meaning, form: str, bits: int) 
             return value & low
         return wave.v[destination] & ~low | value & low
 
-    if not (clamp or omod or narrow or (sdwa and select != 6)):
+    if not (clamp or omod or flush or narrow or (sdwa and select != 6)):
         return lambda wave, value: value
     return run
 

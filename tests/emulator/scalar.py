@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emulator import counting
+from emulator.denormals import KEPT_F32, by_mode, flushed, flushing, is_f32
 from emulator.operands import format_of, raw, reader
 from emulator.program import plain_name
 from emulator.vector import described, fields
@@ -32,7 +33,8 @@ def step(program: Program, inst: Any) -> Callable[[Wave], None]:
         field = f"ssrc{index}"
         if hasattr(type(inst), field) and field in operands:
             form, bits = format_of(operands, field)
-            sources.append(reader(program.family, raw(inst, field), form, bits, raw(inst, "literal")))
+            read = reader(program.family, raw(inst, field), form, bits, raw(inst, "literal"))
+            sources.append(by_mode(read, flushing(read)) if is_f32(form) else read)
         else:
             sources.append(lambda wave: None)
     form, bits = format_of(operands, "sdst")
@@ -46,6 +48,9 @@ def step(program: Program, inst: Any) -> Callable[[Wave], None]:
     first, second = sources
     old = reader(program.family, destination, form, bits, 0)
     needs_old = "D0" in means.reads
+    is_float = is_f32(form)
+    if is_float:
+        old = by_mode(old, flushing(old))
     outputs, run_meaning = means.outputs, means.run
 
     def run(wave: Wave) -> None:
@@ -55,6 +60,7 @@ def step(program: Program, inst: Any) -> Callable[[Wave], None]:
         for output, value in zip(outputs, made, strict=True):
             value = np.atleast_1d(value)
             if output == "D0":
+                value = flushed(value) if is_float and not wave.mode & KEPT_F32 else value
                 wave.set_scalar(destination, value.view(np.uint32))
             elif output == "SCC":
                 wave.scc = int(value[0])

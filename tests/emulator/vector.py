@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emulator import older
+from emulator import denormals, older
 from emulator.errors import EmulationError
 from emulator.manual_compile import Meaning, meaning
 from emulator.operands import Array, Reader, dpp, format_of, half, raw, reader, sdwa_source, signed, vector_reader
@@ -157,17 +157,42 @@ def step(program: Program, inst: Any) -> Callable[[Wave], None]:
         written.append(lambda wave: moved(wave)[1](wave))
     elif "DPP" in kind:
         raise EmulationError("DPP8")
-    for prefix, build in SPECIAL:
-        if name.startswith(prefix):
-            run = build(program, inst, name, readers)
-            if run is not None:
-                return run
-    return _general(program, inst, op, operands, readers, written)
+    readers[0] = denormals.limited_turns(name, readers[0])
+
+    def made(flush: bool) -> Callable[[Wave], None]:
+        used = [
+            denormals.flushing(read) if flush and read and _is_flushed(inst, operands, index) else read
+            for index, read in enumerate(readers)
+        ]
+        for prefix, build in SPECIAL:
+            if name.startswith(prefix):
+                run = build(program, inst, name, used)
+                if run is not None:
+                    return run
+        return _general(program, inst, op, operands, used, written, flush)
+
+    dot = name == "V_DOT2_F32_F16" and program.chip == "gfx90a"
+    if dot:
+        readers[:2] = [denormals.flushing_halves(read) for read in readers[:2] if read]
+    if dot or name in denormals.ALWAYS:
+        return made(True)
+    concerned = denormals.is_f32(format_of(operands, "vdst")[0])
+    concerned = concerned or any(_is_flushed(inst, operands, index) for index in range(3))
+    if not concerned or not denormals.obeys_mode(name):
+        return made(False)
+    return denormals.by_mode(made(False), made(True))
+
+
+def _is_flushed(inst: Any, operands: dict[str, Any], index: int) -> bool:
+    """Whether a source holds numbers of f32."""
+    if "_MIX" in plain_name(inst):
+        return not (raw(inst, "opsel_hi") | raw(inst, "opsel_hi2") << 2) >> index & 1
+    return denormals.is_f32(format_of(operands, f"src{index}", f"vsrc{index}")[0])
 
 
 def _general(
     program: Program, inst: Any, op: Any, operands: dict[str, Any], readers: list[Reader | None],
-    written: list[Callable[[Wave], Array]],
+    written: list[Callable[[Wave], Array]], flush: bool,
 ) -> Callable[[Wave], None]:  # fmt: skip
     kind, name = type(inst).__name__, plain_name(inst)
     means = described(program, op)
@@ -181,7 +206,8 @@ def _general(
     mask_in = VCC
     if kind.startswith("VOP3") and ("CNDMASK" in name or "ADDC" in name or "SUBB" in name or "_CI_" in name):
         mask_in = raw(inst, "src2")
-    finish = finisher(program, inst, means, form, bits)
+    flush = flush and denormals.is_f32(form)
+    finish = finisher(program, inst, means, form, bits, flush)
     details = fields(inst)
     sources = [read or (lambda wave: None) for read in readers]
     first, second, third = sources
@@ -190,6 +216,8 @@ def _general(
     needs_mask = "MASK" in means.text
     wide = bits > 32
     old = vector_reader(max(destination, 0), bits)
+    if flush:
+        old = denormals.flushing(old)
     if means.narrow and high:  # v_fmac_f16 adds to the half that it writes
         old = half(old, high)
     scalar_result = has_sdst and not compare and "VOP3SD" not in kind
@@ -233,16 +261,21 @@ def dual_step(program: Program, inst: Any) -> Callable[[Wave], None]:
         second = vector_reader(raw(inst, f"vsrc{side}1"), 32)
         register = raw(inst, "vdstx") if side == "x" else inst.vdsty.offset - 256
         means = described(program, op)
-        parts.append((means, first, second, register, name))
+        parts.append((means, first, second, register, name, name.endswith("F32")))
     details = fields(inst)
 
     def run(wave: Wave) -> None:
         results = []
-        for means, first, second, register, name in parts:
+        for means, first, second, register, name, is_f32 in parts:
             mask = wave.mask_at(VCC) if "CNDMASK" in name else None
-            old = wave.v[register]
-            made = means.run(wave.vector, details, first(wave), second(wave), None, old, mask)
-            results.append((register, np.broadcast_to(made[means.outputs.index("D0")], wave.lanes).copy()))
+            sources = first(wave), second(wave), wave.v[register]
+            flush = is_f32 and not wave.mode & denormals.KEPT_F32
+            if flush:
+                sources = tuple(map(denormals.flushed, sources))
+            made = means.run(wave.vector, details, *sources[:2], None, sources[2], mask)
+            result = made[means.outputs.index("D0")]
+            result = denormals.flushed(result) if flush else result
+            results.append((register, np.broadcast_to(result, wave.lanes).copy()))
         for register, value in results:
             wave.set_vector(register, value)
 
