@@ -81,6 +81,24 @@ def test_atomic_operations_that_are_not_aligned(gfx942: Driver) -> None:
     refused(gfx942, library, "which is not a multiple of 4", odd, 0)
 
 
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "v_cvt_pkrtz_f16_f32 $0, $1, $1 clamp",
+        "v_rndne_f32_sdwa $0, $1 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD",
+        "v_frexp_exp_i32_f32_dpp $0, $1 row_shr:1 row_mask:0xf bank_mask:0xf",
+        "v_frexp_exp_i32_f32_dpp $0, $1 quad_perm:[0,0,0,0] row_mask:0xf bank_mask:0x3 bound_ctrl:0",
+    ],
+)
+def test_modifiers_that_are_not_known(gfx942: Driver, instruction: str) -> None:
+    """Of instructions that are written by hand, since their descriptions do not do."""
+    library = kernels(
+        f'%v = memref.load %x[%t] : memref<?xi32>\n%r = llvm.inline_asm "{instruction}", "=&v,v" %v : (i32) -> i32\n'
+        "memref.store %r, %x[%t] : memref<?xi32>"
+    )
+    refused(gfx942, library, "modifiers of v_", np.zeros(64, np.int32), 0)
+
+
 def test_memory_knows_its_ranges() -> None:
     memory, held = Memory(), np.arange(16, dtype=np.uint8)
     start = held.ctypes.data

@@ -132,7 +132,7 @@ class Program:
                 run = vector.step(self, inst)
             else:
                 run = memory_step(self, inst)
-        except ManualError as error:
+        except (EmulationError, ManualError) as error:
             raise EmulationError(f"{error}\n  {self.describe(address)}") from error
         stops = kind.startswith(("SOPP", "SOP1")) and plain_name(inst).startswith(("S_ENDPGM", "S_BARRIER"))
         step = Step(run, inst.size(), stops)

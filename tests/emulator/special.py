@@ -231,6 +231,21 @@ def _relative(program: Program, inst: Any, name: str, sources: Readers) -> Run:
     return run
 
 
+_CLAMPED = ("V_ADD", "V_SUB", "V_WMMA", "V_SWMMAC", "V_MFMA", "V_SMFMAC")
+_OMOD_IS_ANOTHER = ("V_BITOP3", "V_MFMA", "V_SMFMAC", "V_WMMA", "V_SWMMAC")
+
+
+def check_modifiers(inst: Any, name: str) -> None:
+    """What instructions here may not have: the general way knows it, or what they are does."""
+    clamps = raw(inst, "clmp") and not name.startswith(_CLAMPED)
+    scales = raw(inst, "omod") and not name.startswith(_OMOD_IS_ANOTHER)
+    parts = "SDWA" in type(inst).__name__ and raw(inst, "dst_sel", 6) != 6
+    every = raw(inst, "row_mask") == raw(inst, "bank_mask") == 15 and raw(inst, "bc")
+    masks = "DPP" in type(inst).__name__ and not every
+    if clamps or scales or parts or masks:
+        raise EmulationError(f"modifiers of {name.lower()}")
+
+
 SPECIAL: tuple[tuple[str, Callable[[Program, Any, str, Readers], Run | None]], ...] = (
     ("V_NOP", _nothing), ("V_PIPEFLUSH", _nothing), ("V_READFIRSTLANE", first_lane), ("V_READLANE", read_lane),
     ("V_WRITELANE", write_lane), ("V_SWAP_B32", swap), ("V_PERMLANE", permlane_swap), ("V_PERMLANE", permlane),

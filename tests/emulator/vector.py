@@ -14,7 +14,7 @@ from emulator.manual_compile import Meaning, meaning
 from emulator.operands import Array, Reader, dpp, format_of, half, raw, reader, sdwa_source, signed, vector_reader
 from emulator.program import plain_name
 from emulator.results import finisher, place
-from emulator.special import SPECIAL
+from emulator.special import SPECIAL, check_modifiers
 from emulator.wave import VCC
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ def step(program: Program, inst: Any) -> Callable[[Wave], None]:
             if name.startswith(prefix):
                 run = build(program, inst, name, used)
                 if run is not None:
+                    check_modifiers(inst, name)
                     return run
         return _general(program, inst, op, operands, used, written, flush)
 
