@@ -40,7 +40,14 @@ def source(kind: str) -> str:
 def points(kind: str) -> Any:
     sizes = [0.0, 1e-3, 0.5, 0.6, 0.8, 1.0, 3.0, 19.9, 20.1, *LARGE[kind]]
     parts = [sign * size for size in sizes for sign in (1, -1)]
-    return np.array([(x, y) for x in parts for y in parts if x or y], DTYPES[kind])
+    circle = np.exp(1j * np.linspace(0, 6, 50)) * np.linspace(0.999, 1.001, 50)
+    pairs = [(x, y) for x in parts for y in parts if x or y] + list(zip(circle.real, circle.imag, strict=True))
+    return np.array(pairs, DTYPES[kind])
+
+
+def log_of_size(re: float, im: float) -> Any:
+    """Near the unit circle, in twice the digits that a product of two float32 needs."""
+    return np.log1p(np.longdouble(re) * re + np.longdouble(im) * im - 1) / 2
 
 
 def check(library: Any, kind: str) -> None:
@@ -58,6 +65,9 @@ def check(library: Any, kind: str) -> None:
         tolerance = 8 * np.finfo(dtype).eps * np.maximum(np.abs(exact), np.finfo(dtype).tiny)
         error = np.abs(out.astype(np.float64) - expected)
         assert (error <= tolerance[:, None])[~infinite].all(), op
+        if op == "log":
+            wanted = np.array([log_of_size(re, im) for re, im in x[-50:].astype(np.float64)])
+            np.testing.assert_allclose(out[-50:, 0], wanted, rtol=4 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
 
 
 @pytest.mark.parametrize("kind", DTYPES)

@@ -300,8 +300,8 @@ func.func @expand(%x: tensor<?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
 }
 func.func @chosen(%x: memref<?xf32>, %wide: i1) {
   %one = arith.constant 1.0 : f32
+  %c = memref.cast %x : memref<?xf32> to memref<8xf32>
   scf.if %wide {
-    %c = memref.cast %x : memref<?xf32> to memref<8xf32>
     linalg.fill ins(%one : f32) outs(%c : memref<8xf32>)
   }
   return

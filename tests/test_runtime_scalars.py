@@ -81,6 +81,8 @@ def test_complex() -> None:
     assert real().conjugate(1 + 2j) == 1 - 2j
     assert real().conjugate(np.complex64(2j)) == -2j
     assert real().conjugate(3) == 3
+    for value in (complex(math.nan, math.inf), np.complex64(complex(math.inf, math.nan))):
+        assert math.isinf(abs(real().conjugate(value)))
 
 
 @pytest.mark.parametrize(

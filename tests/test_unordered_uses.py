@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from compiling import PROGRAMS, emit, program
+from compiling import PROGRAMS, emit, on_host, program
 
 from offload.runtime.library import Library
 
@@ -93,6 +93,34 @@ def test_a_global(names: Library) -> None:
     names.of_a_global(first)
     names.of_a_global(second)
     np.testing.assert_array_equal(second, first + 1)
+
+
+def test_what_is_done_to_a_global_elsewhere_makes_no_argument_the_devices() -> None:
+    library = on_host("""
+    memref.global @g : memref<4xf32> = dense<1.0>
+    func.func @total(%x: memref<4xf32>) -> f32 {
+      %c0 = arith.constant 0 : index
+      %v = memref.load %x[%c0] : memref<4xf32>
+      return %v : f32
+    }
+    func.func @run() -> f32 {
+      %g = memref.get_global @g : memref<4xf32>
+      %v = call @total(%g) : (memref<4xf32>) -> f32
+      return %v : f32
+    }
+    func.func @fill(%s: f32) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %g = memref.get_global @g : memref<4xf32>
+      scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+        memref.store %s, %g[%i] : memref<4xf32>
+      }
+      return
+    }""")
+    assert library.signatures["total"].args[0].space == "host"
+    library.fill(3)
+    assert library.run() == 3
 
 
 def test_a_product_of_matrices() -> None:

@@ -71,7 +71,11 @@ class Keys:
         )
 
     def files(self, target: Target) -> list[object]:
-        """What a target's images are made of besides their module, as it is now."""
+        """What a target's images are made of besides their module, as :meth:`image` has it."""
+        return [self._target(target), self._files(self._request.link)]
+
+    def files_now(self, target: Target) -> list[object]:
+        """The same, looked at anew."""
         return [self._describe(target), self._files(self._request.link)]
 
     def host(self, module: Any, exported: Iterable[str]) -> str:

@@ -50,7 +50,7 @@ class StageCache:
 
         def is_as_before() -> bool:
             try:
-                return keys.files(target) == before
+                return keys.files_now(target) == before
             except OffloadError:  # a file is gone
                 return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 import operator
 import struct
@@ -137,9 +136,14 @@ def to_float(value: Any) -> float:
         raise _too_large() from None
     except (TypeError, ValueError):
         raise Mismatch(f"a {type(value).__name__}", "pass a real number") from None
-    if math.isinf(number) and value != number:  # a longdouble or Decimal
+    if _overflows(number, value):
         raise _too_large()
     return number
+
+
+def _overflows(number: float, value: Any) -> bool:
+    """Whether a part of a number became infinite that was not: of a longdouble or a Decimal."""
+    return math.isinf(number) and type(value).__name__ in ("longdouble", "Decimal") and value != number
 
 
 def _too_large() -> Mismatch:
@@ -174,7 +178,9 @@ def to_complex(dtype: DType) -> Callable[[Any], complex]:
             number = complex(value)
         except OverflowError:
             raise _too_large() from None
-        if cmath.isinf(number) and value != number:  # a clongdouble
+        if type(value).__name__ == "clongdouble" and (
+            _overflows(number.real, value.real) or _overflows(number.imag, value.imag)
+        ):
             raise _too_large()
         part(number.real)
         part(number.imag)

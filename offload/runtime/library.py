@@ -177,7 +177,10 @@ class Kernels(Mapping[str, Kernel]):
 
     def _at(self, module: str, name: str) -> Kernel:
         """By both: ``a.b`` is as well a kernel ``a.b`` as one ``b`` of the module ``a``."""
-        return self._placed[module, name]
+        found = self._placed.get((module, name))
+        if found is None:
+            raise KeyError(str(self._missing(f"{module}.{name}")))
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kernels)

@@ -82,7 +82,8 @@ void keepSign(complex::SqrtOp op) {
   });
 }
 
-/// log|z| for sizes near 1, from |z|^2 - 1: log1p((x - 1)(x + 1) + y^2) / 2 with x the larger part.
+/// log|z| for sizes near 1, from |z|^2 - 1 with x the larger part: log1p(x^2 - 1 + y^2) / 2, where the
+/// squares and their sum keep what rounding them leaves (Dekker's product by fma, Knuth's two-sum).
 void keepSmallSize(complex::LogOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op->getContext());
   b.setInsertionPointAfter(op);
@@ -101,14 +102,27 @@ void keepSmallSize(complex::LogOp op) {
   Value isSteep = test(arith::CmpFPredicate::OGT, im, re);
   Value x = arith::SelectOp::create(b, isSteep, im, re), y = arith::SelectOp::create(b, isSteep, re, im);
   Value one = number(1);
-  Value below = arith::SubFOp::create(b, x, one), above = arith::AddFOp::create(b, x, one);
-  Value excess = arith::MulFOp::create(b, below, above), square = arith::MulFOp::create(b, y, y);
-  Value both = math::Log1pOp::create(b, arith::AddFOp::create(b, excess, square));
+  auto square = [&](Value part) {
+    Value whole = arith::MulFOp::create(b, part, part);
+    Value negated = arith::NegFOp::create(b, whole);
+    Value rest = math::FmaOp::create(b, part, part, negated);
+    return std::make_pair(whole, rest);
+  };
+  auto [xx, restOfX] = square(x);
+  auto [yy, restOfY] = square(y);
+  Value excess = arith::SubFOp::create(b, xx, one); // exact
+  Value sum = arith::AddFOp::create(b, excess, yy);
+  Value part = arith::SubFOp::create(b, sum, excess);
+  Value whole = arith::SubFOp::create(b, sum, part);
+  Value left = arith::SubFOp::create(b, excess, whole), right = arith::SubFOp::create(b, yy, part);
+  Value rest = arith::AddFOp::create(b, left, right), rests = arith::AddFOp::create(b, restOfX, restOfY);
+  rest = arith::AddFOp::create(b, rest, rests);
+  Value both = math::Log1pOp::create(b, arith::AddFOp::create(b, sum, rest));
   Value close = arith::MulFOp::create(b, both, number(0.5));
   Value isNear = test(arith::CmpFPredicate::OGT, x, number(0.7));
   isNear = arith::AndIOp::create(b, isNear, test(arith::CmpFPredicate::OLT, x, number(1.5)));
-  Value right = arith::SelectOp::create(b, isNear, close, real);
-  Value result = complex::CreateOp::create(b, logarithm.getType(), right, imaginary);
+  Value chosen = arith::SelectOp::create(b, isNear, close, real);
+  Value result = complex::CreateOp::create(b, logarithm.getType(), chosen, imaginary);
   logarithm.replaceUsesWithIf(result, [&](OpOperand &use) {
     return use.getOwner() != real.getOperation() && use.getOwner() != imaginary.getOperation();
   });

@@ -80,10 +80,6 @@ void BufferFlow::connect(Operation *op) {
   }
   if (auto distinct = dyn_cast<memref::DistinctObjectsOp>(op))
     flow(distinct.getOperands(), distinct.getResults());
-  if (auto global = dyn_cast<memref::GetGlobalOp>(op)) {
-    Value first = globals.try_emplace(global.getNameAttr(), global.getResult()).first->second;
-    same.unionSets(first.getAsOpaquePointer(), global.getResult().getAsOpaquePointer());
-  }
   if (auto branch = dyn_cast<BranchOpInterface>(op))
     for (unsigned i = 0; i < op->getNumSuccessors(); ++i)
       flow(branch.getSuccessorOperands(i).getForwardedOperands(),

@@ -63,7 +63,6 @@ private:
 
   llvm::EquivalenceClasses<void *> same; // opaque pointers of values
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> sources;
-  llvm::DenseMap<mlir::Attribute, mlir::Value> globals; // one value of each
   llvm::DenseMap<void *, BufferClass *> byLeader;
   std::deque<BufferClass> all;
 };

@@ -144,9 +144,9 @@ bool order(Operation *op, const Touched &use, ArrayRef<Step> steps, ArrayRef<Val
   for (const Step &step : steps) {
     bool isBefore = dominance.properlyDominates(step.op, op);
     Value token = tokenOf(step.op);
-    if (missing.contains(step.op))
-      unordered |= token ? mayHaveRun(step.op, op, dominance) && !isBehind(op, token)
-                         : isBefore || mayHaveRun(step.op, op, dominance);
+    if (!unordered && missing.contains(step.op)) // each question reads a part of the function
+      unordered = token ? mayHaveRun(step.op, op, dominance) && !isBehind(op, token)
+                        : isBefore || mayHaveRun(step.op, op, dominance);
     if (!isBefore)
       continue;
     if (isa<gpu::AsyncOpInterface>(step.op) && !token) // done when the next operation starts

@@ -194,14 +194,26 @@ void AssertSizes::tiled(Operation *op, const OperandSize &whole, const OperandSi
               nameOf(op, tiles));
 }
 
-void AssertSizes::said(Operation *op, const OperandSize &size, OpFoldResult wanted, const Twine &why) {
+void AssertSizes::said(Operation *op, const OperandSize &size, ArrayRef<OpFoldResult> factors,
+                       const Twine &why) {
   if (!mayAssert)
     return;
-  OpBuilder b(op);
-  moveForward(b, op, {size.origin.value, dyn_cast<Value>(wanted)});
-  Value held = valueOf(b, op->getLoc(), size.origin);
-  Value right = getValueOrCreateConstantIndexOp(b, op->getLoc(), wanted);
-  require(b, op, arith::CmpIPredicate::eq, held, right, Value(), nameOf(op, size) + " has to be " + why);
+  bool isView = isa<ViewLikeOpInterface, tensor::CastOp, tensor::ExpandShapeOp, memref::CastOp>(op);
+  SmallVector<Value> values = {size.origin.value};
+  for (OpFoldResult factor : factors)
+    values.push_back(dyn_cast<Value>(factor));
+  for (Operation *place : isView ? placesFor(op) : SmallVector<Operation *>{op}) {
+    OpBuilder b(place);
+    moveForward(b, place, values);
+    Location loc = op->getLoc();
+    Value held = valueOf(b, loc, size.origin);
+    Value wanted = getValueOrCreateConstantIndexOp(b, loc, factors.front());
+    for (OpFoldResult factor : factors.drop_front()) {
+      Value next = getValueOrCreateConstantIndexOp(b, loc, factor);
+      wanted = b.createOrFold<arith::MulIOp>(loc, wanted, next);
+    }
+    require(b, op, arith::CmpIPredicate::eq, held, wanted, Value(), nameOf(op, size) + " has to be " + why);
+  }
 }
 
 void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {

@@ -39,8 +39,10 @@ public:
   void tiled(mlir::Operation *op, const OperandSize &whole, const OperandSize &tiles, mlir::OpFoldResult size,
              bool exactly);
 
-  /// A size has to be that which the operation says, for the reason `why`.
-  void said(mlir::Operation *op, const OperandSize &size, mlir::OpFoldResult wanted, const llvm::Twine &why);
+  /// A size has to be that which the operation says, the product of `factors`, for the reason `why`. A view
+  /// that is used in other blocks alone need not fit where they do not run.
+  void said(mlir::Operation *op, const OperandSize &size, llvm::ArrayRef<mlir::OpFoldResult> factors,
+            const llvm::Twine &why);
 
   /// What a tensor.extract_slice, tensor.insert_slice or memref.subview takes has to be within `whole`.
   void part(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole);

@@ -127,7 +127,7 @@ private:
     Builder b(op->getContext());
     for (int64_t i = 0; i < to.getRank(); ++i)
       if (from.isDynamicDim(i) && !to.isDynamicDim(i))
-        asserted.said(op, sizeOf(op->getOpOperand(0), i), b.getIndexAttr(to.getDimSize(i)),
+        asserted.said(op, sizeOf(op->getOpOperand(0), i), {b.getIndexAttr(to.getDimSize(i))},
                       Twine(to.getDimSize(i)) + ", as it is cast to");
   }
 
@@ -135,17 +135,11 @@ private:
     SmallVector<OpFoldResult> sizes =
         getMixedValues(op.getStaticOutputShape(), op.getOutputShape(), op.getContext());
     for (auto [i, group] : llvm::enumerate(op.getReassociationIndices())) {
-      bool isKnown = llvm::all_of(group, [&](int64_t at) { return isa<Attribute>(sizes[at]); });
+      SmallVector<OpFoldResult> factors =
+          llvm::map_to_vector(group, [&](int64_t at) -> OpFoldResult { return sizes[at]; });
       OperandSize whole = sizeOf(op->getOpOperand(0), int64_t(i));
-      if (isKnown && whole.origin.known) // which MLIR has compared
-        continue;
-      OpBuilder b(op);
-      Value product = getValueOrCreateConstantIndexOp(b, op.getLoc(), sizes[group.front()]);
-      for (int64_t at : llvm::drop_begin(group)) {
-        Value size = getValueOrCreateConstantIndexOp(b, op.getLoc(), sizes[at]);
-        product = b.createOrFold<arith::MulIOp>(op.getLoc(), product, size);
-      }
-      asserted.said(op, whole, product, "the product of the sizes that it is expanded to");
+      if (!whole.origin.known || !llvm::all_of(factors, llvm::IsaPred<Attribute>)) // else MLIR has compared
+        asserted.said(op, whole, factors, "the product of the sizes that it is expanded to");
     }
   }
 
@@ -169,7 +163,7 @@ private:
       outer = llvm::to_vector(llvm::seq<int64_t>(rank));
     SmallVector<OpFoldResult> sizes = op.getMixedTiles();
     for (auto [i, size] : llvm::enumerate(sizes))
-      asserted.said(op, sizeOf(packed, rank + int64_t(i)), size, "the size of the tiles");
+      asserted.said(op, sizeOf(packed, rank + int64_t(i)), {size}, "the size of the tiles");
     for (auto [i, dimension] : llvm::enumerate(outer)) {
       const int64_t *tile = llvm::find(op.getInnerDimsPos(), dimension);
       if (tile == op.getInnerDimsPos().end())
