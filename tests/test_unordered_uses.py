@@ -11,13 +11,22 @@ from compiling import PROGRAMS, emit, on_host, program
 from offload.runtime.library import Library
 
 
-@pytest.fixture(params=range(6))
-def library(request: pytest.FixtureRequest) -> Iterator[Library]:
+def running_late(name: str, seed: int) -> Iterator[Library]:
     """Its streams run their work late, in an order drawn by chance."""
-    made = program("unordered")
-    made._native.api.mgpuHostSchedule(request.param)
+    made = program(name)
+    made._native.api.mgpuHostSchedule(seed)
     yield made
     made._native.api.mgpuHostSchedule(0)
+
+
+@pytest.fixture(params=range(6))
+def library(request: pytest.FixtureRequest) -> Iterator[Library]:
+    yield from running_late("unordered", request.param)
+
+
+@pytest.fixture(params=range(6))
+def names(request: pytest.FixtureRequest) -> Iterator[Library]:
+    yield from running_late("unordered_names", request.param)
 
 
 def test_frees_after_a_loop(library: Library) -> None:
@@ -64,14 +73,6 @@ NAMES = [
     "by_its_address",
     "out_of_a_box",
 ]
-
-
-@pytest.fixture(params=range(6))
-def names(request: pytest.FixtureRequest) -> Iterator[Library]:
-    made = program("unordered_names")
-    made._native.api.mgpuHostSchedule(request.param)
-    yield made
-    made._native.api.mgpuHostSchedule(0)
 
 
 @pytest.mark.parametrize("name", NAMES)
