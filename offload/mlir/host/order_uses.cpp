@@ -46,9 +46,24 @@ bool mayHaveRun(Operation *other, Operation *op, DominanceInfo &dominance) {
   return there != here && there->isReachable(there, {here});
 }
 
+/// Is a token waited for in the block that makes it, with the operation not before that? So most are, and no
+/// ways are to be gone.
+bool isWaitedForAtOnce(Operation *op, Value token) {
+  Operation *maker = token.getDefiningOp();
+  auto isBetween = [&](Operation *user) {
+    return op->getBlock() == maker->getBlock() && maker->isBeforeInBlock(op) && op->isBeforeInBlock(user);
+  };
+  return llvm::any_of(token.getUsers(), [&](Operation *user) {
+    auto async = dyn_cast<gpu::AsyncOpInterface>(user);
+    return async && !async.getAsyncToken() && user->getBlock() == maker->getBlock() && !isBetween(user);
+  });
+}
+
 /// Is what has that token done, or before the operation's own tokens, on every way from there to the
 /// operation?
 bool isBehind(Operation *op, Value token) {
+  if (isWaitedForAtOnce(op, token))
+    return true;
   enum { MostWays = 1000 };
   using Way = std::pair<Block::iterator, SmallVector<Value, 2>>; // with the tokens that stand for it there
   SmallVector<Way> ways;
