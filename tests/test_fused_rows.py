@@ -153,3 +153,40 @@ func.func @f(%x: tensor<3x100xf32>) -> ({types}) {{
     y = [numpy_of(each) for each in on_host(program).f(x)]
     np.testing.assert_allclose(y, np.arange(sums)[:, None] * x.sum(1), rtol=1e-3, atol=1e-3)
     assert -(-sums // 32) <= emit_text(program, "kernels").count("gpu.launch_func") <= sums // 10
+
+
+SHARES = """
+#e = affine_map<(r, j) -> (r, j)>
+#n = affine_map<(r, j) -> (r)>
+#o = affine_map<(r) -> (r)>
+func.func @shares(%x: memref<?x64xi32>, %m: memref<?xi32>, %y: memref<?x64xi32>) {
+  %zero = arith.constant 0 : i32
+  %whole = arith.constant 6400 : i32
+  linalg.fill ins(%zero : i32) outs(%m : memref<?xi32>)
+  linalg.generic {indexing_maps = [#e, #n], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<?x64xi32>) outs(%m : memref<?xi32>) {
+    ^bb0(%a: i32, %b: i32):
+      %t = arith.addi %b, %a : i32
+      linalg.yield %t : i32 }
+  linalg.generic {indexing_maps = [#o], iterator_types = ["parallel"]} outs(%m : memref<?xi32>) {
+    ^bb0(%a: i32):
+      %t = arith.divsi %whole, %a : i32
+      linalg.yield %t : i32 }
+  linalg.generic {indexing_maps = [#e, #n, #e], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %m : memref<?x64xi32>, memref<?xi32>) outs(%y : memref<?x64xi32>) {
+    ^bb0(%a: i32, %q: i32, %b: i32):
+      %t = arith.muli %a, %q : i32
+      linalg.yield %t : i32 }
+  return
+}
+"""
+
+
+def test_no_row_that_is_not_there_is_divided_by() -> None:
+    """A block has four rows; what is left of the last one sums nothing."""
+    library = on_host(SHARES)
+    for rows in (1, 4, 5, 7, 301):
+        x, y, m = np.ones((rows, 64), np.int32), np.zeros((rows, 64), np.int32), np.zeros(rows, np.int32)
+        library.shares(x, m, y)
+        np.testing.assert_array_equal(m, np.full(rows, 100))
+        np.testing.assert_array_equal(y, np.full((rows, 64), 100))

@@ -20,12 +20,14 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/SetVector.h"
@@ -51,6 +53,14 @@ std::optional<int64_t> knownRows(const RowSteps &rows) {
 }
 
 int64_t knownLength(const RowSteps &rows) { return rows.first.getStaticLoopRanges()[rows.loops.back()]; }
+
+Value zeroOf(OpBuilder &b, Location loc, Type type) {
+  if (auto number = dyn_cast<ComplexType>(type)) {
+    Attribute part = b.getZeroAttr(number.getElementType());
+    return complex::ConstantOp::create(b, loc, type, b.getArrayAttr({part, part}));
+  }
+  return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+}
 
 bool areManyRows(const RowSteps &rows) {
   std::optional<int64_t> count = knownRows(rows);
@@ -175,9 +185,25 @@ void FusedRows::add(const RowStep &next) {
     pending.push_back(std::move(made));
     return;
   }
-  for (auto [output, value] :
-       llvm::zip_equal(next.outputs, results(in, made, zero, made.inputs, made.before)))
+  for (auto [output, value] : llvm::zip_equal(next.outputs, resultsOfRow(made)))
     leaving[output.buffer] = {value, &output};
+}
+
+/// Of a step that is one number for each row. A subgroup without a row has the sums of nothing, which may be
+/// no divisor and no place in memory.
+SmallVector<Value> FusedRows::resultsOfRow(const Pending &made) {
+  auto ofRow = [&](OpBuilder &b) { return results(b, made, zero, made.inputs, made.before); };
+  if (threads.together == 1 || isSpeculatableStep(*made.step))
+    return ofRow(in);
+  auto either = scf::IfOp::create(
+      in, loc, threads.exists, [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, ofRow(b)); },
+      [&](OpBuilder &b, Location) {
+        SmallVector<Value> nothing;
+        for (const RowAccess &output : made.step->outputs)
+          nothing.push_back(zeroOf(b, loc, getElementTypeOrSelf(output.buffer.getType())));
+        scf::YieldOp::create(b, loc, nothing);
+      });
+  return either.getResults();
 }
 
 bool FusedRows::isRead(const RowStep &each, unsigned output) {
@@ -337,8 +363,8 @@ struct FuseRows : public PassWrapper<FuseRows, OperationPass<ModuleOp>> {
   StringRef getArgument() const final { return "offload-fuse-rows"; }
   StringRef getDescription() const final { return "Make one kernel of what is done row by row"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<affine::AffineDialect, arith::ArithDialect, gpu::GPUDialect, memref::MemRefDialect,
-                    scf::SCFDialect, vector::VectorDialect>();
+    registry.insert<affine::AffineDialect, arith::ArithDialect, complex::ComplexDialect, gpu::GPUDialect,
+                    memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   }
 
   void runOnOperation() final {

@@ -48,6 +48,7 @@ private:
   llvm::SmallVector<mlir::Value> at(llvm::ArrayRef<int> roles, mlir::Value number) const;
 
   /// What a step that does not reduce makes of these.
+  llvm::SmallVector<mlir::Value> resultsOfRow(const Pending &made);
   llvm::SmallVector<mlir::Value> results(mlir::OpBuilder &builder, const Pending &made, mlir::Value number,
                                          mlir::ValueRange inputs, mlir::ValueRange before) const;
 

@@ -34,9 +34,10 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kMostAlone = 1 << 15; // steps of the only row: of more, several blocks are made
-constexpr int64_t kColumns = 32;        // of a block
-constexpr int64_t kColumnLanes = 16;    // share out a column's steps
+constexpr int64_t kMostAlone = 1 << 15;    // steps of the only row: of more, several blocks are made
+constexpr int64_t kColumns = 32;           // of a block
+constexpr int64_t kColumnLanes = 16;       // share out a column's steps
+constexpr int64_t kSharedBytes = 48 << 10; // of workgroup memory, on every target
 constexpr int64_t kManyColumns = 1 << 16;
 
 /// Whether the operand's elements of neighbouring steps are neighbours in memory, or the same one.
@@ -114,6 +115,11 @@ std::optional<Columns> columnsOf(linalg::LinalgOp op) {
   if (!op.hasPureBufferSemantics() || op.getNumReductionLoops() == 0 || !mayBeRepeated(op) ||
       !llvm::all_of(op.getRegionOutputArgs(),
                     [](BlockArgument output) { return canBeHandedOn(output.getType()); }))
+    return std::nullopt;
+  int64_t bytes = 0;
+  for (BlockArgument output : op.getRegionOutputArgs())
+    bytes += kColumnLanes * kColumns * (output.getType().getIntOrFloatBitWidth() / 8);
+  if (bytes > kSharedBytes)
     return std::nullopt;
   Counts counts(op);
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();

@@ -458,4 +458,10 @@ SmallVector<Operation *> keepInOutputs(RowSteps &rows) {
   return unused;
 }
 
+bool isSpeculatableStep(const RowStep &step) {
+  auto op = dyn_cast<linalg::LinalgOp>(step.op);
+  return !op || llvm::all_of(op.getBlock()->without_terminator(),
+                             [](Operation &each) { return isSpeculatable(&each); });
+}
+
 } // namespace offload

@@ -43,6 +43,9 @@ struct RowSteps {
 /// All of a block that are more than one operation, and reduce something.
 std::vector<RowSteps> rowStepsOf(mlir::Block &block);
 
+/// Whether a step may be done with whatever numbers there are: what it gives is not used.
+bool isSpeculatableStep(const RowStep &step);
+
 /// Whether writing the one may change the other. Of different arguments that steps use it may as a whole:
 /// their elements in the same place are one.
 bool mayOverlap(mlir::Value one, mlir::Value other);

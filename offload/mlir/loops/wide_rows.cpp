@@ -76,15 +76,6 @@ std::optional<int64_t> costOf(const RowSteps &rows) {
   return cost;
 }
 
-/// Whether the steps may be done with whatever elements there are: what they give is not used.
-bool areSpeculatable(const RowSteps &rows) {
-  return llvm::all_of(rows.steps, [](const RowStep &step) {
-    auto op = dyn_cast<linalg::LinalgOp>(step.op);
-    return !op || llvm::all_of(op.getBlock()->without_terminator(),
-                               [](Operation &each) { return isSpeculatable(&each); });
-  });
-}
-
 } // namespace
 
 std::optional<WideRows> WideRows::of(const RowSteps &rows, int64_t length, const RowThreads &threads) {
@@ -121,7 +112,8 @@ std::optional<WideRows> WideRows::of(const RowSteps &rows, int64_t length, const
   wide.least = 0;
   int64_t pieces = llvm::divideCeil(length / width, wide.lanes);
   // Lanes that have no piece and subgroups that have no row do their work with another one's elements.
-  if ((!wide.areBlocks || pieces * wide.lanes * width != length) && !areSpeculatable(rows))
+  if ((!wide.areBlocks || pieces * wide.lanes * width != length) &&
+      !llvm::all_of(rows.steps, isSpeculatableStep))
     return wide.areBlocks ? std::optional(wide) : std::nullopt;
   int64_t again = llvm::count_if(arrays, [](const auto &array) { return array.second > 1; });
   if (pieces <= (again ? kMostPieces : kMostOnce) && pieces * again <= kMostOnce &&
