@@ -319,6 +319,13 @@ def test_environment(builds, backend: str, devices: str, wanted: str, code: int)
     assert builds("plain").run("env", wanted, str(code), **env) == ""
 
 
+@pytest.mark.parametrize(("devices", "wanted"), [("2", "cuda"), ("0", "host")])
+def test_a_driver_that_forks_while_it_is_started(built: Built, devices: str, wanted: str) -> None:
+    """CUDA's runs a program that loads its kernel module. What the runtime does at forks would wait for itself."""
+    env = {"OFFLOAD_BACKEND": "", "STANDIN_DEVICES": devices, "STANDIN_FORKS": "1"}
+    assert built.run("env", wanted, "0", **env) == ""
+
+
 def test_drivers_of_this_machine(builds) -> None:
     """Counting devices with whatever is installed here gives no error and prints nothing."""
     assert builds("plain").run("absent", standins="") == ""

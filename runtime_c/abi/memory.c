@@ -154,6 +154,13 @@ static void *make_shared(const mgpuGlobalSlot *global, const struct mgpu_place *
   return NULL;
 }
 
+static bool is_forked(void) {
+  bool forked = false;
+  for (int i = 0; i < MGPU_BACKENDS; ++i)
+    forked |= mgpu_backend_forked(i);
+  return forked;
+}
+
 void *mgpuSharedGlobal(mgpuGlobalSlot *global) {
   if (!global) {
     mgpu_fail(MGPU_ERROR_INVALID, "mgpuSharedGlobal needs the slot of a global.");
@@ -161,8 +168,8 @@ void *mgpuSharedGlobal(mgpuGlobalSlot *global) {
   }
   void *memory = __atomic_load_n(&global->state, __ATOMIC_ACQUIRE);
   struct mgpu_place place;
-  if (memory)
-    return memory;
+  if (memory) /* the child of a fork cannot touch what its parent had of a driver */
+    return is_forked() ? global->initial : memory;
   if (global->size == 0 || mgpu_pending() || mgpu_stream_place(NULL, &place) ||
       mgpu_backends[place.backend]->is_cpu)
     return global->initial;

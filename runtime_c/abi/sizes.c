@@ -7,7 +7,8 @@
 
 enum { STACK_RESERVE = 64 * 1024 }; /* for what runs on top: calls of the runtime and of drivers */
 
-/* Bytes between here and the end of this thread's stack; INT64_MAX where the system does not say. */
+/* Bytes between here and the end of this thread's stack; INT64_MAX where the system does not say, or this is
+ * another stack, as coroutines have. */
 static int64_t stack_left(void) {
   struct mgpu_thread *thread = mgpu_thread();
   char here;
@@ -17,12 +18,16 @@ static int64_t stack_left(void) {
     size_t size = 0;
     if (pthread_getattr_np(pthread_self(), &attributes))
       return INT64_MAX;
-    if (pthread_attr_getstack(&attributes, &start, &size) == 0)
+    if (pthread_attr_getstack(&attributes, &start, &size) == 0) {
       thread->stack_end = start;
+      thread->stack_size = size;
+    }
     pthread_attr_destroy(&attributes);
     if (!thread->stack_end)
       return INT64_MAX;
   }
+  if ((uintptr_t)&here - (uintptr_t)thread->stack_end >= thread->stack_size)
+    return INT64_MAX;
   int64_t left = (int64_t)(&here - thread->stack_end) - STACK_RESERVE;
   return left > 0 ? left : 0;
 }

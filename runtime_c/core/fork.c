@@ -9,23 +9,50 @@
 
 #include <pthread.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+/* A lock, and the thread that has it for itself: 0, which is no thread's, where none has. */
+struct owned {
+  pthread_mutex_t lock;
+  pthread_t owner; /* atomic */
+};
+
+static struct owned slow = {PTHREAD_MUTEX_INITIALIZER, 0}, init = {PTHREAD_MUTEX_INITIALIZER, 0};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-void mgpu_lock(void) { pthread_mutex_lock(&lock); }
+static void own(struct owned *owned) {
+  pthread_mutex_lock(&owned->lock);
+  __atomic_store_n(&owned->owner, pthread_self(), __ATOMIC_RELAXED);
+}
 
-void mgpu_unlock(void) { pthread_mutex_unlock(&lock); }
+static void disown(struct owned *owned) {
+  __atomic_store_n(&owned->owner, (pthread_t)0, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&owned->lock);
+}
 
-void mgpu_init_lock(void) { pthread_mutex_lock(&init_lock); }
+/* Only the thread itself makes it the owner, so that nothing else has to be seen in time. */
+static bool is_own(const struct owned *owned) {
+  pthread_t owner = __atomic_load_n(&owned->owner, __ATOMIC_RELAXED);
+  return owner && pthread_equal(owner, pthread_self());
+}
 
-void mgpu_init_unlock(void) { pthread_mutex_unlock(&init_lock); }
+void mgpu_lock(void) { own(&slow); }
+
+void mgpu_unlock(void) { disown(&slow); }
+
+void mgpu_init_lock(void) { own(&init); }
+
+void mgpu_init_unlock(void) { disown(&init); }
+
+/* A driver that is being started may fork itself, to run a program that loads its kernel module. The child
+ * does nothing else, and this thread has the locks. */
+static bool is_of_a_driver(void) { return is_own(&slow) || is_own(&init); }
 
 /* The locks are taken over the fork, so that the child sees no half-made change. */
 static void before(void) {
-  mgpu_lock();
+  if (is_of_a_driver())
+    return;
+  pthread_mutex_lock(&slow.lock);
   mgpu_trace_lock(); /* before the next: tracing may be what a driver is first used for */
-  mgpu_init_lock();
+  pthread_mutex_lock(&init.lock);
   mgpu_handles_lock();
   mgpu_host_schedule_lock();
   mgpu_host_turns_lock();
@@ -33,22 +60,29 @@ static void before(void) {
   mgpu_vendor_names_lock();
 }
 
-static void in_parent(void) {
+static void give_back(void) {
   mgpu_vendor_names_unlock();
   mgpu_host_memory_unlock();
   mgpu_host_turns_unlock();
   mgpu_host_schedule_unlock();
   mgpu_handles_unlock();
-  mgpu_init_unlock();
+  pthread_mutex_unlock(&init.lock);
   mgpu_trace_unlock();
-  mgpu_unlock();
+  pthread_mutex_unlock(&slow.lock);
+}
+
+static void in_parent(void) {
+  if (!is_of_a_driver())
+    give_back();
 }
 
 static void in_child(void) {
+  if (is_of_a_driver())
+    return;
   mgpu_host_schedule_in_child();
   mgpu_host_turns_in_child();
   mgpu_trace_in_child();
-  in_parent();
+  give_back();
   for (int i = 0; i < MGPU_BACKENDS; ++i)
     mgpu_backends[i]->after_fork();
 }
@@ -58,7 +92,7 @@ static void in_child(void) {
  * calls. Artifacts are linked on machines without that package. The last argument names the library whose
  * unloading ends the registration; artifacts are never unloaded. */
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
-static void watch(void) { __register_atfork(before, in_parent, in_child, &lock); }
+static void watch(void) { __register_atfork(before, in_parent, in_child, &slow); }
 #else
 static void watch(void) { pthread_atfork(before, in_parent, in_child); }
 #endif

@@ -27,6 +27,7 @@ struct mgpu_thread {
   mgpuScope *scopes; /* the innermost scope that has streams, or NULL */
   const void *turn;  /* the turn (host/turns.h) of the launch whose blocks it runs, or NULL */
   char *stack_end;   /* the lowest address of its stack; NULL before it is asked for (sizes.c) */
+  size_t stack_size;
   char message[MGPU_MESSAGE_BYTES]; /* of the last kept error */
 };
 

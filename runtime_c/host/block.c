@@ -325,15 +325,28 @@ static int run_blocks(const struct mgpu_host_work *work, uint64_t first, uint64_
   return 0;
 }
 
-/* What blocks call back is a part of their launch, for its stream. */
+/* What blocks call back is a part of their launch, for its stream; where it launches in its turn, its blocks
+ * have a scratch of their own: that of the outer ones is in use. */
 int mgpu_host_run_blocks(void *context, uint64_t first, uint64_t last) {
   const struct mgpu_host_work *work = context;
-  if (!work->turn)
-    return run_blocks(work, first, last);
   struct mgpu_thread *thread = mgpu_thread();
-  const void *before = thread->turn;
-  thread->turn = work->turn;
+  const void *turn = thread->turn;
+  struct scratch *outer = thread->scratch;
+  if (outer && !outer->end) /* free */
+    outer = NULL;
+  if (outer)
+    thread->scratch = NULL;
+  if (work->turn)
+    thread->turn = work->turn;
   int failure = run_blocks(work, first, last);
-  thread->turn = before;
+  thread->turn = turn;
+  struct scratch *used = thread->scratch;
+  if (outer) {
+    if (used)
+      scratch_free(used);
+    thread->scratch = outer;
+  } else if (used) {
+    used->end = NULL;
+  }
   return failure;
 }

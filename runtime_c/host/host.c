@@ -3,6 +3,7 @@
 #include "host/host.h"
 
 #include "core/error.h"
+#include "core/thread.h"
 #include "host/schedule.h"
 #include "host/transfer.h"
 #include "host/turns.h"
@@ -254,7 +255,7 @@ static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   struct mgpu_text why = {buffer, sizeof buffer, 0};
   struct mgpu_host_turn turn;
   mgpu_host_turn_begin(&turn, launch->own_stream ? NULL : launch->stream);
-  work.work.turn = turn.stream ? &turn : NULL;
+  work.work.turn = turn.stream ? &turn : mgpu_thread()->turn;
   failure = run_launch(&work, &why);
   mgpu_host_turn_end(&turn);
   return failure ? mgpu_fail(failure, "%s", buffer) : 0;

@@ -7,6 +7,7 @@
  * several may do so at once. An operation runs without the lock held. */
 #include "host/schedule.h"
 
+#include "core/numerals.h"
 #include "host/turns.h"
 #include "trace/trace.h"
 
@@ -267,7 +268,7 @@ static int read_environment(void) {
   const char *text = environment_read ? NULL : getenv("OFFLOAD_HOST_SCHEDULE");
   char *end = NULL;
   errno = 0;
-  unsigned long long seed = text ? strtoull(text, &end, 10) : 0;
+  unsigned long long seed = text ? mgpu_strtoull(text, &end, 10) : 0;
   if (text && *text && (*end || *text < '0' || *text > '9' || errno == ERANGE))
     return MGPU_ERROR_INVALID;
   if (!environment_read)

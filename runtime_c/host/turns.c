@@ -24,12 +24,19 @@ static struct row *row_of(const void *stream) {
   return &rows[((uint64_t)(uintptr_t)stream * 0x9E3779B97F4A7C15u) >> 61];
 }
 
+/* Whether the calling thread runs blocks of that turn, or of one that these have launched. */
+static bool is_inside(const struct mgpu_host_turn *turn) {
+  const struct mgpu_host_turn *mine = mgpu_thread()->turn;
+  while (mine && mine != turn)
+    mine = mine->outer;
+  return mine;
+}
+
 /* With the row's lock held. */
 static void wait_for_others(struct row *row, const void *stream) {
   pthread_t self = pthread_self();
-  const void *mine = row->first ? mgpu_thread()->turn : NULL;
   for (const struct mgpu_host_turn *turn = row->first; turn;)
-    if (turn->stream == stream && turn != mine && !pthread_equal(turn->owner, self)) {
+    if (turn->stream == stream && !pthread_equal(turn->owner, self) && !is_inside(turn)) {
       ++row->waiting;
       pthread_cond_wait(&row->ended, &row->lock);
       --row->waiting;
@@ -45,6 +52,7 @@ void mgpu_host_turn_begin(struct mgpu_host_turn *turn, const void *stream) {
     return;
   struct row *row = row_of(stream);
   turn->owner = pthread_self();
+  turn->outer = mgpu_thread()->turn;
   pthread_mutex_lock(&row->lock);
   wait_for_others(row, stream);
   turn->next = row->first;

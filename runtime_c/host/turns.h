@@ -13,6 +13,7 @@ struct mgpu_host_turn {
   struct mgpu_host_turn *next;
   const void *stream; /* NULL: nobody has to wait */
   pthread_t owner;
+  const struct mgpu_host_turn *outer; /* whose blocks have called back; NULL where none have */
 };
 
 /* Waits until no other thread works on the stream, and then is at work on it until `mgpu_host_turn_end`,

@@ -4,6 +4,7 @@
  * name. So nobody keeps the file open; a write locks it, puts its lines in front of the closing brackets, and
  * lets go. The first line names the process that began the file. As long as that one lives, others add to the
  * file; later ones replace it. */
+#include "core/numerals.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -119,7 +120,7 @@ static bool is_in_use(int file) {
     return false;
   char *owner = head + sizeof begins - 1;
   owner[strcspn(owner, "\"")] = 0;
-  return process_name(atol(owner), living, sizeof living) && strcmp(owner, living) == 0;
+  return process_name(mgpu_strtol(owner, NULL, 10), living, sizeof living) && strcmp(owner, living) == 0;
 }
 
 static int begin(void) {

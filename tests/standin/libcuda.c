@@ -40,6 +40,7 @@ EXPORT CUresult cuInit(unsigned int flags) {
   TURN;
   (void)flags;
   NEED(true, 0);
+  fork_if_asked();
   return devices_present() ? CUDA_SUCCESS : NO_DEVICE;
 }
 

@@ -3,7 +3,8 @@
  * Environment: STANDIN_DEVICES, how many devices (2 when unset); with 0 the driver answers "no device".
  * STANDIN_IMAGE_FILE and STANDIN_IMAGE_BYTES: a file to write that many bytes of each loaded image to;
  * STANDIN_PARAMETERS: the sizes of a kernel's parameters in bytes ("8 8 4"), whose values each launch then
- * logs; STANDIN_DESCRIPTOR: which parameter is a tensor's descriptor, which each launch then logs.
+ * logs; STANDIN_DESCRIPTOR: which parameter is a tensor's descriptor, which each launch then logs;
+ * STANDIN_FORKS: CUDA's forks while it is started.
  * Exported for tests by both libraries: standin_log, standin_clear, standin_live, standin_fail,
  * standin_count, standin_calls, standin_kernels, standin_capture. */
 #include <pthread.h>
@@ -13,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -48,6 +51,16 @@ static int failing;                    /* atomic: what calls that touch a device
 static int devices(void) {
   const char *value = getenv("STANDIN_DEVICES");
   return value ? atoi(value) : 2;
+}
+
+/* As CUDA's driver does where its kernel module is not there, to run what loads it. */
+static inline void fork_if_asked(void) {
+  if (!getenv("STANDIN_FORKS"))
+    return;
+  pid_t child = fork();
+  if (child == 0)
+    _exit(0);
+  waitpid(child, NULL, 0);
 }
 
 __attribute__((format(printf, 1, 2))) static void note(const char *format, ...) {
