@@ -331,13 +331,14 @@ struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleO
     Builder b(&getContext());
     SmallPtrSet<Operation *, 4> ofThreads = calledFromKernels(getOperation());
     llvm::StringSet<> used; // asking for each function would read the program so many times
-    if (std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(getOperation()))
+    std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(&getOperation().getBodyRegion());
+    if (uses)
       for (const SymbolTable::SymbolUse &use : *uses)
         used.insert(use.getSymbolRef().getRootReference().getValue());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      EqualSizes equal(function, ofThreads.contains(function), used.contains(function.getSymName()));
+      EqualSizes equal(function, ofThreads.contains(function), !uses || used.contains(function.getSymName()));
       if (equal.isWrong())
         signalPassFailure();
       if (SmallVector<Attribute> sets = equal.sets(b); !sets.empty())
