@@ -101,7 +101,7 @@ def test_temporary_files_and_options_whose_names_are_not_utf8(tmp_path: Path) ->
 
 def test_a_target_that_is_linked_with_a_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
     (tmp_path / ODD).mkdir()
-    target = "host,link=" + os.path.join(ODD, "a.ll")  # noqa: PTH118
+    target = "host,link=" + f"{ODD}/a.ll"
     (tmp_path / ODD / "a.ll").write_text("define void @own() { ret void }\n")
     done = command("build", EXAMPLES / "saxpy.mlir", "-q", "-o", "a.so", "-t", target, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

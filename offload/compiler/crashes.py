@@ -119,7 +119,7 @@ def _spellable(path: str | Path, folder: Path, stem: str) -> str:
     absolute = _absolute(path)
     if "," not in absolute:
         return absolute
-    name = stem + os.path.splitext(absolute)[1].replace(",", "_")  # noqa: PTH122
+    name = stem + Path(absolute).suffix.replace(",", "_")
     (folder / name).symlink_to(absolute)
     return name
 
