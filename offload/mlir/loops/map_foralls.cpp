@@ -35,7 +35,6 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kSharedBytes = 48 << 10; // by the threads of a block, on every target
 using Sizes = std::array<int64_t, 3>;
 
 /// Does each dimension of the loop stand for x, y or z of that kind, and no two for the same?

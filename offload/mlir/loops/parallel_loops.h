@@ -8,6 +8,9 @@
 
 namespace offload {
 
+/// Bytes of workgroup memory that the threads of a block may have on every target.
+inline constexpr int64_t kSharedBytes = 48 << 10;
+
 // Of a block, on every target.
 inline constexpr int64_t kMaxThreads = 1024;
 inline constexpr int64_t kMaxDeep = 64; // of these, along z

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "loops/linalg_steps.h"
+#include "loops/parallel_loops.h"
 #include "loops/row_threads.h"
 #include "passes.h"
 
@@ -34,10 +35,9 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-constexpr int64_t kMostAlone = 1 << 15;    // steps of the only row: of more, several blocks are made
-constexpr int64_t kColumns = 32;           // of a block
-constexpr int64_t kColumnLanes = 16;       // share out a column's steps
-constexpr int64_t kSharedBytes = 48 << 10; // of workgroup memory, on every target
+constexpr int64_t kMostAlone = 1 << 15; // steps of the only row: of more, several blocks are made
+constexpr int64_t kColumns = 32;        // of a block
+constexpr int64_t kColumnLanes = 16;    // share out a column's steps
 constexpr int64_t kManyColumns = 1 << 16;
 
 /// Whether the operand's elements of neighbouring steps are neighbours in memory, or the same one.
