@@ -55,7 +55,7 @@ class RocdlTarget(Target):
 
     wave64: bool = option(False, "waves of 64 threads, where the chip has both sizes (gfx10 and later)")
     wave32: bool = option(False, "waves of 32 threads, the default of these chips")
-    daz: bool = option(False, "treats denormal numbers of 32 bits as zero")
+    daz: bool = option(False, "lets instructions take denormal numbers of 32 bits for zero")
     own_memory: bool = option(
         False,
         "atomic operations only find the GPU's own memory, none that the CPU shares (`host_shared`, managed, pinned)",

@@ -69,33 +69,62 @@ static struct kept **bucket(const struct mgpu_descriptor *descriptor) {
   return &table[hash >> 56];
 }
 
-/* The device's copy of a descriptor, made where there is none. Called under mgpu_lock. */
-static void *keep(const struct mgpu_place *place, const struct mgpu_descriptor *descriptor,
-                  const char *tensor) {
-  const struct mgpu_backend *backend = mgpu_backends[place->backend];
-  struct kept **first = bucket(descriptor);
-  for (struct kept *entry = *first; entry; entry = entry->next)
+/* The device's copy of a descriptor, or NULL. Called under mgpu_lock. */
+static void *kept_copy(const struct mgpu_place *place, const struct mgpu_descriptor *descriptor) {
+  for (struct kept *entry = *bucket(descriptor); entry; entry = entry->next)
     if (entry->backend == place->backend && entry->device == place->device &&
         memcmp(&entry->descriptor, descriptor, sizeof *descriptor) == 0)
       return entry->memory;
-  struct kept *entry = malloc(sizeof *entry);
+  return NULL;
+}
+
+/* A copy in device memory, which is there when this returns; NULL after mgpu_fail. Not under mgpu_lock: the
+ * stream's kernels are waited for, and these may wait for what needs that lock. */
+static void *copy_to_device(const struct mgpu_place *place, const struct mgpu_descriptor *descriptor) {
+  const struct mgpu_backend *backend = mgpu_backends[place->backend];
   void *memory = NULL;
+  if (backend->alloc(place->device, sizeof *descriptor, place->driver, false, &memory))
+    return NULL;
+  if (backend->memcpy(place->device, memory, descriptor, sizeof *descriptor, place->driver) == 0 &&
+      backend->stream_sync(place->device, place->driver) == 0)
+    return memory;
+  backend->free(place->device, memory, place->driver, false);
+  return NULL;
+}
+
+/* The device's copy of a descriptor, made where there is none; NULL after mgpu_fail. */
+static void *keep(const struct mgpu_place *place, const struct mgpu_descriptor *descriptor,
+                  const char *tensor) {
+  mgpu_lock();
+  void *memory = kept_copy(place, descriptor);
+  mgpu_unlock();
+  if (memory)
+    return memory;
+  struct kept *entry = malloc(sizeof *entry);
   if (!entry) {
     mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for a tensor descriptor.");
     return NULL;
   }
-  if (backend->alloc(place->device, sizeof *descriptor, place->driver, false, &memory) == 0) {
-    if (backend->memcpy(place->device, memory, descriptor, sizeof *descriptor, place->driver) == 0 &&
-        backend->stream_sync(place->device, place->driver) == 0) {
-      *entry = (struct kept){*first, place->backend, place->device, tensor, memory, *descriptor};
-      *first = entry;
-      __atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
-      return memory;
-    }
-    backend->free(place->device, memory, place->driver, false);
+  void *made = copy_to_device(place, descriptor);
+  if (!made) {
+    free(entry);
+    return NULL;
   }
-  free(entry);
-  return NULL;
+  mgpu_lock();
+  memory = kept_copy(place, descriptor); /* another thread may have been as quick */
+  if (!memory) {
+    struct kept **first = bucket(descriptor);
+    *entry = (struct kept){*first, place->backend, place->device, tensor, made, *descriptor};
+    *first = entry;
+    __atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
+    memory = made;
+  }
+  mgpu_unlock();
+  if (memory != made) {
+    free(entry);
+    mgpu_backends[place->backend]->free(place->device, made, place->driver, false);
+  }
+  return memory;
 }
 
 void *mgpuTensorMapEncodeTiledMemref(int64_t tensorRank, void *rankedDescriptor, int64_t dataType,
@@ -169,10 +198,7 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t tensorRank, void *rankedDescriptor,
                                (int32_t)oobFill};
   if (mgpu_stream_place(NULL, &place) || encode(&place, &descriptor, &tensor))
     return NULL;
-  mgpu_lock();
-  void *memory = keep(&place, &descriptor, tensor.address);
-  mgpu_unlock();
-  return memory;
+  return keep(&place, &descriptor, tensor.address);
 }
 
 void mgpu_descriptors_drop(const struct mgpu_place *place, const void *memory, size_t size) {
