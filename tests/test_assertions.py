@@ -114,6 +114,51 @@ def test_assertions_behind_pointers_and_of_lowered_functions_are_errors() -> Non
         library.lowered(False)
 
 
+LOWERED = """
+llvm.func @check(%x: !llvm.ptr {llvm.nonnull}, %n: i32 {llvm.signext}) -> (i32 {llvm.signext}) {
+  %0 = llvm.mlir.constant(0 : i32) : i32
+  %1 = llvm.mlir.constant(1 : i32) : i32
+  %isEnd = llvm.icmp "eq" %n, %0 : i32
+  llvm.cond_br %isEnd, ^end, ^more
+^more:
+  %isMore = llvm.icmp "sgt" %n, %0 : i32
+  cf.assert %isMore, "below"
+  %less = llvm.sub %n, %1 : i32
+  %result = llvm.call @check(%x, %less) : (!llvm.ptr, i32) -> i32
+  llvm.return %result : i32
+^end:
+  %old = llvm.load %x : !llvm.ptr -> i32
+  llvm.return %old : i32
+}
+llvm.func @twice(%x: !llvm.ptr, %n: i32) -> i32 {
+  %mark = llvm.mlir.constant(9 : i32) : i32
+  %first = llvm.call @check(%x, %n) : (!llvm.ptr, i32) -> i32
+  llvm.store %mark, %x : i32, !llvm.ptr
+  %second = llvm.call @check(%x, %n) : (!llvm.ptr, i32) -> i32
+  %sum = llvm.add %first, %second : i32
+  llvm.return %sum : i32
+}
+llvm.func @in_place(%x: !llvm.ptr, %n: i32) -> i32 {
+  %result = llvm.call musttail @twice(%x, %n) : (!llvm.ptr, i32) -> i32
+  llvm.return %result : i32
+}
+"""
+
+
+def test_lowered_functions_that_the_program_calls_too() -> None:
+    """Their failures are errors whoever calls, and what called them does not go on."""
+    library = on_host(LOWERED)
+    x = np.array([4], np.int32)
+    assert library.check(x, 3) == 4
+    assert library.twice(x, 3) == 13
+    assert library.in_place(x, 3) == 18
+    for name in ("check", "twice", "in_place"):
+        x[0] = 4
+        with pytest.raises(offload.DeviceError, match="assertion failed: below"):
+            getattr(library, name)(x, -1)
+        assert x[0] == 4
+
+
 def test_c_callers_past_the_entry_point_see_what_c_does(tmp_path: Path) -> None:
     path = offload.build(PROGRAMS / "assertions.mlir", tmp_path / "a.so", targets=["host"])
     code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).check(-1)"

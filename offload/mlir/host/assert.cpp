@@ -131,19 +131,51 @@ static bool callsInItsPlace(LLVM::LLVMFuncOp function) {
   return function.walk(find).wasInterrupted();
 }
 
+/// Gives the function's body to one of another name, which the program's own calls go to: what fails there
+/// must not come back to them. The function is left with a call of it.
+static void setBodyApart(LLVM::LLVMFuncOp function, SymbolTable &symbols) {
+  auto body = cast<LLVM::LLVMFuncOp>(function->cloneWithoutRegions());
+  body.getBody().takeBody(function.getBody());
+  body.setLinkage(LLVM::Linkage::Private);
+  body.setVisibility_(LLVM::Visibility::Default);
+  body.setComdatAttr({});
+  body.setSymName((function.getName() + ".body").str());
+  symbols.insert(body, std::next(function->getIterator()));
+  auto module = cast<ModuleOp>(symbols.getOp());
+  (void)SymbolTable::replaceAllSymbolUses(function, body.getSymNameAttr(), module);
+
+  Location loc = UnknownLoc::get(function.getContext()); // a place in the source is one function's alone
+  function->setLoc(loc);
+  OpBuilder b(function.getContext());
+  Block *entry = function.addEntryBlock(b);
+  b.setInsertionPointToStart(entry);
+  auto call = LLVM::CallOp::create(b, loc, body, entry->getArguments());
+  call.setCConv(body.getCConv());
+  call.setArgAttrsAttr(body.getArgAttrsAttr());
+  call.setResAttrsAttr(body.getResAttrsAttr());
+  LLVM::ReturnOp::create(b, loc, call.getResults());
+}
+
 void guardEntryPoints(ModuleOp module) {
   SymbolTable symbols(module);
-  // An llvm.func is called by its own name. Where the program calls it, too, that call must not come back.
-  auto isEntryPoint = [&](LLVM::LLVMFuncOp function) {
-    return function.getName().starts_with("_mlir_ciface_") ||
-           (function.isPublic() && !callsInItsPlace(function) &&
-            !symbols.lookup(("_mlir_ciface_" + function.getName()).str()) &&
-            SymbolTable::symbolKnownUseEmpty(function, module));
-  };
   for (LLVM::LLVMFuncOp function :
-       callersOf(module, {kAssertFail, kSizesFail, kCheckAllocation, kCheckSizes, kCheckMemory}))
-    if (isEntryPoint(function))
+       callersOf(module, {kAssertFail, kSizesFail, kCheckAllocation, kCheckSizes, kCheckMemory})) {
+    if (function.getName().starts_with("_mlir_ciface_")) {
       guard(function);
+      continue;
+    }
+    // An llvm.func is called by its own name.
+    LLVM::Linkage linkage = function.getLinkage();
+    if (!function.isPublic() || linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private ||
+        symbols.lookup(("_mlir_ciface_" + function.getName()).str()))
+      continue;
+    bool isItsOwn = !callsInItsPlace(function) && SymbolTable::symbolKnownUseEmpty(function, module);
+    if (!isItsOwn && function.getFunctionType().isVarArg()) // what it was called with cannot be handed on
+      continue;
+    if (!isItsOwn)
+      setBodyApart(function, symbols);
+    guard(function);
+  }
 }
 
 void populateAssertPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
