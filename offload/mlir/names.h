@@ -38,8 +38,11 @@ inline constexpr char kResultSizes[] =
     "offload.result_sizes";                       // function attribute: sizes of results that are
                                                   // those of arguments (input/equal_sizes.cpp)
 inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
+inline constexpr char kLaunchValues[] = "offload.launch_values"; // on those for what its launches pass
+inline constexpr char kLaunchPlaces[] = "offload.launch_places"; // and for where that is
 
-inline constexpr char kAlignment[] = "offload.alignment"; // on a gpu.alloc: more than memory of a device has anyway
+inline constexpr char kAlignment[] =
+    "offload.alignment"; // on a gpu.alloc: more than memory of a device has anyway
 inline constexpr char kSharedGlobal[] = "offload.shared"; // on a memref.global that kernels use
 
 // Symbols of the host module.

@@ -3,12 +3,17 @@
 // gpu.launch_func becomes a call of mgpuKernelLaunch with a slot: the runtime loads the kernel's module when
 // it is first needed and keeps the handle. addSlots makes the slots and the table of modules.
 //
+// A launch takes what it passes from memory, and where each value lies there from a list. One of both serves
+// all launches of a function: each has copied the values when it returns, and the list, of words one behind
+// the other, is the same for all. Launches that pass longer values have their own.
+//
 //===----------------------------------------------------------------------===//
 
 #include "host/lowering.h"
 #include "names.h"
 #include "program.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -24,6 +29,49 @@ std::string kernelSlotName(SymbolRefAttr kernel) {
   return ("offload_kernel." + end + module + "." + name).str();
 }
 
+bool isWord(Type type) {
+  return type.isIndex() || isa<BaseMemRefType, LLVM::LLVMPointerType>(type) ||
+         (type.isIntOrFloat() && type.getIntOrFloatBitWidth() <= 64);
+}
+
+bool passesWords(gpu::LaunchFuncOp launch) {
+  return launch.getNumKernelOperands() && llvm::all_of(launch.getKernelOperands().getTypes(), isWord);
+}
+
+/// Memory of the function around a launch that addLaunchMemory has made.
+Value launchMemory(Operation *launch, StringRef mark) {
+  auto function = launch->getParentOfType<FunctionOpInterface>();
+  for (auto candidate : function.getFunctionBody().front().getOps<LLVM::AllocaOp>())
+    if (candidate->hasAttr(mark))
+      return candidate;
+  llvm_unreachable("addLaunchMemory gives it to every function with such launches");
+}
+
+/// Stores what a launch passes, and returns the list of where that is.
+Value storeArguments(OpBuilder &b, gpu::LaunchFuncOp op, ValueRange arguments) {
+  Location loc = op.getLoc();
+  Type pointer = pointerType(b.getContext());
+  if (passesWords(op)) {
+    Value values = launchMemory(op, kLaunchValues);
+    for (auto [i, argument] : llvm::enumerate(arguments)) {
+      Value word =
+          LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), values, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+      LLVM::StoreOp::create(b, loc, argument, word);
+    }
+    return launchMemory(op, kLaunchPlaces);
+  }
+  auto record = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(arguments.getTypes()));
+  Value values = entryAlloca(b, op, record, 1);
+  Value places = entryAlloca(b, op, pointer, int64_t(arguments.size()));
+  for (auto [i, argument] : llvm::enumerate(arguments)) {
+    Value field = LLVM::GEPOp::create(b, loc, pointer, record, values, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    LLVM::StoreOp::create(b, loc, argument, field);
+    Value place = LLVM::GEPOp::create(b, loc, pointer, pointer, places, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    LLVM::StoreOp::create(b, loc, field, place);
+  }
+  return places;
+}
+
 struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
   LaunchPattern(const LLVMTypeConverter &converter, bool barePointers)
       : HostPattern(converter), barePointers(barePointers) {}
@@ -36,22 +84,8 @@ struct LaunchPattern : public HostPattern<gpu::LaunchFuncOp> {
     SmallVector<Value> arguments(
         getTypeConverter()->promoteOperands(loc, op.getKernelOperands(), adaptor.getKernelOperands(),
                                             rewriter, takesPlainPointers(op).value_or(barePointers)));
-    SmallVector<Type> types(ValueRange(arguments).getTypes());
-    auto record = LLVM::LLVMStructType::getLiteral(getContext(), types);
     size_t count = arguments.size();
-    Value params = null(rewriter, loc);
-    if (count) {
-      Value values = entryAlloca(rewriter, op, record, 1);
-      params = entryAlloca(rewriter, op, pointer, int64_t(count));
-      for (auto [i, argument] : llvm::enumerate(arguments)) {
-        Value field = LLVM::GEPOp::create(rewriter, loc, pointer, record, values,
-                                          ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
-        LLVM::StoreOp::create(rewriter, loc, argument, field);
-        Value place =
-            LLVM::GEPOp::create(rewriter, loc, pointer, pointer, params, ArrayRef<LLVM::GEPArg>{int32_t(i)});
-        LLVM::StoreOp::create(rewriter, loc, field, place);
-      }
-    }
+    Value params = count ? storeArguments(rewriter, op, arguments) : null(rewriter, loc);
 
     Stream stream = streamOf(rewriter, op, adaptor);
     if (Value object = adaptor.getAsyncObject()) {
@@ -106,6 +140,31 @@ Value stringAddress(OpBuilder &globals, OpBuilder &inside, Location loc, const T
 }
 
 } // namespace
+
+void addLaunchMemory(ModuleOp module) {
+  llvm::MapVector<Operation *, unsigned> most; // words that launches of a function pass
+  module.walk([&](gpu::LaunchFuncOp launch) {
+    if (passesWords(launch)) {
+      unsigned &words = most[launch->getParentOfType<FunctionOpInterface>()];
+      words = std::max(words, wordsOf(launch));
+    }
+  });
+  for (auto [function, words] : most) {
+    Location loc = function->getLoc();
+    OpBuilder b = OpBuilder::atBlockBegin(&cast<FunctionOpInterface>(function).getFunctionBody().front());
+    Type pointer = pointerType(b.getContext()), word = b.getI64Type();
+    Value count = constant(b, loc, word, words);
+    auto values = LLVM::AllocaOp::create(b, loc, pointer, word, count, /*alignment=*/16);
+    auto places = LLVM::AllocaOp::create(b, loc, pointer, pointer, count, /*alignment=*/16);
+    values->setAttr(kLaunchValues, b.getUnitAttr());
+    places->setAttr(kLaunchPlaces, b.getUnitAttr());
+    for (int32_t i = 0; i < int32_t(words); ++i) {
+      Value value = LLVM::GEPOp::create(b, loc, pointer, word, values, ArrayRef<LLVM::GEPArg>{i});
+      Value place = LLVM::GEPOp::create(b, loc, pointer, pointer, places, ArrayRef<LLVM::GEPArg>{i});
+      LLVM::StoreOp::create(b, loc, value, place);
+    }
+  }
+}
 
 void addSlots(ModuleOp module) {
   MLIRContext *context = module.getContext();

@@ -76,6 +76,9 @@ template <typename Op> struct HostPattern : public mlir::ConvertOpToLLVMPattern<
 /// Fails, with errors at them, where host code has operations that kernels alone can have.
 mlir::LogicalResult refuseKernelOperations(mlir::ModuleOp module);
 
+/// Makes, in each function that launches kernels, the memory by which its launches pass what they pass.
+void addLaunchMemory(mlir::ModuleOp module);
+
 /// Makes the table of modules and one slot per kernel that the host code launches.
 void addSlots(mlir::ModuleOp module);
 

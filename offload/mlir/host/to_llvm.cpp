@@ -188,6 +188,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     }
     SmallVector<Operation *> waiting = orderUses(module);
     addScopes(module);
+    addLaunchMemory(module);
     for (Operation *op : waiting) {
       OpBuilder b(op);
       callRuntime(b, op, "mgpuScopeWait", {}, {scopeOf(op)});

@@ -61,13 +61,17 @@ struct FreeEarly : public PassWrapper<FreeEarly, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() final {
+    // All are looked at first: after a move MLIR counts the whole block again to say what comes before what.
+    SmallVector<std::pair<memref::DeallocOp, Operation *>> moves;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(kOnTensors))
-        function.walk([](memref::DeallocOp free) {
+        function.walk([&](memref::DeallocOp free) {
           Operation *last = free.getMemref().getDefiningOp<memref::AllocOp>();
           if (last && last->getBlock() == free->getBlock() && follow(free.getMemref(), free, last))
-            free->moveAfter(last);
+            moves.emplace_back(free, last);
         });
+    for (auto [free, last] : moves)
+      free->moveAfter(last);
   }
 };
 
