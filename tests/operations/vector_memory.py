@@ -71,6 +71,12 @@ LOADS = [
     moved("load", "of vectors", [("memref<?x4xf32>", floats(3, 4)), ("memref<?x4xf32>", np.zeros((3, 4), "f4"))],
           "%v = vector.load %a[%one, %z] : memref<?x4xf32>, vector<4xf32>\nvector.store %v, %b[%two, %z] : memref<?x4xf32>, vector<4xf32>",
           lambda a, b: [a, _put(b, a[1], 2)]),
+    moved("load", "2-D, from memory of such vectors", [(M, floats(4, 8)), (M, np.zeros((2, 3), "f4"))],
+          "%s = memref.alloca() : memref<3x2xvector<2x3xf32>>\n%v = vector.load %a[%one, %two] : memref<?x?xf32>, vector<2x3xf32>\n"
+          "vector.store %v, %s[%z, %z] : memref<3x2xvector<2x3xf32>>, vector<2x3xf32>\n%n = arith.negf %v : vector<2x3xf32>\n"
+          "vector.store %n, %s[%one, %z] : memref<3x2xvector<2x3xf32>>, vector<2x3xf32>\n"
+          "%w = vector.load %s[%z, %z] : memref<3x2xvector<2x3xf32>>, vector<2x3xf32>\n"
+          "vector.store %w, %b[%z, %z] : memref<?x?xf32>, vector<2x3xf32>", lambda a, b: [a, a[1:3, 2:5]]),
     moved("load", "i1", [("memref<?xi1>", np.arange(8) % 3 == 0), ("memref<?xi1>", np.zeros(8, bool))],
           "%v = vector.load %a[%two] : memref<?xi1>, vector<4xi1>\nvector.store %v, %b[%one] : memref<?xi1>, vector<4xi1>",
           lambda a, b: [a, _put(b, a[2:6], slice(1, 5))]),

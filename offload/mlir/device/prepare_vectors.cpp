@@ -140,10 +140,19 @@ void forEachRow(VectorType type, llvm::function_ref<void(ArrayRef<int64_t>)> vis
   }
 }
 
+/// Whole elements of a memory of vectors: its dimensions are not the vector's.
+bool areElements(VectorType type, MemRefType memory) {
+  return type.getRank() > 1 && memory.getElementType() == type;
+}
+
 struct LoadRows : public OpRewritePattern<vector::LoadOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(vector::LoadOp op, PatternRewriter &b) const override {
     VectorType type = op.getVectorType();
+    if (areElements(type, op.getMemRefType())) {
+      b.replaceOpWithNewOp<memref::LoadOp>(op, op.getBase(), op.getIndices(), op.getNontemporal());
+      return success();
+    }
     if (!hasRows(type, op.getIndices()))
       return failure();
     Location loc = op.getLoc();
@@ -162,6 +171,11 @@ struct LoadRows : public OpRewritePattern<vector::LoadOp> {
 struct StoreRows : public OpRewritePattern<vector::StoreOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(vector::StoreOp op, PatternRewriter &b) const override {
+    if (areElements(op.getVectorType(), op.getMemRefType())) {
+      b.replaceOpWithNewOp<memref::StoreOp>(op, op.getValueToStore(), op.getBase(), op.getIndices(),
+                                            op.getNontemporal());
+      return success();
+    }
     if (!hasRows(op.getVectorType(), op.getIndices()))
       return failure();
     Location loc = op.getLoc();
