@@ -298,7 +298,29 @@ def test_elements_without_a_width_are_refused(target: str, body: str) -> None:
     """MLIR's verifiers ask for it, which ended the process that compiles."""
     source = kernel(body, "%g: memref<64xindex>, %j: index", attributions="workgroup(%l: memref<64xindex, 3>)")
     name = body.removeprefix("%v = ").partition(" ")[0]
-    told = f"error: '{name}' moves integers and floats, and no 'index': let the memory have elements of such a type"
+    told = f"error: '{name}' moves integers and floats of whole bytes, and no 'index': let the memory have elements "
+    with pytest.raises(CompileError, match=rf"<string>:4:\d: {re.escape(told)}"):
+        emit_text(source, "isa", [target])
+
+
+@pytest.mark.parametrize("element", ["i1", "i4", "f4E2M1FN"])
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("rocdl:gfx942", "amdgpu.gather_to_lds %g[%j], %l[%j] : vector<32xE>, memref<256xE>, memref<256xE, 3>"),
+        ("nvvm:sm_80", "%v = nvgpu.device_async_copy %g[%j], %l[%j], 32 : memref<256xE> to memref<256xE, 3>"),
+        (
+            "nvvm:sm_80",
+            "%v = nvgpu.ldmatrix %l[%j] {numTiles = 1 : i32, transpose = false} : memref<256xE, 3> -> vector<1x32xE>",
+        ),
+    ],
+)
+def test_elements_of_a_part_of_a_byte_are_refused(element: str, target: str, body: str) -> None:
+    """They take whole bytes in memory, of which the vendors' moves counted the bits: a part of what was asked for."""
+    memory, body = f"memref<256x{element}", body.replace("E>", f"{element}>").replace("E,", f"{element},")
+    source = kernel(body, f"%g: {memory}>, %j: index", attributions=f"workgroup(%l: {memory}, 3>)")
+    name = body.removeprefix("%v = ").partition(" ")[0]
+    told = f"error: '{name}' moves integers and floats of whole bytes, and no '{element}'"
     with pytest.raises(CompileError, match=rf"<string>:4:\d: {re.escape(told)}"):
         emit_text(source, "isa", [target])
 

@@ -3,7 +3,7 @@
 // Verifiers of MLIR 22 ask for the width of types that have none: of an index, a complex number, a vector.
 // That ends the process. amdgpu.dpp takes any type; vectors and numbers of other widths than those of
 // registers become exchanges of words, as its lowering does with swizzle_bitmode. Operations that move memory
-// to or from that of a block move integers and floats, and are refused for others.
+// to or from that of a block move integers and floats of whole bytes, and are refused for others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,8 +54,9 @@ LogicalResult cutIntoWords(amdgpu::DPPOp op) {
   return success();
 }
 
-/// A type that memory has of which the operation asks for the width, and which has none.
-Type withoutWidth(Operation *op) {
+/// A type that the operation does not move: one that has no width, which it asks for, or a part of a byte. In
+/// memory of these every element takes a whole one, and what is moved counts bits.
+Type notMoved(Operation *op) {
   SmallVector<Type> moved;
   for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
     for (Type type : types) {
@@ -69,7 +70,7 @@ Type withoutWidth(Operation *op) {
       moved.push_back(isa<VectorType>(type.getValue()) ? getElementTypeOrSelf(type.getValue())
                                                        : type.getValue());
   for (Type type : moved)
-    if (!type.isIntOrFloat())
+    if (!type.isIntOrFloat() || type.getIntOrFloatBitWidth() % 8 != 0)
       return type;
   return {};
 }
@@ -90,10 +91,10 @@ LogicalResult settleUnverified(ModuleOp module) {
     if (!isa<amdgpu::GatherToLDSOp, amdgpu::TransposeLoadOp, nvgpu::LdMatrixOp, nvgpu::DeviceAsyncCopyOp,
              nvgpu::TmaAsyncLoadOp, nvgpu::TmaAsyncStoreOp, nvgpu::WarpgroupGenerateDescriptorOp>(op))
       return WalkResult::advance();
-    Type type = withoutWidth(op);
+    Type type = notMoved(op);
     if (!type)
       return WalkResult::advance();
-    op->emitError("'") << op->getName() << "' moves integers and floats, and no " << type
+    op->emitError("'") << op->getName() << "' moves integers and floats of whole bytes, and no " << type
                        << ": let the memory have elements of such a type";
     return WalkResult::interrupt();
   });
