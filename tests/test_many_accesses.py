@@ -1,10 +1,14 @@
-"""Blocks of many loads and stores: LLVM 22's last scheduler for AMD's chips sees them in parts, as it takes seconds for
-hundreds."""
+"""Kernels of much of a kind. Blocks of many loads and stores: LLVM 22's last scheduler for AMD's chips sees them in
+parts, as it takes seconds for hundreds. Prints and assertions: MLIR 22 looks for names of their texts from the first
+on, which took a minute for two thousand."""
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
+from compiling import emit
 from emulator.driver import shared
 from emulator.on_device import compiled
 
@@ -42,3 +46,26 @@ def test_results(chip: str) -> None:
         library.kernels.k[1, 64](x, y)
     shared().check()
     np.testing.assert_array_equal(y, 2 * x)
+
+
+def telling(number: int, what: str) -> str:
+    """A kernel that prints, or asserts, so many different things."""
+    ways = {
+        "gpu.printf": 'gpu.printf "{k}: %d\\0A", %v : i32',
+        "cf.assert": '%ok{k} = arith.cmpi slt, %v, %most{k} : i32\ncf.assert %ok{k}, "below {k}"',
+    }
+    body = "\n".join(f"%most{k} = arith.constant {k} : i32\n{ways[what].format(k=k)}" for k in range(number))
+    return f"gpu.module @m {{\ngpu.func @k(%v: i32) kernel {{\n{body}\ngpu.return\n}}\n}}"
+
+
+@pytest.mark.parametrize("what", ["gpu.printf", "cf.assert"])
+@pytest.mark.parametrize("target", ["host", "nvvm:sm_90", "rocdl:gfx942"])
+def test_many_texts(what: str, target: str) -> None:
+    def took(number: int) -> float:
+        begin = time.process_time()
+        emit(telling(number, what), "lowered", [target])
+        return time.process_time() - begin
+
+    took(10)
+    few = min(took(300) for _ in range(3))
+    assert took(1200) < 16 * few  # with every name looked for: 60 times as long

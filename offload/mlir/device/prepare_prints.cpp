@@ -175,22 +175,42 @@ private:
   SmallVector<Value> values;
 };
 
-/// The address of a string that ends with a zero byte.
-Value addressOf(OpBuilder &b, Operation *anchor, StringRef text) {
-  auto module = anchor->getParentOfType<gpu::GPUModuleOp>();
-  std::string data = text.str(), name;
-  data.push_back(0);
-  for (unsigned i = 0; name.empty() || module.lookupSymbol(name); ++i)
-    name = "__offload_text_" + std::to_string(i);
-  OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
-  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), data.size());
-  auto global = LLVM::GlobalOp::create(top, anchor->getLoc(), type, /*isConstant=*/true,
-                                       LLVM::Linkage::Internal, name, b.getStringAttr(data));
-  return LLVM::AddressOfOp::create(b, anchor->getLoc(), global);
-}
+/// The strings of a module, each of them once.
+class Texts {
+public:
+  explicit Texts(gpu::GPUModuleOp module) : module(module) {}
+
+  /// A variable with the text and a zero byte behind it. MLIR's lowerings of prints and assertions take one
+  /// that is there. For their own they try every name from the first on, and look through the module for
+  /// each: a thousand took 15 seconds.
+  LLVM::GlobalOp of(Location loc, StringRef text) {
+    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+    std::string data = text.str(), name;
+    data.push_back(0);
+    StringAttr value = b.getStringAttr(data);
+    LLVM::GlobalOp &global = known[value];
+    if (global)
+      return global;
+    do
+      name = "__offload_text_" + std::to_string(next++);
+    while (module.lookupSymbol(name));
+    auto type = LLVM::LLVMArrayType::get(b.getI8Type(), data.size());
+    return global = LLVM::GlobalOp::create(b, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                                           value);
+  }
+
+  Value addressOf(OpBuilder &b, Location loc, StringRef text) {
+    return LLVM::AddressOfOp::create(b, loc, of(loc, text));
+  }
+
+private:
+  gpu::GPUModuleOp module;
+  llvm::DenseMap<StringAttr, LLVM::GlobalOp> known;
+  unsigned next = 0;
+};
 
 /// printf and fflush: one call is one write, whole, whatever other threads print.
-void callLibrary(gpu::PrintfOp op) {
+void callLibrary(gpu::PrintfOp op, Texts &texts) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   auto module = op->getParentOfType<gpu::GPUModuleOp>();
@@ -203,7 +223,7 @@ void callLibrary(gpu::PrintfOp op) {
     LLVM::GlobalOp::create(top, loc, pointer, /*isConstant=*/false, LLVM::Linkage::External, "stdout",
                            Attribute());
   }
-  SmallVector<Value> arguments{addressOf(b, op, op.getFormat())};
+  SmallVector<Value> arguments{texts.addressOf(b, loc, op.getFormat())};
   llvm::append_range(arguments, op.getArgs());
   LLVM::CallOp::create(b, loc, *print, arguments);
   Value stream = LLVM::AddressOfOp::create(b, loc, pointer, "stdout");
@@ -243,7 +263,7 @@ std::string literally(StringRef text) {
   return format;
 }
 
-void lowerAssertion(cf::AssertOp op, const Lanes &lanes) {
+void lowerAssertion(cf::AssertOp op, const Lanes &lanes, Texts &texts) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
@@ -256,7 +276,7 @@ void lowerAssertion(cf::AssertOp op, const Lanes &lanes) {
     FailureOr<LLVM::LLVMFuncOp> fail =
         LLVM::lookupOrCreateFn(in, op->getParentOfType<gpu::GPUModuleOp>(), kFail, {pointer},
                                LLVM::LLVMVoidType::get(op.getContext()));
-    LLVM::CallOp::create(in, loc, *fail, addressOf(in, op, text + op.getMsg().str()));
+    LLVM::CallOp::create(in, loc, *fail, texts.addressOf(in, loc, text + op.getMsg().str()));
   } else {
     auto function = op->getParentOfType<FunctionOpInterface>();
     text =
@@ -276,8 +296,13 @@ void lowerAssertion(cf::AssertOp op, const Lanes &lanes) {
 } // namespace
 
 LogicalResult lowerPrints(gpu::GPUModuleOp module, const Lanes &lanes) {
-  if (!lanes.hasAssertions())
-    module.walk([&](cf::AssertOp op) { lowerAssertion(op, lanes); });
+  Texts texts(module);
+  module.walk([&](cf::AssertOp op) {
+    if (lanes.hasAssertions())
+      texts.of(op.getLoc(), op.getMsg());
+    else
+      lowerAssertion(op, lanes, texts);
+  });
   WalkResult walked = module.walk([&](gpu::PrintfOp op) {
     if (failed(FormatRepair(op, lanes.printsStars()).run()))
       return WalkResult::interrupt();
@@ -287,7 +312,9 @@ LogicalResult lowerPrints(gpu::GPUModuleOp module, const Lanes &lanes) {
       return WalkResult::interrupt();
     }
     if (lanes.printsByLibrary())
-      callLibrary(op);
+      callLibrary(op, texts);
+    else
+      texts.of(op.getLoc(), op.getFormat());
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());
