@@ -84,7 +84,8 @@ def _mapped() -> dict[str, str]:
             f"cannot see which C library is in use: cannot read {maps}: {error.strerror}; mount /proc here"
         ) from error
     for line in lines:
-        path = os.fsdecode(line.split(maxsplit=5)[-1])  # other files that are mapped may have any name
+        # Other files that are mapped may have any name. One that was replaced since, as upgrades do, is there anew.
+        path = os.fsdecode(line.split(maxsplit=5)[-1]).removesuffix(" (deleted)")
         name = path.rpartition("/")[2]
         if name.startswith(("libc.so.", "libm.so.", "libc.musl-")):
             found[name] = path

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from compiling import ALL_TARGETS, EXAMPLES, command
+from offload.targets.sysroot import Sysroot, here
 from operations import kernel
 
 import offload
@@ -121,6 +122,26 @@ print(*offload.compile(sys.argv[2], targets=["host"]).functions)
         words = [sys.executable, "-c", code, tmp_path / ODD, EXAMPLES / "saxpy.mlir"]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
         assert (done.stdout, done.stderr) == ("saxpy\n", "")
+
+
+def test_a_c_library_that_is_replaced_while_a_program_runs(tmp_path: Path) -> None:
+    """As an upgrade of the system does it to a notebook: the name of what is mapped then ends with " (deleted)"."""
+    code = """
+import ctypes, os, pathlib, sys, offload
+folder, library = pathlib.Path.cwd(), ctypes.CDLL("libm.so.6")
+(folder / "new").write_bytes((folder / "libm.so.6").read_bytes())
+(folder / "new").replace(folder / "libm.so.6")
+assert f"{folder}/libm.so.6 (deleted)" in pathlib.Path("/proc/self/maps").read_text()
+print(*offload.compile(sys.argv[1], targets=["host"]).functions)
+"""
+    libm = next(path for path in Sysroot(here()).system_libraries() if path.name.startswith("libm"))
+    (tmp_path / "libm.so.6").write_bytes(libm.read_bytes())
+    given = {"OFFLOAD_CACHE_DIR": str(tmp_path / "cache"), "LD_LIBRARY_PATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, EXAMPLES / "saxpy.mlir"], cwd=tmp_path, capture_output=True, text=True,
+        check=False, env={**os.environ, **given},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("saxpy\n", "")
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
