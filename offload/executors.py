@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from offload.errors import OffloadError, ToolkitError, UsageError
@@ -26,9 +26,9 @@ def room(executor: Executor) -> int:
     return told if isinstance(told, int) else 1
 
 
-def result(executor: Executor, future: Future[Any]) -> Any:
-    """What a job came to. Raises what it raised, CancelledError where the cluster is gone: Dask forgets a job that was
-    handed over while its scheduler was being lost."""
+def result(executor: Executor, future: Future[Any], given_up: Callable[[], bool] = lambda: False) -> Any:
+    """What a job came to. Raises what it raised, CancelledError where nobody wants it any more, as ``given_up`` tells,
+    or the cluster is gone: Dask forgets a job that was handed over while its scheduler was being lost."""
     from concurrent.futures import CancelledError, TimeoutError
 
     while True:
@@ -37,7 +37,7 @@ def result(executor: Executor, future: Future[Any]) -> Any:
         except TimeoutError:
             if future.done():  # this may be the job's own, or that of a job which is done by now
                 return future.result()
-            if getattr(getattr(executor, "_client", None), "status", None) == "closed":
+            if given_up() or getattr(getattr(executor, "_client", None), "status", None) == "closed":
                 raise CancelledError from None
 
 

@@ -9,15 +9,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Timer
+from typing import Any
 
 import pytest
 from compiling import EXAMPLES
 from faulty_target import FaultyTarget
 
 import offload
+from offload import executors
 
 NAMES = ("saxpy", "reduce", "linear", "scale")
 TARGETS = ["nvvm:sm_90", "host"]
@@ -150,6 +153,29 @@ if __name__ == "__main__":
     assert said.endswith("KeyboardInterrupt\n"), said
     assert list((tmp_path / "temporary").iterdir()) == []
     assert not list(tmp_path.glob("*.so"))
+
+
+class Late(Executor):
+    """Jobs that cannot be taken back, as those under way on another machine, and end after a while."""
+
+    _max_workers = 4
+
+    def submit(self, *_: object, **__: object) -> Future[Any]:  # type: ignore[override]
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        end = Timer(30, future.set_exception, [RuntimeError("late")])
+        end.daemon = True
+        end.start()
+        return future
+
+
+def test_an_interrupt_does_not_wait_for_other_machines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(executors, "_PATIENCE", 0.05)
+    begun = time.monotonic()
+    Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        offload.build_all(requests(tmp_path), executor=Late())
+    assert time.monotonic() - begun < 20
 
 
 def test_the_modules_of_a_project(expected: dict[str, bytes], tmp_path: Path) -> None:

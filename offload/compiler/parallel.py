@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
@@ -27,6 +28,8 @@ _MOST_WAITING = 256
 
 _jobs_each: ContextVar[int | None] = ContextVar("jobs_each", default=None)
 """The jobs of an executor that are for each of several builds; None for one that has all of it."""
+_given_up: ContextVar[Callable[[], bool]] = ContextVar("given_up", default=lambda: False)
+"""Whether nobody waits any more for the builds that this one is of."""
 
 
 def build(request: BuildRequest, progress: Progress) -> bytes:
@@ -65,13 +68,14 @@ class _Jobs:
         self._executor = executor
         self._hear = {"progress": progress, **isolation.HERE._asdict()}
         self._said: set[str] = set()
+        self._given_up = _given_up.get()
 
     def done(self, jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The results of functions of `builds` with their arguments, done side by side. Raises the first error."""
         levels = isolation.HERE.levels()
         futures = [self._executor.submit(_elsewhere, levels, *job) for job in jobs]
         try:
-            return [self._result(result(self._executor, future)) for future in futures]
+            return [self._result(result(self._executor, future, self._given_up)) for future in futures]
         except BaseException:
             for future in futures:
                 future.cancel()
@@ -133,7 +137,8 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
         return [function(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # which imports much
 
-    context = copy_context()
+    context, given_up = copy_context(), threading.Event()
+    context.run(_given_up.set, given_up.is_set)
     if executor is not None:
         context.run(_jobs_each.set, room(executor) // max(len(items), 1))
     with ThreadPoolExecutor(min(threads, max(len(items), 1))) as pool:
@@ -144,5 +149,6 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
             for future in futures:
                 future.cancel()
             if not isinstance(error, Exception):  # Ctrl-C: the threads are not to finish what they are at
+                given_up.set()
                 isolation.stop()
             raise
