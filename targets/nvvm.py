@@ -262,14 +262,14 @@ class NvvmTarget(Target):
         text: bytes = work.stage("isa")
         if work.ahead is not None:
             with contextlib.suppress(CompileError):  # below it is said with the place in the program
-                report = work.ahead.finish(text)
+                report = work.ahead.finish(text, result)
                 return Image(result.read_bytes(), _resources(report))
         source.write_bytes(text)
         command = self._assembling(self._assembler().need(), source, result)
         purpose = f"assemble {work.module_name} for {self.chip}"
 
         try:
-            report = run_tool(command, purpose)
+            report = run_tool(command, purpose, result)
         except CompileError as error:
             if re.search(_UNKNOWN_CHIP, str(error)):
                 raise self._without_assembler() from error
@@ -311,6 +311,7 @@ class NvvmTarget(Target):
                 f"--image3=kind=ptx,sm={number},file={ptx}",
             ],
             f"bundle {work.module_name} for {self.chip}",
+            result,
         )
         return Image(result.read_bytes(), image.resources)
 

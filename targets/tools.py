@@ -145,10 +145,11 @@ class RunningTool:
         except OSError as error:
             raise ToolkitError(f"cannot {purpose}: {words[0]} cannot be started: {error}") from error
 
-    def finish(self, data: bytes = b"") -> str:
-        """Gives it its input and returns its output (stdout and stderr together).
+    def finish(self, data: bytes = b"", result: Path | None = None) -> str:
+        """Gives it its input and returns its output (stdout and stderr together). ``result`` is the file it writes.
 
-        Raises CompileError, with command, exit code and output, if it fails.
+        Raises CompileError, with command, exit code and output, if it fails, and ToolkitError where it says that it
+        has not and has written nothing.
         """
         try:
             output, _ = self._process.communicate(data)
@@ -157,11 +158,12 @@ class RunningTool:
             raise
         # Names of files and strings of programs, which it quotes, have any bytes.
         text = output.decode(errors="replace")
+        said = f"\n  command: {_joined(self._words)}\n  output:\n{text.rstrip()}"
         if code := self._process.returncode:
-            command = _joined(self._words)
-            raise CompileError(
-                f"cannot {self._purpose}: exit code {code}\n  command: {command}\n  output:\n{text.rstrip()}"
-            )
+            raise CompileError(f"cannot {self._purpose}: {_ending(code)}{said}")
+        if result is not None and not (result.is_file() and result.stat().st_size):
+            what = "reports no error and has written nothing: another program may have its name"
+            raise ToolkitError(f"cannot {self._purpose}: {self._words[0]} {what}{said}")
         return text
 
     def stop(self) -> None:
@@ -171,18 +173,31 @@ class RunningTool:
             self._process.communicate()
 
 
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    import signal  # for tools that crash
+
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"ended by {name}" + (", as the system does where memory runs out" if name == "SIGKILL" else "")
+
+
 def _joined(words: Sequence[str]) -> str:
     import shlex
 
     return shlex.join(words)
 
 
-def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str) -> str:
-    """Runs a program and returns its output (stdout and stderr together).
+def run_tool(command: Sequence[str | os.PathLike[str]], purpose: str, result: Path | None = None) -> str:
+    """Runs a program and returns its output (stdout and stderr together). ``result`` is the file that it writes.
 
-    Raises ToolkitError if it cannot be started and CompileError, with command, exit code and output, if it fails.
+    Raises ToolkitError if it cannot be started or writes nothing, and CompileError, with command, exit code and output,
+    if it fails.
     """
-    return RunningTool(command, purpose).finish()
+    return RunningTool(command, purpose).finish(result=result)
 
 
 def _in_our_folder(environment: dict[str, str]) -> dict[str, str]:

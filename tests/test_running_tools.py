@@ -39,6 +39,34 @@ def test_a_tool_that_fails_shows_its_command_and_output(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("SEGV", "SIGSEGV"), ("KILL", "SIGKILL, as the system does where memory runs out")]
+)
+def test_a_tool_that_crashes(name: str, said: str) -> None:
+    with pytest.raises(CompileError, match=rf"^cannot do it: ended by {said}\n  command: sh -c"):
+        run_tool(["sh", "-c", f"kill -{name} $$"], "do it")
+
+
+@pytest.mark.parametrize("does", ["true", ": > cubin"])
+def test_a_tool_that_writes_nothing(does: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A library without an image would be kept, and refused by the driver on another machine."""
+    monkeypatch.chdir(tmp_path)
+    message = (
+        r"^cannot do it: sh reports no error and has written nothing: another program may have its name\n  command: "
+    )
+    with pytest.raises(ToolkitError, match=message):
+        run_tool(["sh", "-c", does], "do it", tmp_path / "cubin")
+    tool = tmp_path / "bin" / "ptxas"
+    tool.parent.mkdir()
+    tool.write_text(
+        '#!/bin/sh\nwhile [ "$1" ]; do [ "$1" = -o ] && cubin=$2; shift; done\n' + does.replace("cubin", '"$cubin"')
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    with pytest.raises(ToolkitError, match=rf"^cannot assemble for sm_90: {tool} reports no error"):
+        offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets="nvvm:sm_90")
+
+
 def test_a_tool_that_cannot_be_started(tmp_path: Path) -> None:
     with pytest.raises(ToolkitError, match=f"cannot do it: {tmp_path}/gone cannot be started: "):
         run_tool([tmp_path / "gone"], "do it")
