@@ -55,7 +55,7 @@ class Registry:
             raise TargetError(f"unknown target {name!r}{hint} (there are: {', '.join(self.names())}, native)")
         try:
             cls = point.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # some modules end the process where they do not like the machine
             raise TargetError(f"target {name!r} ({point.value}) cannot be loaded: {error}") from error
         if not (isinstance(cls, type) and issubclass(cls, Target)):
             raise TargetError(f"target {name!r} ({point.value}) is not a subclass of offload.targets.Target")

@@ -126,6 +126,15 @@ def test_entry_points_that_lead_nowhere(name: str, value: str, message: str) -> 
     assert str(caught.value) == message
 
 
+def test_a_module_that_ends_the_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every command ended with it, those for other targets too."""
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit('no driver')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = Registry([HOST, entry("leaves", "leaves:Target")])
+    assert list(found.all()) == ["host"]
+    assert str(found.broken()["leaves"]) == "target 'leaves' (leaves:Target) cannot be loaded: no driver"
+
+
 def test_an_installation_without_its_metadata() -> None:
     with pytest.raises(OffloadError, match=r"^no target is registered: .*dist-info") as caught:
         Registry([]).get("host")
