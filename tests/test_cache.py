@@ -65,6 +65,7 @@ def test_whatever_decides_the_bytes_is_in_the_key(folder: Path, monkeypatch: pyt
         key(name="saxpy.mlir"),
         key(opt=1),
         key(debug=True),
+        key(targets=("host,debug",)),
         key(targets=("host:O=1",)),
         key(targets=("host:native",)),
         key(targets=("nvvm:sm_90",)),

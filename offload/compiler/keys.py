@@ -46,7 +46,7 @@ class Keys:
             optional=[self._target(target) for target in request.optional],
             vendors=self._vendors(),
             annotations=request.gpu_binary_annotation,
-            options=[request.opt, request.bare_pointers, request.bare_pointers_for_host],
+            options=[request.opt, request.bare_pointers, request.bare_pointers_for_host, request.debug],
             link=self._files(request.link),
             objects=self._files(request.objects),
             runtime=[request.runtime, str(sysroot.runtime("libmgpu.so")) if shared else ""],  # it holds that path
