@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from offload.targets import Device, Image
 from offload.targets.base import Work
@@ -80,6 +80,9 @@ FAULTS: dict[str, Callable[[], object]] = {
     "bug": _bug,
 }
 
+MADE: dict[str, Any] = {"nothing": None, "text": "text"}
+"""What a target has made instead of an image."""
+
 
 @dataclass(frozen=True)
 class FaultyTarget(HostTarget):
@@ -98,6 +101,8 @@ class FaultyTarget(HostTarget):
         return []
 
     def assemble(self, work: Work) -> Image:
+        if self.fault in MADE:
+            return MADE[self.fault]
         FAULTS[self.fault]()
         return super().assemble(work)
 

@@ -307,6 +307,13 @@ def test_without_a_cache_it_is_kept_with_temporary_files(monkeypatch: pytest.Mon
     assert [path.name for path in tmp_path.iterdir()] == [f"offload-crashes-{os.getuid()}"]
 
 
+@pytest.mark.parametrize(("fault", "kind"), [("nothing", "NoneType"), ("text", "str")])
+def test_a_target_whose_image_is_none(fault: str, kind: str, tmp_path: Path) -> None:
+    said = f"^target faulty makes no image of 'saxpy_kernel': its stage 'object' ends with {kind}, where bytes belong"
+    with pytest.raises(offload.OffloadError, match=said):
+        offload.build(SAXPY, tmp_path / "x.so", targets=[FaultyTarget(fault=fault)])
+
+
 def test_a_worker_stays_for_the_next_build(tmp_path: Path) -> None:
     offload.build(SAXPY, tmp_path / "x.so")
     first = {worker.pid for worker in processes.alive()}

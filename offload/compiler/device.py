@@ -15,7 +15,7 @@ from offload.compiler.native import error_at, failures, native, warn_of
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
 from offload.compiler.steps import step
-from offload.errors import CompileError
+from offload.errors import CompileError, OffloadError
 from offload.targets import Image, Stage, Target
 from offload.targets.base import FINAL_STAGE, Work, undefined_errors
 from offload.targets.tools import RunningTool
@@ -186,16 +186,27 @@ class DeviceBuild:
     def image(self) -> Image:
         """The image in the target's format."""
         try:
-            result = self.stage(FINAL_STAGE[self.target.format])
+            image = self._image(self.stage(FINAL_STAGE[self.target.format]))
         except BaseException as error:
             self._error = error
             raise
         finally:
             self._written.set()
             self._ended.set()
+        return image
+
+    def _image(self, result: Any) -> Image:
+        """What the last stage has made. Raises OffloadError for what no target may make."""
         if self.target.format == "offload":
             return Image(result.bitcode())
-        return result if isinstance(result, Image) else Image(result)
+        image = result if isinstance(result, Image) else Image(result)
+        if not isinstance(image.data, bytes):
+            raise OffloadError(
+                f"target {self.target_name} makes no image of '{self.name}': its stage "
+                f"{FINAL_STAGE[self.target.format]!r} ends with {type(image.data).__name__}, where bytes belong, or an "
+                f"Image of bytes; the fault is in {type(self.target).__module__}"
+            )
+        return image
 
     def assembly(self) -> bytes:
         """The assembly, when it is there, for a build in another thread that began later. Raises what this one did."""
