@@ -153,9 +153,9 @@ def compile(
 ) -> Library:
     """Builds a program, or finds it in the cache, and loads it.
 
-    ``source`` is the path of an MLIR file or a program: its text (a string with a line break or an operation in it), or
-    its bytes, text or bytecode. The arguments and errors are those of :func:`build` and :func:`load`; ``name`` is what
-    diagnostics call the program.
+    ``source`` is the path of an MLIR file or a program: its text (a string with a line break, or with a brace where
+    it names no file), or its bytes, text or bytecode. The arguments and errors are those of :func:`build` and
+    :func:`load`; ``name`` is what diagnostics call the program.
     """
     from offload.compiler.cache import library_file
     from offload.compiler.places import through
@@ -345,8 +345,8 @@ def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
 
 
 def _is_text(source: str) -> bool:
-    """Whether it is a program and no path of one."""
-    return "\n" in source or "{" in source
+    """Whether it is a program and no path of one, in which there may be braces, too."""
+    return "\n" in source or ("{" in source and not os.path.exists(source))  # noqa: PTH110 -- of any text, and never raises
 
 
 def _source(source: PathLike | bytes, name: str | None) -> Source:

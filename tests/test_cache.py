@@ -278,6 +278,16 @@ def test_text_and_paths_are_told_apart(folder: Path, tmp_path: Path, monkeypatch
         offload.compile("\0", targets=["host"])
 
 
+def test_a_path_may_have_braces(tmp_path: Path) -> None:
+    """As folders of templates have them."""
+    source = tmp_path / "{{name}}.mlir"
+    source.write_text(PROGRAM)
+    assert works(offload.compile(str(source), targets=["host"]))
+    offload.build(str(source), tmp_path / "a.so", targets=["host"])
+    with pytest.raises(offload.OffloadError, match="this is the text of a program"):
+        offload.build("func.func @f() {}", tmp_path / "a.so", targets=["host"])
+
+
 def test_a_loaded_library_outlives_its_entry(folder: Path) -> None:
     library = offload.compile(PROGRAM, targets=["host"])
     shutil.rmtree(folder)
