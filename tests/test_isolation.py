@@ -314,6 +314,23 @@ def test_a_target_whose_image_is_none(fault: str, kind: str, tmp_path: Path) -> 
         offload.build(SAXPY, tmp_path / "x.so", targets=[FaultyTarget(fault=fault)])
 
 
+def test_a_program_that_ends_while_a_thread_builds(tmp_path: Path) -> None:
+    """It ends the worker, which was taken for a crash, and what would repeat it was kept."""
+    code = """
+import sys, threading, offload
+from faulty_target import FaultyTarget
+begun = threading.Event()
+options = {"targets": [FaultyTarget(fault="sleep")], "progress": lambda text: begun.set()}
+threading.Thread(target=lambda: offload.build(sys.argv[1], "x.so", **options), daemon=True).start()
+begun.wait(60)
+"""
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    given = {**os.environ, "PYTHONPATH": path, "OFFLOAD_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code, SAXPY], cwd=tmp_path, env=given, timeout=60, check=False)
+    assert done.returncode == 0
+    assert not (tmp_path / "cache" / "crashes").exists()
+
+
 def test_a_worker_stays_for_the_next_build(tmp_path: Path) -> None:
     offload.build(SAXPY, tmp_path / "x.so")
     first = {worker.pid for worker in processes.alive()}

@@ -126,6 +126,7 @@ os.register_at_fork(after_in_child=_after_fork)
 @atexit.register
 def _end() -> None:
     for each in processes.alive():
+        each.cancelled = True  # of a daemon's thread that is not waited for: no crash of the compiler
         each.kill()
 
 
