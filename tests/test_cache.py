@@ -89,7 +89,9 @@ def test_whatever_decides_the_bytes_is_in_the_key(folder: Path, monkeypatch: pyt
     script = link.with_name("script")
     named = [key(targets=(f"host,lld=--defsym=x={script} -T {script}",)) for text in "ab" if script.write_text(text)]
     named += [key(targets=(f"nvvm:sm_90,ptxas=--options-file={script}",)) for text in "ab" if script.write_text(text)]
-    assert len(set(named)) == 4
+    for option in ("@", "-T"):
+        named += [key(targets=(f"host,lld={option}{script}",)) for text in "ab" if script.write_text(text)]
+    assert len(set(named)) == 8
     # With lines, the folder that names are relative to is in the library.
     debug = key(debug=True)
     monkeypatch.chdir(folder.parent)

@@ -138,10 +138,12 @@ class Keys:
 
 
 def _files_in(target: Target) -> Iterable[Path]:
-    """The files that a target's own words name: options of ptxas or lld such as ``--options-file=x`` or ``-T x``."""
-    for value in dataclasses.asdict(target).values():
-        for word in value.split() if isinstance(value, str) else ():
-            path = Path(word.rpartition("=")[2])
+    """The files that a target's own words name: options of ptxas or lld such as ``--options-file=x``, ``-T x``, ``-Tx``
+    or ``@x``."""
+    texts = [value for value in dataclasses.asdict(target).values() if isinstance(value, str)]
+    for word in (word for text in texts for word in text.split()):
+        names = (word.rpartition("=")[2], word.removeprefix("@"), word.removeprefix("-T"))
+        for path in map(Path, dict.fromkeys(names)):
             with contextlib.suppress(OSError, ValueError):  # what can be no file's name
                 if path.is_file():
                     yield path
