@@ -6,6 +6,7 @@ import http.server
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from moto.server import ThreadedMotoServer
 
 import offload
 from offload.cache import shared
+from offload.cache.shared import SharedStore, Unreachable
 
 
 @pytest.fixture
@@ -95,6 +97,33 @@ def test_a_store_that_does_not_answer(
         assert works(offload.compile(PROGRAM, targets=["host"]))
     (said,) = caught()
     assert said == f"the shared cache {url} is not used: TimeoutError: no answer within 0.5 seconds"
+
+
+def test_a_store_that_takes_long_to_have_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer came in time, and all of them together took longer than a build may."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            time.sleep(0.3)
+            self.send_error(404)
+
+        def log_message(self, form: str, *words: object) -> None:
+            pass
+
+    monkeypatch.setattr(shared, "_PATIENCE", 0.5)
+    monkeypatch.setattr(shared, "_SLOW", 0.2)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        thread = threading.Thread(target=http_server.serve_forever)
+        thread.start()
+        store = SharedStore(f"http://127.0.0.1:{http_server.server_port}/cache", writes=False)
+        assert store.read("image", "0" * 64) == (None, "")
+        with pytest.raises(Unreachable, match=r"^it has taken 0\.\d seconds to say that it lacks what was asked for$"):
+            store.read("image", "1" * 64)
+        http_server.shutdown()
+        thread.join()
+    assert len(asked) == 2
 
 
 def test_a_worker_does_not_ask_a_store_that_gave_no_answer(

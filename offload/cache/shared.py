@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -15,7 +16,10 @@ from offload.cache.entry import BadEntry, seal, unseal
 
 _SCHEMA = "1"
 _PATIENCE = 30.0
-"""Seconds for one entry: a store that takes longer is slower than the compiler."""
+"""Seconds for one entry: a store that takes longer is slower than the compiler. Also for all the slow answers that an
+entry is not there: builds whose time is limited would end in waiting for them."""
+_SLOW = 1.0
+"""Seconds. An answer that takes longer is a slow one."""
 
 Result = TypeVar("Result")
 
@@ -32,6 +36,7 @@ class SharedStore:
     def __init__(self, url: str, *, writes: bool, secret: bytes | None = None) -> None:
         self.url, self.writes, self._secret = url, writes, secret
         self._opened: tuple[int, Any, str] | None = None
+        self._in_vain = 0.0
 
     @property
     def shown(self) -> str:
@@ -47,8 +52,10 @@ class SharedStore:
             except FileNotFoundError:
                 return None
 
+        begun = time.monotonic()
         data = self._try(get)
         if data is None:
+            self._note_miss(time.monotonic() - begun)
             return None, ""
         try:
             return unseal(data, key, self._secret), ""
@@ -78,6 +85,12 @@ class SharedStore:
                 raise
 
         self._try(put)
+
+    def _note_miss(self, seconds: float) -> None:
+        if seconds > _SLOW:
+            self._in_vain += seconds
+        if self._in_vain > _PATIENCE:
+            raise Unreachable(f"it has taken {self._in_vain:.1f} seconds to say that it lacks what was asked for")
 
     def _try(self, work: Callable[[Any, str], Result]) -> Result:
         try:
