@@ -61,7 +61,8 @@ def test_stages_are_shared_too(machines: Machines) -> None:
 
 
 @pytest.mark.parametrize("mode", [None, "read"])
-def test_who_only_reads_adds_nothing(mode: str | None, machines: Machines) -> None:
+def test_who_only_reads_adds_nothing(mode: str | None, machines: Machines, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()  # one that is not there is not asked
     machines.use("user", mode)
     offload.compile(PROGRAM, targets=["host"])
     assert stored(machines) == {}

@@ -16,6 +16,7 @@ from fakeredis import TcpFakeServer
 from moto.server import ThreadedMotoServer
 
 import offload
+from offload.cache import cache as layers
 from offload.cache import shared
 from offload.cache.shared import SharedStore, Unreachable
 
@@ -124,6 +125,23 @@ def test_a_store_that_takes_long_to_have_nothing(monkeypatch: pytest.MonkeyPatch
         http_server.shutdown()
         thread.join()
     assert len(asked) == 2
+
+
+def test_a_folder_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Callable[[], list[str]]
+) -> None:
+    """Of a disk that is not mounted: every build compiled everything, and nobody was told. Who writes makes it."""
+    machines = Machines(tmp_path, f"file://{tmp_path}/net/store", monkeypatch)
+    machines.use("user")
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    (said,) = caught()
+    assert said.endswith(f"/net/store is not used: NotADirectoryError: there is no folder {tmp_path}/net/store")
+    layers._given_up.clear()
+    machines.use("ci", "readwrite")
+    assert works(offload.compile(PROGRAM, targets=["host"]))
+    machines.use("another")
+    assert works(offload.compile(OTHER, targets=["host"]), "other")
+    assert len(caught()) == 1
 
 
 def test_a_worker_does_not_ask_a_store_that_gave_no_answer(

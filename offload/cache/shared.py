@@ -50,6 +50,8 @@ class SharedStore:
             try:
                 return bytes(store.cat_file(f"{root}/{_SCHEMA}/{stage}/{key}"))
             except FileNotFoundError:
+                if _is_local(store) and not self.writes and not os.path.isdir(root):  # noqa: PTH112
+                    raise NotADirectoryError(f"there is no folder {root}") from None  # of a disk that is not mounted
                 return None
 
         begun = time.monotonic()
@@ -67,11 +69,9 @@ class SharedStore:
         data = payload + seal(key, payload, self._secret)
 
         def put(store: Any, root: str) -> None:
-            from fsspec.implementations.local import LocalFileSystem
-
             folder = f"{root}/{_SCHEMA}/{stage}"
             store.makedirs(folder, exist_ok=True)
-            if not isinstance(store, LocalFileSystem):
+            if not _is_local(store):
                 store.pipe_file(f"{folder}/{key}", data)
                 return
             # Other stores have an object whole or not at all; of a file, others would read the part that is there.
@@ -108,6 +108,13 @@ class SharedStore:
         if self._opened is None or self._opened[0] != os.getpid():
             self._opened = (os.getpid(), *_file_system(self.url))
         return self._opened[1:]
+
+
+def _is_local(store: Any) -> bool:
+    """Whether the store is a folder."""
+    from fsspec.implementations.local import LocalFileSystem
+
+    return isinstance(store, LocalFileSystem)
 
 
 def _file_system(url: str) -> tuple[Any, str]:
