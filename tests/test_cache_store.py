@@ -21,6 +21,7 @@ from offload.cache.entry import BadEntry, seal, unseal
 from offload.cache.folder import prepare
 from offload.cache.ledger import Ledger
 from offload.cache.store import Store
+from offload.compiler import keys
 from offload.config import cache_limit
 from offload.files import replace
 
@@ -261,6 +262,15 @@ def test_entries_that_others_could_have_written(store: Store) -> None:
     target.write_bytes(b"payload" + seal(KEY, b"payload"))
     path.symlink_to(target)
     assert store.read("image", KEY) is None
+
+
+def test_contents_are_taken_from_their_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was parsed for each key, thousands of lines for each call of offload.compile."""
+    read: list[Path] = []
+    monkeypatch.setattr(keys, "_contents", {})
+    monkeypatch.setattr(keys, "Contents", lambda path: read.append(path) or object())
+    assert keys.contents() is keys.contents()
+    assert len(read) == 1
 
 
 def test_contents_are_read_again_when_they_change(tmp_path: Path) -> None:

@@ -155,4 +155,5 @@ _contents: dict[Path, Contents] = {}
 def contents() -> Contents:
     """What is known of files, in the cache folder of the settings as they are now."""
     path = (cache_folder() or Path("/nonexistent")) / "contents.json"
-    return _contents.setdefault(path, Contents(path))
+    known = _contents.get(path)  # a file of many is not read again for each key
+    return known if known is not None else _contents.setdefault(path, Contents(path))
