@@ -222,3 +222,20 @@ def test_the_fixture_is_an_argument(project: Path) -> None:
     said = run(project, code=1)
     assert "offload_backend runs a test once on each backend: make it an argument of the test" in said
     assert "Error:" not in said
+
+
+def test_backends_that_a_test_names_itself(project: Path, no_drivers: Path) -> None:
+    """They were a second parametrization, which pytest refuses, and with it every test of the file."""
+    named = '@pytest.mark.parametrize("{}", [{}], indirect=["offload_backend"])\ndef test_{}({}):\n    {}\n'
+    right = "assert offload.backend() == offload_backend"
+    (project / "test_it.py").write_text(
+        "import offload\nimport pytest\n"
+        + named.format("offload_backend", '"host", "cuda"', "named", "offload_backend", right)
+        + named.format("n, offload_backend", '(1, "host"), (2, "host")', "pairs", "n, offload_backend", right)
+        + named.format("offload_backend", '"gpu", "all"', "wrong", "offload_backend", "pass")
+    )
+    said = run(project, code=1, LD_LIBRARY_PATH=no_drivers)
+    assert "offload_backend: there is no backend 'gpu' (there are: cuda, hip, host, rocm, all)" in said
+    assert "offload_backend is one backend, not 'all'" in said
+    assert f"cuda: 1 not run: {NO_CUDA}" in said
+    assert "= 3 passed, 2 errors, 1 not run in " in said

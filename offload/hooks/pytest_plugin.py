@@ -82,6 +82,16 @@ def _names(text: str, asked_by: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
+def _one_of(name: Any) -> str:
+    """The backend that a test is parametrized with; the test fails where it is none."""
+    try:
+        (backend,) = _names(str(name), FIXTURE)
+    except (pytest.UsageError, ValueError) as error:
+        said = error if isinstance(error, pytest.UsageError) else f"{FIXTURE} is one backend, not {name!r}"
+        pytest.fail(str(said), pytrace=False)
+    return backend
+
+
 def _absence(backend: str) -> str:
     """Why there is no device of a backend here; empty where there is one."""
     from offload.runtime.backends import absence
@@ -90,12 +100,21 @@ def _absence(backend: str) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if FIXTURE in metafunc.fixturenames:
+    if FIXTURE in metafunc.fixturenames and not _names_backends(metafunc.definition):
         try:
             names = _marked(metafunc.definition) or _chosen(metafunc.config)[0]
         except pytest.UsageError as error:  # here, pytest would show it with its own code
             raise pytest.Collector.CollectError(str(error)) from None
         metafunc.parametrize(FIXTURE, names, indirect=True)
+
+
+def _names_backends(test: Any) -> bool:
+    """Whether a test says itself on which backends it runs, by ``pytest.mark.parametrize("offload_backend", …)``."""
+    for mark in test.iter_markers("parametrize"):
+        names = mark.kwargs.get("argnames", mark.args[0] if mark.args else ())
+        if FIXTURE in ([name.strip() for name in names.split(",")] if isinstance(names, str) else names):
+            return True
+    return False
 
 
 @pytest.fixture
@@ -129,7 +148,7 @@ def _is_ours(item: pytest.Item, marker: str) -> bool:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    needed = [parameters[FIXTURE]] if FIXTURE in parameters else _marked(item)
+    needed = [_one_of(parameters[FIXTURE])] if FIXTURE in parameters else _marked(item)
     if not needed:
         return
     chosen, why_chosen = _chosen(item.config)
