@@ -88,6 +88,12 @@ def test_jobs_are_targets_times_pythons_times_devices(package: Path, capsys: pyt
     assert (cpu["backend"], cpu["device"], cpu["runner"]) == ("host", True, "ubuntu-latest")
 
 
+def test_a_python_that_is_named_twice(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    package.write_text(KERNELS)
+    found = json.loads(matrix(capsys, "--python", "3.13,3.12", "--python", "3.9", "--python", "3.12"))
+    assert [job["name"] for job in found["include"]] == ["py3.9 host", "py3.12 host", "py3.13 host"]
+
+
 def test_github_takes_one_line(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     package.write_text(KERNELS + TARGETS)
     said = matrix(capsys, "--format", "github", "--python", "3.12")
