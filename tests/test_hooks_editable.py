@@ -10,6 +10,9 @@ import pytest
 from compiling import EXAMPLES
 from packaging_tools import QUICK_CXX, backend, clean_venv, copy_of, in_venv, run, unpack
 
+from offload.hooks.build import build_module
+from offload.hooks.project import read_tables
+
 
 def editable(package: Path, front_end: str, settings: str = "None") -> Path:
     """The Python of an environment with the package installed as editable, for the CPU alone."""
@@ -248,3 +251,35 @@ def test_the_step_of_setuptools_by_itself(tmp_path: Path) -> None:
     code = "import setuptools; setuptools.setup()"
     run(sys.executable, "-c", code, "build_offload", "--force", cwd=package, environment={"OFFLOAD_TARGETS": "host"})
     assert list(package.glob("build/lib*/vectorops/kernels.offload.so"))
+
+
+COPIED = """
+import shutil, subprocess, sys
+from pathlib import Path
+from offload.hooks.build import build_module
+from offload.hooks.project import read_tables
+
+(table,) = read_tables(Path("one/pyproject.toml"))
+build_module(table, Path("one/src/pkg"), editable=True)
+shutil.copytree("one", "two")
+source = Path("two/src/pkg/k.mlir")
+source.write_text(source.read_text().replace("constant 3", "constant 5"))
+shutil.copytree("one/src", "three")
+for folder in ("one/src", "two/src", "three"):
+    command = [sys.executable, "-c", "import pkg.k; print(pkg.k.f())"]
+    done = subprocess.run(command, cwd=folder, text=True, capture_output=True)
+    print((done.stdout or done.stderr).splitlines()[-1])
+"""
+
+
+def test_a_copy_of_a_project_builds_its_own(tmp_path: Path) -> None:
+    """With what was compiled in place: it ran the kernels of the project that it is a copy of."""
+    (tmp_path / "one" / "src" / "pkg").mkdir(parents=True)
+    (tmp_path / "one" / "pyproject.toml").write_text(
+        '[[tool.offload.kernels]]\nmodule = "pkg.k"\nsources = ["src/pkg/k.mlir"]\n'
+    )
+    source = tmp_path / "one" / "src" / "pkg" / "k.mlir"
+    source.write_text("func.func @f() -> i32 { %c = arith.constant 3 : i32 return %c : i32 }")
+    said = run(sys.executable, "-c", COPIED, cwd=tmp_path, environment={"OFFLOAD_BACKEND": "host"}).stdout
+    missing = f"cannot read {tmp_path.resolve() / 'pyproject.toml'}: No such file or directory"
+    assert said.splitlines() == ["3", "5", missing]

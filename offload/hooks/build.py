@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from importlib.util import cache_from_source
@@ -82,7 +83,7 @@ def build_module(
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
         return outputs
     data, built = compiled(request, table.where, asked_by, instead=targets is not None)
-    again = Editable(table.root / "pyproject.toml", targets) if editable else None
+    again = Editable(_pyproject_from(package_folder, table.root), targets) if editable else None
     check_names(table.module, built.metadata, [(source.name, source.data) for source in request.sources])
     stub = stub_text(built.metadata, named)
     origin = Origin(digest, named, hashlib.sha256(data).hexdigest())
@@ -168,6 +169,12 @@ def write(path: Path, data: bytes) -> None:
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
     if path.suffix != ".so":
         path.chmod(path.stat().st_mode & ~0o111)
+
+
+def _pyproject_from(package_folder: Path, root: Path) -> Path:
+    """A project's pyproject.toml as a module in a folder of it finds it: a copy of the project has its own."""
+    pyproject, folder = root / "pyproject.toml", package_folder.resolve()
+    return Path(os.path.relpath(pyproject, folder)) if folder.is_relative_to(root) else pyproject
 
 
 def chosen_targets(table: KernelTable, instead: Sequence[str] | None) -> tuple[list[str], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +18,11 @@ def refresh(
 ) -> list[str]:
     """The names that a module exports, after it was built again where a source or its table has changed.
 
-    ``digest`` and ``names`` are those of the last build. Raises ImportError where the module cannot be built, with
-    the reason and what to do."""
+    ``pyproject`` counts from the folder of ``file``, which may be a link. ``digest`` and ``names`` are those of the
+    last build. Raises ImportError where the module cannot be built, with the reason and what to do."""
     damaged = None
     try:
-        table = _table(module, Path(pyproject))
+        table = _table(module, Path(os.path.normpath(Path(file).resolve().parent / pyproject)))
         built = file.removesuffix(".py") + ".offload.so"
         damaged = _damage(Path(built))
         if damaged is None and digest_of_table(table, targets, editable=True) == digest:

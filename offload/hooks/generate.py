@@ -60,7 +60,8 @@ _IN_PLACE = "# Compiled among the sources: for this machine alone.\n"
 
 @dataclass(frozen=True)
 class Editable:
-    """What an editable installation needs to build again: the project, and targets that replace the declared ones."""
+    """What an editable installation needs to build again: the project, as the module's folder finds it, and targets
+    that replace the declared ones."""
 
     pyproject: Path
     targets: Sequence[str] | None
