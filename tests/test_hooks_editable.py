@@ -283,3 +283,17 @@ def test_a_copy_of_a_project_builds_its_own(tmp_path: Path) -> None:
     said = run(sys.executable, "-c", COPIED, cwd=tmp_path, environment={"OFFLOAD_BACKEND": "host"}).stdout
     missing = f"cannot read {tmp_path.resolve() / 'pyproject.toml'}: No such file or directory"
     assert said.splitlines() == ["3", "5", missing]
+
+
+def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
+    """A link to nowhere counts as a source: the import failed with an error of the system, and without the module."""
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "k"\nsources = ["*.mlir"]\n')
+    (tmp_path / "k.mlir").write_text("func.func @f() -> i32 { %c = arith.constant 3 : i32 return %c : i32 }")
+    (table,) = read_tables(tmp_path / "pyproject.toml")
+    build_module(table, tmp_path, editable=True)
+    (tmp_path / "more.mlir").symlink_to("nowhere.mlir")
+    said = run(sys.executable, "-c", "import k", cwd=tmp_path, fails=True).stdout
+    assert said.endswith(
+        "ImportError: k is installed as editable and has changed; building it again failed:\n"
+        f"cannot read {tmp_path / 'more.mlir'}: No such file or directory\n"
+    )
