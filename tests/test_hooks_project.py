@@ -291,12 +291,15 @@ def test_functions_alone_are_for_the_cpu(instead: list[str] | None, tmp_path: Pa
     assert [function.name for function in artifact.read(built.library).metadata.functions] == ["two"]
 
 
-def test_a_file_of_the_authors_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "kernels.py").write_text("mine = 1\n")
+@pytest.mark.parametrize("where", ["out", "src/pkg", "python/pkg", "pkg"])
+def test_a_file_of_the_authors_is_not_replaced(where: str, tmp_path: Path) -> None:
+    """Wherever packages lie that build tools find by themselves; scikit-build-core looks into ``python``, too."""
+    own = tmp_path / where / "kernels.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine = 1\n")
     error = refused(tmp_path, GOOD)
-    assert str(error).endswith("out/kernels.py is there, and offload did not make it; choose another name")
-    assert (tmp_path / "out" / "kernels.py").read_text() == "mine = 1\n"
+    assert str(error).endswith(f"{where}/kernels.py is there, and offload did not make it; choose another name")
+    assert own.read_text() == "mine = 1\n"
 
 
 def test_a_folder_that_cannot_be_looked_into(tmp_path: Path) -> None:
@@ -308,7 +311,7 @@ def test_a_folder_that_cannot_be_looked_into(tmp_path: Path) -> None:
     assert str(caught.value) == f"cannot read {folder / 'kernels.py'}: File name too long"
 
 
-@pytest.mark.parametrize("where", ["out/kernels", "src/pkg/kernels", "pkg/kernels"])
+@pytest.mark.parametrize("where", ["out/kernels", "src/pkg/kernels", "python/pkg/kernels", "pkg/kernels"])
 def test_a_package_that_python_would_import_instead(where: str, tmp_path: Path) -> None:
     (tmp_path / where).mkdir(parents=True)
     (tmp_path / where / "__init__.py").touch()

@@ -70,7 +70,8 @@ def build_module(
     itself again; that, and what is built ``in_place``, among the sources, packages leave out. ``say`` is called with
     what a user wants to know. Raises OffloadError, and what a build raises."""
     outputs = outputs_of(table.module, package_folder)
-    for folder in (package_folder, table.root / "src" / table.folder, table.root / table.folder):
+    # Where the build tools find packages by themselves; CMake and Meson do not tell.
+    for folder in (package_folder, *(table.root / place / table.folder for place in ("src", "python", ""))):
         check_ours(table, folder)
     specs, left_out = chosen_targets(table, targets)
     for line in left_out:
