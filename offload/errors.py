@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
@@ -103,6 +105,14 @@ class BuildWarning(UserWarning):
 
 class CacheWarning(UserWarning):
     """The cache, or a part of it, is of no use; what is built is built all the same, every time."""
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warns at the line that called offload: Python shows that line, and filters by its module."""
+    frame, level = sys._getframe(1), 2  # of the caller
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("offload", "contextlib"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 class CompilerCrash(CompileError):

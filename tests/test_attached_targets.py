@@ -97,6 +97,16 @@ def test_the_command_line_shows_the_line_and_goes_on(tmp_path: Path) -> None:
     assert "\nprogram.mlir:3:3: warning: gpu.module @first gets no image" in "\n" + done.stderr
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_they_are_said_at_the_line_that_asked_for_the_build(cached: bool, tmp_path: Path) -> None:
+    (tmp_path / "program.mlir").write_text(PROGRAM)
+    for _ in range(1 + cached):
+        with pytest.warns(offload.BuildWarning) as caught:
+            offload.build(tmp_path / "program.mlir", tmp_path / "program.so", cache=cached)
+            offload.compile(tmp_path / "program.mlir", cache=cached)
+    assert {item.filename for item in caught} == {__file__}
+
+
 def test_build_tools_show_the_line(tmp_path: Path) -> None:
     (tmp_path / "program.mlir").write_text(PROGRAM)
     (tmp_path / "pyproject.toml").write_text(

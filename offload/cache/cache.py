@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from offload.cache.folder import Unusable, prepare
 from offload.cache.ledger import Ledger
 from offload.cache.store import Store
 from offload.config import cache_folder, cache_limit, shared_cache
-from offload.errors import CacheWarning
+from offload.errors import CacheWarning, warn
 
 if TYPE_CHECKING:
     from offload.cache.shared import SharedStore
@@ -211,4 +210,4 @@ def warn_once(text: str) -> None:
     """A CacheWarning, unless this process has had the same one."""
     if text not in _said:
         _said.add(text)
-        warnings.warn(text, CacheWarning, stacklevel=2)
+        warn(text, CacheWarning)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-from offload.errors import BuildWarning
+from offload.errors import BuildWarning, warn
 
 _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 
@@ -17,7 +16,7 @@ def say(text: str) -> None:
     heard = _heard.get()
     if heard is not None:
         heard.append(text)
-    warnings.warn(text, BuildWarning, stacklevel=3)
+    warn(text, BuildWarning)
 
 
 @contextlib.contextmanager
