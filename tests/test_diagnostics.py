@@ -176,6 +176,12 @@ def test_lines_of_another_language_are_shown(tmp_path: Path) -> None:
         assert "".join(f"\n{line}" for line in rest) == shown
 
 
+def test_a_mark_that_descriptors_cannot_carry() -> None:
+    kernel = "gpu.module @m { gpu.func @k(%x: memref<4xf32> {llvm.noalias}) kernel { gpu.return } }"
+    with pytest.warns(offload.BuildWarning, match="llvm.noalias is left out: .*--bare-pointers\n"):
+        offload.compile(kernel, targets=["nvvm:sm_90,format=isa"])
+
+
 def test_what_has_no_location_is_in_the_program() -> None:
     with pytest.raises(offload.CompileError) as caught:
         offload.compile(ALLOCATES.replace("LOCATION", "loc(unknown)"), name="made here")

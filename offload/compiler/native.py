@@ -193,6 +193,11 @@ _PLAINER = (
         "a function with tensors frees what it has allocated by itself: leave the deallocation out",
     ),
     (
+        r"Cannot copy noalias with non-bare pointers\.\s*",
+        "llvm.noalias is left out: a memref comes as a descriptor, whose pointers cannot carry it; those of "
+        "static shapes can with --bare-pointers",
+    ),
+    (
         r"failed to legalize operation 'gpu.all_reduce'.*",
         "'gpu.all_reduce' can be lowered where it is marked 'uniform': all threads of the block must reach it",
     ),
