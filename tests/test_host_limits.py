@@ -66,6 +66,33 @@ def test_private_memory_that_is_not_there(barrier: str, way: str) -> None:
     np.testing.assert_array_equal(x, 2 * np.arange(64))
 
 
+ALIGNED = """gpu.module @m { gpu.func @k(%x: memref<?xi64>) kernel {
+  %c0 = arith.constant 0 : index
+  %t = gpu.thread_id x
+  %own = memref.alloca() {alignment = ALIGNMENT} : memref<9xi32>
+  %v = arith.index_cast %t : index to i32
+  memref.store %v, %own[%c0] : memref<9xi32>
+  gpu.barrier
+  %w = memref.load %own[%c0] : memref<9xi32>
+  %same = arith.cmpi eq, %v, %w : i32
+  %place = memref.extract_aligned_pointer_as_index %own : memref<9xi32> -> index
+  %bad = arith.constant -1 : index
+  %seen = arith.select %same, %place, %bad : index
+  %r = arith.index_cast %seen : index to i64
+  memref.store %r, %x[%t] : memref<?xi64>
+  gpu.return
+} }"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("alignment", [32, 4096])
+def test_alignment_of_private_memory(alignment: int, way: str) -> None:
+    """Each thread's is aligned, also where those of a block lie in a row; vectors are loaded as if it were."""
+    x = np.full(64, -1, np.int64)
+    on_host(ALIGNED.replace("ALIGNMENT", str(alignment)), target=way).kernels.k[1, 64](x)
+    np.testing.assert_array_equal(x % alignment, 0)
+
+
 SMALL_STACK = """
 import sys, threading
 import numpy as np, offload

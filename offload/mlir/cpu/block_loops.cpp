@@ -90,8 +90,8 @@ private:
       countsInRow = code.strips && sharesNothing() &&
                     onlyCountsInRow(*body, inside.blockId[0], inside.blockDim[0], inside.threadId[0]);
     }
-    hasLargeMemory =
-        limitStack(*body, [&](IRBuilder<> &b, uint64_t bytes) { return allocate(b, inside.launch, bytes); });
+    auto elsewhere = [&](IRBuilder<> &b, uint64_t bytes) { return allocate(b, inside.launch, bytes); };
+    hasLargeMemory = limitStack(*body, Align(Value::MaximumAlignment), elsewhere);
     return body;
   }
 

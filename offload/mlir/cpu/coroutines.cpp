@@ -95,7 +95,9 @@ private:
     meetInLoops(*body);
     if (!hoistMemory(*body))
       replaceMovingMemory(*body, [&](IRBuilder<> &in, Value *bytes) { return frame(in, bytes); });
-    limitStack(*body, [&](IRBuilder<> &in, uint64_t bytes) { return frame(in, in.getInt64(bytes)); });
+    // The frame of a coroutine is aligned as the memory is that it gets, whatever is in it.
+    auto elsewhere = [&](IRBuilder<> &in, uint64_t bytes) { return frame(in, in.getInt64(bytes)); };
+    limitStack(*body, Align(kMemoryAlignment), elsewhere);
     for (auto [i, argument] : enumerate(code.loadArguments(b, place.launch)))
       body->getArg(unsigned(i))->replaceAllUsesWith(argument);
     BasicBlock *start = &body->getEntryBlock();

@@ -94,9 +94,10 @@ void makeBlockAtomicsPlain(llvm::Function &body, llvm::Value *shared);
 /// What a kernel may take of the stack for its arrays, in bytes; and how what it gets elsewhere is aligned.
 inline constexpr uint64_t kStackBytes = 64 << 10, kMemoryAlignment = 64;
 
-/// Puts what is over kStackBytes of the frame, the largest first, into memory that `allocate` gives for a
-/// number of bytes at the begin of the entry block. Whether there was any.
-bool limitStack(llvm::Function &code,
+/// Puts what is over kStackBytes of the frame, the largest first, and what has to be aligned to more than
+/// `aligned` into memory that `allocate` gives for a number of bytes at the begin of the entry block. Whether
+/// there was any.
+bool limitStack(llvm::Function &code, llvm::Align aligned,
                 llvm::function_ref<llvm::Value *(llvm::IRBuilder<> &, uint64_t)> allocate);
 /// Replaces the memory for which hoistMemory is false by what `allocate` gives for a number of bytes.
 void replaceMovingMemory(llvm::Function &code,

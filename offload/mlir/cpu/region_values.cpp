@@ -286,14 +286,25 @@ private:
       Type *one = alloca->getAllocatedType();
       if (alloca->isArrayAllocation())
         one = ArrayType::get(one, cast<ConstantInt>(alloca->getArraySize())->getZExtValue());
-      Type *type = ArrayType::get(one, pieces.most);
-      auto *array = new AllocaInst(type, 0, nullptr, Align(64), alloca->getName(), alloca->getIterator());
+      Type *type = ArrayType::get(padded(one, alloca->getAlign()), pieces.most);
+      auto *array = new AllocaInst(type, 0, nullptr, std::max(Align(64), alloca->getAlign()),
+                                   alloca->getName(), alloca->getIterator());
       made.arrays.insert(array);
       made.bytes += pieces.code.getDataLayout().getTypeAllocSize(type);
       for (Use &use : alloca->uses())
         made.uses.push_back({&use, array, type});
       made.replaced.push_back(alloca);
     }
+  }
+
+  /// The type with so much behind it that each in a row of them is aligned.
+  Type *padded(Type *type, Align alignment) const {
+    const DataLayout &layout = pieces.code.getDataLayout();
+    uint64_t size = layout.getTypeAllocSize(type), behind = alignTo(size, alignment) - size;
+    if (behind == 0)
+      return type;
+    LLVMContext &context = type->getContext();
+    return StructType::get(context, {type, ArrayType::get(Type::getInt8Ty(context), behind)});
   }
 
   static void markCommon(LoadInst *load) { load->setMetadata(kCommon, MDNode::get(load->getContext(), {})); }

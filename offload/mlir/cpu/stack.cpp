@@ -14,7 +14,7 @@ using namespace llvm;
 
 namespace offload {
 
-bool limitStack(Function &code, function_ref<Value *(IRBuilder<> &, uint64_t)> allocate) {
+bool limitStack(Function &code, Align aligned, function_ref<Value *(IRBuilder<> &, uint64_t)> allocate) {
   const DataLayout &layout = code.getDataLayout();
   auto bytesOf = [&](AllocaInst *memory) { return memory->getAllocationSize(layout)->getFixedValue(); };
   SmallVector<AllocaInst *> all;
@@ -30,8 +30,8 @@ bool limitStack(Function &code, function_ref<Value *(IRBuilder<> &, uint64_t)> a
   uint64_t end = 0;
   Align most(kMemoryAlignment);
   for (AllocaInst *memory : all) {
-    if (total <= kStackBytes)
-      break;
+    if (total <= kStackBytes && memory->getAlign() <= aligned)
+      continue;
     total -= bytesOf(memory);
     Align alignment = std::max(memory->getAlign(), Align(kMemoryAlignment));
     most = std::max(most, alignment);
