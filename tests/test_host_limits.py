@@ -267,8 +267,41 @@ def test_calls_through_pointers() -> None:
     library.kernels.k[1, 40](x, False)
     library.kernels.k[1, 40](x, True)
     np.testing.assert_array_equal(x, 2 * np.arange(40))
-    with pytest.raises(CompileError, match="'a' has operations of the GPU and is called through a pointer"):
+    with pytest.raises(CompileError, match="'a' has operations of the GPU or workgroup memory and is called through"):
         emit(BY_POINTER.replace("BARRIER", "gpu.barrier"), "object", ["host"])
+
+
+TILE = "memref<64xi32, #gpu.address_space<workgroup>>"
+
+
+def test_workgroup_memory_behind_a_pointer() -> None:
+    """It would be one piece for all blocks: of a function that is called so, and where a global has its address."""
+    used = f"%c = arith.constant 0 : index\n%w = memref.get_global @tile : {TILE}\nmemref.store %v, %w[%c] : {TILE}"
+    by_pointer = BY_POINTER.replace("BARRIER", used)
+    by_pointer = by_pointer.replace("@m {", f'@m {{ memref.global "private" @tile : {TILE}', 1)
+    with pytest.raises(CompileError, match="'a' has operations of the GPU or workgroup memory") as caught:
+        emit(by_pointer, "object", ["host"])
+    assert caught.value.diagnostics[0].line == 2
+    with pytest.raises(CompileError, match="the value of 'held' has the address of workgroup memory") as caught:
+        emit(HELD, "object", ["host"])
+    assert caught.value.diagnostics[0].line == 8
+
+
+HELD = """gpu.module @m {
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32} : !llvm.array<64 x i32>
+  llvm.mlir.global internal @held() : !llvm.ptr<3> {
+    %a = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    llvm.return %a : !llvm.ptr<3>
+  }
+  gpu.func @k(%x: memref<?xi32>) kernel {
+    %h = llvm.mlir.addressof @held : !llvm.ptr
+    %t = llvm.load %h : !llvm.ptr -> !llvm.ptr<3>
+    %v = llvm.load %t : !llvm.ptr<3> -> i32
+    %i = gpu.thread_id x
+    memref.store %v, %x[%i] : memref<?xi32>
+    gpu.return
+  }
+}"""
 
 
 def test_recursion_of_llvm_functions() -> None:

@@ -210,7 +210,7 @@ Diagnostic Positions::explainFatal(const std::string &reason, const llvm::Module
 Diagnostic Positions::explainFunction(const std::string &message) const {
   static const std::regex quoted("'([^']+)'");
   for (std::sregex_iterator it(message.begin(), message.end(), quoted), end; it != end; ++it)
-    if (Diagnostic position = ofFunction((*it)[1].str()); position.line)
+    if (Diagnostic position = of((*it)[1].str()); position.line)
       return error(position, message);
   return error({}, message);
 }

@@ -98,16 +98,39 @@ void forgetLifetimes(Module &module) {
     }
 }
 
-/// A function with operations of the GPU whose address is taken, so that it could not be inlined everywhere;
-/// null where there is none.
+/// Whether a constant is workgroup memory or a place in it, or holds one.
+bool speaksOfShared(const Value *value) {
+  if (auto *global = dyn_cast<GlobalValue>(value))
+    return global->getName().starts_with(kSharedPrefix);
+  auto *constant = dyn_cast<Constant>(value);
+  return constant && any_of(constant->operands(), [](const Use &use) { return speaksOfShared(use.get()); });
+}
+
+/// A function whose address is taken, so that it could not be inlined everywhere, with operations of the GPU
+/// or workgroup memory. Null where there is none.
 Function *findOutsider(Module &module, const std::vector<std::string> &kernels) {
+  auto isOutside = [&](Function *function) {
+    return !is_contained(kernels, function->getName()) && function->hasAddressTaken();
+  };
   for (Function &standIn : module)
     if (standIn.isDeclaration() && standIn.getName().starts_with("__offload_"))
       for (User *user : standIn.users())
-        if (auto *call = dyn_cast<CallInst>(user))
-          if (Function *function = call->getFunction();
-              !is_contained(kernels, function->getName()) && function->hasAddressTaken())
-            return function;
+        if (auto *call = dyn_cast<CallInst>(user); call && isOutside(call->getFunction()))
+          return call->getFunction();
+  for (Function &function : module)
+    if (!function.isDeclaration() && isOutside(&function))
+      for (Instruction &instruction : instructions(function))
+        if (any_of(instruction.operands(), [](Value *operand) { return speaksOfShared(operand); }))
+          return &function;
+  return nullptr;
+}
+
+/// A global whose value has the address of workgroup memory, which is another one in each block; null where
+/// there is none.
+GlobalVariable *findHolder(Module &module) {
+  for (GlobalVariable &global : module.globals())
+    if (global.hasInitializer() && speaksOfShared(global.getInitializer()))
+      return &global;
   return nullptr;
 }
 
@@ -147,8 +170,14 @@ KernelResources lowerKernelsForHost(Module &module, const std::vector<std::strin
   forgetLifetimes(module);
   if (Function *function = findOutsider(module, kernels)) {
     error = "'" + function->getName().str() +
-            "' has operations of the GPU and is called through a pointer: on the CPU, functions with such "
-            "operations are inlined; call it by its name";
+            "' has operations of the GPU or workgroup memory and is called through a pointer: on the CPU, "
+            "functions with such are inlined; call it by its name, or pass it the memory's address";
+    return resources;
+  }
+  if (GlobalVariable *global = findHolder(module)) {
+    error =
+        "the value of '" + global->getName().str() +
+        "' has the address of workgroup memory, which is another one in each block: let the kernel store it";
     return resources;
   }
   for (auto &[name, kernel] : definedKernels(module, kernels)) {
