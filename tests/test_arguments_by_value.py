@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, emit, on_host
+from compiling import ALL_TARGETS, emit, on_host, python
+from cpu_levels import levels_here
 from emulator.driver import shared
 from emulator.on_device import compiled, emulated
 
@@ -134,3 +137,46 @@ def test_a_launch_that_passes_less_than_the_kernel_reads(argument: str, passed: 
     assert " to parameter 2 of its kernel, which " in found.message
     assert said in found.message
     assert found.line == 40
+
+
+VECTORS = """module attributes {gpu.container_module} {
+gpu.module @m { gpu.func @k(%a: i8, %v: vector<NxF>, %b: i8, %w: vector<NxF>, %x: memref<?xF>) kernel {
+  %t = gpu.thread_id x
+  %s = vector.reduction <add>, %v : vector<NxF> into F
+  %u = vector.reduction <add>, %w : vector<NxF> into F
+  %r = arith.subf %s, %u : F
+  memref.store %r, %x[%t] : memref<?xF>
+  gpu.return
+} }
+func.func @run(%x: memref<?xF>, %p: memref<NxF>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %a = arith.constant 7 : i8
+  %v = vector.load %p[%c0] : memref<NxF>, vector<NxF>
+  %w = arith.addf %v, %v : vector<NxF>
+  gpu.launch_func @m::@k blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1)
+      args(%a : i8, %v : vector<NxF>, %a : i8, %w : vector<NxF>, %x : memref<?xF>)
+  return
+} }"""
+RUN_VECTORS = """
+import sys, numpy as np, offload
+for number in (4, 8, 16, 32):
+    for kind, dtype in (("f32", np.float32), ("f64", np.float64)):
+        text = open(sys.argv[1]).read().replace("NxF", f"{number}x{kind}").replace("xF", f"x{kind}")
+        library = offload.compile(text.replace(" F", f" {kind}"), targets=[sys.argv[2]])
+        library.use("host")
+        x = np.zeros(4, dtype)
+        library.run(x, np.ones(number, dtype))
+        assert (x == -number).all(), (number, kind, x)
+print("done")
+"""
+
+
+@pytest.mark.parametrize("level", levels_here() or ["native"])
+@pytest.mark.parametrize("optimized", [0, 3])
+def test_vectors_as_arguments_on_the_cpu(optimized: int, level: str, tmp_path: Path) -> None:
+    """They are read from wherever the launch has them: aligned loads of what lies elsewhere would end the process."""
+    (tmp_path / "vectors.mlir").write_text(VECTORS)
+    target = f"host:{level},O={optimized}"
+    assert python(RUN_VECTORS, tmp_path / "vectors.mlir", target, cwd=tmp_path) == "done\n"

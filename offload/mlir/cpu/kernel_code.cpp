@@ -107,6 +107,13 @@ Value *KernelCode::field(IRBuilder<> &b, StructType *type, Value *base, unsigned
 }
 
 SmallVector<Value *> KernelCode::loadArguments(IRBuilder<> &b, Value *launch) const {
+  // Vectors lie wherever who launches has them: host code aligns what it passes to 16 bytes, others to less.
+  const Align most(8);
+  const DataLayout &layout = module.getDataLayout();
+  auto read = [&](Argument &argument, Value *passed) {
+    Align own = layout.getABITypeAlign(argument.getType());
+    return b.CreateAlignedLoad(argument.getType(), passed, std::min(own, most), argument.getName());
+  };
   Value *params = field(b, types.launch, launch, LaunchParams);
   SmallVector<Value *> values;
   for (Argument &argument : kernel.args()) {
@@ -114,7 +121,7 @@ SmallVector<Value *> KernelCode::loadArguments(IRBuilder<> &b, Value *launch) co
     Value *passed = b.CreateLoad(types.pointer, slot);
     values.push_back(argument.hasByRefAttr()
                          ? b.CreateAddrSpaceCast(passed, argument.getType(), argument.getName())
-                         : b.CreateLoad(argument.getType(), passed, argument.getName()));
+                         : read(argument, passed));
   }
   markArrays(values);
   return values;
