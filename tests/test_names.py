@@ -182,6 +182,14 @@ def test_kernels_are_not_named_like_functions_that_targets_call(name: str, targe
     assert caught.value.diagnostics[0].line == 6
 
 
+@pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.parametrize("name", ["__offload_barrier", "__offload_shared_x", "offload.far.sinf"])
+def test_kernels_are_not_named_like_what_they_become(name: str, target: str) -> None:
+    with pytest.raises(CompileError, match=f"a kernel cannot be called '{name}': names that begin with") as caught:
+        emit(PRINTS.format(helper="h", kernel=name), "lowered", [target])
+    assert caught.value.diagnostics[0].line == 6
+
+
 LAUNCHES = """
 func.func @"{name}"(%x: memref<?xf32>) {{
   %c0 = arith.constant 0 : index

@@ -150,6 +150,9 @@ static std::optional<std::string> whyNotNamed(Operation *op, const ChipName &whe
   if (kernel && isOfDeviceLibrary(name))
     return "a kernel cannot be called '" + name.str() +
            "': operations in kernels become calls of the library that has this name; rename it";
+  if (kernel && (name.starts_with("__offload_") || name.starts_with("offload.")))
+    return "a kernel cannot be called '" + name.str() +
+           "': names that begin with __offload_ or offload. are those of code that kernels become; rename it";
   if (where.target != "nvvm")
     return std::nullopt;
   bool plain = !llvm::isDigit(name.front()) &&
