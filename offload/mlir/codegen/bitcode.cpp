@@ -36,6 +36,47 @@ static std::unique_ptr<llvm::Module> readLibrary(const std::string &path, LLVMCo
   return library;
 }
 
+/// Whether a caller that takes it for the one type reaches the other one: the same registers.
+static bool isSame(Type *called, Type *defined, const DataLayout &layout) {
+  return called == defined || (called->isPtrOrPtrVectorTy() && defined->isPtrOrPtrVectorTy() &&
+                               layout.getTypeSizeInBits(called) == layout.getTypeSizeInBits(defined));
+}
+
+static bool isCallable(FunctionType &called, FunctionType &defined, const DataLayout &layout) {
+  Type *given = called.getReturnType();
+  return called.isVarArg() == defined.isVarArg() &&
+         (given->isVoidTy() || isSame(given, defined.getReturnType(), layout)) &&
+         equal(called.params(), defined.params(),
+               [&](Type *one, Type *other) { return isSame(one, other, layout); });
+}
+
+static std::string textOf(const Type &type) {
+  std::string text;
+  raw_string_ostream stream(text);
+  type.print(stream);
+  return text;
+}
+
+/// LLVM knows functions and variables by their names alone: a call of another type would find whatever lies
+/// in the registers.
+std::string LLVMModule::misfitOf(const llvm::Module &library) const {
+  for (const Function &called : *module) {
+    const GlobalValue *found = called.isDeclaration() && called.hasName() && !called.use_empty()
+                                   ? library.getNamedValue(called.getName())
+                                   : nullptr;
+    if (!found || found->isDeclaration() || called.getIntrinsicID() != Intrinsic::not_intrinsic)
+      continue;
+    auto *type = dyn_cast<FunctionType>(found->getValueType());
+    std::string name = "'" + called.getName().str() + "'";
+    if (!type)
+      return name + " is called here, and is a variable there";
+    if (!isCallable(*called.getFunctionType(), *type, module->getDataLayout()))
+      return name + " is called as " + textOf(*called.getFunctionType()) + " here, and is " + textOf(*type) +
+             " there: declare it as it is defined";
+  }
+  return "";
+}
+
 void LLVMModule::linkLibrary(const std::string &path) {
   {
     SharedLock shared(optionsLock());
@@ -53,8 +94,16 @@ void LLVMModule::linkLibrary(const std::string &path) {
       throw Failure("cannot link " + path + ": its data layout is " + layout + ", this target's is " +
                         module->getDataLayoutStr() + "; compile it with clang of LLVM 22 for " + mine.str(),
                     {});
+    if (std::string misfit = misfitOf(*library); !misfit.empty())
+      throw Failure("cannot link " + path,
+                    {positions.explainFunction("cannot link " + path + ": " + misfit)});
   }
   linkNeeded(path);
+  // Text is not checked when it is read.
+  std::string wrong;
+  raw_string_ostream stream(wrong);
+  if (verifyModule(*module, &stream))
+    throw Failure("cannot link " + path + ": it is not valid LLVM IR: " + StringRef(wrong).trim().str(), {});
   if (isForGpu())
     keepCallsInPlace(*module); // not all that write IR say so
 }

@@ -115,6 +115,8 @@ private:
   /// Has the processor what x86 lacks here and there? Others have it.
   bool has(const std::string &x86Feature) const;
   bool isForGpu() const;
+  /// What a library defines otherwise than it is called here, for people; empty where all fits.
+  std::string misfitOf(const llvm::Module &library) const;
   /// LLVM 22 rounds vectors of f32 to bf16 by bits of another value where AArch64 has no instruction for it.
   bool roundsVectorsOfBfloatWrongly() const;
   void optimizeWhole();
@@ -131,7 +133,7 @@ private:
   Positions positions;
   std::shared_ptr<std::vector<Diagnostic>> reported; // by LLVM, since the last step
   KernelResources resources;
-  bool holdsHostKernels = false;                  // after lowerKernelsForHost
+  bool holdsHostKernels = false;             // after lowerKernelsForHost
   std::vector<std::shared_ptr<LLVMModule>> parts; // which are optimized instead of the module
   bool isJoined = false;
   std::unique_ptr<llvm::LLVMContext> context;

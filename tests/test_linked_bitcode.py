@@ -1,0 +1,106 @@
+"""Bitcode and LLVM IR that is linked into kernels: what fits which target, and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiling import ALL_TARGETS, tool
+
+import offload
+from offload import CompileError
+
+CALLER = """gpu.module @m {
+  func.func private @theirs(%x: f32) -> f32
+  gpu.func @k(%x: memref<16xf32>) kernel {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<16xf32>
+    %r = func.call @theirs(%v) : (f32) -> f32
+    memref.store %r, %x[%t] : memref<16xf32>
+    gpu.return
+  }
+}
+"""
+TRIPLES = {"nvvm": "nvptx64-nvidia-cuda", "rocdl": "amdgcn-amd-amdhsa", "host": "x86_64-unknown-linux-gnu"}
+
+
+def bitcode(folder: Path, name: str, *, layout: str = "") -> Path:
+    """A function ``theirs`` that adds 3, for one target, or for any as text."""
+    head = f'target triple = "{TRIPLES[name]}"\n' if name in TRIPLES else ""
+    head += f'target datalayout = "{layout}"\n' if layout else ""
+    text = folder / f"{name}.ll"
+    text.write_text(f"{head}define float @theirs(float %x) {{\n %r = fadd float %x, 3.0\n ret float %r\n}}\n")
+    if name in TRIPLES:
+        tool("llvm-as", text, "-o", folder / f"{name}.bc")
+        return folder / f"{name}.bc"
+    return text
+
+
+def test_bitcode_for_each_target_and_for_all(tmp_path: Path) -> None:
+    own = [f"{target},link={bitcode(tmp_path, target.split(':')[0])}" for target in ALL_TARGETS]
+    anyones = bitcode(tmp_path, "any")
+    for library in (
+        offload.compile(CALLER, targets=own),
+        offload.compile(CALLER, targets=ALL_TARGETS, link=[anyones]),
+    ):
+        library.use("host")
+        x = np.zeros(16, np.float32)
+        library.kernels.k[1, 16](x)
+        np.testing.assert_array_equal(x, 3)
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_bitcode_of_another_target(target: str, tmp_path: Path) -> None:
+    name = target.split(":")[0]
+    for other in TRIPLES.keys() - {name}:
+        message = f"it is for {TRIPLES[other]}, this target is {TRIPLES[name]}; give it to the target that it is for"
+        with pytest.raises(CompileError, match=message):
+            offload.compile(CALLER, targets=[target], link=[bitcode(tmp_path, other)])
+    with pytest.raises(CompileError, match=r"its data layout is \S*e-p:32:32\S*, this target's is e-"):
+        offload.compile(CALLER, targets=[target], link=[bitcode(tmp_path, name, layout="e-p:32:32")])
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_undefined_functions_are_named_at_their_call(target: str) -> None:
+    with pytest.raises(CompileError, match="'theirs' is called here, and nothing defines it for") as caught:
+        offload.compile(CALLER, targets=[target])
+    assert caught.value.diagnostics[0].line == 6
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.parametrize(
+    ("defined", "said"),
+    [
+        (
+            "define double @theirs(double %x) {\n ret double %x\n}",
+            r"as float \(float\) here, and is double \(double\) there",
+        ),
+        ("define float @theirs(float %x, i32 %y) {\n ret float %x\n}", r"here, and is float \(float, i32\) there"),
+        ("@theirs = global i32 0", "here, and is a variable there"),
+    ],
+)
+def test_linked_functions_of_another_type(defined: str, said: str, target: str, tmp_path: Path) -> None:
+    (tmp_path / "l.ll").write_text(defined + "\n")
+    with pytest.raises(CompileError, match=rf"cannot link .*l\.ll: 'theirs' is called .*{said}") as caught:
+        offload.compile(CALLER, targets=[target], link=[tmp_path / "l.ll"])
+    assert caught.value.diagnostics[0].line == 6
+
+
+def test_linked_text_that_is_no_valid_program(tmp_path: Path) -> None:
+    (tmp_path / "l.ll").write_text(
+        "define float @theirs(float %x) {\n br label %b\nb:\n %c = phi i32 [0, %b]\n ret float %x\n}\n"
+    )
+    with pytest.raises(CompileError, match=r"cannot link .*l\.ll: it is not valid LLVM IR: PHI node"):
+        offload.compile(CALLER, targets=["host"], link=[tmp_path / "l.ll"])
+
+
+def test_linked_files_decide_the_cache(tmp_path: Path) -> None:
+    path = bitcode(tmp_path, "any")
+    for added in (3, 5):
+        path.write_text(path.read_text().replace("3.0", f"{added}.0"))
+        library = offload.compile(CALLER, targets=[f"host,link={path}"])
+        library.use("host")
+        x = np.zeros(16, np.float32)
+        library.kernels.k[1, 16](x)
+        np.testing.assert_array_equal(x, added)
