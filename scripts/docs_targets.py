@@ -53,8 +53,8 @@ Options of a build as a whole, on the command line and in Python:
 * **max_threads** is a promise to the vendor's compiler. A `known_block_size` of a kernel comes first; one that is
   larger is an error. On the CPU a launch with a larger block fails with a `DeviceError`, as the drivers do.
 * **link** takes bitcode whose triple and data layout are the target's, or that names none. Of it only what the
-  kernels call goes into the image. A function that stays undefined, or is of
-  another type than the program declares, is an error at its call.
+  kernels call goes into the image; a file that another one needs comes behind that one. A function that stays
+  undefined, or is of another type than the program declares, is an error at its call.
 * **format**: `bin` loads everywhere; `fatbin` adds PTX for newer chips (NVIDIA) or is clang's bundle (AMD); `isa`
   is PTX, which the driver compiles (NVIDIA), or assembly for readers; `offload` is LLVM bitcode for other tools.
   What no driver loads says so when a kernel is launched. The other names that MLIR's `gpu-module-to-binary` has for

@@ -53,14 +53,14 @@ def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> 
     errors: list[tuple[Any, ...]] = []
     variables = code.undefined_variables()
     for name in names:
-        _, _, file, line, column, _ = code.position_of(name)
         plain = name.removeprefix("_mlir_ciface_")
         called = f"{plain!r}" if plain == name else f"{plain!r}, which takes memrefs and so is to link as {name!r},"
-        said = (
-            f"{called} is {'used' if name in variables else 'called'} here, and nothing defines it for {target}: "
-            "define it in this gpu.module, or link bitcode that has it (--link)"
-        )
-        errors.append(("error", said, file, line, column, []))
+        if library := code.library_of(name):
+            why = f"of {library}, which has it, came only what the program and the files before it call: link it later"
+        else:
+            why = f"nothing defines it for {target}: define it in this gpu.module, or link bitcode that has it (--link)"
+        said = f"{called} is {'used' if name in variables else 'called'} here, and {why}"
+        errors.append(("error", said, *code.position_of(name)[2:5], []))
     return errors
 
 

@@ -95,6 +95,19 @@ def test_linked_text_that_is_no_valid_program(tmp_path: Path) -> None:
         offload.compile(CALLER, targets=["host"], link=[tmp_path / "l.ll"])
 
 
+def test_a_file_that_is_linked_too_early(tmp_path: Path) -> None:
+    """The message says so, and not that the function is nowhere."""
+    one, other = tmp_path / "one.ll", tmp_path / "other.ll"
+    one.write_text(
+        "define float @theirs(float %x) {\n %r = call float @more(float %x)\n ret float %r\n}\n"
+        "declare float @more(float)\n"
+    )
+    other.write_text("define float @more(float %x) {\n ret float %x\n}\n")
+    offload.compile(CALLER, targets=["host"], link=[one, other])
+    with pytest.raises(CompileError, match=r"'more' is called here, and of .*other\.ll, which has it, came only"):
+        offload.compile(CALLER, targets=["host"], link=[other, one])
+
+
 def test_linked_files_decide_the_cache(tmp_path: Path) -> None:
     path = bitcode(tmp_path, "any")
     for added in (3, 5):

@@ -168,6 +168,10 @@ PYBIND11_MODULE(_native, m) {
       .def(
           "link_library", [](LLVMModule &self, const File &path) { self.linkLibrary(path.string()); },
           py::arg("path"), NoGil())
+      .def(
+          "library_of",
+          [](LLVMModule &self, const std::string &name) { return std::optional<File>(self.libraryOf(name)); },
+          py::arg("name"))
       .def("set_debug_folder", &LLVMModule::setDebugFolder, py::arg("path"))
       .def("undefined_functions", &LLVMModule::undefinedFunctions)
       .def("undefined_variables", &LLVMModule::undefinedVariables)

@@ -97,6 +97,9 @@ void LLVMModule::linkLibrary(const std::string &path) {
     if (std::string misfit = misfitOf(*library); !misfit.empty())
       throw Failure("cannot link " + path,
                     {positions.explainFunction("cannot link " + path + ": " + misfit)});
+    for (const Function &function : *library)
+      if (!function.isDeclaration() && !function.hasLocalLinkage())
+        passed.try_emplace(function.getName().str(), path);
   }
   linkNeeded(path);
   // Text is not checked when it is read.

@@ -17,6 +17,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,11 @@ public:
   void linkNeeded(const std::string &path);
   /// The same for a user's bitcode or LLVM IR text, which must be for this module's triple and data layout.
   void linkLibrary(const std::string &path);
+  /// The first of the linked libraries that defines the function, if any does.
+  std::optional<std::string> libraryOf(const std::string &function) const {
+    auto found = passed.find(function);
+    return found == passed.end() ? std::nullopt : std::optional(found->second);
+  }
   /// Where the relative source names of line information start.
   void setDebugFolder(const std::string &path);
   /// The functions that are declared but neither defined nor intrinsics.
@@ -133,6 +139,7 @@ private:
   Positions positions;
   std::shared_ptr<std::vector<Diagnostic>> reported; // by LLVM, since the last step
   KernelResources resources;
+  std::map<std::string, std::string> passed; // functions of users' libraries, needed or not, with the path
   bool holdsHostKernels = false;             // after lowerKernelsForHost
   std::vector<std::shared_ptr<LLVMModule>> parts; // which are optimized instead of the module
   bool isJoined = false;
