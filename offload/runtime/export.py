@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from offload.runtime.interchange import CODES, Tensor, Versioned
@@ -30,16 +31,17 @@ _clear = ctypes.PYFUNCTYPE(None)(("PyErr_Clear", _python))
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _python))
 
 
+# A consumer may let go while an error is set: that with which it refuses the capsule, or any that comes in the midst of
+# an expression, as that of `numpy.from_dlpack(x)[100]`. No function of Python can bring that back, which is why the
+# extension has some of C; with these it is lost, and the memory is not.
 def _delete(address: int) -> None:
     """The consumer is done."""
+    _clear()
     _exported.pop(address, None)
 
 
 def _unused(capsule: int) -> None:
-    """The capsule goes; one that was consumed has another name.
-
-    A consumer that refuses it lets it go while its error is set. No function of Python can bring that back, which is
-    why the extension has one of C; here it is lost, and what the capsule holds is not."""
+    """The capsule goes; one that was consumed has another name."""
     _clear()
     for name in (_NAME, _VERSIONED):
         if _is_valid(capsule, name):
@@ -51,10 +53,10 @@ _callbacks = _Deleter(_delete), _Deleter(_unused)
 _delete_address, _destructor = (ctypes.cast(callback, ctypes.c_void_p) for callback in _callbacks)
 
 
-def destroy_with(function: int) -> None:
-    """Capsules are let go of through that C function, of the extension, from now on."""
-    global _destructor
-    _destructor = ctypes.c_void_p(function)
+def release_with(destructor: int, deleter_of: Callable[[dict[int, tuple[Any, ...]]], int]) -> None:
+    """Capsules, and what consumers use, are let go of through C functions of the extension from now on."""
+    global _destructor, _delete_address
+    _destructor, _delete_address = ctypes.c_void_p(destructor), ctypes.c_void_p(deleter_of(_exported))
 
 
 def capsule(

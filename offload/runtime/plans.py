@@ -17,7 +17,7 @@ from offload.errors import ArtifactError
 from offload.runtime import abi, turns
 from offload.runtime.array import DeviceArray
 from offload.runtime.dtypes import Mismatch, find, numpy_dtype
-from offload.runtime.export import destroy_with, dlpack_code
+from offload.runtime.export import dlpack_code, release_with
 from offload.runtime.interchange import DEFAULT_STREAMS, DLPACK_DEVICES
 from offload.runtime.memory import DeviceAllocation, Uses
 from offload.runtime.native import DeviceMemory, Native
@@ -58,7 +58,7 @@ _fast: Any = _extension()
 FAST = _fast is not None
 """Whether calls go through the extension."""
 if FAST:
-    destroy_with(_fast.dlpack_destructor())
+    release_with(_fast.dlpack_destructor(), _fast.dlpack_deleter)
     end_events_with(_fast.end_event)
     turns.take_with(_fast.opened, _fast.replace, _fast.next_serial, _fast.thread_number)
 

@@ -13,6 +13,8 @@ struct Managed {
 
 constexpr int32_t cpu = 1;
 
+PyObject *exported; // what consumers still use, by address: export.py's
+
 struct Names {
   PyObject *method = PyUnicode_InternFromString("__dlpack__");
   PyObject *isNegated = PyUnicode_InternFromString("is_neg");
@@ -82,6 +84,23 @@ bool fillFromTensor(const Argument &argument, const Tensor &tensor, int64_t *wor
   for (size_t i = 0; i < argument.rank; ++i)
     words[3 + i] = tensor.shape[i];
   return takesStrides(argument, tensor.shape, tensor.strides, 1, words + 3 + argument.rank);
+}
+
+void keepExported(PyObject *dict) { exported = Py_NewRef(dict); }
+
+void releaseExported(void *managed) {
+  if (!Py_IsInitialized()) // the process ends, and the memory with it
+    return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  {
+    // A consumer may let go in the midst of an error, as `numpy.from_dlpack(x)[100]` does.
+    const pybind11::error_scope kept;
+    PyObject *address = PyLong_FromVoidPtr(managed);
+    if (!address || PyDict_DelItem(exported, address) < 0)
+      PyErr_Clear();
+    Py_XDECREF(address);
+  }
+  PyGILState_Release(state);
 }
 
 void releaseUnused(PyObject *capsule) {

@@ -164,6 +164,10 @@ PYBIND11_MODULE(_fast, m) {
   m.attr("ABI_VERSION") = MGPU_ABI_VERSION;
   m.def("inherit_call", &inheritCall);
   m.def("dlpack_destructor", [] { return reinterpret_cast<uintptr_t>(&releaseUnused); });
+  m.def("dlpack_deleter", [](py::handle exported) {
+    keepExported(exported.ptr());
+    return reinterpret_cast<uintptr_t>(&releaseExported);
+  });
   m.def("set_numpy", &setNumpy);
   m.def("set_device_array", &setDeviceArray);
   m.def("set_stream", &setStream);

@@ -164,8 +164,11 @@ bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64
 bool fillFromExchange(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
                       int64_t *words);
 
-// The destructor of the capsules that export.py makes.
+// The destructor of the capsules that export.py makes, the deleter of what they hold, which takes that out of
+// a dict by its address, and that dict.
 void releaseUnused(PyObject *capsule);
+void releaseExported(void *managed);
+void keepExported(PyObject *dict);
 
 // The bits of a number as a register or a kernel's parameter holds them, one word, of complex numbers two.
 // False as above.
