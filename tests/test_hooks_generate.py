@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from compiling import ROOT
@@ -116,6 +118,25 @@ def test_a_function_that_another_process_removed() -> None:
     exec(module_text(METADATA, "kernels.offload.so", Origin(), None), module)
     with pytest.raises(AttributeError, match=r"^pkg\.kernels\.plain is gone: its library was built again; import"):
         module["__getattr__"]("plain")  # type: ignore[operator]
+
+
+def test_what_comes_in_while_the_library_is_loaded_may_use_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal's handler, or a finalizer: it waited for itself."""
+    module: dict[str, Any] = {"__name__": "pkg.kernels", "__file__": "/nowhere/kernels.py"}
+    exec(module_text(METADATA, "kernels.offload.so", Origin(), None), module)
+    found = []
+
+    def load(path: str) -> SimpleNamespace:
+        if not found:
+            found.append("")
+            found.append(module["__getattr__"]("plain"))
+        return SimpleNamespace(functions={"plain": "the function"})
+
+    monkeypatch.setattr(offload, "load", load)
+    thread = threading.Thread(target=lambda: found.append(module["__getattr__"]("plain")), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert found == ["", "the function", "the function"]
 
 
 def test_importing_the_module_loads_no_other(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ _MODULE = '''\
 {digest}
 {targets}
 {contents}
-from _thread import allocate_lock as __Lock
+from _thread import RLock as __Lock
 {check}
 __globals = globals()
 __before = __globals.get("__all__", ())
