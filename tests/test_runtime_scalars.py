@@ -104,6 +104,9 @@ def test_complex() -> None:
         ("echo_float64", np.longdouble(10) ** 4000, "a number past the range of float64", "pass a smaller number"),
         ("echo_float32", Decimal("1e400"), "a number past the range of float64", "pass a smaller number"),
         ("echo_float64", "1.0", "a str", "pass a real number"),
+        ("echo_float64", np.str_("1.0"), "a str_", "pass a real number"),
+        ("echo_float32", np.bytes_(b"1.0"), "a bytes_", "pass a real number"),
+        ("echo_float64", np.array("1.0"), "a ndarray", "pass a real number"),
         ("echo_float64", 1j, "a complex", "pass a real number"),
         ("echo_float64", np.ones(2), "an array of shape (2,)", "pass a number"),
         ("conjugate", 1e39j, "1e+39, which does not fit", "in the range of complex64"),
@@ -115,6 +118,8 @@ def test_complex() -> None:
             "pass a smaller number",
         ),
         ("conjugate", "1", "a str", "pass a real number"),
+        ("conjugate", np.str_("1"), "a str_", "pass a real number"),
+        ("conjugate", Decimal("sNaN"), "a Decimal", "pass a number"),
     ],
 )
 def test_refused_scalars(name: str, value: Any, given: str, advice: str) -> None:

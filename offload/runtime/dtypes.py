@@ -128,7 +128,7 @@ def to_float(value: Any) -> float:
         raise Mismatch(f"an array of shape {tuple(value.shape)}", "pass a number")
     # NumPy's complex numbers convert to real ones, with a warning.
     is_complex = isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
-    if is_complex or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+    if is_complex or _is_text(value) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise Mismatch(f"a {type(value).__name__}", "pass a real number")
     try:
         number = float(value)
@@ -139,6 +139,11 @@ def to_float(value: Any) -> float:
     if _overflows(number, value):
         raise _too_large()
     return number
+
+
+def _is_text(value: Any) -> bool:
+    """Of Python or NumPy, whose texts convert to the numbers that they spell."""
+    return isinstance(value, (str, bytes)) or getattr(getattr(value, "dtype", None), "kind", "") in ("S", "U")
 
 
 def _overflows(number: float, value: Any) -> bool:
@@ -170,7 +175,7 @@ def to_complex(dtype: DType) -> Callable[[Any], complex]:
     part = to_float if dtype.size == 16 else _fits(dtype, "f")
 
     def convert(value: Any) -> complex:
-        if not isinstance(value, complex) and not hasattr(value, "__complex__"):
+        if _is_text(value) or not (isinstance(value, complex) or hasattr(value, "__complex__")):
             value = to_float(value)
         if getattr(value, "shape", None):
             raise Mismatch(f"an array of shape {tuple(value.shape)}", "pass a number")
@@ -178,6 +183,8 @@ def to_complex(dtype: DType) -> Callable[[Any], complex]:
             number = complex(value)
         except OverflowError:
             raise _too_large() from None
+        except (TypeError, ValueError):  # of a signalling Decimal
+            raise Mismatch(f"a {type(value).__name__}", "pass a number") from None
         if type(value).__name__ == "clongdouble" and (
             _overflows(number.real, value.real) or _overflows(number.imag, value.imag)
         ):
