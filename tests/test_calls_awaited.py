@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
+from compiling import python
 from test_runtime_support import real
 
 from offload.runtime import Pending, Running
@@ -50,6 +52,39 @@ def test_awaiting_calls_takes_no_thread_of_the_loop() -> None:
         assert given_up.cancelled()
 
     asyncio.run(run())
+
+
+IN_A_CHILD = """
+import asyncio, os, sys
+import numpy, offload
+library = offload.load(sys.argv[1])
+library.use("host")
+flag = numpy.zeros(1, numpy.int64)
+running, ended = library.wait_for.start(flag), library.echo_int64.start(3)
+ended.wait()
+if os.fork() == 0:
+    print(ended.wait())
+    async def awaited():
+        await running
+    for wait in running.wait, lambda: asyncio.run(awaited()):
+        try:
+            print(wait())
+        except offload.DeviceError as error:
+            print(error)
+    sys.stdout.flush()
+    os._exit(0)
+os.wait()
+flag[0] = 1
+running.wait()
+"""
+
+
+def test_a_call_is_waited_for_where_it_was_started(tmp_path: Path) -> None:
+    """In the child of a fork its result was None."""
+    said = (
+        "The call was started in the parent of this process and ends there: wait for it there, or start it again here."
+    )
+    assert python(IN_A_CHILD, real().path, cwd=tmp_path).splitlines() == ["3", said, said]
 
 
 def test_other_loops() -> None:

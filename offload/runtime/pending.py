@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Generator
+from os import getpid
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -266,6 +267,7 @@ class _Outcome:
         self.streams = streams  # they may be dropped by the caller before the call has ended
         self._lock = threading.Lock()
         self._ended = False
+        self._process = getpid()
         self._listeners: list[Callable[[], object]] = []
 
     def run(self, native: Native, call: Callable[[], Any], device: int, stream: int | None) -> None:
@@ -283,6 +285,15 @@ class _Outcome:
                 self._ended = True
             for listener in self._listeners:
                 listener()
+
+    def check_here(self) -> None:
+        """Raises `DeviceError` in the child of a fork, where no thread of the parent's goes on, and none ends."""
+        if not self._ended and self._process != getpid():
+            raise DeviceError(
+                "The call was started in the parent of this process and ends there: wait for it there, or start it "
+                "again here.",
+                ERROR_INVALID,
+            )
 
     def at_end(self, listener: Callable[[], object]) -> None:
         """Calls it once the call has ended: in its thread, or here where it has already."""
@@ -319,7 +330,8 @@ class Running:
         return not self._thread.is_alive()
 
     def wait(self) -> Any:
-        """The result, once there is one. Raises what the call raised."""
+        """The result, once there is one. Raises what the call raised, and `DeviceError` in the child of a fork."""
+        self._outcome.check_here()
         self._thread.join()
         self._told = True
         if self._outcome.error is not None:
@@ -329,6 +341,7 @@ class Running:
     def __await__(self) -> Generator[Any, None, Any]:
         """Takes no thread of asyncio's, of which there are few for all that a program waits for."""
         loop = _loop()
+        self._outcome.check_here()
         ended = loop.create_future()
 
         def tell() -> None:
