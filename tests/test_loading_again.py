@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import offload
+from offload.runtime.library import _name_for_loader
 
 
 def built(path: Path, value: float) -> Path:
@@ -35,3 +36,16 @@ def test_another_file_under_a_name(tmp_path: Path) -> None:
         link.symlink_to(built(tmp_path / f"{value}.so", value))
         found.append(offload.load(link))
     assert [library.f() for library in found] == [1.5, 2.5]
+
+
+def test_a_library_that_is_built_again_and_again(tmp_path: Path) -> None:
+    """As who tries many forms of a kernel does; the name that the loader is given was too long for the 2040th."""
+    names = set()
+    for value in range(3000):
+        (tmp_path / "k.so").write_bytes(b"")
+        (tmp_path / "k.so").rename(tmp_path / f"{value}.so")  # its inode stays, as that of a loaded file does
+        (tmp_path / "k.so").write_bytes(b"")
+        names.add(_name_for_loader(tmp_path / "k.so"))
+    assert len(names) == 3000
+    assert max(map(len, names)) < len(str(tmp_path)) + 50
+    assert all(Path(name).samefile(tmp_path / "k.so") for name in names)

@@ -89,7 +89,9 @@ def _name_for_loader(path: Path) -> str:
     files = _files.setdefault(str(absolute), [])
     if (identity := (status.st_dev, status.st_ino)) not in files:
         files.append(identity)
-    return f"{absolute.parent}/{'./' * files.index(identity)}{absolute.name}"
+    # A number in steps that lead nowhere: as many of them as it has digits, since a path has at most 4096 bytes.
+    steps = "".join("./" if digit == "1" else "/" for digit in f"{files.index(identity):b}".lstrip("0"))
+    return f"{absolute.parent}/{steps}{absolute.name}"
 
 
 def _unknown(owner: str, kind: str, name: str, names: Mapping[str, object]) -> AttributeError:
