@@ -1,4 +1,5 @@
-"""What a process with very many libraries needs: threads that go when idle, and no use of what runs out."""
+"""What a process with very many libraries needs: threads that go when idle, and no use of what runs out; and one with a
+library of very many kernels."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ import pytest
 from compiling import EXAMPLES, python
 
 import offload
+from offload.artifact.meta import KernelSignature, Metadata, Refused
+from offload.runtime.library import Kernels
+from offload.runtime.stubs import library_stub
 
 RUN = """
 import ctypes, os, sys, time, numpy, offload, offload.runtime  # whose extension takes a key
@@ -68,3 +72,29 @@ def test_libraries_hold_no_open_files(tmp_path: Path) -> None:
         source.write_text(text)
         paths.append(offload.build(source, source.with_suffix(".so"), targets=["host"]))
     assert python(DESCRIPTORS, *paths, cwd=tmp_path).split() == ["766.0", "0"]
+
+
+def test_many_kernels_are_told_apart_at_once() -> None:
+    """Each was compared with all others: 8000 took 3 seconds to load."""
+    compared = []
+
+    class Name(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            compared.append(other)
+            return str.__eq__(self, other)
+
+    count = 300
+    known, silent = ([Name(f"{word}_{number}") for number in range(count)] for word in ("known", "silent"))
+    metadata = Metadata(
+        kernels=tuple(KernelSignature(name, "m") for name in known),
+        refused=tuple(Refused(name, "m", "of its type") for name in silent),
+    )
+    kernels = Kernels(
+        "k.so", dict.fromkeys((("m", name) for name in known), None), [("m", name) for name in silent], metadata
+    )  # type: ignore[arg-type]
+    assert len(kernels) == count
+    assert len(kernels._silent) == 2 * count
+    library_stub("k.so", metadata)
+    assert len(compared) < 30 * count

@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -157,16 +158,17 @@ class Kernels(Mapping[str, Kernel]):
         """``carried`` are the kernels of all images, by module and name, callable from Python or not."""
         self._owner = owner
         silent = set(carried) - kernels.keys()
+        reasons = {(entry.name, entry.module): entry.why for entry in metadata.refused}
         self._silent = {
-            word: metadata.why_refused(name, module)
+            word: reasons.get((name, module), "")
             for module, name in sorted(silent)
             for word in (name, f"{module}.{name}")
         }
         self._placed = kernels
         self._qualified = {f"{module}.{name}": kernel for (module, name), kernel in kernels.items()}
-        names = [name for _, name in kernels]
+        names = Counter(name for _, name in kernels)
         self._kernels = {
-            name if names.count(name) == 1 else f"{module}.{name}": kernel for (module, name), kernel in kernels.items()
+            name if names[name] == 1 else f"{module}.{name}": kernel for (module, name), kernel in kernels.items()
         }
 
     def __getitem__(self, name: str) -> Kernel:

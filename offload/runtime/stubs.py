@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from offload.artifact.meta import Argument, KernelSignature, Metadata, Signature, is_name
@@ -79,8 +80,8 @@ def _renamed(line: str, taken: Sequence[str]) -> str:
 def _types(metadata: Metadata) -> Iterator[str]:
     """A class for each function and kernel, and for the library that has them."""
     functions = {function.name: function for function in metadata.functions}
-    names = [kernel.name for kernel in metadata.kernels]
-    kernels = {kernel.name: kernel for kernel in metadata.kernels if names.count(kernel.name) == 1}
+    names = Counter(kernel.name for kernel in metadata.kernels)
+    kernels = {kernel.name: kernel for kernel in metadata.kernels if names[kernel.name] == 1}
     yield _IMPORTS
     for function in functions.values():
         if is_name(function.name):
