@@ -6,7 +6,6 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from compiling import EXAMPLES, PROGRAMS, command, python
@@ -15,7 +14,7 @@ from offload.targets.host import HostTarget
 import offload
 from offload.config import BACKEND_ALIASES
 from offload.runtime import backends
-from offload.runtime import library as libraries
+from offload.runtime.native import Native
 
 SAY = "import offload; found = offload.backend(); print(found, len(found.devices), found.why, sep='|')"
 
@@ -129,28 +128,52 @@ def test_each_thread_is_told_of_what_it_asked_about(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_library_that_is_loaded_meanwhile_is_told_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "s.so", targets="host")
+    path, other = (offload.build(EXAMPLES / "saxpy.mlir", tmp_path / f"{name}.so", targets="host") for name in "st")
     first = offload.load(path)
-    told: list[tuple[Any, str | None]] = []
+    told: list[tuple[str, str | None]] = []
     loading: list[threading.Thread] = []
-    use = libraries.Library.use
+    use = Native.use
 
-    def noted(library: Any, backend: str | None) -> None:
-        if library is first and not loading:  # another thread loads one while all are being told
-            loading.append(threading.Thread(target=offload.load, args=[path]))
+    def noted(native: Native, backend: str | None) -> None:
+        if native is first._native and not loading:  # another thread loads one while all are being told
+            loading.append(threading.Thread(target=offload.load, args=[other]))
             loading[0].start()
             loading[0].join(0.5)
-        told.append((library, backend))
-        use(library, backend)
+        told.append((native.file, backend))
+        use(native, backend)
 
-    monkeypatch.setattr(libraries.Library, "use", noted)
+    monkeypatch.setattr(Native, "use", noted)
     try:
         offload.use("host")
         loading[0].join()
-        assert [backend for library, backend in told if library is not first][-1] == "host"
+        assert [backend for file, backend in told if file == str(other)] == ["host"]
     finally:
         monkeypatch.undo()
         offload.use(None)
+
+
+TOLD = """
+import pickle, sys, offload
+function = offload.load(sys.argv[1]).saxpy
+print(function._native.backend())
+offload.use("host")
+print(function._native.backend())
+library = offload.load(sys.argv[1])
+library.use("cuda")
+pickle.loads(pickle.dumps(library.saxpy))
+print(library.backend)
+offload.use("host")
+print(library.backend)
+"""
+
+
+def test_functions_without_their_library_are_told_and_loading_it_again_tells_nobody(
+    drivers: Path, built: dict[str, Path], tmp_path: Path
+) -> None:
+    """`offload.load(path).saxpy` stayed on the backend that it had; unpickling a function of a library undid what that
+    library's own `use` had said."""
+    there = {"LD_LIBRARY_PATH": str(drivers), "STANDIN_DEVICES": "1"}
+    assert python(TOLD, built["saxpy"], cwd=tmp_path, environment=there).split() == ["cuda", "host", "cuda", "host"]
 
 
 def test_a_name_with_a_nul() -> None:

@@ -29,7 +29,8 @@ from offload.runtime.native import Native
 from offload.runtime.plans import FAST
 from offload.runtime.streams import Stream
 
-_libraries: weakref.WeakSet[Library] = weakref.WeakSet()
+_runtimes: weakref.WeakSet[Native] = weakref.WeakSet()
+"""Those of loaded libraries: a function that is kept without its library has its runtime."""
 _chosen: str | None = None
 
 
@@ -42,8 +43,8 @@ def use(backend: str | None) -> None:
     with choosing():
         if backend is not None:
             check_backend(backend)
-        for library in list(_libraries):
-            library.use(backend)
+        for native in list(_runtimes):
+            native.use(backend)
         _chosen = backend
 
 
@@ -244,8 +245,10 @@ class Library:
         self.kernels = Kernels(_called(self.path), self._load_kernels(library), carried, self.metadata)
         self.device = Device(self._native)
         with choosing():
-            _libraries.add(self)
-            if _chosen is not None:
+            # A file that is loaded again has the runtime that it had, in which something may have been chosen since.
+            again = any(native.table == self._native.table for native in _runtimes)
+            _runtimes.add(self._native)
+            if _chosen is not None and not again:
                 self.use(_chosen)
         for name, function in functions.items():
             if name not in self.__dict__ and not hasattr(Library, name):
