@@ -7,6 +7,7 @@ import random
 import shutil
 import struct
 import subprocess
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -116,6 +117,18 @@ def test_what_a_damaged_container_says(offset: int, value: bytes, message: str) 
     with pytest.raises(ArtifactError) as caught:
         container.read(bytes(data))
     assert message in str(caught.value)
+
+
+def test_what_is_read_is_copied_once() -> None:
+    """Libraries may have images of many megabytes, and be loaded where there is little memory."""
+    size = 10_000_000
+    data = container.write([CUBIN._replace(data=bytes(size))])
+    tracemalloc.start()
+    try:
+        assert len(container.read(data)[0].data) == size
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * size
+    finally:
+        tracemalloc.stop()
 
 
 def test_names_that_a_container_cannot_hold() -> None:

@@ -134,19 +134,20 @@ def read(data: bytes, name: str = "image container") -> list[Image]:
     return images
 
 
-def _strings(entry: bytes, offset: int, count: int, what: str) -> dict[str, str]:
-    """The string table of an entry, which is known to end inside of it."""
+def _strings(data: bytes, start: int, size: int, table: tuple[int, int], what: str) -> dict[str, str]:
+    """The string table, by its offset and the number of its pairs, of an entry, which is known to hold it."""
+    offset, count = table
 
     def text(at: int) -> str:
-        end = entry.find(b"\0", at) if at < len(entry) else -1
+        end = data.find(b"\0", start + at, start + size) if at < size else -1
         if end < 0:
-            raise ArtifactError(f"{what}: a string at byte {at} of it does not end inside its {len(entry)} bytes")
+            raise ArtifactError(f"{what}: a string at byte {at} of it does not end inside its {size} bytes")
         try:
-            return entry[at:end].decode()
+            return data[start + at : end].decode()
         except UnicodeDecodeError:
             raise ArtifactError(f"{what}: the string at byte {at} of it is not UTF-8") from None
 
-    pairs = (_PAIR.unpack_from(entry, offset + index * _PAIR.size) for index in range(count))
+    pairs = (_PAIR.unpack_from(data, start + offset + index * _PAIR.size) for index in range(count))
     return {text(key): text(value) for key, value in pairs}
 
 
@@ -176,7 +177,7 @@ def _read_one(data: bytes, start: int, what: str) -> tuple[Image, int]:
     check(string_offset, string_count * _PAIR.size, "its string table")
     check(image_offset, image_size, "its image")
 
-    strings = _strings(data[start : start + size], string_offset, string_count, what)
+    strings = _strings(data, start, size, (string_offset, string_count), what)
     missing = [key for key in _KEYS if key not in strings]
     if missing:
         raise ArtifactError(f"{what}: it has no {', '.join(missing)}; it was not written by offload")
