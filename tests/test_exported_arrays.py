@@ -1,4 +1,5 @@
-"""Arrays of ours in other packages: when these let go of them, nothing else is lost, whatever happens just then."""
+"""Arrays of ours in other packages: when these let go of them, nothing else is lost, whatever happens just then. And of
+others in calls of ours, by several threads."""
 
 from __future__ import annotations
 
@@ -75,3 +76,44 @@ def test_a_consumer_that_lets_go_when_python_has_ended(tmp_path: Path) -> None:
     consumer = tmp_path / "consumer.so"
     subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "consumer.c", "-o", consumer], check=True)
     assert python(KEPT, on_host(EXAMPLES / "saxpy.mlir").path, consumer, cwd=tmp_path) == "done\n"
+
+
+FIRST = """
+import gc, sys, threading, time
+import numpy, offload
+library = offload.load(sys.argv[1])
+library.use("host")
+x = numpy.ones(4, numpy.float32)
+library.saxpy(1.0, x, x)
+class Other:
+    def __dlpack__(self, **options):
+        return x.__dlpack__(**options)
+class Garbage:
+    def __init__(self):
+        self.itself = self
+    def __del__(self):
+        time.sleep(0.2)  # others go on
+begin = threading.Event()
+def second():
+    begin.wait()
+    library.saxpy(0.0, other, x)
+other, thread = Other(), threading.Thread(target=second)
+thread.start()
+gc.disable()
+gc.collect()
+Garbage()
+gc.set_threshold(gc.get_count()[0])
+begin.set()
+gc.enable()
+library.saxpy(0.0, other, x)
+thread.join()
+print("done")
+"""
+"""Two threads are the first to pass an array of another package, while the garbage of one is collected."""
+
+
+def test_the_first_array_of_another_package_in_two_threads(tmp_path: Path) -> None:
+    """One waited, with Python's lock, for what the other was making in its call, which waited for the lock. (Python
+    collects garbage where it makes objects before its version 3.12, later between them.)"""
+    path = on_host(EXAMPLES / "saxpy.mlir").path
+    assert python(FIRST, path, cwd=tmp_path, timeout=30) == "done\n"

@@ -15,18 +15,6 @@ constexpr int32_t cpu = 1;
 
 PyObject *exported; // what consumers still use, by address: export.py's
 
-struct Names {
-  PyObject *method = PyUnicode_InternFromString("__dlpack__");
-  PyObject *isNegated = PyUnicode_InternFromString("is_neg");
-  PyObject *keywords = Py_BuildValue("(s)", "max_version");
-  PyObject *version = Py_BuildValue("(ii)", 1, 1);
-};
-
-const Names &names() {
-  static const Names *made = new Names; // as long as the process
-  return *made;
-}
-
 // Whether there can be an array of this shape at `start`.
 bool isSound(const Argument &argument, const Tensor &tensor, uintptr_t start) {
   if ((argument.rank && !tensor.shape) || start < tensor.byteOffset)
@@ -53,6 +41,20 @@ template <typename Kind> void release(PyObject *capsule, const char *name) {
 
 } // namespace
 
+Protocol protocol;
+
+bool nameProtocol() {
+  protocol.dlpack = PyUnicode_InternFromString("__dlpack__");
+  protocol.isNegated = PyUnicode_InternFromString("is_neg");
+  protocol.functions = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
+  protocol.requiresGradient = PyUnicode_InternFromString("requires_grad");
+  protocol.byVersion = Py_BuildValue("(s)", "max_version");
+  protocol.byVersionAndStream = Py_BuildValue("(ss)", "max_version", "stream");
+  protocol.version = Py_BuildValue("(ii)", 1, 1);
+  return protocol.dlpack && protocol.isNegated && protocol.functions && protocol.requiresGradient &&
+         protocol.byVersion && protocol.byVersionAndStream && protocol.version;
+}
+
 const Tensor *tensorOf(PyObject *capsule, bool writes) {
   if (PyCapsule_IsValid(capsule, "dltensor"))
     return static_cast<const Tensor *>(PyCapsule_GetPointer(capsule, "dltensor"));
@@ -63,7 +65,7 @@ const Tensor *tensorOf(PyObject *capsule, bool writes) {
 }
 
 bool isNegated(PyObject *value) {
-  PyObject *answer = PyObject_CallMethodNoArgs(value, names().isNegated);
+  PyObject *answer = PyObject_CallMethodNoArgs(value, protocol.isNegated);
   if (!answer) {
     forgetError();
     return PyErr_Occurred();
@@ -111,11 +113,10 @@ void releaseUnused(PyObject *capsule) {
 }
 
 bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64_t *words) {
-  const Names &known = names();
   if (argument.dlpackCode < 0 || kept.full() || isNegated(value))
     return false;
-  PyObject *given[] = {value, known.version};
-  PyObject *capsule = PyObject_VectorcallMethod(known.method, given, 1, known.keywords);
+  PyObject *given[] = {value, protocol.version};
+  PyObject *capsule = PyObject_VectorcallMethod(protocol.dlpack, given, 1, protocol.byVersion);
   if (!capsule) {
     forgetError();
     return false;

@@ -22,6 +22,16 @@ struct Versioned { // an unversioned one is its tensor, as far as it is read
   Tensor tensor;
 };
 
+// What other packages' objects are asked with, made with the module. In the midst of a call, what Python
+// collects while it makes them may let another thread go on, and that would wait for them, with Python's
+// lock.
+struct Protocol {
+  PyObject *dlpack, *isNegated, *functions, *requiresGradient; // names
+  PyObject *byVersion, *byVersionAndStream;                    // names of arguments
+  PyObject *version;                                           // that is asked for
+};
+extern Protocol protocol;
+
 constexpr uint64_t readOnlyFlag = 1;
 
 // The tensor that a capsule holds, which may be written to where `writes`; null for others.

@@ -19,8 +19,8 @@ constexpr int complexCode = 5; // torch's may be conjugated when they are read: 
 
 // What a type has itself: one that inherits it may be something else than memory.
 const Functions *read(PyTypeObject *type) {
-  static PyObject *const name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
-  PyObject *found = name ? PyObject_GetAttr(reinterpret_cast<PyObject *>(type), name) : nullptr;
+  PyObject *const name = protocol.functions;
+  PyObject *found = PyObject_GetAttr(reinterpret_cast<PyObject *>(type), name);
   PyObject *inherited =
       found && type->tp_base ? PyObject_GetAttr(reinterpret_cast<PyObject *>(type->tp_base), name) : nullptr;
   PyErr_Clear();
@@ -62,8 +62,7 @@ const Memory *memoryOf(const char *backend) {
 
 // torch exports none that does; these functions do not ask. True too for an interrupt.
 bool needsGradient(PyObject *value) {
-  static PyObject *const name = PyUnicode_InternFromString("requires_grad");
-  PyObject *answer = name ? PyObject_GetAttr(value, name) : nullptr;
+  PyObject *answer = PyObject_GetAttr(value, protocol.requiresGradient);
   if (!answer) {
     forgetError();
     return PyErr_Occurred();
@@ -95,12 +94,10 @@ bool comesFrom(const Functions *functions, int32_t deviceType, int32_t device, P
 // The capsule of an array, behind whose package's work the stream is then that the launch is on where others
 // know it, or else the driver's default one; null, without an error, where there is none.
 PyObject *exported(PyObject *value, const Memory &memory, void *consumer) {
-  static PyObject *const method = PyUnicode_InternFromString("__dlpack__");
-  static PyObject *const keywords = Py_BuildValue("(ss)", "max_version", "stream");
-  static PyObject *const version = Py_BuildValue("(ii)", 1, 1);
   PyObject *stream = consumer ? PyLong_FromVoidPtr(consumer) : PyLong_FromLong(memory.defaultStream);
-  PyObject *given[] = {value, version, stream};
-  PyObject *capsule = stream ? PyObject_VectorcallMethod(method, given, 1, keywords) : nullptr;
+  PyObject *given[] = {value, protocol.version, stream};
+  PyObject *capsule =
+      stream ? PyObject_VectorcallMethod(protocol.dlpack, given, 1, protocol.byVersionAndStream) : nullptr;
   Py_XDECREF(stream);
   if (!capsule)
     forgetError();
@@ -144,8 +141,8 @@ bool fillFromExchange(const Argument &argument, PyObject *value, const Place &pl
   const Memory *memory = memoryOf(place.backend);
   const bool fits = memory && managed->major == 1 &&
                     (argument.readOnly || !(managed->flags & readOnlyFlag)) &&
-                    tensor.deviceType == memory->type && tensor.deviceId == place.device &&
-                    fillFromTensor(argument, tensor, words);
+                    tensor.deviceType == memory->type &&
+                    tensor.deviceId == place.device && fillFromTensor(argument, tensor, words);
   if (managed->deleter)
     managed->deleter(managed); // the array itself, which the call has, keeps the memory
   return fits && comesFrom(functions, memory->type, place.device, *place.producers);

@@ -158,7 +158,7 @@ PYBIND11_MODULE(_fast, m) {
   using namespace offload;
   m.doc() = "Calls of functions and kernels without ctypes.";
   PyObject *caller = makeCallerType();
-  if (!caller || !nameMethods())
+  if (!caller || !nameMethods() || !nameProtocol())
     throw py::error_already_set();
   m.attr("Caller") = py::reinterpret_steal<py::object>(caller);
   m.attr("ABI_VERSION") = MGPU_ABI_VERSION;

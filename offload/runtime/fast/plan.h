@@ -164,6 +164,9 @@ bool fillFromDlpack(const Argument &argument, PyObject *value, Kept &kept, int64
 bool fillFromExchange(const Argument &argument, PyObject *value, const Place &place, Kept &kept,
                       int64_t *words);
 
+// Once: what objects of other packages are asked with. False with an error set.
+bool nameProtocol();
+
 // The destructor of the capsules that export.py makes, the deleter of what they hold, which takes that out of
 // a dict by its address, and that dict.
 void releaseUnused(PyObject *capsule);
