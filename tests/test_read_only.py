@@ -12,7 +12,7 @@ from emulator.on_device import compiled
 
 import offload
 from offload.errors import SignatureError
-from offload.runtime import function
+from offload.runtime import function, interchange
 
 PROGRAM = """
 func.func @double(%x: tensor<?xf32>, %into: memref<?xf32>) -> tensor<?xf32> {
@@ -125,3 +125,29 @@ def test_variables_of_a_program_may_be_written() -> None:
     library.get_zeros()[:] = 5
     assert library.get_zeros().tolist() == [5] * 4
     assert not library.get_table().flags.writeable
+
+
+class Copied:
+    """Another package's array, of which there is a copy for each who asks."""
+
+    def __init__(self) -> None:
+        self.array = np.ones(4, np.float32)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self.array.copy().__dlpack__(max_version=(1, 0))
+        pointer = interchange._pointer_in(capsule, b"dltensor_versioned")
+        interchange.Versioned.from_address(pointer).flags |= 2  # DLPACK_FLAG_BITMASK_IS_COPIED
+        return capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def test_what_is_written_to_a_copy_is_not_lost_without_a_word() -> None:
+    library, x, into = on_host(PROGRAM), Copied(), np.zeros(4, np.float32)
+    for _ in range(3):  # from the second on, calls go through the extension
+        assert library.double(x, into).numpy().tolist() == [2, 2, 2, 2]
+        with pytest.raises(SignatureError) as refused:
+            library.double(into, x)
+        said = "given a float32[4] that its package exports as a copy, where nobody would find what the call writes"
+        assert f"{said}; pass an array of your own, for instance numpy.asarray(into).copy()" in str(refused.value)

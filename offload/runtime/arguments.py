@@ -183,6 +183,11 @@ def check_use(view: View, name: str, writes: bool = True) -> None:
         )
     if view.readonly and writes:
         raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {view.changed('copy', name)}")
+    if view.copied and writes:
+        raise Mismatch(
+            f"a {view} that its package exports as a copy, where nobody would find what the call writes",
+            f"pass an array of your own, for instance {view.changed('copy', name)}",
+        )
 
 
 def captured(view: View) -> Mismatch:

@@ -55,7 +55,7 @@ CODES |= {
     code: f"float8_{name}"
     for code, name in enumerate(("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"), 7)
 }
-_READ_ONLY = 1
+_READ_ONLY, _IS_COPIED = 1, 2
 
 
 class Tensor(ctypes.Structure):
@@ -186,6 +186,7 @@ def _from_interface(value: object, interface: dict[str, Any]) -> tuple[Any, ...]
         value,
         bool(readonly),
         bool(dtype.isnative),
+        False,
         None,
         interface.get("stream"),
     )
@@ -227,23 +228,23 @@ def _exported(value: Any, options: dict[str, int]) -> object:
         raise Mismatch(f"a {name} that refuses DLPack ({error})", advice) from None
 
 
-def _borrowed(value: object, capsule: object) -> tuple[Tensor, bool]:
-    """The tensor in a capsule, and whether it is only to be read. It is not consumed: the capsule keeps its name, so
-    its own destructor releases the tensor."""
+def _borrowed(value: object, capsule: object) -> tuple[Tensor, bool, bool]:
+    """The tensor in a capsule, whether it is only to be read, and whether it is a copy. It is not consumed: the capsule
+    keeps its name, so its own destructor releases the tensor."""
     pointer = _capsule_pointer(capsule, b"dltensor")
     if pointer is not None:
-        return Tensor.from_address(pointer), False
+        return Tensor.from_address(pointer), False, False
     pointer = _capsule_pointer(capsule, b"dltensor_versioned")
     managed = Versioned.from_address(pointer) if pointer is not None else None
     if managed is None or managed.major != 1:
         raise Mismatch(f"a {type(value).__name__} with DLPack of an unknown version", "pass a NumPy array")
-    return managed.tensor, bool(managed.flags & _READ_ONLY)
+    return managed.tensor, bool(managed.flags & _READ_ONLY), bool(managed.flags & _IS_COPIED)
 
 
 def _from_dlpack(value: Any, ordered: bool, before: tuple[str, int] | None) -> tuple[Any, ...]:
     options = _consumer(value, ordered, before)
     capsule = _exported(value, options)
-    tensor, readonly = _borrowed(value, capsule)
+    tensor, readonly, copied = _borrowed(value, capsule)
     name = CODES.get(tensor.code, "").format(tensor.bits)
     places = _DEVICES.get(tensor.device_type)
     if tensor.lanes != 1 or name not in DTYPES:
@@ -274,6 +275,7 @@ def _from_dlpack(value: Any, ordered: bool, before: tuple[str, int] | None) -> t
         (value, capsule),
         readonly,
         True,
+        copied,
         tensor.device_id if on_gpu else None,
         DEFAULT_STREAM if on_gpu and ordered and not is_before else None,
     )

@@ -13,9 +13,9 @@ from offload.runtime.memory import row_major
 class View(NamedTuple):
     """The memory of an array. ``strides`` count bytes, None stands for row-major; ``places`` are the backends
     that can use the memory ("host" is the CPU); ``owner`` keeps it alive, the object that was given or a tuple that
-    begins with it. ``native`` is false for foreign byte order, ``device`` the index of the GPU whose memory it is,
-    where that is known, ``wait_for`` a foreign stream whose work has to be done first, of that GPU if it is a default
-    stream."""
+    begins with it. ``native`` is false for foreign byte order, ``copied`` true for a copy that was made for who asked.
+    ``device`` is the index of the GPU whose memory it is, where that is known, ``wait_for`` a foreign stream whose work
+    has to be done first, of that GPU if it is a default stream."""
 
     pointer: int
     dtype: str
@@ -27,6 +27,7 @@ class View(NamedTuple):
     owner: object
     readonly: bool = False
     native: bool = True
+    copied: bool = False
     device: int | None = None
     wait_for: int | None = None
 

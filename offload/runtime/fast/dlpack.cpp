@@ -61,7 +61,7 @@ const Tensor *tensorOf(PyObject *capsule, bool writes) {
   if (!PyCapsule_IsValid(capsule, "dltensor_versioned"))
     return nullptr;
   const auto *managed = static_cast<const Versioned *>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
-  return managed->major == 1 && !(writes && managed->flags & readOnlyFlag) ? &managed->tensor : nullptr;
+  return managed->major == 1 && (!writes || mayWrite(managed->flags)) ? &managed->tensor : nullptr;
 }
 
 bool isNegated(PyObject *value) {

@@ -32,8 +32,10 @@ struct Protocol {
 };
 extern Protocol protocol;
 
-constexpr uint64_t readOnlyFlag = 1;
+constexpr uint64_t readOnlyFlag = 1, copiedFlag = 2;
 
+// Whether a tensor with these flags is that of an array itself, which may be written to.
+inline bool mayWrite(uint64_t flags) { return !(flags & (readOnlyFlag | copiedFlag)); }
 // The tensor that a capsule holds, which may be written to where `writes`; null for others.
 const Tensor *tensorOf(PyObject *capsule, bool writes);
 // Whether torch would export it with wrong signs; see interchange.py. True too where an interrupt comes in

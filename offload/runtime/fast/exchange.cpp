@@ -139,9 +139,8 @@ bool fillFromExchange(const Argument &argument, PyObject *value, const Place &pl
   }
   const Tensor &tensor = managed->tensor;
   const Memory *memory = memoryOf(place.backend);
-  const bool fits = memory && managed->major == 1 &&
-                    (argument.readOnly || !(managed->flags & readOnlyFlag)) &&
-                    tensor.deviceType == memory->type &&
+  const bool fits = memory && managed->major == 1 && !(managed->flags & copiedFlag) &&
+                    (argument.readOnly || mayWrite(managed->flags)) && tensor.deviceType == memory->type &&
                     tensor.deviceId == place.device && fillFromTensor(argument, tensor, words);
   if (managed->deleter)
     managed->deleter(managed); // the array itself, which the call has, keeps the memory
