@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 import offload
+from offload.artifact import Artifact
+from offload.errors import ArtifactError
+from offload.runtime import library as libraries
 from offload.runtime.library import _name_for_loader
 
 
@@ -25,6 +28,32 @@ def test_a_library_that_was_built_again(tmp_path: Path, monkeypatch: pytest.Monk
     three = offload.load(built(Path("k.so"), 3.5))
     assert [library.f() for library in (one, two, again, three)] == [1.5, 2.5, 2.5, 3.5]
     assert {library.path.resolve() for library in (one, two, three)} == {path}
+
+
+def test_a_library_that_another_process_builds_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of one was called as the description of the other said."""
+    path = built(tmp_path / "k.so", 0.5)
+    files = [built(tmp_path / f"{number}.so", number + 0.5) for number in range(1, 3)]
+    read = libraries.read_artifact
+
+    def read_and_replace(file: Path) -> Artifact:
+        found = read(file)
+        if files:
+            files.pop(0).rename(path)
+        return found
+
+    monkeypatch.setattr(libraries, "read_artifact", read_and_replace)
+    assert [offload.load(path).f() for _ in range(2)] == [2.5, 2.5]
+
+    def always(file: Path) -> Artifact:
+        path.touch()
+        return read(file)
+
+    monkeypatch.setattr(libraries, "read_artifact", always)
+    with pytest.raises(
+        ArtifactError, match="another file came in its place each time that it was loaded; load it when"
+    ):
+        offload.load(path)
 
 
 def test_another_file_under_a_name(tmp_path: Path) -> None:

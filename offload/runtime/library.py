@@ -57,8 +57,35 @@ def load(path: str | os.PathLike[str]) -> Library:
     """Loads the artifact at ``path``. Touches no driver and needs no compiler.
 
     The file is read and checked before it is loaded. Raises `ArtifactError` for a file that is missing,
-    damaged, no artifact, for another machine, or that the system's loader refuses."""
-    artifact = read_artifact(path)
+    damaged, no artifact, for another machine, or that the system's loader refuses, and where others replace it all the
+    while."""
+    for _ in range(_MOST_TRIES):
+        before = _state(path)
+        artifact = read_artifact(path)
+        library = _opened(artifact)
+        if _state(path) == before:
+            return Library(artifact, library)
+        # Code and description may be of two files, and nobody knows which files the loader has by these names.
+        files = _files.get(str(artifact.path.absolute()), [])
+        files[:] = [(-1, -1)] * len(files)
+    raise ArtifactError(
+        f"{path}: another file came in its place each time that it was loaded; load it when it is built"
+    )
+
+
+_MOST_TRIES = 20
+
+
+def _state(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
+    """What tells the file at a path from one that comes in its place; None where there is none."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):  # who reads it says why
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _opened(artifact: Artifact) -> ctypes.CDLL:
     here = platform.machine()
     if MACHINES.get(here, artifact.machine) != artifact.machine:
         raise ArtifactError(
@@ -66,7 +93,7 @@ def load(path: str | os.PathLike[str]) -> Library:
             f"{here}; build it for this machine"
         )
     try:
-        library = ctypes.CDLL(_name_for_loader(artifact.path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        return ctypes.CDLL(_name_for_loader(artifact.path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except OSError as error:
         said = f"{artifact.path}: the system's loader refuses it: {error}"
         if os.statvfs(artifact.path).f_flag & os.ST_NOEXEC:
@@ -75,7 +102,6 @@ def load(path: str | os.PathLike[str]) -> Library:
                 "what offload.compile and offload run make lies, TMPDIR where it lies without a cache"
             )
         raise ArtifactError(said) from error
-    return Library(artifact, library)
 
 
 _files: dict[str, list[tuple[int, int]]] = {}
