@@ -62,11 +62,13 @@ library.use("host")
 flag = numpy.zeros(1, numpy.int64)
 running, ended = library.wait_for.start(flag), library.echo_int64.start(3)
 ended.wait()
+there, stream = library.device.array(numpy.ones(4, numpy.float32)), library.stream()
+launched = library.kernels.saxpy[1, 4, stream](2.0, there, there)
 if os.fork() == 0:
     print(ended.wait())
     async def awaited():
         await running
-    for wait in running.wait, lambda: asyncio.run(awaited()):
+    for wait in running.wait, lambda: asyncio.run(awaited()), launched.wait, there.numpy:
         try:
             print(wait())
         except offload.DeviceError as error:
@@ -84,7 +86,10 @@ def test_a_call_is_waited_for_where_it_was_started(tmp_path: Path) -> None:
     said = (
         "The call was started in the parent of this process and ends there: wait for it there, or start it again here."
     )
-    assert python(IN_A_CHILD, real().path, cwd=tmp_path).splitlines() == ["3", said, said]
+    before = (
+        "This was launched in the parent of this process, and cannot be waited for here: wait for it before the fork."
+    )
+    assert python(IN_A_CHILD, real().path, cwd=tmp_path).splitlines() == ["3", said, said, before, before]
 
 
 def test_other_loops() -> None:

@@ -156,6 +156,12 @@ class Mark:
 
     def _check_put(self) -> None:
         if not self._event and not self.done:
+            if self._native.process() != self._process:
+                raise DeviceError(
+                    "This was launched in the parent of this process, and cannot be waited for here: wait for it "
+                    "before the fork.",
+                    ERROR_INVALID,
+                )
             raise DeviceError(
                 "The driver refused to mark what was on a stream that has gone, or is another one here: that cannot be "
                 "waited for.",
