@@ -297,3 +297,16 @@ def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
         "ImportError: k is installed as editable and has changed; building it again failed:\n"
         f"cannot read {tmp_path / 'more.mlir'}: No such file or directory\n"
     )
+
+
+def test_a_module_that_is_imported_by_another_name(tmp_path: Path) -> None:
+    """As pytest imports a file of a package without an ``__init__.py`` for its doctests."""
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "pkg.k"\nsources = ["k.mlir"]\n')
+    source = tmp_path / "k.mlir"
+    source.write_text("func.func @f() -> i32 { %c = arith.constant 3 : i32 return %c : i32 }")
+    (table,) = read_tables(tmp_path / "pyproject.toml")
+    build_module(table, tmp_path / "pkg", editable=True)
+    source.write_text(source.read_text().replace("@f", "@g"))
+    said = run(sys.executable, "-c", "import k; print(k.g())", cwd=tmp_path / "pkg").stdout
+    assert said.splitlines()[-1] == "3"

@@ -106,7 +106,9 @@ def test_the_module() -> None:
     exec(compile(text, "kernels.py", "exec"), module)
     names = ["library", "plain", "sum", "of_bits", "odd", "makes", "tiny", "wave"]
     assert module["__all__"] == names
-    editable = module_text(METADATA, "kernels.offload.so", origin, Editable(Path("/p/pyproject.toml"), ["host"]))
+    editable = module_text(
+        METADATA, "kernels.offload.so", origin, Editable("pkg.kernels", Path("/p/pyproject.toml"), ["host"])
+    )
     assert names_in(editable) == names
     assert "/p/pyproject.toml" in editable
     assert "/p/pyproject.toml" not in text
@@ -170,7 +172,7 @@ def test_functions_may_have_names_that_loaders_use(monkeypatch: pytest.MonkeyPat
     library = SimpleNamespace(functions={name: f"the function {name}" for name in names})
     monkeypatch.setattr(offload, "load", lambda path: library)
     monkeypatch.setattr("offload.hooks.editable.refresh", lambda *arguments: arguments[-1])
-    for editable in (None, Editable(Path("/p/pyproject.toml"), None)):
+    for editable in (None, Editable("pkg.kernels", Path("/p/pyproject.toml"), None)):
         module = ModuleType("kernels")
         module.__file__ = "/nowhere/kernels.py"
         exec(module_text(metadata, "k.so", Origin(), editable), module.__dict__)

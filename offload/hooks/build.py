@@ -84,7 +84,7 @@ def build_module(
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
         return outputs
     data, built = compiled(request, table.where, asked_by, instead=targets is not None)
-    again = Editable(_pyproject_from(package_folder, table.root), targets) if editable else None
+    again = Editable(table.module, _pyproject_from(package_folder, table.root), targets) if editable else None
     check_names(table.module, built.metadata, [(source.name, source.data) for source in request.sources])
     stub = stub_text(built.metadata, named)
     origin = Origin(digest, named, hashlib.sha256(data).hexdigest())

@@ -61,8 +61,10 @@ _IN_PLACE = "# Compiled among the sources: for this machine alone.\n"
 @dataclass(frozen=True)
 class Editable:
     """What an editable installation needs to build again: the project, as the module's folder finds it, and targets
-    that replace the declared ones."""
+    that replace the declared ones. ``module`` is the table's: the module may be imported by another name, as pytest
+    does with files of packages without an ``__init__.py``."""
 
+    module: str
     pyproject: Path
     targets: Sequence[str] | None
 
@@ -87,7 +89,8 @@ def module_text(
     listed = repr(names)
     if editable is not None:
         chosen = None if editable.targets is None else list(editable.targets)
-        listed = f"__refresh(__name__, __file__, {str(editable.pyproject)!r}, {chosen!r}, {origin.digest!r}, {names!r})"
+        built_from = f"{str(editable.pyproject)!r}, {chosen!r}, {origin.digest!r}"
+        listed = f"__refresh({editable.module!r}, __file__, {built_from}, {names!r})"
     text = _MODULE.format(
         mark=MARK,
         digest=_DIGEST + origin.digest,
