@@ -162,6 +162,21 @@ COMPLEX_LANE_0 = COMPLEX.format(
 
 
 _LANES_32 = "is written for subgroups of 32 threads, but those of this target have 64"
+POINTERS_OF_LANE_0 = """gpu.module @m {
+gpu.func @k(%p: !llvm.ptr, %x: memref<?xi64>) kernel {
+  %l = gpu.lane_id
+  %r = gpu.warp_execute_on_lane_0(%l)[32] -> (vector<1x!llvm.ptr>) { // here
+    %v = vector.broadcast %p : !llvm.ptr to vector<32x!llvm.ptr>
+    gpu.yield %v : vector<32x!llvm.ptr>
+  }
+  %own = vector.extract %r[0] : !llvm.ptr from vector<1x!llvm.ptr>
+  %n = llvm.ptrtoint %own : !llvm.ptr to i64
+  memref.store %n, %x[%l] : memref<?xi64>
+  gpu.return
+}
+}
+"""
+
 CASES = [
     Case("gpu.subgroup_broadcast", "first_active_lane, every type, in a branch", FIRST, _first),
     Case(
@@ -209,6 +224,16 @@ CASES = [
         "complex<f32>",
         module(mapped("k", "f32", COMPLEX_LANE_0)),
         exchanged("f32", lambda lane: 0 * lane),
+        chips=WAVE32,
+    ),
+    Case(
+        "gpu.warp_execute_on_lane_0",
+        "vector of pointers",
+        POINTERS_OF_LANE_0,
+        refused=dict.fromkeys(
+            ("nvvm", "rocdl", "host"),
+            "exchanges values of type 'vector<32x!llvm.ptr>': only numbers and vectors of numbers can be",
+        ),
         chips=WAVE32,
     ),
     Case(

@@ -64,8 +64,9 @@ struct LaneZero {
 
 private:
   static bool isExchanged(Type type) {
-    auto vector = dyn_cast<VectorType>(type);
-    return vector ? !vector.isScalable() : type.isIntOrIndexOrFloat() || isa<ComplexType>(type);
+    if (auto vector = dyn_cast<VectorType>(type)) // of pointers, too
+      return !vector.isScalable() && vector.getElementType().isIntOrIndexOrFloat();
+    return type.isIntOrIndexOrFloat() || isa<ComplexType>(type);
   }
 
   LogicalResult check(Type part, Type whole) {
