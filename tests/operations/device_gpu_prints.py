@@ -192,6 +192,11 @@ CASES = [
         Case("gpu.printf", form, _wrong(text), refused=dict.fromkeys(EVERYWHERE, reason))
         for form, text, reason in (
             ("too few arguments", 'gpu.printf "%d %d\\n", %i : i32', "has 1 arguments, but its format takes more"),
+            (
+                "a zero byte",
+                'gpu.printf "%d\\00, and more\\n", %i : i32',
+                "has a zero byte in its format, where printf would end",
+            ),
             ("too many arguments", 'gpu.printf "%d\\n", %i, %i : i32, i32', "has 2 arguments, but its format takes 1"),
             (
                 "an integer for %f",

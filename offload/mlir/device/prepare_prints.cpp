@@ -32,6 +32,8 @@ public:
       : op(op), b(op), rest(op.getFormat()), takesStars(takesStars) {}
 
   LogicalResult run() {
+    if (rest.contains('\0'))
+      return op.emitOpError("has a zero byte in its format, where printf would end: leave it out");
     while (!rest.empty()) {
       char c = take();
       if (c != '%')
@@ -255,10 +257,10 @@ LLVM::LLVMFuncOp trap(gpu::GPUModuleOp module) {
   return function;
 }
 
-/// A text as part of a format.
+/// A text as part of a format, as far as C reads it.
 std::string literally(StringRef text) {
   std::string format;
-  for (char c : text)
+  for (char c : text.split('\0').first)
     format += c == '%' ? std::string("%%") : std::string(1, c);
   return format;
 }
