@@ -110,6 +110,8 @@ void mgpuMemcpy(void *to, void *from, size_t size, void *stream) {
   if (!to || !from)
     mgpu_fail(MGPU_ERROR_INVALID, "A copy of %zu bytes has NULL as its %s.", size,
               to ? "source" : "destination");
+  else if (size > SIZE_MAX / 2)
+    mgpu_fail(MGPU_ERROR_INVALID, "A copy of %zu bytes is too large.", size);
   else if (mgpu_stream_place(stream, &place) == 0)
     mgpu_backends[place.backend]->memcpy(place.device, to, from, size, place.driver);
 }
@@ -120,7 +122,7 @@ static void fill(void *to, uint64_t value, unsigned width, size_t count, void *s
     return;
   if (!to)
     mgpu_fail(MGPU_ERROR_INVALID, "A fill of %zu elements has NULL as its destination.", count);
-  else if (count > SIZE_MAX / width)
+  else if (count > SIZE_MAX / 2 / width)
     mgpu_fail(MGPU_ERROR_INVALID, "A fill of %zu elements of %u bytes is too large.", count, width);
   else if (mgpu_stream_place(stream, &place) == 0)
     mgpu_backends[place.backend]->memset(place.device, to, value, width, count, place.driver);

@@ -122,6 +122,12 @@ void check_strided(void) {
   CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its destination");
   mgpuMemsetStrided(to, &two, &two, 1, NULL, 4, NULL);
   CHECK_ERROR(MGPU_ERROR_INVALID, "NULL as its value");
+  mgpuMemset8(to, 1, SIZE_MAX, NULL); // -1, as sizes that are computed may come out
+  CHECK_ERROR(MGPU_ERROR_INVALID, "A fill of 18446744073709551615 elements of 1 bytes is too large.");
+  mgpuMemset32(to, 1, SIZE_MAX / 4, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "elements of 4 bytes is too large.");
+  mgpuMemcpy(to, from, SIZE_MAX, NULL);
+  CHECK_ERROR(MGPU_ERROR_INVALID, "A copy of 18446744073709551615 bytes is too large.");
   mgpuMemFree(to, NULL);
   mgpuMemFree(from, NULL);
   free(expected);
