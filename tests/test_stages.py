@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +227,41 @@ def test_verifying_after_every_pass(tmp_path: Path) -> None:
         cwd=tmp_path,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def helpers(count: int) -> str:
+    """So many functions of which each calls the one before; a kernel calls the last one, and host code the tenth."""
+    text = "func.func private @f0(%v: i32) -> i32 { return %v : i32 }\n"
+    for number in range(1, count):
+        text += f"""func.func private @f{number}(%v: i32) -> i32 {{
+          %r = func.call @f{number - 1}(%v) : (i32) -> i32
+          return %r : i32
+        }}
+        """
+    return (
+        text
+        + f"""func.func @run(%x: memref<4xi32>) -> i32 {{
+      %c1 = arith.constant 1 : index
+      %one = arith.constant 1 : i32
+      gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+                 threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {{
+        %v = memref.load %x[%tx] : memref<4xi32>
+        %r = func.call @f{count - 1}(%v) : (i32) -> i32
+        memref.store %r, %x[%tx] : memref<4xi32>
+        gpu.terminator
+      }}
+      %s = func.call @f9(%one) : (i32) -> i32
+      return %s : i32
+    }}"""
+    )
+
+
+def test_functions_that_kernels_alone_call_are_no_host_code() -> None:
+    """Of many, too: each was once looked for in the whole program as often as functions call each other in a row."""
+    took = {}
+    for count in (40, 160):
+        begin = time.process_time()
+        code = emit_text(helpers(count), "host-llvm")
+        took[count] = time.process_time() - begin
+        assert set(re.findall(r"^define .*@(f\d+)\(", code, re.MULTILINE)) <= {f"f{number}" for number in range(10)}
+    assert took[160] < 16 * took[40]

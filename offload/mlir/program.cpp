@@ -9,6 +9,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -106,16 +108,31 @@ void setKernelAttribute(IRModule &module, const std::string &name, const std::st
 /// Private functions that kernels alone call: their copies are in the kernels' modules, and they may hold
 /// what host code cannot.
 static void eraseKernelFunctions(ModuleOp host, const llvm::StringSet<> &ofKernels) {
-  bool changed = true;
-  while (changed) { // one may call another
-    changed = false;
-    for (auto function : llvm::make_early_inc_range(host.getOps<func::FuncOp>()))
-      if (function.isPrivate() && ofKernels.contains(function.getSymName()) &&
-          SymbolTable::symbolKnownUseEmpty(function, host)) {
-        function.erase();
-        changed = true;
-      }
+  SymbolTableCollection tables;
+  SymbolUserMap users(tables, host);
+  llvm::MapVector<Operation *, SmallVector<func::FuncOp>> usedBy;
+  SmallVector<func::FuncOp> open;
+  for (auto function : host.getOps<func::FuncOp>())
+    if (function.isPrivate() && ofKernels.contains(function.getSymName())) {
+      open.push_back(function);
+      for (Operation *user : users.getUsers(function))
+        usedBy[user->getParentOfType<func::FuncOp>()].push_back(function);
+    }
+  llvm::SetVector<Operation *> unused;
+  auto isUnused = [&](func::FuncOp function) {
+    return llvm::all_of(users.getUsers(function), [&](Operation *user) {
+      return unused.contains(user->getParentOfType<func::FuncOp>());
+    });
+  };
+  while (!open.empty()) { // one may call another
+    func::FuncOp function = open.pop_back_val();
+    if (!unused.contains(function) && isUnused(function)) {
+      unused.insert(function);
+      llvm::append_range(open, usedBy.lookup(function));
+    }
   }
+  for (Operation *function : unused)
+    function->erase();
 }
 
 std::shared_ptr<IRModule> hostModule(const IRModule &module) {
