@@ -107,13 +107,19 @@ def lower_to_kernels(
     Returns them as textual pipelines, in order: each step is chosen by what the one before it left.
     """
     ran = []
-    for step in (_transforms, _tosa, _buffers, _mapped, _launch_bodies, lambda made: _kernels(made, debug)):
+    for step in (_gathered, _transforms, _tosa, _buffers, _mapped, _launch_bodies, lambda made: _kernels(made, debug)):
         passes = ",".join(step(module))
         if passes:
             with failures(sources, "making kernels"):
                 module.run(passes, verify_each=verify_each, reproducer=reproducer)
             ran.append(passes)
     return ran
+
+
+def _gathered(module: Any) -> Sequence[str]:
+    """Kernels that a vendor's compiler has written beside host code are in a module of kernels from here on."""
+    host, _ = module.operation_names()
+    return ("offload-gather-kernels",) if "llvm.func" in host else ()
 
 
 def _transforms(module: Any) -> Sequence[str]:

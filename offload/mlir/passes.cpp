@@ -18,6 +18,7 @@ void registerOffloadPasses() {
   registerPrepareDevicePass();
   registerRepairPasses();
   registerGroupLaunchesPass();
+  registerGatherKernelsPass();
   registerMarkKernelsPass();
   registerMaskedReductionsPass();
   registerMissingLoweringsPass();

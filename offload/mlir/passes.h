@@ -19,6 +19,7 @@ namespace offload {
 ///   offload-private-buffers          keeps what an iteration of a parallel loop allocates
 ///   offload-free-buffers             frees what was allocated for tensors
 ///   offload-map-foralls              makes launches of loops that are mapped to blocks and threads
+///   offload-gather-kernels           gives kernels in the program's own module a gpu.module
 ///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does
 ///   offload-private-names            renames private functions that are named like a library's
 ///   offload-check-input              refuses programs that no later step can take
@@ -88,6 +89,7 @@ void registerPrepareProductsPass();
 void registerPrepareVectorsPass();
 void registerPrepareDevicePass();
 void registerRepairPasses();
+void registerGatherKernelsPass();
 void registerMarkKernelsPass();
 void registerMaskedReductionsPass();
 void registerMissingLoweringsPass();

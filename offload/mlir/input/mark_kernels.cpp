@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/mark_kernels.h"
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -21,21 +22,23 @@ using namespace mlir;
 namespace offload {
 namespace {
 
-/// Takes the marks of vendors from a function, and returns whether it had any.
-bool unmark(LLVM::LLVMFuncOp function) {
+constexpr llvm::StringLiteral kMark = ".kernel"; // after the name of the dialect
+
+bool isCalledAsKernel(LLVM::LLVMFuncOp function) {
+  return LLVM::cconv::stringifyCConv(function.getCConv()).ends_with("_kernelcc");
+}
+
+/// Takes the marks of vendors from a function.
+void unmark(LLVM::LLVMFuncOp function) {
   SmallVector<StringAttr> marks;
   for (NamedAttribute each : function->getDiscardableAttrs())
     if (each.getName() != gpu::GPUDialect::getKernelFuncAttrName() &&
-        each.getName().getValue().ends_with(".kernel"))
+        each.getName().getValue().ends_with(kMark))
       marks.push_back(each.getName());
-  bool marked = !marks.empty();
   for (StringAttr mark : marks)
     function->removeDiscardableAttr(mark);
-  if (LLVM::cconv::stringifyCConv(function.getCConv()).ends_with("_kernelcc")) {
+  if (isCalledAsKernel(function))
     function.setCConv(LLVM::CConv::C);
-    marked = true;
-  }
-  return marked;
 }
 
 void showOutside(LLVM::LLVMFuncOp kernel) {
@@ -79,10 +82,11 @@ struct MarkKernels : public PassWrapper<MarkKernels, OperationPass<ModuleOp>> {
     StringRef mark = gpu::GPUDialect::getKernelFuncAttrName();
     for (auto device : getOperation().getOps<gpu::GPUModuleOp>())
       for (auto function : device.getOps<LLVM::LLVMFuncOp>()) {
-        if (unmark(function))
+        if (isMarkedKernel(function)) {
+          unmark(function);
           function->setAttr(mark, UnitAttr::get(&getContext()));
-        if (function->hasAttr(mark))
           showOutside(function);
+        }
         forgetProcessor(function);
         forgetConvention(function);
         function.walk(forgetConvention<LLVM::CallOp>);
@@ -91,6 +95,12 @@ struct MarkKernels : public PassWrapper<MarkKernels, OperationPass<ModuleOp>> {
 };
 
 } // namespace
+
+bool isMarkedKernel(LLVM::LLVMFuncOp function) {
+  return isCalledAsKernel(function) ||
+         llvm::any_of(function->getDiscardableAttrs(),
+                      [](const NamedAttribute &each) { return each.getName().getValue().ends_with(kMark); });
+}
 
 void registerMarkKernelsPass() { PassRegistration<MarkKernels>(); }
 
