@@ -11,6 +11,7 @@ from offload._version import __version__
 from offload.compiler.device import Linked
 from offload.compiler.native import native
 from offload.compiler.request import BuildRequest
+from offload.compiler.warned import say
 from offload.targets import Image
 
 
@@ -33,7 +34,17 @@ def container(request: BuildRequest, module: Any, builds: Sequence[Linked], imag
         )
     )
     entries = [_entry(*pair) for pair in zip(builds, images, strict=True)]
+    if not (signatures["functions"] or entries or request.objects):
+        _warn_of_nothing(request)
     return artifact.container_object(entries, metadata, request.architecture)
+
+
+def _warn_of_nothing(request: BuildRequest) -> None:
+    names = ", ".join(source.name for source in request.sources)
+    say(
+        f"{names}: warning: there is nothing to call in what this builds: no function is public, and there is no "
+        "kernel; leave `private` out of the functions that are to be called"
+    )
 
 
 def _entry(build: Linked, image: Image) -> artifact.Image:
