@@ -56,7 +56,7 @@ def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> 
         plain = name.removeprefix("_mlir_ciface_")
         called = f"{plain!r}" if plain == name else f"{plain!r}, which takes memrefs and so is to link as {name!r},"
         if library := code.library_of(name):
-            why = f"of {library}, which has it, came only what the program and the files before it call: link it later"
+            why = f"{library} has it, but nothing called it when that was linked: name it behind the file that does"
         else:
             why = f"nothing defines it for {target}: define it in this gpu.module, or link bitcode that has it (--link)"
         said = f"{called} is {'used' if name in variables else 'called'} here, and {why}"

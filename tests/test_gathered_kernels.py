@@ -115,6 +115,27 @@ def test_what_cannot_be_taken_apart(program: str, message: str) -> None:
         offload.compile(program, targets=["nvvm:sm_90"], name="p.mlir")
 
 
+KEPT = """\
+llvm.mlir.global appending @llvm.compiler.used() {section = "llvm.metadata"} : !llvm.array<1 x ptr> {
+  %none = llvm.mlir.undef : !llvm.array<1 x ptr>
+  %p = llvm.mlir.addressof @counter : !llvm.ptr
+  %all = llvm.insertvalue %p, %none[0] : !llvm.array<1 x ptr>
+  llvm.return %all : !llvm.array<1 x ptr>
+}
+llvm.func internal @dead() -> i32 {
+  %p = llvm.mlir.addressof @counter : !llvm.ptr
+  %t = nvvm.read.ptx.sreg.tid.x : i32
+  llvm.store %t, %p : i32, !llvm.ptr
+  llvm.return %t : i32
+}
+"""
+
+
+def test_what_nothing_uses_is_no_host_code() -> None:
+    library = offload.compile(KERNEL + KEPT, targets=["nvvm:sm_90"])
+    assert [kernel.name for kernel in library.metadata.kernels] == ["k"]
+
+
 def test_memory_that_kernels_alone_use_goes_with_them() -> None:
     library = offload.compile(KERNEL, targets=["nvvm:sm_90"])
     assert [kernel.name for kernel in library.metadata.kernels] == ["k"]

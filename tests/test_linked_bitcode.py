@@ -104,7 +104,7 @@ def test_a_file_that_is_linked_too_early(tmp_path: Path) -> None:
     )
     other.write_text("define float @more(float %x) {\n ret float %x\n}\n")
     offload.compile(CALLER, targets=["host"], link=[one, other])
-    with pytest.raises(CompileError, match=r"'more' is called here, and of .*other\.ll, which has it, came only"):
+    with pytest.raises(CompileError, match=r"'more' is called here, and .*other\.ll has it, but nothing called"):
         offload.compile(CALLER, targets=["host"], link=[other, one])
 
 
@@ -117,3 +117,68 @@ def test_linked_files_decide_the_cache(tmp_path: Path) -> None:
         x = np.zeros(16, np.float32)
         library.kernels.k[1, 16](x)
         np.testing.assert_array_equal(x, added)
+
+
+STRUCTURES = """gpu.module @m {
+  llvm.func @theirs(!llvm.ptr, i64) -> !llvm.struct<"struct.S", (f32, f32)>
+  llvm.func @k(%x: !llvm.ptr) attributes {gpu.kernel} {
+    %one = llvm.mlir.constant(1 : i64) : i64
+    %s = llvm.call @theirs(%x, %one) : (!llvm.ptr, i64) -> !llvm.struct<"struct.S", (f32, f32)>
+    %a = llvm.extractvalue %s[0] : !llvm.struct<"struct.S", (f32, f32)>
+    %b = llvm.extractvalue %s[1] : !llvm.struct<"struct.S", (f32, f32)>
+    %sum = llvm.fadd %a, %b : f32
+    llvm.store %sum, %x : f32, !llvm.ptr
+    llvm.return
+  }
+}
+"""
+FIRST = """
+%struct.S = type { float, float }
+define %struct.S @theirs(ptr %x, i64 %n) {
+  %s = call %struct.S @more(ptr %x, i64 %n)
+  ret %struct.S %s
+}
+declare %struct.S @more(ptr, i64)
+define internal double @most(double %x) {
+  ret double %x
+}
+"""
+SECOND = """
+%struct.S = type { float, float }
+define %struct.S @more(ptr %x, i64 %n) {
+  %place = getelementptr float, ptr %x, i64 %n
+  %a = load float, ptr %place
+  %r = call float @most(float %a)
+  %s = insertvalue %struct.S zeroinitializer, float %r, 0
+  %t = insertvalue %struct.S %s, float %a, 1
+  ret %struct.S %t
+}
+declare float @most(float)
+"""
+THIRD = "define float @most(float %x) {\n %r = fadd float %x, 1.0\n ret float %r\n}\n"
+
+
+def test_files_that_name_the_same_structures(tmp_path: Path) -> None:
+    """Types have names of their own in each file; a function that a file keeps to itself is no other's."""
+    files = []
+    for name, text in {"first": FIRST, "second": SECOND, "third": THIRD}.items():
+        files.append(tmp_path / f"{name}.ll")
+        files[-1].write_text(text)
+    library = offload.compile(STRUCTURES, targets=ALL_TARGETS, link=files)
+    library.use("host")
+    x = np.array([0, 4], np.float32)
+    library.kernels.k[1, 1](x.ctypes.data)
+    assert x[0] == 9
+
+
+ADDRESS = CALLER.replace("(%x: f32)", "(%x: i64)").replace(
+    "%r = func.call @theirs(%v) : (f32) -> f32",
+    "%p = memref.extract_aligned_pointer_as_index %x : memref<16xf32> -> index\n"
+    "    %q = arith.index_cast %p : index to i64\n    %r = func.call @theirs(%q) : (i64) -> f32",
+)
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_an_address_that_the_program_has_as_an_integer(target: str, tmp_path: Path) -> None:
+    (tmp_path / "l.ll").write_text("define float @theirs(ptr %x) {\n %r = load float, ptr %x\n ret float %r\n}\n")
+    offload.compile(ADDRESS, targets=[target], link=[tmp_path / "l.ll"])

@@ -4,6 +4,8 @@
 
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/AutoUpgrade.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Linker/Linker.h"
@@ -36,18 +38,55 @@ static std::unique_ptr<llvm::Module> readLibrary(const std::string &path, LLVMCo
   return library;
 }
 
-/// Whether a caller that takes it for the one type reaches the other one: the same registers.
-static bool isSame(Type *called, Type *defined, const DataLayout &layout) {
-  return called == defined || (called->isPtrOrPtrVectorTy() && defined->isPtrOrPtrVectorTy() &&
-                               layout.getTypeSizeInBits(called) == layout.getTypeSizeInBits(defined));
+/// The numbers and addresses that a value of a type is made of, in the order in which registers have them.
+static void addParts(Type *type, SmallVectorImpl<Type *> &parts) {
+  if (auto *record = dyn_cast<StructType>(type))
+    for (Type *element : record->elements())
+      addParts(element, parts);
+  else if (auto *array = dyn_cast<ArrayType>(type))
+    for (uint64_t i = 0; i < array->getNumElements(); ++i)
+      addParts(array->getElementType(), parts);
+  else if (!type->isVoidTy())
+    parts.push_back(type);
 }
 
-static bool isCallable(FunctionType &called, FunctionType &defined, const DataLayout &layout) {
-  Type *given = called.getReturnType();
-  return called.isVarArg() == defined.isVarArg() &&
-         (given->isVoidTy() || isSame(given, defined.getReturnType(), layout)) &&
-         equal(called.params(), defined.params(),
-               [&](Type *one, Type *other) { return isSame(one, other, layout); });
+/// Whether an address of the one kind is the same number as one of the other.
+static bool isSameSpace(unsigned one, unsigned other, const Triple &triple) {
+  constexpr unsigned kGlobal = 1, kConstant = 4; // where constants lie in memory as all else does
+  auto isFlat = [&](unsigned space) {
+    return space == 0 || space == kGlobal || (triple.isAMDGPU() && space == kConstant);
+  };
+  return one == other || (isFlat(one) && isFlat(other)) || !triple.isGPU();
+}
+
+/// Whether a caller that takes it for the one type reaches the other one: the same bits in the same
+/// registers.
+static bool isSame(Type *called, Type *defined, const llvm::Module &module) {
+  if (called == defined)
+    return true;
+  const Triple &triple = module.getTargetTriple();
+  auto *one = dyn_cast<PointerType>(called), *other = dyn_cast<PointerType>(defined);
+  if (one && other)
+    return isSameSpace(one->getAddressSpace(), other->getAddressSpace(), triple);
+  if (one || other) // MLIR's programs have addresses as integers
+    return CastInst::isBitOrNoopPointerCastable(called, defined, module.getDataLayout());
+  // Registers of GPUs hold either.
+  return triple.isGPU() && CastInst::isBitCastable(called, defined);
+}
+
+static bool areSame(ArrayRef<Type *> called, ArrayRef<Type *> defined, const llvm::Module &module) {
+  SmallVector<Type *> ours, theirs;
+  for (Type *type : called)
+    addParts(type, ours);
+  for (Type *type : defined)
+    addParts(type, theirs);
+  return equal(ours, theirs, [&](Type *one, Type *other) { return isSame(one, other, module); });
+}
+
+static bool isCallable(const FunctionType &called, const FunctionType &defined, const llvm::Module &module) {
+  return called.isVarArg() == defined.isVarArg() && areSame(called.params(), defined.params(), module) &&
+         (called.getReturnType()->isVoidTy() ||
+          areSame(called.getReturnType(), defined.getReturnType(), module));
 }
 
 static std::string textOf(const Type &type) {
@@ -61,18 +100,23 @@ static std::string textOf(const Type &type) {
 /// in the registers.
 std::string LLVMModule::misfitOf(const llvm::Module &library) const {
   for (const Function &called : *module) {
-    const GlobalValue *found = called.isDeclaration() && called.hasName() && !called.use_empty()
-                                   ? library.getNamedValue(called.getName())
-                                   : nullptr;
-    if (!found || found->isDeclaration() || called.getIntrinsicID() != Intrinsic::not_intrinsic)
+    const GlobalValue *found =
+        called.isDeclaration() && called.hasName() ? library.getNamedValue(called.getName()) : nullptr;
+    if (!found || found->isDeclaration() || found->hasLocalLinkage() ||
+        called.getIntrinsicID() != Intrinsic::not_intrinsic)
       continue;
     auto *type = dyn_cast<FunctionType>(found->getValueType());
     std::string name = "'" + called.getName().str() + "'";
-    if (!type)
-      return name + " is called here, and is a variable there";
-    if (!isCallable(*called.getFunctionType(), *type, module->getDataLayout()))
-      return name + " is called as " + textOf(*called.getFunctionType()) + " here, and is " + textOf(*type) +
-             " there: declare it as it is defined";
+    for (const User *user : called.users()) {
+      auto *call = dyn_cast<CallBase>(user);
+      if (!call || call->getCalledOperand() != &called)
+        continue;
+      if (!type)
+        return name + " is called here, and is a variable there";
+      if (!isCallable(*call->getFunctionType(), *type, *module))
+        return name + " is called as " + textOf(*call->getFunctionType()) + " here, and is " + textOf(*type) +
+               " there: declare it as it is defined";
+    }
   }
   return "";
 }
@@ -102,10 +146,14 @@ void LLVMModule::linkLibrary(const std::string &path) {
         passed.try_emplace(function.getName().str(), path);
   }
   linkNeeded(path);
-  // Text is not checked when it is read.
+  // Text is not checked when it is read. Two files that are right may not agree in their debug information.
   std::string wrong;
   raw_string_ostream stream(wrong);
-  if (verifyModule(*module, &stream))
+  bool isDebugInfoWrong = false;
+  bool isWrong = verifyModule(*module, &stream, &isDebugInfoWrong);
+  if (isDebugInfoWrong)
+    StripDebugInfo(*module);
+  if (isWrong)
     throw Failure("cannot link " + path + ": it is not valid LLVM IR: " + StringRef(wrong).trim().str(), {});
   if (isForGpu())
     keepCallsInPlace(*module); // not all that write IR say so

@@ -190,9 +190,12 @@ void makePlainFunction(gpu::GPUFuncOp kernel, bool barePointers) {
                              /*constant=*/false, /*alignment=*/builder.getI64IntegerAttr(64));
     attribution.replaceAllUsesWith(memref::GetGlobalOp::create(inside, loc, type, name));
   }
-  for (BlockArgument attribution : kernel.getPrivateAttributions())
-    attribution.replaceAllUsesWith(
-        memref::AllocaOp::create(inside, loc, cast<MemRefType>(attribution.getType())));
+  for (auto [i, memory] : llvm::enumerate(kernel.getPrivateAttributions())) {
+    Value attribution = memory;
+    Attribute alignment = kernel.getPrivateAttributionAttr(int(i), LLVM::LLVMDialect::getAlignAttrName());
+    attribution.replaceAllUsesWith(memref::AllocaOp::create(
+        inside, loc, cast<MemRefType>(attribution.getType()), dyn_cast_or_null<IntegerAttr>(alignment)));
+  }
   entry.eraseArguments(kernel.getNumArguments(), entry.getNumArguments() - kernel.getNumArguments());
   kernel.walk([](gpu::ReturnOp op) {
     OpBuilder b(op);

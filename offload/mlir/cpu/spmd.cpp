@@ -106,6 +106,14 @@ bool speaksOfShared(const Value *value) {
   return constant && any_of(constant->operands(), [](const Use &use) { return speaksOfShared(use.get()); });
 }
 
+/// Erases lists of what has to be kept, as llvm.used, and tables that nobody reads.
+void forgetLists(Module &module) {
+  for (GlobalVariable &global : make_early_inc_range(module.globals()))
+    if (global.use_empty() && global.hasInitializer() &&
+        (global.hasAppendingLinkage() || speaksOfShared(global.getInitializer())))
+      global.eraseFromParent();
+}
+
 /// A function whose address is taken, so that it could not be inlined everywhere, with operations of the GPU
 /// or workgroup memory. Null where there is none.
 Function *findOutsider(Module &module, const std::vector<std::string> &kernels) {
@@ -168,6 +176,7 @@ KernelResources lowerKernelsForHost(Module &module, const std::vector<std::strin
   }
   inlineEverything(module, kernels);
   forgetLifetimes(module);
+  forgetLists(module);
   if (Function *function = findOutsider(module, kernels)) {
     error = "'" + function->getName().str() +
             "' has operations of the GPU or workgroup memory and is called through a pointer: on the CPU, "

@@ -32,6 +32,7 @@ public:
       : op(op), b(op), rest(op.getFormat()), takesStars(takesStars) {}
 
   LogicalResult run() {
+    rest = rest.rtrim('\0'); // of a text of C
     if (rest.contains('\0'))
       return op.emitOpError("has a zero byte in its format, where printf would end: leave it out");
     while (!rest.empty()) {

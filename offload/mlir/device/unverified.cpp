@@ -54,24 +54,26 @@ LogicalResult cutIntoWords(amdgpu::DPPOp op) {
   return success();
 }
 
+bool isOfBytes(Type type, int64_t count = 1) {
+  return type.isIntOrFloat() && count * type.getIntOrFloatBitWidth() % 8 == 0;
+}
+
 /// A type that the operation does not move: one that has no width, which it asks for, or a part of a byte. In
 /// memory of these every element takes a whole one, and what is moved counts bits.
 Type notMoved(Operation *op) {
-  SmallVector<Type> moved;
   for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
     for (Type type : types) {
       if (auto map = dyn_cast<nvgpu::TensorMapDescriptorType>(type))
         type = map.getTensor();
-      if (auto memory = dyn_cast<MemRefType>(type))
-        moved.push_back(memory.getElementType());
+      if (auto memory = dyn_cast<MemRefType>(type); memory && !isOfBytes(memory.getElementType()))
+        return memory.getElementType();
     }
   for (NamedAttribute attribute : op->getAttrs())
-    if (auto type = dyn_cast<TypeAttr>(attribute.getValue()))
-      moved.push_back(isa<VectorType>(type.getValue()) ? getElementTypeOrSelf(type.getValue())
-                                                       : type.getValue());
-  for (Type type : moved)
-    if (!type.isIntOrFloat() || type.getIntOrFloatBitWidth() % 8 != 0)
-      return type;
+    if (auto type = dyn_cast<TypeAttr>(attribute.getValue())) {
+      auto vector = dyn_cast<VectorType>(type.getValue());
+      if (vector ? !isOfBytes(vector.getElementType(), vector.getNumElements()) : !isOfBytes(type.getValue()))
+        return vector ? vector.getElementType() : type.getValue();
+    }
   return {};
 }
 

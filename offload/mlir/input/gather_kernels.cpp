@@ -2,8 +2,8 @@
 //
 // Compilers that lower to the LLVM dialect for one vendor, as Triton's does, write their kernels into the
 // program's own module and mark them as that vendor's. Here kernels are in a gpu.module: these get one, with
-// what they use by name. What host code uses, too, is copied for them, but for memory that changes, which
-// would be another one in each.
+// what they use by name, and what the program keeps to itself and host code does not use. What host code
+// uses, too, is copied for them, but for memory that changes, which would be another one in each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,12 +44,19 @@ struct GatherKernels : public PassWrapper<GatherKernels, OperationPass<ModuleOp>
     size_t kernels = gathered.size();
     if (kernels == 0)
       return;
+    for (StringRef list : {"llvm.used", "llvm.compiler.used"})
+      if (Operation *kept = symbols.lookup(list)) // names that may go into the other module
+        symbols.erase(kept);
     addUsed(gathered, symbols);
     llvm::SetVector<Operation *> ofHost;
     for (Operation &op : *program.getBody())
-      if (!gathered.contains(&op))
+      if (!gathered.contains(&op) && !isOfProgramAlone(&op))
         ofHost.insert(&op);
     addUsed(ofHost, symbols);
+    for (Operation &op : *program.getBody())
+      if (!ofHost.contains(&op))
+        gathered.insert(&op);
+    addUsed(gathered, symbols);
     for (auto [i, op] : llvm::enumerate(gathered))
       if (ofHost.contains(op) && failed(checkShared(op, i < kernels)))
         return signalPassFailure();
@@ -66,6 +73,15 @@ struct GatherKernels : public PassWrapper<GatherKernels, OperationPass<ModuleOp>
       else
         op.moveBefore(device.getBody(), device.getBody()->end());
     }
+  }
+
+  static bool isOfProgramAlone(Operation *op) {
+    auto isLocal = [](LLVM::Linkage linkage) {
+      return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
+    };
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    auto global = dyn_cast<LLVM::GlobalOp>(op);
+    return (function && isLocal(function.getLinkage())) || (global && isLocal(global.getLinkage()));
   }
 
   /// Adds what these use by name, and what that uses.
