@@ -310,3 +310,49 @@ def test_a_module_that_is_imported_by_another_name(tmp_path: Path) -> None:
     source.write_text(source.read_text().replace("@f", "@g"))
     said = run(sys.executable, "-c", "import k; print(k.g())", cwd=tmp_path / "pkg").stdout
     assert said.splitlines()[-1] == "3"
+
+
+LINKED = """
+import os, subprocess, sys
+from pathlib import Path
+from offload.hooks.build import build_module
+from offload.hooks.project import read_tables
+
+(table,) = read_tables(Path("one/pyproject.toml"))
+package = Path("one/src/pkg").resolve()
+build_module(table, package, editable=True)
+links = Path(sys.argv[1], "pkg")
+links.mkdir(parents=True)
+for name in ("k.py", "k.pyi", "k.offload.so"):
+    (links / name).symlink_to(package / name)
+
+def found(folder):
+    command = [sys.executable, "-c", "import pkg.k; print(pkg.k.f())"]
+    done = subprocess.run(command, cwd=folder, text=True, capture_output=True)
+    return (done.stdout or done.stderr).splitlines()[-1]
+
+source = package / "k.mlir"
+for number in (5, 7):
+    source.write_text("func.func @f() -> i32 { %c = arith.constant " + str(number) + " : i32 return %c : i32 }")
+    print(found(links.parent), found("one/src"))
+loader = package / "k.py"
+right = loader.read_text()
+assert "'../../pyproject.toml'" in right
+loader.write_text(right.replace("'../../pyproject.toml'", "'../../../../pyproject.toml'"))
+build_module(table, package, editable=True)
+assert loader.read_text() == right
+"""
+
+
+@pytest.mark.parametrize("links", ["one/build/__editable__.one", "elsewhere"])
+def test_a_module_that_is_imported_through_links(links: str, tmp_path: Path) -> None:
+    """One to each file, as setuptools makes them with editable_mode=strict: the loader that was built again counted the
+    way to its project from the links, and a new installation left it so."""
+    (tmp_path / "one" / "src" / "pkg").mkdir(parents=True)
+    (tmp_path / "one" / "pyproject.toml").write_text(
+        '[[tool.offload.kernels]]\nmodule = "pkg.k"\nsources = ["src/pkg/k.mlir"]\n'
+    )
+    source = tmp_path / "one" / "src" / "pkg" / "k.mlir"
+    source.write_text("func.func @f() -> i32 { %c = arith.constant 3 : i32 return %c : i32 }")
+    said = run(sys.executable, "-c", LINKED, links, cwd=tmp_path, environment={"OFFLOAD_BACKEND": "host"}).stdout
+    assert said.splitlines() == ["5 5", "7 7"]

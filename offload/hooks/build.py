@@ -20,10 +20,8 @@ from offload.hooks.generate import (
     Editable,
     Origin,
     check_names,
-    is_in_place,
     is_ours,
     module_text,
-    origin_of,
     stub_text,
 )
 from offload.hooks.project import KernelTable
@@ -32,6 +30,7 @@ from offload.targets import parse_targets
 
 if TYPE_CHECKING:
     from offload.artifact import Artifact
+    from offload.artifact.meta import Metadata
     from offload.compiler.request import BuildRequest
     from offload.targets import Target
 
@@ -80,15 +79,19 @@ def build_module(
     request = request_for(table, specs, asked_by)
     named = ", ".join(map(str, _parsed(asked_by, specs or DEFAULT_TARGETS, table.options.get("arch", ""))))
     digest = digest_of_table(table, targets, editable)
-    if not force and _is_built(outputs, digest, named, in_place or editable):
+    again = Editable(table.module, _pyproject_from(outputs.loader, table.root), targets) if editable else None
+
+    def loader_text(metadata: Metadata, library: bytes) -> str:
+        origin = Origin(digest, named, hashlib.sha256(library).hexdigest())
+        return module_text(metadata, outputs.library.name, origin, again, in_place)
+
+    if not force and _is_built(outputs, loader_text):
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
         return outputs
     data, built = compiled(request, table.where, asked_by, instead=targets is not None)
-    again = Editable(table.module, _pyproject_from(package_folder, table.root), targets) if editable else None
     check_names(table.module, built.metadata, [(source.name, source.data) for source in request.sources])
     stub = stub_text(built.metadata, named)
-    origin = Origin(digest, named, hashlib.sha256(data).hexdigest())
-    loader = module_text(built.metadata, outputs.library.name, origin, again, in_place)
+    loader = loader_text(built.metadata, data)
     # The loader is last: it says that all is there.
     write(outputs.library, data)
     write(outputs.stub, stub.encode())
@@ -172,9 +175,10 @@ def write(path: Path, data: bytes) -> None:
         path.chmod(path.stat().st_mode & ~0o111)
 
 
-def _pyproject_from(package_folder: Path, root: Path) -> Path:
-    """A project's pyproject.toml as a module in a folder of it finds it: a copy of the project has its own."""
-    pyproject, folder = root / "pyproject.toml", package_folder.resolve()
+def _pyproject_from(loader: Path, root: Path) -> Path:
+    """A project's pyproject.toml as a module inside of it finds it: a copy of the project has its own. The loader
+    may be a link, which is written through: it counts from where it really lies."""
+    pyproject, folder = root / "pyproject.toml", loader.resolve().parent
     return Path(os.path.relpath(pyproject, folder)) if folder.is_relative_to(root) else pyproject
 
 
@@ -243,13 +247,12 @@ def request_for(table: KernelTable, specs: Sequence[str], asked_by: str) -> Buil
     return request if specs else dataclasses.replace(request, optional=request.targets)
 
 
-def _is_built(outputs: Outputs, digest: str, targets: str, in_place: bool) -> bool:
+def _is_built(outputs: Outputs, loader_text: Callable[[Metadata, bytes], str]) -> bool:
+    """Whether all is there, with the loader that a build writes: one that does not find its project is repaired."""
     try:
-        artifact.read(outputs.library)
-        contents = hashlib.sha256(outputs.library.read_bytes()).hexdigest()
+        expected = loader_text(artifact.read(outputs.library).metadata, outputs.library.read_bytes())
         text = outputs.loader.read_text(encoding="utf-8", errors="replace")
-        is_same = origin_of(text) == Origin(digest, targets, contents) and is_in_place(text) == in_place
-        return is_same and outputs.stub.is_file()
+        return text == expected and outputs.stub.is_file()
     except (OSError, ArtifactError):
         return False
 
