@@ -136,6 +136,17 @@ def test_functions_without_a_signature_are_named_in_the_header(tmp_path: Path) -
     assert left_out == ["// lanes is not here: it has a type that is not described; C calls _mlir_ciface_lanes."]
 
 
+@pytest.mark.parametrize("words", [["build"], ["module", "pkg.k", "--pyproject"]])
+def test_a_module_of_the_authors_where_scikit_build_core_finds_it(words: list[str], tmp_path: Path) -> None:
+    """CMake does not tell where the package's sources are: the wheel had the compiled module in place of it."""
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "pkg.k"\nsources = ["k.mlir"]\n')
+    (tmp_path / "k.mlir").write_text("func.func @f() { return }\n")
+    (tmp_path / "python" / "pkg").mkdir(parents=True)
+    (tmp_path / "python" / "pkg" / "k.py").write_text("mine = 1\n")
+    command = [sys.executable, "-m", "offload.hooks", *words, "pyproject.toml", "--output", "out"]
+    assert "python/pkg/k.py is there, and offload did not make it" in run(*command, cwd=tmp_path, fails=True).stdout
+
+
 def test_arguments_that_no_build_takes(project: Path) -> None:
     """Which call has it, and which of its arguments."""
     for arguments, message in {

@@ -137,3 +137,16 @@ def test_hatchling_that_is_told_what_to_include_alone(tmp_path: Path) -> None:
     found = [entry for entry in names(wheel_of(package, tmp_path / "out", HATCH)) if "kernels." in entry]
     assert sorted(found) == [f"rows/deeper/kernels{suffix}" for suffix in (".offload.so", ".py", ".pyi")]
     assert not [entry for entry in sdist_of(package, tmp_path / "out", HATCH) if "/kernels." in entry]
+
+
+@pytest.mark.parametrize(("front_end", "name", "package_name"), PROJECTS)
+def test_a_file_that_nobody_packages_is_not_in_the_way(
+    front_end: str, name: str, package_name: str, tmp_path: Path
+) -> None:
+    """In ``python``, where scikit-build-core finds packages by itself; these tell where the package is."""
+    package = copy_of(name, tmp_path)
+    own = package / "python" / package_name / "kernels.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine = 1\n")
+    assert f"{package_name}/kernels.py" in names(wheel_of(package, tmp_path / "out", front_end))
+    assert own.read_text() == "mine = 1\n"

@@ -10,7 +10,7 @@ from compiling import EXAMPLES
 
 from offload import artifact
 from offload.errors import OffloadError, TargetError, ToolkitError
-from offload.hooks.build import build_module
+from offload.hooks.build import FOUND_UNTOLD, build_module
 from offload.hooks.project import KernelTable, declares_kernels, read_tables
 
 FIRST = "pyproject.toml: [[tool.offload.kernels]] 1"
@@ -297,7 +297,7 @@ def test_a_file_of_the_authors_is_not_replaced(where: str, tmp_path: Path) -> No
     own = tmp_path / where / "kernels.py"
     own.parent.mkdir(parents=True)
     own.write_text("mine = 1\n")
-    error = refused(tmp_path, GOOD)
+    error = refused(tmp_path, GOOD, found_in=FOUND_UNTOLD)
     assert str(error).endswith(f"{where}/kernels.py is there, and offload did not make it; choose another name")
     assert own.read_text() == "mine = 1\n"
 
@@ -315,7 +315,7 @@ def test_a_folder_that_cannot_be_looked_into(tmp_path: Path) -> None:
 def test_a_package_that_python_would_import_instead(where: str, tmp_path: Path) -> None:
     (tmp_path / where).mkdir(parents=True)
     (tmp_path / where / "__init__.py").touch()
-    error = refused(tmp_path, GOOD)
+    error = refused(tmp_path, GOOD, found_in=FOUND_UNTOLD)
     assert str(error).endswith(
         f"{where}/__init__.py is there, and Python would import that instead; choose another name"
     )

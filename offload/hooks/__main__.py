@@ -103,17 +103,18 @@ def _build(options: argparse.Namespace) -> None:
     from offload.compiler.places import through
     from offload.config import targets_instead
     from offload.executors import opened
-    from offload.hooks.build import build_modules
+    from offload.hooks.build import FOUND_UNTOLD, build_modules
     from offload.hooks.project import read_tables
 
     modules = [(table, options.output / table.folder) for table in read_tables(options.pyproject)]
     with opened(options.executor) as executor, through(executor):
-        build_modules(modules, targets=options.target or targets_instead(), say=_say)
+        targets = options.target or targets_instead()
+        build_modules(modules, targets=targets, found_in=FOUND_UNTOLD, say=_say)
 
 
 def _module(options: argparse.Namespace) -> None:
     from offload.config import targets_instead
-    from offload.hooks.build import build_module
+    from offload.hooks.build import FOUND_UNTOLD, build_module
     from offload.hooks.project import read_tables
 
     for table in read_tables(options.pyproject):
@@ -122,7 +123,7 @@ def _module(options: argparse.Namespace) -> None:
             targets = targets_instead() if options.environment else options.target
             if options.arch:
                 table = dataclasses.replace(table, options={"arch": options.arch, **table.options})
-            outputs = build_module(table, options.output, targets=targets, force=True, say=_say)
+            outputs = build_module(table, options.output, targets=targets, force=True, found_in=FOUND_UNTOLD, say=_say)
             if options.wheel:
                 _check_wheel(table.where, outputs)
             return

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from offload.targets import Target
 
 Say = Callable[[str], None]
+FOUND_UNTOLD = ("src", "python", "")
+"""Where build tools find packages by themselves: for those that do not tell where this one's is (CMake, Meson)."""
 _INSTEAD = "the targets in place of the declared ones (OFFLOAD_TARGETS, -C offload.targets, --target)"
 
 
@@ -61,16 +63,17 @@ def build_module(
     editable: bool = False,
     in_place: bool = False,
     force: bool = False,
+    found_in: Sequence[str] = ("src", ""),
     say: Say = lambda text: None,
 ) -> Outputs:
     """Builds a module into a folder, unless what lies there was built from the same.
 
     ``targets`` replace the declared ones. An ``editable`` module looks at its sources when it is imported and builds
-    itself again; that, and what is built ``in_place``, among the sources, packages leave out. ``say`` is called with
+    itself again; that, and what is built ``in_place``, among the sources, packages leave out. The package's sources may
+    be below each folder of ``found_in``, too: nothing of the author's there is to be replaced. ``say`` is called with
     what a user wants to know. Raises OffloadError, and what a build raises."""
     outputs = outputs_of(table.module, package_folder)
-    # Where the build tools find packages by themselves; CMake and Meson do not tell.
-    for folder in (package_folder, *(table.root / place / table.folder for place in ("src", "python", ""))):
+    for folder in (package_folder, *(table.root / place / table.folder for place in found_in)):
         check_ours(table, folder)
     specs, left_out = chosen_targets(table, targets)
     for line in left_out:
@@ -107,6 +110,7 @@ def build_modules(
     editable: bool = False,
     in_place: bool = False,
     force: bool = False,
+    found_in: Sequence[str] = ("src", ""),
     say: Say = lambda text: None,
 ) -> list[Outputs]:
     """Builds each module into its folder as :func:`build_module` does, side by side; ``say`` hears of one after the
@@ -117,7 +121,7 @@ def build_modules(
         lines: list[str] = []
         table, folder = module
         how = {"editable": editable, "in_place": in_place, "force": force}
-        return build_module(table, folder, targets=targets, say=lines.append, **how), lines
+        return build_module(table, folder, targets=targets, found_in=found_in, say=lines.append, **how), lines
 
     built = parallel.each(one, modules)
     for _, lines in built:
