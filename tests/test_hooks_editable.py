@@ -281,7 +281,10 @@ def test_a_copy_of_a_project_builds_its_own(tmp_path: Path) -> None:
     source = tmp_path / "one" / "src" / "pkg" / "k.mlir"
     source.write_text("func.func @f() -> i32 { %c = arith.constant 3 : i32 return %c : i32 }")
     said = run(sys.executable, "-c", COPIED, cwd=tmp_path, environment={"OFFLOAD_BACKEND": "host"}).stdout
-    missing = f"cannot read {tmp_path.resolve() / 'pyproject.toml'}: No such file or directory"
+    missing = (
+        "ImportError: pkg.k is installed as editable, and its project is not where it was built "
+        f"({tmp_path.resolve() / 'pyproject.toml'}): install it, or copy the project with it"
+    )
     assert said.splitlines() == ["3", "5", missing]
 
 

@@ -20,9 +20,14 @@ def refresh(
 
     ``pyproject`` counts from the folder of ``file``, which may be a link. ``digest`` and ``names`` are those of the
     last build. Raises ImportError where the module cannot be built, with the reason and what to do."""
-    damaged = None
+    damaged, project = None, Path(os.path.normpath(Path(file).resolve().parent / pyproject))
+    if not os.path.lexists(project):
+        raise ImportError(
+            f"{module} is installed as editable, and its project is not where it was built ({project}): install it, or "
+            "copy the project with it"
+        )
     try:
-        table = _table(module, Path(os.path.normpath(Path(file).resolve().parent / pyproject)))
+        table = _table(module, project)
         built = file.removesuffix(".py") + ".offload.so"
         damaged = _damage(Path(built))
         if damaged is None and digest_of_table(table, targets, editable=True) == digest:
