@@ -123,22 +123,22 @@ def test_a_function_that_another_process_removed() -> None:
 
 
 def test_what_comes_in_while_the_library_is_loaded_may_use_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal's handler, or a finalizer: it waited for itself."""
+    """A signal's handler, or a finalizer: it waited for itself, and later had a library of its own."""
     module: dict[str, Any] = {"__name__": "pkg.kernels", "__file__": "/nowhere/kernels.py"}
     exec(module_text(METADATA, "kernels.offload.so", Origin(), None), module)
-    found = []
+    found: list[object] = []
 
     def load(path: str) -> SimpleNamespace:
         if not found:
             found.append("")
             found.append(module["__getattr__"]("plain"))
-        return SimpleNamespace(functions={"plain": "the function"})
+        return SimpleNamespace(functions={"plain": object()})
 
     monkeypatch.setattr(offload, "load", load)
     thread = threading.Thread(target=lambda: found.append(module["__getattr__"]("plain")), daemon=True)
     thread.start()
     thread.join(20)
-    assert found == ["", "the function", "the function"]
+    assert found == ["", *[module["library"].functions["plain"]] * 2]  # of one library
 
 
 def test_importing_the_module_loads_no_other(tmp_path: Path) -> None:

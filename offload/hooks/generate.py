@@ -39,7 +39,8 @@ def __getattr__(name):
         if "library" not in __globals:
             from offload import load
 
-            __globals["library"] = load(__file__.rpartition("/")[0] + "/{library}")
+            __library = load(__file__.rpartition("/")[0] + "/{library}")
+            __globals.setdefault("library", __library)  # a signal's handler may have loaded it meanwhile
     value = library if name == "library" else library.functions.get(name)  # noqa: F821 - a global, set above
     if value is None:
         raise AttributeError(f"{{__name__}}.{{name}} is gone: its library was built again; import it in a new process")
