@@ -233,9 +233,23 @@ def test_backends_that_a_test_names_itself(project: Path, no_drivers: Path) -> N
         + named.format("offload_backend", '"host", "cuda"', "named", "offload_backend", right)
         + named.format("n, offload_backend", '(1, "host"), (2, "host")', "pairs", "n, offload_backend", right)
         + named.format("offload_backend", '"gpu", "all"', "wrong", "offload_backend", "pass")
-    )
+        + named.format("offload_backend", "", "none", "offload_backend", "pass")
+        + named.format(
+            "offload_backend", 'pytest.param("vulkan", marks=pytest.mark.skip(reason="later")), '
+            'pytest.param("metal", marks=pytest.mark.xfail)', "later", "offload_backend", "pass",
+        )
+    )  # fmt: skip
     said = run(project, code=1, LD_LIBRARY_PATH=no_drivers)
     assert "offload_backend: there is no backend 'gpu' (there are: cuda, hip, host, rocm, all)" in said
     assert "offload_backend is one backend, not 'all'" in said
     assert f"cuda: 1 not run: {NO_CUDA}" in said
-    assert "= 3 passed, 2 errors, 1 not run in " in said
+    assert "= 3 passed, 2 skipped, 1 xfailed, 2 errors, 1 not run in " in said
+
+
+def test_a_backend_by_its_other_name(project: Path, drivers: Path) -> None:
+    (project / "test_it.py").write_text(
+        "import offload\nimport pytest\n"
+        '@pytest.mark.parametrize("offload_backend", ["rocm"], indirect=True)\n'
+        'def test_named(offload_backend): assert offload.backend() == offload_backend == "hip"\n'
+    )
+    assert "= 1 passed in " in run(project, LD_LIBRARY_PATH=drivers)
