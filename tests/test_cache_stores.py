@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from caching import OTHER, PROGRAM, Machines, works
 from fakeredis import TcpFakeServer
+from fsspec.implementations.memory import MemoryFileSystem
 from moto.server import ThreadedMotoServer
 
 import offload
@@ -125,6 +127,32 @@ def test_a_store_that_takes_long_to_have_nothing(monkeypatch: pytest.MonkeyPatch
         http_server.shutdown()
         thread.join()
     assert len(asked) == 2
+
+
+def test_threads_that_wait_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts how long was waited, not by how many; what is found shows that asking is worth it."""
+    answer, here = MemoryFileSystem.cat_file, "f" * 64
+
+    def slowly(self: MemoryFileSystem, path: str, **options: object) -> bytes:
+        if here not in path:
+            time.sleep(1)
+        return bytes(answer(self, path, **options))
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", slowly)
+    monkeypatch.setattr(shared, "_PATIENCE", 1.8)
+    monkeypatch.setattr(shared, "_SLOW", 0.2)
+    store = SharedStore("memory://threads", writes=True)
+    store.write("image", here, b"payload")
+
+    def ask() -> None:
+        with ThreadPoolExecutor(8) as pool:
+            assert [*pool.map(store.read, ["image"] * 8, [f"{i:064}" for i in range(8)])] == [(None, "")] * 8
+
+    ask()
+    assert store.read("image", here) == (b"payload", "")
+    ask()
+    with pytest.raises(Unreachable, match=r"^it has taken \d\.\d seconds to say that it lacks what was asked for$"):
+        ask()
 
 
 def test_a_folder_that_is_not_there(

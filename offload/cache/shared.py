@@ -17,7 +17,7 @@ from offload.cache.entry import BadEntry, seal, unseal
 _SCHEMA = "1"
 _PATIENCE = 30.0
 """Seconds for one entry: a store that takes longer is slower than the compiler. Also for all the slow answers that an
-entry is not there: builds whose time is limited would end in waiting for them."""
+entry is not there, one after the other: builds whose time is limited would end in waiting for them."""
 _SLOW = 1.0
 """Seconds. An answer that takes longer is a slow one."""
 
@@ -36,7 +36,8 @@ class SharedStore:
     def __init__(self, url: str, *, writes: bool, secret: bytes | None = None) -> None:
         self.url, self.writes, self._secret = url, writes, secret
         self._opened: tuple[int, Any, str] | None = None
-        self._in_vain = 0.0
+        self._in_vain, self._counted_to = 0.0, 0.0
+        self._lock = threading.RLock()  # a signal's handler may build, too
 
     @property
     def shown(self) -> str:
@@ -57,12 +58,15 @@ class SharedStore:
         begun = time.monotonic()
         data = self._try(get)
         if data is None:
-            self._note_miss(time.monotonic() - begun)
+            self._note_miss(begun)
             return None, ""
         try:
-            return unseal(data, key, self._secret), ""
+            payload = unseal(data, key, self._secret)
         except BadEntry as error:
             return None, str(error)
+        with self._lock:
+            self._in_vain = 0.0
+        return payload, ""
 
     def write(self, stage: str, key: str, payload: bytes) -> None:
         """Adds an entry, or replaces it; one that is cut is found by its hash when it is read. Raises Unreachable."""
@@ -86,11 +90,17 @@ class SharedStore:
 
         self._try(put)
 
-    def _note_miss(self, seconds: float) -> None:
-        if seconds > _SLOW:
-            self._in_vain += seconds
-        if self._in_vain > _PATIENCE:
-            raise Unreachable(f"it has taken {self._in_vain:.1f} seconds to say that it lacks what was asked for")
+    def _note_miss(self, begun: float) -> None:
+        now = time.monotonic()
+        if now - begun <= _SLOW:
+            return
+        with self._lock:
+            # Threads ask at the same time; what others have counted already is no further wait.
+            self._in_vain += max(now - max(begun, self._counted_to), 0)
+            self._counted_to = max(now, self._counted_to)
+            in_vain = self._in_vain
+        if in_vain > _PATIENCE:
+            raise Unreachable(f"it has taken {in_vain:.1f} seconds to say that it lacks what was asked for")
 
     def _try(self, work: Callable[[Any, str], Result]) -> Result:
         try:
@@ -106,6 +116,7 @@ class SharedStore:
     def _open(self) -> tuple[Any, str]:
         # A file system's threads and connections are not for a process that was forked from its own.
         if self._opened is None or self._opened[0] != os.getpid():
+            self._lock = threading.RLock()  # another thread of the parent's may have had it
             self._opened = (os.getpid(), *_file_system(self.url))
         return self._opened[1:]
 
