@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,14 +48,31 @@ def test_a_library_that_another_process_builds_meanwhile(tmp_path: Path, monkeyp
     assert [offload.load(path).f() for _ in range(2)] == [2.5, 2.5]
 
     def always(file: Path) -> Artifact:
-        path.touch()
-        return read(file)
+        found = read(file)
+        shutil.copy(path, tmp_path / "next.so").rename(path)
+        return found
 
     monkeypatch.setattr(libraries, "read_artifact", always)
     with pytest.raises(
         ArtifactError, match="another file came in its place each time that it was loaded; load it when"
     ):
         offload.load(path)
+
+
+def test_a_library_that_another_process_uses_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries of the cache are marked as used; it was loaded again each time, and refused in the end."""
+    path = built(tmp_path / "k.so", 1.5)
+    read, times = libraries.read_artifact, []
+
+    def read_and_use(file: Path) -> Artifact:
+        found = read(file)
+        times.append(len(times) + 1)
+        os.utime(path, (times[-1], times[-1]))
+        return found
+
+    monkeypatch.setattr(libraries, "read_artifact", read_and_use)
+    assert offload.load(path).f() == 1.5
+    assert times == [1]
 
 
 def test_another_file_under_a_name(tmp_path: Path) -> None:

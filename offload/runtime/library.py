@@ -77,12 +77,13 @@ _MOST_TRIES = 20
 
 
 def _state(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
-    """What tells the file at a path from one that comes in its place; None where there is none."""
+    """What tells the file at a path from one that comes in its place; None where there is none. No times: an entry of
+    the cache gets a new one whenever it is used."""
     try:
         status = Path(path).stat()
     except (OSError, ValueError):  # who reads it says why
         return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size
 
 
 def _opened(artifact: Artifact) -> ctypes.CDLL:
