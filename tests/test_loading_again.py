@@ -75,6 +75,21 @@ def test_a_library_that_another_process_uses_meanwhile(tmp_path: Path, monkeypat
     assert times == [1]
 
 
+def test_a_library_that_goes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a FileNotFoundError."""
+    path = built(tmp_path / "k.so", 1.5)
+    read = libraries.read_artifact
+
+    def read_and_remove(file: Path) -> Artifact:
+        found = read(file)
+        path.unlink()
+        return found
+
+    monkeypatch.setattr(libraries, "read_artifact", read_and_remove)
+    with pytest.raises(ArtifactError, match=r"k\.so: the system's loader refuses it: .*No such file"):
+        offload.load(path)
+
+
 def test_another_file_under_a_name(tmp_path: Path) -> None:
     """A link that points somewhere else now."""
     link = tmp_path / "current.so"

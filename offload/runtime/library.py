@@ -97,11 +97,12 @@ def _opened(artifact: Artifact) -> ctypes.CDLL:
         return ctypes.CDLL(_name_for_loader(artifact.path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except OSError as error:
         said = f"{artifact.path}: the system's loader refuses it: {error}"
-        if os.statvfs(artifact.path).f_flag & os.ST_NOEXEC:
-            said += (
-                "\n  nothing in that file system may be run (noexec): put it elsewhere; OFFLOAD_CACHE_DIR says where "
-                "what offload.compile and offload run make lies, TMPDIR where it lies without a cache"
-            )
+        with contextlib.suppress(OSError):  # it has gone
+            if os.statvfs(artifact.path).f_flag & os.ST_NOEXEC:
+                said += (
+                    "\n  nothing in that file system may be run (noexec): put it elsewhere; OFFLOAD_CACHE_DIR says "
+                    "where what offload.compile and offload run make lies, TMPDIR where it lies without a cache"
+                )
         raise ArtifactError(said) from error
 
 
