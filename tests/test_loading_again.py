@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+import threading
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -12,7 +16,7 @@ import offload
 from offload.artifact import Artifact
 from offload.errors import ArtifactError
 from offload.runtime import library as libraries
-from offload.runtime.library import _name_for_loader
+from offload.runtime.library import _forget_files, _name_for_loader
 
 
 def built(path: Path, value: float) -> Path:
@@ -112,3 +116,29 @@ def test_a_library_that_is_built_again_and_again(tmp_path: Path) -> None:
     assert len(names) == 3000
     assert max(map(len, names)) < len(str(tmp_path)) + 50
     assert all(Path(name).samefile(tmp_path / "k.so") for name in names)
+
+
+def test_threads_that_load_what_another_finds_replaced(tmp_path: Path) -> None:
+    """Between any two lines of theirs: it was a ValueError."""
+    path, others = tmp_path / "k.so", []
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code is not _name_for_loader.__code__:
+            return None
+        if event == "line":
+            others.append(threading.Thread(target=_forget_files, args=[path]))
+            others[-1].start()
+            others[-1].join()
+        return trace
+
+    path.write_bytes(b"")
+    before = _name_for_loader(path)
+    tracing = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        name = _name_for_loader(path)
+    finally:
+        sys.settrace(tracing)
+    assert others
+    assert Path(name).samefile(path)
+    assert name not in (before, _name_for_loader(path))

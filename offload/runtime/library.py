@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import difflib
 import functools
+import itertools
 import os
 import platform
 import re
@@ -66,8 +67,7 @@ def load(path: str | os.PathLike[str]) -> Library:
         if _state(path) == before:
             return Library(artifact, library)
         # Code and description may be of two files, and nobody knows which files the loader has by these names.
-        files = _files.get(str(artifact.path.absolute()), [])
-        files[:] = [(-1, -1)] * len(files)
+        _forget_files(artifact.path)
     raise ArtifactError(
         f"{path}: another file came in its place each time that it was loaded; load it when it is built"
     )
@@ -106,8 +106,18 @@ def _opened(artifact: Artifact) -> ctypes.CDLL:
         raise ArtifactError(said) from error
 
 
-_files: dict[str, list[tuple[int, int]]] = {}
-"""The files that were loaded from a path, in order; a build puts a new one there."""
+_files: dict[str, tuple[dict[tuple[int, int], int], Iterator[int]]] = {}
+"""By path, the numbers of the files that were loaded from it, and those that are left; a build puts a new one there.
+Several threads use this at once, without a lock: each step is one that Python does as a whole."""
+
+
+def _files_at(path: Path) -> tuple[dict[tuple[int, int], int], Iterator[int]]:
+    return _files.setdefault(str(path), ({}, itertools.count()))
+
+
+def _forget_files(path: Path) -> None:
+    """Every file gets a number that none had at that path."""
+    _files_at(path.absolute())[0].clear()
 
 
 def _name_for_loader(path: Path) -> str:
@@ -116,11 +126,13 @@ def _name_for_loader(path: Path) -> str:
     Absolute, or dlopen would search the system's folders for a bare name. Of one file it makes one library, whatever
     its name; the file of a library that is loaded keeps its inode. Raises OSError."""
     status, absolute = path.stat(), path.absolute()
-    files = _files.setdefault(str(absolute), [])
-    if (identity := (status.st_dev, status.st_ino)) not in files:
-        files.append(identity)
+    numbers, left = _files_at(absolute)
+    identity = status.st_dev, status.st_ino
+    number = numbers.get(identity)
+    if number is None:
+        number = numbers.setdefault(identity, next(left))
     # A number in steps that lead nowhere: as many of them as it has digits, since a path has at most 4096 bytes.
-    steps = "".join("./" if digit == "1" else "/" for digit in f"{files.index(identity):b}".lstrip("0"))
+    steps = "".join("./" if digit == "1" else "/" for digit in f"{number:b}".lstrip("0"))
     return f"{absolute.parent}/{steps}{absolute.name}"
 
 
