@@ -65,7 +65,7 @@ ended.wait()
 there, stream = library.device.array(numpy.ones(4, numpy.float32)), library.stream()
 launched = library.kernels.saxpy[1, 4, stream](2.0, there, there)
 if os.fork() == 0:
-    print(ended.wait())
+    print(ended.wait(), ended.done, running.done, running)
     async def awaited():
         await running
     for wait in running.wait, lambda: asyncio.run(awaited()), launched.wait, there.numpy:
@@ -82,14 +82,17 @@ running.wait()
 
 
 def test_a_call_is_waited_for_where_it_was_started(tmp_path: Path) -> None:
-    """In the child of a fork its result was None."""
+    """In the child of a fork its result was None, and it was done there."""
     said = (
         "The call was started in the parent of this process and ends there: wait for it there, or start it again here."
     )
     before = (
         "This was launched in the parent of this process, and cannot be waited for here: wait for it before the fork."
     )
-    assert python(IN_A_CHILD, real().path, cwd=tmp_path).splitlines() == ["3", said, said, before, before]
+    assert python(IN_A_CHILD, real().path, cwd=tmp_path).splitlines() == [
+        "3 True False <offload call, running>",
+        *(said, said, before, before),
+    ]
 
 
 def test_other_loops() -> None:

@@ -272,7 +272,7 @@ class _Outcome:
         self.alone = False  # whether the `Running` is gone
         self.streams = streams  # they may be dropped by the caller before the call has ended
         self._lock = threading.Lock()
-        self._ended = False
+        self.ended = False
         self._process = getpid()
         self._listeners: list[Callable[[], object]] = []
 
@@ -288,13 +288,13 @@ class _Outcome:
         finally:
             self.streams = ()
             with self._lock:
-                self._ended = True
+                self.ended = True
             for listener in self._listeners:
                 listener()
 
     def check_here(self) -> None:
         """Raises `DeviceError` in the child of a fork, where no thread of the parent's goes on, and none ends."""
-        if not self._ended and self._process != getpid():
+        if not self.ended and self._process != getpid():
             raise DeviceError(
                 "The call was started in the parent of this process and ends there: wait for it there, or start it "
                 "again here.",
@@ -304,7 +304,7 @@ class _Outcome:
     def at_end(self, listener: Callable[[], object]) -> None:
         """Calls it once the call has ended: in its thread, or here where it has already."""
         with self._lock:
-            if not self._ended:
+            if not self.ended:
                 self._listeners.append(listener)
                 return
         listener()
@@ -312,7 +312,7 @@ class _Outcome:
     def forget(self, listener: Callable[[], object]) -> None:
         """It need not be called any more; it may be being called."""
         with self._lock:
-            if not self._ended:
+            if not self.ended:
                 self._listeners.remove(listener)
 
 
@@ -332,8 +332,8 @@ class Running:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
-        return not self._thread.is_alive()
+        """Whether it has ended. In the child of a fork: whether it had then."""
+        return self._outcome.ended
 
     def wait(self) -> Any:
         """The result, once there is one. Raises what the call raised, and `DeviceError` in the child of a fork."""
