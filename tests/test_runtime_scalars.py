@@ -107,6 +107,8 @@ def test_complex() -> None:
         ("echo_float64", np.str_("1.0"), "a str_", "pass a real number"),
         ("echo_float32", np.bytes_(b"1.0"), "a bytes_", "pass a real number"),
         ("echo_float64", np.array("1.0"), "a ndarray", "pass a real number"),
+        ("echo_float64", np.array("1.0", dtype=object), "a ndarray", "pass a real number"),
+        ("echo_float64", np.array("1.0", dtype=np.dtypes.StringDType()), "a ndarray", "pass a real number"),
         ("echo_float64", 1j, "a complex", "pass a real number"),
         ("echo_float64", np.ones(2), "an array of shape (2,)", "pass a number"),
         ("conjugate", 1e39j, "1e+39, which does not fit", "in the range of complex64"),
@@ -119,6 +121,8 @@ def test_complex() -> None:
         ),
         ("conjugate", "1", "a str", "pass a real number"),
         ("conjugate", np.str_("1"), "a str_", "pass a real number"),
+        ("conjugate", np.array("1", dtype=object), "a ndarray", "pass a real number"),
+        ("conjugate", np.array("1", dtype=np.dtypes.StringDType()), "a ndarray", "pass a real number"),
         ("conjugate", Decimal("sNaN"), "a Decimal", "pass a number"),
     ],
 )

@@ -143,7 +143,12 @@ def to_float(value: Any) -> float:
 
 def _is_text(value: Any) -> bool:
     """Of Python or NumPy, whose texts convert to the numbers that they spell."""
-    return isinstance(value, (str, bytes)) or getattr(getattr(value, "dtype", None), "kind", "") in ("S", "U")
+    if isinstance(value, (str, bytes)):
+        return True
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind == "O" and getattr(value, "shape", None) == ():
+        return isinstance(value.item(), (str, bytes))
+    return kind in ("S", "T", "U")
 
 
 def _overflows(number: float, value: Any) -> bool:
