@@ -150,4 +150,34 @@ def test_what_is_written_to_a_copy_is_not_lost_without_a_word() -> None:
         with pytest.raises(SignatureError) as refused:
             library.double(into, x)
         said = "given a float32[4] that its package exports as a copy, where nobody would find what the call writes"
-        assert f"{said}; pass an array of your own, for instance numpy.asarray(into).copy()" in str(refused.value)
+        assert f"{said}; pass an array of your own, for instance numpy.from_dlpack(into).copy()" in str(refused.value)
+
+
+class OfDLPackAlone:
+    """An array that has DLPack and nothing else."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+@pytest.mark.parametrize(
+    ("array", "advice"),
+    [
+        (np.ones(4), "numpy.from_dlpack(into).astype('float32')"),
+        (np.ones(4, np.uint32), "numpy.from_dlpack(into).astype('float32')"),
+        (np.ones(8, np.float32)[::2], "numpy.ascontiguousarray(numpy.from_dlpack(into))"),
+    ],
+)
+def test_what_to_do_with_an_array_that_has_dlpack_alone(array: Any, advice: str) -> None:
+    """numpy.asarray would make an array of one object of it."""
+    library, x, into = on_host(PROGRAM), np.ones(4, np.float32), OfDLPackAlone(array)
+    with pytest.raises(SignatureError) as refused:
+        library.double(x, into)
+    assert advice in str(refused.value)
+    library.double(x, eval(advice, {"numpy": np, "into": into}))

@@ -56,12 +56,19 @@ class View(NamedTuple):
             name = f"{name}.numpy()"  # which is a copy, and contiguous
             changed = name if how in ("copy", "contiguous") else f"{name}.{how}('{dtype}')"
             return changed if "host" in self.places else f"lib.device.array({changed})"
+        made = f"numpy.from_dlpack({name})" if "host" in self.places and _only_dlpack(given) else ""
         if how == "contiguous":
-            return f"{name}.copy()" if "host" not in self.places else f"numpy.ascontiguousarray({name})"
+            return f"{name}.copy()" if "host" not in self.places else f"numpy.ascontiguousarray({made or name})"
         if isinstance(given, bytes):  # to NumPy a string
             return f"numpy.frombuffer({name}, '{dtype or self.dtype}')" + (".copy()" if how == "copy" else "")
-        array = name if hasattr(given, how) else f"numpy.asarray({name})"
+        array = name if hasattr(given, how) else made or f"numpy.asarray({name})"
         return f"{array}.copy()" if how == "copy" else f"{array}.{how}('{dtype}')"
+
+
+def _only_dlpack(value: object) -> bool:
+    """Whether NumPy takes an object's memory by `numpy.from_dlpack` alone: its other functions would make an array of
+    the object."""
+    return hasattr(value, "__dlpack__") and not (hasattr(value, "__array__") or hasattr(value, "__array_interface__"))
 
 
 def view_of(value: Any, ordered: bool = True, before: tuple[str, int] | None = None) -> View:
