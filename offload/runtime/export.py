@@ -33,7 +33,8 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
 
 # A consumer may let go while an error is set: that with which it refuses the capsule, or any that comes in the midst of
 # an expression, as that of `numpy.from_dlpack(x)[100]`. No function of Python can bring that back, which is why the
-# extension has some of C; with these it is lost, and the memory is not.
+# extension has some of C. With these, where there is no extension, it is lost: that expression is then a "SystemError:
+# error return without exception set". The memory is let go of all the same.
 def _delete(address: int) -> None:
     """The consumer is done."""
     _clear()
