@@ -129,15 +129,6 @@ def _defined(name: str, said: str, file: str, data: bytes) -> Iterator[Diagnosti
             yield Diagnostic(file, number, column, "error", said, source_line=line.rstrip())
 
 
-def origin_of(text: str) -> Origin:
-    """What a loader's text says of its origin."""
-    lines = text.split("\n", 5)[2:5]
-    heads = (_DIGEST, _TARGETS, _LIBRARY)
-    if len(lines) < len(heads) or not all(line.startswith(head) for line, head in zip(lines, heads, strict=True)):
-        return Origin()
-    return Origin(*(line.removeprefix(head) for line, head in zip(lines, heads, strict=True)))
-
-
 def names_in(text: str) -> list[str]:
     """The names that an editable loader's text exports."""
     (call,) = [node.value for node in ast.parse(text).body if isinstance(node, ast.Assign) and _assigns_all(node)]
