@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
 from typing import ClassVar, NamedTuple
 
 
@@ -108,16 +107,8 @@ class CacheWarning(UserWarning):
     """The cache, or a part of it, is of no use; what is built is built all the same, every time."""
 
 
-held_back: ContextVar[list[tuple[str, type[Warning]]] | None] = ContextVar("held_back", default=None)
-"""The warnings of a thread that somebody's line does not call; who waits for it says them."""
-
-
 def warn(text: str, category: type[Warning]) -> None:
     """Warns at the line that called offload: Python shows that line, and filters by its module."""
-    held = held_back.get()
-    if held is not None:
-        held.append((text, category))
-        return
     frame, level = sys._getframe(1), 2  # of the caller
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("offload", "contextlib"):
         frame, level = frame.f_back, level + 1

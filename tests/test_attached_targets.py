@@ -107,28 +107,6 @@ def test_they_are_said_at_the_line_that_asked_for_the_build(cached: bool, tmp_pa
     assert {item.filename for item in caught} == {__file__}
 
 
-def test_builds_side_by_side_say_them_there_too(tmp_path: Path) -> None:
-    """In their order, and where one of them fails; the line was one of Python's own, of its threads."""
-    names = [f"{name}.mlir" for name in "abc"]
-    for name in names:
-        (tmp_path / name).write_text(PROGRAM)
-    builds = [{"sources": tmp_path / name, "output": tmp_path / f"{name}.so", "cache": False} for name in names]
-    with pytest.warns(offload.BuildWarning) as caught:
-        offload.build_all(builds)
-    assert {item.filename for item in caught} == {__file__}
-    said = [str(item.message).split(":")[0].rpartition("/")[2] for item in caught]
-    assert said == sorted(said) and set(said) == {*names}
-    (tmp_path / "a.mlir").write_text("func.func @f( {}")
-    with pytest.warns(offload.BuildWarning) as caught, pytest.raises(offload.CompileError):
-        offload.build_all(builds[1::-1])
-    assert {item.filename for item in caught} == {__file__}
-    (tmp_path / "b.mlir").write_text("func.func @f( {}")
-    (tmp_path / "a.mlir").write_text(PROGRAM)
-    with warnings.catch_warnings(), pytest.raises(offload.CompileError, match=r"b\.mlir:1:"):
-        warnings.simplefilter("error")
-        offload.build_all(builds[1::-1])
-
-
 def test_build_tools_show_the_line(tmp_path: Path) -> None:
     (tmp_path / "program.mlir").write_text(PROGRAM)
     (tmp_path / "pyproject.toml").write_text(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from offload.compiler import builds, isolation
 from offload.compiler.isolation import Progress
 from offload.compiler.places import in_use
 from offload.compiler.request import BuildRequest
-from offload.errors import OffloadError, held_back, warn
+from offload.errors import OffloadError
 from offload.executors import result, room
 
 if TYPE_CHECKING:
@@ -131,8 +130,7 @@ def _elsewhere(levels: dict[str, int], function: Callable[..., Any], *arguments:
 def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``function`` of every item, side by side. Raises the first error in the order of the items; the rest is left.
 
-    What they warn of is said here, in their order. There are as many threads as processors, each with a worker, or many
-    that wait where builds go to an executor."""
+    There are as many threads as processors, each with a worker, or many that wait where builds go to an executor."""
     executor = in_use()
     threads = len(os.sched_getaffinity(0)) if executor is None else _MOST_WAITING
     if len(items) == 1 or threads == 1:
@@ -143,39 +141,14 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
     context.run(_given_up.set, given_up.is_set)
     if executor is not None:
         context.run(_jobs_each.set, room(executor) // max(len(items), 1))
-    warned: list[list[tuple[str, type[Warning]]]] = [[] for _ in items]
-
-    def one(item: Item, held: list[tuple[str, type[Warning]]]) -> Result:
-        held_back.set(held)
-        return function(item)
-
-    def done(future: Future[Result], held: list[tuple[str, type[Warning]]]) -> Result:
-        made = future.result()
-        _say(held)
-        return made
-
-    try:
-        with ThreadPoolExecutor(min(threads, max(len(items), 1))) as pool:
-            futures: list[Future[Any]] = [
-                pool.submit(context.copy().run, one, item, held) for item, held in zip(items, warned, strict=True)
-            ]
-            try:
-                return [done(*each) for each in zip(futures, warned, strict=True)]
-            except BaseException as error:
-                for future in futures:
-                    future.cancel()
-                if not isinstance(error, Exception):  # Ctrl-C: the threads are not to finish what they are at
-                    given_up.set()
-                    isolation.stop()
-                raise
-    except Exception:
-        for held in warned:
-            with contextlib.suppress(Warning):  # a filter that makes errors of them: there is one already
-                _say(held)
-        raise
-
-
-def _say(held: list[tuple[str, type[Warning]]]) -> None:
-    """Gives warnings at the line that called offload, which the threads of a pool do not come from."""
-    while held:
-        warn(*held.pop(0))
+    with ThreadPoolExecutor(min(threads, max(len(items), 1))) as pool:
+        futures: list[Future[Any]] = [pool.submit(context.copy().run, function, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException as error:
+            for future in futures:
+                future.cancel()
+            if not isinstance(error, Exception):  # Ctrl-C: the threads are not to finish what they are at
+                given_up.set()
+                isolation.stop()
+            raise
