@@ -136,6 +136,46 @@ def test_what_nothing_uses_is_no_host_code() -> None:
     assert [kernel.name for kernel in library.metadata.kernels] == ["k"]
 
 
+HOST = """\
+llvm.mlir.global external @state(42 : i32) : i32
+llvm.func @puts(!llvm.ptr) -> i32
+llvm.func internal @dead(%p: !llvm.ptr) -> i32 {
+  %s = llvm.mlir.addressof @state : !llvm.ptr
+  %r = llvm.call @puts(%s) : (!llvm.ptr) -> i32
+  llvm.call @k() : () -> ()
+  llvm.return %r : i32
+}
+llvm.func internal @start() {
+  %s = llvm.mlir.addressof @state : !llvm.ptr
+  %v = llvm.mlir.constant(7 : i32) : i32
+  llvm.store %v, %s : i32, !llvm.ptr
+  llvm.return
+}
+llvm.mlir.global internal @first() {section = ".init_array"} : !llvm.ptr {
+  %p = llvm.mlir.addressof @start : !llvm.ptr
+  llvm.return %p : !llvm.ptr
+}
+llvm.mlir.global appending @llvm.used() {section = "llvm.metadata"} : !llvm.array<1 x ptr> {
+  %none = llvm.mlir.undef : !llvm.array<1 x ptr>
+  %p = llvm.mlir.addressof @first : !llvm.ptr
+  %all = llvm.insertvalue %p, %none[0] : !llvm.array<1 x ptr>
+  llvm.return %all : !llvm.array<1 x ptr>
+}
+llvm.func @get() -> i32 {
+  %s = llvm.mlir.addressof @state : !llvm.ptr
+  %v = llvm.load volatile %s : !llvm.ptr -> i32
+  llvm.return %v : i32
+}
+"""
+
+
+def test_host_code_stays_as_it_is() -> None:
+    """What starts with the library and memory of its own; what nobody calls may use anything."""
+    library = offload.compile(KERNEL + HOST, targets=["nvvm:sm_90"])
+    assert [kernel.name for kernel in library.metadata.kernels] == ["k"]
+    assert library.get() == 7
+
+
 def test_memory_that_kernels_alone_use_goes_with_them() -> None:
     library = offload.compile(KERNEL, targets=["nvvm:sm_90"])
     assert [kernel.name for kernel in library.metadata.kernels] == ["k"]

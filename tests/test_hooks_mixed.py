@@ -155,6 +155,20 @@ def test_a_module_of_the_authors_own_is_not_replaced(front_end: str, tmp_path: P
     assert f"{own.relative_to(package)} is there, and offload did not make it; choose another name" in said
 
 
+def test_a_module_of_the_authors_own_in_a_folder_that_is_renamed_on_its_way(tmp_path: Path) -> None:
+    package = copy_of("hatchling", tmp_path)
+    (package / "src").rename(package / "python")
+    (package / "python" / "rowwise" / "kernels.py").write_text("VALUE = 1\n")
+    settings = (package / "pyproject.toml").read_text().replace("src/", "python/")
+    wheel = "[tool.hatch.build.targets.wheel]\n"
+    sources = '[tool.hatch.build.targets.wheel.sources]\n"python/rowwise" = "rowwise"\n'
+    kept = "\n".join(line for line in settings.splitlines() if not line.startswith("packages = "))
+    settings = kept.replace(wheel, "") + f'\n{wheel}include = ["python/rowwise"]\n{sources}'
+    (package / "pyproject.toml").write_text(settings)
+    said = backend(package, "build_wheel", tmp_path / "out", HATCH, environment=HOST, fails=True)
+    assert "python/rowwise/kernels.py is there, and offload did not make it; choose another name" in said
+
+
 CALLS_C = """
 gpu.module @device {
   func.func private @twice(f32) -> f32

@@ -182,3 +182,32 @@ ADDRESS = CALLER.replace("(%x: f32)", "(%x: i64)").replace(
 def test_an_address_that_the_program_has_as_an_integer(target: str, tmp_path: Path) -> None:
     (tmp_path / "l.ll").write_text("define float @theirs(ptr %x) {\n %r = load float, ptr %x\n ret float %r\n}\n")
     offload.compile(ADDRESS, targets=[target], link=[tmp_path / "l.ll"])
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.parametrize(
+    ("called", "defined", "fits"),
+    [
+        ("!llvm.struct<(i8, i32)>", "{ i8, i32 }", True),
+        ("!llvm.struct<packed (i8, i32)>", "{ i8, i32 }", False),
+        ("!llvm.struct<(f32, f32)>", "float %x, float", False),
+        ("vector<2x!llvm.ptr>", "<2 x ptr addrspace(1)>", True),
+        ("vector<4xi8>", "i32", False),
+    ],
+)
+def test_types_of_several_values(called: str, defined: str, fits: bool, target: str, tmp_path: Path) -> None:
+    program = f"""gpu.module @m {{
+  llvm.func @theirs({called})
+  llvm.func @k(%x: !llvm.ptr) attributes {{gpu.kernel}} {{
+    %v = llvm.load %x : !llvm.ptr -> {called}
+    llvm.call @theirs(%v) : ({called}) -> ()
+    llvm.return
+  }}
+}}
+"""
+    (tmp_path / "l.ll").write_text(f"define void @theirs({defined} %y) {{\n ret void\n}}\n")
+    if fits:
+        offload.compile(program, targets=[target], link=[tmp_path / "l.ll"])
+        return
+    with pytest.raises(CompileError, match="'theirs' is called as"):
+        offload.compile(program, targets=[target], link=[tmp_path / "l.ll"])

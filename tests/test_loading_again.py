@@ -19,9 +19,9 @@ from offload.runtime import library as libraries
 from offload.runtime.library import _forget_files, _name_for_loader
 
 
-def built(path: Path, value: float) -> Path:
+def built(path: Path, value: float, kind: str = "f64") -> Path:
     source = path.with_suffix(".mlir")
-    source.write_text(f"func.func @f() -> f64 {{ %c = arith.constant {value} : f64 return %c : f64 }}")
+    source.write_text(f"func.func @f() -> {kind} {{ %c = arith.constant {value} : {kind} return %c : {kind} }}")
     return offload.build(source, path, targets=["host"])
 
 
@@ -39,7 +39,7 @@ def test_a_library_that_was_built_again(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_library_that_another_process_builds_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code of one was called as the description of the other said."""
     path = built(tmp_path / "k.so", 0.5)
-    files = [built(tmp_path / f"{number}.so", number + 0.5) for number in range(1, 3)]
+    files = [built(tmp_path / "1.so", 1, "i32"), built(tmp_path / "2.so", 2, "i64")]
     read = libraries.read_artifact
 
     def read_and_replace(file: Path) -> Artifact:
@@ -49,11 +49,15 @@ def test_a_library_that_another_process_builds_meanwhile(tmp_path: Path, monkeyp
         return found
 
     monkeypatch.setattr(libraries, "read_artifact", read_and_replace)
-    assert [offload.load(path).f() for _ in range(2)] == [2.5, 2.5]
+    library = offload.load(path)
+    assert (library.f(), library.f.signature.results[0].dtype) == (2, "int64")
+
+    others = [built(tmp_path / "3.so", 3, "i32"), built(tmp_path / "4.so", 4.5)]
 
     def always(file: Path) -> Artifact:
         found = read(file)
-        shutil.copy(path, tmp_path / "next.so").rename(path)
+        others.reverse()
+        shutil.copy(others[0], tmp_path / "next.so").rename(path)
         return found
 
     monkeypatch.setattr(libraries, "read_artifact", always)
@@ -76,7 +80,23 @@ def test_a_library_that_another_process_uses_meanwhile(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(libraries, "read_artifact", read_and_use)
     assert offload.load(path).f() == 1.5
-    assert times == [1]
+    assert len(times) == 2  # the second one finds that it says the same
+
+
+def test_a_library_that_is_written_over_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same file, and of the same size."""
+    path, other = built(tmp_path / "k.so", 1, "i32"), built(tmp_path / "other.so", 2, "i64")
+    read, texts = libraries.read_artifact, [other.read_bytes()]
+
+    def read_and_write(file: Path) -> Artifact:
+        found = read(file)
+        if texts:
+            path.write_bytes(texts.pop())
+        return found
+
+    monkeypatch.setattr(libraries, "read_artifact", read_and_write)
+    library = offload.load(path)
+    assert (library.f(), library.f.signature.results[0].dtype) == (2, "int64")
 
 
 def test_a_library_that_goes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

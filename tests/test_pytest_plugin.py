@@ -246,6 +246,16 @@ def test_backends_that_a_test_names_itself(project: Path, no_drivers: Path) -> N
     assert "= 3 passed, 2 skipped, 1 xfailed, 2 errors, 1 not run in " in said
 
 
+def test_a_backend_that_is_none_in_the_place_of_the_fixture(project: Path, no_drivers: Path) -> None:
+    """Without ``indirect`` the fixture does not run: such a test ran on any backend."""
+    (project / "test_it.py").write_text(
+        'import pytest\n@pytest.mark.parametrize("offload_backend", ["gpu"])\ndef test_named(offload_backend): pass\n'
+    )
+    said = run(project, code=1, LD_LIBRARY_PATH=no_drivers)
+    assert "offload_backend: there is no backend 'gpu'" in said
+    assert "= 1 error in " in said
+
+
 def test_a_backend_by_its_other_name(project: Path, drivers: Path) -> None:
     (project / "test_it.py").write_text(
         "import offload\nimport pytest\n"

@@ -16,8 +16,8 @@ from offload.cache.entry import BadEntry, seal, unseal
 
 _SCHEMA = "1"
 _PATIENCE = 30.0
-"""Seconds for one entry: a store that takes longer is slower than the compiler. Also for all the slow answers that an
-entry is not there, one after the other: builds whose time is limited would end in waiting for them."""
+"""Seconds for one entry: a store that takes longer is slower than the compiler. Also for all the slow answers, one
+after the other, that an entry is not there, since one was: builds whose time is limited would end in waiting."""
 _SLOW = 1.0
 """Seconds. An answer that takes longer is a slow one."""
 

@@ -34,7 +34,7 @@ def container(request: BuildRequest, module: Any, builds: Sequence[Linked], imag
         )
     )
     entries = [_entry(*pair) for pair in zip(builds, images, strict=True)]
-    if not (signatures["functions"] or entries or request.objects):
+    if not (signatures["functions"] or signatures["refused"] or entries or request.objects):
         _warn_of_nothing(request)
     return artifact.container_object(entries, metadata, request.architecture)
 

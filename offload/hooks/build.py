@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from offload.targets import Target
 
 Say = Callable[[str], None]
+FOUND_TOLD = ("src", "")
 FOUND_UNTOLD = ("src", "python", "")
-"""Where build tools find packages by themselves: for those that do not tell where this one's is (CMake, Meson)."""
+"""Where build tools find packages by themselves, beside the folder that they tell, and for those that do not tell where
+this one's is (CMake, Meson)."""
 _INSTEAD = "the targets in place of the declared ones (OFFLOAD_TARGETS, -C offload.targets, --target)"
 
 
@@ -63,7 +65,7 @@ def build_module(
     editable: bool = False,
     in_place: bool = False,
     force: bool = False,
-    found_in: Sequence[str] = ("src", ""),
+    found_in: Sequence[str] = FOUND_TOLD,
     say: Say = lambda text: None,
 ) -> Outputs:
     """Builds a module into a folder, unless what lies there was built from the same.
@@ -86,7 +88,7 @@ def build_module(
 
     def loader_text(metadata: Metadata, library: bytes) -> str:
         origin = Origin(digest, named, hashlib.sha256(library).hexdigest())
-        return module_text(metadata, outputs.library.name, origin, again, in_place)
+        return module_text(metadata, outputs.library.name, origin, again, in_place or editable)
 
     if not force and _is_built(outputs, loader_text):
         say(size_table(artifact.read(outputs.library), outputs.library, f"{table.module} (as it was)"))
@@ -110,7 +112,7 @@ def build_modules(
     editable: bool = False,
     in_place: bool = False,
     force: bool = False,
-    found_in: Sequence[str] = ("src", ""),
+    found_in: Sequence[str] = FOUND_TOLD,
     say: Say = lambda text: None,
 ) -> list[Outputs]:
     """Builds each module into its folder as :func:`build_module` does, side by side; ``say`` hears of one after the

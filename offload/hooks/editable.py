@@ -21,7 +21,7 @@ def refresh(
     ``pyproject`` counts from the folder of ``file``, which may be a link. ``digest`` and ``names`` are those of the
     last build. Raises ImportError where the module cannot be built, with the reason and what to do."""
     damaged, project = None, Path(os.path.normpath(Path(file).resolve().parent / pyproject))
-    if not os.path.lexists(project):
+    if not _is_there(project):
         raise ImportError(
             f"{module} is installed as editable, and its project is not where it was built ({project}): install it, or "
             "copy the project with it"
@@ -70,3 +70,14 @@ def _table(module: str, pyproject: Path) -> KernelTable:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr)
+
+
+def _is_there(path: Path) -> bool:
+    """Also of a file that may not be looked at."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # who reads it says why
+        return True
+    return True

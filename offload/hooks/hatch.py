@@ -15,7 +15,7 @@ from hatchling.plugin import hookimpl
 
 from offload.config import targets_instead
 from offload.errors import OffloadError
-from offload.hooks.build import Outputs, build_modules, check_ours
+from offload.hooks.build import FOUND_TOLD, FOUND_UNTOLD, Outputs, build_modules, check_ours
 from offload.hooks.leftovers import made_in_place, module_of, modules_below
 from offload.hooks.project import KernelTable, read_tables
 from offload.hooks.report import check_platform
@@ -78,6 +78,8 @@ class OffloadBuildHook(BuildHookInterface):
             list(zip(tables, folders, strict=True)),
             targets=targets_instead(),
             editable=editable,
+            # Where folders get other names on their way, they do not tell where the author's own modules are.
+            found_in=FOUND_UNTOLD if any(self.build_config.sources.values()) else FOUND_TOLD,
             say=lambda text: self.app.display_info(text),
         )
 

@@ -145,6 +145,11 @@ def _is_ours(item: pytest.Item, marker: str) -> bool:
     return marker not in _own_markers[item.config] or declares_kernels(item.config.rootpath / "pyproject.toml")
 
 
+def _may_not_run(item: pytest.Item, parameter: Any) -> bool:
+    """Whether a test is marked as one that is skipped or fails; pytest skips those that have no parameter."""
+    return not isinstance(parameter, str) or any(item.get_closest_marker(mark) for mark in ("skip", "skipif", "xfail"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     parameters = getattr(getattr(item, "callspec", None), "params", {})
@@ -153,7 +158,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         try:
             needed = [_one_of(parameters[FIXTURE])]
         except pytest.fail.Exception:
-            return  # the fixture says it, unless pytest skips the test: this comes before its marks
+            # This comes before pytest's marks, by which the test may not run at all; then none of a backend is needed.
+            if _may_not_run(item, parameters[FIXTURE]):
+                return
+            raise
     if not needed:
         return
     chosen, why_chosen = _chosen(item.config)

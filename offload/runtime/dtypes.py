@@ -143,11 +143,11 @@ def to_float(value: Any) -> float:
 
 def _is_text(value: Any) -> bool:
     """Of Python or NumPy, whose texts convert to the numbers that they spell."""
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
         return True
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if kind == "O" and getattr(value, "shape", None) == ():
-        return isinstance(value.item(), (str, bytes))
+        return _is_text(value.item())
     return kind in ("S", "T", "U")
 
 

@@ -64,7 +64,7 @@ def load(path: str | os.PathLike[str]) -> Library:
         before = _state(path)
         artifact = read_artifact(path)
         library = _opened(artifact)
-        if _state(path) == before:
+        if _state(path) == before or _says_the_same(path, artifact):
             return Library(artifact, library)
         # Code and description may be of two files, and nobody knows which files the loader has by these names.
         _forget_files(artifact.path)
@@ -77,13 +77,22 @@ _MOST_TRIES = 20
 
 
 def _state(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
-    """What tells the file at a path from one that comes in its place; None where there is none. No times: an entry of
-    the cache gets a new one whenever it is used."""
+    """What tells the file at a path from another that comes in its place, or is written over it; None where there is
+    none."""
     try:
         status = Path(path).stat()
     except (OSError, ValueError):  # who reads it says why
         return None
-    return status.st_dev, status.st_ino, status.st_size
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _says_the_same(path: str | os.PathLike[str], artifact: Artifact) -> bool:
+    """Whether a file in which something has changed describes what was read: an entry of the cache has another time
+    whenever it is used."""
+    try:
+        return read_artifact(path) == artifact
+    except ArtifactError:  # it is on its way
+        return False
 
 
 def _opened(artifact: Artifact) -> ctypes.CDLL:

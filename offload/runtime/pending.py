@@ -332,7 +332,8 @@ class Running:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended. In the child of a fork: whether it had then."""
+        """Whether it has ended. Raises `DeviceError` in the child of a fork, where it would never end."""
+        self._outcome.check_here()
         return self._outcome.ended
 
     def wait(self) -> Any:
@@ -374,4 +375,4 @@ class Running:
             raise outcome.error  # nobody has waited: Python tells on stderr what a `__del__` raises, and a thread
 
     def __repr__(self) -> str:
-        return f"<offload call, {'done' if self.done else 'running'}>"
+        return f"<offload call, {'done' if self._outcome.ended else 'running'}>"

@@ -38,18 +38,6 @@ static std::unique_ptr<llvm::Module> readLibrary(const std::string &path, LLVMCo
   return library;
 }
 
-/// The numbers and addresses that a value of a type is made of, in the order in which registers have them.
-static void addParts(Type *type, SmallVectorImpl<Type *> &parts) {
-  if (auto *record = dyn_cast<StructType>(type))
-    for (Type *element : record->elements())
-      addParts(element, parts);
-  else if (auto *array = dyn_cast<ArrayType>(type))
-    for (uint64_t i = 0; i < array->getNumElements(); ++i)
-      addParts(array->getElementType(), parts);
-  else if (!type->isVoidTy())
-    parts.push_back(type);
-}
-
 /// Whether an address of the one kind is the same number as one of the other.
 static bool isSameSpace(unsigned one, unsigned other, const Triple &triple) {
   constexpr unsigned kGlobal = 1, kConstant = 4; // where constants lie in memory as all else does
@@ -64,29 +52,38 @@ static bool isSameSpace(unsigned one, unsigned other, const Triple &triple) {
 static bool isSame(Type *called, Type *defined, const llvm::Module &module) {
   if (called == defined)
     return true;
+  // Structures have a name of their own in each file.
+  if (auto *one = dyn_cast<StructType>(called)) {
+    auto *other = dyn_cast<StructType>(defined);
+    return other && one->isPacked() == other->isPacked() &&
+           equal(one->elements(), other->elements(),
+                 [&](Type *left, Type *right) { return isSame(left, right, module); });
+  }
+  if (auto *one = dyn_cast<ArrayType>(called)) {
+    auto *other = dyn_cast<ArrayType>(defined);
+    return other && one->getNumElements() == other->getNumElements() &&
+           isSame(one->getElementType(), other->getElementType(), module);
+  }
+  if (auto *one = dyn_cast<VectorType>(called)) {
+    auto *other = dyn_cast<VectorType>(defined);
+    return other && one->getElementCount() == other->getElementCount() && one->isPtrOrPtrVectorTy() &&
+           isSame(one->getElementType(), other->getElementType(), module);
+  }
   const Triple &triple = module.getTargetTriple();
   auto *one = dyn_cast<PointerType>(called), *other = dyn_cast<PointerType>(defined);
   if (one && other)
     return isSameSpace(one->getAddressSpace(), other->getAddressSpace(), triple);
   if (one || other) // MLIR's programs have addresses as integers
     return CastInst::isBitOrNoopPointerCastable(called, defined, module.getDataLayout());
-  // Registers of GPUs hold either.
-  return triple.isGPU() && CastInst::isBitCastable(called, defined);
-}
-
-static bool areSame(ArrayRef<Type *> called, ArrayRef<Type *> defined, const llvm::Module &module) {
-  SmallVector<Type *> ours, theirs;
-  for (Type *type : called)
-    addParts(type, ours);
-  for (Type *type : defined)
-    addParts(type, theirs);
-  return equal(ours, theirs, [&](Type *one, Type *other) { return isSame(one, other, module); });
+  // Registers of GPUs hold either number.
+  return triple.isGPU() && !defined->isVectorTy() && CastInst::isBitCastable(called, defined);
 }
 
 static bool isCallable(const FunctionType &called, const FunctionType &defined, const llvm::Module &module) {
-  return called.isVarArg() == defined.isVarArg() && areSame(called.params(), defined.params(), module) &&
-         (called.getReturnType()->isVoidTy() ||
-          areSame(called.getReturnType(), defined.getReturnType(), module));
+  auto areSame = [&](Type *one, Type *other) { return isSame(one, other, module); };
+  Type *given = called.getReturnType();
+  return called.isVarArg() == defined.isVarArg() && equal(called.params(), defined.params(), areSame) &&
+         (given->isVoidTy() || areSame(given, defined.getReturnType()));
 }
 
 static std::string textOf(const Type &type) {
@@ -142,7 +139,7 @@ void LLVMModule::linkLibrary(const std::string &path) {
       throw Failure("cannot link " + path,
                     {positions.explainFunction("cannot link " + path + ": " + misfit)});
     for (const Function &function : *library)
-      if (!function.isDeclaration() && !function.hasLocalLinkage())
+      if (!function.isDeclarationForLinker() && !function.hasLocalLinkage())
         passed.try_emplace(function.getName().str(), path);
   }
   linkNeeded(path);

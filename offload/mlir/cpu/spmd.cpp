@@ -110,7 +110,8 @@ bool speaksOfShared(const Value *value) {
 void forgetLists(Module &module) {
   for (GlobalVariable &global : make_early_inc_range(module.globals()))
     if (global.use_empty() && global.hasInitializer() &&
-        (global.hasAppendingLinkage() || speaksOfShared(global.getInitializer())))
+        (is_contained({"llvm.used", "llvm.compiler.used"}, global.getName()) ||
+         speaksOfShared(global.getInitializer())))
       global.eraseFromParent();
 }
 

@@ -2,8 +2,8 @@
 //
 // Compilers that lower to the LLVM dialect for one vendor, as Triton's does, write their kernels into the
 // program's own module and mark them as that vendor's. Here kernels are in a gpu.module: these get one, with
-// what they use by name, and what the program keeps to itself and host code does not use. What host code
-// uses, too, is copied for them, but for memory that changes, which would be another one in each.
+// what they use by name. What host code uses, too, is copied for them, but for memory that changes, which
+// would be another one in each. What nobody uses goes: it may be of either side.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,19 +44,14 @@ struct GatherKernels : public PassWrapper<GatherKernels, OperationPass<ModuleOp>
     size_t kernels = gathered.size();
     if (kernels == 0)
       return;
-    for (StringRef list : {"llvm.used", "llvm.compiler.used"})
-      if (Operation *kept = symbols.lookup(list)) // names that may go into the other module
-        symbols.erase(kept);
     addUsed(gathered, symbols);
     llvm::SetVector<Operation *> ofHost;
     for (Operation &op : *program.getBody())
-      if (!gathered.contains(&op) && !isOfProgramAlone(&op))
+      if (isList(&op))
+        addOfHost(op, gathered, symbols, ofHost);
+      else if (!gathered.contains(&op) && isSeen(&op))
         ofHost.insert(&op);
     addUsed(ofHost, symbols);
-    for (Operation &op : *program.getBody())
-      if (!ofHost.contains(&op))
-        gathered.insert(&op);
-    addUsed(gathered, symbols);
     for (auto [i, op] : llvm::enumerate(gathered))
       if (ofHost.contains(op) && failed(checkShared(op, i < kernels)))
         return signalPassFailure();
@@ -66,22 +61,42 @@ struct GatherKernels : public PassWrapper<GatherKernels, OperationPass<ModuleOp>
     symbols.insert(device); // which gives it a name of its own
     program->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), b.getUnitAttr());
     for (Operation &op : llvm::make_early_inc_range(*program.getBody())) {
-      if (!gathered.contains(&op))
+      if (&op == device || (ofHost.contains(&op) && !gathered.contains(&op)))
         continue;
-      if (ofHost.contains(&op))
+      if (!gathered.contains(&op))
+        op.erase();
+      else if (ofHost.contains(&op))
         device.getBody()->push_back(op.clone());
       else
         op.moveBefore(device.getBody(), device.getBody()->end());
     }
   }
 
-  static bool isOfProgramAlone(Operation *op) {
+  /// Names that have to be there whether anything uses them or not.
+  static bool isList(Operation *op) {
+    auto global = dyn_cast<LLVM::GlobalOp>(op);
+    return global && (global.getName() == "llvm.used" || global.getName() == "llvm.compiler.used");
+  }
+
+  /// Whether others may use it: by its name, or in a section, as that of what runs at the start.
+  static bool isSeen(Operation *op) {
     auto isLocal = [](LLVM::Linkage linkage) {
       return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
     };
-    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
+      return !isLocal(function.getLinkage()) || function.getSection();
     auto global = dyn_cast<LLVM::GlobalOp>(op);
-    return (function && isLocal(function.getLinkage())) || (global && isLocal(global.getLinkage()));
+    return !global || !isLocal(global.getLinkage()) || global.getSection();
+  }
+
+  /// A list goes with what kernels use: these are kept as kernels are. One of host code alone stays.
+  static void addOfHost(Operation &list, const llvm::SetVector<Operation *> &gathered,
+                        const SymbolTable &symbols, llvm::SetVector<Operation *> &ofHost) {
+    llvm::SetVector<Operation *> listed;
+    listed.insert(&list);
+    addUsed(listed, symbols);
+    if (llvm::none_of(listed, [&](Operation *op) { return gathered.contains(op); }))
+      ofHost.insert(&list);
   }
 
   /// Adds what these use by name, and what that uses.
