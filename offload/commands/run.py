@@ -11,12 +11,13 @@ import select
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from offload.api import load
 from offload.commands.build import request_from
-from offload.errors import DeviceError, OffloadError, did_you_mean
+from offload.errors import BuildWarning, DeviceError, OffloadError, did_you_mean
 from offload.runtime import DeviceArray
 from offload.runtime.library import for_c_alone
 
@@ -25,7 +26,10 @@ def run(options: argparse.Namespace) -> int:
     """Runs the entry function and prints its results, if any; returns the exit code. Raises OffloadError."""
     from offload.compiler import places
     from offload.compiler.cache import library_file
+    from offload.compiler.warned import NOTHING_TO_CALL
 
+    # That is said below, of the function that is to be run.
+    warnings.filterwarnings("ignore", message=f".*{NOTHING_TO_CALL}", category=BuildWarning)
     with places.short_lived(once=True), library_file(request_from(options)) as path:
         library = load(path)
     if options.backend:

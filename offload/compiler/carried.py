@@ -11,7 +11,7 @@ from offload._version import __version__
 from offload.compiler.device import Linked
 from offload.compiler.native import native
 from offload.compiler.request import BuildRequest
-from offload.compiler.warned import say
+from offload.compiler.warned import NOTHING_TO_CALL, say
 from offload.targets import Image
 
 
@@ -42,8 +42,8 @@ def container(request: BuildRequest, module: Any, builds: Sequence[Linked], imag
 def _warn_of_nothing(request: BuildRequest) -> None:
     names = ", ".join(source.name for source in request.sources)
     say(
-        f"{names}: warning: there is nothing to call in what this builds: no function is public, and there is no "
-        "kernel; leave `private` out of the functions that are to be called"
+        f"{names}: warning: {NOTHING_TO_CALL}: no function is public, and there is no kernel; leave `private` out of "
+        "the functions that are to be called"
     )
 
 

@@ -8,6 +8,8 @@ from contextvars import ContextVar
 
 from offload.errors import BuildWarning, warn
 
+NOTHING_TO_CALL = "there is nothing to call in what this builds"
+
 _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 
 
