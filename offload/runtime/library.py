@@ -64,7 +64,8 @@ def load(path: str | os.PathLike[str]) -> Library:
         before = _state(path)
         artifact = read_artifact(path)
         library = _opened(artifact)
-        if _state(path) == before or _says_the_same(path, artifact):
+        after = _state(path)
+        if after == before or (before and after and before[:2] == after[:2] and _says_the_same(path, artifact)):
             return Library(artifact, library)
         # Code and description may be of two files, and nobody knows which files the loader has by these names.
         _forget_files(artifact.path)
@@ -87,7 +88,7 @@ def _state(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
 
 
 def _says_the_same(path: str | os.PathLike[str], artifact: Artifact) -> bool:
-    """Whether a file in which something has changed describes what was read: an entry of the cache has another time
+    """Whether a file of which something has changed describes what was read: an entry of the cache has another time
     whenever it is used."""
     try:
         return read_artifact(path) == artifact
