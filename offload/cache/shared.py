@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from offload.cache.entry import BadEntry, seal, unseal
@@ -51,7 +52,7 @@ class SharedStore:
             try:
                 return bytes(store.cat_file(f"{root}/{_SCHEMA}/{stage}/{key}"))
             except FileNotFoundError:
-                if _is_local(store) and not self.writes and not os.path.isdir(root):  # noqa: PTH112
+                if _is_local(store) and not self.writes and not Path(root).is_dir():
                     raise NotADirectoryError(f"there is no folder {root}") from None  # of a disk that is not mounted
                 return None
 
