@@ -22,9 +22,9 @@ def called_by_the_runtime() -> list[str]:
 
 
 @pytest.mark.parametrize("name", called_by_the_runtime())
-def test_what_the_runtime_calls_is_refused(name: str) -> None:
+def test_what_the_runtime_calls_is_refused_of_lowered_functions(name: str) -> None:
     with pytest.raises(CompileError, match="the C library has a function of this name") as caught:
-        emit(f"\nfunc.func @{name}() {{ return }}", "kernels")
+        emit(f"\nllvm.func @{name}() {{ llvm.return }}", "kernels")
     assert caught.value.diagnostics[0].line == 2
 
 
@@ -93,12 +93,76 @@ def test_the_others_are_compiled_for_each_target() -> None:
     offload.compile(SHADOWING, targets=ALL_TARGETS)
 
 
-@pytest.mark.parametrize(
-    "name", ["pow", "memcpy", "mgpuMine", "_init", "errno", "offload_api", "offload_modules", "__udivti3"]
-)
+@pytest.mark.parametrize("name", ["mgpuMine", "_init", "errno", "offload_api", "offload_modules", "__udivti3"])
 def test_public_functions_are_refused_under_them(name: str) -> None:
     with pytest.raises(CompileError, match="rename the function"):
         emit(f"func.func @{name}() {{ return }}", "kernels")
+
+
+PUBLIC = """
+func.func @exp(%x: memref<?xf64>, %to: memref<?xf64>) {
+  linalg.exp ins(%x : memref<?xf64>) outs(%to : memref<?xf64>)
+  return
+}
+func.func @sin(%x: f64) -> f64 {
+  %y = math.sin %x : f64
+  return %y : f64
+}
+func.func @malloc(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %y = arith.addf %x, %x : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+func.func @memcpy(%to: memref<?xf32>, %from: memref<?xf32>) {
+  memref.copy %from, %to : memref<?xf32> to memref<?xf32>
+  return
+}
+func.func @write(%x: memref<?xf64>, %to: memref<?xf64>) -> f64 {
+  %c0 = arith.constant 0 : index
+  func.call @exp(%x, %to) : (memref<?xf64>, memref<?xf64>) -> ()
+  %first = memref.load %to[%c0] : memref<?xf64>
+  %y = func.call @sin(%first) : (f64) -> f64
+  %z = math.exp %y : f64
+  return %z : f64
+}
+"""
+
+
+@pytest.mark.parametrize("opt", [0, 3])
+def test_public_functions_may_have_those_of_the_c_library(opt: int) -> None:
+    library = on_host(PUBLIC, opt=opt)
+    x = np.linspace(-1, 1, 9)
+    to = np.zeros_like(x)
+    library.exp(x, to)
+    np.testing.assert_allclose(to, np.exp(x), rtol=1e-14)
+    assert library.sin(1.0) == pytest.approx(np.sin(1.0), rel=1e-14)
+    x32, to32 = np.arange(9, dtype=np.float32), np.zeros(9, np.float32)
+    np.testing.assert_array_equal(library.malloc(x32).numpy(), 2 * x32)
+    library.memcpy(to32, x32)
+    np.testing.assert_array_equal(to32, x32)
+    assert library.write(x, to) == pytest.approx(np.exp(np.sin(np.exp(x[0]))), rel=1e-14)
+
+
+def test_what_they_raise_names_them_as_ever() -> None:
+    library = on_host(PUBLIC)
+    with pytest.raises(offload.OffloadError, match="exp"):
+        library.exp(np.zeros(3), np.zeros(4))
+    assert list(library.functions) == ["exp", "sin", "malloc", "memcpy", "write"]
+
+
+def test_programs_beside_the_library_find_the_c_library_s() -> None:
+    """A name that others would be linked to is not exported."""
+    path = on_host(PUBLIC).path
+    listed = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+    names = {line.split()[-1] for line in listed.splitlines()}
+    assert {"_mlir_ciface_exp", "_mlir_ciface_malloc"} <= names
+    assert not {"exp", "sin", "malloc", "memcpy", "write"} & names
+
+
+def test_c_calls_functions_with_bare_pointers_by_their_names() -> None:
+    program = "func.func @f() { return }\nfunc.func @exp(%x: memref<4xf64>) { return }"
+    with pytest.raises(CompileError, match="C cannot call this function, as its library has one named 'exp'") as caught:
+        offload.compile(program, targets=["host"], bare_pointers_for_host=True)
+    assert caught.value.diagnostics[0].line == 2
 
 
 def test_those_of_the_runtime_are_said_to_be() -> None:

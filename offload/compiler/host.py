@@ -25,7 +25,7 @@ def pipelines(request: BuildRequest) -> list[str]:
         f"use-bare-pointers-for-host={str(request.bare_pointers_for_host).lower()}"
     )
     pipeline = (
-        "offload-lower-descriptors,offload-plain-spaces,offload-wait-for-unused-tokens,"
+        "offload-named-interfaces,offload-lower-descriptors,offload-plain-spaces,offload-wait-for-unused-tokens,"
         f"{numeric_pipeline('libm')},{STRUCTURE_PIPELINE},offload-repair-math,"
         f"convert-math-to-llvm,convert-math-to-libm,offload-host-to-llvm{{{bare}}},"
         "offload-repair-lowered,canonicalize,cse,reconcile-unrealized-casts,offload-check-lowered"

@@ -45,7 +45,11 @@ inline constexpr char kAlignment[] =
     "offload.alignment"; // on a gpu.alloc: more than memory of a device has anyway
 inline constexpr char kSharedGlobal[] = "offload.shared"; // on a memref.global that kernels use
 
+inline constexpr char kNamed[] =
+    "offload.named"; // on a function whose own name is the C library's: what its C interface is for
+
 // Symbols of the host module.
+inline constexpr char kInterface[] = "_mlir_ciface_";     // + name: what MLIR calls a function's C interface
 inline constexpr char kModuleTable[] = "offload_modules"; // array of mgpuModuleSlot, ended by a zero one
 inline constexpr char kImagesBegin[] = "offload_images_begin";
 inline constexpr char kImagesEnd[] = "offload_images_end";

@@ -46,7 +46,7 @@ void registerOffloadPasses() {
   registerTileParallelPass();
   registerFuseElementwisePass();
   registerTensorPasses();
-  registerPrivateNamesPass();
+  registerLibraryNamesPasses();
   registerEqualSizesPass();
   registerKnownSizesPass();
   registerFreeEarlyPass();

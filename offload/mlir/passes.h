@@ -46,6 +46,7 @@ namespace offload {
 ///   offload-block-memory             makes workgroup memory that kernels allocate attributions
 ///   offload-descriptor-arguments     hands TMA descriptors to kernels as pointers
 ///   offload-nvgpu-to-nvvm            lowers the nvgpu dialect, in loops that carry fragments, too
+///   offload-named-interfaces         renames public functions that are named like a library's (host code)
 ///   offload-lower-descriptors        makes TMA descriptors by calls of the runtime (host code)
 ///   offload-plain-spaces             takes the memory spaces of kernels out of host code
 ///   offload-place-buffers            puts temporaries of kernels into device memory
@@ -120,7 +121,7 @@ void registerShapeNestsPass();
 void registerTileParallelPass();
 void registerFuseElementwisePass();
 void registerTensorPasses();
-void registerPrivateNamesPass();
+void registerLibraryNamesPasses();
 void registerCheckInputPass();
 void registerCheckMemoryPass();
 void registerCheckDevicePass();

@@ -1,6 +1,7 @@
 //===- program.cpp - Splitting a program into host and device -------------===//
 
 #include "program.h"
+#include "input/library_names.h"
 #include "names.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -24,6 +25,10 @@ static gpu::GPUModuleOp findDeviceModule(const IRModule &module, const std::stri
   throw Failure("no gpu.module named " + name, {});
 }
 
+bool isLocal(LLVM::Linkage linkage) {
+  return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
+}
+
 bool isVisible(FunctionOpInterface function) {
   auto lowered = dyn_cast<LLVM::LLVMFuncOp>(function.getOperation());
   return !lowered ||
@@ -36,9 +41,10 @@ std::vector<std::string> exportedSymbols(const IRModule &module) {
   std::vector<std::string> names;
   for (auto function : module.get().getOps<FunctionOpInterface>())
     if (function.isPublic() && !function.isExternal() && isVisible(function)) {
-      names.push_back(function.getName().str());
+      if (!takesLibraryName(function))
+        names.push_back(function.getName().str());
       if (isa<func::FuncOp>(function))
-        names.push_back("_mlir_ciface_" + function.getName().str());
+        names.push_back(kInterface + function.getName().str());
     }
   return names;
 }

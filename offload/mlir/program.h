@@ -4,6 +4,7 @@
 #include "session.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace offload {
@@ -21,8 +22,10 @@ void join(IRModule &module, const std::vector<std::shared_ptr<IRModule>> &others
 void declareKernels(mlir::ModuleOp module);
 
 /// What the library exports: the public functions with a body and, for those of the func dialect, their C
-/// interfaces.
+/// interfaces; of functions that are named like those of the C library these alone.
 std::vector<std::string> exportedSymbols(const IRModule &module);
+/// Whether nobody outside of the unit knows a symbol of the LLVM dialect.
+bool isLocal(mlir::LLVM::Linkage linkage);
 /// A function of the LLVM dialect is as visible as its linkage and visibility have it.
 bool isVisible(mlir::FunctionOpInterface function);
 

@@ -285,7 +285,7 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, OnlyRead &
     results.push_back(std::move(*entry));
   }
   json::Object entry{{"name", function.getName()},
-                     {"symbol", "_mlir_ciface_" + function.getName().str()},
+                     {"symbol", kInterface + function.getName().str()},
                      {"args", std::move(arguments)},
                      {"results", std::move(results)}};
   if (isBrief(function))
@@ -301,7 +301,7 @@ static std::optional<json::Object> describeFunction(BufferFlow &flow, OnlyRead &
 static std::optional<json::Object> describeLowered(LLVM::LLVMFuncOp function, std::string &whyNot) {
   Type result = function.getFunctionType().getReturnType();
   bool plain = isVisible(function) && function.getCConv() == LLVM::CConv::C && !function.isVarArg() &&
-               !function.getName().starts_with("_mlir_ciface_");
+               !function.getName().starts_with(kInterface);
   for (StringRef name : {LLVM::LLVMDialect::getByValAttrName(), LLVM::LLVMDialect::getStructRetAttrName(),
                          LLVM::LLVMDialect::getByRefAttrName(), LLVM::LLVMDialect::getInAllocaAttrName()})
     for (unsigned i = 0; i < function.getNumArguments(); ++i)

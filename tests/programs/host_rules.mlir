@@ -42,3 +42,8 @@ func.func @in_a_loop(%x: memref<?xf32>, %n: index, %i: index) {
   }
   return
 }
+
+func.func @erff(%x: f32) -> f32 {
+  %y = math.erf %x : f32
+  return %y : f32
+}

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -32,7 +33,7 @@ struct PlainDeclarations : public PassWrapper<PlainDeclarations, OperationPass<g
     SymbolTable symbols(getOperation());
     for (auto interface : llvm::make_early_inc_range(getOperation().getOps<LLVM::LLVMFuncOp>())) {
       StringRef name = interface.getName();
-      if (!interface.isExternal() || !name.consume_front("_mlir_ciface_"))
+      if (!interface.isExternal() || !name.consume_front(kInterface))
         continue;
       auto wrapper = symbols.lookup<LLVM::LLVMFuncOp>(name);
       if (!wrapper || wrapper.isExternal() || wrapper.getFunctionType() != interface.getFunctionType())

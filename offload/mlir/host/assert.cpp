@@ -8,6 +8,7 @@
 
 #include "host/lowering.h"
 #include "names.h"
+#include "program.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -160,14 +161,13 @@ void guardEntryPoints(ModuleOp module) {
   SymbolTable symbols(module);
   for (LLVM::LLVMFuncOp function :
        callersOf(module, {kAssertFail, kSizesFail, kCheckAllocation, kCheckSizes, kCheckMemory})) {
-    if (function.getName().starts_with("_mlir_ciface_")) {
+    if (function.getName().starts_with(kInterface)) {
       guard(function);
       continue;
     }
     // An llvm.func is called by its own name.
-    LLVM::Linkage linkage = function.getLinkage();
-    if (!function.isPublic() || linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private ||
-        symbols.lookup(("_mlir_ciface_" + function.getName()).str()))
+    if (!function.isPublic() || isLocal(function.getLinkage()) ||
+        symbols.lookup((kInterface + function.getName()).str()))
       continue;
     bool isItsOwn = !callsInItsPlace(function) && SymbolTable::symbolKnownUseEmpty(function, module);
     if (!isItsOwn && function.getFunctionType().isVarArg()) // what it was called with cannot be handed on

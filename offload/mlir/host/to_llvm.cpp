@@ -128,8 +128,37 @@ void addScopes(ModuleOp module) {
 /// copy.
 void callFromInterfaces(ModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-    if (function.getName().starts_with("_mlir_ciface_"))
+    if (function.getName().starts_with(kInterface))
       function.walk([](LLVM::CallOp call) { call.setNoInline(!call.getAlwaysInline()); });
+}
+
+/// The functions that had to give their names to those of the C library (input/library_names.cpp): their
+/// names now, and those that their interfaces get.
+using NamedFunctions = SmallVector<std::pair<std::string, std::string>>;
+
+NamedFunctions findNamedFunctions(ModuleOp module) {
+  NamedFunctions found;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto name = function->getAttrOfType<StringAttr>(kNamed)) {
+      found.emplace_back(function.getName().str(), name.str());
+      function->removeAttr(kNamed);
+    }
+  return found;
+}
+
+/// C calls functions with bare pointers by their own names.
+LogicalResult refuseNamedFunctions(ModuleOp module) {
+  LogicalResult result = success();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto name = function->getAttrOfType<StringAttr>(kNamed))
+      result = function->emitError("C cannot call this function, as its library has one named '")
+               << name.getValue() << "', too: rename it, or build without bare pointers for the host";
+  return result;
+}
+
+void nameInterfaces(ModuleOp module, const NamedFunctions &functions) {
+  for (const auto &[own, name] : functions)
+    module.lookupSymbol<LLVM::LLVMFuncOp>(kInterface + own).setSymName(kInterface + name);
 }
 
 /// A bool of C is a byte that is 0 or 1; of an i1, LLVM gives away its lowest bit and whatever stands beside
@@ -195,6 +224,9 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
     }
     waitOnce(module);
     markEqualShapes(module);
+    if (hostBarePointers && failed(refuseNamedFunctions(module)))
+      return signalPassFailure();
+    NamedFunctions namedFunctions = findNamedFunctions(module);
     BareFunctions bareFunctions;
     if (hostBarePointers && failed(findBareFunctions(module, bareFunctions)))
       return signalPassFailure();
@@ -225,6 +257,7 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
       return signalPassFailure();
     giveBarePointers(module, bareFunctions, converter);
     callFromInterfaces(module);
+    nameInterfaces(module, namedFunctions);
     guardEntryPoints(module);
     extendBooleans(module);
     // Launches go by names, and the images stand in the library's container.

@@ -59,7 +59,7 @@ LogicalResult checkInterface(Operation *op) {
   auto symbol = dyn_cast<SymbolOpInterface>(op);
   auto module = dyn_cast_or_null<ModuleOp>(op->getParentOp());
   StringRef name = symbol ? symbol.getName() : "";
-  if (!module || !name.consume_front("_mlir_ciface_"))
+  if (!module || !name.consume_front(kInterface))
     return success();
   auto function = module.lookupSymbol<func::FuncOp>(name);
   if (!function || function.isExternal() || !function.isPublic())
@@ -221,7 +221,7 @@ std::optional<std::string> whyNotNested(Operation *op) {
 }
 
 std::optional<std::string> whyNotOwn(Operation *op) {
-  if (!takesLibraryName(op))
+  if (!takesLibraryName(op) || isCalledByInterface(op))
     return std::nullopt;
   std::string rename = isa<FunctionOpInterface>(op) ? ": rename the function" : ": rename the global";
   if (isReservedName(cast<SymbolOpInterface>(op).getName()))

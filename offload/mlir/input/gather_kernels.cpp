@@ -9,6 +9,7 @@
 
 #include "input/mark_kernels.h"
 #include "passes.h"
+#include "program.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -80,9 +81,6 @@ struct GatherKernels : public PassWrapper<GatherKernels, OperationPass<ModuleOp>
 
   /// Whether others may use it: by its name, or in a section, as that of what runs at the start.
   static bool isSeen(Operation *op) {
-    auto isLocal = [](LLVM::Linkage linkage) {
-      return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
-    };
     if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
       return !isLocal(function.getLinkage()) || function.getSection();
     auto global = dyn_cast<LLVM::GlobalOp>(op);

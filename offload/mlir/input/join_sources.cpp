@@ -26,10 +26,6 @@ namespace {
 /// What a symbol is to the other sources.
 enum class Role { Own, Declared, Defined };
 
-bool isOwn(LLVM::Linkage linkage) {
-  return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
-}
-
 bool holdsKernels(Operation *op) { return isa<gpu::GPUModuleOp, gpu::BinaryOp>(op); }
 
 bool standsIn(Operation *op) { return op->hasAttr(kElsewhere); }
@@ -41,11 +37,11 @@ Role roleOf(Operation *op) {
   if (auto function = dyn_cast<FunctionOpInterface>(op))
     declared = function.isExternal();
   if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
-    own |= isOwn(function.getLinkage());
+    own |= isLocal(function.getLinkage());
   if (auto global = dyn_cast<memref::GlobalOp>(op))
     declared = global.isExternal();
   if (auto global = dyn_cast<LLVM::GlobalOp>(op)) {
-    own |= isOwn(global.getLinkage());
+    own |= isLocal(global.getLinkage());
     declared = !global.getValueOrNull() && global.getInitializerRegion().empty();
   }
   return declared ? Role::Declared : own ? Role::Own : Role::Defined;

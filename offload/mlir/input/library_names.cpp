@@ -1,15 +1,18 @@
-//===- library_names.cpp - offload-private-names --------------------------===//
+//===- library_names.cpp - offload-private-names, offload-named-interfaces -===//
 //
 // Which names a program's functions cannot have, because calls that are made of its code, or those of the
 // runtime beside it, would find them. Nobody outside knows a private function's name: it gets another one.
-// Likewise of globals, where the linker or the runtime looks for a name.
+// Likewise of globals, where the linker or the runtime looks for a name. A public function gets another one,
+// too, when the host code is lowered: Python and C++ call its C interface, which keeps the name.
 //
 //===----------------------------------------------------------------------===//
 
 #include "input/library_names.h"
 #include "names.h"
 #include "passes.h"
+#include "program.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -59,12 +62,9 @@ static bool isDefinition(Operation *op) {
 
 /// Whether nobody outside of the program knows its name.
 static bool isOwn(Operation *op) {
-  auto isOfUnit = [](LLVM::Linkage linkage) {
-    return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
-  };
-  if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op); function && isOfUnit(function.getLinkage()))
+  if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op); function && isLocal(function.getLinkage()))
     return true;
-  if (auto global = dyn_cast<LLVM::GlobalOp>(op); global && isOfUnit(global.getLinkage()))
+  if (auto global = dyn_cast<LLVM::GlobalOp>(op); global && isLocal(global.getLinkage()))
     return true;
   return cast<SymbolOpInterface>(op).isPrivate();
 }
@@ -90,7 +90,19 @@ bool takesLibraryName(Operation *op) {
          (isPublic && (runtime.contains(name) || name.starts_with("pthread_")));
 }
 
+bool isCalledByInterface(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  return function && !isReservedName(function.getName()) && !function.getName().starts_with("mgpu");
+}
+
 namespace {
+
+std::string freeName(StringRef name, const SymbolTable &symbols) {
+  std::string own = "own." + name.str();
+  while (symbols.lookup(own))
+    own += "_";
+  return own;
+}
 
 struct PrivateNames : public PassWrapper<PrivateNames, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrivateNames)
@@ -106,18 +118,38 @@ struct PrivateNames : public PassWrapper<PrivateNames, OperationPass<ModuleOp>> 
     if (taken.empty())
       return;
     SymbolTable symbols(getOperation());
-    for (Operation *each : taken) {
-      std::string name = "own." + SymbolTable::getSymbolName(each).str();
-      while (symbols.lookup(name))
-        name += "_";
-      if (failed(symbols.rename(each, name)))
+    for (Operation *each : taken)
+      if (failed(symbols.rename(each, freeName(SymbolTable::getSymbolName(each).getValue(), symbols))))
         return signalPassFailure();
+  }
+};
+
+struct NamedInterfaces : public PassWrapper<NamedInterfaces, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NamedInterfaces)
+
+  StringRef getArgument() const final { return "offload-named-interfaces"; }
+  StringRef getDescription() const final {
+    return "Leave names that a library has to the C interfaces of functions";
+  }
+
+  void runOnOperation() final {
+    SymbolTable symbols(getOperation());
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+      if (!function.isPublic() || !takesLibraryName(function))
+        continue;
+      StringAttr name = function.getSymNameAttr();
+      if (failed(symbols.rename(function, freeName(name, symbols))))
+        return signalPassFailure();
+      function->setAttr(kNamed, name);
     }
   }
 };
 
 } // namespace
 
-void registerPrivateNamesPass() { PassRegistration<PrivateNames>(); }
+void registerLibraryNamesPasses() {
+  PassRegistration<PrivateNames>();
+  PassRegistration<NamedInterfaces>();
+}
 
 } // namespace offload

@@ -12,8 +12,11 @@ bool isOfLibm(llvm::StringRef name);
 /// Whether linkers, loaders or compiled code mean something of their own by a name.
 bool isReservedName(llvm::StringRef name);
 
-/// Whether a function or global of host code has such a name, or a function one under which generated code or the runtime would
-/// call it in place of the C library's: @expf that computes math.exp would call itself.
+/// Whether a function or global of host code has such a name, or a function one under which generated code or
+/// the runtime would call it in place of the C library's: @expf that computes math.exp would call itself.
 bool takesLibraryName(mlir::Operation *op);
+
+/// Whether it may have it all the same, as others call its C interface, which has the name in another one.
+bool isCalledByInterface(mlir::Operation *op);
 
 } // namespace offload
