@@ -264,3 +264,30 @@ def test_a_caller_in_c_sees_what_c_does(tmp_path: Path) -> None:
     assert done.returncode == -6
     assert "linalg.exp: dimension 0 of operand 1 of 2 and dimension 0 of operand 2 of 2 have to be" in done.stderr
     assert "the same: 3 and 4" in done.stderr
+
+
+@pytest.mark.parametrize("op", ["addi", "subi", "muli", "floordivsi"])
+def test_what_branches_yield_of_integers(op: str) -> None:
+    """MLIR 22 ends the process where it compares the size of such a result with another one."""
+    library = on_host(f"""
+func.func @f(%a: tensor<?xi32>, %b: tensor<?xi32>, %which: i1, %n: index) -> tensor<?xi32> {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = %a) -> (tensor<?xi32>) {{
+    %y = scf.if %which -> (tensor<?xi32>) {{
+      %d = arith.{op} %b, %v : tensor<?xi32>
+      scf.yield %d : tensor<?xi32>
+    }} else {{
+      scf.yield %v : tensor<?xi32>
+    }}
+    scf.yield %y : tensor<?xi32>
+  }}
+  %z = arith.addi %r, %b : tensor<?xi32>
+  return %z : tensor<?xi32>
+}}""")
+    a, b = np.array([1, -2, 3], np.int32), np.array([-50, 41, 7], np.int32)
+    wanted = {"addi": a + 2 * b, "subi": a, "muli": a * b * b, "floordivsi": b // (b // a)}[op]
+    np.testing.assert_array_equal(library.f(a, b, True, 2).numpy(), wanted + b)
+    np.testing.assert_array_equal(library.f(a, b, False, 2).numpy(), a + b)
+    with pytest.raises(offload.DeviceError, match="have to be the same: 2 and 3"):
+        library.f(a, b[:2], False, 2)

@@ -6,6 +6,7 @@
 #include "pass_watch.h"
 #include "passes.h"
 #include "program.h"
+#include "tensors/size_bounds.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -47,6 +48,7 @@ static void registerPassesOnce() {
 static const DialectRegistry &dialects() {
   static const DialectRegistry registry = [] {
     DialectRegistry r;
+    registerSizeBounds(r);
     registerAllDialects(r);
     registerAllExtensions(r);
     registerAllToLLVMIRTranslations(r);
