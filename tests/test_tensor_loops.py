@@ -32,6 +32,24 @@ def doubled(row: Any, limit: int) -> Any:
     return row
 
 
+def kept(row: Any, count: int, limit: float) -> tuple[Any, Any]:
+    below = row
+    for _ in range(count):
+        row = row + row
+        below = row if row[0] < limit else below
+    return row, below
+
+
+def anew(row: Any, begin: Any, count: int, limit: float) -> Any:
+    last = begin
+    for _ in range(count):
+        last = 2 * (last if last[0] < limit else row)
+    return last
+
+
+POSITIVE = np.abs(ROWS) + np.float32(0.5)
+ONES = np.ones(16, np.float32)
+
 CASES = [
     ("attention", *attention(24)),
     ("attention", *attention(13)),
@@ -42,12 +60,16 @@ CASES = [
     ("exchanged", (X, Y, 1), Y),
     ("exchanged", (X, Y, 6), 5 * X + 8 * Y),
     ("until", (COUNTS, 40), np.array([doubled(row, 40) for row in COUNTS])),
+    *(("kept", (POSITIVE, n, 9.0), np.stack([kept(row, n, 9.0) for row in POSITIVE], 1)) for n in (0, 1, 5)),
+    *(("anew", (ROWS, ONES, n, 9.0), np.array([anew(row, ONES, n, 9.0) for row in ROWS])) for n in (0, 7)),
 ]
 
 
 def check(library: offload.Library) -> None:
     for name, arguments, expected in CASES:
-        np.testing.assert_allclose(getattr(library, name)(*arguments).numpy(), expected, rtol=1e-5, atol=1e-6)
+        found = getattr(library, name)(*arguments)
+        arrays = np.array([each.numpy() for each in found]) if isinstance(found, tuple) else found.numpy()
+        np.testing.assert_allclose(arrays, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_on_the_cpu() -> None:

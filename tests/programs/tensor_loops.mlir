@@ -155,3 +155,53 @@ func.func @until(%x: tensor<4x4xi32>, %limit: i32) -> tensor<4x4xi32> {
   }
   return %r : tensor<4x4xi32>
 }
+
+// The last of a sequence and the last one below a limit, and the sequence begun anew now and then: what a branch keeps is
+// what its iteration began with, and what it takes is used again.
+func.func @kept(%x: tensor<4x16xf32>, %n: index, %limit: f32) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<4x16xf32>
+  %r:2 = scf.forall (%i) in (4) shared_outs(%o = %e, %p = %e) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
+    %row = tensor.extract_slice %x[%i, 0] [1, 16] [1, 1] : tensor<4x16xf32> to tensor<16xf32>
+    %last:2 = scf.for %k = %c0 to %n step %c1 iter_args(%v = %row, %w = %row) -> (tensor<16xf32>, tensor<16xf32>) {
+      %d = arith.addf %v, %v : tensor<16xf32>
+      %first = tensor.extract %d[%c0] : tensor<16xf32>
+      %below = arith.cmpf olt, %first, %limit : f32
+      %kept = scf.if %below -> (tensor<16xf32>) {
+        scf.yield %d : tensor<16xf32>
+      } else {
+        scf.yield %w : tensor<16xf32>
+      }
+      scf.yield %d, %kept : tensor<16xf32>, tensor<16xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %last#0 into %o[%i, 0] [1, 16] [1, 1] : tensor<16xf32> into tensor<4x16xf32>
+      tensor.parallel_insert_slice %last#1 into %p[%i, 0] [1, 16] [1, 1] : tensor<16xf32> into tensor<4x16xf32>
+    }
+  }
+  return %r#0, %r#1 : tensor<4x16xf32>, tensor<4x16xf32>
+}
+
+func.func @anew(%x: tensor<4x16xf32>, %y: tensor<16xf32>, %n: index, %limit: f32) -> tensor<4x16xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.forall (%i) in (4) shared_outs(%o = %x) -> (tensor<4x16xf32>) {
+    %row = tensor.extract_slice %o[%i, 0] [1, 16] [1, 1] : tensor<4x16xf32> to tensor<16xf32>
+    %last = scf.for %k = %c0 to %n step %c1 iter_args(%v = %y) -> (tensor<16xf32>) {
+      %first = tensor.extract %v[%c0] : tensor<16xf32>
+      %below = arith.cmpf olt, %first, %limit : f32
+      %from = scf.if %below -> (tensor<16xf32>) {
+        scf.yield %v : tensor<16xf32>
+      } else {
+        scf.yield %row : tensor<16xf32>
+      }
+      %d = arith.addf %from, %from : tensor<16xf32>
+      scf.yield %d : tensor<16xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %last into %o[%i, 0] [1, 16] [1, 1] : tensor<16xf32> into tensor<4x16xf32>
+    }
+  }
+  return %r : tensor<4x16xf32>
+}

@@ -5,6 +5,10 @@
 // running maximum is: a loop with two buffers at a time, for which a thread has no allocator. What is stored
 // there anyhow becomes a copy to itself, which canonicalization removes.
 //
+// A branch that keeps what the iteration began with, or takes another tensor, is to bufferization one memory
+// with both: whoever writes to the other one would change what is kept, and the program is refused. The other
+// one is copied where the branch takes it.
+//
 //===----------------------------------------------------------------------===//
 
 #include "names.h"
@@ -96,6 +100,35 @@ void storeInPlace(Operation *terminator, ArrayRef<Place> places) {
   }
 }
 
+/// Is a tensor, or what it is part of, from outside of an operation?
+bool isFromOutside(Value tensor, Operation *op) {
+  llvm::SmallPtrSet<Value, 8> wholes;
+  addWholes(tensor, wholes);
+  return llvm::any_of(wholes, [&](Value v) { return !op->isAncestor(v.getParentBlock()->getParentOp()); });
+}
+
+/// Copies what a branch takes in the place of `kept`, which a loop's iteration began with. What the loop's
+/// only tensor is replaced by may stay where it was computed.
+void copyTaken(scf::IfOp branch, Value kept, OpOperand &taken) {
+  auto argument = dyn_cast<BlockArgument>(kept);
+  Operation *loop = argument ? argument.getOwner()->getParentOp() : nullptr;
+  auto type = dyn_cast<RankedTensorType>(kept.getType());
+  if (!isa_and_nonnull<scf::ForOp, scf::WhileOp>(loop) || !type || !type.hasStaticShape() ||
+      taken.get() == kept || !isFromOutside(taken.get(), branch))
+    return;
+  bool isOnlyTensor = llvm::count_if(loop->getOperandTypes(), llvm::IsaPred<TensorType>) == 1;
+  if (!isOnlyTensor || isFromOutside(taken.get(), loop))
+    copyTensor(taken);
+}
+
+void copyTaken(scf::IfOp branch) {
+  for (unsigned i = 0; i < branch.getNumResults(); ++i) {
+    OpOperand &one = branch.thenYield()->getOpOperand(i), &other = branch.elseYield()->getOpOperand(i);
+    copyTaken(branch, one.get(), other);
+    copyTaken(branch, other.get(), one);
+  }
+}
+
 SmallVector<Place> placesOf(scf::ForOp loop) {
   return llvm::map_to_vector(llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()),
                              [](auto pair) { return Place{std::get<0>(pair), std::get<1>(pair)}; });
@@ -131,6 +164,8 @@ struct PrivateLoops : public PassWrapper<PrivateLoops, OperationPass<ModuleOp>> 
           storeInPlace(loop.getBody()->getTerminator(), placesOf(loop));
         else if (auto loop = dyn_cast<scf::WhileOp>(op))
           storeInPlace(loop.getYieldOp(), placesOf(loop));
+        else if (auto branch = dyn_cast<scf::IfOp>(op))
+          copyTaken(branch);
       });
     }
   }
