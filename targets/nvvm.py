@@ -263,7 +263,7 @@ class NvvmTarget(Target):
         if work.ahead is not None:
             with contextlib.suppress(CompileError):  # below it is said with the place in the program
                 report = work.ahead.finish(text, result)
-                return Image(result.read_bytes(), _resources(report))
+                return self._image(work, result, report)
         source.write_bytes(text)
         command = self._assembling(self._assembler().need(), source, result)
         purpose = f"assemble {work.module_name} for {self.chip}"
@@ -283,7 +283,20 @@ class NvvmTarget(Target):
                 if found := _errors_of_assembler(str(again), text.decode(errors="replace"), self.chip, code):
                     raise work.native.Failure(purpose, found) from error
             raise
-        return Image(result.read_bytes(), _resources(report))
+        return self._image(work, result, report)
+
+    def _image(self, work: Work, result: Path, report: str) -> Image:
+        resources = _resources(report)
+        for kernel, values in resources.items():  # ptxas makes them, and no device runs them
+            if (size := values.get("stack_bytes", 0)) > _MOST_STACK:
+                _, _, file, line, column, _ = work.stage("llvm").position_of(kernel)
+                said = (
+                    f"{self.chip}: stack frame size ({size}) exceeds limit ({_MOST_STACK}) in function '{kernel}': "
+                    "threads have this much memory of their own; larger arrays are arguments that the host allocates"
+                )
+                purpose = f"assemble {work.module_name} for {self.chip}"
+                raise work.native.Failure(purpose, [("error", said, file, line, column, [])])
+        return Image(result.read_bytes(), resources)
 
     def _without_assembler(self) -> ToolkitError:
         """What to say where the assembler that is here is too old or too new for the chip."""
@@ -315,6 +328,9 @@ class NvvmTarget(Target):
         )
         return Image(result.read_bytes(), image.resources)
 
+
+_MOST_STACK = 512 << 10
+"""CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": local memory of a thread."""
 
 _FUNCTION = r"Function properties for (\S+)|Compiling entry function '([^']+)'"
 _SPILLS = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,17 @@ def test_too_much_memory(target: str, text: str) -> None:
     found = refused(one(body, attributions=f"workgroup(%s: {space})"), target)
     assert (found.line, found.column) == (3, 1)
     assert found.message.startswith(text)
+
+
+@pytest.mark.parametrize(("target", "limit"), [("nvvm:sm_90", 524288), ("rocdl:gfx942", 131056)])
+def test_too_much_memory_of_a_thread(target: str, limit: int) -> None:
+    body = """  %n = arith.index_cast %v : i32 to index
+  %own = memref.alloca() : memref<200000xi32>
+  memref.store %v, %own[%n] : memref<200000xi32>
+  %r = memref.load %own[%c0] : memref<200000xi32>"""
+    found = refused(one(body), target)
+    assert (found.line, found.column) == (3, 1)
+    assert re.search(rf"stack frame size \(800\d\d\d\) exceeds limit \({limit}\) in function 'k'", found.message)
 
 
 @pytest.mark.parametrize(
