@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from offload.targets.images import Image, ReadyImage
-from offload.targets.options import check, option, plain_format, spelled
+from offload.targets.options import check, option, plain_features, plain_format, spelled
 from offload.targets.tools import Found, RunningTool
 
 from offload.errors import TargetError, did_you_mean
@@ -143,6 +143,7 @@ class Target:
         if not self.chip:
             object.__setattr__(self, "chip", self.default_chip())
         object.__setattr__(self, "format", plain_format(self.format))
+        object.__setattr__(self, "features", plain_features(self.features))
         check(self)
         self.check_chip()
 
@@ -188,8 +189,7 @@ class Target:
 
     @classmethod
     def disassembler(cls, form: str) -> tuple[Found, Sequence[str]] | None:
-        """The program that shows the machine code of an image of a format, and its options; None where LLVM's
-        does."""
+        """The program, with its options, that shows machine code of images of a format; None where LLVM's does."""
         return None
 
     @classmethod
@@ -320,7 +320,7 @@ class Target:
 
     def check_features(self, native: Native) -> None:
         """Raises TargetError for a feature that LLVM does not know: it would go on without it."""
-        words = [word for word in map(str.strip, self.features.split(",")) if word]
+        words = self.features.split(",") if self.features else []
         known = native.known_features(self.triple()) if words else []
         for word in words:
             if word[0] not in "+-":

@@ -121,7 +121,7 @@ class HostTarget(Target):
         return replace(self, chip=self._processor(native))
 
     def _added(self) -> list[str]:
-        return [word.strip() for word in self.features.split(",") if word.strip().startswith("+")]
+        return [word for word in self.features.split(",") if word.startswith("+")]
 
     def _processor(self, native: Native) -> str:
         return native.host_processor() if self.chip == "native" else self.chip

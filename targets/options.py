@@ -23,6 +23,11 @@ def plain_format(name: Any) -> Any:
     return _FORMATS_OF_MLIR.get(str(name), name)
 
 
+def plain_features(text: Any) -> Any:
+    """Features without blanks, which LLVM takes for a part of their names; what is no text is for :func:`check`."""
+    return ",".join(filter(None, map(str.strip, text.split(",")))) if isinstance(text, str) else text
+
+
 def option(
     default: Any, meaning: str, *, least: int | None = None, most: int | None = None, choices: Sequence[object] = ()
 ) -> Any:

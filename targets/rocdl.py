@@ -156,8 +156,7 @@ class RocdlTarget(Target):
 
     def _settings(self) -> list[str]:
         """What the features say of settings that drivers tell apart, as in target ids: ``sramecc+``, ``xnack-``."""
-        words = [word.strip() for word in self.features.split(",")]
-        said = {word[1:]: word[0] for word in words if word[1:] in _WITH_SETTING}
+        said = {word[1:]: word[0] for word in self.features.split(",") if word[1:] in _WITH_SETTING}
         return [name + said[name] for name in sorted(said)]
 
     def settled_chip(self) -> str:

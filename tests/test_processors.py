@@ -11,6 +11,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 from compiling import EXAMPLES, ROOT, emit
+from offload.targets import parse_target
+from offload.targets.host import HostTarget
+from offload.targets.rocdl import RocdlTarget
 
 import offload
 from offload import TargetError, artifact
@@ -90,6 +93,22 @@ def test_one_level_with_several_sets_of_features(tmp_path: Path) -> None:
         offload.OffloadError, match=r"^two targets for one chip, host:x86-64 and host:x86-64,features=-"
     ):
         offload.compile(EXAMPLES / "saxpy.mlir", targets=["host:x86-64", "host:x86-64,features=-sse3"])
+
+
+def test_blanks_between_features(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """LLVM took them for a part of the name and left the feature out, while the image said that it has it."""
+    targets = [
+        HostTarget("x86-64-v2", features=" +avx2, -sse4a ,"),
+        RocdlTarget("gfx90a", features=" -xnack , +sramecc"),
+    ]
+    path = offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", targets=targets)
+    cpu, gpu = artifact.read(path).images
+    assert (cpu.chip, gpu.chip) == ("x86-64-v2:+avx2", "gfx90a:sramecc+:xnack-")
+    found = RocdlTarget.ready_image(native(), gpu.data)
+    assert found is not None
+    assert found.chips == (gpu.chip,)
+    assert parse_target("rocdl:gfx90a,features= -xnack , +sramecc") == targets[1]
+    assert "not a recognized feature" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("target", ["host:bogus", "host:x86-64,features=+avx9", "rocdl:gfx942,features=+avx2"])
