@@ -27,11 +27,12 @@ _LEVELS = {
 # LLVM has no processors of these names: they are levels of the architecture, which it spells as features.
 _ARM_LEVELS = {"aarch64": "", "armv8.1-a": "+v8.1a", "armv9-a": "+v9a"}
 
-# How LLVM's names of processors for AArch64 begin.
+# How LLVM's names of processors for AArch64 begin; gracemont is one of Intel's.
 _ARM_PROCESSORS = (
-    "a64fx", "ampere", "apple-", "carmel", "cortex-", "exynos-", "falkor", "fujitsu-", "gb10", "grace", "kryo",
+    "a64fx", "ampere", "apple-", "c1-", "carmel", "cortex-", "exynos-", "falkor", "fujitsu-", "gb10", "kryo",
     "neoverse-", "olympus", "oryon-", "saphira", "thunderx", "tsv110",
 )  # fmt: skip
+_ARM_NAMES = (*_ARM_LEVELS, "grace")
 
 _DEFINED_LATER = "offload.far."
 """Functions that the optimizer defines: see ``far_math.cpp``."""
@@ -71,7 +72,7 @@ class HostTarget(Target):
     def architecture(self) -> str:
         if self.chip in ("native", "generic"):
             return here()
-        arm = self.chip in _ARM_LEVELS or self.chip.startswith(_ARM_PROCESSORS)
+        arm = self.chip in _ARM_NAMES or self.chip.startswith(_ARM_PROCESSORS)
         return "aarch64" if arm else "x86_64"
 
     def check_chip(self) -> None:

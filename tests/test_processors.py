@@ -111,6 +111,14 @@ def test_blanks_between_features(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert "not a recognized feature" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_every_processor_is_of_its_architecture(architecture: str) -> None:
+    """LLVM calls a processor of Intel's gracemont, and one of NVIDIA's grace."""
+    names = set(native().known_processors(f"{architecture}-unknown-linux-gnu")) - {"generic"}
+    assert len(names) > 50
+    assert {name for name in names if HostTarget(name).architecture() != architecture} == set()
+
+
 @pytest.mark.parametrize("target", ["host:bogus", "host:x86-64,features=+avx9", "rocdl:gfx942,features=+avx2"])
 def test_wrong_targets_of_programs_without_kernels(target: str) -> None:
     with pytest.raises(TargetError, match=r"unknown chip 'bogus'|avx"):
