@@ -111,6 +111,15 @@ def test_blanks_between_features(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert "not a recognized feature" not in capfd.readouterr().err
 
 
+def test_this_processor_by_both_names(tmp_path: Path) -> None:
+    """Two images for one processor were built, of which the second was never taken."""
+    name = native().host_processor()
+    with pytest.raises(
+        TargetError, match=f"^two targets for one chip, host:native and host:{name}: a library holds one"
+    ):
+        offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=["host:native", f"host:{name}"])
+
+
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
 def test_every_processor_is_of_its_architecture(architecture: str) -> None:
     """LLVM calls a processor of Intel's gracemont, and one of NVIDIA's grace."""

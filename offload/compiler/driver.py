@@ -15,7 +15,7 @@ from offload.compiler.link import link
 from offload.compiler.made import Made, MadeImage, Share, digest, joined
 from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild, take_ready_builds
-from offload.compiler.request import BuildRequest
+from offload.compiler.request import BuildRequest, check_one_of_each
 from offload.compiler.stage_cache import StageCache
 from offload.compiler.threads import Pool, Promised
 from offload.errors import Diagnostic, OffloadError, did_you_mean
@@ -50,6 +50,7 @@ class Program:
         self.request, self._progress = request, progress
         for target in request.targets:
             target.check_machine(native())
+        check_one_of_each(request.targets, lambda target: target.image_chip(native()))
         self._session = frontend.new_session()
         progress("parsing")
         with steps.step("parsing"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -160,11 +161,7 @@ class BuildRequest:
                     f"{target} has {'bare pointers' if target.bare_pointers else 'memref descriptors'} and others have "
                     "not, but a kernel takes the same parameters everywhere: use --bare-pointers, for all targets"
                 )
-        seen: dict[tuple[str, str], Target] = {}
-        for target in self.targets:
-            other = seen.setdefault((target.name, target.settled_chip()), target)
-            if other is not target:
-                raise TargetError(f"two targets for one chip, {other} and {target}: a library holds one image of each")
+        check_one_of_each(self.targets, lambda target: target.settled_chip())
 
     def _check_architecture(self) -> None:
         if self.arch and self.arch not in ARCHITECTURES:
@@ -181,3 +178,12 @@ class BuildRequest:
             raise OffloadError(
                 f"a library for {self.architecture} carries its runtime: --runtime=shared is for {here()} alone here"
             )
+
+
+def check_one_of_each(targets: Sequence[Target], chip: Callable[[Target], str]) -> None:
+    """Raises TargetError for two targets whose images would be for one chip, as ``chip`` tells it."""
+    seen: dict[tuple[str, str], Target] = {}
+    for target in targets:
+        other = seen.setdefault((target.name, chip(target)), target)
+        if other is not target:
+            raise TargetError(f"two targets for one chip, {other} and {target}: a library holds one image of each")
