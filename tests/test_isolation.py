@@ -340,6 +340,19 @@ def test_a_worker_stays_for_the_next_build(tmp_path: Path) -> None:
     assert processes.alive() == []
 
 
+def test_a_worker_that_does_not_listen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A pipe takes 64 KiB, and then whoever writes waits: the limit did not hold for a longer program."""
+    offload.build(SAXPY, tmp_path / "x.so")
+    (stopped,) = processes.alive()
+    os.kill(stopped.pid, signal.SIGSTOP)
+    (tmp_path / "long.mlir").write_text(SAXPY.read_text() + f"// {'long ' * 100_000}\n")
+    monkeypatch.setenv("OFFLOAD_TIME_LIMIT", "1.5")
+    with pytest.raises(offload.CompilerCrash, match=r"^the compiler was stopped after 1\.5 seconds"):
+        offload.build(tmp_path / "long.mlir", tmp_path / "x.so")
+    monkeypatch.setenv("OFFLOAD_TIME_LIMIT", "100")
+    offload.build(tmp_path / "long.mlir", tmp_path / "x.so")
+
+
 def test_a_worker_that_was_ended_while_it_waited(tmp_path: Path) -> None:
     """By the system, for its memory: it is no crash of the next build."""
     offload.build(SAXPY, tmp_path / "x.so")

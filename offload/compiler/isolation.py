@@ -189,13 +189,9 @@ def run(job: Job, progress: Progress, ears: Ears = HERE) -> Iterator[Any]:
     pool = _state.pool
     # The folder goes after the worker, which might write there to the last.
     with scratch() as folder, pool.worker(places.is_short_lived(), once, _code(job.request)) as used:
-        try:
-            used.line.send(_surroundings(folder, once, ears.levels()))
-            used.line.send(message)
-        except OSError:
-            pass  # it is gone; the attempt to read says so
-        _tidy()
         talk = _Talk(job, used, progress, ears, limit)
+        talk.send(_surroundings(folder, once, ears.levels()), message)
+        _tidy()
         yield from talk.items()
         failure = talk.failure
     if failure is not None:
@@ -273,6 +269,16 @@ class _Talk:
         self._failed: list[steps.Begun] = []
         self.failure: BaseException | None = None
 
+    def send(self, *messages: Any) -> None:
+        """Tells the worker what to do. Raises CompilerCrash where it does not listen in time."""
+        try:
+            for message in messages:
+                self._used.line.send(message, self._deadline)
+        except TimeoutError:
+            raise self._late() from None
+        except OSError:
+            pass  # it is gone; the attempt to read says so
+
     def items(self) -> Iterator[Any]:
         """The results as they come; at the end `failure` is what the job raised. Raises CompilerCrash."""
         while True:
@@ -285,9 +291,7 @@ class _Talk:
                     raise CancelledError from None
                 raise self._crash(None) from None
             except TimeoutError:
-                self._used.stop()
-                how = f"was stopped after {self._limit:g} seconds, the limit that OFFLOAD_TIME_LIMIT sets"
-                raise self._crash(how) from None
+                raise self._late() from None
             if kind == worker.ITEM:
                 yield value
             elif kind == worker.PROGRESS:
@@ -344,6 +348,10 @@ class _Talk:
             self._left = self._deadline - now
         self._waiting += more
         self._deadline = now + self._left + (PATIENCE if self._waiting else 0.0)
+
+    def _late(self) -> CompilerCrash:
+        self._used.stop()
+        return self._crash(f"was stopped after {self._limit:g} seconds, the limit that OFFLOAD_TIME_LIMIT sets")
 
     def _crash(self, how: str | None) -> CompilerCrash:
         from offload.compiler.crashes import crash, ending

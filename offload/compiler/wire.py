@@ -22,13 +22,28 @@ class Closed(Exception):
 
 def readable(descriptor: int, milliseconds: int) -> bool:
     """Whether there is something to read, or the other side is gone, now or within that time."""
+    return _ready(descriptor, milliseconds, reading=True)
+
+
+def _ready(descriptor: int, milliseconds: int, *, reading: bool) -> bool:
     # Looked up at each call: eventlet takes poll() away, and gevent puts in one that lets others run. select.select()
     # refuses descriptors from 1024 on, but eventlet's takes any.
     if hasattr(select, "poll"):
         waiting = select.poll()
-        waiting.register(descriptor, select.POLLIN)
+        waiting.register(descriptor, select.POLLIN if reading else select.POLLOUT)
         return bool(waiting.poll(milliseconds))
-    return bool(select.select([descriptor], [], [], milliseconds / 1000)[0])
+    to_read, to_write = ([descriptor], []) if reading else ([], [descriptor])
+    return any(select.select(to_read, to_write, [], milliseconds / 1000))
+
+
+def _wait(descriptor: int, deadline: float, *, reading: bool) -> None:
+    """Until something can be read or written. Raises TimeoutError once time.monotonic() is past the deadline."""
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        if _ready(descriptor, min(math.ceil(left * 1000), _LONGEST_WAIT), reading=reading):
+            return
 
 
 class Line:
@@ -37,12 +52,17 @@ class Line:
     def __init__(self, reading: int, writing: int) -> None:
         self.reading, self.writing = reading, writing
 
-    def send(self, value: Any) -> None:
-        """Raises what pickle raises, before a byte is sent, and OSError where the other side is gone."""
+    def send(self, value: Any, deadline: float | None = None) -> None:
+        """Raises what pickle raises, before a byte is sent, OSError where the other side is gone, and TimeoutError once
+        time.monotonic() is past the deadline: a pipe takes no more while nobody reads."""
         data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         left = memoryview(_LENGTH.pack(len(data)) + data)
+        most = len(left)
         while left:
-            left = left[os.write(self.writing, left) :]
+            if deadline is not None:
+                _wait(self.writing, deadline, reading=False)
+                most = select.PIPE_BUF  # which a pipe that is ready takes at once
+            left = left[os.write(self.writing, left[:most]) :]
 
     def receive(self, deadline: float | None = None) -> Any:
         """The next object. Raises Closed, and TimeoutError once time.monotonic() is past the deadline."""
@@ -66,11 +86,7 @@ class Line:
         view, done = memoryview(data), 0
         while done < size:
             if deadline is not None:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError
-                if not readable(self.reading, min(math.ceil(left * 1000), _LONGEST_WAIT)):
-                    continue
+                _wait(self.reading, deadline, reading=True)
             got = os.readv(self.reading, [view[done:]])
             if got == 0:
                 raise Closed
