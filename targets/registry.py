@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from offload.targets.base import Target
 from offload.targets.entry_points import EntryPoint, entry_points
 from offload.targets.options import kind
 
 from offload.config import BACKEND_ALIASES
-from offload.errors import TargetError, did_you_mean
+from offload.errors import BuildWarning, TargetError, did_you_mean, warn
 
 GROUP = "offload.targets"
 NOT_REGISTERED = (
@@ -66,8 +67,9 @@ class Registry:
     def _meant(self, word: str) -> str:
         """Chips and backends are taken for targets."""
         for name, cls in self.all().items():
-            if word in cls.chips():
-                return f"; did you mean '{name}:{word}'?"
+            with contextlib.suppress(TargetError):  # of another package, which costs a hint
+                if word in asked(cls, "chips"):
+                    return f"; did you mean '{name}:{word}'?"
             if BACKEND_ALIASES.get(word, word) == cls.backend:
                 return f"; did you mean {name!r}?"
         return ""
@@ -86,6 +88,20 @@ class Registry:
             except TargetError as error:
                 found[name] = error
         return found
+
+
+def asked(cls: type[Target], what: str) -> Any:
+    """What a target says of itself, by the name of its class method. Raises TargetError for whatever that raises: a
+    target of another package may, and must not cost the others."""
+    try:
+        return getattr(cls, what)()
+    except TargetError:
+        raise
+    except Exception as error:
+        raise TargetError(
+            f"target {cls.name!r} does not work: {cls.__module__}.{cls.__qualname__}.{what}() raises "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 @functools.cache
@@ -133,7 +149,7 @@ def parse_target(spec: str, arch: str = "") -> Target:
             words.append(word.strip())
     _refuse_lists(spec, words)
     parts = re.split("[,;+]", rest)
-    if len(parts) > 1 and len(chips := [part for part in parts if part in cls.chips()]) > 1:
+    if len(parts) > 1 and len(chips := [part for part in parts if part in asked(cls, "chips")]) > 1:
         _refuse_list(spec, [f"{name}:{chip}" for chip in chips])
     for position, word in enumerate(words):
         key, equals, value = word.partition("=")
@@ -192,10 +208,21 @@ def _convert(spec: str, option: dataclasses.Field[object], equals: str, value: s
 
 
 def _native_targets() -> list[Target]:
-    """One target per kind of device in this machine; the CPU is always one."""
+    """One target per kind of device in this machine; the CPU is always one. A BuildWarning for each target that cannot
+    tell its devices. Raises TargetError for a device that there is no code for."""
     targets: dict[str, Target] = {}
-    for cls in registry().all().values():
-        for device in cls.devices():
-            target = cls(chip=device.chip)
+    for name, cls in registry().all().items():
+        try:
+            devices = asked(cls, "devices")
+        except TargetError as error:
+            warn(f"warning: native has no devices of {name}: {error}", BuildWarning)
+            continue
+        for device in devices:
+            try:
+                target = cls(chip=device.chip)
+            except TargetError as error:
+                raise TargetError(
+                    f"native: {device.name} is in this machine, and {error}; name the targets to build for instead"
+                ) from error
             targets.setdefault(str(target), target)
     return list(targets.values())

@@ -234,6 +234,69 @@ def test_a_package_that_is_not_whole_costs_the_others_nothing(tmp_path: Path) ->
     assert (done.returncode, done.stderr) == (2, f"offload: error: {said}\n")
 
 
+RAISES = """
+from dataclasses import dataclass
+from offload.targets import Device, Target
+
+@dataclass(frozen=True)
+class RaisesTarget(Target):
+    name = "raises"
+    default_chip = classmethod(lambda cls: "r1")
+    chips = devices = toolkit = classmethod(lambda cls: 1 / 0)
+
+@dataclass(frozen=True)
+class OldTarget(Target):
+    name = "old"
+    default_chip = classmethod(lambda cls: "o2")
+    chips = classmethod(lambda cls: ["o2"])
+    devices = classmethod(lambda cls: [Device("old", "o1", "Old Device")])
+
+    def check_chip(self):
+        if self.chip not in self.chips():
+            raise self.unknown_chip(self.chip)
+"""
+
+
+def test_a_target_that_raises_costs_the_others_nothing(tmp_path: Path) -> None:
+    """Whatever asked every target ended with its error: a misspelt target, `native`, and what lists targets."""
+    information = tmp_path / "raises-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raises\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[offload.targets]\nraises = raises_target:RaisesTarget\n")
+    (tmp_path / "raises_target.py").write_text(RAISES)
+    given = {"PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))}
+
+    def run(*words: str | Path) -> tuple[int, str, str]:
+        done = command(*words, cwd=tmp_path, environment=given)
+        return done.returncode, done.stdout, done.stderr
+
+    def why(method: str) -> str:
+        call = f"raises_target.RaisesTarget.{method}()"
+        return f"target 'raises' does not work: {call} raises ZeroDivisionError: division by zero"
+
+    build = ("build", EXAMPLES / "saxpy.mlir", "-q", "-t")
+    assert run(*build, "sm_90")[::2] == (
+        2,
+        "offload: error: unknown target 'sm_90'; did you mean 'nvvm:sm_90'? "
+        "(there are: host, nvvm, raises, rocdl, native)\n",
+    )
+    assert run(*build, "raises:r1+r2")[::2] == (2, f"offload: error: {why('chips')}\n")
+    assert run(*build, "native")[::2] == (0, f"warning: native has no devices of raises: {why('devices')}\n")
+    code, listed, said = run("targets", "--json")
+    assert (code, said) == (0, f"offload: warning: {why('chips')}\n")
+    assert {entry["name"] for entry in json.loads(listed)} == {"host", "nvvm", "rocdl"}
+    code, listed, _ = run("doctor")
+    assert code == 3
+    assert f" MISSING  raises: target: {why('toolkit')}\n" in listed
+    assert "rocdl: devices" in listed
+    (information / "entry_points.txt").write_text("[offload.targets]\nold = raises_target:OldTarget\n")
+    assert run(*build, "native")[::2] == (
+        2,
+        "offload: error: native: Old Device is in this machine, and unknown chip 'o1' for target old; there are: o2; "
+        "name the targets to build for instead\n",
+    )
+
+
 def test_built_in_entry_points_are_those_of_the_project() -> None:
     text = (ROOT / "pyproject.toml").read_text().split('[project.entry-points."offload.targets"]')[1].split("\n\n")[0]
     declared = {line.split(" = ")[0]: line.split('"')[1] for line in text.strip().splitlines()}

@@ -15,16 +15,21 @@ from typing import Any
 
 from offload._version import __version__
 from offload.config import unknown_variables
-from offload.errors import OffloadError
+from offload.errors import OffloadError, TargetError
 from offload.targets import Device, Discovery, Target, registry
-from offload.targets.registry import NOT_REGISTERED, NOT_REGISTERED_REMEDY
+from offload.targets.registry import NOT_REGISTERED, NOT_REGISTERED_REMEDY, asked
 
 
 def targets(options: argparse.Namespace) -> int:
     """Lists the registry; returns the exit code."""
     for error in registry().broken().values():
         print(f"offload: warning: {error}", file=sys.stderr)
-    found = [_describe(name, cls) for name, cls in registry().all().items()]
+    found = []
+    for name, cls in registry().all().items():
+        try:
+            found.append(_describe(name, cls))
+        except OffloadError as error:
+            print(f"offload: warning: {error}", file=sys.stderr)
     if options.json:
         print(
             json.dumps(
@@ -45,11 +50,11 @@ def _describe(name: str, cls: type[Target]) -> tuple[dict[str, Any], Sequence[De
     described = {
         "name": name,
         "backend": cls.backend,
-        "default_chip": cls.default_chip(),
-        "chips": list(cls.chips()),
+        "default_chip": asked(cls, "default_chip"),
+        "chips": list(asked(cls, "chips")),
         "options": [field.name for field in dataclasses.fields(cls) if field.name != "chip"],
     }
-    return described, cls.devices()
+    return described, asked(cls, "devices")
 
 
 def _as_json(device: Device) -> dict[str, Any]:
@@ -92,20 +97,30 @@ def _checks() -> list[Check]:
     if unknown := unknown_variables():
         names = [f"{name} (did you mean {like}?)" if like else name for name, like in unknown.items()]
         checks.append(Check("environment", "none", f"nothing of offload reads {', '.join(names)}"))
+    broken = dict(registry().broken())
     for name, cls in registry().all().items():
-        for found in cls.toolkit():
-            if found.path is not None:
-                checks.append(Check(f"{name}: {found.what}", "found", f"{found.path} (via {found.via})"))
-            else:
-                looked = "; ".join(found.looked)
-                checks.append(Check(f"{name}: {found.what}", "missing", f"looked in {looked}", found.remedy))
-        if cls.packages:
-            checks.append(_packages(name, cls.packages))
-        checks.append(_devices(name, cls.discover()))
-    for name, error in registry().broken().items():
+        try:
+            checks += _of_target(name, cls)
+        except TargetError as why:
+            broken[name] = why
+    for name, error in broken.items():
         remedy = "install a version of its package that works here, or uninstall it"
         checks.append(Check(f"{name}: target", "missing", str(error), remedy))
     return checks
+
+
+def _of_target(name: str, cls: type[Target]) -> list[Check]:
+    """Raises TargetError where the target cannot tell."""
+    checks = []
+    for found in asked(cls, "toolkit"):
+        if found.path is not None:
+            checks.append(Check(f"{name}: {found.what}", "found", f"{found.path} (via {found.via})"))
+        else:
+            looked = "; ".join(found.looked)
+            checks.append(Check(f"{name}: {found.what}", "missing", f"looked in {looked}", found.remedy))
+    if cls.packages:
+        checks.append(_packages(name, cls.packages))
+    return [*checks, _devices(name, asked(cls, "discover"))]
 
 
 def _devices(target: str, found: Discovery) -> Check:
