@@ -26,9 +26,32 @@ def room(executor: Executor) -> int:
     return told if isinstance(told, int) else 1
 
 
+def submitted(executor: Executor, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """The job of an executor. Raises OffloadError where it takes no jobs any more."""
+    try:
+        return executor.submit(function, *arguments)
+    except RuntimeError as error:  # BrokenExecutor is one
+        raise OffloadError(
+            f"the executor takes no builds: {error}; it was shut down or has lost its processes: make another"
+        ) from error
+
+
 def result(executor: Executor, future: Future[Any], given_up: Callable[[], bool] = lambda: False) -> Any:
-    """What a job came to. Raises what it raised, CancelledError where nobody wants it any more, as ``given_up`` tells,
-    or the cluster is gone: Dask forgets a job that was handed over while its scheduler was being lost."""
+    """What a job came to. Raises what it raised, OffloadError where the executor has lost its processes, and
+    CancelledError where nobody wants it any more, as ``given_up`` tells, or the cluster is gone."""
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        return _awaited(executor, future, given_up)
+    except BrokenExecutor as error:
+        raise OffloadError(
+            f"the executor has lost its processes, and this build with them: {error} Where memory runs out, the system "
+            "ends them; make another executor to build again"
+        ) from error
+
+
+def _awaited(executor: Executor, future: Future[Any], given_up: Callable[[], bool]) -> Any:
+    """The same. Dask forgets a job that was handed over while its scheduler was being lost."""
     from concurrent.futures import CancelledError, TimeoutError
 
     while True:

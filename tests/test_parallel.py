@@ -16,7 +16,7 @@ from threading import Timer, get_ident
 from typing import Any
 
 import pytest
-from compiling import EXAMPLES
+from compiling import EXAMPLES, python
 from faulty_target import FaultyTarget
 
 import offload
@@ -98,6 +98,26 @@ def test_errors_of_executors(executor: Executor, tmp_path: Path) -> None:
             EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=[FaultyTarget(fault="abort")], executor=executor
         )
     assert offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", executor=executor).exists()
+
+
+def test_an_executor_that_is_no_more(tmp_path: Path) -> None:
+    """concurrent.futures' errors came through as they are."""
+    code = """
+import os, sys, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+import offload
+executor = ProcessPoolExecutor(1, mp_context=get_context("fork"))
+for ends in (lambda: executor.submit(os._exit, 3), lambda: time.sleep(0.5), executor.shutdown):
+    try:
+        ends()
+        offload.build(sys.argv[1], "x.so", executor=executor)
+    except offload.OffloadError as error:
+        print(str(error).partition(":")[0])
+"""
+    lost, broken, shut = python(code, EXAMPLES / "saxpy.mlir", cwd=tmp_path).splitlines()
+    assert lost in ("the executor has lost its processes, and this build with them", "the executor takes no builds")
+    assert broken == shut == "the executor takes no builds"
 
 
 def test_words_of_executors(

@@ -14,7 +14,7 @@ from offload.compiler.isolation import Progress
 from offload.compiler.places import in_use
 from offload.compiler.request import BuildRequest
 from offload.errors import OffloadError
-from offload.executors import result, room
+from offload.executors import result, room, submitted
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -73,8 +73,9 @@ class _Jobs:
     def done(self, jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The results of functions of `builds` with their arguments, done side by side. Raises the first error."""
         levels = isolation.HERE.levels()
-        futures = [self._executor.submit(_elsewhere, levels, *job) for job in jobs]
+        futures: list[Future[Any]] = []
         try:
+            futures += (submitted(self._executor, _elsewhere, levels, *job) for job in jobs)
             return [self._result(result(self._executor, future, self._given_up)) for future in futures]
         except BaseException:
             for future in futures:
