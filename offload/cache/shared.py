@@ -109,7 +109,8 @@ class SharedStore:
         except ImportError as error:
             self._fail(f"{error}; pip install 'offload[shared-cache]' and what the store needs", error)
         except Exception as error:  # whatever the many file systems of fsspec raise
-            self._fail(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, error)
+            said = without_password(str(error))  # some quote the URL
+            self._fail(f"{type(error).__name__}: {said}" if said else type(error).__name__, error)
 
     def _fail(self, reason: str, error: Exception) -> NoReturn:
         raise Unreachable(reason) from error
@@ -142,8 +143,9 @@ def _file_system(url: str) -> tuple[Any, str]:
 
 
 def without_password(url: str) -> str:
-    """The URL of a store as it may be shown: logs of builds are read by many."""
-    return re.sub(r"(?<=://)([^/?#@]*):[^/?#]*@", r"\1:…@", url)
+    """The URL of a store, or a text with one, as it may be shown: logs of builds are read by many. What stands behind
+    a question mark may be a key, too."""
+    return re.sub(r"([?&][^=&#\s]*=)[^&#\s'\"]+", r"\1…", re.sub(r"(?<=://)([^/?#@\s]*):[^/?#\s]*@", r"\1:…@", url))
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:
