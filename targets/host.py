@@ -136,7 +136,7 @@ class HostTarget(Target):
         if chip in _ARM_LEVELS:
             features = ",".join(filter(None, (_ARM_LEVELS[chip], self.features)))
             return native.MachineOptions(self.triple(), "generic", features, self.O, self.fast)
-        if not native.is_known_processor(self.triple(), chip):
+        if not chip.isascii() or not native.is_known_processor(self.triple(), chip):
             raise self.unknown_chip(
                 chip, ("native", "LLVM's processors"), ["native", *native.known_processors(self.triple())]
             )

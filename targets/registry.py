@@ -144,6 +144,9 @@ def parse_target(spec: str, arch: str = "") -> Target:
     words: list[str] = []
     for word in rest.split(",") if rest else []:
         if words and word.strip().startswith(("+", "-")):
+            if "=" not in words[-1]:
+                signed = [each for each in map(str.strip, rest.split(",")) if each.startswith(("+", "-"))]
+                raise TargetError(f"{spec}: features are an option: features={','.join(signed)}")
             words[-1] += f",{word.strip()}"
         else:
             words.append(word.strip())

@@ -107,6 +107,13 @@ def test_what_has_no_such_spelling(words: list[str], message: str, tmp_path: Pat
             "rocdl:gfx90a:sramecc-:xnack+",
             "rocdl:gfx90a:sramecc-:xnack+: features are an option: rocdl:gfx90a,features=-sramecc,+xnack",
         ),
+        ("rocdl:gfx942:xnack", "rocdl:gfx942:xnack: features are an option: rocdl:gfx942,features=+xnack"),
+        (
+            "rocdl:gfx90a,-xnack,fast,+sramecc",
+            "rocdl:gfx90a,-xnack,fast,+sramecc: features are an option: features=-xnack,+sramecc",
+        ),
+        ("host:x86-64,+avx2", "host:x86-64,+avx2: features are an option: features=+avx2"),
+        ("host:\udcff", "unknown chip '\\udcff' for target host; there are: "),
         (
             "rocdl:gfx942,wave23",
             "rocdl:gfx942,wave23: target 'rocdl' has no option 'wave23'; did you mean 'wave32'? (it has: ",
