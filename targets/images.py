@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from offload.errors import CompileError
 
 
 class Image(NamedTuple):
-    """Code for one module and one chip. ``resources`` maps kernel names to registers, spills and memory in bytes."""
+    """Code for one module and one chip. ``resources`` maps kernel names to registers, spills and memory in bytes.
+
+    ``warnings`` are what a tool that made it warned of, each (severity, message, file, line, column, notes)."""
 
     data: bytes
     resources: Mapping[str, Mapping[str, int]] = {}
+    warnings: Sequence[tuple[Any, ...]] = ()
 
 
 class ReadyImage(NamedTuple):

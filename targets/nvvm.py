@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from offload.targets import nvjitlink, nvvm_images
+from offload.targets import nvjitlink, nvvm_images, ptxas_output
 from offload.targets.base import STRUCTURE_PIPELINE, Target, Work, numeric_pipeline
 from offload.targets.images import Image, ReadyImage, chip_in_attribute
 from offload.targets.options import option
@@ -31,6 +31,8 @@ from offload.errors import CompileError, TargetError, ToolkitError
 if TYPE_CHECKING:
     from offload.targets.devices import Device, Discovery
     from offload.targets.native import LLVMModule, MachineOptions, Native
+
+_UNKNOWN_CHIP = r"is not defined for option 'gpu-name'|NVJITLINK_ERROR_UNSUPPORTED_ARCH"
 
 # What LLVM 22 generates code for (a test compares); ptxas 13 begins at sm_75.
 CHIPS = (
@@ -280,23 +282,13 @@ class NvvmTarget(Target):
             try:
                 run_tool(command, purpose)
             except CompileError as again:
-                if found := _errors_of_assembler(str(again), text.decode(errors="replace"), self.chip, code):
+                if found := ptxas_output.errors(str(again), text.decode(errors="replace"), self.chip, code):
                     raise work.native.Failure(purpose, found) from error
             raise
         return self._image(work, result, report)
 
     def _image(self, work: Work, result: Path, report: str) -> Image:
-        resources = _resources(report)
-        for kernel, values in resources.items():  # ptxas makes them, and no device runs them
-            if (size := values.get("stack_bytes", 0)) > _MOST_STACK:
-                _, _, file, line, column, _ = work.stage("llvm").position_of(kernel)
-                said = (
-                    f"{self.chip}: stack frame size ({size}) exceeds limit ({_MOST_STACK}) in function '{kernel}': "
-                    "threads have this much memory of their own; larger arrays are arguments that the host allocates"
-                )
-                purpose = f"assemble {work.module_name} for {self.chip}"
-                raise work.native.Failure(purpose, [("error", said, file, line, column, [])])
-        return Image(result.read_bytes(), resources)
+        return ptxas_output.image_of(result.read_bytes(), report, self.chip, work)
 
     def _without_assembler(self) -> ToolkitError:
         """What to say where the assembler that is here is too old or too new for the chip."""
@@ -326,71 +318,4 @@ class NvvmTarget(Target):
             f"bundle {work.module_name} for {self.chip}",
             result,
         )
-        return Image(result.read_bytes(), image.resources)
-
-
-_MOST_STACK = 512 << 10
-"""CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": local memory of a thread."""
-
-_FUNCTION = r"Function properties for (\S+)|Compiling entry function '([^']+)'"
-_SPILLS = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
-_REGISTERS = r"Used (\d+) registers"
-_SHARED = r"(\d+) bytes smem"
-
-
-def _resources(report: str) -> dict[str, dict[str, int]]:
-    """Registers, spills and memory per kernel from the output of ``ptxas -v``."""
-    found: dict[str, dict[str, int]] = {}
-    current: dict[str, int] = {}
-    for line in report.splitlines():
-        if entry := re.search(_FUNCTION, line):
-            current = found.setdefault(entry.group(1) or entry.group(2), {})
-        if spills := re.search(_SPILLS, line):
-            stack, stores, loads = map(int, spills.groups())
-            current.update(stack_bytes=stack, spill_store_bytes=stores, spill_load_bytes=loads)
-        if registers := re.search(_REGISTERS, line):
-            shared = re.search(_SHARED, line)
-            current.update(registers=int(registers.group(1)), shared_bytes=int(shared.group(1)) if shared else 0)
-    # A function that kernels call, such as libdevice's of powers, has its stack told and no registers.
-    return {name: values for name, values in found.items() if "registers" in values}
-
-
-_UNKNOWN_CHIP = r"is not defined for option 'gpu-name'|NVJITLINK_ERROR_UNSUPPORTED_ARCH"
-_ASSEMBLER_ERROR = r"(?m)^ptxas \S+, line (\d+); (?:error|fatal)\s*: (.*)$"
-_UNREADABLE = r"(?m)^ptxas (?:fatal|warning)\s*: (.*?) on line '?(\d+)(?:$|' which is conflicting)"
-_KERNEL_ERROR = r"(?m)^ptxas error\s*: (Entry function '([^']+)'.*)$"
-_ENTRY = r"\.entry (\S+)\("
-_NEWER_PTX = r"requires PTX ISA \.version (\d+)\.(\d+) or later"
-_FILE = r'(?m)^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?'
-_PLACE = r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)"
-
-
-def _errors_of_assembler(
-    output: str, text: str, chip: str, code: LLVMModule
-) -> list[tuple[str, str, str, int, int, list[object]]]:
-    """Diagnostics from what ptxas printed about an assembly text with line directives."""
-    files = {number: f"{first}/{second}" if second else first for number, first, second in re.findall(_FILE, text)}
-    lines = text.splitlines()
-    found: list[tuple[str, str, str, int, int, list[object]]] = []
-    said_of = dict(re.findall(_ASSEMBLER_ERROR, output))
-    said_of.update((number, message) for message, number in re.findall(_UNREADABLE, output))
-    for number, message in said_of.items():
-        before = lines[: int(number)]
-        if len(before) > 1 and "// end inline asm" in before[-2]:  # the directive behind it takes the blame
-            before.pop()
-            message = "syntax error at its end; every instruction of PTX ends with ';'"
-        said = f"ptxas refuses this for {chip}: {message.strip()}"
-        if newer := re.search(_NEWER_PTX, message):
-            said += f"; ask for it with features=+ptx{newer.group(1)}{newer.group(2)}"
-        kernel = next((match for line in reversed(before) if (match := re.search(_ENTRY, line))), None)
-        if kernel and "parameter" in message:  # the number is that of the kernel's last line
-            _, _, file, line, column, _ = code.position_of(kernel.group(1))
-        else:
-            place = next((match for line in reversed(before) if (match := re.match(_PLACE, line))), None)
-            which, *numbers = place.groups() if place else ("", "0", "0")
-            file, (line, column) = files.get(which, ""), map(int, numbers)
-        found.append(("error", said, file, line, column, []))
-    for message, function in re.findall(_KERNEL_ERROR, output):
-        _, _, file, line, column, _ = code.position_of(function)
-        found.append(("error", f"ptxas refuses this for {chip}: {message.strip()}", file, line, column, []))
-    return found
+        return image._replace(data=result.read_bytes())

@@ -259,7 +259,7 @@ class RocdlTarget(Target):
             ("host-x86_64-unknown-linux-gnu-", b""),
             (f"hipv4-{self.triple()}--{self.settled_chip()}", image.data),
         ]
-        return Image(_bundle(entries), image.resources)
+        return image._replace(data=_bundle(entries))
 
 
 # MLIR's lowerings know single chips only: the oldest of a family stands for it.

@@ -52,6 +52,20 @@ def test_inline_assembly_that_is_no_assembly(assembly: str, text: str) -> None:
     assert found.message == f"ptxas refuses this for sm_90: {text}"
 
 
+@pytest.mark.parametrize("form", ["bin", "fatbin"])
+def test_what_ptxas_warns_of(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It leaves such an option out, and nobody heard of it. The cache tells of it again."""
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", str(tmp_path / "cache"))
+    target = f"nvvm:sm_90,max_threads=1024,min_blocks=32,format={form}"
+    for opt in (3, 3, 0):  # compiled, the library from the cache, the image from the cache
+        with pytest.warns(offload.BuildWarning) as caught:
+            offload.compile(one("%r = arith.addi %v, %v : i32"), targets=[target], opt=opt, name="program.mlir")
+        (said,) = (str(each.message) for each in caught)
+        place, _, text = said.splitlines()[0].partition(": warning: ")
+        assert (place.split(":")[0], place.count(":")) == ("program.mlir", 2)
+        assert text.startswith("ptxas warns for sm_90: Value of threads per SM for entry k is out of range")
+
+
 def test_inline_assembly_with_an_address_that_is_too_short() -> None:
     """ptxas tells the line in a warning, and nothing in what it calls fatal. Addresses of a block's memory have 32 bits
     there, and go with instructions that say so: mbarrier.init.shared.b64."""

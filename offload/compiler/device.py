@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.compiler.made import MadeImage, Share
-from offload.compiler.native import error_at, failures, native, warn_of
+from offload.compiler.native import error_at, failures, native, say_all, warn_of
 from offload.compiler.ready import ReadyBuild
 from offload.compiler.request import BuildRequest
 from offload.compiler.steps import step
@@ -206,6 +206,7 @@ class DeviceBuild:
                 f"{FINAL_STAGE[self.target.format]!r} ends with {type(image.data).__name__}, where bytes belong, or an "
                 f"Image of bytes; the fault is in {type(self.target).__module__}"
             )
+        self.warned += say_all(image.warnings, self.request.sources)
         return image
 
     def assembly(self) -> bytes:

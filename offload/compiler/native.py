@@ -143,7 +143,12 @@ def warn_at(position: Sequence[Any], message: str, sources: Sequence[Source]) ->
 
 def warn_of(module: Any, sources: Sequence[Source]) -> list[str]:
     """Gives a BuildWarning for each warning of the passes that have run; their texts."""
-    texts = [_diagnostic(item, sources).render() for item in module.take_warnings()]
+    return say_all(module.take_warnings(), sources)
+
+
+def say_all(found: Sequence[Sequence[Any]], sources: Sequence[Source]) -> list[str]:
+    """Gives a BuildWarning for each of the extension's diagnostics; their texts."""
+    texts = [_diagnostic(item, sources).render() for item in found]
     for text in texts:
         say(text)
     return texts
