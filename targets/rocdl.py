@@ -47,6 +47,7 @@ _WITH_SETTING = {
         *("gfx9-generic", "gfx9-4-generic", "gfx10-1-generic"),
     ),
 }
+_WITH_UNIFIED_REGISTERS = ("gfx90a", "gfx942", "gfx950", "gfx9-4-generic")
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,9 @@ class RocdlTarget(Target):
             raise TargetError(f"{self.name}:{self.chip}: wave64 is not possible {why}")
         if "wavefrontsize" in self.features:
             raise TargetError(f"{self}: the size of waves is an option of its own: write wave64 or wave32")
+        most = 16 if not self.chip.startswith("gfx9") else 8 if self.chip in _WITH_UNIFIED_REGISTERS else 10
+        if self.waves_per_eu > most:  # LLVM would leave it out
+            raise TargetError(f"{self}: an execution unit of {self.chip} has room for {most} waves")
         for setting in self._settings():
             if self.chip not in _WITH_SETTING[setting[:-1]]:
                 raise TargetError(f"{self}: {self.chip} has no setting {setting[:-1]}")

@@ -112,6 +112,19 @@ def test_what_has_no_such_spelling(words: list[str], message: str, tmp_path: Pat
             "rocdl:gfx90a,-xnack,fast,+sramecc",
             "rocdl:gfx90a,-xnack,fast,+sramecc: features are an option: features=-xnack,+sramecc",
         ),
+        *(
+            (
+                f"rocdl:{chip},waves_per_eu={most + 1}",
+                f"rocdl:{chip},waves_per_eu={most + 1}: an execution unit of {chip} ",
+            )
+            for chip, most in (
+                ("gfx90a", 8),
+                ("gfx950", 8),
+                ("gfx9-4-generic", 8),
+                ("gfx900", 10),
+                ("gfx9-generic", 10),
+            )
+        ),
         ("host:x86-64,+avx2", "host:x86-64,+avx2: features are an option: features=+avx2"),
         ("host:\udcff", "unknown chip '\\udcff' for target host; there are: "),
         (
