@@ -53,14 +53,15 @@ def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> 
     errors: list[tuple[Any, ...]] = []
     variables = code.undefined_variables()
     for name in names:
-        plain = name.removeprefix("_mlir_ciface_")
+        plain, place = name.removeprefix("_mlir_ciface_"), code.position_of(name)[2:5]
         called = f"{plain!r}" if plain == name else f"{plain!r}, which takes memrefs and so is to link as {name!r},"
         if library := code.library_of(name):
             why = f"{library} has it, but nothing called it when that was linked: name it behind the file that does"
         else:
             why = f"nothing defines it for {target}: define it in this gpu.module, or link bitcode that has it (--link)"
-        said = f"{called} is {'used' if name in variables else 'called'} here, and {why}"
-        errors.append(("error", said, *code.position_of(name)[2:5], []))
+        where = "here" if place[1] else "by code that is linked"
+        said = f"{called} is {'used' if name in variables else 'called'} {where}, and {why}"
+        errors.append(("error", said, *place, []))
     return errors
 
 
@@ -305,8 +306,7 @@ class Target:
         return [self.pipeline(), *([debug_pipeline(self.debug_kind)] if self.debug else [])]
 
     def provided_functions(self, code: LLVMModule) -> list[str] | None:
-        """The functions and variables that kernels may use without a definition; None where the linker of the images
-        decides."""
+        """What kernels may use without a definition; None where the linker of the images decides."""
         return None
 
     def check_machine(self, native: Native) -> None:
