@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runtime_sources import RUNTIME, object_name, sources
+from runtime_sources import RUNTIME
 
 import offload.runtime
 from offload.artifact import (
@@ -25,6 +25,7 @@ from offload.artifact import (
     container_object,
 )
 from offload.errors import SignatureError
+from offload.paths import package_file
 from offload.runtime import Library
 
 HERE = Path(__file__).resolve().parent
@@ -124,15 +125,9 @@ def compile_c(*arguments: str | Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-@functools.cache
-def real_runtime() -> tuple[Path, ...]:
-    """The objects of runtime_c, as they are linked into artifacts."""
-    where = folder() / "runtime"
-    where.mkdir()
-    objects = {source: where / object_name(source) for source in sources()}
-    for source, to in objects.items():
-        compile_c("-fvisibility=hidden", "-DMGPU_API=", "-c", source, "-o", to)
-    return tuple(objects.values())
+def real_runtime() -> tuple[str | Path, ...]:
+    """The runtime, linked in as artifacts have it."""
+    return "-Wl,-u,offload_api", package_file("lib/libmgpu.a")
 
 
 @functools.cache
