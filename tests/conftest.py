@@ -48,11 +48,15 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The user's cache is neither read nor filled, and the user's choices do not change what is tested."""
+    """The user's cache is neither read nor filled, and the user's choices do not change what is tested.
+
+    The processes of a run have one cache: what one has compiled no other compiles again."""
+    from once import of_the_run
+
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("OFFLOAD_")]:
             patch.delenv(name)
-        patch.setenv("OFFLOAD_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("OFFLOAD_CACHE_DIR", str(of_the_run(tmp_path_factory) / "cache"))
         patch.setenv("PYTHONWARNINGS", "error::ResourceWarning")
         yield
 

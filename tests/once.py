@@ -11,13 +11,19 @@ from pathlib import Path
 import pytest
 
 
-def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """The folder of that name, which the first process to ask has filled with ``make``; the others wait for it."""
+def of_the_run(factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of a run have."""
     run = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         run = run.parent  # each worker has a folder in that of the run
-    folder = run / "once" / name
-    folder.parent.mkdir(exist_ok=True)
+    folder = run / "once"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """The folder of that name, which the first process to ask has filled with ``make``; the others wait for it."""
+    folder = of_the_run(factory) / name
     complete = folder.with_name(f"{name}.complete")
     with folder.with_name(f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
