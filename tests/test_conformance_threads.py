@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conformance import Answer, Launch, Theme, all_themes
-from conformance.replay import build_image, build_program, replay
+from conformance.replay import build_image, replay
+from conformance.replay import program as replay_program
 
 SHORT = ("barriers", "atomics")
 WAYS = ("host", "host,coroutines", "host,warp=64")
@@ -16,7 +17,7 @@ WAYS = ("host", "host,coroutines", "host,warp=64")
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_program(tmp_path_factory.mktemp("replay"))
+    return replay_program(tmp_path_factory)
 
 
 def test_no_race(program: Path, tmp_path: Path, full: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import ctypes.util
-import functools
 import json
 import os
 import shlex
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from once import once
 from runtime_sources import RUNTIME, object_name, sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,7 +22,7 @@ TESTS = ROOT / "tests" / "runtime_c"
 STANDIN = ROOT / "tests" / "standin"
 
 COMPILER = shlex.split(os.environ.get("CC", "cc"))
-FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fPIC", "-fvisibility=hidden"]
+FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g1", "-fPIC", "-fvisibility=hidden"]
 FLAGS += ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{RUNTIME}", "-pthread"]
 SANITIZERS = {
     "plain": [],
@@ -35,10 +35,19 @@ SANITIZERS = {
 class Built:
     """One build: the test program, the host image, a library with the runtime inside, folders of stand-ins."""
 
-    program: Path
-    image: Path
-    artifact: Path
     folder: Path
+
+    @property
+    def program(self) -> Path:
+        return self.folder / "mgpu_test"
+
+    @property
+    def image(self) -> Path:
+        return self.folder / "host_kernels.so"
+
+    @property
+    def artifact(self) -> Path:
+        return self.folder / "artifact.so"
 
     def run(self, *arguments: str, standins: str = "standin", timeout: float = 60, **environment: str) -> str:
         """Run a group of tests; returns what it printed. Fails the test, with the output, if it fails."""
@@ -69,11 +78,11 @@ STANDINS = {
 """What is in each folder of stand-ins. The libhipsparse.so.0 is an old version."""
 
 
-def build(folder: Path, sanitizer: str) -> Built:
+def build(folder: Path, sanitizer: str) -> None:
     extra = SANITIZERS[sanitizer]
     for name in STANDINS:
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    built = Built(folder / "mgpu_test", folder / "host_kernels.so", folder / "artifact.so", folder)
+        (folder / name).mkdir()
+    built = Built(folder)
     runtime = {source: folder / object_name(source) for source in sources()}
     tests = {s: folder / f"{s.stem}.o" for s in sorted(TESTS.glob("*.c")) if s.stem not in ("artifact", "host_kernels")}
     jobs = [("-DMGPU_API=", "-c", source, "-o", to) for source, to in (runtime | tests).items()]
@@ -88,13 +97,16 @@ def build(folder: Path, sanitizer: str) -> Built:
     cc(*extra, *runtime.values(), *tests.values(), "-ldl", "-o", built.program)
     nodelete = "-Wl,-z,nodelete"
     cc(*extra, "-shared", nodelete, TESTS / "artifact.c", *runtime.values(), "-ldl", "-o", built.artifact)
-    return built
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def builds(tmp_path_factory: pytest.TempPathFactory):
-    folder = tmp_path_factory.mktemp("runtime_c")
-    return functools.cache(lambda sanitizer: build(folder / sanitizer, sanitizer))
+    """A build by its sanitizer, which a process of the run has made for all."""
+
+    def made(sanitizer: str) -> Built:
+        return Built(once(tmp_path_factory, f"runtime_c-{sanitizer}", lambda folder: build(folder, sanitizer)))
+
+    return made
 
 
 @pytest.fixture(params=SANITIZERS)

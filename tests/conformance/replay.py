@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from compiling import emit_text
+from once import once
 from runtime_sources import RUNTIME, object_name, sources
 
 from conformance import HERE, Answer, Launch, Theme, judge
@@ -33,14 +35,17 @@ def run(*command: object, **environment: str) -> None:
     assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
 
 
-def build_program(folder: Path) -> Path:
+def program(factory: pytest.TempPathFactory) -> Path:
     """The C program with the runtime in it."""
+    return once(factory, "replay", _build) / "replay"
+
+
+def _build(folder: Path) -> None:
     objects = {source: folder / object_name(source) for source in sources()}
     objects[HERE / "replay.c"] = folder / "replay.o"
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda job: run(CLANG, *FLAGS, *SOURCE_FLAGS, "-c", job[0], "-o", job[1]), objects.items()))
     run(CLANG, *FLAGS, *objects.values(), "-ldl", "-o", folder / "replay")
-    return folder / "replay"
 
 
 def instrumented(text: str) -> str:
