@@ -223,6 +223,14 @@ Value rootOf(Value memory) {
 
 } // namespace
 
+bool mayBeOne(Value argument, Value other) {
+  auto one = dyn_cast<MemRefType>(rootOf(argument).getType()),
+       two = dyn_cast<MemRefType>(rootOf(other).getType());
+  return !one || !two ||
+         (one.getElementType() == two.getElementType() && one.getRank() == two.getRank() &&
+          succeeded(verifyCompatibleShape(one.getShape(), two.getShape())));
+}
+
 bool mayOverlap(Value one, Value other) {
   Value first = rootOf(one), second = rootOf(other);
   if (first == second)
@@ -249,15 +257,6 @@ bool isTensor(Value root) {
     return false;
   auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
   return function && function.getArgAttr(argument.getArgNumber(), kReadOnly);
-}
-
-/// Whether the memory that an argument is can be the whole of what another one is.
-bool mayBeOne(Value argument, Value other) {
-  auto one = dyn_cast<MemRefType>(rootOf(argument).getType()),
-       two = dyn_cast<MemRefType>(rootOf(other).getType());
-  return !one || !two ||
-         (one.getElementType() == two.getElementType() && one.getRank() == two.getRank() &&
-          succeeded(verifyCompatibleShape(one.getShape(), two.getShape())));
 }
 
 /// Whether what a step writes is of the same row, and of the same element of it, wherever else it is

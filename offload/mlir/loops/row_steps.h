@@ -50,6 +50,10 @@ bool isSpeculatableStep(const RowStep &step);
 /// their elements in the same place are one.
 bool mayOverlap(mlir::Value one, mlir::Value other);
 
+/// Whether the memory that an argument is can be the whole of what another one is: callers of what works in
+/// place give one array for both.
+bool mayBeOne(mlir::Value argument, mlir::Value other);
+
 /// Whether a buffer is memory that nothing but the steps uses.
 bool isBetween(const RowSteps &rows, mlir::Value buffer);
 

@@ -12,6 +12,7 @@
 
 #include "host/buffer_flow.h"
 #include "loops/parallel_loops.h"
+#include "loops/row_steps.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -45,8 +46,8 @@ Value rootOf(Value value) {
   return value;
 }
 
-/// Arguments of functions and what is allocated: of two of these each is taken for memory of its own. But for
-/// a global and an argument: functions of the program may get one.
+/// Arguments of functions and what is allocated: of two of these each is memory of its own. But for an
+/// argument and a global, or another argument.
 bool isKnownMemory(Value root) {
   if (auto argument = dyn_cast<BlockArgument>(root))
     return argument.getOwner()->isEntryBlock() &&
@@ -61,9 +62,12 @@ bool isConstant(memref::GetGlobalOp op) {
 
 bool mayBeSame(Value a, Value b) {
   a = rootOf(a), b = rootOf(b);
+  if (isa<BlockArgument>(a) && isa<BlockArgument>(b) && isKnownMemory(a) && isKnownMemory(b))
+    return mayBeOne(a, b);
   auto one = a.getDefiningOp<memref::GetGlobalOp>(), other = b.getDefiningOp<memref::GetGlobalOp>();
   if (one && other)
     return one.getName() == other.getName();
+  // Functions of the program may get a global.
   if ((one && isa<BlockArgument>(b)) || (other && isa<BlockArgument>(a)))
     return !isConstant(one ? one : other);
   return a == b || !isKnownMemory(a) || !isKnownMemory(b);
