@@ -96,7 +96,7 @@ LINALG = (
 )
 """From linalg on memrefs to launches and parallel loops; what a pass does not take is the next one's."""
 
-OUTLINING = ("func.func(gpu-launch-sink-index-computations)", "offload-group-launches", "gpu-kernel-outlining")
+OUTLINING = ("offload-group-launches", "gpu-kernel-outlining")
 
 
 def lower_to_kernels(

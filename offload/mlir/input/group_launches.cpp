@@ -6,11 +6,14 @@
 // compiling it. Where a program launches many kernels, small ones share a module, and large ones stay apart,
 // so that they compile side by side.
 //
-// It copies what a body uses by name into the kernel's module. Memory that changes must not be copied: a
-// global is read outside of the launch, and goes to the kernel as an argument.
+// Constants and sizes that a body uses are computed in it.
+//
+// Outlining copies what a body uses by name into the kernel's module. Memory that changes must not be copied:
+// a global is read outside of the launch, and goes to the kernel as an argument.
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/sink_computations.h"
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -24,7 +27,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -49,6 +52,10 @@ bool changes(memref::GlobalOp global) {
 }
 bool changes(LLVM::GlobalOp global) { return !global.getConstant() && global.getAddrSpace() <= kGlobalSpace; }
 
+/// Each with the number that makes the next one of it, where it is taken: a function may have a thousand
+/// kernels.
+using Names = llvm::StringMap<unsigned>;
+
 struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GroupLaunches)
 
@@ -59,10 +66,12 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
     SymbolTable symbols(getOperation());
     SmallVector<gpu::LaunchOp> launches;
     getOperation()->walk([&](gpu::LaunchOp launch) { launches.push_back(launch); });
-    for (gpu::LaunchOp launch : launches)
+    for (gpu::LaunchOp launch : launches) {
+      sinkComputations(launch);
       if (passGlobals(launch, symbols);
           failed(checkReferences(launch, symbols)) || failed(checkUses(launch, launches, symbols)))
         return signalPassFailure();
+    }
     name(launches);
   }
 
@@ -167,20 +176,20 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
 
   void name(ArrayRef<gpu::LaunchOp> launches) {
     // No kernel has the name of another, nor of anything that is copied to it.
-    llvm::StringSet<> taken, modules;
+    Names taken, modules;
     getOperation()->walk([&](SymbolOpInterface symbol) {
       if (symbol.getNameAttr())
-        taken.insert(symbol.getName());
+        taken.try_emplace(symbol.getName());
     });
     for (Operation &op : *getOperation().getBody())
       if (auto symbol = dyn_cast<SymbolOpInterface>(op))
-        modules.insert(symbol.getName());
+        modules.try_emplace(symbol.getName());
     SmallVector<gpu::LaunchOp> unnamed;
     for (gpu::LaunchOp launch : launches) {
       if (launch.getModuleAttr())
-        modules.insert(*launch.getModule());
+        modules.try_emplace(*launch.getModule());
       if (launch.getFunctionAttr())
-        taken.insert(*launch.getFunction());
+        taken.try_emplace(*launch.getFunction());
       else if (!launch.getModuleAttr())
         unnamed.push_back(launch);
     }
@@ -192,7 +201,7 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
       group(unnamed, modules);
   }
 
-  static void group(ArrayRef<gpu::LaunchOp> launches, llvm::StringSet<> &modules) {
+  static void group(ArrayRef<gpu::LaunchOp> launches, Names &modules) {
     std::string module;
     size_t size = kLarge;
     for (gpu::LaunchOp launch : launches) {
@@ -216,10 +225,10 @@ struct GroupLaunches : public PassWrapper<GroupLaunches, OperationPass<ModuleOp>
   }
 
   /// The name, or as a symbol table renames what has it too; it is taken from now on.
-  static std::string unused(StringRef name, llvm::StringSet<> &taken) {
+  static std::string unused(StringRef name, Names &taken) {
     std::string found = name.str();
-    for (unsigned number = 0; !taken.insert(found).second; ++number)
-      found = (name + "_" + Twine(number)).str();
+    while (!taken.try_emplace(found).second)
+      found = (name + "_" + Twine(taken[name]++)).str();
     return found;
   }
 };
