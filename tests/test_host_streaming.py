@@ -38,6 +38,16 @@ COUNTED = PROGRAM.replace(
 ).replace("TYPE", "f32")  # fmt: skip
 
 
+def spread(stores: int) -> str:
+    """A program whose threads each write that many elements, far from each other."""
+    lines = ["%w = arith.addf %v, %v : f32"]
+    for k in range(stores):
+        lines.append(f"%far{k} = arith.constant {k << 20} : index")
+        lines.append(f"%at{k} = arith.addi %i, %far{k} : index")
+        lines.append(STORE.replace("%i", f"%at{k}"))
+    return PROGRAM.replace("BODY", "\n    ".join(lines)).replace("TYPE", "f32")
+
+
 def placed(count: int, dtype: Any, beside: int) -> Any:
     """Ones, ``beside`` bytes behind the begin of a cache line, with more memory on both sides."""
     raw = np.zeros(count * np.dtype(dtype).itemsize + 192, np.uint8)
@@ -132,8 +142,15 @@ def test_whole_vectors_behind_a_border() -> None:
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads assembly of x86-64")
 @pytest.mark.parametrize(
     ("program", "streams"),
-    [*((each, True) for each in DOUBLED.values()), (IN_PLACE, False), (COUNTED, False), (SOFTMAX, False)],
-    ids=[*DOUBLED, "read, too", "atomics", "read in another loop"],
+    [
+        *((each, True) for each in DOUBLED.values()),
+        (spread(2), True),
+        (spread(65), False),
+        (IN_PLACE, False),
+        (COUNTED, False),
+        (SOFTMAX, False),
+    ],
+    ids=[*DOUBLED, "two places", "more places than lines under way", "read, too", "atomics", "read in another loop"],
 )
 @pytest.mark.parametrize("level", ("x86-64", "x86-64-v3", "x86-64-v4"))
 def test_the_instructions(program: str, streams: bool, level: str) -> None:

@@ -32,6 +32,10 @@ constexpr uint64_t kLeast = 16;
 /// Stores of a step, each of which has a branch until the loop is there twice: a long one is not worth it.
 constexpr uint64_t kMostParts = 16;
 
+/// Stores of a loop's step, which are compared with each other. Of lines under way at a time, processors have
+/// a dozen: more stores would only write parts of lines.
+constexpr size_t kMostStores = 64;
+
 class StreamingStores {
 public:
   StreamingStores(Function &function, LoopInfo &loops, ScalarEvolution &evolution, DominatorTree &dominators)
@@ -39,16 +43,25 @@ public:
         updater(dominators, DomTreeUpdater::UpdateStrategy::Eager), layout(function.getDataLayout()) {}
 
   bool run() {
-    SmallVector<StoreInst *> stores;
+    MapVector<Loop *, SmallVector<Place>> ofLoops;
     for (Instruction &instruction : instructions(function)) {
       if (instruction.isAtomic())
         return false;
+      if (auto *load = dyn_cast<LoadInst>(&instruction))
+        read.insert(getUnderlyingObject(load->getPointerOperand(), 0));
       if (auto *store = dyn_cast<StoreInst>(&instruction); store && isCandidate(*store))
-        stores.push_back(store);
+        if (std::optional<Place> place = placeOf(*store))
+          ofLoops[place->loop].push_back(*place);
     }
-    findRows(stores);
-    for (StoreInst *store : stores)
-      stream(*store);
+    for (auto &[loop, places] : ofLoops)
+      if (places.size() <= kMostStores) {
+        findRows(places);
+        for (const Place &place : places)
+          decide(place);
+      }
+    // Once everything is decided: what is known of a loop would have to be found again after each of these.
+    for (auto [store, condition] : streams)
+      stream(*store, condition);
     if (!arrays.empty())
       addFences();
     return !arrays.empty();
@@ -62,17 +75,9 @@ private:
            layout.getTypeStoreSizeInBits(type) == layout.getTypeAllocSizeInBits(type) && arrayOf(store);
   }
 
-  /// What the kernel reads anywhere should stay in the caches: a row that is written, and read again to be
-  /// scaled.
-  bool isRead(const Value *object) const {
-    return any_of(instructions(function), [&](Instruction &instruction) {
-      const auto *load = dyn_cast<LoadInst>(&instruction);
-      return load && getUnderlyingObject(load->getPointerOperand(), 0) == object;
-    });
-  }
-
   /// The address of a store of an innermost loop, which a step moves by so many bytes.
   struct Place {
+    StoreInst *store;
     Loop *loop;
     const SCEVAddRecExpr *address;
     uint64_t step, size;
@@ -88,41 +93,43 @@ private:
     const auto *step = dyn_cast<SCEVConstant>(address->getStepRecurrence(evolution));
     if (!step || step->getAPInt().isNegative())
       return std::nullopt;
-    return Place{loop, address, step->getAPInt().getZExtValue(),
+    return Place{&store, loop, address, step->getAPInt().getZExtValue(),
                  layout.getTypeStoreSize(store.getValueOperand()->getType())};
   }
 
   /// Finds the stores that write side by side all that a step goes on by, as those of a loop do that the
   /// vectorizer has interleaved.
-  void findRows(ArrayRef<StoreInst *> stores) {
-    for (StoreInst *first : stores) {
-      std::optional<Place> at = placeOf(*first);
-      if (!at || at->size >= kLine || at->step % kLine != 0 || at->step > kMostParts * at->size)
+  void findRows(ArrayRef<Place> places) {
+    for (const Place &at : places) {
+      StoreInst *first = at.store;
+      if (at.size >= kLine || at.step % kLine != 0 || at.step > kMostParts * at.size)
         continue;
       SmallVector<StoreInst *> row;
-      for (StoreInst *each : stores) {
-        std::optional<Place> place = placeOf(*each);
-        if (!place || place->loop != at->loop || place->step != at->step || place->size != at->size ||
-            each->getParent() != first->getParent() || arrayOf(*each) != arrayOf(*first))
+      for (const Place &place : places) {
+        StoreInst *each = place.store;
+        if (place.step != at.step || place.size != at.size || each->getParent() != first->getParent() ||
+            arrayOf(*each) != arrayOf(*first))
           continue;
-        const auto *apart = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(place->address, at->address));
-        if (apart && apart->getAPInt() == row.size() * at->size)
+        const auto *apart = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(place.address, at.address));
+        if (apart && apart->getAPInt() == row.size() * at.size)
           row.push_back(each);
       }
-      if (row.size() * at->size == at->step)
+      if (row.size() * at.size == at.step)
         for (StoreInst *each : row)
           firsts[each] = first;
     }
   }
 
-  void stream(StoreInst &store) {
-    std::optional<Place> place = placeOf(store);
-    if (!place || isRead(arrayOf(store)))
+  void decide(const Place &place) {
+    const auto [written, loop, address, step, size] = place;
+    StoreInst &store = *written;
+    // What the kernel reads anywhere should stay in the caches: a row that is written, and read again to be
+    // scaled.
+    if (read.contains(arrayOf(store)))
       return;
-    auto [loop, address, step, size] = *place;
     Instruction *before = loop->getLoopPreheader()->getTerminator();
     SCEVExpander expander(evolution, "stream");
-    Align alignment(std::min(size, kLine));
+    Align alignment = alignmentOf(store);
     StoreInst *first = firsts.lookup(&store);
     // Parts of lines that lie apart would be completed at another time, which costs more than it saves.
     if (step % alignment.value() != 0 || (step != size && size < kLine && !first) ||
@@ -153,16 +160,26 @@ private:
       condition = b.CreateFreeze(b.CreateAnd(large, wholeLines), "streams");
       conditions.push_back({loop, arrayOf(store), first, address->getStart(), condition});
     }
+    streams.push_back({&store, condition});
+  }
+
+  void stream(StoreInst &store, Value *condition) {
     Instruction *then = nullptr, *otherwise = nullptr;
     SplitBlockAndInsertIfThenElse(condition, store.getIterator(), &then, &otherwise, nullptr, &updater,
                                   &loops);
     auto *streaming = cast<StoreInst>(store.clone());
     streaming->insertBefore(then->getIterator());
-    streaming->setAlignment(alignment);
-    MDNode *one = MDNode::get(b.getContext(), ConstantAsMetadata::get(b.getInt32(1)));
+    streaming->setAlignment(alignmentOf(store));
+    LLVMContext &context = function.getContext();
+    MDNode *one =
+        MDNode::get(context, ConstantAsMetadata::get(ConstantInt::get(Type::getInt32Ty(context), 1)));
     streaming->setMetadata(LLVMContext::MD_nontemporal, one);
     store.moveBefore(otherwise->getIterator());
-    evolution.forgetLoop(loop);
+  }
+
+  Align alignmentOf(const StoreInst &store) const {
+    return Align(
+        std::min(layout.getTypeStoreSize(store.getValueOperand()->getType()).getFixedValue(), kLine));
   }
 
   /// Where the address is after the loop's last step; null where nobody knows.
@@ -209,7 +226,9 @@ private:
     const SCEV *start;
     Value *value;
   };
+  SmallPtrSet<const Value *, 8> read;
   DenseMap<const StoreInst *, StoreInst *> firsts;
+  SmallVector<std::pair<StoreInst *, Value *>> streams; // and on what condition
   SmallVector<Condition> conditions;
   DenseMap<const Instruction *, Value *> arrays; // whose stores stream, and whether they are large
 };
