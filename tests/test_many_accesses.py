@@ -48,6 +48,18 @@ def test_results(chip: str) -> None:
     np.testing.assert_array_equal(y, 2 * x)
 
 
+def test_order_of_many() -> None:
+    """LLVM 22's scheduler for the CPU took three times as long as all that comes before it."""
+
+    def took(stage: str) -> float:
+        begin = time.process_time()
+        emit(doubling(1200), stage, ["host"])
+        return time.process_time() - begin
+
+    took("llvm")
+    assert min(took("isa") for _ in range(2)) < 2.2 * min(took("llvm") for _ in range(2))
+
+
 def telling(number: int, what: str) -> str:
     """A kernel that prints, or asserts, so many different things."""
     ways = {

@@ -30,9 +30,13 @@ void initializeTargets() {
     // unwind tables, so an exception passes through it; what LLVM held is lost, see emit().
     install_fatal_error_handler([](void *, const char *reason, bool) { throw Failure(reason, {}); }, nullptr);
     // Floats from and to wider integers would be calls of compiler-rt, which neither GPUs nor libraries have.
-    // Both are the options' defaults from now on: lld resets all options.
+    // All are the options' defaults from now on: lld resets all options.
     if (cl::Option *bits = cl::getRegisteredOptions().lookup("expand-fp-convert-bits"))
       static_cast<cl::opt<unsigned> *>(bits)->setInitialValue(64);
+    // Of so many accesses in a block that may be of the same memory, the scheduler compares each with each,
+    // and thousands take a minute. AMD's blocks of more are divided anyway (codegen/short_regions.cpp).
+    if (cl::Option *accesses = cl::getRegisteredOptions().lookup("dag-maps-huge-region"))
+      static_cast<cl::opt<unsigned> *>(accesses)->setInitialValue(256);
     // AMD GPUs: a product of numbers of 24 bits to which one of 64 bits is added loses the mask of its
     // factors (x & 0xffffff) as if the instruction ignored the other bits, which v_mad_u64_u32 does not.
     if (cl::Option *products = cl::getRegisteredOptions().lookup("amdgpu-codegenprepare-mul24"))
