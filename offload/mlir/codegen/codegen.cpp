@@ -6,6 +6,7 @@
 #include "codegen/bulk_stores.h"
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
+#include "codegen/long_blocks.h"
 #include "codegen/math/reciprocal_roots.h"
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
@@ -456,6 +457,8 @@ void LLVMModule::optimizeWhole() {
     writeAlignments(*module);
     chooseTruth(*module);
     holdBulkAddresses(*module);
+    if (options.level > 0) // the code generator's
+      divideLongBlocks(*module);
   }
 }
 
