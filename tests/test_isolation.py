@@ -360,3 +360,32 @@ def test_a_worker_that_was_ended_while_it_waited(tmp_path: Path) -> None:
         os.kill(worker.pid, signal.SIGKILL)
     time.sleep(0.2)
     offload.build(SAXPY, tmp_path / "x.so")
+
+
+def test_workers_are_told_of_while_others_start() -> None:
+    """Ctrl-C may come then: that a set had changed would be raised in its place, and the workers went on."""
+
+    class Started:
+        pass
+
+    kept: list[Started] = []
+    stopped = threading.Event()
+
+    def start() -> None:
+        while not stopped.is_set():
+            kept.append(Started())
+            processes._alive.add(kept[-1])  # type: ignore[arg-type]
+            if len(kept) > 1000:
+                kept.clear()
+
+    threads = [threading.Thread(target=start) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(1000):
+            processes.alive()
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+        kept.clear()

@@ -151,25 +151,61 @@ def test_the_first_error_is_raised(tmp_path: Path) -> None:
         offload.build_all(some)
 
 
-def test_an_interrupt_ends_all(tmp_path: Path) -> None:
-    (tmp_path / "temporary").mkdir()
-    code = """
-import sys, offload
+INTERRUPTED = """
+import os, signal, sys, threading, time, offload
 from faulty_target import FaultyTarget
+from offload.compiler import processes
+
+started = processes.spawned
+
+{prelude}
+
 if __name__ == "__main__":
-    builds = [{"sources": sys.argv[1], "output": f"{n}.so", "targets": [FaultyTarget(fault="sleep")]} for n in range(4)]
-    offload.build_all(builds)
+    targets = [FaultyTarget(fault="sleep")]
+    offload.build_all([{{"sources": sys.argv[1], "output": f"{{n}}.so", "targets": targets}} for n in range(4)])
 """
+FROM_OUTSIDE = ""
+TO_ANOTHER_THREAD = """
+def late():
+    found = started()
+    threading.Timer(1, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT)).start()
+    return found
+
+processes.spawned = late
+"""
+"""Where the system puts Ctrl-C when another thread is about to start a process."""
+WHILE_A_WORKER_STARTS = """
+def late():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    time.sleep(2)
+    return started()
+
+processes.spawned = late
+"""
+
+
+@pytest.mark.parametrize(
+    "prelude",
+    [FROM_OUTSIDE, TO_ANOTHER_THREAD, WHILE_A_WORKER_STARTS],
+    ids=["outside", "another thread", "while a worker starts"],
+)
+def test_an_interrupt_ends_all(prelude: str, tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
-        [sys.executable, "-c", code, EXAMPLES / "saxpy.mlir"], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", INTERRUPTED.format(prelude=prelude), EXAMPLES / "saxpy.mlir"], cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(tmp_path / "temporary")}, start_new_session=True,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     end = time.monotonic() + 30
-    while not list((tmp_path / "temporary").glob("*/offload-*")) and time.monotonic() < end:
+    while prelude == FROM_OUTSIDE and not list((tmp_path / "temporary").glob("*/offload-*")) and time.monotonic() < end:
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=20)[1]
+    if prelude == FROM_OUTSIDE:
+        os.killpg(process.pid, signal.SIGINT)
+    try:
+        said = process.communicate(timeout=30)[1]
+    finally:
+        process.kill()
     assert said.endswith("KeyboardInterrupt\n"), said
     assert list((tmp_path / "temporary").iterdir()) == []
     assert not list(tmp_path.glob("*.so"))

@@ -49,6 +49,9 @@ _called_back: ContextVar[bool] = ContextVar("called_back", default=False)
 """Whether this is inside of a caller's function for progress: what it builds would wait for the place of the build that
 called it."""
 
+given_up: ContextVar[Callable[[], bool]] = ContextVar("given_up", default=lambda: False)
+"""Whether nobody waits any more for the builds that this one is of."""
+
 
 class _Pool:
     """Workers that wait for a job; they stay, because the first build of a worker is the slowest."""
@@ -130,8 +133,16 @@ def _end() -> None:
         each.kill()
 
 
+def cancelled() -> BaseException:
+    """What a build raises that nobody waits for any more."""
+    from concurrent.futures import CancelledError  # which imports much
+
+    return CancelledError()
+
+
 def stop() -> None:
-    """Ends all builds that are under way in other threads: these raise CancelledError."""
+    """Ends all builds that are under way in other threads: these raise CancelledError. Those that are about to begin do
+    where `given_up` says so, which it must before."""
     for each in processes.alive():
         each.cancel()
 
@@ -189,6 +200,8 @@ def run(job: Job, progress: Progress, ears: Ears = HERE) -> Iterator[Any]:
     pool = _state.pool
     # The folder goes after the worker, which might write there to the last.
     with scratch() as folder, pool.worker(places.is_short_lived(), once, _code(job.request)) as used:
+        if given_up.get()():  # `stop` may have come before this worker was there to be ended
+            raise cancelled()
         talk = _Talk(job, used, progress, ears, limit)
         talk.send(_surroundings(folder, once, ears.levels()), message)
         _tidy()
@@ -286,9 +299,7 @@ class _Talk:
                 kind, value = self._used.line.receive(self._deadline)
             except Closed:
                 if self._used.cancelled:
-                    from concurrent.futures import CancelledError
-
-                    raise CancelledError from None
+                    raise cancelled() from None
                 raise self._crash(None) from None
             except TimeoutError:
                 raise self._late() from None

@@ -28,8 +28,8 @@ _MOST_WAITING = 256
 
 _jobs_each: ContextVar[int | None] = ContextVar("jobs_each", default=None)
 """The jobs of an executor that are for each of several builds; None for one that has all of it."""
-_given_up: ContextVar[Callable[[], bool]] = ContextVar("given_up", default=lambda: False)
-"""Whether nobody waits any more for the builds that this one is of."""
+_LISTENS = 0.2
+"""Seconds after which a wait for threads looks for Ctrl-C."""
 
 
 def build(request: BuildRequest, progress: Progress) -> bytes:
@@ -68,7 +68,7 @@ class _Jobs:
         self._executor = executor
         self._hear = {"progress": progress, **isolation.HERE._asdict()}
         self._said: set[str] = set()
-        self._given_up = _given_up.get()
+        self._given_up = isolation.given_up.get()
 
     def done(self, jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The results of functions of `builds` with their arguments, done side by side. Raises the first error."""
@@ -139,13 +139,13 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
     from concurrent.futures import ThreadPoolExecutor  # which imports much
 
     context, given_up = copy_context(), threading.Event()
-    context.run(_given_up.set, given_up.is_set)
+    context.run(isolation.given_up.set, given_up.is_set)
     if executor is not None:
         context.run(_jobs_each.set, room(executor) // max(len(items), 1))
     with ThreadPoolExecutor(min(threads, max(len(items), 1))) as pool:
         futures: list[Future[Any]] = [pool.submit(context.copy().run, function, item) for item in items]
         try:
-            return [future.result() for future in futures]
+            return [_awaited(future) for future in futures]
         except BaseException as error:
             for future in futures:
                 future.cancel()
@@ -153,3 +153,13 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
                 given_up.set()
                 isolation.stop()
             raise
+
+
+def _awaited(future: Future[Any]) -> Any:
+    """The future's result. The system may give Ctrl-C to a thread that starts a worker just then: Python handles it in
+    this one, and a wait without an end would not notice."""
+    from concurrent.futures import wait
+
+    while not wait((future,), timeout=_LISTENS).done:
+        pass
+    return future.result()

@@ -145,7 +145,11 @@ def _standard_ones_taken() -> Iterator[None]:
 
 def alive() -> list[Worker]:
     """The workers of this process."""
-    return list(_alive)
+    while True:
+        try:
+            return list(_alive)
+        except RuntimeError:  # another thread has just started one; a lock might be held in a fork
+            continue
 
 
 def spawned() -> Worker:
