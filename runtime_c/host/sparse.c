@@ -1,17 +1,80 @@
 /* sparse.c: sparse operations on the CPU, plainly: every matrix becomes a list of entries, and each
- * operation is a loop over one. Work runs at the call, on the calling thread. */
+ * operation is a loop over one. Work is done when the call returns. */
 #include "host/sparse.h"
 
 #include "core/error.h"
+#include "host/schedule.h"
+#include "host/turns.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Nothing is needed; clients can allocate this much and pass it. */
 enum { WORKSPACE = 16 };
 
-/* Waits for the work on the stream, whose results the operands hold. 0, or an error code after mgpu_fail. */
-static int wait(const struct mgpu_sparse_call *call) {
-  return mgpu_backends[call->place.backend]->stream_sync(call->place.device, call->place.driver);
+/* A piece of work: 0, or an error code after mgpu_fail. */
+typedef int work(const struct mgpu_sparse_call *call, void *data);
+
+struct job {
+  work *work;
+  const struct mgpu_sparse_call *call;
+  void *data;
+  bool done, abandoned;
+  mgpuKeptError error;
+};
+
+/* Whichever thread does it, the error is the caller's. */
+static int run_job(void *data, struct mgpu_text *why) {
+  struct job *job = *(struct job **)data;
+  (void)why;
+  if (job->abandoned) {
+    free(job);
+    return 0;
+  }
+  mgpuErrorExchange(&job->error);
+  job->work(job->call, job->data);
+  mgpuErrorExchange(&job->error);
+  job->done = true;
+  return 0;
+}
+
+static int put_off(const struct mgpu_sparse_call *call, work *work, void *data) {
+  const struct mgpu_place *place = &call->place;
+  struct job *job = calloc(1, sizeof *job);
+  void *pointer = job ? mgpu_host_schedule_data(sizeof job) : NULL;
+  if (!pointer) {
+    free(job);
+    return mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for a sparse operation.");
+  }
+  *job = (struct job){.work = work, .call = call, .data = data};
+  memcpy(pointer, &job, sizeof job);
+  int failure = mgpu_host_schedule_put(place->driver, run_job, pointer);
+  if (failure) {
+    free(job);
+    return failure;
+  }
+  failure = mgpu_backends[place->backend]->stream_sync(place->device, place->driver);
+  if (!job->done) { /* it comes after a kernel whose block has called this */
+    job->abandoned = true;
+    return failure;
+  }
+  if (job->error.code)
+    failure = mgpu_fail(job->error.code, "%s", job->error.message);
+  free(job);
+  return failure;
+}
+
+/* Does a piece of work behind what is on the stream, in its turn, and waits for it. 0, or an error code after
+ * mgpu_fail. */
+static int on_stream(const struct mgpu_sparse_call *call, work *work, void *data) {
+  const struct mgpu_place *place = &call->place;
+  if (mgpu_host_schedule_on())
+    return put_off(call, work, data);
+  struct mgpu_host_turn turn;
+  mgpu_host_turn_begin(&turn, place->own ? NULL : place->driver);
+  int failure = work(call, data);
+  mgpu_host_turn_end(&turn);
+  return failure;
 }
 
 static int product_size(enum mgpu_product product, const struct mgpu_sparse_call *call, size_t *size) {
@@ -21,7 +84,8 @@ static int product_size(enum mgpu_product product, const struct mgpu_sparse_call
   return 0;
 }
 
-static int spmm(const struct mgpu_sparse_call *call) {
+static int spmm(const struct mgpu_sparse_call *call, void *data) {
+  (void)data;
   struct mgpu_entries a;
   int failure = mgpu_entries_of(call->a, call->mode_a, &a);
   if (!failure)
@@ -30,7 +94,8 @@ static int spmm(const struct mgpu_sparse_call *call) {
   return failure;
 }
 
-static int sddmm(const struct mgpu_sparse_call *call) {
+static int sddmm(const struct mgpu_sparse_call *call, void *data) {
+  (void)data;
   struct mgpu_entries c;
   int failure = mgpu_entries_of(call->c, MGPU_AS_IS, &c);
   if (!failure)
@@ -41,24 +106,28 @@ static int sddmm(const struct mgpu_sparse_call *call) {
 
 static int product(enum mgpu_product product, const struct mgpu_sparse_call *call, void *workspace) {
   (void)workspace;
-  int failure = wait(call);
-  return failure ? failure : product == MGPU_SDDMM ? sddmm(call) : spmm(call);
+  return on_stream(call, product == MGPU_SDDMM ? sddmm : spmm, NULL);
+}
+
+static int prune_2to4(const struct mgpu_sparse_call *call, void *data) {
+  (void)data;
+  return mgpu_2to4_prune(call);
 }
 
 static int plan_2to4(const struct mgpu_sparse_call *call, enum mgpu_prune prune, int64_t sizes[3]) {
-  int failure = prune == MGPU_PRUNE_NONE ? 0 : wait(call);
-  if (!failure && prune != MGPU_PRUNE_NONE)
-    failure = mgpu_2to4_prune(call);
+  int failure = prune == MGPU_PRUNE_NONE ? 0 : on_stream(call, prune_2to4, NULL);
   sizes[0] = sizes[1] = sizes[2] = failure ? 0 : WORKSPACE;
   return failure;
 }
 
+static int checked_2to4(const struct mgpu_sparse_call *call, void *data) {
+  int failure = mgpu_2to4_check(call);
+  return failure ? failure : spmm(call, data);
+}
+
 static int product_2to4(const struct mgpu_sparse_call *call, void *const buffers[3]) {
   (void)buffers;
-  int failure = wait(call);
-  if (!failure)
-    failure = mgpu_2to4_check(call);
-  return failure ? failure : spmm(call);
+  return on_stream(call, checked_2to4, NULL);
 }
 
 void mgpu_spgemm_result_free(struct mgpu_spgemm_result *result) {
@@ -82,7 +151,8 @@ static int sorted_entries(const struct mgpu_sparse *matrix, int mode, struct mgp
                  : mgpu_entries_by_row(entries, mode == MGPU_AS_IS ? matrix->rows : matrix->cols, positions);
 }
 
-static int spgemm_work(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm, int64_t *entries) {
+static int multiply(const struct mgpu_sparse_call *call, void *data) {
+  struct mgpu_sparse *spgemm = data;
   release(spgemm);
   struct mgpu_spgemm_input input = {.rows = call->c->rows, .cols = call->c->cols};
   struct mgpu_spgemm_result *result = calloc(1, sizeof *result);
@@ -113,7 +183,6 @@ static int spgemm_work(const struct mgpu_sparse_call *call, struct mgpu_sparse *
     return failure;
   }
   spgemm->state = result;
-  *entries = result->positions[input.rows];
   return 0;
 }
 
@@ -136,16 +205,15 @@ static int spgemm_compute(const struct mgpu_sparse_call *call, struct mgpu_spars
   int failure = spgemm_buffer(size, buffer);
   if (failure || !buffer)
     return failure;
-  failure = wait(call);
-  return failure ? failure : spgemm_work(call, spgemm, entries);
+  failure = on_stream(call, multiply, spgemm);
+  if (!failure)
+    *entries = ((const struct mgpu_spgemm_result *)spgemm->state)->positions[call->c->rows];
+  return failure;
 }
 
-static int spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm) {
-  const struct mgpu_spgemm_result *result = spgemm->state;
+static int copy_result(const struct mgpu_sparse_call *call, void *data) {
+  const struct mgpu_spgemm_result *result = ((const struct mgpu_sparse *)data)->state;
   struct mgpu_sparse *c = call->c;
-  int failure = wait(call);
-  if (failure)
-    return failure;
   if (result->into != c || result->positions[c->rows] != c->pending)
     return mgpu_fail(MGPU_ERROR_INVALID, "The result of this SpGEMM was computed for another matrix.");
   if (!c->positions || (c->pending && (!c->indices || !c->values)))
@@ -165,6 +233,10 @@ static int spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *
                      "The result of an SpGEMM has %lld entries in %lld columns; its indices need more bits.",
                      (long long)c->pending, (long long)c->cols);
   return 0;
+}
+
+static int spgemm_copy(const struct mgpu_sparse_call *call, struct mgpu_sparse *spgemm) {
+  return on_stream(call, copy_result, spgemm);
 }
 
 const struct mgpu_sparse_ops mgpu_host_sparse = {

@@ -425,6 +425,52 @@ static void test_threads(void) {
   CHECK_CLEAN();
 }
 
+struct shared {
+  void *matrix, *x, *y, *stream;
+};
+
+static void *add_up(void *pointer) {
+  const struct shared *shared = pointer;
+  static char workspace[16];
+  for (int i = 0; i < 50; ++i)
+    mgpuSpMV(0, shared->matrix, shared->x, shared->y, MGPU_F32, workspace, shared->stream);
+  CHECK_CLEAN();
+  return NULL;
+}
+
+/* A stream does one thing at a time, whoever puts it there: two threads added to the same sums at once. */
+static void test_threads_on_a_stream(void) {
+  enum { SIZE = 4000, THREADS = 2 };
+  static float ones[SIZE], sums[SIZE];
+  static int32_t positions[SIZE + 1], indices[SIZE];
+  for (int32_t i = 0; i < SIZE; ++i) {
+    ones[i] = 1;
+    indices[i] = i;
+    positions[i + 1] = i + 1;
+  }
+  for (uint64_t seed = 0; seed < 2; ++seed) {
+    pthread_t threads[THREADS];
+    memset(sums, 0, sizeof sums);
+    mgpuHostSchedule(seed);
+    struct shared shared = {.stream = mgpuStreamCreate()};
+    shared.matrix = mgpuCreateCsr(SIZE, SIZE, SIZE, positions, indices, ones, 2, 2, MGPU_F32, NULL);
+    shared.x = vector(ones, SIZE);
+    shared.y = vector(sums, SIZE);
+    for (int i = 0; i < THREADS; ++i)
+      CHECK(pthread_create(&threads[i], NULL, add_up, &shared) == 0, "a thread");
+    for (int i = 0; i < THREADS; ++i)
+      pthread_join(threads[i], NULL);
+    for (int i = 0; i < SIZE; ++i)
+      CHECK(sums[i] == 50 * THREADS, "row %d is %g", i, (double)sums[i]);
+    mgpuHostSchedule(0);
+    mgpuDestroySpMat(shared.matrix, NULL);
+    mgpuDestroyDnVec(shared.x, NULL);
+    mgpuDestroyDnVec(shared.y, NULL);
+    mgpuStreamDestroy(shared.stream);
+    CHECK_CLEAN();
+  }
+}
+
 /* Work of the stream, and of those that it waits for, comes before a sparse operation on it. */
 static void test_order(void) {
   float *x = mgpuMemAlloc(3 * sizeof *x, NULL, true), y[3] = {0};
@@ -476,6 +522,7 @@ void test_sparse(void) {
   test_2to4_without_numbers();
   test_rounding();
   test_threads();
+  test_threads_on_a_stream();
   test_order();
   test_other_backends();
 }
