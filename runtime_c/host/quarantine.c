@@ -54,22 +54,63 @@ struct memory_work {
   size_t size;
 };
 
-/* An allocation that its stream has not come to. */
+/* Allocations that their streams have not come to, by address. */
 struct unfilled {
   struct unfilled *next;
   const void *memory;
 };
-static struct unfilled *unfilled;
+static struct unfilled **chains; /* a power of two of them, as many as there are allocations */
+static size_t chains_count, unfilled_count;
 
-/* Forgets that there is such an allocation; called with the lock held. False where there is none. */
+/* These are called with the lock held. */
+
+static struct unfilled **chain_of(const void *memory) {
+  uint64_t hash = (uint64_t)(uintptr_t)memory * 0x9E3779B97F4A7C15u;
+  return &chains[(hash >> 32) & (chains_count - 1)];
+}
+
+/* False when there is no memory for the first chains; with too few of them it takes longer. */
+static bool grow(void) {
+  struct unfilled **before = chains;
+  size_t count = chains_count, wanted = count ? 2 * count : 64;
+  struct unfilled **made = calloc(wanted, sizeof(struct unfilled *));
+  if (!made)
+    return count > 0;
+  chains = made;
+  chains_count = wanted;
+  for (size_t i = 0; i < count; ++i)
+    for (struct unfilled *at = before[i], *next; at; at = next) {
+      next = at->next;
+      struct unfilled **chain = chain_of(at->memory);
+      at->next = *chain;
+      *chain = at;
+    }
+  free(before);
+  return true;
+}
+
+static bool add_unfilled(struct unfilled *note, const void *memory) {
+  if (unfilled_count == chains_count && !grow())
+    return false;
+  struct unfilled **chain = chain_of(memory);
+  *note = (struct unfilled){*chain, memory};
+  *chain = note;
+  ++unfilled_count;
+  return true;
+}
+
+/* Forgets that there is such an allocation. False where there is none. */
 static bool take_unfilled(const void *memory) {
-  struct unfilled **place = &unfilled;
+  if (!unfilled_count)
+    return false;
+  struct unfilled **place = chain_of(memory);
   while (*place && (*place)->memory != memory)
     place = &(*place)->next;
   struct unfilled *found = *place;
   if (!found)
     return false;
   *place = found->next;
+  --unfilled_count;
   free(found);
   return true;
 }
@@ -90,19 +131,19 @@ int mgpu_host_schedule_alloc(void *stream, void *memory, size_t size, bool share
     return 0;
   }
   struct unfilled *note = malloc(sizeof *note);
-  if (!note)
-    return mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for %zu bytes of work on a stream.", sizeof *note);
-  struct memory_work *work = mgpu_host_schedule_data(sizeof *work);
-  if (!work) {
-    free(note);
-    return MGPU_ERROR_MEMORY;
-  }
-  *work = (struct memory_work){memory, size};
   mgpu_host_schedule_lock();
-  *note = (struct unfilled){unfilled, memory};
-  unfilled = note;
+  bool noted = note && add_unfilled(note, memory);
   mgpu_host_schedule_unlock();
-  int code = mgpu_host_schedule_put(stream, run_alloc, work);
+  if (!noted) {
+    free(note);
+    return mgpu_fail(MGPU_ERROR_MEMORY, "Out of memory for %zu bytes of work on a stream.", sizeof *note);
+  }
+  struct memory_work *work = mgpu_host_schedule_data(sizeof *work);
+  int code = MGPU_ERROR_MEMORY;
+  if (work) {
+    *work = (struct memory_work){memory, size};
+    code = mgpu_host_schedule_put(stream, run_alloc, work);
+  }
   if (code) {
     mgpu_host_schedule_lock();
     take_unfilled(memory);

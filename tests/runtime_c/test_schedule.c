@@ -386,6 +386,23 @@ static void test_switching(void) {
   CHECK_CLEAN();
 }
 
+/* Looking for each among all the others took minutes. */
+static void test_many_allocations(void) {
+  enum { MANY = 50000 };
+  void *stream = mgpuStreamCreate(), **all = calloc(MANY, sizeof *all);
+  mgpuHostSchedule(6);
+  for (int i = 0; i < MANY; ++i)
+    all[i] = mgpuMemAlloc(16, stream, false);
+  mgpuStreamSynchronize(stream);
+  for (int i = 0; i < MANY; ++i)
+    mgpuMemFree(all[i], stream);
+  mgpuHostSchedule(0);
+  free(all);
+  mgpuStreamDestroy(stream);
+  CHECK(mgpuCount(MGPU_COUNT_ALLOCATIONS) == 0, "left behind");
+  CHECK_CLEAN();
+}
+
 /* Modules, streams and events are counted. */
 static void test_counters(void) {
   int64_t streams = mgpuCount(MGPU_COUNT_STREAMS), events = mgpuCount(MGPU_COUNT_EVENTS);
@@ -417,6 +434,7 @@ void test_schedule(const char *image_path) {
   test_fork();
   test_many_threads();
   test_switching();
+  test_many_allocations();
 }
 
 void test_schedule_environment(int code) {
