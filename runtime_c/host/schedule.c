@@ -31,8 +31,9 @@ struct stream {
   struct operation *unmarked;        /* the first that nobody needs yet */
   uint64_t put, done, needed;        /* numbers of operations: the last put, run and needed */
   struct stream *previous, *further; /* in the list of those with operations */
+  struct stream *due;                /* the next that is to be marked, while something is */
   unsigned users;                    /* events, operations and threads that point here */
-  bool running, destroyed;
+  bool running, destroyed, is_due;
 };
 
 struct operation {
@@ -170,15 +171,32 @@ static void finish(struct stream *stream) {
   pthread_cond_broadcast(&progress);
 }
 
-/* Marks the stream's operations up to `number`, and all that they wait for. */
-static void need(struct stream *stream, uint64_t number) {
+/* Operations up to `number` are needed: puts the stream on a list if some of them are not marked yet. */
+static void mark_later(struct stream *stream, uint64_t number, struct stream **list) {
   if (number > stream->needed)
     stream->needed = number;
-  while (stream->unmarked && stream->unmarked->number <= stream->needed) {
-    struct operation *operation = stream->unmarked;
-    stream->unmarked = operation->next;
-    if (operation->waited)
-      need(operation->waited, operation->target);
+  if (stream->is_due || !stream->unmarked || stream->unmarked->number > stream->needed)
+    return;
+  stream->is_due = true;
+  stream->due = *list;
+  *list = stream;
+}
+
+/* Marks the stream's operations up to `number`, and all that they wait for. Streams may wait for each other
+ * in turn as often as the program likes, so it is a list that remembers them and not the stack. */
+static void need(struct stream *stream, uint64_t number) {
+  struct stream *list = NULL;
+  mark_later(stream, number, &list);
+  while (list) {
+    struct stream *next = list;
+    list = next->due;
+    next->is_due = false;
+    while (next->unmarked && next->unmarked->number <= next->needed) {
+      struct operation *operation = next->unmarked;
+      next->unmarked = operation->next;
+      if (operation->waited)
+        mark_later(operation->waited, operation->target, &list);
+    }
   }
 }
 

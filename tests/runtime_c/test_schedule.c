@@ -386,6 +386,36 @@ static void test_switching(void) {
   CHECK_CLEAN();
 }
 
+/* Streams that wait for each other in turn, as often as a loop of the program does, on a small stack. */
+static void *in_turn(void *unused) {
+  int x = 1, y = 0;
+  void *a = mgpuStreamCreate(), *b = mgpuStreamCreate();
+  for (int i = 0; i < 20000; ++i) {
+    copy(&y, &x, a);
+    mgpuStreamWaitStream(b, a);
+    copy(&x, &y, b);
+    mgpuStreamWaitStream(a, b);
+  }
+  mgpuStreamSynchronize(a);
+  CHECK(y == 1 && mgpuCount(MGPU_COUNT_QUEUED) == 0, "%d", y);
+  mgpuStreamDestroy(a);
+  mgpuStreamDestroy(b);
+  CHECK_CLEAN();
+  return unused;
+}
+
+static void test_waiting_in_turn(void) {
+  pthread_t thread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 256 * 1024);
+  mgpuHostSchedule(4);
+  CHECK(pthread_create(&thread, &attributes, in_turn, NULL) == 0, "a thread");
+  pthread_join(thread, NULL);
+  pthread_attr_destroy(&attributes);
+  mgpuHostSchedule(0);
+}
+
 /* Looking for each among all the others took minutes. */
 static void test_many_allocations(void) {
   enum { MANY = 50000 };
@@ -434,6 +464,7 @@ void test_schedule(const char *image_path) {
   test_fork();
   test_many_threads();
   test_switching();
+  test_waiting_in_turn();
   test_many_allocations();
 }
 
