@@ -210,6 +210,12 @@ static int run_launch(void *data, struct mgpu_text *why) {
   return failure;
 }
 
+static int run_put_off(void *data, struct mgpu_text *why) {
+  struct launch_work *launch = data;
+  launch->work.turn = mgpu_thread()->turn; /* for the blocks, whichever threads run them */
+  return run_launch(launch, why);
+}
+
 /* The values are the caller's until the launch returns, so they go along. */
 static int put_launch(void *stream, const struct launch_work *launch, void **params) {
   enum { ALIGNMENT = 64 }; /* of any parameter's type */
@@ -228,7 +234,7 @@ static int put_launch(void *stream, const struct launch_work *launch, void **par
     copied->work.launch.params[i] = memcpy((unsigned char *)copied + at, params[i], info->param_sizes[i]);
     at += info->param_sizes[i];
   }
-  return mgpu_host_schedule_put(stream, run_launch, copied);
+  return mgpu_host_schedule_put(stream, run_put_off, copied);
 }
 
 static int launch(int device, void *pointer, const struct mgpu_launch *launch) {

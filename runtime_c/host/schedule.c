@@ -8,6 +8,7 @@
 #include "host/schedule.h"
 
 #include "core/numerals.h"
+#include "core/thread.h"
 #include "host/turns.h"
 #include "trace/trace.h"
 
@@ -75,10 +76,16 @@ void mgpu_host_schedule_lock(void) { pthread_mutex_lock(&lock); }
 
 void mgpu_host_schedule_unlock(void) { pthread_mutex_unlock(&lock); }
 
-/* 0, or the code of a failure, and why. Called without the lock. */
-static int run(struct operation *operation, struct mgpu_text *why) {
+/* 0, or the code of a failure, and why. What the work calls back is inside of that turn. Called without the
+ * lock. */
+static int run(struct operation *operation, const struct mgpu_host_turn *turn, struct mgpu_text *why) {
+  struct mgpu_thread *thread = mgpu_thread();
+  const void *outer = thread->turn;
   uint64_t begin = operation->traced ? mgpu_trace_now() : 0;
+  if (turn->stream)
+    thread->turn = turn;
   int code = operation->action(operation->data, why);
+  thread->turn = outer;
   if (operation->traced)
     mgpu_trace_host_ran(operation->traced, begin);
   return code;
@@ -223,6 +230,14 @@ static void need_more(void) {
   need(stream, stream->done + 1 + draw(stream->put - stream->done));
 }
 
+static void keep(int code, const char *why) {
+  if (failure)
+    return;
+  failure = code;
+  struct mgpu_text text = {failure_text, sizeof failure_text, 0};
+  mgpu_text_add(&text, "%s", why);
+}
+
 /* Runs one operation that is marked and ready. False when there is none: others run those that there are. */
 static bool step(void) {
   struct stream *chosen = NULL;
@@ -239,17 +254,36 @@ static bool step(void) {
     struct operation *operation = chosen->first;
     char buffer[sizeof failure_text] = "";
     struct mgpu_text why = {buffer, sizeof buffer, 0};
+    struct mgpu_host_turn turn = {.stream = chosen->object.key, .outer = mgpu_thread()->turn};
     chosen->running = true;
     pthread_mutex_unlock(&lock);
-    int code = run(operation, &why);
+    int code = run(operation, &turn, &why);
     pthread_mutex_lock(&lock);
     chosen->running = false;
-    if (code && !failure) {
-      failure = code;
-      memcpy(failure_text, buffer, sizeof buffer);
-    }
+    if (code)
+      keep(code, buffer);
   }
   finish(chosen);
+  return true;
+}
+
+/* Whether nothing runs but the launches whose blocks have called back to here: these wait for themselves. */
+static bool is_stuck(void) {
+  if (!mgpu_thread()->turn)
+    return false;
+  for (struct stream *stream = busy; stream; stream = stream->further)
+    if (stream->running && !mgpu_host_turn_inside(stream->object.key))
+      return false;
+  return true;
+}
+
+/* False when no operation is left that could run, now or later. */
+static bool step_or_wait(void) {
+  if (step())
+    return true;
+  if (is_stuck())
+    return false;
+  pthread_cond_wait(&progress, &lock);
   return true;
 }
 
@@ -259,26 +293,33 @@ static void run_until(struct stream *stream, uint64_t number) {
   if (stream->done < number)
     need_more();
   while (stream->done < number)
-    if (!step())
-      pthread_cond_wait(&progress, &lock);
+    if (!step_or_wait()) {
+      keep(MGPU_ERROR_INVALID,
+           "A block of a kernel calls back and waits for work that comes after the kernel.");
+      break;
+    }
   leave(stream);
 }
 
-static void run_all(void) {
+/* False when some is left, which comes after a kernel whose block has called back. */
+static bool run_all(void) {
   while (busy) {
     need_all();
-    if (!step())
-      pthread_cond_wait(&progress, &lock);
+    if (!step_or_wait())
+      return false;
   }
+  return true;
 }
 
-static void switch_to(uint64_t seed) {
-  run_all();
+static bool switch_to(uint64_t seed) {
+  if (!run_all())
+    return false;
   mgpu_host_quarantine_end();
   environment_read = true;
   chance = seed;
   eagerness = draw(4);
   __atomic_store_n(&mgpu_host_schedule_state, seed != 0, __ATOMIC_RELEASE);
+  return true;
 }
 
 /* OFFLOAD_HOST_SCHEDULE, when the first stream or event is made; 0, or an error code. */
@@ -356,7 +397,7 @@ int mgpu_host_stream_sync(int device, void *pointer) {
   }
   pthread_mutex_lock(&lock);
   struct stream *stream = (struct stream *)*find(streams, pointer);
-  if (stream)
+  if (stream && !mgpu_host_turn_inside(pointer)) /* else all before the launch has run */
     run_until(stream, stream->put);
   return unlock_after_wait();
 }
@@ -395,7 +436,7 @@ int mgpu_host_event_record(int device, void *pointer, void *on) {
     if (event->stream)
       leave(event->stream);
     event->stream = stream;
-    event->number = stream->put;
+    event->number = mgpu_host_turn_inside(on) ? stream->done : stream->put;
   }
   pthread_mutex_unlock(&lock);
   if (event && !stream)
@@ -411,6 +452,10 @@ int mgpu_host_stream_wait_event(int device, void *waiter, void *pointer) {
   pthread_mutex_lock(&lock);
   const struct event *event = (const struct event *)*find(events, pointer);
   struct stream *waited = event ? event->stream : NULL;
+  if (waited && waited->done < event->number && mgpu_host_turn_inside(waiter)) {
+    run_until(waited, event->number); /* what comes next there runs at once */
+    return unlock_after_wait();
+  }
   if (waited && waited->done < event->number) {
     struct stream *stream = stream_of(waiter);
     struct operation *wait = stream ? make_operation(0) : NULL;
@@ -451,8 +496,9 @@ int mgpu_host_schedule_put(void *pointer, mgpu_host_action *action, void *data) 
   operation->action = action;
   operation->traced = mgpu_trace_on ? mgpu_trace_host_take() : NULL;
   pthread_mutex_lock(&lock);
-  /* Another thread may have switched it off since the caller looked. */
-  bool put_off = mgpu_host_schedule_on();
+  /* Another thread may have switched it off since the caller looked. What blocks call back is a part of their
+   * launch, for its stream. */
+  bool put_off = mgpu_host_schedule_on() && !mgpu_host_turn_inside(pointer);
   struct stream *stream = put_off ? stream_of(pointer) : NULL;
   if (stream)
     append(stream, operation);
@@ -465,7 +511,7 @@ int mgpu_host_schedule_put(void *pointer, mgpu_host_action *action, void *data) 
   if (!put_off) {
     struct mgpu_host_turn turn;
     mgpu_host_turn_begin(&turn, pointer);
-    code = run(operation, &why);
+    code = run(operation, &turn, &why);
     mgpu_host_turn_end(&turn);
   }
   free(operation);
@@ -507,6 +553,8 @@ void mgpu_host_schedule_in_child(void) {
 
 void mgpuHostSchedule(uint64_t seed) {
   pthread_mutex_lock(&lock);
-  switch_to(seed);
+  bool switched = switch_to(seed);
   unlock_after_wait(); /* with 0, nobody waits here any more for what has failed */
+  if (!switched)
+    mgpu_fail(MGPU_ERROR_INVALID, "A block of a kernel calls mgpuHostSchedule, with work behind the kernel.");
 }

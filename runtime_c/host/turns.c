@@ -32,6 +32,13 @@ static bool is_inside(const struct mgpu_host_turn *turn) {
   return mine;
 }
 
+bool mgpu_host_turn_inside(const void *stream) {
+  const struct mgpu_host_turn *mine = mgpu_thread()->turn;
+  while (mine && mine->stream != stream)
+    mine = mine->outer;
+  return mine;
+}
+
 /* With the row's lock held. */
 static void wait_for_others(struct row *row, const void *stream) {
   pthread_t self = pthread_self();

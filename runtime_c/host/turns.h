@@ -7,6 +7,7 @@
 #define MGPU_INTERNAL_HOST_TURNS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /* A thread at work on a stream; on that thread's stack. */
 struct mgpu_host_turn {
@@ -25,6 +26,9 @@ void mgpu_host_turn_end(struct mgpu_host_turn *turn);
 
 /* Waits until no other thread works on the stream. */
 void mgpu_host_turn_wait(const void *stream);
+
+/* Whether the calling thread runs blocks of a launch on that stream, or of one that these have launched. */
+bool mgpu_host_turn_inside(const void *stream);
 
 /* For core/fork.c. The child has one thread, which is at work on nothing. */
 void mgpu_host_turns_lock(void);

@@ -23,6 +23,19 @@ static const uint32_t saxpy_sizes[] = {4, 8, 8, 8}, other_sizes[] = {8, 4};
 
 KERNEL(saxpy) = {MGPU_HOST_ABI_VERSION, 4, 0, saxpy, NULL, saxpy_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
 
+/* Calls params[0] with params[1] once per block. */
+static void calls_back(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last) {
+  (void)shared;
+  void (*function)(void *) = *(void (**)(void *))launch->params[0];
+  for (uint64_t i = first; i < last; ++i)
+    function(*(void **)launch->params[1]);
+}
+
+static const uint32_t calls_back_sizes[] = {8, 8};
+
+KERNEL(calls_back) = {MGPU_HOST_ABI_VERSION, 2,  0, calls_back, NULL, calls_back_sizes, 0,
+                      MGPU_HOST_WARP_SIZE,   {0}};
+
 /* A frame begins with what continues the thread. */
 struct frame {
   void (*resume)(void *);

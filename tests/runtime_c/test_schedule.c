@@ -12,7 +12,7 @@ enum { SEEDS = 64 };
 static struct container images;
 static mgpuModuleSlot module = {NULL, NULL, "m", NULL};
 static mgpuKernelSlot saxpy = {&module, "saxpy", NULL}, reduce = {&module, "reduce", NULL},
-                      lost = {&module, "lost", NULL};
+                      lost = {&module, "lost", NULL}, calls_back = {&module, "calls_back", NULL};
 
 static void load(const char *path) {
   FILE *file = fopen(path, "rb");
@@ -386,6 +386,59 @@ static void test_switching(void) {
   CHECK_CLEAN();
 }
 
+struct called {
+  void *stream, *other;
+  int one, two, three;
+  bool waits_for_itself;
+};
+
+/* In a block that was launched on called->stream. */
+static void in_a_block(void *pointer) {
+  struct called *called = pointer;
+  copy(&called->two, &called->one, called->stream); /* a part of the launch: at once */
+  CHECK(called->two == 1, "%d", called->two);
+  void *event = mgpuEventCreate();
+  mgpuEventRecord(event, called->stream);
+  mgpuStreamWaitEvent(called->other, event);
+  copy(&called->three, &called->two, called->other);
+  mgpuEventRecord(event, called->other);
+  if (!called->waits_for_itself) {
+    mgpuStreamWaitEvent(called->stream, event); /* before what the block puts there next */
+    CHECK(called->three == 1, "%d", called->three);
+  }
+  mgpuEventDestroy(event);
+  mgpuStreamSynchronize(called->stream);
+  mgpuStreamSynchronize(called->other);
+  if (called->waits_for_itself) {
+    CHECK_ERROR(MGPU_ERROR_INVALID, "calls back and waits for work that comes after the kernel");
+    mgpuHostSchedule(0);
+    CHECK_ERROR(MGPU_ERROR_INVALID, "calls mgpuHostSchedule");
+  }
+  CHECK_CLEAN();
+}
+
+/* What blocks call back is a part of their launch. Where it waits for what comes behind the launch, which
+ * would wait for ever, it is told. */
+static void test_called_back(void) {
+  void (*function)(void *) = in_a_block;
+  for (uint64_t seed = 0; seed <= SEEDS; ++seed)
+    for (int itself = 0; itself <= (seed != 0); ++itself) {
+      struct called called = {mgpuStreamCreate(), mgpuStreamCreate(), 1, 0, 0, itself}, *pointer = &called;
+      void *params[] = {&function, &pointer};
+      mgpuHostSchedule(seed);
+      mgpuKernelLaunch(&calls_back, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, called.stream, params, 2, 0);
+      if (itself)
+        mgpuStreamWaitStream(called.other, called.stream);
+      mgpuStreamSynchronize(called.stream);
+      mgpuStreamSynchronize(called.other);
+      CHECK(called.three == 1, "%d", called.three);
+      mgpuHostSchedule(0);
+      mgpuStreamDestroy(called.stream);
+      mgpuStreamDestroy(called.other);
+      CHECK_CLEAN();
+    }
+}
+
 /* Streams that wait for each other in turn, as often as a loop of the program does, on a small stack. */
 static void *in_turn(void *unused) {
   int x = 1, y = 0;
@@ -464,6 +517,7 @@ void test_schedule(const char *image_path) {
   test_fork();
   test_many_threads();
   test_switching();
+  test_called_back();
   test_waiting_in_turn();
   test_many_allocations();
 }
