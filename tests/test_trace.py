@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -124,6 +125,32 @@ def test_a_thread_that_launches_is_no_worker(built: dict[str, Path], tmp_path: P
     launching = {names[event["pid"], event["tid"]] for event in calls(events) if event["cat"] == "launch"}
     assert len(launching) == 2
     assert "offload worker" not in launching
+
+
+def test_threads_on_a_stream_do_not_overlap(built: dict[str, Path], tmp_path: Path) -> None:
+    """A launch that waited for another thread's was there as if it had run all the while."""
+    code = """
+import sys, threading, numpy, offload
+library = offload.load(sys.argv[1])
+library.use(sys.argv[2])
+x = library.device.zeros((4_000_000,), numpy.float32)
+kernel = library.kernels.saxpy_kernel[15625, 256, library.stream()]
+
+def launch():
+    for _ in range(20):
+        kernel(x, x, 2.0)
+
+threads = [threading.Thread(target=launch) for _ in range(3)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+"""
+    ran = [event for event in works(run(built["saxpy"], "host", tmp_path, code)) if event["name"] == "saxpy_kernel"]
+    assert len(ran) == 60
+    assert len({event["tid"] for event in ran}) == 1
+    for event, later in itertools.pairwise(ran):
+        assert event["ts"] + event["dur"] <= later["ts"] + 0.002
 
 
 def test_tracing_adds_no_wait_to_the_program(drivers: Path, built: dict[str, Path], tmp_path: Path) -> None:

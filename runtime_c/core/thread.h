@@ -13,6 +13,12 @@ struct mgpu_unwaited {
   const char *names[MGPU_UNWAITED_NAMES];
 };
 
+/* When the thread's last turn on a stream (host/turns.h) began and ended, by mgpu_trace_now, while there is a
+ * trace; 0: not yet. */
+struct mgpu_turn_times {
+  uint64_t began, ended;
+};
+
 struct mgpu_thread {
   int error;                               /* the kept code */
   int device[MGPU_BACKENDS];               /* the current device */
@@ -26,7 +32,8 @@ struct mgpu_thread {
   struct mgpu_unwaited unwaited;
   mgpuScope *scopes; /* the innermost scope that has streams, or NULL */
   const void *turn;  /* the turn (host/turns.h) of the launch whose blocks it runs, or NULL */
-  char *stack_end;   /* the lowest address of its stack; NULL before it is asked for (sizes.c) */
+  struct mgpu_turn_times times;
+  char *stack_end; /* the lowest address of its stack; NULL before it is asked for (sizes.c) */
   size_t stack_size;
   char message[MGPU_MESSAGE_BYTES]; /* of the last kept error */
 };

@@ -3,6 +3,7 @@
 #include "host/turns.h"
 
 #include "core/thread.h"
+#include "trace/trace.h"
 
 #include <stdint.h>
 
@@ -64,6 +65,8 @@ void mgpu_host_turn_begin(struct mgpu_host_turn *turn, const void *stream) {
   wait_for_others(row, stream);
   turn->next = row->first;
   __atomic_store_n(&row->first, turn, __ATOMIC_RELEASE);
+  if (mgpu_trace_on)
+    mgpu_thread()->times = (struct mgpu_turn_times){mgpu_trace_now(), 0};
   pthread_mutex_unlock(&row->lock);
 }
 
@@ -77,6 +80,8 @@ void mgpu_host_turn_end(struct mgpu_host_turn *turn) {
     place = &(*place)->next;
   if (*place)
     __atomic_store_n(place, turn->next, __ATOMIC_RELEASE);
+  if (mgpu_trace_on)
+    mgpu_thread()->times.ended = mgpu_trace_now();
   if (row->waiting)
     pthread_cond_broadcast(&row->ended);
   pthread_mutex_unlock(&row->lock);

@@ -39,6 +39,8 @@ static void begin(struct mgpu_trace_call *call, const char *work, bool put_off) 
     mgpu_trace_host_put(call->backend, call->device, call->stream, &event);
   else if (work && mgpu_untraced[call->backend]->mark_create)
     call->mark = mgpu_trace_mark(call->backend, call->device, call->stream);
+  call->outer = mgpu_thread()->times;
+  mgpu_thread()->times = (struct mgpu_turn_times){0, 0};
   mgpu_trace_name_thread(false); /* before it runs blocks of a kernel, as threads of the pool do */
   call->begin = mgpu_trace_now();
 }
@@ -54,10 +56,14 @@ void mgpu_trace_call_start_at_once(struct mgpu_trace_call *call, const char *wor
 int mgpu_trace_call_stop(struct mgpu_trace_call *call, int failure) {
   uint64_t end = mgpu_trace_now();
   struct mgpu_trace_event work = work_of(call);
+  /* The work ran in the thread's turn, for which it may have waited. */
+  struct mgpu_turn_times ran = mgpu_thread()->times;
+  mgpu_thread()->times = call->outer;
   if (call->put_off)
     mgpu_trace_host_back();
   else if (call->work && mgpu_untraced[call->backend]->is_cpu && !failure)
-    mgpu_trace_add_device(call->backend, call->device, call->stream, &work, call->begin, end);
+    mgpu_trace_add_device(call->backend, call->device, call->stream, &work,
+                          ran.began ? ran.began : call->begin, ran.ended ? ran.ended : end);
   mgpu_trace_finish(call->backend, call->device, call->stream, call->mark, failure ? NULL : &work);
   if (failure)
     mgpu_text_add(&call->detail, ",\"error\":%d", failure);

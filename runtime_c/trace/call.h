@@ -3,6 +3,7 @@
 #ifndef MGPU_INTERNAL_TRACE_CALL_H
 #define MGPU_INTERNAL_TRACE_CALL_H
 
+#include "core/thread.h"
 #include "trace/trace.h"
 
 /* A call of a slot. */
@@ -13,6 +14,7 @@ struct mgpu_trace_call {
   bool put_off;     /* the work is the CPU's and runs later */
   void *mark;
   uint64_t begin;
+  struct mgpu_turn_times outer; /* of the launch whose block has made this call */
   const char *category;
   struct mgpu_text name, detail;
   char name_bytes[256], detail_bytes[768];
