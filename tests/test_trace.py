@@ -153,6 +153,22 @@ for each in threads:
         assert event["ts"] + event["dur"] <= later["ts"] + 0.002
 
 
+def test_names_are_what_the_program_calls_them(tmp_path: Path) -> None:
+    (tmp_path / "named.mlir").write_text("""
+gpu.module @m {
+  gpu.func @"größe" () kernel { gpu.return }
+}
+""")
+    artifact = offload.build(tmp_path / "named.mlir", tmp_path / "named.so", targets=["host"])
+    code = """
+import sys, offload
+library = offload.load(sys.argv[1])
+library.use(sys.argv[2])
+getattr(library.kernels, "größe")[1, 1]()
+"""
+    assert [event["name"] for event in works(run(artifact, "host", tmp_path, code))] == ["größe"]
+
+
 def test_tracing_adds_no_wait_to_the_program(drivers: Path, built: dict[str, Path], tmp_path: Path) -> None:
     code = (
         PROGRAM

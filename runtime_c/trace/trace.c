@@ -81,11 +81,31 @@ int mgpu_trace_problem(void) {
   return mgpu_fail(MGPU_ERROR_INVALID, "%s", problem);
 }
 
+/* The bytes of the UTF-8 character that begins there, if it has more than one; else 0. JSON is UTF-8, and
+ * names are whatever a program calls them. */
+static int character_bytes(const char *text) {
+  const unsigned char *at = (const unsigned char *)text;
+  int bytes = at[0] >= 0xC2 && at[0] < 0xE0   ? 2
+              : (at[0] & 0xF0) == 0xE0        ? 3
+              : at[0] >= 0xF0 && at[0] < 0xF5 ? 4
+                                              : 0;
+  for (int i = 1; i < bytes; ++i)
+    if ((at[i] & 0xC0) != 0x80)
+      return 0;
+  bool too_long = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
+  bool no_character = (at[0] == 0xED && at[1] > 0x9F) || (at[0] == 0xF4 && at[1] > 0x8F);
+  return too_long || no_character ? 0 : bytes;
+}
+
 void mgpu_trace_quote(struct mgpu_text *to, const char *text) {
   mgpu_text_add(to, "\"");
   for (size_t i = 0; text[i] && i < TEXT_BYTES; ++i) {
     unsigned char c = (unsigned char)text[i];
-    if (c == '"' || c == '\\')
+    int bytes = character_bytes(text + i);
+    if (bytes) {
+      mgpu_text_add(to, "%.*s", bytes, text + i);
+      i += (size_t)bytes - 1;
+    } else if (c == '"' || c == '\\')
       mgpu_text_add(to, "\\%c", c);
     else if (c < 0x20 || c > 0x7E)
       mgpu_text_add(to, "\\u%04x", c);
