@@ -235,6 +235,8 @@ library = offload.load(sys.argv[1])
 library.use("host")
 array = library.device.array(numpy.zeros(3, numpy.float32))
 if sys.argv[2] == "fork":
+    os.mkdir("elsewhere")
+    os.chdir("elsewhere")  # which the trace's name does not follow
     child = os.fork()
     if child == 0:
         library.device.array(numpy.zeros(5, numpy.float32))

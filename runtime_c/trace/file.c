@@ -27,6 +27,7 @@ static const char ends[] = "\n]}\n";
   "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%ld,\"tid\":0,\"args\":{\"sort_index\":0}}"
 
 static char setting_text[PATH_BYTES], path[PATH_BYTES];
+static char folder[PATH_BYTES]; /* that a relative path is in: the current one at first, and for children */
 
 /* "PID.START": a process's id, and when it started, because ids are used again. False when it is not there.
  */
@@ -59,10 +60,9 @@ static int expand(void) {
   struct mgpu_text text = {path, sizeof path, 0};
   path[0] = 0;
   if (setting_text[0] != '/') {
-    if (!getcwd(path, sizeof path))
+    if (!*folder && !getcwd(folder, sizeof folder))
       return errno;
-    text.used = strlen(path);
-    mgpu_text_add(&text, "/");
+    mgpu_text_add(&text, "%s/", folder);
   }
   for (const char *at = setting_text; *at; ++at) {
     if (at[0] == '%' && at[1] == 'p') {
