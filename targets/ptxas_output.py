@@ -59,7 +59,7 @@ _WARNING = r"(?m)^ptxas warning\s*: (.*)$"
 
 def _warning(text: str, chip: str, work: Work) -> tuple[Any, ...]:
     """A diagnostic from what ptxas warned of, at the kernel that it names."""
-    named = re.search(r"\b(?:entry|function) '?([\w$.]+)", text)
+    named = re.search(r"\b(?:entry function|entry|function) '?([\w$.]+)", text)
     _, _, file, line, column, _ = work.stage("llvm").position_of(named[1] if named else "")
     return "warning", f"ptxas warns for {chip}: {text.strip()}", file, line, column, []
 
