@@ -37,6 +37,10 @@ void initializeTargets() {
     // and thousands take a minute. AMD's blocks of more are divided anyway (codegen/short_regions.cpp).
     if (cl::Option *accesses = cl::getRegisteredOptions().lookup("dag-maps-huge-region"))
       static_cast<cl::opt<unsigned> *>(accesses)->setInitialValue(256);
+    // A register of more than a hundred values (one that a switch of thousands of cases sets, a vector of
+    // hundreds of elements) is looked through for each copy that might be left out: for so many copies.
+    if (cl::Option *copies = cl::getRegisteredOptions().lookup("large-interval-freq-threshold"))
+      static_cast<cl::opt<unsigned> *>(copies)->setInitialValue(16);
     // AMD GPUs: a product of numbers of 24 bits to which one of 64 bits is added loses the mask of its
     // factors (x & 0xffffff) as if the instruction ignored the other bits, which v_mad_u64_u32 does not.
     if (cl::Option *products = cl::getRegisteredOptions().lookup("amdgpu-codegenprepare-mul24"))
