@@ -157,12 +157,15 @@ from faulty_target import FaultyTarget
 from offload.compiler import processes
 
 started = processes.spawned
+sources = [sys.argv[1]] * 4
 
 {prelude}
 
 if __name__ == "__main__":
     targets = [FaultyTarget(fault="sleep")]
-    offload.build_all([{{"sources": sys.argv[1], "output": f"{{n}}.so", "targets": targets}} for n in range(4)])
+    offload.build_all(
+        [{{"sources": source, "output": f"{{n}}.so", "targets": targets}} for n, source in enumerate(sources)]
+    )
 """
 FROM_OUTSIDE = ""
 TO_ANOTHER_THREAD = """
@@ -182,15 +185,45 @@ def late():
 
 processes.spawned = late
 """
+WHILE_BUILDS_ARE_HANDED_OVER = """
+from concurrent.futures import ThreadPoolExecutor
+
+submit = ThreadPoolExecutor.submit
+
+def interrupted(*arguments):
+    found = submit(*arguments)
+    interrupted.times += 1
+    if interrupted.times == 3:
+        signal.raise_signal(signal.SIGINT)
+    return found
+
+interrupted.times = 0
+ThreadPoolExecutor.submit = interrupted
+"""
+AFTER_AN_ERROR = """
+from concurrent.futures import Future
+
+sources[:] = ["wrong.mlir", sys.argv[1]]
+cancel = Future.cancel
+
+def cancelled(future):
+    threading.Timer(1, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT)).start()
+    Future.cancel = cancel
+    return cancel(future)
+
+Future.cancel = cancelled
+"""
+"""One build has failed, and the others are waited for."""
 
 
 @pytest.mark.parametrize(
     "prelude",
-    [FROM_OUTSIDE, TO_ANOTHER_THREAD, WHILE_A_WORKER_STARTS],
-    ids=["outside", "another thread", "while a worker starts"],
+    [FROM_OUTSIDE, TO_ANOTHER_THREAD, WHILE_A_WORKER_STARTS, WHILE_BUILDS_ARE_HANDED_OVER, AFTER_AN_ERROR],
+    ids=["outside", "another thread", "while a worker starts", "while builds are handed over", "after an error"],
 )
 def test_an_interrupt_ends_all(prelude: str, tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
+    (tmp_path / "wrong.mlir").write_text("func.func @f( {\n")
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED.format(prelude=prelude), EXAMPLES / "saxpy.mlir"], cwd=tmp_path,

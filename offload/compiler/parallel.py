@@ -142,10 +142,18 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
     context.run(isolation.given_up.set, given_up.is_set)
     if executor is not None:
         context.run(_jobs_each.set, room(executor) // max(len(items), 1))
+    futures: list[Future[Any]] = []
     with ThreadPoolExecutor(min(threads, max(len(items), 1))) as pool:
-        futures: list[Future[Any]] = [pool.submit(context.copy().run, function, item) for item in items]
         try:
-            return [_awaited(future) for future in futures]
+            try:
+                futures += (pool.submit(context.copy().run, function, item) for item in items)
+                return [_awaited(future).result() for future in futures]
+            except Exception:  # what is under way is done to its end
+                for future in futures:
+                    future.cancel()
+                for future in futures:
+                    _awaited(future)
+                raise
         except BaseException as error:
             for future in futures:
                 future.cancel()
@@ -155,11 +163,11 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
             raise
 
 
-def _awaited(future: Future[Any]) -> Any:
-    """The future's result. The system may give Ctrl-C to a thread that starts a worker just then: Python handles it in
+def _awaited(future: Future[Any]) -> Future[Any]:
+    """The future, done. The system may give Ctrl-C to a thread that starts a worker just then: Python handles it in
     this one, and a wait without an end would not notice."""
     from concurrent.futures import wait
 
-    while not wait((future,), timeout=_LISTENS).done:
-        pass
-    return future.result()
+    while not future.done():
+        wait((future,), timeout=_LISTENS)
+    return future
