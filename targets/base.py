@@ -48,8 +48,8 @@ STRUCTURE_PIPELINE = (
 """The passes that lower vectors, views, affine maps and loops, between those for numbers and those for a dialect."""
 
 
-def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> list[tuple[Any, ...]]:
-    """Diagnostics for functions and variables that nothing defines, at their first uses."""
+def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target, linked: bool) -> list[tuple[Any, ...]]:
+    """Diagnostics for functions and variables that nothing defines, at their first uses; ``linked``: bitcode was."""
     errors: list[tuple[Any, ...]] = []
     variables = code.undefined_variables()
     for name in names:
@@ -59,8 +59,8 @@ def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target) -> 
             why = f"{library} has it, but nothing called it when that was linked: name it behind the file that does"
         else:
             why = f"nothing defines it for {target}: define it in this gpu.module, or link bitcode that has it (--link)"
-        where = "here" if place[1] else "by code that is linked"
-        said = f"{called} is {'used' if name in variables else 'called'} {where}, and {why}"
+        where = " here" if place[1] else " by code that is linked" if linked and not place[0] else ""  # no position
+        said = f"{called} is {'used' if name in variables else 'called'}{where}, and {why}"
         errors.append(("error", said, *place, []))
     return errors
 
@@ -310,8 +310,7 @@ class Target:
         return None
 
     def check_machine(self, native: Native) -> None:
-        """Raises TargetError for what LLVM alone knows to be wrong: a feature, a chip. Runs before a program is
-        parsed."""
+        """Raises TargetError for what LLVM alone knows to be wrong: a feature, a chip; before a program is parsed."""
         self.check_features(native)
 
     def machine(self, native: Native) -> MachineOptions:
@@ -395,6 +394,7 @@ class Target:
             names = [*code.undefined_functions(), *code.undefined_variables()]
             missing = [name for name in names if name not in provided]
             if missing:
-                raise work.native.Failure("undefined functions", undefined_errors(code, missing, self))
+                linked = bool(work.libraries or self.link)
+                raise work.native.Failure("undefined functions", undefined_errors(code, missing, self, linked))
         code.optimize()
         return code

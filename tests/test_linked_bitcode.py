@@ -108,6 +108,17 @@ def test_a_file_that_is_linked_too_early(tmp_path: Path) -> None:
         offload.compile(CALLER, targets=["host"], link=[other, one])
 
 
+@pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.parametrize("linked", [False, True])
+def test_programs_without_positions_call_themselves(linked: bool, target: str, tmp_path: Path) -> None:
+    """It is not linked code that does, whether there is some or none."""
+    text = CALLER.replace("\n", " loc(unknown)\n").replace("@m { loc(unknown)", "@m {")
+    text = text.replace("kernel { loc(unknown)", "kernel {").replace("@theirs", "@ours")
+    link = [bitcode(tmp_path, "any")] if linked else []
+    with pytest.raises(CompileError, match=r"'ours' is called, and nothing defines it for"):
+        offload.compile(text, targets=[target], link=link)
+
+
 def test_linked_files_decide_the_cache(tmp_path: Path) -> None:
     path = bitcode(tmp_path, "any")
     for added in (3, 5):

@@ -149,7 +149,7 @@ class DeviceBuild:
             return []
         names = code.undefined_functions()
         named = [name for name in names if re.search(rf"(?<![\w.$]){re.escape(name)}(?![\w.$])", message)]
-        return undefined_errors(code, named, self.target)
+        return undefined_errors(code, named, self.target, bool(self.request.link or self.target.link))
 
     def start_ahead(self) -> None:
         """Starts what takes long to start; in any thread, before :meth:`image`. Raises ToolkitError: then there is no
