@@ -34,7 +34,7 @@ def image_of(data: bytes, report: str, chip: str, work: Work) -> Image:
             )
             purpose = f"assemble {work.module_name} for {chip}"
             raise work.native.Failure(purpose, [("error", said, file, line, column, [])])
-    return Image(data, resources, [_warning(text, chip, work) for text in dict.fromkeys(re.findall(_WARNING, report))])
+    return Image(data, resources, _warnings(report, chip, work))
 
 
 def _resources(report: str) -> dict[str, dict[str, int]]:
@@ -54,14 +54,24 @@ def _resources(report: str) -> dict[str, dict[str, int]]:
     return {name: values for name, values in found.items() if "registers" in values}
 
 
-_WARNING = r"(?m)^ptxas warning\s*: (.*)$"
+_WARNING = r"(?m)^ptxas (?:warning|.*?, line (\d+); warning)\s*: (.*)$"
+_BODY = r"^[\s.\w]*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$.]+)"
 
 
-def _warning(text: str, chip: str, work: Work) -> tuple[Any, ...]:
-    """A diagnostic from what ptxas warned of, at the kernel that it names."""
-    named = re.search(r"\b(?:entry function|entry|function) '?([\w$.]+)", text)
-    _, _, file, line, column, _ = work.stage("llvm").position_of(named[1] if named else "")
-    return "warning", f"ptxas warns for {chip}: {text.strip()}", file, line, column, []
+def _warnings(report: str, chip: str, work: Work) -> list[tuple[Any, ...]]:
+    """A diagnostic from each thing that ptxas warned of, at the function that it names, or that its line is of."""
+    warned = re.findall(_WARNING, report)
+    lines = work.stage("isa").decode(errors="replace").splitlines() if any(number for number, _ in warned) else []
+    found: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for number, text in warned:
+        if number:
+            named = next((match for line in lines[: int(number)][::-1] if (match := re.match(_BODY, line))), None)
+        else:
+            named = re.search(r"\b(?:entry function|entry|function) '?([\w$.]+)", text)
+        function = named[1] if named else ""
+        _, _, file, line, column, _ = work.stage("llvm").position_of(function)
+        found[function, text] = ("warning", f"ptxas warns for {chip}: {text.strip()}", file, line, column, [])
+    return list(found.values())
 
 
 _ASSEMBLER_ERROR = r"(?m)^ptxas \S+, line (\d+); (?:error|fatal)\s*: (.*)$"

@@ -122,6 +122,22 @@ def test_operands_of_instructions_that_must_be_constants(target: str, call: str,
     assert (found.line, found.message) == (8, f"{text} is part of the instruction: it must be a constant")
 
 
+MULTICAST = (
+    "{ .shared .align 128 .b8 s[1024]; .shared .align 8 .b8 bar[8]; .reg .b32 a, b; mov.u32 a, s; mov.u32 b, bar; "
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [a], [$0], 1024, [b], $1; }"
+)
+
+
+def test_what_ptxas_warns_of_at_a_line() -> None:
+    """Of sm_90 it says that the instruction is for sm_90a."""
+    body = (
+        "%r = arith.addi %v, %v : i32\n%wide = arith.extui %v : i32 to i64\n%mask = arith.constant 3 : i16\n"
+        f'llvm.inline_asm has_side_effects "{MULTICAST}", "l,h" %wide, %mask : (i64, i16) -> ()'
+    )
+    with pytest.warns(offload.BuildWarning, match=r"^\S+:3:1: warning: ptxas warns for sm_90: Advisory: '.multicast"):
+        offload.compile(one(body), targets=["nvvm:sm_90"])
+
+
 @pytest.mark.parametrize(
     ("target", "text"),
     [
@@ -179,8 +195,7 @@ def test_private_memory_whose_size_the_run_tells_is_had_on_every_chip(chip: str)
   %own = memref.alloca(%n) : memref<?xi32>
   memref.store %v, %own[%c0] : memref<?xi32>
   %r = memref.load %own[%n] : memref<?xi32>"""
-    # ptxas says that nothing tells how much it will be.
-    with pytest.warns(offload.BuildWarning, match=f"<string>:3:1: warning: ptxas warns for {chip}: Stack"):
+    with pytest.warns(offload.BuildWarning, match=r"^\S+:3:1: warning: ptxas warns for sm_..: Stack size for entry"):
         offload.compile(one(body), targets=[f"nvvm:{chip}"])
 
 
