@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from compiling import ALL_TARGETS, command, tool
+from compiling import ALL_TARGETS, command, emit, tool
 from operations import kernel
 
 import offload
@@ -120,6 +120,14 @@ def test_operands_of_instructions_that_must_be_constants(target: str, call: str,
     pointer = "  %a = arith.extui %v : i32 to i64\n  %p = llvm.inttoptr %a : i64 to !llvm.ptr"
     found = refused(one(f"  %r = arith.addi %v, %v : i32\n{pointer}\n{call}"), target)
     assert (found.line, found.message) == (8, f"{text} is part of the instruction: it must be a constant")
+
+
+@pytest.mark.parametrize("stage", ["object", "fat", "so"])
+def test_what_ptxas_warns_of_where_a_stage_is_printed(stage: str) -> None:
+    target = "nvvm:sm_90,max_threads=1024,min_blocks=32,format=fatbin"
+    with pytest.warns(offload.BuildWarning) as caught:
+        emit(one("%r = arith.addi %v, %v : i32"), stage, [target])
+    assert ["out of range" in str(each.message) for each in caught] == [True]
 
 
 MULTICAST = (

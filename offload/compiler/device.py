@@ -84,6 +84,7 @@ class DeviceBuild:
         self.request, self.target, self.name, self.kernels = request, target, name, kernels
         self.module, self.folder, self.limits = module, folder, limits
         self.warned: list[str] = []
+        self._of_tools: list[Any] = []
         self._results: dict[str, Any] = {}
         self._ahead: RunningTool | None = None
         self._alike = alike
@@ -133,6 +134,8 @@ class DeviceBuild:
                         self.warned += warn_of(made, self.request.sources)
                     else:
                         made = stage.run(work, before)
+                    if isinstance(made, Image):
+                        self._warn_of_tool(made)
                     self._results[name] = made
                     if name == "isa":
                         self._written.set()
@@ -206,8 +209,13 @@ class DeviceBuild:
                 f"{FINAL_STAGE[self.target.format]!r} ends with {type(image.data).__name__}, where bytes belong, or an "
                 f"Image of bytes; the fault is in {type(self.target).__module__}"
             )
-        self.warned += say_all(image.warnings, self.request.sources)
         return image
+
+    def _warn_of_tool(self, image: Image) -> None:
+        """Says what a tool that made an image warned of; a bundle's image has what its parts had, too."""
+        new = [each for each in image.warnings if each not in self._of_tools]
+        self._of_tools += new
+        self.warned += say_all(new, self.request.sources)
 
     def assembly(self) -> bytes:
         """The assembly, when it is there, for a build in another thread that began later. Raises what this one did."""
