@@ -90,14 +90,18 @@ class Registry:
         return found
 
 
+_LISTS = ("chips", "devices", "toolkit")
+
+
 def asked(cls: type[Target], what: str) -> Any:
     """What a target says of itself, by the name of its class method. Raises TargetError for whatever that raises: a
     target of another package may, and must not cost the others."""
     try:
-        return getattr(cls, what)()
+        found = getattr(cls, what)()
+        return list(found) if what in _LISTS else found  # which a generator does not make before
     except TargetError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # some end the process where they do not like the machine
         raise TargetError(
             f"target {cls.name!r} does not work: {cls.__module__}.{cls.__qualname__}.{what}() raises "
             f"{type(error).__name__}: {error}"
@@ -226,6 +230,12 @@ def _native_targets() -> list[Target]:
             except TargetError as error:
                 raise TargetError(
                     f"native: {device.name} is in this machine, and {error}; name the targets to build for instead"
+                ) from error
+            except Exception as error:
+                raise TargetError(
+                    f"native: {device.name} is in this machine, and target {name!r} does not work: "
+                    f"{cls.__module__}.{cls.__qualname__} raises {type(error).__name__}: {error}; name the targets to "
+                    "build for instead"
                 ) from error
             targets.setdefault(str(target), target)
     return list(targets.values())

@@ -254,6 +254,22 @@ class OldTarget(Target):
     def check_chip(self):
         if self.chip not in self.chips():
             raise self.unknown_chip(self.chip)
+
+@dataclass(frozen=True)
+class GeneratorTarget(OldTarget):
+    name = "late"
+
+    @classmethod
+    def chips(cls):
+        yield "l1"
+        raise KeyError("l2")
+
+    @classmethod
+    def devices(cls):
+        raise SystemExit("no such machine")
+
+    def check_chip(self):
+        raise KeyError(self.chip)
 """
 
 
@@ -295,6 +311,15 @@ def test_a_target_that_raises_costs_the_others_nothing(tmp_path: Path) -> None:
         "offload: error: native: Old Device is in this machine, and unknown chip 'o1' for target old; there are: o2; "
         "name the targets to build for instead\n",
     )
+    (information / "entry_points.txt").write_text("[offload.targets]\nlate = raises_target:GeneratorTarget\n")
+    does_not = "target 'late' does not work: raises_target.GeneratorTarget"
+    assert run(*build, "sm_90")[2].startswith("offload: error: unknown target 'sm_90'; did you mean 'nvvm:sm_90'?")
+    assert run(*build, "native")[::2] == (
+        0,
+        f"warning: native has no devices of late: {does_not}.devices() raises SystemExit: no such machine\n",
+    )
+    assert run("targets", "--json")[2] == f"offload: warning: {does_not}.chips() raises KeyError: 'l2'\n"
+    assert run("doctor")[0] == 3
 
 
 def test_built_in_entry_points_are_those_of_the_project() -> None:
