@@ -149,8 +149,9 @@ def parse_target(spec: str, arch: str = "") -> Target:
     for word in rest.split(",") if rest else []:
         if words and word.strip().startswith(("+", "-")):
             if "=" not in words[-1]:
-                signed = [each for each in map(str.strip, rest.split(",")) if each.startswith(("+", "-"))]
-                raise TargetError(f"{spec}: features are an option: features={','.join(signed)}")
+                meant = [each for each in map(str.strip, rest.split(",")) if each.startswith(("+", "-", "features="))]
+                features = ",".join(each.removeprefix("features=") for each in meant)
+                raise TargetError(f"{spec}: features are an option: features={features}")
             words[-1] += f",{word.strip()}"
         else:
             words.append(word.strip())

@@ -83,8 +83,8 @@ class RocdlTarget(Target):
     def check_chip(self) -> None:
         chip, _, features = self.chip.partition(":")
         if features and chip in CHIPS:  # as AMD's tools and images spell it
-            signed = [word if word.endswith(("+", "-")) else f"{word}+" for word in features.split(":") if word]
-            words = ",".join(word[-1] + word[:-1] for word in signed)
+            given = filter(None, features.split(":"))
+            words = ",".join(("-" if "-" in (word[0], word[-1]) else "+") + word.strip("+-") for word in given)
             raise TargetError(f"{self.name}:{self.chip}: features are an option: {self.name}:{chip},features={words}")
         if self.chip not in CHIPS:
             raise self.unknown_chip(self.chip)

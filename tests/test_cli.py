@@ -125,6 +125,8 @@ def test_what_has_no_such_spelling(words: list[str], message: str, tmp_path: Pat
                 ("gfx9-generic", 10),
             )
         ),
+        ("rocdl:gfx942:+xnack", "rocdl:gfx942:+xnack: features are an option: rocdl:gfx942,features=+xnack"),
+        ("host,features=+a,fast,-b", "host,features=+a,fast,-b: features are an option: features=+a,-b"),
         ("host:x86-64,+avx2", "host:x86-64,+avx2: features are an option: features=+avx2"),
         ("host:\udcff", "unknown chip '\\udcff' for target host; there are: "),
         (
