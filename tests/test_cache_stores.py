@@ -308,6 +308,8 @@ def test_passwords_are_not_told(
     assert said.startswith(f"the shared cache redis://team:…@127.0.0.1:{port}/0 is not used: ConnectionError")
     assert shared.without_password("s3://bucket/a:b@c") == "s3://bucket/a:b@c"
     assert shared.without_password("https://:hidden@host/x") == "https://:…@host/x"
+    assert shared.without_password("redis://:hid/den#@host:1/0") == "redis://:…@host:1/0"
+    assert shared.without_password("https://host:80/a@b?hidden") == "https://host:80/a@b?…"
     assert shared.without_password("redis://host/?db=1&password=a/b@c") == "redis://host/?db=…&password=…"
     said = "403, url='https://store/x?sig=hid%20den', of <https://a:b@store/?sig=hidden&sv=1>"
     assert shared.without_password(said) == "403, url='https://store/x?sig=…', of <https://a:…@store/?sig=…&sv=…"

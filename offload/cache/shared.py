@@ -144,8 +144,10 @@ def _file_system(url: str) -> tuple[Any, str]:
 
 def without_password(url: str) -> str:
     """The URL of a store, or a text with one, as it may be shown: logs of builds are read by many. What stands behind
-    a question mark may be a key, too."""
-    return re.sub(r"([?&][^=&#\s]*=)[^&#\s'\"]+", r"\1…", re.sub(r"(?<=://)([^/?#@\s]*):[^/?#\s]*@", r"\1:…@", url))
+    a question mark may be a key, too, with a name or without."""
+    # What is no port may have any letters: a slash belongs into no URL as it is, and is in many passwords.
+    shown = re.sub(r"(?<=://)([^/?#@\s:]*):(?!\d+[/?#])[^\s'\"<>]*@", r"\1:…@", url)
+    return re.sub(r"([?&](?:[^=&#\s'\"]*=)?)[^&#\s'\"]+", r"\1…", shown)
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:
