@@ -21,6 +21,7 @@ from faulty_target import FaultyTarget
 
 import offload
 from offload import executors
+from offload.compiler import isolation, parallel
 
 NAMES = ("saxpy", "reduce", "linear", "scale")
 TARGETS = ["nvvm:sm_90", "host"]
@@ -242,6 +243,16 @@ def test_an_interrupt_ends_all(prelude: str, tmp_path: Path) -> None:
     assert said.endswith("KeyboardInterrupt\n"), said
     assert list((tmp_path / "temporary").iterdir()) == []
     assert not list(tmp_path.glob("*.so"))
+
+
+def test_builds_inside_of_builds_are_given_up_with_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function for progress may build; its workers may not be there yet when Ctrl-C ends all that are."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    token = isolation.given_up.set(lambda: True)
+    try:
+        assert parallel.each(lambda _: isolation.given_up.get()(), [0, 1]) == [True, True]
+    finally:
+        isolation.given_up.reset(token)
 
 
 class Late(Executor):

@@ -138,8 +138,9 @@ def each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Resu
         return [function(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # which imports much
 
-    context, given_up = copy_context(), threading.Event()
-    context.run(isolation.given_up.set, given_up.is_set)
+    context, given_up, outer = copy_context(), threading.Event(), isolation.given_up.get()
+    # A function for progress may build, too: all of it ends with the build that called it.
+    context.run(isolation.given_up.set, lambda: given_up.is_set() or outer())
     if executor is not None:
         context.run(_jobs_each.set, room(executor) // max(len(items), 1))
     futures: list[Future[Any]] = []
