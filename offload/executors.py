@@ -45,8 +45,8 @@ def result(executor: Executor, future: Future[Any], given_up: Callable[[], bool]
         return _awaited(executor, future, given_up)
     except BrokenExecutor as error:
         raise OffloadError(
-            f"the executor has lost its processes, and this build with them: {error} Where memory runs out, the system "
-            "ends them; make another executor to build again"
+            f"the executor has lost its processes, and this build with them: {str(error).rstrip('.')}. Where memory "
+            "runs out, the system ends them; make another executor to build again"
         ) from error
 
 

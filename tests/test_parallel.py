@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Timer, get_ident
@@ -253,6 +253,15 @@ def test_builds_inside_of_builds_are_given_up_with_these(monkeypatch: pytest.Mon
         assert parallel.each(lambda _: isolation.given_up.get()(), [0, 1]) == [True, True]
     finally:
         isolation.given_up.reset(token)
+
+
+def test_the_words_of_an_executor_that_has_lost_its_threads() -> None:
+    """Each kind of executor ends its sentence in another way."""
+    for words in ("no stop", "a stop."):
+        future: Future[None] = Future()
+        future.set_exception(BrokenExecutor(words))
+        with ThreadPoolExecutor(1) as pool, pytest.raises(offload.OffloadError, match=r" stop\. Where memory runs"):
+            executors.result(pool, future)
 
 
 class Late(Executor):
