@@ -14,8 +14,8 @@ import pytest
 def of_the_run(factory: pytest.TempPathFactory) -> Path:
     """A folder that all processes of a run have."""
     run = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        run = run.parent  # each worker has a folder in that of the run
+    if run.name == f"popen-{os.environ.get('PYTEST_XDIST_WORKER')}":
+        run = run.parent  # each worker has a folder in that of the run; a pytest that a test starts is no worker
     folder = run / "once"
     folder.mkdir(exist_ok=True)
     return folder

@@ -38,13 +38,15 @@ def test_without_the_extension(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__],
         cwd=tmp_path,
-        env=os.environ | {"OFFLOAD_FAST_CALLS": "0"},
+        env=os.environ | {"OFFLOAD_FAST_CALLS": "0", "TMPDIR": str(tmp_path), "PYTEST_XDIST_WORKER": "gw0"},
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    # It is no worker, whoever started it: its cache is in its own folder, and not in that of all runs.
+    assert [path.parent.name for path in tmp_path.glob("pytest-of-*/**/once")] == ["pytest-0"]
 
 
 def array(library: Any, value: float) -> Any:
