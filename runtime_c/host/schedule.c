@@ -254,7 +254,8 @@ static bool step(void) {
     struct operation *operation = chosen->first;
     char buffer[sizeof failure_text] = "";
     struct mgpu_text why = {buffer, sizeof buffer, 0};
-    struct mgpu_host_turn turn = {.stream = chosen->object.key, .outer = mgpu_thread()->turn};
+    struct mgpu_host_turn turn = {
+        .stream = chosen->object.key, .owner = pthread_self(), .outer = mgpu_thread()->turn};
     chosen->running = true;
     pthread_mutex_unlock(&lock);
     int code = run(operation, &turn, &why);
@@ -539,12 +540,20 @@ uint64_t mgpu_host_schedule_late_writes(void) {
   return now;
 }
 
+/* Whether the calling thread runs the stream's first operation, whose block has forked. */
+static bool is_mine(const struct stream *stream) {
+  const struct mgpu_host_turn *turn = mgpu_thread()->turn;
+  while (turn && (turn->stream != stream->object.key || !pthread_equal(turn->owner, pthread_self())))
+    turn = turn->outer;
+  return turn;
+}
+
 /* What other threads were running is lost, as those threads are. */
 void mgpu_host_schedule_in_child(void) {
   progress = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* nobody waits any more */
   for (struct stream *stream = busy, *next; stream; stream = next) {
     next = stream->further;
-    if (stream->running) {
+    if (stream->running && !is_mine(stream)) {
       stream->running = false;
       finish(stream);
     }

@@ -439,6 +439,32 @@ static void test_called_back(void) {
     }
 }
 
+static void forks(void *pointer) {
+  int *child = pointer;
+  *child = fork();
+}
+
+/* The child runs the launch to its end, and what comes behind. */
+static void test_fork_in_a_block(void) {
+  void (*function)(void *) = forks;
+  int child = -1, *pointer = &child, one = 1, two = 0, three = 0, status = -1;
+  void *params[] = {&function, &pointer}, *stream = mgpuStreamCreate();
+  mgpuHostSchedule(3);
+  mgpuKernelLaunch(&calls_back, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, stream, params, 2, 0);
+  copy(&two, &one, stream);
+  mgpuStreamSynchronize(stream);
+  copy(&three, &two, stream);
+  mgpuStreamSynchronize(stream);
+  CHECK(three == 1 && mgpuCount(MGPU_COUNT_QUEUED) == 0, "%d", three);
+  CHECK_CLEAN();
+  if (child == 0)
+    _exit(7);
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7, "%x", (unsigned)status);
+  mgpuHostSchedule(0);
+  mgpuStreamDestroy(stream);
+}
+
 /* Streams that wait for each other in turn, as often as a loop of the program does, on a small stack. */
 static void *in_turn(void *unused) {
   int x = 1, y = 0;
@@ -518,6 +544,7 @@ void test_schedule(const char *image_path) {
   test_many_threads();
   test_switching();
   test_called_back();
+  test_fork_in_a_block();
   test_waiting_in_turn();
   test_many_allocations();
 }
