@@ -288,6 +288,16 @@ static bool step_or_wait(void) {
   return true;
 }
 
+/* Whether a stream is the calling thread's, which it has without a handle. */
+static bool is_own(const void *pointer) {
+  const struct mgpu_thread *thread = mgpu_thread();
+  for (int backend = 0; backend < MGPU_BACKENDS; ++backend)
+    for (int device = 0; thread->own[backend] && device < MGPU_MAX_DEVICES; ++device)
+      if (thread->own[backend][device] && thread->own[backend][device]->driver == pointer)
+        return true;
+  return false;
+}
+
 static void run_until(struct stream *stream, uint64_t number) {
   ++stream->users;
   need(stream, number);
@@ -300,6 +310,25 @@ static void run_until(struct stream *stream, uint64_t number) {
       break;
     }
   leave(stream);
+}
+
+/* Whether what is put there now, or waits there, is a part of a launch whose block has called back: on the
+ * launch's stream, and on the thread's own where that waits for the launch, as it was the thread's before a
+ * block ran on it. */
+static bool is_called_back(const void *pointer) {
+  struct stream *stream = (struct stream *)*find(streams, pointer);
+  if (mgpu_host_turn_inside(pointer))
+    return true;
+  if (!stream || !stream->first || !mgpu_thread()->turn || !is_own(pointer))
+    return false;
+  uint64_t number = stream->put;
+  ++stream->users;
+  need(stream, number);
+  while (stream->done < number && step_or_wait())
+    ;
+  bool waits = stream->done < number;
+  leave(stream);
+  return waits;
 }
 
 /* False when some is left, which comes after a kernel whose block has called back. */
@@ -398,7 +427,7 @@ int mgpu_host_stream_sync(int device, void *pointer) {
   }
   pthread_mutex_lock(&lock);
   struct stream *stream = (struct stream *)*find(streams, pointer);
-  if (stream && !mgpu_host_turn_inside(pointer)) /* else all before the launch has run */
+  if (stream && !is_called_back(pointer)) /* else all before the launch has run */
     run_until(stream, stream->put);
   return unlock_after_wait();
 }
@@ -430,6 +459,7 @@ int mgpu_host_event_record(int device, void *pointer, void *on) {
     return 0;
   }
   pthread_mutex_lock(&lock);
+  bool called_back = is_called_back(on);
   struct event *event = (struct event *)*find(events, pointer);
   struct stream *stream = event ? stream_of(on) : NULL;
   if (stream) {
@@ -437,7 +467,7 @@ int mgpu_host_event_record(int device, void *pointer, void *on) {
     if (event->stream)
       leave(event->stream);
     event->stream = stream;
-    event->number = mgpu_host_turn_inside(on) ? stream->done : stream->put;
+    event->number = called_back ? stream->done : stream->put;
   }
   pthread_mutex_unlock(&lock);
   if (event && !stream)
@@ -451,9 +481,10 @@ int mgpu_host_stream_wait_event(int device, void *waiter, void *pointer) {
     return 0;
   int code = 0;
   pthread_mutex_lock(&lock);
+  bool called_back = is_called_back(waiter);
   const struct event *event = (const struct event *)*find(events, pointer);
   struct stream *waited = event ? event->stream : NULL;
-  if (waited && waited->done < event->number && mgpu_host_turn_inside(waiter)) {
+  if (waited && waited->done < event->number && called_back) {
     run_until(waited, event->number); /* what comes next there runs at once */
     return unlock_after_wait();
   }
@@ -499,7 +530,7 @@ int mgpu_host_schedule_put(void *pointer, mgpu_host_action *action, void *data) 
   pthread_mutex_lock(&lock);
   /* Another thread may have switched it off since the caller looked. What blocks call back is a part of their
    * launch, for its stream. */
-  bool put_off = mgpu_host_schedule_on() && !mgpu_host_turn_inside(pointer);
+  bool put_off = !is_called_back(pointer) && mgpu_host_schedule_on();
   struct stream *stream = put_off ? stream_of(pointer) : NULL;
   if (stream)
     append(stream, operation);

@@ -439,6 +439,37 @@ static void test_called_back(void) {
     }
 }
 
+static void on_the_own_stream(void *pointer) {
+  int *values = pointer;
+  copy(&values[1], &values[0], NULL);
+  mgpuStreamSynchronize(NULL);
+  CHECK(values[1] == 1, "%d", values[1]);
+  void *event = mgpuEventCreate();
+  mgpuEventRecord(event, NULL);
+  mgpuEventSynchronize(event);
+  mgpuEventDestroy(event);
+  CHECK_CLEAN();
+}
+
+/* A thread's own stream waits for a launch; its blocks run on that thread, and use "its" stream. */
+static void test_called_back_on_the_own_stream(void) {
+  void (*function)(void *) = on_the_own_stream;
+  for (uint64_t seed = 0; seed <= SEEDS; ++seed) {
+    int values[4] = {0}, one = 1, *pointer = values;
+    void *params[] = {&function, &pointer}, *stream = mgpuStreamCreate();
+    mgpuHostSchedule(seed);
+    copy(&values[0], &one, NULL); /* what does not wait for the launch comes first */
+    mgpuKernelLaunch(&calls_back, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, stream, params, 2, 0);
+    mgpuStreamWaitStream(NULL, stream);
+    copy(&values[2], &values[1], NULL);
+    mgpuStreamSynchronize(NULL);
+    CHECK(values[2] == 1, "%d", values[2]);
+    mgpuHostSchedule(0);
+    mgpuStreamDestroy(stream);
+    CHECK_CLEAN();
+  }
+}
+
 static void forks(void *pointer) {
   int *child = pointer;
   *child = fork();
@@ -544,6 +575,7 @@ void test_schedule(const char *image_path) {
   test_many_threads();
   test_switching();
   test_called_back();
+  test_called_back_on_the_own_stream();
   test_fork_in_a_block();
   test_waiting_in_turn();
   test_many_allocations();
