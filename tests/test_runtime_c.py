@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import ctypes.util
+import itertools
 import json
 import os
 import shlex
@@ -175,6 +176,11 @@ def test_sparse_operations_are_traced(built: Built, group: str, tmp_path: Path) 
     ran = [event["args"] for event in events if event["cat"] == "work" and event["name"] == "SpMV"]
     assert ran
     assert all(streams[work["call"]] == work["stream"] for work in ran)
+    if group == "sparse":
+        works = sorted((e for e in events if e["cat"] == "work"), key=lambda e: (e["pid"], e["tid"], e["ts"]))
+        for event, later in itertools.pairwise(works):
+            if (event["pid"], event["tid"]) == (later["pid"], later["tid"]):  # a stream does one thing at a time
+                assert event["ts"] + event["dur"] <= later["ts"] + 0.002
 
 
 @pytest.mark.parametrize("group", ["cuda", "hip"])

@@ -3,8 +3,10 @@
 #include "host/sparse.h"
 
 #include "core/error.h"
+#include "core/thread.h"
 #include "host/schedule.h"
 #include "host/turns.h"
+#include "trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +23,10 @@ struct job {
   void *data;
   bool done, abandoned;
   mgpuKeptError error;
+  struct mgpu_turn_times times;
 };
 
-/* Whichever thread does it, the error is the caller's. */
+/* Whichever thread does it, the error is the caller's, and the time that of the caller's trace. */
 static int run_job(void *data, struct mgpu_text *why) {
   struct job *job = *(struct job **)data;
   (void)why;
@@ -31,9 +34,13 @@ static int run_job(void *data, struct mgpu_text *why) {
     free(job);
     return 0;
   }
+  if (mgpu_trace_on)
+    job->times.began = mgpu_trace_now();
   mgpuErrorExchange(&job->error);
   job->work(job->call, job->data);
   mgpuErrorExchange(&job->error);
+  if (mgpu_trace_on)
+    job->times.ended = mgpu_trace_now();
   job->done = true;
   return 0;
 }
@@ -58,6 +65,7 @@ static int put_off(const struct mgpu_sparse_call *call, work *work, void *data) 
     job->abandoned = true;
     return failure;
   }
+  mgpu_thread()->times = job->times;
   if (job->error.code)
     failure = mgpu_fail(job->error.code, "%s", job->error.message);
   free(job);
