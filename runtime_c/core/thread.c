@@ -72,3 +72,13 @@ struct mgpu_thread *mgpu_thread(void) {
     thread = make();
   return thread ? thread : &none;
 }
+
+bool mgpu_thread_has(const void *stream) {
+  const struct mgpu_thread *thread = mgpu_thread();
+  const struct mgpu_handle *set = thread->stream ? mgpu_handle_of(thread->stream) : NULL;
+  bool found = thread->stream && stream == (set ? set->driver : thread->stream);
+  for (int backend = 0; backend < MGPU_BACKENDS && !found; ++backend)
+    for (int device = 0; thread->own[backend] && device < MGPU_MAX_DEVICES && !found; ++device)
+      found = thread->own[backend][device] && thread->own[backend][device]->driver == stream;
+  return found;
+}

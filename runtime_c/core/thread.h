@@ -42,6 +42,9 @@ struct mgpu_thread {
  * holds is given back then. Never NULL: out of memory, it is one that has that error. */
 struct mgpu_thread *mgpu_thread(void);
 
+/* Whether calls of the calling thread that name no stream may mean that one, a driver's. */
+bool mgpu_thread_has(const void *stream);
+
 /* Out of the program that runs to its innermost entry point, which returns; comes back where there is none.
  */
 void mgpu_leave(void);

@@ -288,16 +288,6 @@ static bool step_or_wait(void) {
   return true;
 }
 
-/* Whether a stream is the calling thread's, which it has without a handle. */
-static bool is_own(const void *pointer) {
-  const struct mgpu_thread *thread = mgpu_thread();
-  for (int backend = 0; backend < MGPU_BACKENDS; ++backend)
-    for (int device = 0; thread->own[backend] && device < MGPU_MAX_DEVICES; ++device)
-      if (thread->own[backend][device] && thread->own[backend][device]->driver == pointer)
-        return true;
-  return false;
-}
-
 static void run_until(struct stream *stream, uint64_t number) {
   ++stream->users;
   need(stream, number);
@@ -313,13 +303,13 @@ static void run_until(struct stream *stream, uint64_t number) {
 }
 
 /* Whether what is put there now, or waits there, is a part of a launch whose block has called back: on the
- * launch's stream, and on the thread's own where that waits for the launch, as it was the thread's before a
- * block ran on it. */
+ * launch's stream, and on the thread's where that waits for the launch, as it was the thread's before a block
+ * ran on it. */
 static bool is_called_back(const void *pointer) {
   struct stream *stream = (struct stream *)*find(streams, pointer);
   if (mgpu_host_turn_inside(pointer))
     return true;
-  if (!stream || !stream->first || !mgpu_thread()->turn || !is_own(pointer))
+  if (!stream || !stream->first || !mgpu_thread()->turn || !mgpu_thread_has(pointer))
     return false;
   uint64_t number = stream->put;
   ++stream->users;
@@ -426,8 +416,9 @@ int mgpu_host_stream_sync(int device, void *pointer) {
     return 0;
   }
   pthread_mutex_lock(&lock);
+  bool called_back = is_called_back(pointer);
   struct stream *stream = (struct stream *)*find(streams, pointer);
-  if (stream && !is_called_back(pointer)) /* else all before the launch has run */
+  if (stream && !called_back) /* else all before the launch has run */
     run_until(stream, stream->put);
   return unlock_after_wait();
 }

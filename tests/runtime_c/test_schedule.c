@@ -451,9 +451,10 @@ static void on_the_own_stream(void *pointer) {
   CHECK_CLEAN();
 }
 
-/* A thread's own stream waits for a launch; its blocks run on that thread, and use "its" stream. */
-static void test_called_back_on_the_own_stream(void) {
+/* A thread's stream waits for a launch; its blocks run on that thread, and use "its" stream. */
+static void test_called_back_on_the_own_stream(void *own) {
   void (*function)(void *) = on_the_own_stream;
+  mgpuSetThreadStream(own);
   for (uint64_t seed = 0; seed <= SEEDS; ++seed) {
     int values[4] = {0}, one = 1, *pointer = values;
     void *params[] = {&function, &pointer}, *stream = mgpuStreamCreate();
@@ -468,12 +469,10 @@ static void test_called_back_on_the_own_stream(void) {
     mgpuStreamDestroy(stream);
     CHECK_CLEAN();
   }
+  mgpuSetThreadStream(NULL);
 }
 
-static void forks(void *pointer) {
-  int *child = pointer;
-  *child = fork();
-}
+static void forks(void *child) { *(int *)child = fork(); }
 
 /* The child runs the launch to its end, and what comes behind. */
 static void test_fork_in_a_block(void) {
@@ -575,7 +574,10 @@ void test_schedule(const char *image_path) {
   test_many_threads();
   test_switching();
   test_called_back();
-  test_called_back_on_the_own_stream();
+  test_called_back_on_the_own_stream(NULL);
+  void *set = mgpuStreamCreate();
+  test_called_back_on_the_own_stream(set);
+  mgpuStreamDestroy(set);
   test_fork_in_a_block();
   test_waiting_in_turn();
   test_many_allocations();
