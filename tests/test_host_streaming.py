@@ -48,6 +48,30 @@ def spread(stores: int) -> str:
     return PROGRAM.replace("BODY", "\n    ".join(lines)).replace("TYPE", "f32")
 
 
+def lines(stores: int) -> str:
+    """A program whose threads each write so many whole cache lines side by side."""
+    parts = [f"%n = arith.constant {16 * stores} : index", "%o = arith.muli %i, %n : index"]
+    for k in range(stores):
+        parts.append(f"%k{k} = arith.constant {16 * k} : index")
+        parts.append(f"%at{k} = arith.addi %o, %k{k} : index")
+        parts.append(f"vector.store %v, %y[%at{k}] : memref<?xf32>, vector<16xf32>")
+    body = "\n    ".join(parts)
+    return f"""
+gpu.module @m {{
+  gpu.func @k(%a: f32, %y: memref<?xf32>) kernel {{
+    %v = vector.broadcast %a : f32 to vector<16xf32>
+    %t = gpu.thread_id x
+    %b = gpu.block_id x
+    %d = gpu.block_dim x
+    %first = arith.muli %b, %d : index
+    %i = arith.addi %first, %t : index
+    {body}
+    gpu.return
+  }}
+}}
+"""
+
+
 def placed(count: int, dtype: Any, beside: int) -> Any:
     """Ones, ``beside`` bytes behind the begin of a cache line, with more memory on both sides."""
     raw = np.zeros(count * np.dtype(dtype).itemsize + 192, np.uint8)
@@ -146,11 +170,20 @@ def test_whole_vectors_behind_a_border() -> None:
         *((each, True) for each in DOUBLED.values()),
         (spread(2), True),
         (spread(65), False),
+        (lines(80), True),
         (IN_PLACE, False),
         (COUNTED, False),
         (SOFTMAX, False),
     ],
-    ids=[*DOUBLED, "two places", "more places than lines under way", "read, too", "atomics", "read in another loop"],
+    ids=[
+        *DOUBLED,
+        "two places",
+        "more places than lines under way",
+        "many lines",
+        "read, too",
+        "atomics",
+        "read in another loop",
+    ],
 )
 @pytest.mark.parametrize("level", ("x86-64", "x86-64-v3", "x86-64-v4"))
 def test_the_instructions(program: str, streams: bool, level: str) -> None:

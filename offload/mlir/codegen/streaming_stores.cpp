@@ -32,8 +32,8 @@ constexpr uint64_t kLeast = 16;
 /// Stores of a step, each of which has a branch until the loop is there twice: a long one is not worth it.
 constexpr uint64_t kMostParts = 16;
 
-/// Stores of a loop's step, which are compared with each other. Of lines under way at a time, processors have
-/// a dozen: more stores would only write parts of lines.
+/// Stores of parts of lines in a loop's step, which are compared with each other. Of lines under way at a
+/// time, processors have a dozen: more of these would not complete them.
 constexpr size_t kMostStores = 64;
 
 class StreamingStores {
@@ -53,12 +53,14 @@ public:
         if (std::optional<Place> place = placeOf(*store))
           ofLoops[place->loop].push_back(*place);
     }
-    for (auto &[loop, places] : ofLoops)
-      if (places.size() <= kMostStores) {
-        findRows(places);
-        for (const Place &place : places)
-          decide(place);
-      }
+    for (auto &[loop, places] : ofLoops) {
+      auto isPart = [](const Place &place) { return place.size < kLine; };
+      if (static_cast<size_t>(count_if(places, isPart)) > kMostStores)
+        erase_if(places, isPart);
+      findRows(places);
+      for (const Place &place : places)
+        decide(place);
+    }
     // Once everything is decided: what is known of a loop would have to be found again after each of these.
     for (auto [store, condition] : streams)
       stream(*store, condition);
