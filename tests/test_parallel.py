@@ -179,8 +179,11 @@ processes.spawned = late
 """
 """Where the system puts Ctrl-C when another thread is about to start a process."""
 WHILE_A_WORKER_STARTS = """
+first = threading.Lock()
+
 def late():
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    if first.acquire(blocking=False):  # a second Ctrl-C would end Python while it waits for its threads
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     time.sleep(2)
     return started()
 
@@ -253,6 +256,14 @@ def test_builds_inside_of_builds_are_given_up_with_these(monkeypatch: pytest.Mon
         assert parallel.each(lambda _: isolation.given_up.get()(), [0, 1]) == [True, True]
     finally:
         isolation.given_up.reset(token)
+
+
+def test_workers_that_were_idle_when_builds_were_given_up_build_no_more(tmp_path: Path) -> None:
+    """They are there for a moment yet, and the next build would be given up, too."""
+    offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "first.so", targets=["host"])
+    for _ in range(5):
+        isolation.stop()
+        offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "next.so", targets=["host"])
 
 
 def test_the_words_of_an_executor_that_has_lost_its_threads() -> None:

@@ -75,7 +75,10 @@ class _Pool:
             for each in left:  # of a command that this process ran and outlives
                 each.end()
             if found is not None and not (
-                found.path == tuple(import_path()) and found.is_there() and found.is_current(code)
+                found.path == tuple(import_path())
+                and not found.cancelled  # by Ctrl-C when it was idle: it is there for a moment yet
+                and found.is_there()
+                and found.is_current(code)
             ):
                 found.end()  # with another path, its modules may be other ones
                 found = None
