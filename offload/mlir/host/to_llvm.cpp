@@ -257,8 +257,8 @@ struct HostToLLVM : public PassWrapper<HostToLLVM, OperationPass<ModuleOp>> {
       return signalPassFailure();
     giveBarePointers(module, bareFunctions, converter);
     callFromInterfaces(module);
-    nameInterfaces(module, namedFunctions);
     guardEntryPoints(module);
+    nameInterfaces(module, namedFunctions);
     extendBooleans(module);
     // Launches go by names, and the images stand in the library's container.
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
