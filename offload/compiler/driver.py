@@ -15,7 +15,7 @@ from offload.compiler.link import link
 from offload.compiler.made import Made, MadeImage, Share, digest, joined
 from offload.compiler.native import error_at, failures, native
 from offload.compiler.ready import ReadyBuild, take_ready_builds
-from offload.compiler.request import BuildRequest, check_one_of_each
+from offload.compiler.request import BuildRequest, distinct
 from offload.compiler.stage_cache import StageCache
 from offload.compiler.threads import Pool, Promised
 from offload.errors import Diagnostic, OffloadError, did_you_mean
@@ -47,10 +47,9 @@ class Program:
     """One build under way. Stages are computed when asked for; the context is private to it."""
 
     def __init__(self, request: BuildRequest, progress: Progress = lambda text: None) -> None:
-        self.request, self._progress = request, progress
         for target in request.targets:
             target.check_machine(native())
-        check_one_of_each(request.targets, lambda target: target.image_chip(native()))
+        self.request, self._progress = distinct(request, native()), progress
         self._session = frontend.new_session()
         progress("parsing")
         with steps.step("parsing"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from offload.compiler import builds, isolation
 from offload.compiler.isolation import Progress
 from offload.compiler.places import in_use
-from offload.compiler.request import BuildRequest
+from offload.compiler.request import BuildRequest, distinct
 from offload.errors import OffloadError
 from offload.executors import result, room, submitted
 
@@ -57,6 +57,7 @@ def _for_anywhere(request: BuildRequest) -> BuildRequest:
         return request
     from offload.compiler.native import native
 
+    request = distinct(request, native())
     targets, optional = (tuple(each.named(native()) for each in of) for of in (request.targets, request.optional))
     return replace(request, targets=targets, optional=optional)
 

@@ -6,8 +6,9 @@ import codecs
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from offload.config import cache_folder
 from offload.errors import OffloadError, TargetError, UsageError, did_you_mean
@@ -15,6 +16,9 @@ from offload.files import plain_name
 from offload.paths import readable
 from offload.targets import Target
 from offload.targets.sysroot import ARCHITECTURES, here
+
+if TYPE_CHECKING:
+    from offload.targets.native import Native
 
 _LLVM = "mlir-translate --import-llvm makes MLIR of it, and --link takes it for kernels of an MLIR program"
 _C = "an MLIR program takes what other compilers make of it: bitcode with --link, object files with --object"
@@ -161,7 +165,7 @@ class BuildRequest:
                     f"{target} has {'bare pointers' if target.bare_pointers else 'memref descriptors'} and others have "
                     "not, but a kernel takes the same parameters everywhere: use --bare-pointers, for all targets"
                 )
-        check_one_of_each(self.targets, lambda target: target.settled_chip())
+        _check_one_of_each(self.targets, lambda target: target.settled_chip())
 
     def _check_architecture(self) -> None:
         if self.arch and self.arch not in ARCHITECTURES:
@@ -180,7 +184,23 @@ class BuildRequest:
             )
 
 
-def check_one_of_each(targets: Sequence[Target], chip: Callable[[Target], str]) -> None:
+def distinct(request: BuildRequest, native: Native) -> BuildRequest:
+    """The request without targets that are others by another name: on some machines ``host:native`` is one that stands
+    beside it. Raises TargetError where such two differ in their options."""
+    kept: dict[Target, Target] = {}
+    for target in request.targets:
+        kept.setdefault(target.named(native), target)
+    _check_one_of_each(tuple(kept.values()), lambda target: target.image_chip(native))
+    if len(kept) == len(request.targets):
+        return request
+    return replace(
+        request,
+        targets=tuple(kept.values()),
+        optional=tuple(target for target in request.optional if target in kept.values()),
+    )
+
+
+def _check_one_of_each(targets: Sequence[Target], chip: Callable[[Target], str]) -> None:
     """Raises TargetError for two targets whose images would be for one chip, as ``chip`` tells it."""
     seen: dict[tuple[str, str], Target] = {}
     for target in targets:
