@@ -93,7 +93,9 @@ def test_the_others_are_compiled_for_each_target() -> None:
     offload.compile(SHADOWING, targets=ALL_TARGETS)
 
 
-@pytest.mark.parametrize("name", ["mgpuMine", "_init", "errno", "offload_api", "offload_modules", "__udivti3"])
+@pytest.mark.parametrize(
+    "name", ["mgpuMine", "mgpuMemAlloc", "_init", "errno", "offload_api", "offload_modules", "__udivti3"]
+)
 def test_public_functions_are_refused_under_them(name: str) -> None:
     with pytest.raises(CompileError, match="rename the function"):
         emit(f"func.func @{name}() {{ return }}", "kernels")
