@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 settings.register_profile("offload", deadline=None, derandomize=True)
 settings.load_profile("offload")
+
+
+def pytest_configure() -> None:
+    """Tests send Ctrl-C, which a shell that runs them in the background has all of them ignore."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
