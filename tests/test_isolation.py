@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from compiling import EXAMPLES
@@ -368,13 +369,13 @@ def test_workers_are_told_of_while_others_start() -> None:
     class Started:
         pass
 
-    kept: list[Started] = []
+    kept: list[Any] = []
     stopped = threading.Event()
 
     def start() -> None:
         while not stopped.is_set():
             kept.append(Started())
-            processes._alive.add(kept[-1])  # type: ignore[arg-type]
+            processes._alive.add(kept[-1])
             if len(kept) > 1000:
                 kept.clear()
 

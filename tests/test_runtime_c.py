@@ -10,21 +10,17 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from once import once
-from runtime_sources import RUNTIME, object_name, sources
+from runtime_sources import COMPILER, RUNTIME, cc, object_name, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests" / "runtime_c"
 STANDIN = ROOT / "tests" / "standin"
 
-COMPILER = shlex.split(os.environ.get("CC", "cc"))
-FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g1", "-fPIC", "-fvisibility=hidden"]
-FLAGS += ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{RUNTIME}", "-pthread"]
 SANITIZERS = {
     "plain": [],
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
@@ -63,12 +59,6 @@ class Built:
         output = "".join(line for line in lines if "Sanitizer failed to allocate" not in line)
         assert done.returncode == 0, f"{shlex.join(command)} exited with {done.returncode}\n{output}"
         return output
-
-
-def cc(*arguments: object) -> None:
-    command = [*COMPILER, *FLAGS, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stderr}"
 
 
 STANDINS = {
@@ -347,42 +337,6 @@ def test_a_driver_that_forks_while_it_is_started(built: Built, devices: str, wan
 def test_drivers_of_this_machine(builds) -> None:
     """Counting devices with whatever is installed here gives no error and prints nothing."""
     assert builds("plain").run("absent", standins="") == ""
-
-
-HEADERS = {
-    "cuda": ("cuda.h",),
-    "cusparse": ("cusparse.h", "cuda_runtime_api.h"),
-    "cusparselt": ("cusparseLt.h", "cusparse.h", "cuda_runtime_api.h"),
-    "hip": ("hip/hip_runtime_api.h",),
-    "hipsparse": ("hipsparse/hipsparse.h",),
-}
-"""What each comparison includes, and what that includes of other packages."""
-
-
-def vendor_headers(name: str) -> list[str]:
-    """The flags to compile against a vendor's own headers; skips where this machine does not have them."""
-    folders = [Path("/usr/include")]
-    flags = []
-    if name.startswith("hip"):
-        folders.insert(0, Path(os.environ.get("ROCM_PATH", "/opt/rocm")) / "include")
-        folders.append(ROOT / "build" / "headers" / "usr" / "include")  # scripts/setup_headers.sh
-        flags.append("-D__HIP_PLATFORM_AMD__")
-    else:
-        folders.insert(0, Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include")
-        packages = [Path(entry) / "nvidia" for entry in sys.path]
-        folders += [package / folder / "include" for package in packages for folder in ("cu13", "cusparselt")]
-    for header in HEADERS[name]:
-        found = [folder for folder in folders if (folder / header).is_file()]
-        if not found:
-            pytest.skip(f"{header} is not installed")
-        flags.append(f"-isystem{found[0]}")
-    return flags
-
-
-@pytest.mark.parametrize("name", HEADERS)
-def test_vendor_abi(name: str) -> None:
-    """Our declarations of a vendor's functions, constants and structs agree with the vendor's header."""
-    cc("-fsyntax-only", *vendor_headers(name), RUNTIME / "checks" / f"{name}_abi_check.c")
 
 
 def exported(library: Path) -> set[str]:
