@@ -90,7 +90,7 @@ static bool grow(void) {
 }
 
 static bool add_unfilled(struct unfilled *note, const void *memory) {
-  if (unfilled_count == chains_count && !grow())
+  if (unfilled_count >= chains_count && !grow())
     return false;
   struct unfilled **chain = chain_of(memory);
   *note = (struct unfilled){*chain, memory};

@@ -46,7 +46,7 @@ void mgpu_host_quarantine_end(void);
 /* How many blocks had been written to after they were freed, of those that went back to the system. */
 uint64_t mgpu_host_quarantine_damaged(void);
 
-/* The slots of the backend. */
+/* The slots of the backend (host/events.c). */
 int mgpu_host_stream_create(int device, void **stream);
 int mgpu_host_stream_destroy(int device, void *stream);
 int mgpu_host_stream_sync(int device, void *stream);
