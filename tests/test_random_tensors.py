@@ -1,0 +1,27 @@
+"""Random functions of integer tensors, with loops, branches and parts of tensors, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulator.running import running_on
+from randomized.tensor_flow import generate
+
+
+@pytest.mark.parametrize(
+    ("target", "start", "count"),
+    [("host", 0, 24), ("host,O=0", 0, 24), ("sm_90", 1000, 12), ("gfx942", 1000, 12), ("gfx1100", 1000, 12)],
+)
+def test_tensors(target: str, start: int, count: int) -> None:
+    functions = [generate(seed) for seed in range(start, start + count)]
+    with running_on(target, "".join(function.text for function in functions)) as library:
+        for function in functions:
+            inputs = function.inputs()
+            given = [library.device.array(each) if isinstance(each, np.ndarray) else each for each in inputs]
+            found = getattr(library, function.name)(*given)
+            arrays = found if isinstance(found, tuple) else (found,)
+            for place, (array, wanted) in enumerate(zip(arrays, function.expected(), strict=True)):
+                np.testing.assert_array_equal(array.numpy(), wanted, f"result {place} of\n{function.text}")
+            for place, (array, wanted) in enumerate(zip(given, inputs, strict=True)):
+                if isinstance(wanted, np.ndarray):
+                    np.testing.assert_array_equal(array.numpy(), wanted, f"argument {place} of\n{function.text}")
