@@ -138,12 +138,13 @@ def _buffers(module: Any) -> Sequence[str]:
     """Tensors get memory. Nothing before this canonicalizes, which the reductions must come before."""
     host, device = module.operation_names()
     masked = {"vector.mask", "vector.multi_reduction"} <= {*host, *device}
+    apart = device or {"gpu.launch", "gpu.subgroup_broadcast", "vector.mask"} & set(host)
     return [
         *(["offload-known-sizes"] if "gpu.func" in device else []),
         # Before anything else folds sizes.
         "offload-equal-sizes",
         # Before the first cse.
-        *(["offload-keep-apart"] if device or {"gpu.launch", "gpu.subgroup_broadcast"} & set(host) else []),
+        *(["offload-keep-apart"] if apart else []),
         *(["offload-program-globals"] if "ml_program.global" in host else []),
         *(["offload-masked-reductions"] if masked else []),
         *(SHAPES if any(name.startswith("shape.") for name in host) else ()),

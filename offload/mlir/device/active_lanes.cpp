@@ -10,8 +10,11 @@
 // Its greedy rewrites make blocks that look the same one, as convert-gpu-to-* does with those of a branch's
 // two sides, and all lanes get there together.
 //
-// Each such operation gets a number of its own, and none looks like another one. LLVM keeps them apart itself:
-// its calls are convergent.
+// An operation in vector.mask is of the active lanes of its vector: cse takes it for the same one without a
+// mask that stands before it, and the mask is left around nothing.
+//
+// Each such operation gets a number of its own, and none looks like another one. LLVM keeps them apart
+// itself: its calls are convergent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +25,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/CallInterfaces.h"
@@ -61,8 +65,12 @@ struct KeepApart : public PassWrapper<KeepApart, OperationPass<ModuleOp>> {
     number(getOperation(), [](Operation *op) {
       if (auto broadcast = dyn_cast<gpu::SubgroupBroadcastOp>(op))
         return broadcast.getBroadcastType() == gpu::BroadcastType::first_active_lane;
-      return takesFromLanes(op) || isInBlocks(op);
+      return takesFromLanes(op) || isMasked(op) || isInBlocks(op);
     });
+  }
+
+  static bool isMasked(Operation *op) {
+    return isa_and_nonnull<vector::MaskOp>(op->getParentOp()) && !op->hasTrait<OpTrait::IsTerminator>();
   }
 
   /// Operations that may be of all lanes, in blocks that their author wrote: two may look the same.
