@@ -10,6 +10,22 @@ from compiling import command, emit, emit_text, on_host
 
 import offload
 
+MASKED = """
+module attributes {transform.with_named_sequence} {
+  func.func @product(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
+    %r = linalg.matmul ins(%a, %b : tensor<?x?xf32>, tensor<?x?xf32>) outs(%c : tensor<?x?xf32>) -> tensor<?x?xf32>
+    return %r : tensor<?x?xf32>
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op) {
+    %m = transform.structured.match ops{["linalg.matmul"]} in %root : (!transform.any_op) -> !transform.any_op
+    %t, %l:3 = transform.structured.tile_using_for %m tile_sizes [4, 8, 2]
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op, !transform.any_op, !transform.any_op)
+    transform.structured.vectorize %t vector_sizes [4, 8, 2] : !transform.any_op
+    transform.yield
+  }
+}
+"""
+
 LOOPS = """
 func.func @scaled(%x: memref<6x40xf32>, %by: f32) {
   scf.forall (%i) in (6) {
@@ -112,6 +128,13 @@ def test_sizes_are_those_of_what_is_tiled() -> None:
     for wrong in ((a, b[:6], c), (a, np.ones((9, 9), np.float32), c), (a, b, c[:, :8]), (a[:8], b, c)):
         with pytest.raises(offload.SignatureError):
             product(*wrong)
+
+
+def test_tiles_may_be_vectors_with_masks() -> None:
+    """A tile's size is asserted in front of the mask that it is used in, which is around one operation alone."""
+    rng = np.random.default_rng(3)
+    a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((7, 5), (5, 13), (7, 13)))
+    np.testing.assert_array_equal(on_host(MASKED).product(a, b, c).numpy(), a @ b + c)
 
 
 def test_what_a_schedule_leaves_does_not_hide_what_it_took() -> None:

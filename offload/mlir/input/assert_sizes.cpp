@@ -68,14 +68,15 @@ std::string nameOf(Operation *op, const OperandSize &size) {
 }
 
 /// In front of which operations a part is asserted: the part itself, or, where it is used in other blocks
-/// alone, which may not run, its first use in each; none where nobody uses it.
+/// alone, which may not run, its first use in each; none where nobody uses it. A mask is around one operation
+/// and nothing else.
 SmallVector<Operation *> placesFor(Operation *part) {
   SmallVector<Operation *> places;
   for (Operation *user : part->getUsers()) {
     Operation *place = user;
     for (Operation *around = user->getParentOp(); around != part->getParentOp();
          around = around->getParentOp())
-      if (hasThreads(around))
+      if (hasThreads(around) || isa<vector::MaskOp>(around))
         place = around;
     if (place->getBlock() == part->getBlock())
       return {part};
