@@ -26,6 +26,22 @@ module attributes {transform.with_named_sequence} {
 }
 """
 
+PACKED = """
+module attributes {transform.with_named_sequence} {
+  func.func @packed(%a: tensor<?x?xf32>, %b: tensor<?x?x8x2xf32>) -> tensor<?x?x8x2xf32> {
+    %z = arith.constant 0.0 : f32
+    %r = linalg.pack %a padding_value(%z : f32) inner_dims_pos = [0, 1] inner_tiles = [8, 2] into %b
+      : tensor<?x?xf32> -> tensor<?x?x8x2xf32>
+    return %r : tensor<?x?x8x2xf32>
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op) {
+    %m = transform.structured.match ops{["linalg.pack"]} in %root : (!transform.any_op) -> !transform.any_op
+    transform.structured.vectorize %m vector_sizes [2, 4, 8, 2] : !transform.any_op
+    transform.yield
+  }
+}
+"""
+
 LOOPS = """
 func.func @scaled(%x: memref<6x40xf32>, %by: f32) {
   scf.forall (%i) in (6) {
@@ -135,6 +151,13 @@ def test_tiles_may_be_vectors_with_masks() -> None:
     rng = np.random.default_rng(3)
     a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((7, 5), (5, 13), (7, 13)))
     np.testing.assert_array_equal(on_host(MASKED).product(a, b, c).numpy(), a @ b + c)
+
+
+def test_what_is_written_under_a_mask_is_not_the_argument() -> None:
+    a, b = np.arange(65, dtype=np.float32).reshape(13, 5), np.zeros((2, 3, 8, 2), np.float32)
+    expected = np.pad(a, ((0, 3), (0, 1))).reshape(2, 8, 3, 2).transpose(0, 2, 1, 3)
+    np.testing.assert_array_equal(on_host(PACKED).packed(a, b).numpy(), expected)
+    assert not b.any()
 
 
 def test_what_a_schedule_leaves_does_not_hide_what_it_took() -> None:

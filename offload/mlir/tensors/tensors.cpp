@@ -19,6 +19,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -223,6 +224,11 @@ struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<M
         if (auto placed = dyn_cast<bufferization::MaterializeInDestinationOp>(op);
             placed && isa<RankedTensorType>(placed.getDest().getType()) && isReadOnly(placed.getDest()))
           copied.push_back(&placed.getDestMutable());
+        // So is what is written under a mask: MLIR makes no copy inside of it.
+        if (auto write = dyn_cast<vector::TransferWriteOp>(op);
+            write && isa<vector::MaskOp>(op->getParentOp()) &&
+            isa<RankedTensorType>(write.getBase().getType()) && isReadOnly(write.getBase()))
+          copied.push_back(&write.getBaseMutable());
       });
       llvm::for_each(copied, [](OpOperand *operand) { copyTensor(*operand); });
     }
@@ -268,8 +274,8 @@ bool hasTensors(Operation *root) { return kindWithin(root) == Tensors::dense; }
 
 void copyTensor(OpOperand &operand) {
   Operation *before = operand.getOwner();
-  if (isa<scf::InParallelOp>(before->getParentOp()))
-    before = before->getParentOp(); // it holds nothing but insertions
+  if (isa<scf::InParallelOp, vector::MaskOp>(before->getParentOp()))
+    before = before->getParentOp(); // they hold nothing but insertions, or one operation
   OpBuilder b(before);
   auto type = cast<RankedTensorType>(operand.get().getType());
   operand.set(bufferization::AllocTensorOp::create(b, operand.getOwner()->getLoc(), type, ValueRange(),
