@@ -160,6 +160,27 @@ def test_what_is_written_under_a_mask_is_not_the_argument() -> None:
     assert not b.any()
 
 
+def test_what_is_used_again_is_not_written_under_a_mask() -> None:
+    again = """
+func.func @f(%n: index, %v: vector<4xf32>, %e: f32) -> (f32, f32) {
+  %c0 = arith.constant 0 : index
+  %old = tensor.splat %e : tensor<4xf32>
+  %mask = vector.create_mask %n : vector<4xi1>
+  %new = vector.mask %mask {
+    vector.transfer_write %v, COPY[%c0] {in_bounds = [true]} : vector<4xf32>, tensor<4xf32>
+  } : vector<4xi1> -> tensor<4xf32>
+  %a = tensor.extract %old[%c0] : tensor<4xf32>
+  %b = tensor.extract %new[%c0] : tensor<4xf32>
+  return %a, %b : f32, f32
+}
+"""
+    with pytest.raises(offload.CompileError, match=r"used again, so copy it in front of the mask") as told:
+        emit(again.replace("COPY", "%old"), "so")
+    assert [diagnostic.line for diagnostic in told.value.diagnostics if diagnostic.severity == "error"] == [6]
+    copied = again.replace("  %mask =", "  %own = bufferization.alloc_tensor() copy(%old) : tensor<4xf32>\n  %mask =")
+    emit(copied.replace("COPY", "%own"), "so")
+
+
 def test_what_a_schedule_leaves_does_not_hide_what_it_took() -> None:
     """The sizes of one operation are found before the schedule runs, those of the other one again behind it."""
     two = on_host(TAKEN).two

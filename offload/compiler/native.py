@@ -194,6 +194,11 @@ _PLAINER = (
         "MLIR 22 has no way to give the tensors of this operation memory: write it as linalg.generic, or on memrefs",
     ),
     (
+        r"^'vector\.mask' op body must bufferize in-place$",
+        "MLIR 22 copies no tensor in a vector.mask: what is written there is used again, so copy it in front of the "
+        "mask (bufferization.alloc_tensor() copy(%tensor)) and write into the copy",
+    ),
+    (
         r"memory free side-effect on MemRef value not supported!",
         "a function with tensors frees what it has allocated by itself: leave the deallocation out",
     ),
