@@ -6,9 +6,17 @@ imported when it is first named, ``offload.artifact`` (what a library carries), 
 ``offload.targets`` and ``offload.runtime`` too.
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from offload._version import __version__
+
+# Half of the package is where its sources are, and there Python finds it before the installed one.
+if os.access(f"{__path__[0]}/../runtime_c", os.F_OK):
+    raise ImportError(
+        f"{__path__[0]} has the sources of offload, and Python found them before the installed package: start it as "
+        "`python -I` here, or in another folder (and `pytest` in place of `python -m pytest`)"
+    )
 
 if TYPE_CHECKING:
     from offload.api import backend, build, build_all, compile, load, stage, use
