@@ -350,3 +350,18 @@ def test_words_of_c(tmp_path: Path) -> None:
     for name, space in {"class": "class", "linux": "linux", "2d.kernels": "2d_kernels", "std": "std"}.items():
         with pytest.raises(OffloadError, match=f'in a namespace "{space}", which is none in C\\+\\+; give the library'):
             namespace_of(name)
+
+
+def test_headers_of_libraries_whose_names_are_much_alike(tmp_path: Path) -> None:
+    """None keeps another one out, or a header that all of them include."""
+    names = ("ops", "OPS", "memref", "MEMREF")
+    for name in names:
+        metadata = Metadata((function("twice", results=(Argument("", "scalar", "int64"),)),))
+        (tmp_path / f"{name}.h").write_text(header_text(name, f"lib{name}.so", metadata))
+    calls = " + ".join(f"{name}::twice()" for name in names)
+    included = "".join(f'#include "{name}.h"\n' for name in names)
+    (tmp_path / "main.cpp").write_text(f"{included}std::int64_t sum() {{ return {calls}; }}\n")
+    includes = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
+    subprocess.run(["g++", "-std=c++17", "-fsyntax-only", *includes, "main.cpp"], cwd=tmp_path, check=True)
+    with pytest.raises(OffloadError, match=r"its header would be mgpu\.h, which is the runtime's; give the library"):
+        namespace_of("mgpu")

@@ -41,8 +41,10 @@ _RESERVED = {
 
 
 def namespace_of(name: str) -> str:
-    """The namespace of a library's functions. Raises OffloadError for a name that makes none."""
+    """The namespace of a library's functions. Raises OffloadError for a name that cannot be."""
     space = re.sub(r"\W", "_", name)
+    if name == "mgpu":
+        raise OffloadError("its header would be mgpu.h, which is the runtime's; give the library another name")
     if space != "runtime" and (not _is_name(space) or space == "std"):
         where = f'the header\'s functions would be in a namespace "{space}", which is none in C++'
         raise OffloadError(f"{where}; give the library another name")
@@ -58,7 +60,7 @@ def header_text(
 
     Raises OffloadError for a name that makes no namespace."""
     space = namespace_of(name)
-    guard = f"OFFLOAD_{space.upper()}_H"
+    guard = f"OFFLOAD_{space}_LIBRARY_H"  # neither of offload/memref.h nor of a library whose name has other capitals
     functions = [(function, _obstacle(function)) for function in metadata.functions]
     callable_ = [function for function, obstacle in functions if not obstacle]
     parts = [f"// Functions of lib{name}.so. Made by offload; changes are lost.\n#ifndef {guard}\n#define {guard}\n"]
