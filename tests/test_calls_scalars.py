@@ -91,6 +91,21 @@ def test_numbers(name: str) -> None:
     assert 0 < taken < len(VALUES)
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_what_is_no_number_though_numpy_has_one_for_it(name: str) -> None:
+    """Under a mask NumPy keeps what was there, or 0; a class has its objects' shape and conversions."""
+    function = library().functions[name]
+    masked = [np.ma.masked, np.ma.array(1, mask=True), np.ma.array(1.0, mask=True), np.ma.array(1j, mask=True)]
+    for call in (function, function._call):
+        for value in masked:
+            with pytest.raises(SignatureError, match="given a masked number; it stands for none: pass "):
+                call(value)
+        for value in (np.int8, np.float32, np.complex64):
+            with pytest.raises(SignatureError, match=r"given .*type"):
+                call(value)
+        assert call(np.ma.array(1, mask=False)) == 1
+
+
 def test_random_bits_arrive() -> None:
     random = np.random.default_rng(5)
     for name in ("int64", "uint64", "float64", "float32", "float16", "bfloat16", "complex64", "complex128"):

@@ -93,13 +93,22 @@ def to_bool(value: Any) -> bool:
     return bool(number)
 
 
+def _refuse_arrays(value: Any, wanted: str) -> None:
+    """Raises `Mismatch` for an array that has dimensions or, NumPy's for a number that there is none, a mask."""
+    if isinstance(value, type):  # whose shape tells how its objects find theirs
+        return
+    if getattr(value, "shape", None):
+        raise Mismatch(f"an array of shape {tuple(value.shape)}", f"pass {wanted}")
+    if getattr(value, "mask", False) is not False and hasattr(value, "filled") and value.mask:
+        raise Mismatch("a masked number", f"it stands for none: pass {wanted}, for instance .filled(...) of it")
+
+
 def _index(value: Any, wanted: str) -> int:
+    _refuse_arrays(value, wanted)
     try:
         return operator.index(value)
     except TypeError:
         pass
-    if getattr(value, "shape", None):
-        raise Mismatch(f"an array of shape {tuple(value.shape)}", f"pass {wanted}")
     if isinstance(value, float) or hasattr(value, "__float__"):
         raise Mismatch(f"{value!r} ({type(value).__name__})", f"pass {wanted}, for instance int(...) of it")
     raise Mismatch(f"a {type(value).__name__}", f"pass {wanted}") from None
@@ -124,8 +133,7 @@ def to_float(value: Any) -> float:
     """Numbers of any real type."""
     if type(value) is float:
         return value
-    if getattr(value, "shape", None):
-        raise Mismatch(f"an array of shape {tuple(value.shape)}", "pass a number")
+    _refuse_arrays(value, "a number")
     # NumPy's complex numbers convert to real ones, with a warning.
     is_complex = isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
     if is_complex or _is_text(value) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
@@ -182,8 +190,7 @@ def to_complex(dtype: DType) -> Callable[[Any], complex]:
     def convert(value: Any) -> complex:
         if _is_text(value) or not (isinstance(value, complex) or hasattr(value, "__complex__")):
             value = to_float(value)
-        if getattr(value, "shape", None):
-            raise Mismatch(f"an array of shape {tuple(value.shape)}", "pass a number")
+        _refuse_arrays(value, "a number")
         try:
             number = complex(value)
         except OverflowError:
