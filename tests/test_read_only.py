@@ -181,3 +181,12 @@ def test_what_to_do_with_an_array_that_has_dlpack_alone(array: Any, advice: str)
         library.double(x, into)
     assert advice in str(refused.value)
     library.double(x, eval(advice, {"numpy": np, "into": into}))
+
+
+def test_advice_to_copy_says_where_what_is_written_goes() -> None:
+    """A copy that is made in the call is lost with it; of an argument that is only read, that is no loss."""
+    library, fits, every_other = on_host(PROGRAM), np.ones(4, np.float32), np.ones(8, np.float32)[::2]
+    with pytest.raises(SignatureError, match=r"; pass numpy\.ascontiguousarray\(x\)$"):
+        library.double(every_other, fits)
+    with pytest.raises(SignatureError, match=r"ascontiguousarray\(into\); what the call writes is in that copy then$"):
+        library.double(fits, every_other)

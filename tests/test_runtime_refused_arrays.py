@@ -170,7 +170,7 @@ def of_torch(array: np.ndarray[Any, Any]) -> Any:
     ],
 )
 def test_advice_that_an_array_of_that_package_can_follow(value: Any, advice: str) -> None:
-    assert refusal(real().scale, 1, value).endswith(advice)
+    assert refusal(real().scale, 1, value).endswith(f"{advice}; what the call writes is in that copy then")
 
 
 def test_an_array_that_is_traced_is_told_from_one_that_refuses() -> None:

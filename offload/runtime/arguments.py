@@ -105,22 +105,23 @@ class MemrefPacker:
     def check(self, view: View, writes: bool = True) -> None:
         """Raises `Mismatch` where an array does not fit, whatever memory it is in."""
         name = self.argument.name or "x"
-        self._check_type(view, name)
+        self._check_type(view, name, writes)
         check_use(view, name, writes)
-        self._strides(view, name)
+        self._strides(view, name, writes)
 
     def _pack_view(self, view: View) -> bytes:
         name = self.argument.name or "x"
-        self._check_type(view, name)
+        writes = not self.argument.read_only
+        self._check_type(view, name, writes)
         check_place(view, name, self.space, self.native)
-        check_use(view, name, not self.argument.read_only)
-        strides = self._strides(view, name)
+        check_use(view, name, writes)
+        strides = self._strides(view, name, writes)
         # The type of a strided memref fixes the offset; the base moves so that it lands on the first element.
         offset = self.argument.offset or 0
         base = view.pointer - offset * view.itemsize
         return self.pack(base % (1 << 64), base % (1 << 64), offset, *view.shape, *strides)
 
-    def _check_type(self, view: View, name: str) -> None:
+    def _check_type(self, view: View, name: str, writes: bool) -> None:
         if view.dtype.startswith(("void", "record")):
             raise Mismatch(
                 f"{view} of records", f"pass one of the fields, or convert it to an array of {self.element.name}"
@@ -128,12 +129,12 @@ class MemrefPacker:
         if view.dtype != self.element.name:
             # What differs in its sign alone needs no copy, which would lose what the function writes.
             same = view.dtype.removeprefix("u") == self.element.name.removeprefix("u")
-            made = view.changed("view" if same else "astype", name, self.element.name)
+            made = _changed(view, "view" if same else "astype", name, writes, self.element.name)
             raise Mismatch(str(view), f"convert it, for instance with {made}")
         if not view.native:
             raise Mismatch(
                 f"{view} in foreign byte order",
-                f"convert it to this machine's with {view.changed('astype', name, self.element.name)}",
+                f"convert it to this machine's with {_changed(view, 'astype', name, writes, self.element.name)}",
             )
         if len(view.shape) != self.rank:
             raise Mismatch(
@@ -144,7 +145,7 @@ class MemrefPacker:
             if view.shape[index] != size:
                 raise Mismatch(str(view), f"dimension {index} has to be {size}, it is {view.shape[index]}")
 
-    def _strides(self, view: View, name: str) -> list[int]:
+    def _strides(self, view: View, name: str, writes: bool) -> list[int]:
         strides = row_major(view.shape)
         steps = view.strides
         if steps is None:
@@ -158,14 +159,14 @@ class MemrefPacker:
             if step % view.itemsize:
                 raise Mismatch(
                     f"{view} with {step} bytes between elements of {view.itemsize}",
-                    f"pass a copy, {view.changed('copy', name)}",
+                    f"pass a copy, {_changed(view, 'copy', name, writes)}",
                 )
             strides[index] = step // view.itemsize
             if want is not None and strides[index] != want:
                 if self.argument.strides is None:
                     raise Mismatch(
                         f"{view} that is not contiguous (strides {steps} bytes)",
-                        f"pass {view.changed('contiguous', name)}",
+                        f"pass {_changed(view, 'contiguous', name, writes)}",
                     )
                 raise Mismatch(
                     f"{view} with stride {strides[index]} in dimension {index}",
@@ -174,19 +175,27 @@ class MemrefPacker:
         return strides
 
 
+def _changed(view: View, how: str, name: str, writes: bool, dtype: str = "") -> str:
+    """What to pass in place of an array. Who passes a copy that is made in the call itself would not find what that
+    ``writes``."""
+    made = view.changed(how, name, dtype)
+    return f"{made}; what the call writes is in that copy then" if writes and how != "view" else made
+
+
 def check_use(view: View, name: str, writes: bool = True) -> None:
     """Raises `Mismatch` where code cannot use the memory as it is, wherever it is; ``name`` is the argument's."""
     if view.pointer % view.alignment:
         raise Mismatch(
             f"{view} at an address that is no multiple of {view.alignment} bytes",
-            f"pass an aligned copy, {view.changed('copy', name)}",
+            f"pass an aligned copy, {_changed(view, 'copy', name, writes)}",
         )
     if view.readonly and writes:
-        raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {view.changed('copy', name)}")
+        made = _changed(view, "copy", name, writes)
+        raise Mismatch(f"a read-only {view}", f"pass a writeable array, for instance {made}")
     if view.copied and writes:
         raise Mismatch(
             f"a {view} that its package exports as a copy, where nobody would find what the call writes",
-            f"pass an array of your own, for instance {view.changed('copy', name)}",
+            f"pass an array of your own, for instance {_changed(view, 'copy', name, writes)}",
         )
 
 
