@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from offload._version import __version__
 
-# Half of the package is where its sources are, and there Python finds it before the installed one.
-if os.access(f"{__path__[0]}/../runtime_c", os.F_OK):
+# Half of the package is where its sources are, and there Python finds it before the installed one; an editable
+# installation has another folder, too.
+if all(os.access(f"{place}/../runtime_c", os.F_OK) for place in __path__):
     raise ImportError(
         f"{__path__[0]} has the sources of offload, and Python found them before the installed package: start it as "
         "`python -I` here, or in another folder (and `pytest` in place of `python -m pytest`)"
