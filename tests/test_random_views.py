@@ -55,6 +55,11 @@ def test_machine_code_of_nvidia_s(way: str) -> None:
     assert emit(module([generate(seed) for seed in range(200, 215)], way), "object", ["nvvm:sm_80"])
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_any_seed_is_a_program(way: str) -> None:
+    assert emit(module([generate(seed) for seed in range(1000, 1400)], way), "input")
+
+
 def test_they_have_what_they_should() -> None:
     text = module([generate(seed) for seed in range(40)], "kernel")
     for part in ("subview", "transpose", "memref.cast", "expand_shape", "collapse_shape", "reinterpret_cast"):
