@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, on_host
+from cpu_levels import levels_here
 from emulator.running import running_on
 
 SOURCE = """gpu.module @m {{
@@ -145,6 +146,42 @@ def test_products_of_bits_with_a_sign(chip: str, count: int) -> None:
 def test_products_of_bits_with_a_sign_in_host_code() -> None:
     library = on_host(IN_HOST_CODE)
     assert [library.g(True), library.g(False)] == [-1, 0]
+
+
+MASKED = """
+gpu.module @m {{
+  gpu.func @k(%x: memref<?x{type}>, %out: memref<?x{type}>, %most: index) kernel {{
+    %start = arith.constant 0 : index
+    %known = arith.constant dense<[{known}]> : vector<{count}xi1>
+    %inside = vector.create_mask %most : vector<{count}xi1>
+    %mask = arith.andi %inside, %known : vector<{count}xi1>
+    %else = arith.constant dense<{zero}> : vector<{count}x{type}>
+    %v = vector.maskedload %x[%start], %mask, %else
+      : memref<?x{type}>, vector<{count}xi1>, vector<{count}x{type}> into vector<{count}x{type}>
+    vector.store %v, %out[%start] : memref<?x{type}>, vector<{count}x{type}>
+    gpu.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(("kind", "known"), [("f64", "00001"), ("f32", "0000000000111"), ("i32", "0000000001")])
+def test_masked_loads_of_which_a_register_is_known(level: str, kind: str, known: str) -> None:
+    """LLVM loads all of a register with AVX2 where nothing is to be loaded, or gives up."""
+    if level not in levels_here():
+        pytest.skip(f"this CPU does not run {level}")
+    set_, count = [digit == "1" for digit in known], len(known)
+    source = MASKED.format(
+        type=kind, count=count, known=", ".join("true" if bit else "false" for bit in set_),
+        zero="0.0" if kind.startswith("f") else "0",
+    )  # fmt: skip
+    library, dtype = on_host(source, target=f"host:{level}"), {"f64": "f8", "f32": "f4", "i32": "i4"}[kind]
+    x = np.arange(1, count + 1).astype(dtype)
+    for most in range(count + 1):
+        out, inside = np.zeros(count, dtype), np.arange(count) < most
+        library.kernels.k[1, 1](x, out, most)
+        np.testing.assert_array_equal(out, x * (inside & set_))
 
 
 FAST = """

@@ -11,6 +11,7 @@
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
 #include "codegen/narrow_quotients.h"
+#include "codegen/odd_loads.h"
 #include "codegen/odd_products.h"
 #include "codegen/parts.h"
 #include "codegen/private_memory.h"
@@ -379,6 +380,8 @@ void LLVMModule::optimizeWhole() {
   if (roundsVectorsOfBfloatWrongly())
     widenSmallFloats(*module, /*half=*/false, /*bfloat=*/true);
   writeOddProducts(*module);
+  if (machine->getTargetTriple().isX86())
+    widenOddLoads(*module);
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
   PassBuilder builder(machine.get(), tuning);
