@@ -1,6 +1,7 @@
 """Kernels of much of a kind. Blocks of many loads and stores: LLVM 22's last scheduler for AMD's chips sees them in
 parts, as it takes seconds for hundreds, and so does what joins accesses for NVIDIA's. Prints and assertions: MLIR 22
-looks for names of their texts from the first on, which took a minute for two thousand."""
+looks for names of their texts from the first on, which took a minute for two thousand. Host functions of many launches:
+LLVM 22's register allocator took time with the square of their number."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from compiling import emit
+from compiling import emit, on_host
 from emulator.driver import shared
 from emulator.on_device import compiled
 
@@ -88,3 +89,51 @@ def test_many_texts(what: str, target: str) -> None:
     took(10)
     few = min(took(300) for _ in range(3))
     assert took(1200) < 16 * few  # with every name looked for: 60 times as long
+
+
+def launching(number: int) -> str:
+    """A function that launches a kernel so many times, the last ones in a loop; the kernel adds to its own element."""
+    sizes = "blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)"
+    launch = f"gpu.launch_func @m::@k {sizes} args(%x: memref<?xf32>, {{}}: f32)"
+    return f"""
+module attributes {{gpu.container_module}} {{
+func.func @f(%x: memref<?xf32>, %a: f32, %n: index, %turns: index) -> f32 {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %b = arith.addf %a, %a : f32
+  {"".join(launch.format("%a" if k % 3 else "%b") + chr(10) for k in range(number))}
+  %last = scf.for %i = %c0 to %turns step %c1 iter_args(%v = %b) -> f32 {{
+    {"".join(launch.format("%v") + chr(10) for k in range(number))}
+    %next = arith.addf %v, %a : f32
+    scf.yield %next : f32
+  }}
+  return %last : f32
+}}
+gpu.module @m {{
+  gpu.func @k(%x: memref<?xf32>, %a: f32) kernel {{
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xf32>
+    %w = arith.addf %v, %a : f32
+    memref.store %w, %x[%t] : memref<?xf32>
+    gpu.return
+  }}
+}}
+}}
+"""
+
+
+def test_many_launches() -> None:
+    """What they pass is in memory, where each turn of a loop has its own."""
+    x = np.zeros(5, np.float32)
+    assert on_host(launching(90)).f(x, np.float32(1), 5, 3) == 5
+    assert x.tolist() == [30 * 4 + 90 * (2 + 3 + 4)] * 5
+
+
+def test_code_of_many_launches() -> None:
+    def took(stage: str) -> float:
+        begin = time.process_time()
+        emit(launching(900), stage, cache=False)
+        return time.process_time() - begin
+
+    took("host-llvm")
+    assert min(took("so") for _ in range(2)) < 4.5 * min(took("host-llvm") for _ in range(2))

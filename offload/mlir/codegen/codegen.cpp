@@ -7,6 +7,7 @@
 #include "codegen/clamp_loops.h"
 #include "codegen/llvm_module.h"
 #include "codegen/long_blocks.h"
+#include "codegen/many_calls.h"
 #include "codegen/math/reciprocal_roots.h"
 #include "codegen/math/vector_math.h"
 #include "codegen/mirrored_indices.h"
@@ -463,6 +464,8 @@ void LLVMModule::optimizeWhole() {
     if (options.level > 0) // the code generator's
       divideLongBlocks(*module);
   }
+  if (!isForGpu() && !holdsHostKernels && options.level > 0)
+    keepInMemoryAcrossCalls(*module);
 }
 
 /// Makes debug locations that are there for messages alone line directives.
