@@ -46,6 +46,7 @@ BUFFERIZING = (
     "empty-tensor-to-alloc-tensor",
     "one-shot-bufferize{allow-return-allocs-from-loops bufferize-function-boundaries "
     "function-boundary-type-conversion=identity-layout-map}",
+    "offload-carried-memory",
     "offload-private-buffers",
     "offload-free-buffers",
     # Canonicalization ends the process at views that it is for. A softmax becomes a kernel with the loops: one

@@ -23,6 +23,7 @@ void registerOffloadPasses() {
   registerMaskedReductionsPass();
   registerMissingLoweringsPass();
   registerMissingTensorsPass();
+  registerCarriedMemoryPass();
   registerPrivateBuffersPass();
   registerPrivateLoopsPass();
   registerMapForallsPass();

@@ -16,6 +16,7 @@ namespace offload {
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
 ///   offload-separate-tensors         copies tensors that bufferization takes for two
 ///   offload-private-loops            lets loops of a thread hand tensors on in one place
+///   offload-carried-memory           lets loops of a thread hand on memory that stays where it is
 ///   offload-private-buffers          keeps what an iteration of a parallel loop allocates
 ///   offload-free-buffers             frees what was allocated for tensors
 ///   offload-map-foralls              makes launches of loops that are mapped to blocks and threads
@@ -95,6 +96,7 @@ void registerMarkKernelsPass();
 void registerMaskedReductionsPass();
 void registerMissingLoweringsPass();
 void registerMissingTensorsPass();
+void registerCarriedMemoryPass();
 void registerPrivateBuffersPass();
 void registerPrivateLoopsPass();
 void registerMapForallsPass();

@@ -3,10 +3,10 @@
 // Bufferization allocates what the body of a parallel loop keeps for itself: a row that it works on, a tensor
 // of one element. So do authors, and what bufferized a program before it came here. The body becomes a
 // kernel, each of whose threads runs one iteration and has no allocator, so that such memory is the thread's
-// own. Its size must be known, or what it is at most: tiles at the edge of a tensor have the smaller one of
-// two sizes.
+// own where its size is known, or what it is at most: tiles at the edge of a tensor have the smaller one of
+// two sizes. Else it is a piece of what the host allocates before the loop (scratch.cpp).
 //
-// What a loop within the body hands on to its next iteration in memory of its own (offload-private-loops
+// What a loop within the body hands on to its next iteration in memory of its own (offload-carried-memory
 // could not see that it has one size) stays, and is an error of the kernel's: such a loop has two buffers at
 // a time, of which private memory would be one.
 //
@@ -16,6 +16,7 @@
 #include "loops/parallel_loops.h"
 #include "names.h"
 #include "passes.h"
+#include "tensors/scratch.h"
 #include "tensors/tensors.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -51,29 +52,8 @@ Value beforeLoop(Value memory) {
   return Value();
 }
 
-/// A size of a memref, as far as can be seen.
-OpFoldResult sizeOf(Value memory, int64_t axis) {
-  auto type = cast<MemRefType>(memory.getType());
-  if (axis >= type.getRank())
-    return OpFoldResult();
-  if (!type.isDynamicDim(axis))
-    return OpBuilder(type.getContext()).getIndexAttr(type.getDimSize(axis));
-  if (Value before = beforeLoop(memory))
-    return sizeOf(before, axis);
-  Operation *op = memory.getDefiningOp();
-  if (auto cast = dyn_cast_or_null<memref::CastOp>(op); cast && isa<MemRefType>(cast.getSource().getType()))
-    return sizeOf(cast.getSource(), axis);
-  if (auto view = dyn_cast_or_null<memref::SubViewOp>(op); view && view.getDroppedDims().none())
-    return view.getMixedSizes()[size_t(axis)];
-  if (auto view = dyn_cast_or_null<memref::ReinterpretCastOp>(op))
-    return view.getMixedSizes()[size_t(axis)];
-  if (auto made = dyn_cast_or_null<memref::AllocOp>(op))
-    return made.getMixedSizes()[size_t(axis)];
-  return OpFoldResult();
-}
-
-/// The largest value that a size may have, where that is known.
-std::optional<int64_t> largest(OpFoldResult size) {
+/// The largest value that a size may have that `at` needs, where that is known.
+std::optional<int64_t> largest(OpFoldResult size, Operation *at) {
   if (!size)
     return std::nullopt;
   if (std::optional<int64_t> constant = getConstantIntValue(size))
@@ -89,11 +69,31 @@ std::optional<int64_t> largest(OpFoldResult size) {
   if (auto dim = dyn_cast_or_null<memref::DimOp>(op))
     if (std::optional<int64_t> axis = dim.getConstantIndex();
         axis && isa<MemRefType>(dim.getSource().getType()))
-      return largest(sizeOf(dim.getSource(), *axis));
-  if (!isa_and_nonnull<arith::MinSIOp, arith::MinUIOp>(op))
-    return std::nullopt;
-  std::optional<int64_t> a = largest(op->getOperand(0)), b = largest(op->getOperand(1));
+      return largest(sizeOf(dim.getSource(), *axis), at);
+  if (!isa_and_nonnull<arith::MinSIOp, arith::MinUIOp>(op)) {
+    OpFoldResult whole = sizeAround(cast<Value>(size), at);
+    return whole ? getConstantIntValue(whole) : std::nullopt;
+  }
+  std::optional<int64_t> a = largest(op->getOperand(0), at), b = largest(op->getOperand(1), at);
   return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
+/// The parallel loop that no other is around.
+Operation *outermostLoop(Operation *op) {
+  Operation *found = nullptr;
+  for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp())
+    if (isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop))
+      found = loop;
+  return found;
+}
+
+/// Puts other memory, which nobody frees there, in the place of an allocation.
+void replace(memref::AllocOp op, Value memory) {
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+    if (isa<memref::DeallocOp>(user))
+      user->erase();
+  op.replaceAllUsesWith(memory);
+  op.erase();
 }
 
 void makePrivate(memref::AllocOp op) {
@@ -101,13 +101,18 @@ void makePrivate(memref::AllocOp op) {
   MemRefType type = op.getType();
   SmallVector<int64_t> bounds;
   for (OpFoldResult size : op.getMixedSizes()) {
-    std::optional<int64_t> bound = largest(size);
+    std::optional<int64_t> bound = largest(size, op);
     if (!bound)
-      return;
+      break;
     bounds.push_back(*bound);
   }
   if (!type.getLayout().isIdentity() || leavesIteration(op))
     return;
+  if (int64_t(bounds.size()) < type.getRank()) {
+    if (Value memory = scratchFor(op, outermostLoop(op)))
+      replace(op, memory);
+    return;
+  }
   auto whole =
       MemRefType::get(bounds, type.getElementType(), MemRefLayoutAttrInterface(), type.getMemorySpace());
   Value memory = memref::AllocaOp::create(b, op.getLoc(), whole, op.getAlignmentAttr());
@@ -127,20 +132,7 @@ void makePrivate(memref::AllocOp op) {
     memory = memref::CastOp::create(b, op.getLoc(), type, memory);
     memory.getDefiningOp()->setAttr(kHidesNoGaps, b.getUnitAttr());
   }
-  for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
-    if (isa<memref::DeallocOp>(user))
-      user->erase();
-  op.replaceAllUsesWith(memory);
-  op.erase();
-}
-
-/// The parallel loop that no other is around.
-Operation *outermostLoop(Operation *op) {
-  Operation *found = nullptr;
-  for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp())
-    if (isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop))
-      found = loop;
-  return found;
+  replace(op, memory);
 }
 
 /// Where all that the loop allocated is private, what else it frees is that under another name.
@@ -170,13 +162,33 @@ bool becomesHostCode(Operation *op) {
   });
 }
 
+/// Does it leave the iteration of a loop around the operation that memory is made in?
+bool leavesIteration(Value memory, Operation *home) {
+  if (!isa<BaseMemRefType>(memory.getType()))
+    return false;
+  return llvm::any_of(memory.getUses(), [&](OpOperand &use) {
+    // A view, a choice or a loop that begins with it hands it on; so does the last operation of a block, its
+    // terminator. (Operation::hasTrait does not know IsTerminator here.)
+    Operation *op = use.getOwner();
+    auto goesOn = [&](Value result) { return leavesIteration(result, home); };
+    if (op != &op->getBlock()->back())
+      return llvm::any_of(op->getResults(), goesOn);
+    Operation *parent = op->getParentOp();
+    if (isa<scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(parent))
+      return goesOn(parent->getResult(use.getOperandNumber()));
+    // All iterations of a loop within have what was made before it.
+    return !isa<scf::ForOp, scf::WhileOp>(parent) || !home->isProperAncestor(parent) ||
+           llvm::any_of(parent->getResults(), goesOn);
+  });
+}
+
 struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrivateBuffers)
 
   StringRef getArgument() const final { return "offload-private-buffers"; }
   StringRef getDescription() const final { return "Keep what an iteration of a parallel loop allocates"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<arith::ArithDialect, memref::MemRefDialect>();
+    registry.insert<affine::AffineDialect, arith::ArithDialect, memref::MemRefDialect>();
   }
 
   void runOnOperation() final {
@@ -197,6 +209,32 @@ struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleO
 
 } // namespace
 
+OpFoldResult sizeOf(Value memory, int64_t axis) {
+  auto type = cast<MemRefType>(memory.getType());
+  if (axis >= type.getRank())
+    return OpFoldResult();
+  if (!type.isDynamicDim(axis))
+    return OpBuilder(type.getContext()).getIndexAttr(type.getDimSize(axis));
+  if (Value before = beforeLoop(memory))
+    return sizeOf(before, axis);
+  Operation *op = memory.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<memref::CastOp>(op); cast && isa<MemRefType>(cast.getSource().getType()))
+    return sizeOf(cast.getSource(), axis);
+  if (auto view = dyn_cast_or_null<memref::SubViewOp>(op)) {
+    llvm::SmallBitVector dropped = view.getDroppedDims();
+    for (auto [i, size] : llvm::enumerate(view.getMixedSizes()))
+      if (!dropped.test(unsigned(i)) && axis-- == 0)
+        return size;
+  }
+  if (auto view = dyn_cast_or_null<memref::ViewOp>(op))
+    return OpFoldResult(view.getSizes()[type.getDynamicDimIndex(unsigned(axis))]);
+  if (auto view = dyn_cast_or_null<memref::ReinterpretCastOp>(op))
+    return view.getMixedSizes()[size_t(axis)];
+  if (auto made = dyn_cast_or_null<memref::AllocOp>(op))
+    return made.getMixedSizes()[size_t(axis)];
+  return OpFoldResult();
+}
+
 bool isInParallel(Operation *op) {
   bool found = false;
   for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp()) {
@@ -207,20 +245,7 @@ bool isInParallel(Operation *op) {
   return found;
 }
 
-bool leavesIteration(Value memory) {
-  if (!isa<BaseMemRefType>(memory.getType()))
-    return false;
-  return llvm::any_of(memory.getUses(), [](OpOperand &use) {
-    // A view, a choice or a loop that begins with it hands it on; so does the last operation of a block, its
-    // terminator. (Operation::hasTrait does not know IsTerminator here.)
-    Operation *op = use.getOwner();
-    if (op != &op->getBlock()->back())
-      return llvm::any_of(op->getResults(), leavesIteration);
-    Operation *parent = op->getParentOp();
-    return !isa<scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(parent) ||
-           leavesIteration(parent->getResult(use.getOperandNumber()));
-  });
-}
+bool leavesIteration(Value memory) { return leavesIteration(memory, memory.getParentBlock()->getParentOp()); }
 
 void registerPrivateBuffersPass() { PassRegistration<PrivateBuffers>(); }
 

@@ -5,6 +5,10 @@
 // running maximum is: a loop with two buffers at a time, for which a thread has no allocator. What is stored
 // there anyhow becomes a copy to itself, which canonicalization removes.
 //
+// What an inner loop makes of the place is left to bufferization, and to offload-carried-memory after it: to
+// the former's first look, the inner loop's result is in the place before it is stored there, and the program
+// is refused.
+//
 // A branch that keeps what the iteration began with, or takes another tensor, is to bufferization one memory
 // with both: whoever writes to the other one would change what is kept, and the program is refused. The other
 // one is copied where the branch takes it.
@@ -21,6 +25,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -30,8 +35,10 @@ using namespace mlir;
 namespace offload {
 namespace {
 
+using Values = llvm::SmallPtrSet<Value, 8>;
+
 /// Adds the tensors that one may be, or be part of.
-void addWholes(Value tensor, llvm::SmallPtrSetImpl<Value> &wholes) {
+void addWholes(Value tensor, Values &wholes) {
   Operation *op = tensor.getDefiningOp();
   if (!wholes.insert(tensor).second || !op)
     return;
@@ -44,6 +51,38 @@ void addWholes(Value tensor, llvm::SmallPtrSetImpl<Value> &wholes) {
   if (auto branch = dyn_cast<scf::IfOp>(op))
     for (Region &region : branch->getRegions())
       addWholes(region.front().getTerminator()->getOperand(cast<OpResult>(tensor).getResultNumber()), wholes);
+}
+
+/// Adds the tensors that one is made of in their place, by stores and branches, to one set or, where a loop
+/// comes between, the other.
+void addBegins(Value tensor, bool isInLoop, Values &begins, Values &inLoops) {
+  if (!isa<RankedTensorType>(tensor.getType()) || !(isInLoop ? inLoops : begins).insert(tensor).second)
+    return;
+  auto goOn = [&](Value before, bool isLoop) { addBegins(before, isInLoop || isLoop, begins, inLoops); };
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  Operation *op = argument ? argument.getOwner()->getParentOp() : tensor.getDefiningOp();
+  unsigned number = argument ? argument.getArgNumber() : cast<OpResult>(tensor).getResultNumber();
+  if (auto loop = dyn_cast_or_null<scf::ForOp>(op))
+    return goOn(loop.getInitArgs()[argument ? number - 1 : number], true);
+  if (auto loop = dyn_cast_or_null<scf::WhileOp>(op)) {
+    bool isFirst = argument && argument.getOwner() == loop.getBeforeBody();
+    return goOn(isFirst ? loop.getInits()[number] : loop.getConditionOp().getArgs()[number], true);
+  }
+  if (auto loop = dyn_cast_or_null<scf::ForallOp>(op))
+    return goOn(loop.getOutputs()[argument ? number - loop.getRank() : number], true);
+  if (argument || !op)
+    return;
+  if (auto computed = dyn_cast<DestinationStyleOpInterface>(op))
+    return goOn(computed.getTiedOpOperand(cast<OpResult>(tensor))->get(), false);
+  if (isa<tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
+    return goOn(op->getOperand(0), false);
+  if (auto choice = dyn_cast<arith::SelectOp>(op)) {
+    goOn(choice.getTrueValue(), false);
+    goOn(choice.getFalseValue(), false);
+  }
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    for (Region &region : branch->getRegions())
+      goOn(region.front().getTerminator()->getOperand(number), false);
 }
 
 /// Where what an iteration hands on was when it began, and what the first one began with.
@@ -75,25 +114,34 @@ bool fits(Value handed, const Place &place, ArrayRef<Place> places) {
 
 /// Stores the tensors that a terminator hands on in their places, unless one does not fit there.
 void storeInPlace(Operation *terminator, ArrayRef<Place> places) {
-  SmallVector<std::pair<OpOperand *, Value>> stored;
+  struct Stored {
+    OpOperand *operand;
+    Value place;
+    Values wholes; // what is handed on may have the memory of these
+  };
+  SmallVector<Stored> stored;
   for (auto [operand, place] : llvm::zip_equal(terminator->getOpOperands(), places)) {
     if (!place.here || !isa<RankedTensorType>(place.here.getType()) || operand.get() == place.here)
       continue;
+    Values begins, wholes;
+    addBegins(operand.get(), /*isInLoop=*/false, begins, wholes);
+    // An empty tensor would become the place.
+    if (wholes.contains(place.here) ||
+        llvm::any_of(wholes, [](Value v) { return v.getDefiningOp<tensor::EmptyOp>(); }))
+      continue;
     if (!fits(operand.get(), place, places))
       return;
-    stored.push_back({&operand, place.here});
+    addWholes(operand.get(), wholes);
+    stored.push_back({&operand, place.here, std::move(wholes)});
   }
   // What comes from another one's place is read before anything is stored there.
-  for (auto [operand, place] : stored) {
-    llvm::SmallPtrSet<Value, 8> wholes;
-    addWholes(operand->get(), wholes);
-    if (llvm::any_of(places, [&, place = place](const Place &each) {
-          return each.here != place && wholes.contains(each.here);
+  for (Stored &each : stored)
+    if (llvm::any_of(places, [&](const Place &other) {
+          return other.here != each.place && each.wholes.contains(other.here);
         }))
-      copyTensor(*operand);
-  }
+      copyTensor(*each.operand);
   OpBuilder b(terminator);
-  for (auto [operand, place] : stored) {
+  for (auto &[operand, place, wholes] : stored) {
     auto copy = bufferization::MaterializeInDestinationOp::create(b, terminator->getLoc(), place.getType(),
                                                                   operand->get(), place);
     operand->set(copy.getResult());
@@ -102,7 +150,7 @@ void storeInPlace(Operation *terminator, ArrayRef<Place> places) {
 
 /// Is a tensor, or what it is part of, from outside of an operation?
 bool isFromOutside(Value tensor, Operation *op) {
-  llvm::SmallPtrSet<Value, 8> wholes;
+  Values wholes;
   addWholes(tensor, wholes);
   return llvm::any_of(wholes, [&](Value v) { return !op->isAncestor(v.getParentBlock()->getParentOp()); });
 }
