@@ -54,14 +54,16 @@ void addWholes(Value tensor, Values &wholes) {
 }
 
 /// Adds the tensors that one is made of in their place, by stores and branches, to one set or, where a loop
-/// comes between, the other.
-void addBegins(Value tensor, bool isInLoop, Values &begins, Values &inLoops) {
+/// comes between, the other. Those that loops around `end` begin with are none of its iteration's.
+void addBegins(Value tensor, Operation *end, bool isInLoop, Values &begins, Values &inLoops) {
   if (!isa<RankedTensorType>(tensor.getType()) || !(isInLoop ? inLoops : begins).insert(tensor).second)
     return;
-  auto goOn = [&](Value before, bool isLoop) { addBegins(before, isInLoop || isLoop, begins, inLoops); };
+  auto goOn = [&](Value before, bool isLoop) { addBegins(before, end, isInLoop || isLoop, begins, inLoops); };
   auto argument = dyn_cast<BlockArgument>(tensor);
   Operation *op = argument ? argument.getOwner()->getParentOp() : tensor.getDefiningOp();
   unsigned number = argument ? argument.getArgNumber() : cast<OpResult>(tensor).getResultNumber();
+  if (op && op->isProperAncestor(end))
+    return;
   if (auto loop = dyn_cast_or_null<scf::ForOp>(op))
     return goOn(loop.getInitArgs()[argument ? number - 1 : number], true);
   if (auto loop = dyn_cast_or_null<scf::WhileOp>(op)) {
@@ -124,7 +126,7 @@ void storeInPlace(Operation *terminator, ArrayRef<Place> places) {
     if (!place.here || !isa<RankedTensorType>(place.here.getType()) || operand.get() == place.here)
       continue;
     Values begins, wholes;
-    addBegins(operand.get(), /*isInLoop=*/false, begins, wholes);
+    addBegins(operand.get(), terminator, /*isInLoop=*/false, begins, wholes);
     // An empty tensor would become the place.
     if (wholes.contains(place.here) ||
         llvm::any_of(wholes, [](Value v) { return v.getDefiningOp<tensor::EmptyOp>(); }))
