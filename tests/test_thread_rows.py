@@ -79,6 +79,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("ragged", (X, LENGTHS), ragged(X, LENGTHS)),
     ("stepped", (X,), stepped(X)),
     ("neighbours", (X,), PADDED[:, :-2] + PADDED[:, 2:]),
+    ("sharpened", (POSITIVE,), POSITIVE**2 / np.sum(POSITIVE**2, 1, keepdims=True)),
 ]
 
 
@@ -138,3 +139,17 @@ def test_what_is_allocated_before_the_loop_is_freed_after_it(chip: str) -> None:
             y = np.zeros_like(x)
             library.f(x, y)
             np.testing.assert_array_equal(y, x[:, ::-1])
+
+
+def test_functions_of_threads_are_there_for_others() -> None:
+    """What threads call is a part of them, and stays where something else calls it; one that calls itself has no memory there."""
+    source = PROGRAM.read_text()
+    assert "@shares" not in emit_text(source, "kernels")
+    kept = source.replace("func.func private @shares", "func.func @shares")
+    row = np.arange(1, 5, dtype=np.float32)
+    library = on_host(kept)
+    np.testing.assert_allclose(library.shares(row, 4).numpy(), row / 10)
+    check(library)
+    again = source.replace("func.call @shares(%row, %w)", "func.call @squared_shares(%row, %w)")
+    with pytest.raises(offload.CompileError, match="in a kernel"):
+        on_host(again)

@@ -35,6 +35,7 @@ FREEING = (
 
 BUFFERIZING = (
     "offload-structure-tensors",
+    "offload-inline-calls",  # of functions of one block
     "offload-missing-tensors",
     "lower-affine",
     "convert-elementwise-to-linalg",

@@ -24,6 +24,7 @@ void registerOffloadPasses() {
   registerMissingLoweringsPass();
   registerMissingTensorsPass();
   registerCarriedMemoryPass();
+  registerInlineCallsPass();
   registerPrivateBuffersPass();
   registerPrivateLoopsPass();
   registerMapForallsPass();

@@ -97,6 +97,7 @@ void registerMaskedReductionsPass();
 void registerMissingLoweringsPass();
 void registerMissingTensorsPass();
 void registerCarriedMemoryPass();
+void registerInlineCallsPass();
 void registerPrivateBuffersPass();
 void registerPrivateLoopsPass();
 void registerMapForallsPass();

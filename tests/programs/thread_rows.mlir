@@ -500,3 +500,45 @@ func.func @neighbours(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   }
   return %r : tensor<?x?xf32>
 }
+
+// Shares of a row in its sum, as often as the function around it says: functions that threads call.
+func.func private @shares(%row: tensor<?xf32>, %w: index) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%row : tensor<?xf32>) outs(%f : tensor<f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<f32>
+  %s = tensor.extract %sum[] : tensor<f32>
+  %em = tensor.empty(%w) : tensor<?xf32>
+  %q = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%row : tensor<?xf32>) outs(%em : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.divf %a, %s : f32
+    linalg.yield %c : f32
+  } -> tensor<?xf32>
+  return %q : tensor<?xf32>
+}
+func.func private @squared_shares(%row: tensor<?xf32>, %w: index) -> tensor<?xf32> {
+  %p = func.call @shares(%row, %w) : (tensor<?xf32>, index) -> tensor<?xf32>
+  %em = tensor.empty(%w) : tensor<?xf32>
+  %q = linalg.mul ins(%p, %p : tensor<?xf32>, tensor<?xf32>) outs(%em : tensor<?xf32>) -> tensor<?xf32>
+  %r = func.call @shares(%q, %w) : (tensor<?xf32>, index) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+func.func @sharpened(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %w = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%n, %w) : tensor<?x?xf32>
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %e) -> tensor<?x?xf32> {
+    %s = tensor.extract_slice %x[%i, 0][1, %w][1, 1] : tensor<?x?xf32> to tensor<?xf32>
+    %p = func.call @squared_shares(%s, %w) : (tensor<?xf32>, index) -> tensor<?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %o[%i, 0][1, %w][1, 1] : tensor<?xf32> into tensor<?x?xf32>
+    }
+  }
+  return %r : tensor<?x?xf32>
+}
