@@ -142,7 +142,7 @@ def test_what_is_allocated_before_the_loop_is_freed_after_it(chip: str) -> None:
 
 
 def test_functions_of_threads_are_there_for_others() -> None:
-    """What threads call is a part of them, and stays where something else calls it. One that calls itself is refused."""
+    """What threads call is a part of them, and stays where something else calls it; recursion is refused."""
     source = PROGRAM.read_text()
     assert "@shares" not in emit_text(source, "kernels")
     kept = source.replace("func.func private @shares", "func.func @shares")
