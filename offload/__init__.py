@@ -7,17 +7,29 @@ imported when it is first named, ``offload.artifact`` (what a library carries), 
 """
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from offload._version import __version__
 
-# Half of the package is where its sources are, and there Python finds it before the installed one; an editable
-# installation has another folder, too.
-if all(os.access(f"{place}/../runtime_c", os.F_OK) for place in __path__):
-    raise ImportError(
-        f"{__path__[0]} has the sources of offload, and Python found them before the installed package: start it as "
-        "`python -I` here, or in another folder (and `pytest` in place of `python -m pytest`)"
-    )
+
+class _Sources:
+    """Says why there is no ``offload.targets`` where the sources of this package are, and Python finds these before
+    the installed package. The last of the finders is asked for nothing that another one has found."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        if name == f"{__name__}.targets":
+            raise ModuleNotFoundError(
+                f"{__path__[0]} has the sources of offload, and Python found them before the installed package: start "
+                "it as `python -I` here, or in another folder (and `pytest` in place of `python -m pytest`)",
+                name=name,
+            )
+
+
+# Half of the package is there, which can load libraries.
+if any(os.access(f"{place}/../runtime_c", os.F_OK) for place in __path__):
+    sys.meta_path.append(_Sources)
 
 if TYPE_CHECKING:
     from offload.api import backend, build, build_all, compile, load, stage, use

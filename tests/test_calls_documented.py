@@ -40,7 +40,7 @@ def test_the_readme_runs_in_the_folder_of_the_sources(tmp_path: Path) -> None:
         )
 
     assert started(*option.split()).stderr == ""
-    assert f"ImportError: {ROOT / 'offload'} has the sources of offload" in started("-").stderr
+    assert f"ModuleNotFoundError: {ROOT / 'offload'} has the sources of offload" in started("-").stderr
 
 
 def test_the_examples_run() -> None:
