@@ -106,6 +106,24 @@ def test_what_is_no_number_though_numpy_has_one_for_it(name: str) -> None:
         assert call(np.ma.array(1, mask=False)) == 1
 
 
+def test_integers_of_types_that_say_so() -> None:
+    """An array of one element among them, as PyTorch's and CuPy's are, and any number that has a shape."""
+
+    class Element:
+        shape = (1,)
+
+        def __index__(self) -> int:
+            return 1
+
+    class Figure(int):
+        shape = "square"
+
+    for name in ("bool", "int8", "uint64"):
+        function = library().functions[name]
+        for call in (function, function._call):
+            assert call(Element()) == call(Figure(1)) == 1
+
+
 def test_random_bits_arrive() -> None:
     random = np.random.default_rng(5)
     for name in ("int64", "uint64", "float64", "float32", "float16", "bfloat16", "complex64", "complex128"):

@@ -93,22 +93,28 @@ def to_bool(value: Any) -> bool:
     return bool(number)
 
 
+def _refuse_masked(value: Any, wanted: str) -> None:
+    """Raises `Mismatch` for NumPy's number that there is none."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and not shape and hasattr(value, "filled") and getattr(value, "mask", False):
+        raise Mismatch("a masked number", f"it stands for none: pass {wanted}, for instance .filled(...) of it")
+
+
 def _refuse_arrays(value: Any, wanted: str) -> None:
-    """Raises `Mismatch` for an array that has dimensions or, NumPy's for a number that there is none, a mask."""
+    """Raises `Mismatch` for an array that has dimensions."""
     if isinstance(value, type):  # whose shape tells how its objects find theirs
         return
     if getattr(value, "shape", None):
         raise Mismatch(f"an array of shape {tuple(value.shape)}", f"pass {wanted}")
-    if getattr(value, "mask", False) is not False and hasattr(value, "filled") and value.mask:
-        raise Mismatch("a masked number", f"it stands for none: pass {wanted}, for instance .filled(...) of it")
 
 
 def _index(value: Any, wanted: str) -> int:
-    _refuse_arrays(value, wanted)
+    _refuse_masked(value, wanted)
     try:
-        return operator.index(value)
+        return operator.index(value)  # of an array with one element, too, if its package says so
     except TypeError:
         pass
+    _refuse_arrays(value, wanted)
     if isinstance(value, float) or hasattr(value, "__float__"):
         raise Mismatch(f"{value!r} ({type(value).__name__})", f"pass {wanted}, for instance int(...) of it")
     raise Mismatch(f"a {type(value).__name__}", f"pass {wanted}") from None
@@ -134,6 +140,7 @@ def to_float(value: Any) -> float:
     if type(value) is float:
         return value
     _refuse_arrays(value, "a number")
+    _refuse_masked(value, "a number")
     # NumPy's complex numbers convert to real ones, with a warning.
     is_complex = isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
     if is_complex or _is_text(value) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
@@ -191,6 +198,7 @@ def to_complex(dtype: DType) -> Callable[[Any], complex]:
         if _is_text(value) or not (isinstance(value, complex) or hasattr(value, "__complex__")):
             value = to_float(value)
         _refuse_arrays(value, "a number")
+        _refuse_masked(value, "a number")
         try:
             number = complex(value)
         except OverflowError:
