@@ -190,3 +190,19 @@ def test_advice_to_copy_says_where_what_is_written_goes() -> None:
         library.double(every_other, fits)
     with pytest.raises(SignatureError, match=r"ascontiguousarray\(into\); what the call writes is in that copy then$"):
         library.double(fits, every_other)
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", "f32"), ("int8", "i8")])
+def test_bytes_are_copied_where_they_would_be_written(dtype: str, kind: str) -> None:
+    """What NumPy makes of them is no copy, and may not be written either."""
+    library = on_host(f"""
+    func.func @put(%x: {kind}, %into: memref<?x{kind}>) {{
+      %c0 = arith.constant 0 : index
+      memref.store %x, %into[%c0] : memref<?x{kind}>
+      return
+    }}""")
+    made = f"numpy.frombuffer(into, '{dtype}').copy()"
+    with pytest.raises(SignatureError) as refused:
+        library.put(1, bytes(16))
+    assert str(refused.value).endswith(f"instance with {made}; what the call writes is in that copy then")
+    library.put(1, eval(made, {"numpy": np, "into": bytes(16)}))

@@ -163,7 +163,7 @@ def of_torch(array: np.ndarray[Any, Any]) -> Any:
         (of_torch(np.ones(8, np.float32)[::2]), "pass x.contiguous()"),
         (of_torch(np.frombuffer(bytearray(9), np.uint8)[1:].view(np.float32)), "pass an aligned copy, x.clone()"),
         (array.array("d", [1.0]), "convert it, for instance with numpy.asarray(x).astype('float32')"),
-        (bytes(4), "convert it, for instance with numpy.frombuffer(x, 'float32')"),
+        (bytes(4), "convert it, for instance with numpy.frombuffer(x, 'float32').copy()"),
         (memoryview(np.ones(8, np.float32))[::2], "pass numpy.ascontiguousarray(x)"),
         (memoryview(np.ones(8, np.float32)).toreadonly(), "a writeable array, for instance numpy.asarray(x).copy()"),
         (real().device.array(np.ones(3)), "convert it, for instance with x.numpy().astype('float32')"),

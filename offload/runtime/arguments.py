@@ -178,8 +178,9 @@ class MemrefPacker:
 def _changed(view: View, how: str, name: str, writes: bool, dtype: str = "") -> str:
     """What to pass in place of an array. Who passes a copy that is made in the call itself would not find what that
     ``writes``."""
-    made = view.changed(how, name, dtype)
-    return f"{made}; what the call writes is in that copy then" if writes and how != "view" else made
+    made = view.changed(how, name, dtype, writes)
+    is_copy = how != "view" or made.endswith(".copy()")
+    return f"{made}; what the call writes is in that copy then" if writes and is_copy else made
 
 
 def check_use(view: View, name: str, writes: bool = True) -> None:

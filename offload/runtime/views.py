@@ -45,9 +45,9 @@ class View(NamedTuple):
             low, high = low + min(reach, 0), high + max(reach, 0)
         return self.pointer + low, self.pointer + high + self.itemsize
 
-    def changed(self, how: str, name: str, dtype: str = "") -> str:
+    def changed(self, how: str, name: str, dtype: str = "", writes: bool = False) -> str:
         """What makes another array of this one, in words that its package has. ``how`` is "astype" or "view", with a
-        ``dtype``, "copy" or "contiguous"; ``name`` is the argument's."""
+        ``dtype``, "copy" or "contiguous"; ``name`` is the argument's, which a call ``writes``."""
         given = self.owner[0] if isinstance(self.owner, tuple) else self.owner
         if callable(getattr(given, "contiguous", None)):  # torch's; a memoryview's is a bool
             words = {"astype": f"to(torch.{dtype})", "view": f"view(torch.{dtype})", "copy": "clone()"}
@@ -60,7 +60,7 @@ class View(NamedTuple):
         if how == "contiguous":
             return f"{name}.copy()" if "host" not in self.places else f"numpy.ascontiguousarray({made or name})"
         if isinstance(given, bytes):  # to NumPy a string
-            return f"numpy.frombuffer({name}, '{dtype or self.dtype}')" + (".copy()" if how == "copy" else "")
+            return f"numpy.frombuffer({name}, '{dtype or self.dtype}')" + (".copy()" if how == "copy" or writes else "")
         array = name if hasattr(given, how) else made or f"numpy.asarray({name})"
         return f"{array}.copy()" if how == "copy" else f"{array}.{how}('{dtype}')"
 
