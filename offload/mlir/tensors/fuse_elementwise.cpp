@@ -124,6 +124,27 @@ void workInPlace(linalg::GenericOp op) {
   }
 }
 
+/// MLIR takes what is reduced for what nothing reads where the body leaves the values before it out; a
+/// reduction of no elements is those.
+struct UnlessReduced : public RewritePattern {
+  UnlessReduced(std::unique_ptr<RewritePattern> pattern, MLIRContext *context)
+      : RewritePattern(linalg::GenericOp::getOperationName(), pattern->getBenefit(), context),
+        pattern(std::move(pattern)) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const final {
+    return failure(cast<linalg::GenericOp>(op).getNumReductionLoops() > 0 ||
+                   failed(pattern->matchAndRewrite(op, rewriter)));
+  }
+
+  std::unique_ptr<RewritePattern> pattern;
+};
+
+void keepReduced(RewritePatternSet &patterns) {
+  for (std::unique_ptr<RewritePattern> &each : patterns.getNativePatterns())
+    if (each->getDebugName().contains("RemoveOutsDependency"))
+      each = std::make_unique<UnlessReduced>(std::move(each), patterns.getContext());
+}
+
 struct FuseElementwise : public PassWrapper<FuseElementwise, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FuseElementwise)
 
@@ -147,6 +168,7 @@ struct FuseElementwise : public PassWrapper<FuseElementwise, OperationPass<Modul
     for (auto *which : {isUsedOnce, isFused}) {
       RewritePatternSet patterns(&getContext());
       linalg::populateElementwiseOpsFusionPatterns(patterns, which);
+      keepReduced(patterns);
       // Asking for the size of a result is a use, until the size is asked of what it was made of.
       memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
       linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
