@@ -157,3 +157,17 @@ func.func @grown(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
   }
   return %r : tensor<?x?xf32>
 }
+
+// What the values before it are left out of by each element.
+func.func @zeroed(%x: tensor<?xi32>) -> tensor<i32> {
+  %seven = arith.constant 7 : i32
+  %e = tensor.empty() : tensor<i32>
+  %f = linalg.fill ins(%seven : i32) outs(%e : tensor<i32>) -> tensor<i32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : tensor<?xi32>) outs(%f : tensor<i32>) {
+  ^bb0(%y: i32, %before: i32):
+    %z = arith.subi %y, %y : i32
+    %m = arith.muli %before, %z : i32
+    linalg.yield %m : i32
+  } -> tensor<i32>
+  return %r : tensor<i32>
+}
