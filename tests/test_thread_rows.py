@@ -62,6 +62,12 @@ def stepped(rows: Any) -> Any:
     return rows
 
 
+def with_whole_parts(rows: Any, steps: int = 2) -> Any:
+    for _ in range(steps):
+        rows = rows + np.trunc(rows)
+    return np.trunc(rows).astype(np.int32)
+
+
 CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("sorted", (X,), np.sort(X, 1)),
     ("sorted_any", (X,), np.sort(X, 1)),
@@ -78,6 +84,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("solved", (X,), np.linalg.solve(TRIDIAGONAL, X.T).T),
     ("ragged", (X, LENGTHS), ragged(X, LENGTHS)),
     ("stepped", (X,), stepped(X)),
+    ("whole_parts", (SIGNALS,), with_whole_parts(SIGNALS)),
     ("neighbours", (X,), PADDED[:, :-2] + PADDED[:, 2:]),
     ("sharpened", (POSITIVE,), POSITIVE**2 / np.sum(POSITIVE**2, 1, keepdims=True)),
 ]

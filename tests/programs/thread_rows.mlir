@@ -542,3 +542,42 @@ func.func @sharpened(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   }
   return %r : tensor<?x?xf32>
 }
+
+
+// What the condition makes has other elements than what the loop begins with.
+func.func @whole_parts(%x: tensor<?x?xf32>) -> tensor<?x?xi32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %w = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%n, %w) : tensor<?x?xi32>
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %e) -> tensor<?x?xi32> {
+    %s = tensor.extract_slice %x[%i, 0][1, %w][1, 1] : tensor<?x?xf32> to tensor<?xf32>
+    %em = tensor.empty(%w) : tensor<?xi32>
+    %q:3 = scf.while (%a = %s, %k = %c0) : (tensor<?xf32>, index) -> (tensor<?xf32>, tensor<?xi32>, index) {
+      %m = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%a : tensor<?xf32>) outs(%em : tensor<?xi32>) {
+      ^bb0(%v: f32, %u: i32):
+        %z = arith.fptosi %v : f32 to i32
+        linalg.yield %z : i32
+      } -> tensor<?xi32>
+      %k1 = arith.addi %k, %c1 : index
+      %more = arith.cmpi ult, %k1, %c3 : index
+      scf.condition(%more) %a, %m, %k1 : tensor<?xf32>, tensor<?xi32>, index
+    } do {
+    ^bb0(%a: tensor<?xf32>, %m: tensor<?xi32>, %k: index):
+      %em2 = tensor.empty(%w) : tensor<?xf32>
+      %b = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%a, %m : tensor<?xf32>, tensor<?xi32>) outs(%em2 : tensor<?xf32>) {
+      ^bb0(%v: f32, %mm: i32, %u: f32):
+        %z = arith.sitofp %mm : i32 to f32
+        %y = arith.addf %z, %v : f32
+        linalg.yield %y : f32
+      } -> tensor<?xf32>
+      scf.yield %b, %k : tensor<?xf32>, index
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %q#1 into %o[%i, 0][1, %w][1, 1] : tensor<?xi32> into tensor<?x?xi32>
+    }
+  }
+  return %r : tensor<?x?xi32>
+}

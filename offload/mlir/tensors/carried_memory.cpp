@@ -111,9 +111,11 @@ bool canStay(Type type) {
          (plain(type) == type || memref::CastOp::areCastCompatible(plain(type), type));
 }
 
-/// New memory of the size of another one.
-Value makeLike(OpBuilder &b, Location loc, Value memory) {
+/// New memory of the size of another one, for elements of its type or one that is given.
+Value makeLike(OpBuilder &b, Location loc, Value memory, Type element = Type()) {
   MemRefType type = plain(memory.getType());
+  if (element)
+    type = MemRefType::Builder(type).setElementType(element);
   SmallVector<Value> sizes;
   for (int64_t i = 0; i < type.getRank(); ++i)
     if (type.isDynamicDim(unsigned(i)))
@@ -248,7 +250,7 @@ void keep(scf::WhileOp loop) {
   for (auto [handed, like] : made) {
     Location loc = loop.getLoc();
     Type type = handed->get().getType();
-    Value place = like ? makeLike(before, loc, like)
+    Value place = like ? makeLike(before, loc, like, cast<MemRefType>(type).getElementType())
                        : memref::AllocOp::create(before, loc, plain(type), before.getI64IntegerAttr(64));
     place = as(before, loc, place, type);
     memref::CopyOp::create(end, condition.getLoc(), handed->get(), place);
