@@ -21,6 +21,7 @@ LENGTHS = np.array([1, 16, 3, 7, 9, 2], np.int32)
 PADDED = np.pad(X, ((0, 0), (1, 1)))
 MATRICES = (X.reshape(6, 4, 4) @ X.reshape(6, 4, 4).transpose(0, 2, 1) + 4 * np.eye(4)).astype(np.float32)
 TRIDIAGONAL = 2.5 * np.eye(16) - np.eye(16, k=1) - np.eye(16, k=-1)
+WIDE = np.arange(64 * 64, dtype=np.int32).reshape(64, 64)
 SIGNALS = (3 * _random.random((6, 16))).astype(np.float32)
 
 
@@ -85,6 +86,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("ragged", (X, LENGTHS), ragged(X, LENGTHS)),
     ("stepped", (X,), stepped(X)),
     ("whole_parts", (SIGNALS,), with_whole_parts(SIGNALS)),
+    ("of_24_bits", (WIDE,), WIDE[:, ::-1]),
     ("neighbours", (X,), PADDED[:, :-2] + PADDED[:, 2:]),
     ("sharpened", (POSITIVE,), POSITIVE**2 / np.sum(POSITIVE**2, 1, keepdims=True)),
 ]

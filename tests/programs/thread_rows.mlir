@@ -581,3 +581,33 @@ func.func @whole_parts(%x: tensor<?x?xf32>) -> tensor<?x?xi32> {
   }
   return %r : tensor<?x?xi32>
 }
+
+
+// Elements that do not lie as close as their bits.
+func.func @of_24_bits(%x: tensor<?x?xi32>) -> tensor<?x?xi32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?xi32>
+  %w = tensor.dim %x, %c1 : tensor<?x?xi32>
+  %e = tensor.empty(%n, %w) : tensor<?x?xi32>
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %e) -> tensor<?x?xi32> {
+    %t = tensor.generate %w {
+    ^bb0(%j: index):
+      %v = tensor.extract %x[%i, %j] : tensor<?x?xi32>
+      %z = arith.trunci %v : i32 to i24
+      tensor.yield %z : i24
+    } : tensor<?xi24>
+    %p = tensor.generate %w {
+    ^bb0(%j: index):
+      %j1 = arith.addi %j, %c1 : index
+      %k = arith.subi %w, %j1 : index
+      %v = tensor.extract %t[%k] : tensor<?xi24>
+      %z = arith.extsi %v : i24 to i32
+      tensor.yield %z : i32
+    } : tensor<?xi32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %o[%i, 0][1, %w][1, 1] : tensor<?xi32> into tensor<?x?xi32>
+    }
+  }
+  return %r : tensor<?x?xi32>
+}

@@ -28,7 +28,8 @@ namespace {
 
 constexpr int64_t kPieces = 64; // bytes that each piece is a multiple of, as MLIR aligns allocations
 
-/// 0 of elements that have no size in whole bytes.
+/// What an element takes at most: a number of 24 bits stands 4 bytes from the next one. 0 of elements that have
+/// no size in whole bytes.
 int64_t bytesOf(Type element) {
   if (auto complex = dyn_cast<ComplexType>(element))
     return 2 * bytesOf(complex.getElementType());
@@ -37,7 +38,7 @@ int64_t bytesOf(Type element) {
   if (!element.isIntOrFloat())
     return 0;
   unsigned bits = element.getIntOrFloatBitWidth();
-  return bits == 1 ? 1 : bits % 8 == 0 ? int64_t(bits / 8) : 0;
+  return bits == 1 ? 1 : bits % 8 == 0 ? int64_t(llvm::PowerOf2Ceil(bits / 8)) : 0;
 }
 
 /// Makes numbers of a loop's body in front of the loop.
