@@ -22,6 +22,7 @@ PADDED = np.pad(X, ((0, 0), (1, 1)))
 MATRICES = (X.reshape(6, 4, 4) @ X.reshape(6, 4, 4).transpose(0, 2, 1) + 4 * np.eye(4)).astype(np.float32)
 TRIDIAGONAL = 2.5 * np.eye(16) - np.eye(16, k=1) - np.eye(16, k=-1)
 WIDE = np.arange(64 * 64, dtype=np.int32).reshape(64, 64)
+LONG = _random.standard_normal((4, 20000)).astype(np.float32)
 SIGNALS = (3 * _random.random((6, 16))).astype(np.float32)
 
 
@@ -76,6 +77,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("largest", (X,), -np.sort(-X, 1)[:, :4]),
     ("factors", (MATRICES.reshape(6, 16),), np.linalg.cholesky(MATRICES).reshape(6, 16)),
     ("smoothed", (X,), smoothed(X)),
+    ("smoothed_any", (X,), smoothed(X)),
     ("likeliest", (SIGNALS,), likeliest(SIGNALS)),
     ("roots", (POSITIVE,), np.sqrt(POSITIVE)),
     ("exchanged", (X,), exchanged(X)),
@@ -87,6 +89,8 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("stepped", (X,), stepped(X)),
     ("whole_parts", (SIGNALS,), with_whole_parts(SIGNALS)),
     ("of_24_bits", (WIDE,), WIDE[:, ::-1]),
+    ("window", (LONG, 5), (LONG * LONG)[:, 4::-1]),
+    ("part_of_part", (X, LENGTHS, np.minimum(LENGTHS + 2, 16).astype(np.int32)), ragged(X, LENGTHS)),
     ("neighbours", (X,), PADDED[:, :-2] + PADDED[:, 2:]),
     ("sharpened", (POSITIVE,), POSITIVE**2 / np.sum(POSITIVE**2, 1, keepdims=True)),
 ]
@@ -162,3 +166,22 @@ def test_functions_of_threads_are_there_for_others() -> None:
     again = source.replace("func.call @shares(%row, %w)", "func.call @squared_shares(%row, %w)")
     with pytest.raises(offload.CompileError, match="in a kernel"):
         on_host(again)
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx942"])
+def test_each_piece_of_it_is_aligned_as_its_author_says(chip: str) -> None:
+    text = (
+        WRITTEN.replace("%y: memref<?x?xf32>)", "%y: memref<?x?xf32>, %at: memref<?xindex>)")
+        .replace("alloc(%w)", "alloc(%w) {alignment = 256}")
+        .replace(
+            "    memref.dealloc",
+            "    %a = memref.extract_aligned_pointer_as_index %row : memref<?xf32> -> index\n"
+            "    memref.store %a, %at[%i] : memref<?xindex>\n    memref.dealloc",
+        )
+    )
+    with running_on(chip, text) as library:
+        x, at = np.ones((6, 3), np.float32), np.zeros(6, np.int64)
+        library.f(x, np.zeros_like(x), at)
+    assert at.all()
+    assert not (at % 256).any()
+    assert len(set(at)) == 6

@@ -611,3 +611,93 @@ func.func @of_24_bits(%x: tensor<?x?xi32>) -> tensor<?x?xi32> {
   }
   return %r : tensor<?x?xi32>
 }
+
+
+// A few elements of rows that are longer than a thread's memory.
+func.func @window(%x: tensor<4x20000xf32>, %w: index) -> tensor<4x?xf32> {
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty(%w) : tensor<4x?xf32>
+  %r = scf.forall (%i) in (4) shared_outs(%o = %e) -> tensor<4x?xf32> {
+    %s = tensor.extract_slice %x[%i, 0][1, %w][1, 1] : tensor<4x20000xf32> to tensor<?xf32>
+    %em = tensor.empty(%w) : tensor<?xf32>
+    %t = linalg.mul ins(%s, %s : tensor<?xf32>, tensor<?xf32>) outs(%em : tensor<?xf32>) -> tensor<?xf32>
+    %p = tensor.generate %w {
+    ^bb0(%j: index):
+      %j1 = arith.addi %j, %c1 : index
+      %k = arith.subi %w, %j1 : index
+      %v = tensor.extract %t[%k] : tensor<?xf32>
+      tensor.yield %v : f32
+    } : tensor<?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %o[%i, 0][1, %w][1, 1] : tensor<?xf32> into tensor<4x?xf32>
+    }
+  }
+  return %r : tensor<4x?xf32>
+}
+
+// Lengths that only the thread reads, of a part whose length it reads as well.
+func.func @part_of_part(%x: tensor<6x16xf32>, %len: tensor<6xi32>, %len2: tensor<6xi32>) -> tensor<6x16xf32> {
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<6x16xf32>
+  %r = scf.forall (%i) in (6) shared_outs(%o = %e) -> tensor<6x16xf32> {
+    %s = tensor.extract_slice %x[%i, 0][1, 16][1, 1] : tensor<6x16xf32> to tensor<16xf32>
+    %mi = tensor.extract %len2[%i] : tensor<6xi32>
+    %m = arith.index_cast %mi : i32 to index
+    %s2 = tensor.extract_slice %s[0][%m][1] : tensor<16xf32> to tensor<?xf32>
+    %li = tensor.extract %len[%i] : tensor<6xi32>
+    %l = arith.index_cast %li : i32 to index
+    %sub = tensor.extract_slice %s2[0][%l][1] : tensor<?xf32> to tensor<?xf32>
+    %em = tensor.empty(%l) : tensor<?xf32>
+    %t = linalg.add ins(%sub, %sub : tensor<?xf32>, tensor<?xf32>) outs(%em : tensor<?xf32>) -> tensor<?xf32>
+    %rev = tensor.generate %l {
+    ^bb0(%j: index):
+      %j1 = arith.addi %j, %c1 : index
+      %jj = arith.subi %l, %j1 : index
+      %vv = tensor.extract %t[%jj] : tensor<?xf32>
+      tensor.yield %vv : f32
+    } : tensor<?xf32>
+    %p2 = tensor.insert_slice %rev into %s2[0][%l][1] : tensor<?xf32> into tensor<?xf32>
+    %p = tensor.insert_slice %p2 into %s[0][%m][1] : tensor<?xf32> into tensor<16xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %o[%i, 0][1, 16][1, 1] : tensor<16xf32> into tensor<6x16xf32>
+    }
+  }
+  return %r : tensor<6x16xf32>
+}
+
+
+// Steps as above of rows whose length the call tells, by a while that has a copy.
+func.func @smoothed_any(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %half = arith.constant 0.5 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %w = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%n, %w) : tensor<?x?xf32>
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %e) -> tensor<?x?xf32> {
+    %s = tensor.extract_slice %x[%i, 0][1, %w][1, 1] : tensor<?x?xf32> to tensor<?xf32>
+    %last = arith.subi %w, %c1 : index
+    %p = scf.for %k = %c0 to %c6 step %c1 iter_args(%a = %s) -> tensor<?xf32> {
+      %q:2 = scf.while (%b = %a, %j = %c1) : (tensor<?xf32>, index) -> (tensor<?xf32>, index) {
+        %more = arith.cmpi slt, %j, %last : index
+        scf.condition(%more) %b, %j : tensor<?xf32>, index
+      } do {
+      ^bb0(%b: tensor<?xf32>, %j: index):
+        %jl = arith.subi %j, %c1 : index
+        %jr = arith.addi %j, %c1 : index
+        %l = tensor.extract %a[%jl] : tensor<?xf32>
+        %rr = tensor.extract %a[%jr] : tensor<?xf32>
+        %sum = arith.addf %l, %rr : f32
+        %h = arith.mulf %sum, %half : f32
+        %b2 = tensor.insert %h into %b[%j] : tensor<?xf32>
+        scf.yield %b2, %jr : tensor<?xf32>, index
+      }
+      scf.yield %q#0 : tensor<?xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %o[%i, 0][1, %w][1, 1] : tensor<?xf32> into tensor<?x?xf32>
+    }
+  }
+  return %r : tensor<?x?xf32>
+}

@@ -88,7 +88,41 @@ bool isMadeIn(Operation *loop, const Roots &roots) {
   return llvm::any_of(roots.whole, isMade) || llvm::any_of(roots.part, isMade);
 }
 
+/// Is it what the iteration began with?
+bool isStill(Value handed, Value here) {
+  while (auto cast = handed.getDefiningOp<memref::CastOp>())
+    handed = cast.getSource();
+  auto argument = dyn_cast<BlockArgument>(handed);
+  if (argument && argument != here)
+    if (auto loop = dyn_cast<scf::WhileOp>(argument.getOwner()->getParentOp());
+        loop && argument.getOwner() == loop.getAfterBody())
+      return loop.getConditionOp().getArgs()[argument.getArgNumber()] == here;
+  return handed == here;
+}
+
+/// What has the size of memory that a while hands on, which ValueBounds does not look into.
+Value beforeWhile(Value memory) {
+  for (;;) {
+    auto argument = dyn_cast<BlockArgument>(memory);
+    Operation *op = argument ? argument.getOwner()->getParentOp() : memory.getDefiningOp();
+    auto loop = dyn_cast<scf::WhileOp>(op);
+    if (auto same = dyn_cast<memref::CastOp>(op); same && isa<MemRefType>(same.getSource().getType())) {
+      memory = same.getSource();
+    } else if (!loop) {
+      return memory;
+    } else if (!argument || argument.getOwner() == loop.getAfterBody()) {
+      memory = loop.getConditionOp()
+                   .getArgs()[argument ? argument.getArgNumber() : cast<OpResult>(memory).getResultNumber()];
+    } else if (isStill(loop.getYieldOp().getOperand(argument.getArgNumber()), memory)) {
+      memory = loop.getInits()[argument.getArgNumber()];
+    } else {
+      return memory;
+    }
+  }
+}
+
 bool haveOneSize(Value a, Value b) {
+  a = beforeWhile(a), b = beforeWhile(b);
   auto one = cast<MemRefType>(a.getType()), other = cast<MemRefType>(b.getType());
   for (int64_t i = 0; i < one.getRank(); ++i) {
     bool areKnown = !one.isDynamicDim(unsigned(i)) && !other.isDynamicDim(unsigned(i));
@@ -185,18 +219,6 @@ void beginWithCopy(Operation *loop, OpOperand &first) {
   Value memory = makeLike(b, loop->getLoc(), first.get());
   memref::CopyOp::create(b, loop->getLoc(), first.get(), memory);
   first.set(as(b, loop->getLoc(), memory, first.get().getType()));
-}
-
-/// Is it what the iteration began with?
-bool isStill(Value handed, Value here) {
-  while (auto cast = handed.getDefiningOp<memref::CastOp>())
-    handed = cast.getSource();
-  auto argument = dyn_cast<BlockArgument>(handed);
-  if (argument && argument != here)
-    if (auto loop = dyn_cast<scf::WhileOp>(argument.getOwner()->getParentOp());
-        loop && argument.getOwner() == loop.getAfterBody())
-      return loop.getConditionOp().getArgs()[argument.getArgNumber()] == here;
-  return handed == here;
 }
 
 /// The memory that iterations hand on. Nothing where one could not stay in its place.

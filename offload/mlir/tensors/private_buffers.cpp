@@ -31,6 +31,8 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -52,30 +54,45 @@ Value beforeLoop(Value memory) {
   return Value();
 }
 
+/// What is seen on the way to what a size is at most: each once, since parts may have each other's size.
+struct Seen {
+  llvm::SmallPtrSet<Value, 8> sizes;
+  bool isOfPart = false; // the size of what it is part of
+};
+
+std::optional<int64_t> least(std::optional<int64_t> a, std::optional<int64_t> b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
 /// The largest value that a size may have that `at` needs, where that is known.
-std::optional<int64_t> largest(OpFoldResult size, Operation *at) {
-  if (!size)
-    return std::nullopt;
+std::optional<int64_t> largest(OpFoldResult size, Operation *at, Seen &seen) {
   if (std::optional<int64_t> constant = getConstantIntValue(size))
     return constant;
-  Operation *op = cast<Value>(size).getDefiningOp();
-  if (auto least = dyn_cast_or_null<affine::AffineMinOp>(op)) {
-    std::optional<int64_t> bound;
-    for (AffineExpr each : least.getMap().getResults())
+  auto value = cast<Value>(size);
+  if (!seen.sizes.insert(value).second)
+    return std::nullopt;
+  Operation *op = value.getDefiningOp();
+  std::optional<int64_t> bound;
+  if (auto min = dyn_cast_or_null<affine::AffineMinOp>(op)) {
+    for (AffineExpr each : min.getMap().getResults())
       if (auto constant = dyn_cast<AffineConstantExpr>(each))
-        bound = std::min(bound.value_or(constant.getValue()), constant.getValue());
+        bound = least(bound, constant.getValue());
     return bound;
   }
   if (auto dim = dyn_cast_or_null<memref::DimOp>(op))
     if (std::optional<int64_t> axis = dim.getConstantIndex();
         axis && isa<MemRefType>(dim.getSource().getType()))
-      return largest(sizeOf(dim.getSource(), *axis), at);
-  if (!isa_and_nonnull<arith::MinSIOp, arith::MinUIOp>(op)) {
-    OpFoldResult whole = sizeAround(cast<Value>(size), at);
-    return whole ? getConstantIntValue(whole) : std::nullopt;
+      if (OpFoldResult taken = sizeOf(dim.getSource(), *axis))
+        return largest(taken, at, seen);
+  if (isa_and_nonnull<arith::MinSIOp, arith::MinUIOp>(op)) {
+    for (Value operand : op->getOperands())
+      bound = least(bound, largest(operand, at, seen));
+    return bound;
   }
-  std::optional<int64_t> a = largest(op->getOperand(0), at), b = largest(op->getOperand(1), at);
-  return a && b ? std::min(*a, *b) : a ? a : b;
+  for (OpFoldResult whole : sizesAround(value, at))
+    bound = least(bound, largest(whole, at, seen));
+  seen.isOfPart |= bound.has_value();
+  return bound;
 }
 
 /// The parallel loop that no other is around.
@@ -96,22 +113,33 @@ void replace(memref::AllocOp op, Value memory) {
   op.erase();
 }
 
+/// Bytes that a thread has at most for a part of which only the whole's size is known: a window may be a few
+/// elements of millions, and a thread's memory is for all that may run at once.
+constexpr uint64_t kMostOfPart = 4096;
+
 void makePrivate(memref::AllocOp op) {
   OpBuilder b(op);
   MemRefType type = op.getType();
   SmallVector<int64_t> bounds;
+  bool isOfPart = false;
+  auto bytes = uint64_t(bytesOf(type.getElementType()));
   for (OpFoldResult size : op.getMixedSizes()) {
-    std::optional<int64_t> bound = largest(size, op);
+    Seen seen;
+    std::optional<int64_t> bound = largest(size, op, seen);
     if (!bound)
       break;
     bounds.push_back(*bound);
+    isOfPart |= seen.isOfPart;
+    bytes = llvm::SaturatingMultiply(bytes, uint64_t(*bound));
   }
   if (!type.getLayout().isIdentity() || leavesIteration(op))
     return;
-  if (int64_t(bounds.size()) < type.getRank()) {
+  bool isKnown = int64_t(bounds.size()) == type.getRank();
+  if (!isKnown || (isOfPart && bytes > kMostOfPart)) {
     if (Value memory = scratchFor(op, outermostLoop(op)))
-      replace(op, memory);
-    return;
+      return replace(op, memory);
+    if (!isKnown)
+      return;
   }
   auto whole =
       MemRefType::get(bounds, type.getElementType(), MemRefLayoutAttrInterface(), type.getMemorySpace());

@@ -20,26 +20,14 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 
 namespace offload {
 namespace {
 
-constexpr int64_t kPieces = 64; // bytes that each piece is a multiple of, as MLIR aligns allocations
-
-/// What an element takes at most: a number of 24 bits stands 4 bytes from the next one. 0 of elements that have
-/// no size in whole bytes.
-int64_t bytesOf(Type element) {
-  if (auto complex = dyn_cast<ComplexType>(element))
-    return 2 * bytesOf(complex.getElementType());
-  if (element.isIndex())
-    return 8;
-  if (!element.isIntOrFloat())
-    return 0;
-  unsigned bits = element.getIntOrFloatBitWidth();
-  return bits == 1 ? 1 : bits % 8 == 0 ? int64_t(llvm::PowerOf2Ceil(bits / 8)) : 0;
-}
+constexpr int64_t kPieces = 64; // bytes that each piece is a multiple of at least, as MLIR aligns allocations
 
 /// Makes numbers of a loop's body in front of the loop.
 class Before {
@@ -71,16 +59,17 @@ public:
     return b.clone(*op, map)->getResult(0);
   }
 
-  /// A number that it is at most, of a size that `at` needs.
-  Value most(OpFoldResult number, Operation *at) {
+  /// A number that it is at most, of a size that `at` needs. Parts may have each other's size: each is looked
+  /// at once.
+  Value most(OpFoldResult number, Operation *at, llvm::SmallPtrSetImpl<Value> &seen) {
     if (Value known = same(number))
       return known;
     auto value = dyn_cast_if_present<Value>(number);
     Operation *op = value ? value.getDefiningOp() : nullptr;
-    if (!op)
+    if (!op || !seen.insert(value).second)
       return Value();
     if (OpFoldResult size = sizeTaken(op))
-      return most(size, at);
+      return most(size, at, seen);
     Value least;
     auto add = [&](Value bound) {
       if (bound && least)
@@ -90,12 +79,13 @@ public:
     };
     if (isa<arith::MinSIOp, arith::MinUIOp>(op))
       for (Value operand : op->getOperands())
-        add(most(operand, at));
+        add(most(operand, at, seen));
     if (auto min = dyn_cast<affine::AffineMinOp>(op))
       for (AffineExpr each : min.getMap().getResults())
         add(applied(min, each));
-    if (OpFoldResult whole = least ? OpFoldResult() : sizeAround(value, at))
-      add(same(whole));
+    if (!least)
+      for (OpFoldResult whole : sizesAround(value, at))
+        add(most(whole, at, seen));
     return least;
   }
 
@@ -140,7 +130,20 @@ bool isOfThread(Operation *loop) {
 
 } // namespace
 
-OpFoldResult sizeAround(Value size, Operation *op) {
+int64_t bytesOf(Type element) {
+  if (auto complex = dyn_cast<ComplexType>(element))
+    return 2 * bytesOf(complex.getElementType());
+  if (element.isIndex())
+    return 8;
+  if (!element.isIntOrFloat())
+    return 0;
+  // A number of 24 bits lies 4 bytes from the next one.
+  unsigned bits = element.getIntOrFloatBitWidth();
+  return bits == 1 ? 1 : bits % 8 == 0 ? int64_t(llvm::PowerOf2Ceil(bits / 8)) : 0;
+}
+
+SmallVector<OpFoldResult> sizesAround(Value size, Operation *op) {
+  SmallVector<OpFoldResult> wholes;
   for (OpOperand &use : size.getUses()) {
     auto view = dyn_cast<memref::SubViewOp>(use.getOwner());
     if (!view || !view->getBlock()->findAncestorOpInBlock(*op))
@@ -148,9 +151,9 @@ OpFoldResult sizeAround(Value size, Operation *op) {
     for (auto [axis, each] : llvm::enumerate(view.getMixedSizes()))
       if (each == OpFoldResult(size) && getConstantIntValue(view.getMixedStrides()[axis]).value_or(0) > 0)
         if (OpFoldResult whole = sizeOf(view.getSource(), int64_t(axis)); whole && whole != each)
-          return whole;
+          wholes.push_back(whole);
   }
-  return OpFoldResult();
+  return wholes;
 }
 
 Value scratchFor(memref::AllocOp op, Operation *outermost) {
@@ -165,12 +168,14 @@ Value scratchFor(memref::AllocOp op, Operation *outermost) {
   // What one iteration needs.
   Value size = before.index(bytes);
   for (OpFoldResult each : op.getMixedSizes()) {
-    Value most = before.most(each, op);
+    llvm::SmallPtrSet<Value, 8> seen;
+    Value most = before.most(each, op, seen);
     if (!most)
       return Value();
     size = host.createOrFold<arith::MulIOp>(loc, size, most);
   }
-  Value step = before.index(kPieces);
+  int64_t aligned = std::max(kPieces, int64_t(op.getAlignment().value_or(1)));
+  Value step = before.index(aligned);
   size = arith::CeilDivUIOp::create(host, loc, size, step);
   size = arith::MulIOp::create(host, loc, size, step);
   // How many there are, and which one this is.
@@ -205,7 +210,7 @@ Value scratchFor(memref::AllocOp op, Operation *outermost) {
   }
   all = arith::MulIOp::create(host, loc, all, size);
   auto whole = MemRefType::get({ShapedType::kDynamic}, b.getI8Type());
-  Value memory = memref::AllocOp::create(host, loc, whole, all, b.getI64IntegerAttr(kPieces));
+  Value memory = memref::AllocOp::create(host, loc, whole, all, b.getI64IntegerAttr(aligned));
   if (!outermost->getParentOfType<func::FuncOp>()->hasAttr(kOnTensors)) { // else offload-free-buffers does
     OpBuilder after(outermost->getContext());
     after.setInsertionPointAfter(outermost);
