@@ -32,9 +32,10 @@ bool isOfFrame(const Value *value) {
 
 bool canBeStored(const Value *value) {
   Type *type = value->getType();
+  // What marks the lifetime of memory takes the alloca itself.
   return (isa<Argument>(value) || isa<Instruction>(value)) && type->isSingleValueType() &&
-         !isa<ScalableVectorType>(type) && !value->isSwiftError() && !isOfFrame(value) &&
-         !isa<InvokeInst, CallBrInst>(value);
+         !isa<ScalableVectorType>(type) && !type->isX86_AMXTy() && !value->isSwiftError() &&
+         !isOfFrame(value) && !isa<AllocaInst, InvokeInst, CallBrInst>(value);
 }
 
 /// The uses of a value that lie between the same two calls of a block.
