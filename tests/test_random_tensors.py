@@ -16,12 +16,10 @@ def test_tensors(target: str, start: int, count: int) -> None:
     functions = [generate(seed) for seed in range(start, start + count)]
     with running_on(target, "".join(function.text for function in functions)) as library:
         for function in functions:
-            inputs = function.inputs()
-            given = [library.device.array(each) if isinstance(each, np.ndarray) else each for each in inputs]
+            given = function.inputs()  # in host memory, as some functions read elements there
             found = getattr(library, function.name)(*given)
             arrays = found if isinstance(found, tuple) else (found,)
             for place, (array, wanted) in enumerate(zip(arrays, function.expected(), strict=True)):
                 np.testing.assert_array_equal(array.numpy(), wanted, f"result {place} of\n{function.text}")
-            for place, (array, wanted) in enumerate(zip(given, inputs, strict=True)):
-                if isinstance(wanted, np.ndarray):
-                    np.testing.assert_array_equal(array.numpy(), wanted, f"argument {place} of\n{function.text}")
+            for place, (array, wanted) in enumerate(zip(given, function.inputs(), strict=True)):
+                np.testing.assert_array_equal(array, wanted, f"argument {place} of\n{function.text}")

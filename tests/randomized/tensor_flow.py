@@ -34,7 +34,7 @@ def generate(seed: int) -> Function:
 
 def add(function: Function, depth: int) -> None:
     """One step more, of any kind that the values are fit for."""
-    kinds = [*ELEMENTS, *ELEMENTS, *PARTS, tensor_steps.product, *((loop, branch, rows) if depth < 2 else ())]
+    kinds = [*ELEMENTS, *ELEMENTS, *PARTS, tensor_steps.product, *FLOW[depth]]
     while not function.random.choice(kinds)(function, depth):
         pass
 
@@ -172,7 +172,7 @@ def rows(function: Function, depth: int) -> bool:
         )
         function.values.append(row)
         for _ in range(random.randint(1, 3)):
-            tensor_steps.elementwise(function, depth + 1)
+            add(function, depth + 1)
         result = function.cast(function.pick(lambda value: value.shape == row_shape) or row, row_known)
         function.write(
             "scf.forall.in_parallel {",
@@ -192,3 +192,7 @@ def rows(function: Function, depth: int) -> bool:
     function.steps.append(run)
     function.values.append(made)
     return True
+
+
+FLOW = ((loop, branch, rows, rows), (loop, branch), ())
+"""By depth: threads have loops and branches inside."""
