@@ -194,5 +194,36 @@ def rows(function: Function, depth: int) -> bool:
     return True
 
 
-FLOW = ((loop, branch, rows, rows), (loop, branch), ())
-"""By depth: threads have loops and branches inside."""
+def call(function: Function, depth: int) -> bool:
+    """A private function of a value or two, called once."""
+    given = [value for _ in range(function.random.choice([1, 1, 2])) if (value := function.pick()) is not None]
+    if not given:
+        return False
+    element, name = function.element, f"{function.name}_{function.fresh()}"
+    inner = [Value(function.fresh(), value.shape, value.known) for value in given]
+    lines, steps, values = function.lines, function.steps, function.values
+    function.lines, function.steps, function.values = [], [], list(inner)
+    for _ in range(function.random.randint(1, 3)):
+        add(function, depth + 1)
+    result = function.values[-1]
+    function.helpers.append(function.written(name, "private ", inner, [result]))
+    inside = function.steps
+    function.lines, function.steps, function.values = lines, steps, values
+    made = Value(function.fresh(), result.shape, result.known)
+    sizes = [f"%s{i}" for i in range(len(function.sizes))]
+    kinds = [*(value.type(element) for value in given), *("index" for _ in sizes)]
+    arguments = ", ".join([*(f"%{value.name}" for value in given), *sizes])
+    function.write(f"%{made.name} = func.call @{name}({arguments}) : ({', '.join(kinds)}) -> {made.type(element)}")
+
+    def run(env: Environment) -> None:
+        env.update({each.name: env[value.name] for each, value in zip(inner, given, strict=True)})
+        _run(inside, env)
+        env[made.name] = env[result.name]
+
+    function.steps.append(run)
+    function.values.append(made)
+    return True
+
+
+FLOW = ((loop, branch, rows, rows, call), (loop, branch, call), ())
+"""By depth: threads have loops, branches and calls inside."""

@@ -44,6 +44,7 @@ class Function:
     random: Random = field(init=False)
     element: str = field(init=False)
     sizes: list[int] = field(init=False)  # what %s0, %s1 … are
+    helpers: list[str] = field(default_factory=list)  # other functions
     lines: list[str] = field(default_factory=list)
     steps: list[Compute] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
@@ -62,12 +63,16 @@ class Function:
 
     @property
     def text(self) -> str:
-        tensors = [f"%{each.name}: {each.type(self.element)}" for each in self.arguments]
+        return "".join(self.helpers) + self.written(self.name, "", self.arguments, self.results)
+
+    def written(self, name: str, kind: str, arguments: Sequence[Value], results: Sequence[Value]) -> str:
+        """A function of the lines so far, which also takes the sizes."""
+        tensors = [f"%{each.name}: {each.type(self.element)}" for each in arguments]
         numbers = [f"%s{i}: index" for i in range(len(self.sizes))]
-        types = ", ".join(each.type(self.element) for each in self.results)
-        returned = ", ".join(f"%{each.name}" for each in self.results)
+        types = ", ".join(each.type(self.element) for each in results)
+        returned = ", ".join(f"%{each.name}" for each in results)
         body = "\n".join(f"  {line}" for line in [*self.lines, f"return {returned} : {types}"])
-        return f"func.func @{self.name}({', '.join(tensors + numbers)}) -> ({types}) {{\n{body}\n}}\n"
+        return f"func.func {kind}@{name}({', '.join(tensors + numbers)}) -> ({types}) {{\n{body}\n}}\n"
 
     # For generators of steps.
 
