@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +23,6 @@ def test_the_readme_runs_wherever_it_is_read(backend: str, drivers: Path, tmp_pa
     assert said.split()[0] == backend
     if backend == "host":
         assert said == "host [1. 5. 9.]\n"
-
-
-def test_the_readme_runs_in_the_folder_of_the_sources(tmp_path: Path) -> None:
-    """As it says, with the Python that it says: this folder has half of the package, which Python finds first."""
-    text = (ROOT / "README.md").read_text()
-    (option,) = re.findall(r"`\.venv/bin/python(.*?)` and `\.venv/bin/offload`", text)
-    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    block = block.replace('"saxpy.so"', repr(str(tmp_path / "saxpy.so")))
-
-    def started(*options: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *options], input=block, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
-        )
-
-    assert started(*option.split()).stderr == ""
-    assert f"ModuleNotFoundError: {ROOT / 'offload'} has the sources of offload" in started("-").stderr
 
 
 def test_the_examples_run() -> None:

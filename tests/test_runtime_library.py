@@ -52,19 +52,6 @@ def test_loading_needs_no_numpy_and_no_compiler(tmp_path: Path) -> None:
     assert printed == "3 False False\n"
 
 
-def test_an_installed_package_beside_a_folder_named_like_one_of_the_sources(tmp_path: Path) -> None:
-    """As ``pip install --target`` leaves it in a project that has such a folder."""
-    (tmp_path / "runtime_c").mkdir()
-    (tmp_path / "offload").mkdir()
-    for path in Path(abi.__file__).parent.parent.iterdir():
-        (tmp_path / "offload" / path.name).symlink_to(path)
-    program = "import sys, offload; offload.targets; print(offload.__path__, offload.load(sys.argv[1]).echo_int8(3))"
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    printed = subprocess.run([sys.executable, "-c", program, real_path()], check=True, capture_output=True,
-                             text=True, env=environment, cwd=tmp_path).stdout  # fmt: skip
-    assert printed == f"['{tmp_path}/offload'] 3\n"
-
-
 def test_tools_that_freeze_programs_find_the_extension_for_calls() -> None:
     """PyInstaller and others read import statements; without the extension calls went through ctypes, unsaid."""
     nodes = ast.walk(ast.parse(Path(plans.__file__).read_text()))
