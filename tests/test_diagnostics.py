@@ -150,9 +150,10 @@ def test_every_diagnostic_is_an_object_too() -> None:
     assert diagnostic.file == str(WRONG / "types.mlir")
 
 
-ALLOCATES = """func.func @f(%x: memref<?xf32>, %n: index) {
+ALLOCATES = """func.func @f(%x: memref<?xf32>, %sizes: memref<?xindex>) {
   %c1 = arith.constant 1 : index
   scf.parallel (%i) = (%c1) to (%c1) step (%c1) {
+    %n = memref.load %sizes[%i] : memref<?xindex>
     %m = memref.alloc(%n) : memref<?xf32> LOCATION
     %v = memref.load %x[%i] : memref<?xf32>
     memref.store %v, %m[%i] : memref<?xf32>
