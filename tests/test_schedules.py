@@ -10,22 +10,6 @@ from compiling import command, emit, emit_text, on_host
 
 import offload
 
-MASKED = """
-module attributes {transform.with_named_sequence} {
-  func.func @product(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
-    %r = linalg.matmul ins(%a, %b : tensor<?x?xf32>, tensor<?x?xf32>) outs(%c : tensor<?x?xf32>) -> tensor<?x?xf32>
-    return %r : tensor<?x?xf32>
-  }
-  transform.named_sequence @__transform_main(%root: !transform.any_op) {
-    %m = transform.structured.match ops{["linalg.matmul"]} in %root : (!transform.any_op) -> !transform.any_op
-    %t, %l:3 = transform.structured.tile_using_for %m tile_sizes [4, 8, 2]
-      : (!transform.any_op) -> (!transform.any_op, !transform.any_op, !transform.any_op, !transform.any_op)
-    transform.structured.vectorize %t vector_sizes [4, 8, 2] : !transform.any_op
-    transform.yield
-  }
-}
-"""
-
 PACKED = """
 module attributes {transform.with_named_sequence} {
   func.func @packed(%a: tensor<?x?xf32>, %b: tensor<?x?x8x2xf32>) -> tensor<?x?x8x2xf32> {
@@ -100,6 +84,11 @@ module attributes {transform.with_named_sequence} {
   }
 }
 """
+
+MASKED = TILED.replace(
+    "    transform.yield",
+    "    transform.structured.vectorize %tiled vector_sizes [8, 8, 4] : !transform.any_op\n    transform.yield",
+)
 
 TAKEN = """
 module attributes {transform.with_named_sequence} {
