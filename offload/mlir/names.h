@@ -37,6 +37,7 @@ inline constexpr char kReady[] = "offload.ready"; // on a gpu.module whose kerne
 inline constexpr char kResultSizes[] =
     "offload.result_sizes";                       // function attribute: sizes of results that are
                                                   // those of arguments (input/equal_sizes.cpp)
+inline constexpr char kScheduled[] = "offload.scheduled"; // on a module whose own schedule has run
 inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
 inline constexpr char kLaunchValues[] = "offload.launch_values"; // on those for what its launches pass
 inline constexpr char kLaunchPlaces[] = "offload.launch_places"; // and for where that is

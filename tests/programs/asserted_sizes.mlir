@@ -133,7 +133,7 @@ func.func @own(%a: tensor<?xf32>, %n: index) -> tensor<?xf32> {
   return %r : tensor<?xf32>
 }
 
-// Not in a loop whose steps are threads, nor in what they call.
+// Not in a loop whose steps are threads but in front of it, nor in what they call.
 func.func @rows(%x: memref<8x?xf32>, %y: memref<8x?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

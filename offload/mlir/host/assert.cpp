@@ -29,7 +29,7 @@ constexpr int64_t kGuardBytes = 512; // MGPU_GUARD_BYTES
 SmallVector<Value, 2> comparedSizes(cf::AssertOp op, Value holds) {
   using P = LLVM::ICmpPredicate;
   auto equality = op->getAttrOfType<BoolAttr>(kComparesSizes);
-  if (auto either = holds.getDefiningOp<LLVM::OrOp>())
+  while (auto either = holds.getDefiningOp<LLVM::OrOp>())
     holds = either.getLhs();
   auto compare = holds.getDefiningOp<LLVM::ICmpOp>();
   if (!equality || !compare || !compare.getLhs().getType().isInteger(64) ||

@@ -35,21 +35,6 @@ bool mayFollow(Operation *op) {
   return isa<memref::AllocOp, memref::AllocaOp>(op) || isMemoryEffectFree(op);
 }
 
-/// The first place in the operation's block that has all values.
-void moveForward(OpBuilder &b, Operation *op, ArrayRef<Value> values) {
-  llvm::SmallPtrSet<Operation *, 4> makers;
-  for (Value value : values)
-    if (Operation *maker = value ? value.getDefiningOp() : nullptr)
-      makers.insert(maker);
-  Operation *place = op;
-  while (Operation *before = place->getPrevNode()) {
-    if (makers.contains(before) || !mayFollow(before))
-      break;
-    place = before;
-  }
-  b.setInsertionPoint(place);
-}
-
 Value valueOf(OpBuilder &b, Location loc, const SizeOrigin &origin) {
   if (origin.known)
     return arith::ConstantIndexOp::create(b, loc, *origin.known);
@@ -69,14 +54,14 @@ std::string nameOf(Operation *op, const OperandSize &size) {
 
 /// In front of which operations a part is asserted: the part itself, or, where it is used in other blocks
 /// alone, which may not run, its first use in each; none where nobody uses it. A mask is around one operation
-/// and nothing else.
+/// and nothing else, and what threads insert in parallel is a part of their loop's body.
 SmallVector<Operation *> placesFor(Operation *part) {
   SmallVector<Operation *> places;
   for (Operation *user : part->getUsers()) {
     Operation *place = user;
     for (Operation *around = user->getParentOp(); around != part->getParentOp();
          around = around->getParentOp())
-      if (hasThreads(around) || isa<vector::MaskOp>(around))
+      if (hasThreads(around) || isa<vector::MaskOp, scf::InParallelOp>(around))
         place = around;
     if (place->getBlock() == part->getBlock())
       return {part};
@@ -91,6 +76,20 @@ SmallVector<Operation *> placesFor(Operation *part) {
 }
 
 } // namespace
+
+void moveForward(OpBuilder &b, Operation *op, ArrayRef<Value> values) {
+  llvm::SmallPtrSet<Operation *, 4> makers;
+  for (Value value : values)
+    if (Operation *maker = value ? value.getDefiningOp() : nullptr)
+      makers.insert(maker);
+  Operation *place = op;
+  while (Operation *before = place->getPrevNode()) {
+    if (makers.contains(before) || !mayFollow(before))
+      break;
+    place = before;
+  }
+  b.setInsertionPoint(place);
+}
 
 bool AssertSizes::isNew(Operation *op, const SizeOrigin &one, const SizeOrigin &other) {
   auto half = [](const SizeOrigin &origin) {
@@ -125,6 +124,8 @@ void AssertSizes::require(OpBuilder &b, Operation *op, arith::CmpIPredicate how,
   auto made = cf::AssertOp::create(b, loc, holds, words); // what may not run is no error yet
   if (!first || !second)
     made->setAttr(kComparesSizes, b.getBoolAttr(how == arith::CmpIPredicate::eq));
+  if (isRunByThreads(made))
+    ofThreads.push_back(made);
 }
 
 void AssertSizes::same(Operation *op, const OperandSize &one, const OperandSize &other) {
@@ -220,8 +221,12 @@ void AssertSizes::said(Operation *op, const OperandSize &size, ArrayRef<OpFoldRe
 void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
   if (!mayAssert)
     return;
-  bool makesOne = !isa<tensor::InsertSliceOp>(op);
-  for (Operation *place : makesOne ? placesFor(op) : SmallVector<Operation *>{op})
+  SmallVector<Operation *> places = {op};
+  if (isa<tensor::ParallelInsertSliceOp>(op)) // nothing else may stand beside it
+    places = {op->getParentOp()};
+  else if (!isa<tensor::InsertSliceOp>(op))
+    places = placesFor(op);
+  for (Operation *place : places)
     for (int64_t i = 0; i < cast<ShapedType>(whole.getType()).getRank(); ++i)
       dimensionOfPart(op, originOf(whole, i), i, place);
 }
@@ -276,8 +281,9 @@ void AssertSizes::dimensionOfPart(OffsetSizeAndStrideOpInterface op, const SizeO
   Value none = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, count, zero);
   std::string name = ("dimension " + Twine(dimension)).str();
   if (step == 1) { // unsigned, as sizes below zero do not fit either
-    require(b, op, arith::CmpIPredicate::ule, first, there, none,
-            "the offset has to be within " + Twine(name));
+    if (getConstantIntValue(first) != 0)
+      require(b, op, arith::CmpIPredicate::ule, first, there, none,
+              "the offset has to be within " + Twine(name));
     Value left = b.createOrFold<arith::SubIOp>(loc, there, first);
     require(b, op, arith::CmpIPredicate::ule, count, left, none,
             "the size has to be at most what is left of " + Twine(name));

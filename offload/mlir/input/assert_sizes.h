@@ -4,6 +4,7 @@
 #include "input/size_origin.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/DenseMap.h"
@@ -17,6 +18,10 @@ struct OperandSize {
   SizeOrigin origin;
 };
 
+/// Sets the first place in the operation's block that has all values and behind which nothing but `op` ends
+/// the program or is seen from outside of it.
+void moveForward(mlir::OpBuilder &b, mlir::Operation *op, llvm::ArrayRef<mlir::Value> values);
+
 /// Ends a program with an error in front of the operations whose sizes do not go together. Each two sizes are
 /// compared once.
 class AssertSizes {
@@ -26,6 +31,9 @@ public:
 
   /// Have errors been told, of what is wrong whatever it is called with?
   bool isWrong = false;
+
+  /// Assertions that threads come to.
+  llvm::SmallVector<mlir::cf::AssertOp> ofThreads;
 
   /// `one` and `other` have to be the same.
   void same(mlir::Operation *op, const OperandSize &one, const OperandSize &other);
@@ -44,7 +52,7 @@ public:
   void said(mlir::Operation *op, const OperandSize &size, llvm::ArrayRef<mlir::OpFoldResult> factors,
             const llvm::Twine &why);
 
-  /// What a tensor.extract_slice, tensor.insert_slice or memref.subview takes has to be within `whole`.
+  /// What a tensor.extract_slice, an insertion or a memref.subview takes has to be within `whole`.
   void part(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole);
 
   /// A kernel's blocks and grid have to be those that it says, which its code counts on. What is constant

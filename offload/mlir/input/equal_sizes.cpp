@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "input/assert_sizes.h"
+#include "input/loop_assertions.h"
 #include "loops/parallel_loops.h"
 #include "names.h"
 #include "passes.h"
@@ -39,18 +40,23 @@ constexpr int64_t kNumber = -1;
 
 class EqualSizes {
 public:
-  /// In a function that threads run, nothing can be asserted.
-  EqualSizes(func::FuncOp function, bool isOfThreads, bool isCalled)
+  /// In a function that threads run, nothing can be asserted; in loops of threads of a function that a
+  /// schedule has made, nothing has to be.
+  EqualSizes(func::FuncOp function, bool isOfThreads, bool isCalled, bool isScheduled)
       : function(function), isCalled(isCalled), asserted(!isOfThreads) {
     if (auto before = function->getAttrOfType<ArrayAttr>(kEqualSizes))
       addSets(before);
     SmallVector<Operation *> found; // assertions come between them
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       found.push_back(op);
-      return hasThreads(op) ? WalkResult::skip() : WalkResult::advance();
+      bool isApart =
+          hasThreads(op) && (isScheduled || !isa<scf::ParallelOp, scf::ForallOp, tensor::GenerateOp>(op));
+      return isApart ? WalkResult::skip() : WalkResult::advance();
     });
     for (Operation *op : found)
       add(op);
+    for (cf::AssertOp op : asserted.ofThreads)
+      asserted.isWrong |= failed(assertInFront(op));
   }
 
   /// Errors have been told.
@@ -97,6 +103,8 @@ private:
     else if (auto part = dyn_cast<tensor::ExtractSliceOp>(op))
       asserted.part(part, part.getSource());
     else if (auto place = dyn_cast<tensor::InsertSliceOp>(op))
+      asserted.part(place, place.getDest());
+    else if (auto place = dyn_cast<tensor::ParallelInsertSliceOp>(op))
       asserted.part(place, place.getDest());
     else if (auto view = dyn_cast<memref::SubViewOp>(op))
       asserted.part(view, view.getSource());
@@ -329,6 +337,7 @@ struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleO
     if (getOperation()->walk(checked).wasInterrupted())
       return signalPassFailure();
     Builder b(&getContext());
+    bool isScheduled = bool(getOperation()->removeAttr(kScheduled));
     SmallPtrSet<Operation *, 4> ofThreads = calledFromKernels(getOperation());
     llvm::StringSet<> used; // asking for each function would read the program so many times
     std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(&getOperation().getBodyRegion());
@@ -338,7 +347,8 @@ struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleO
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      EqualSizes equal(function, ofThreads.contains(function), !uses || used.contains(function.getSymName()));
+      EqualSizes equal(function, ofThreads.contains(function), !uses || used.contains(function.getSymName()),
+                       isScheduled);
       if (equal.isWrong())
         signalPassFailure();
       if (SmallVector<Attribute> sets = equal.sets(b); !sets.empty())

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Transform/IR/TransformDialect.h"
@@ -33,6 +34,8 @@ struct EraseTransforms : public PassWrapper<EraseTransforms, OperationPass<Modul
       if (op->removeAttr(transform::TransformDialect::kWithNamedSequenceAttrName) && op != getOperation())
         modules.push_back(op);
     });
+    if (!sequences.empty())
+      getOperation()->setAttr(kScheduled, UnitAttr::get(&getContext()));
     for (transform::NamedSequenceOp sequence : sequences)
       sequence->erase();
     for (ModuleOp module : modules) // the inner ones come first

@@ -1,0 +1,13 @@
+//===- loop_assertions.h - What steps of loops ask for, in front of them --===//
+#pragma once
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+
+namespace offload {
+
+/// Takes an assertion of two sizes out of the loops of threads that it is in: what is asserted in front of
+/// the outermost one is true of the first and the last steps that run. Nothing is where that cannot be
+/// computed there, or where not each step comes to the assertion. Fails, with an error, where it never holds.
+mlir::LogicalResult assertInFront(mlir::cf::AssertOp op);
+
+} // namespace offload
