@@ -123,6 +123,14 @@ def test_kernels_assert_nothing() -> None:
     assert not [part for part in kernels.split("gpu.func @")[1:] if "cf.assert" in part.split("gpu.return", 1)[0]]
 
 
+@pytest.mark.parametrize("function", ["tiles", "affine_tiles"])
+def test_what_is_always_within_is_not_compared(function: str) -> None:
+    kernels = emit_text(PROGRAMS / f"{NAME}.mlir", "kernels")
+    assert "cf.assert" not in kernels.split(f"func.func @{function}(", 1)[1].split("func.func", 1)[0]
+    for size in (0, 1, 32, 33):
+        np.testing.assert_allclose(getattr(program(NAME), function)(f(size)).numpy(), np.exp(f(size)), rtol=1e-6)
+
+
 SCHEDULED = """
 module attributes {transform.with_named_sequence} {
   func.func @twice(%x: tensor<?xf32>) -> tensor<?xf32> {

@@ -171,3 +171,37 @@ func.func @four(%x: memref<?x?x?x?xf32>, %n: index) {
   }
   return
 }
+
+// Tiles that are within their arrays, whatever their size is.
+func.func @tiles(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = scf.forall (%i) = (0) to (%n) step (32) shared_outs(%o = %e) -> tensor<?xf32> {
+    %left = arith.subi %n, %i : index
+    %c32 = arith.constant 32 : index
+    %size = arith.minsi %left, %c32 : index
+    %p = tensor.extract_slice %a[%i] [%size] [1] : tensor<?xf32> to tensor<?xf32>
+    %q = tensor.extract_slice %o[%i] [%size] [1] : tensor<?xf32> to tensor<?xf32>
+    %x = linalg.exp ins(%p : tensor<?xf32>) outs(%q : tensor<?xf32>) -> tensor<?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %x into %o[%i] [%size] [1] : tensor<?xf32> into tensor<?xf32>
+    }
+  }
+  return %r : tensor<?xf32>
+}
+func.func @affine_tiles(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = scf.forall (%i) = (0) to (%n) step (32) shared_outs(%o = %e) -> tensor<?xf32> {
+    %size = affine.min affine_map<(d0)[s0] -> (32, s0 - d0)>(%i)[%n]
+    %p = tensor.extract_slice %a[%i] [%size] [1] : tensor<?xf32> to tensor<?xf32>
+    %q = tensor.extract_slice %o[%i] [%size] [1] : tensor<?xf32> to tensor<?xf32>
+    %x = linalg.exp ins(%p : tensor<?xf32>) outs(%q : tensor<?xf32>) -> tensor<?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %x into %o[%i] [%size] [1] : tensor<?xf32> into tensor<?xf32>
+    }
+  }
+  return %r : tensor<?xf32>
+}

@@ -2,6 +2,7 @@
 
 #include "input/size_origin.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -74,6 +75,37 @@ bool isOne(const SizeOrigin &a, const SizeOrigin &b) {
   if (a.dimension < 0 || b.dimension < 0)
     return false;
   return ValueBoundsConstraintSet::areEqual({a.value, a.dimension}, {b.value, b.dimension}).value_or(false);
+}
+
+/// MLIR compares the least of numbers with what is greater alone.
+static bool isPositive(OpFoldResult number) {
+  using Set = ValueBoundsConstraintSet;
+  OpFoldResult zero = Builder(number.getContext()).getIndexAttr(0);
+  auto isAtLeastZero = [&](const Set::Variable &each) {
+    return Set::compare(each, Set::ComparisonOperator::GE, zero);
+  };
+  Operation *op = isa<Value>(number) ? cast<Value>(number).getDefiningOp() : nullptr;
+  if (auto least = dyn_cast_or_null<arith::MinSIOp>(op))
+    return isPositive(least.getLhs()) && isPositive(least.getRhs());
+  if (auto least = dyn_cast_or_null<affine::AffineMinOp>(op))
+    return llvm::all_of(llvm::seq(least.getMap().getNumResults()), [&](unsigned i) {
+      return isAtLeastZero(Set::Variable(least.getMap().getSubMap({i}), least.getOperands()));
+    });
+  return isAtLeastZero(number);
+}
+
+bool isWithin(OpFoldResult offset, OpFoldResult size, const SizeOrigin &whole) {
+  using Set = ValueBoundsConstraintSet;
+  using Variable = Set::Variable;
+  MLIRContext *context = whole.known ? nullptr : whole.value.getContext();
+  if (!context) // numbers fold
+    return false;
+  Builder b(context);
+  AffineExpr end = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
+  Variable all = whole.dimension < 0 ? Variable(whole.value) : Variable(whole.value, whole.dimension);
+  return isPositive(offset) && isPositive(size) &&
+         Set::compare(Variable(AffineMap::get(2, 0, end), ArrayRef<Variable>{offset, size}),
+                      Set::ComparisonOperator::LE, all);
 }
 
 bool choosesWhole(Operation *op) {

@@ -23,6 +23,9 @@ SizeOrigin originOf(mlir::Value shaped, int64_t dimension);
 /// Are two sizes known to be the same?
 bool isOne(const SizeOrigin &one, const SizeOrigin &other);
 
+/// Is a part known to be within a dimension of that size, whatever it is?
+bool isWithin(mlir::OpFoldResult offset, mlir::OpFoldResult size, const SizeOrigin &whole);
+
 /// An arith.select that takes one of two values as a whole: of arrays, one of any size.
 bool choosesWhole(mlir::Operation *op);
 
