@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compiling import python
+from traces import calls, read
 
 import offload
 
@@ -24,17 +24,6 @@ library.saxpy(2, x, y)
 library.kernels.saxpy_kernel[391, 256](x, y, 2.0)
 print(float(y.numpy()[1]))
 """
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
-    return events
-
-
-def calls(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What threads of the program did, in order."""
-    made = [event for event in events if event["ph"] == "X" and event["cat"] not in ("work", "blocks")]
-    return sorted(made, key=lambda event: event["ts"])
 
 
 def works(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -210,115 +199,6 @@ def test_work_that_is_put_off_is_where_it_ran(built: dict[str, Path], tmp_path: 
     ran = {event["args"]["call"]: event for event in works(events) if event["args"]["call"] in launches}
     assert len(ran) == 2
     assert all(ran[call]["ts"] >= launches[call]["ts"] + launches[call]["dur"] for call in ran)
-
-
-def test_artifacts_of_a_process_share_a_file(built: dict[str, Path], tmp_path: Path) -> None:
-    code = """
-import sys, numpy, offload
-for path in sys.argv[1].split(":"):
-    library = offload.load(path)
-    library.use("host")
-    library.device.array(numpy.zeros(3, numpy.float32))
-"""
-    path = tmp_path / "trace.json"
-    both = f"{built['saxpy']}:{built['reduce']}"
-    for _ in range(2):  # the second run replaces what the first has left
-        python(code, both, cwd=tmp_path, environment={"OFFLOAD_TRACE": str(path)})
-        assert [event["name"] for event in calls(read(path)) if event["cat"] == "memory"] == [
-            "allocate", "free", "allocate", "free"
-        ]  # fmt: skip
-
-
-CHILDREN = """
-import os, subprocess, sys, numpy, offload
-library = offload.load(sys.argv[1])
-library.use("host")
-array = library.device.array(numpy.zeros(3, numpy.float32))
-if sys.argv[2] == "fork":
-    os.mkdir("elsewhere")
-    os.chdir("elsewhere")  # which the trace's name does not follow
-    child = os.fork()
-    if child == 0:
-        library.device.array(numpy.zeros(5, numpy.float32))
-        os._exit(0)
-    os.waitpid(child, 0)
-elif sys.argv[2] == "spawn":
-    subprocess.run([sys.executable, "-c", open(sys.argv[3]).read(), sys.argv[1], "end"], check=True)
-library.device.array(numpy.zeros(7, numpy.float32))
-"""
-
-
-@pytest.mark.parametrize("way", ["fork", "spawn"])
-@pytest.mark.parametrize("name", ["trace.json", "trace-%p.json"])
-def test_children_add_or_have_their_own(built: dict[str, Path], way: str, name: str, tmp_path: Path) -> None:
-    script = tmp_path / "children.py"
-    script.write_text(CHILDREN)
-    python(CHILDREN, built["saxpy"], way, script, cwd=tmp_path, environment={"OFFLOAD_TRACE": name})
-    files = sorted(tmp_path.glob("trace*.json"))
-    assert len(files) == (2 if "%p" in name else 1)
-    sizes: dict[int, list[int]] = {}
-    for path in files:
-        processes = set()
-        for event in calls(read(path)):
-            processes.add(event["pid"])
-            if event["name"] == "allocate":
-                sizes.setdefault(event["pid"], []).append(event["args"]["bytes"])
-        if "%p" in name:
-            assert path.name == f"trace-{processes.pop()}.json"
-            assert not processes
-    child = [20] if way == "fork" else [12, 28]
-    assert sorted(sizes.values()) == sorted([[12, 28], child])
-
-
-ERRORS = """
-import sys, numpy, offload
-library = offload.load(sys.argv[1])
-messages = []
-for _ in range(2):
-    try:
-        library.use("host")
-        library.device.array(numpy.zeros(3, numpy.float32))
-    except offload.DeviceError as error:
-        messages.append(str(error))
-print(messages)
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("missing/trace.json", "No such file or directory"),
-        (".", "Is a directory"),
-        ("/dev/null", "it is no regular file"),
-    ],
-)
-def test_a_file_that_cannot_be_written_is_said_once(
-    built: dict[str, Path], name: str, reason: str, tmp_path: Path
-) -> None:
-    output = python(ERRORS, built["saxpy"], cwd=tmp_path, environment={"OFFLOAD_TRACE": name})
-    (message,) = eval(output)
-    assert message.startswith('The environment variable OFFLOAD_TRACE asks for a trace in "/')
-    assert message.endswith(f"which cannot be written: {reason}.")
-
-
-def test_a_disk_that_is_full_ends_the_trace_and_not_the_program(built: dict[str, Path], tmp_path: Path) -> None:
-    code = """
-import resource, sys, numpy, offload
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
-library = offload.load(sys.argv[1])
-library.use("host")
-messages = []
-for _ in range(2000):
-    try:
-        library.device.array(numpy.zeros(3, numpy.float32))
-    except offload.DeviceError as error:
-        messages.append(str(error))
-print(messages)
-"""
-    path = tmp_path / "trace.json"
-    (message,) = eval(python(code, built["saxpy"], cwd=tmp_path, environment={"OFFLOAD_TRACE": str(path)}))
-    assert message == f'The trace in "{path}" ends early; the file cannot be written: File too large.'
-    assert 100 < len(calls(read(path))) < 2000
 
 
 RACE = """

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 enum { BUCKETS = 256, ENOUGH = 1 << 16, LINE_BYTES = 4096, TEXT_BYTES = 200 };
+#define ENDS_EARLY "The trace in \"%.300s\" ends early; the file cannot be written: %s."
 static const uint64_t LONG_ENOUGH = 1000000000; /* ns that lines wait to be written */
 
 struct lane {
@@ -71,6 +72,7 @@ void mgpu_trace_start(void) {
     return;
   }
   written_at = mgpu_trace_now();
+  forked = mgpu_trace_file_forked(); /* before this, which is when the fork is watched from */
   mgpu_trace_on = true;
   mgpu_trace_wrap();
 }
@@ -200,7 +202,11 @@ static void at_exit(void *unused) {
   mgpu_trace_collect(-1, 0);
   take();
   write_lines();
+  int code = late;
+  late = 0;
   let_go();
+  if (code) /* no call is left that could fail */
+    fprintf(stderr, "offload: " ENDS_EARLY "\n", mgpu_trace_file_path(), mgpu_trace_file_words(code));
 }
 
 /* The C library's own atexit stands in an archive of its development package, which artifacts do not link;
@@ -244,8 +250,7 @@ void mgpu_trace_add(const struct mgpu_trace_event *event, uint64_t begin, uint64
   }
   let_go();
   if (code)
-    mgpu_fail(MGPU_ERROR_INVALID, "The trace in \"%.300s\" ends early; the file cannot be written: %s.",
-              mgpu_trace_file_path(), mgpu_trace_file_words(code));
+    mgpu_fail(MGPU_ERROR_INVALID, ENDS_EARLY, mgpu_trace_file_path(), mgpu_trace_file_words(code));
 }
 
 void mgpu_trace_add_device(int backend, int device, const void *stream, const struct mgpu_trace_event *event,

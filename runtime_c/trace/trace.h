@@ -54,6 +54,8 @@ int mgpu_trace_file_begin(const char *setting);
 int mgpu_trace_file_append(const char *lines, size_t size);
 /* In the child of a fork: the same file, or its own where the name has the process's id. 0, or an errno. */
 int mgpu_trace_file_fork(void);
+/* Whether this process has been forked, and has run no other program since. */
+bool mgpu_trace_file_forked(void);
 /* The path, and the meaning of such an errno, for messages. */
 const char *mgpu_trace_file_path(void);
 const char *mgpu_trace_file_words(int code);
