@@ -186,6 +186,95 @@ void handOnUncopied(scf::WhileOp loop) {
   }
 }
 
+/// What MLIR's deallocation does not know of the gpu dialect is something else for a while. Operations that
+/// neither allocate nor free, and do not say so, as launches and waits of tokens, it refuses: it takes calls,
+/// though. Memory of blocks and threads of a gpu.launch, to which it would add who owns it, is an alloca.
+class Disguised {
+public:
+  explicit Disguised(func::FuncOp function) : function(function) {
+    SmallVector<Operation *> unknown;
+    function.walk([&](Operation *op) {
+      bool says = isa<MemoryEffectOpInterface, CallOpInterface>(op) ||
+                  op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
+      if (isa_and_nonnull<gpu::GPUDialect>(op->getDialect()) && !says && op->getNumRegions() == 0 &&
+          !op->hasTrait<OpTrait::IsTerminator>() &&
+          !llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>)) // whose it is, it has to say
+        unknown.push_back(op);
+    });
+    llvm::for_each(unknown, [&](Operation *op) { hide(op); });
+    function.walk([](gpu::LaunchOp launch) { hideMemory(launch); });
+  }
+
+  ~Disguised() {
+    SmallVector<func::CallOp> calls;
+    SmallVector<memref::AllocaOp> memory;
+    function.walk([&](Operation *op) {
+      if (!op->hasAttr(kStandsFor))
+        return;
+      if (auto call = dyn_cast<func::CallOp>(op))
+        calls.push_back(call);
+      else
+        memory.push_back(cast<memref::AllocaOp>(op));
+    });
+    llvm::for_each(calls, [&](func::CallOp call) { showAgain(call); });
+    llvm::for_each(memory, showMemoryAgain); // in the order in which they were
+  }
+
+  Disguised(const Disguised &) = delete;
+  Disguised &operator=(const Disguised &) = delete;
+
+private:
+  /// On the call, which of `hidden`; on the alloca, whether it is a block's and not a thread's.
+  static constexpr char kStandsFor[] = "offload.stands_for";
+
+  void hide(Operation *op) {
+    OpBuilder b(op);
+    auto call = func::CallOp::create(b, op->getLoc(), kStandsFor, op->getResultTypes(), op->getOperands());
+    call->setAttr(kStandsFor, b.getIndexAttr(int64_t(hidden.size())));
+    op->replaceAllUsesWith(call);
+    op->remove();
+    op->setOperands(ValueRange());
+    hidden.push_back(op);
+  }
+
+  void showAgain(func::CallOp call) {
+    Operation *op = hidden[size_t(call->getAttrOfType<IntegerAttr>(kStandsFor).getInt())];
+    OpBuilder(call).insert(op);
+    op->setOperands(call->getOperands());
+    call->replaceAllUsesWith(op);
+    call->erase();
+  }
+
+  static void hideMemory(gpu::LaunchOp launch) {
+    Block &body = launch.getBody().front();
+    const unsigned ofBlocks = launch.getNumWorkgroupAttributions(),
+                   count = ofBlocks + unsigned(launch.getPrivateAttributions().size()),
+                   first = body.getNumArguments() - count;
+    OpBuilder b = OpBuilder::atBlockBegin(&body);
+    for (unsigned i = 0; i < count; ++i) {
+      BlockArgument memory = body.getArgument(first + i);
+      auto instead = memref::AllocaOp::create(b, memory.getLoc(), cast<MemRefType>(memory.getType()));
+      instead->setAttr(kStandsFor, b.getBoolAttr(i < ofBlocks));
+      memory.replaceAllUsesWith(instead);
+    }
+    body.eraseArguments(first, count);
+    if (ofBlocks) // not without it, from which addWorkgroupAttribution goes on
+      launch->setAttr(gpu::LaunchOp::getNumWorkgroupAttributionsAttrName(), b.getI64IntegerAttr(0));
+  }
+
+  static void showMemoryAgain(memref::AllocaOp instead) {
+    auto launch = instead->getParentOfType<gpu::LaunchOp>();
+    bool ofBlock = instead->getAttrOfType<BoolAttr>(kStandsFor).getValue();
+    BlockArgument memory = ofBlock ? launch.addWorkgroupAttribution(instead.getType(), instead.getLoc())
+                                   : launch.addPrivateAttribution(instead.getType(), instead.getLoc());
+    instead.replaceAllUsesWith(memory);
+    instead.erase();
+  }
+
+  func::FuncOp function;
+  SmallVector<Operation *> hidden;
+};
+
 struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConstantArguments)
 
@@ -262,6 +351,7 @@ struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
       llvm::for_each(parts, copyPart);
       function.walk(handOnUncopied);
       function.walk([](memref::AllocOp op) { op->removeAttr(kWritten); });
+      Disguised disguised(function);
       if (failed(runPipeline(frees, function)))
         return signalPassFailure();
     }

@@ -1,0 +1,142 @@
+"""Functions that have tensors and, beside them, launches, tokens and a gpu.launch with memory of its blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import on_host
+
+KERNEL = """
+gpu.module @work {
+  gpu.func @add(%x: memref<?xi32>, %v: i32) kernel {
+    %t = gpu.thread_id x
+    %a = memref.load %x[%t] : memref<?xi32>
+    %r = arith.addi %a, %v : i32
+    memref.store %r, %x[%t] : memref<?xi32>
+    gpu.return
+  }
+}
+"""
+HEAD = """
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c7 = arith.constant 7 : index
+  %c8 = arith.constant 8 : index
+  %one = arith.constant 1 : i32
+  %ten = arith.constant 10 : i32
+"""
+
+
+def grown(result: str, of: str) -> str:
+    """One more of each."""
+    return f"""
+  %e_{result} = tensor.empty() : tensor<8xi32>
+  %{result} = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}} ins(%{of} : tensor<8xi32>) outs(%e_{result} : tensor<8xi32>) {{
+  ^bb0(%p: i32, %q: i32):
+    %s = arith.addi %p, %one : i32
+    linalg.yield %s : i32
+  }} -> tensor<8xi32>
+"""
+
+
+def launch(array: str, before: str = "") -> str:
+    head = f"gpu.launch_func {before} @work::@add blocks in (%c1, %c1, %c1) threads in (%c8, %c1, %c1)"
+    return f"{head} args(%{array} : memref<?xi32>, %ten : i32)\n"
+
+
+BLOCKS = """
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+      threads(%tx, %ty, %tz) in (%sx = %c8, %sy = %c1, %sz = %c1)
+      workgroup(%w : memref<8xi32, #gpu.address_space<workgroup>>, %v : memref<8xi32, #gpu.address_space<workgroup>>)
+      private(%own : memref<1xi32, #gpu.address_space<private>>) {
+    %l = memref.load %x[%tx] : memref<?xi32>
+    memref.store %l, %w[%tx] : memref<8xi32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %o = arith.subi %c7, %tx : index
+    %m = memref.load %w[%o] : memref<8xi32, #gpu.address_space<workgroup>>
+    memref.store %m, %own[%c0] : memref<1xi32, #gpu.address_space<private>>
+    %n = memref.load %own[%c0] : memref<1xi32, #gpu.address_space<private>>
+    memref.store %n, %v[%tx] : memref<8xi32, #gpu.address_space<workgroup>>
+    %z = memref.load %v[%tx] : memref<8xi32, #gpu.address_space<workgroup>>
+    memref.store %z, %x[%tx] : memref<?xi32>
+    gpu.terminator
+  }
+"""
+SEEN = """
+  %m_r = bufferization.to_buffer %r : tensor<8xi32> to memref<8xi32>
+  %b = memref.cast %m_r : memref<8xi32> to memref<?xi32>
+"""
+A = np.arange(8, dtype=np.int32)
+
+PROGRAMS: dict[str, tuple[str, Any, Any]] = {
+    "a launch": (grown("r", "a") + launch("x"), A + 1, A + 10),
+    "one that writes to a tensor's memory": (
+        grown("r", "a") + SEEN + launch("b")
+        + "%result = bufferization.to_tensor %m_r restrict : memref<8xi32> to tensor<8xi32>\n",
+        A + 11,
+        A,
+    ),
+    "tokens": (
+        "%t0 = gpu.wait async\n%t1 = " + launch("x", "async [%t0]") + grown("r", "a") + "gpu.wait [%t1]\n",
+        A + 1,
+        A + 10,
+    ),
+    "work on a tensor's memory that nobody waits for": (
+        grown("r", "a") + SEEN + "%t0 = gpu.wait async\n%t1 = " + launch("b", "async [%t0]")
+        + "%t2 = gpu.memcpy async [%t1] %x, %b : memref<?xi32>, memref<?xi32>\n" + grown("result", "a"),
+        A + 1,
+        A + 11,
+    ),
+    "a token through a loop": (
+        """
+  %t0 = gpu.wait async
+  %r, %end = scf.for %i = %c0 to %c3 step %c1 iter_args(%u = %a, %t = %t0)
+      -> (tensor<8xi32>, !gpu.async.token) {
+"""
+        + grown("g", "u") + "%t1 = " + launch("x", "async [%t]")
+        + "scf.yield %g, %t1 : tensor<8xi32>, !gpu.async.token\n}\ngpu.wait [%end]\n",
+        A + 3,
+        A + 30,
+    ),
+    "in a branch": (
+        """
+  %first = memref.load %x[%c0] : memref<?xi32>
+  %is = arith.cmpi slt, %first, %one : i32
+  %r = scf.if %is -> tensor<8xi32> {
+"""
+        + grown("g", "a") + launch("x") + BLOCKS
+        + "scf.yield %g : tensor<8xi32>\n} else {\nscf.yield %a : tensor<8xi32>\n}\n",
+        A + 1,
+        A[::-1] + 10,
+    ),
+    "registered memory": (
+        grown("r", "a") + "%all = memref.cast %x : memref<?xi32> to memref<*xi32>\n"
+        + "gpu.host_register %all : memref<*xi32>\n" + launch("x") + "gpu.host_unregister %all : memref<*xi32>\n",
+        A + 1,
+        A + 10,
+    ),
+    "memory of blocks and threads": (grown("r", "a") + BLOCKS, A + 1, A[::-1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_beside_tensors(name: str) -> None:
+    """MLIR's deallocation refused launches and waits, and broke a gpu.launch that has memory of its own."""
+    body, wanted, left = PROGRAMS[name]
+    result = "%result" if "%result =" in body else "%r"
+    library = on_host(
+        f"{KERNEL}func.func @f(%a: tensor<8xi32>, %x: memref<?xi32>) -> tensor<8xi32> {{{HEAD}{body}"
+        f"return {result} : tensor<8xi32>\n}}"
+    )
+    api = library._native.api
+    for schedule in (0, 1, 2, 3, 4):
+        api.mgpuHostSchedule(schedule)
+        x = A.copy()
+        returned = library.f(A.copy(), x).numpy()
+        assert returned.tolist() == wanted.tolist()
+        assert x.tolist() == left.tolist()
+    api.mgpuHostSchedule(0)
