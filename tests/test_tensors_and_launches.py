@@ -61,7 +61,15 @@ BLOCKS = """
     memref.store %m, %own[%c0] : memref<1xi32, #gpu.address_space<private>>
     %n = memref.load %own[%c0] : memref<1xi32, #gpu.address_space<private>>
     memref.store %n, %v[%tx] : memref<8xi32, #gpu.address_space<workgroup>>
-    %z = memref.load %v[%tx] : memref<8xi32, #gpu.address_space<workgroup>>
+    %y = memref.load %v[%tx] : memref<8xi32, #gpu.address_space<workgroup>>
+    %sum = gpu.all_reduce add %one uniform {} : (i32) -> i32
+    %most = gpu.all_reduce %one uniform {
+    ^bb0(%p: i32, %q: i32):
+      %larger = arith.maxsi %p, %q : i32
+      gpu.yield %larger : i32
+    } : (i32) -> i32
+    %more = arith.addi %sum, %most : i32
+    %z = arith.addi %y, %more : i32
     memref.store %z, %x[%tx] : memref<?xi32>
     gpu.terminator
   }
@@ -111,7 +119,7 @@ PROGRAMS: dict[str, tuple[str, Any, Any]] = {
         + grown("g", "a") + launch("x") + BLOCKS
         + "scf.yield %g : tensor<8xi32>\n} else {\nscf.yield %a : tensor<8xi32>\n}\n",
         A + 1,
-        A[::-1] + 10,
+        A[::-1] + 19,
     ),
     "registered memory": (
         grown("r", "a") + "%all = memref.cast %x : memref<?xi32> to memref<*xi32>\n"
@@ -119,7 +127,7 @@ PROGRAMS: dict[str, tuple[str, Any, Any]] = {
         A + 1,
         A + 10,
     ),
-    "memory of blocks and threads": (grown("r", "a") + BLOCKS, A + 1, A[::-1]),
+    "memory of blocks and threads": (grown("r", "a") + BLOCKS, A + 1, A[::-1] + 9),
 }  # fmt: skip
 
 

@@ -24,6 +24,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
@@ -193,13 +194,11 @@ class Disguised {
 public:
   explicit Disguised(func::FuncOp function) : function(function) {
     SmallVector<Operation *> unknown;
-    function.walk([&](Operation *op) {
-      bool says = isa<MemoryEffectOpInterface, CallOpInterface>(op) ||
-                  op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
-      if (isa_and_nonnull<gpu::GPUDialect>(op->getDialect()) && !says && op->getNumRegions() == 0 &&
-          !op->hasTrait<OpTrait::IsTerminator>() &&
-          !llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>)) // whose it is, it has to say
-        unknown.push_back(op);
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (!isUnknown(op))
+        return WalkResult::advance();
+      unknown.push_back(op);
+      return WalkResult::skip(); // a reduction's body is its own
     });
     llvm::for_each(unknown, [&](Operation *op) { hide(op); });
     function.walk([](gpu::LaunchOp launch) { hideMemory(launch); });
@@ -226,6 +225,17 @@ public:
 private:
   /// On the call, which of `hidden`; on the alloca, whether it is a block's and not a thread's.
   static constexpr char kStandsFor[] = "offload.stands_for";
+
+  static bool isUnknown(Operation *op) {
+    if (!isa_and_nonnull<gpu::GPUDialect>(op->getDialect()) || op->hasTrait<OpTrait::IsTerminator>() ||
+        isa<MemoryEffectOpInterface, CallOpInterface>(op) ||
+        op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+        llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>)) // whose it is, it has to say
+      return false;
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    return captured.empty();
+  }
 
   void hide(Operation *op) {
     OpBuilder b(op);
