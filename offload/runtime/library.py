@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import difflib
 import functools
 import itertools
 import os
@@ -15,13 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from offload.artifact import INTERFACE, Artifact, KernelSignature, Metadata, Signature, functions_for_c
 from offload.artifact import read as read_artifact
 from offload.artifact.elf import MACHINES, machine_name
 from offload.errors import ArtifactError
 from offload.runtime import abi
+from offload.runtime.attributes import check_set, unknown
 from offload.runtime.backends import check_backend, choosing
 from offload.runtime.device import Device, DeviceInfo, all_devices
 from offload.runtime.function import Function
@@ -146,12 +146,6 @@ def _name_for_loader(path: Path) -> str:
     return f"{absolute.parent}/{steps}{absolute.name}"
 
 
-def _unknown(owner: str, kind: str, name: str, names: Mapping[str, object]) -> AttributeError:
-    close = difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else "."
-    return AttributeError(f"{owner} has no {kind} {name!r}{hint} It has: {', '.join(sorted(names)) or 'none'}")
-
-
 def _called(path: Path) -> str:
     """What messages call a library: the name of one in the cache is a hash, which tells nobody anything."""
     return "the program" if re.fullmatch(r"[0-9a-f]{64}\.so", path.name) else path.name
@@ -192,7 +186,7 @@ class _Functions(dict[str, Function]):
     def __missing__(self, name: object) -> NoReturn:
         if not isinstance(name, str):
             raise KeyError(name)
-        raise KeyError(self._why(name) or str(_unknown(self._owner, "function", name, self)))
+        raise KeyError(self._why(name) or str(unknown(self._owner, "function", name, self)))
 
 
 class Kernels(Mapping[str, Kernel]):
@@ -259,7 +253,7 @@ class Kernels(Mapping[str, Kernel]):
                 f"{lack}: launch it from a function of the program, or give it arguments that are scalars and memrefs "
                 "of scalars"
             )
-        return _unknown(self._owner, "kernel", name, self._kernels)
+        return unknown(self._owner, "kernel", name, self._kernels)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._kernels})
@@ -337,6 +331,15 @@ class Library:
             raise TypeError(f"auto_stage is True or False, not {value!r}")
         self._native.auto_stage = value
 
+    if not TYPE_CHECKING:  # type checkers would let any attribute be set
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Of what a library has, auto_stage can be set, and what is called instead of a function. Raises
+            AttributeError."""
+            if type(self) is Library and "device" in self.__dict__:  # the last that is made
+                check_set(self, _called(self.path), name, value)
+            super().__setattr__(name, value)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return load, (self._native.file,)
 
@@ -359,7 +362,7 @@ class Library:
             raise AttributeError(name)
         if reason := for_c_alone(self, name):
             raise AttributeError(reason)
-        raise _unknown(_called(self.path), "function", name, self.functions)
+        raise unknown(_called(self.path), "function", name, self.functions)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.functions})
