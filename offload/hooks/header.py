@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from offload.artifact.meta import Argument, Metadata, Signature, own_symbol
 from offload.errors import OffloadError
+from offload.hooks.c_names import FUNCTIONS, HEADERS
 
 _BITS = (8, 16, 32, 64)
 _TYPES = {
@@ -45,9 +46,14 @@ def namespace_of(name: str) -> str:
     space = re.sub(r"\W", "_", name)
     if name == "mgpu":
         raise OffloadError("its header would be mgpu.h, which is the runtime's; give the library another name")
+    if name in HEADERS:  # before the folders of the system, compilers look into that of this header
+        why = f"its header would be {name}.h, which others would include in place of the C library's"
+        raise OffloadError(f"{why}; give the library another name")
+    where = f'the header\'s functions would be in a namespace "{space}", which is'
     if space != "runtime" and (not _is_name(space) or space == "std"):
-        where = f'the header\'s functions would be in a namespace "{space}", which is none in C++'
-        raise OffloadError(f"{where}; give the library another name")
+        raise OffloadError(f"{where} none in C++; give the library another name")
+    if space in FUNCTIONS:
+        raise OffloadError(f"{where} a function of the C library; give the library another name")
     return space
 
 

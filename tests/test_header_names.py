@@ -1,0 +1,49 @@
+"""Names of libraries whose C++ header would take the place of the C library's, or contradict it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from compiling import ROOT
+
+from offload.artifact.meta import Metadata, Signature
+from offload.errors import OffloadError
+from offload.hooks.c_names import FUNCTIONS, HEADERS
+from offload.hooks.header import header_text, namespace_of
+
+INCLUDES = ["-I", ROOT / "runtime_c", "-I", ROOT / "offload" / "cmake" / "include"]
+
+
+def test_a_library_is_not_called_like_a_header_of_c(tmp_path: Path) -> None:
+    """The folder of its header comes before those of the system: <cstring> would find it in place of string.h."""
+    for name in ("string", "stdint", "time", "features"):
+        assert name in HEADERS
+        (tmp_path / f"{name}.h").write_text(
+            header_text("kernels", "libkernels.so", Metadata((Signature("f", "_mlir_ciface_f", (), ()),)))
+        )
+        (tmp_path / "main.cpp").write_text("#include <cstring>\n#include <cstdint>\n#include <ctime>\n")
+        broken = subprocess.run(["g++", "-fsyntax-only", "-isystem", ".", *INCLUDES, "main.cpp"], cwd=tmp_path)
+        assert broken.returncode != 0
+        (tmp_path / f"{name}.h").unlink()
+        with pytest.raises(OffloadError, match=rf"its header would be {name}\.h, which others would include in place"):
+            namespace_of(name)
+    assert namespace_of("vector") == "vector"
+    assert namespace_of("strings2") == "strings2"
+
+
+def test_a_library_is_not_called_like_a_function_of_c(tmp_path: Path) -> None:
+    """C++ takes none of these for a namespace; no other is refused."""
+    spaces = "".join(f"namespace {name} {{}}\n" for name in sorted(FUNCTIONS))
+    (tmp_path / "main.cpp").write_text(f"#include <offload/memref.h>\n{spaces}")
+    command = ["g++", "-std=gnu++17", "-fmax-errors=0", "-fsyntax-only", *INCLUDES, "main.cpp"]
+    said = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"}
+    ).stderr
+    assert set(re.findall(r"'namespace (\w+) \{ \}' redeclared", said)) == FUNCTIONS
+    for name in ("random", "exp"):
+        with pytest.raises(OffloadError, match=f'in a namespace "{name}", which is a function of the C library; give'):
+            namespace_of(name)
