@@ -51,10 +51,11 @@ def test_an_empty_source(text: bytes, tmp_path: Path) -> None:
     assert not (tmp_path / "a.so").exists()
 
 
+@pytest.mark.parametrize("mark", ["\N{ZERO WIDTH NO-BREAK SPACE}", ""])
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_a_source_in_utf_16(encoding: str, tmp_path: Path) -> None:
-    """As PowerShell's redirection has written it."""
-    text = "\N{ZERO WIDTH NO-BREAK SPACE}func.func @f() { return }\n"
+def test_a_source_in_utf_16(encoding: str, mark: str, tmp_path: Path) -> None:
+    """As PowerShell's redirection has written it, and iconv without a byte order mark."""
+    text = f"{mark}func.func @f() {{ return }}\n"
     (tmp_path / "a.mlir").write_bytes(text.encode(encoding))
     done = command("build", "a.mlir", "-q", cwd=tmp_path)
     assert done.returncode == 1
