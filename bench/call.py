@@ -40,10 +40,15 @@ Calls = dict[str, tuple[str, dict[str, Any]]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures and prints a table; returns 1 where a goal is missed, 0 otherwise."""
+    """Measures and prints a table; returns 1 where a goal is missed, 2 where a package is missing, 0 otherwise."""
     options = arguments_of(__doc__, "rounds", 60, "rounds of calls", SAVED).parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="offload-bench-") as folder:
-        times = measure(everything(Path(folder)), options.rounds)
+        try:
+            ways = everything(Path(folder))
+        except ModuleNotFoundError as error:
+            print(f"missing: {error.name}, one of the other ways: pip install 'offload[bench]'", file=sys.stderr)
+            return 2
+        times = measure(ways, options.rounds)
     more = measure_forms(forms(), options.rounds)
     print(table(times))
     print(table_of_forms(more))

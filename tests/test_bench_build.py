@@ -214,3 +214,16 @@ def test_the_picture(bench: Any, tmp_path: Path) -> None:
     text = (tmp_path / "first.svg").read_text()
     assert "sm_89: nvcc" in text
     assert text == (tmp_path / "second.svg").read_text()
+
+
+def test_a_package_that_the_benchmark_of_calls_lacks(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = bench("call")
+
+    def everything(folder: Path) -> None:
+        raise ModuleNotFoundError("No module named 'nanobind'", name="nanobind")
+
+    monkeypatch.setattr(call, "everything", everything)
+    assert call.main([]) == 2
+    assert capsys.readouterr().err == "missing: nanobind, one of the other ways: pip install 'offload[bench]'\n"
