@@ -8,8 +8,10 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace offload {
 
@@ -21,10 +23,17 @@ static bool isQuotient(const Instruction &division) {
   return division.getOpcode() == Instruction::UDiv || division.getOpcode() == Instruction::SDiv;
 }
 
+/// Whether LLVM multiplies or shifts: by constants, but by few of those for which products would be too wide.
+static bool isMultiplied(const Instruction &division, bool optimized) {
+  const Value *by = division.getOperand(1);
+  return isa<Constant>(by) &&
+         (!optimized || by->getType()->getScalarSizeInBits() <= 32 || match(by, m_Power2()));
+}
+
 /// One division for each element, as LLVM does it later.
-static void splitVectors(Function &function, SmallVectorImpl<BinaryOperator *> &divisions) {
+static void splitVectors(Function &function, bool optimized, SmallVectorImpl<BinaryOperator *> &divisions) {
   for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-    if (!instruction.isIntDivRem() || isa<Constant>(instruction.getOperand(1)))
+    if (!instruction.isIntDivRem() || isMultiplied(instruction, optimized))
       continue;
     auto *whole = cast<BinaryOperator>(&instruction);
     auto *type = dyn_cast<FixedVectorType>(whole->getType());
@@ -53,6 +62,10 @@ static unsigned bitsOfOperands(const BinaryOperator &division, AssumptionCache &
   const DataLayout &layout = division.getDataLayout();
   unsigned most = 0, width = division.getType()->getIntegerBitWidth();
   for (const Value *operand : division.operands()) {
+    // LLVM freezes what it divides once for a quotient and a remainder, and its code generator takes that
+    // off.
+    if (auto *frozen = dyn_cast<FreezeInst>(operand))
+      operand = frozen->getOperand(0);
     unsigned needed =
         isSigned(division)
             ? width - ComputeNumSignBits(operand, layout, &assumed, &division, &tree) + 1
@@ -101,14 +114,24 @@ static Value *written(IRBuilder<> &b, const BinaryOperator &division) {
       sign = b.CreateXor(sign, other);
   }
   auto [quotient, remainder] = divided(b, left, right);
-  Value *result = withSign(isQuotient(division) ? quotient : remainder, sign);
-  return b.CreateIntCast(result, division.getType(), isSigned(division));
+  // -2^31 / -1 fits a wider type alone.
+  Value *size = b.CreateZExtOrTrunc(isQuotient(division) ? quotient : remainder, division.getType());
+  return withSign(size, b.CreateSExtOrTrunc(sign, division.getType()));
+}
+
+/// A number divided by -1 is its negative, also the least, whose quotient LLVM would make the least again.
+static void negateByOnes(BinaryOperator &division) {
+  IRBuilder<> b(division.getNextNode());
+  Value *left = division.getOperand(0), *right = division.getOperand(1);
+  Value *isOnes = b.CreateICmpEQ(right, Constant::getAllOnesValue(right->getType()));
+  Value *chosen = b.CreateSelect(isOnes, b.CreateNeg(left), &division);
+  division.replaceUsesWithIf(chosen, [&](Use &use) { return use.getUser() != chosen; });
 }
 
 void writeNarrowQuotients(Module &module, bool optimized) {
   for (Function &function : module) {
     SmallVector<BinaryOperator *> divisions;
-    splitVectors(function, divisions);
+    splitVectors(function, optimized, divisions);
     if (divisions.empty())
       continue;
     AssumptionCache assumed(function);
@@ -118,7 +141,13 @@ void writeNarrowQuotients(Module &module, bool optimized) {
         continue;
       unsigned bits = bitsOfOperands(*division, assumed, tree);
       unsigned exact = isSigned(*division) ? 23 : 22;
-      if (optimized ? bits <= exact || bits > 24 : bits > 32)
+      if (optimized && (bits <= exact || bits > 24)) {
+        if (isSigned(*division) && isQuotient(*division) && (bits <= exact || bits == 32) &&
+            bits < division->getType()->getIntegerBitWidth())
+          negateByOnes(*division);
+        continue;
+      }
+      if (bits > 32)
         continue;
       IRBuilder<> b(division);
       division->replaceAllUsesWith(written(b, *division));
