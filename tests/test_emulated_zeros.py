@@ -77,3 +77,39 @@ def test_zero_minus_zero_is_positive(driver: Driver, target: str, kind: str) -> 
     want = np.hstack([np.ceil(0 - x), np.copysign(1, 0 - x), np.floor(0 - x), np.ceil(0 - x * x)])
     np.testing.assert_array_equal(out.astype(np.float64), want)
     np.testing.assert_array_equal(np.signbit(out.astype(np.float64)), np.signbit(want))
+
+
+FUSED = """
+gpu.module @m { gpu.func @k(%x: memref<?xTYPE>, %y: memref<?xTYPE>, %z: memref<?x2xTYPE>) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : TYPE
+  %t = gpu.thread_id x
+  %v = memref.load %x[%t] : memref<?xTYPE>
+  %w = memref.load %y[%t] : memref<?xTYPE>
+  %minus = arith.negf %v : TYPE
+  %f = math.fma %minus, %w, %zero : TYPE
+  memref.store %f, %z[%t, %c0] : memref<?x2xTYPE>
+  %g = math.fma %w, %minus, %zero : TYPE
+  %h = math.ceil %g : TYPE
+  memref.store %h, %z[%t, %c1] : memref<?x2xTYPE>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize(("kind", "small"), [("f16", 2.0**-20), ("f32", 2.0**-100), ("f64", 2.0**-1000)])
+@pytest.mark.parametrize("target", [*CHIPS, "gfx942,O=0"])
+def test_products_too_small_for_their_type_keep_their_sign_beside_zero(
+    driver: Driver, target: str, kind: str, small: float
+) -> None:
+    """They are no zeros, where they are added to one and rounded then."""
+    x, y = (np.array(values, TYPES[kind]) for values in ([small, -small, 0.0, -0.0, 0.0, 2.0], [small] * 2 + [1.0] * 4))
+    y[4] = np.inf
+    out = np.ones((6, 2), TYPES[kind])
+    with driver.chip(target.split(",")[0]):
+        OnDevice(compiled(FUSED.replace("TYPE", kind), target)).kernels.k[1, 6](x, y, out)
+    want = np.array([-0.0, 0.0, 0.0, 0.0, np.nan, -2.0])
+    for column in out.T:
+        np.testing.assert_array_equal(column, want)
+        np.testing.assert_array_equal(np.signbit(column[:4]), np.signbit(want[:4]))

@@ -83,6 +83,10 @@ static void chooseZero(Instruction &sum, Constant *zeros) {
   IRBuilder<> b(sum.getNextNode());
   Constant *zero = ConstantFP::getZero(sum.getType());
   Value *isZero = b.CreateAnd(b.CreateFCmpOEQ(&sum, zero), zeros);
+  // A product too small for its type is rounded to a zero with its sign, and is none in the sum.
+  if (auto *fused = dyn_cast<IntrinsicInst>(&sum); fused && fused->getIntrinsicID() == Intrinsic::fma)
+    isZero = b.CreateAnd(isZero, b.CreateOr(b.CreateFCmpOEQ(fused->getArgOperand(0), zero),
+                                            b.CreateFCmpOEQ(fused->getArgOperand(1), zero)));
   Value *chosen = b.CreateSelect(isZero, zero, &sum);
   for (Use *use : uses)
     use->set(chosen);
