@@ -1,4 +1,4 @@
-"""Names that C's standard library takes from those of libraries with a header: of its headers, and of its functions."""
+"""Names that the C library has of headers and functions, which headers of C++ and namespaces cannot have besides."""
 
 from __future__ import annotations
 

@@ -49,12 +49,10 @@ def namespace_of(name: str) -> str:
     if name in HEADERS:  # before the folders of the system, compilers look into that of this header
         why = f"its header would be {name}.h, which others would include in place of the C library's"
         raise OffloadError(f"{why}; give the library another name")
-    where = f'the header\'s functions would be in a namespace "{space}", which is'
     if space != "runtime" and (not _is_name(space) or space == "std"):
-        raise OffloadError(f"{where} none in C++; give the library another name")
-    if space in FUNCTIONS:
-        raise OffloadError(f"{where} a function of the C library; give the library another name")
-    return space
+        where = f'the header\'s functions would be in a namespace "{space}", which is none in C++'
+        raise OffloadError(f"{where}; give the library another name")
+    return f"{space}_" if space in FUNCTIONS else space
 
 
 def header_text(
