@@ -208,3 +208,87 @@ def test_instructions_of_amd(options: str, loops: set[str]) -> None:
     assert len(re.findall(r"global_atomic_cmpswap", text)) == len(loops)
     assert "buffer_wbl2" not in text
     assert "buffer_wbinvl1" not in text
+
+
+DIFFERENCES = """
+gpu.module @m {{
+  llvm.mlir.global internal @own() {{addr_space = 3 : i32}} : !llvm.array<4 x i32>
+  llvm.func @k(%x: !llvm.ptr<1>, %old: !llvm.ptr<1>, %n: i32, %first: i32) attributes {{gpu.kernel}} {{
+    %here = llvm.mlir.addressof @own : !llvm.ptr<3>
+    %v = llvm.load %x : !llvm.ptr<1> -> i32
+    llvm.store %v, %here : i32, !llvm.ptr<3>
+    %0 = llvm.atomicrmw {volatile} usub_sat %here, %n {order} : !llvm.ptr<3>, i32
+    %a = llvm.addrspacecast %here : !llvm.ptr<3> to !llvm.ptr
+    %b = llvm.addrspacecast %x : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is = llvm.icmp "eq" %first, %zero : i32
+    %any = llvm.select %is, %a, %b : i1, !llvm.ptr
+    %1 = llvm.atomicrmw usub_sat %any, %n {order} : !llvm.ptr, i32
+    %2 = llvm.atomicrmw usub_sat %x, %n {order} : !llvm.ptr<1>, i32
+    %3 = llvm.load %here : !llvm.ptr<3> -> i32
+    %c = llvm.mlir.constant(1 : i32) : i32
+    llvm.store %0, %old : i32, !llvm.ptr<1>
+    %old1 = llvm.getelementptr %old[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %1, %old1 : i32, !llvm.ptr<1>
+    %old2 = llvm.getelementptr %old[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %2, %old2 : i32, !llvm.ptr<1>
+    %old3 = llvm.getelementptr %old[3] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %3, %old3 : i32, !llvm.ptr<1>
+    llvm.return
+  }}
+}}
+"""
+"""In a block's memory, in memory of any space, and in the GPU's."""
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100", "gfx1100,own_memory", "gfx1100,O=0", "gfx1201", "gfx1201,O=0"])
+@pytest.mark.parametrize(("volatile", "order"), [("", 'syncscope("workgroup") monotonic'), ("volatile", "seq_cst")])
+def test_differences_that_stop_at_zero(chip: str, volatile: str, order: str) -> None:
+    """LLVM takes each for one instruction where AMD's chips have it for memory of another space alone."""
+    with running_on(chip, DIFFERENCES.format(volatile=volatile, order=order)) as library:
+        for first, n in ((0, 4), (1, 4), (1, 30)):
+            x, old = np.array([10], np.int32), np.zeros(4, np.int32)
+            library.kernels.k[1, 1](x, old, n, first)
+            less = [max(10 - times * n, 0) for times in range(3)]
+            assert list(old) == ([10, less[1], 10, less[2]] if first == 0 else [10, 10, less[1], less[1]])
+            assert x[0] == (less[1] if first == 0 else less[2])
+
+
+OWN = """
+gpu.module @m {{ gpu.func @k(%i: index, %v: {type}, %out: memref<2x{type}>) kernel {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %own = memref.alloca() : memref<8x{type}>
+  scf.for %j = %c0 to %c8 step %c1 {{
+    memref.store %v, %own[%j] : memref<8x{type}>
+  }}
+  %old = memref.atomic_rmw {sum} %v, %own[%i] : ({type}, memref<8x{type}>) -> {type}
+  %new = memref.generic_atomic_rmw %own[%i] : memref<8x{type}> {{
+  ^bb0(%found: {type}):
+    %0 = arith.{product} %found, %found : {type}
+    %1 = arith.{product} %0, %v : {type}
+    memref.atomic_yield %1 : {type}
+  }}
+  %last = memref.load %own[%i] : memref<8x{type}>
+  memref.store %old, %out[%c0] : memref<2x{type}>
+  memref.store %last, %out[%c1] : memref<2x{type}>
+  gpu.return
+}} }}
+"""
+
+
+@pytest.mark.parametrize("kind", ["i8", "i16", "i32", "f16", "bf16", "f64"])
+def test_a_threads_own_memory_needs_no_atomic_operations(kind: str) -> None:
+    """On gfx1250, too, where other threads could reach it and LLVM looks for instructions that are not there."""
+    sum_, product = ("addi", "muli") if kind[0] == "i" else ("addf", "mulf")
+    text = emit_text(OWN.format(type=kind, sum=sum_, product=product), "isa", ["rocdl:gfx1250"])
+    assert not re.search(r"atomic|ds_cmpst", text)
+
+
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "gfx1201"])
+def test_what_atomic_operations_find_in_a_threads_own_memory(chip: str) -> None:
+    with running_on(chip, OWN.format(type="i16", sum="addi", product="muli")) as library:
+        out = np.zeros(2, np.int16)
+        library.kernels.k[1, 1](3, 5, out)
+    assert list(out) == [5, 500]

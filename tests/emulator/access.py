@@ -93,7 +93,7 @@ def atomic_of(name: str) -> tuple[str, str]:
     text = re.sub(r"^(GLOBAL|FLAT|BUFFER|SCRATCH)_ATOMIC_|^DS_", "", name).replace("RTN_", "")
     text = re.sub(r"^(WRXCHG|STOREXCHG)", "SWAP", text)
     text = re.sub(r"^(CMPST|CMPSTORE)(?=_)", "CMPSWAP", text)
-    found = re.fullmatch(r"(PK_ADD|[A-Z]+(?:_NUM)?(?:_CLAMP)?)_(BF16|[UIBF]\d+)", text)
+    found = re.fullmatch(r"(PK_ADD|COND_SUB|[A-Z]+(?:_NUM)?(?:_CLAMP)?)_(BF16|[UIBF]\d+)", text)
     if found:
         return found.group(1).removesuffix("_NUM"), found.group(2)
     wide = "64" if text.endswith("_X2") else "32"
@@ -112,8 +112,10 @@ def _combined(operation: str, old: Any, value: Any, compared: Any) -> Any:
         return old + value
     if operation == "SUB":
         return old - value
-    if operation == "SUB_CLAMP":
+    if operation in ("SUB_CLAMP", "CSUB"):
         return old - min(old, value)
+    if operation == "COND_SUB":
+        return old - value if old >= value else old
     if operation == "MIN":
         return np.fmin(old, value)
     if operation == "MAX":

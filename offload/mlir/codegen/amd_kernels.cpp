@@ -6,6 +6,7 @@
 #include "codegen/two_comparisons.h"
 #include "codegen/wide_moves.h"
 
+#include "llvm/CodeGen/AtomicExpandUtils.h"
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
@@ -13,6 +14,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/PatternMatch.h"
+#include "llvm/Transforms/Utils/LowerAtomic.h"
 
 using namespace llvm;
 
@@ -85,6 +87,54 @@ void compareIdleAtomics(Module &module) {
       atomic->replaceAllUsesWith(b.CreateExtractValue(exchange, 0));
       atomic->eraseFromParent();
     }
+}
+
+/// No other thread takes part in what happens there.
+static bool isOwn(const Value *pointer) {
+  constexpr unsigned kPrivate = 5;
+  return pointer->getType()->getPointerAddressSpace() == kPrivate;
+}
+
+/// A difference that stops at zero, where no instruction makes it.
+static bool isUnknownDifference(const AtomicRMWInst &atomic, bool subtractsInBlocks) {
+  constexpr unsigned kAny = 0, kWorkgroup = 3;
+  unsigned space = atomic.getPointerAddressSpace();
+  return atomic.getOperation() == AtomicRMWInst::USubSat && atomic.getType()->isIntegerTy(32) &&
+         (space == kAny || (space == kWorkgroup && !subtractsInBlocks));
+}
+
+static void compareAndExchange(AtomicRMWInst *atomic) {
+  bool isVolatile = atomic->isVolatile();
+  expandAtomicRMWToCmpXchg(atomic, [isVolatile](IRBuilderBase &b, Value *pointer, Value *loaded,
+                                                Value *wanted, Align alignment, AtomicOrdering order,
+                                                SyncScope::ID scope, Value *&done, Value *&found,
+                                                Instruction *source) {
+    AtomicCmpXchgInst *exchange =
+        b.CreateAtomicCmpXchg(pointer, loaded, wanted, alignment, order,
+                              AtomicCmpXchgInst::getStrongestFailureOrdering(order), scope);
+    exchange->setVolatile(isVolatile);
+    if (source)
+      exchange->copyMetadata(*source);
+    done = b.CreateExtractValue(exchange, 1);
+    found = b.CreateExtractValue(exchange, 0);
+  });
+}
+
+void writeUnknownAtomics(Module &module, bool subtractsInBlocks) {
+  for (Function &function : module) {
+    SmallVector<AtomicRMWInst *> differences;
+    for (Instruction &instruction : make_early_inc_range(instructions(function)))
+      if (auto *atomic = dyn_cast<AtomicRMWInst>(&instruction)) {
+        if (isOwn(atomic->getPointerOperand()))
+          lowerAtomicRMWInst(atomic);
+        else if (isUnknownDifference(*atomic, subtractsInBlocks))
+          differences.push_back(atomic);
+      } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction);
+                 exchange && isOwn(exchange->getPointerOperand())) {
+        lowerAtomicCmpXchgInst(exchange);
+      }
+    for_each(differences, compareAndExchange); // which makes blocks
+  }
 }
 
 bool addAmdPassesToEmitFile(legacy::PassManagerBase &passes, TargetMachine &machine,

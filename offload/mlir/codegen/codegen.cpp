@@ -448,6 +448,7 @@ void LLVMModule::optimizeWhole() {
   if (machine->getTargetTriple().isAMDGPU()) {
     writeNarrowQuotients(*module, level != OptimizationLevel::O0);
     compareIdleAtomics(*module);
+    writeUnknownAtomics(*module, chip->checkFeatures("+gfx12-insts"));
     sumBytesAlone(*module, *machine);
     keepZeroSigns(*module, chip->checkFeatures("+fma-mix-insts"));
     if (chip->checkFeatures("+architected-sgprs"))
