@@ -13,14 +13,15 @@
 
 #include "names.h"
 #include "passes.h"
+#include "tensors/carried_sizes.h"
 #include "tensors/tensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -100,39 +101,6 @@ bool isStill(Value handed, Value here) {
   return handed == here;
 }
 
-/// What has the size of memory that a while hands on, which ValueBounds does not look into.
-Value beforeWhile(Value memory) {
-  for (;;) {
-    auto argument = dyn_cast<BlockArgument>(memory);
-    Operation *op = argument ? argument.getOwner()->getParentOp() : memory.getDefiningOp();
-    auto loop = dyn_cast<scf::WhileOp>(op);
-    if (auto same = dyn_cast<memref::CastOp>(op); same && isa<MemRefType>(same.getSource().getType())) {
-      memory = same.getSource();
-    } else if (!loop) {
-      return memory;
-    } else if (!argument || argument.getOwner() == loop.getAfterBody()) {
-      memory = loop.getConditionOp()
-                   .getArgs()[argument ? argument.getArgNumber() : cast<OpResult>(memory).getResultNumber()];
-    } else if (isStill(loop.getYieldOp().getOperand(argument.getArgNumber()), memory)) {
-      memory = loop.getInits()[argument.getArgNumber()];
-    } else {
-      return memory;
-    }
-  }
-}
-
-bool haveOneSize(Value a, Value b) {
-  a = beforeWhile(a), b = beforeWhile(b);
-  auto one = cast<MemRefType>(a.getType()), other = cast<MemRefType>(b.getType());
-  for (int64_t i = 0; i < one.getRank(); ++i) {
-    bool areKnown = !one.isDynamicDim(unsigned(i)) && !other.isDynamicDim(unsigned(i));
-    if (areKnown ? one.getDimSize(unsigned(i)) != other.getDimSize(unsigned(i))
-                 : !ValueBoundsConstraintSet::areEqual({a, i}, {b, i}).value_or(false))
-      return false;
-  }
-  return true;
-}
-
 MemRefType plain(Type type) {
   auto memory = cast<MemRefType>(type);
   return MemRefType::get(memory.getShape(), memory.getElementType(), MemRefLayoutAttrInterface(),
@@ -145,11 +113,9 @@ bool canStay(Type type) {
          (plain(type) == type || memref::CastOp::areCastCompatible(plain(type), type));
 }
 
-/// New memory of the size of another one, for elements of its type or one that is given.
-Value makeLike(OpBuilder &b, Location loc, Value memory, Type element = Type()) {
+/// New memory of the size of another one.
+Value makeLike(OpBuilder &b, Location loc, Value memory) {
   MemRefType type = plain(memory.getType());
-  if (element)
-    type = MemRefType::Builder(type).setElementType(element);
   SmallVector<Value> sizes;
   for (int64_t i = 0; i < type.getRank(); ++i)
     if (type.isDynamicDim(unsigned(i)))
@@ -166,7 +132,59 @@ struct Carried {
   OpOperand *handed; // of the terminator
   Value here;        // what the next iteration has
   Roots roots;
+  bool isOneSize;
+  Value place; // where it stays, whichever name the loop has for it; of several sizes, room for each
 };
+
+/// A number that stands before a loop, of one that has been followed there: what is computed from others that
+/// do, too. Null where it is not known there.
+Value numberBefore(OpBuilder &b, Operation *loop, SizeOrigin origin) {
+  if (origin.known)
+    return arith::ConstantIndexOp::create(b, loop->getLoc(), *origin.known);
+  bool isThere = origin.value.getParentRegion()->isAncestor(loop->getParentRegion());
+  if (origin.dimension >= 0)
+    return isThere ? memref::DimOp::create(b, loop->getLoc(), origin.value, origin.dimension) : Value();
+  Operation *op = origin.value.getDefiningOp();
+  if (isThere)
+    return origin.value;
+  if (!op || op->getNumRegions() || op->getNumResults() != 1 || !isPure(op))
+    return Value();
+  IRMapping map;
+  for (Value operand : op->getOperands()) {
+    Value made = operand.getType().isIndex() ? numberBefore(b, loop, carriedOriginOf(operand)) : Value();
+    if (!made)
+      return Value();
+    map.map(operand, made);
+  }
+  return b.clone(*op, map)->getResult(0);
+}
+
+/// Room before a loop for what may have one of a few sizes, each known there. Null where one is not.
+Value roomFor(Operation *loop, Value memory) {
+  OpBuilder b(loop);
+  Location loc = loop->getLoc();
+  auto type = cast<MemRefType>(memory.getType());
+  Value all = arith::ConstantIndexOp::create(b, loc, 1);
+  for (int64_t i = 0; i < type.getRank(); ++i) {
+    Value most;
+    for (const SizeOrigin &origin : carriedOriginsOf(memory, i)) {
+      Value size = numberBefore(b, loop, origin);
+      if (!size)
+        return Value();
+      most = most ? arith::MaxSIOp::create(b, loc, most, size) : size;
+    }
+    all = arith::MulIOp::create(b, loc, all, most);
+  }
+  auto room = MemRefType::get({ShapedType::kDynamic}, type.getElementType(), MemRefLayoutAttrInterface(),
+                              type.getMemorySpace());
+  return memref::AllocOp::create(b, loc, room, all, b.getI64IntegerAttr(64));
+}
+
+/// The part of such room that has the sizes of a source, by a type.
+Value partFor(OpBuilder &b, Location loc, Value room, Value source, Type type) {
+  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(b, loc, source);
+  return as(b, loc, asWhole(b, loc, room, sizes, plain(type)), type);
+}
 
 /// Copies what a terminator hands on to its places, and hands these on. What may lie in another one's place,
 /// or elsewhere in its own, is read before anything is stored.
@@ -187,8 +205,9 @@ void storeAll(Operation *terminator, MutableArrayRef<Carried> carried) {
     sources.push_back(source);
   }
   for (auto [each, source] : llvm::zip_equal(carried, sources)) {
-    memref::CopyOp::create(b, loc, source, each.here);
-    each.handed->set(each.here);
+    Value place = each.isOneSize ? each.place : partFor(b, loc, each.place, source, each.here.getType());
+    memref::CopyOp::create(b, loc, source, place);
+    each.handed->set(place);
   }
 }
 
@@ -228,11 +247,31 @@ std::optional<SmallVector<Carried>> carriedBy(Operation *terminator, ValueRange 
   for (auto [operand, here, first] : llvm::zip_equal(terminator->getOpOperands(), arguments, firsts)) {
     if (!isa<BaseMemRefType>(here.getType()) || isStill(operand.get(), here))
       continue;
-    if (!canStay(here.getType()) || (!haveOneSize(operand.get(), first) && !haveOneSize(operand.get(), here)))
+    if (!canStay(here.getType()))
       return std::nullopt;
-    carried.push_back({&operand, here, rootsOf(operand.get())});
+    bool isOneSize = haveOneSize(operand.get(), first) || haveOneSize(operand.get(), here);
+    carried.push_back({&operand, here, rootsOf(operand.get()), isOneSize, here});
   }
   return carried;
+}
+
+/// Lets a loop begin with what it hands on in its place. False where there is no room for it.
+bool begin(Operation *loop, MutableArrayRef<Carried> carried, MutableArrayRef<OpOperand> firsts) {
+  for (Carried &each : carried)
+    if (!each.isOneSize && !(each.place = roomFor(loop, each.here)))
+      return false;
+  OpBuilder b(loop);
+  for (Carried &each : carried) {
+    OpOperand &first = firsts[each.handed->getOperandNumber()];
+    if (each.isOneSize) {
+      beginWithCopy(loop, first);
+      continue;
+    }
+    Value part = partFor(b, loop->getLoc(), each.place, first.get(), first.get().getType());
+    memref::CopyOp::create(b, loop->getLoc(), first.get(), part);
+    first.set(part);
+  }
+  return true;
 }
 
 void keep(scf::ForOp loop) {
@@ -240,47 +279,108 @@ void keep(scf::ForOp loop) {
   auto carried = carriedBy(end, loop.getRegionIterArgs(), loop.getInitArgs());
   if (!carried || llvm::none_of(*carried, [&](Carried &each) { return isMadeIn(loop, each.roots); }))
     return;
-  for (Carried &each : *carried)
-    beginWithCopy(loop, *loop.getTiedLoopInit(cast<BlockArgument>(each.here)));
-  storeAll(end, *carried);
+  if (begin(loop, *carried, loop.getInitArgsMutable()))
+    storeAll(end, *carried);
 }
+
+/// A place before a loop for what it makes there, of one size. Null where the size is not known there.
+Value placeFor(Operation *loop, Value memory) {
+  OpBuilder b(loop);
+  SmallVector<Value> sizes;
+  MemRefType type = plain(memory.getType());
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (type.isDynamicDim(unsigned(i))) {
+      sizes.push_back(numberBefore(b, loop, carriedOriginOf(memory, i)));
+      if (!sizes.back())
+        return Value();
+    }
+  return memref::AllocOp::create(b, loop->getLoc(), type, sizes, b.getI64IntegerAttr(64));
+}
+
+/// Is memory of a block not used behind an operation of the block?
+bool isLastUse(Value memory, Operation *last) {
+  return llvm::all_of(memory.getUsers(), [&](Operation *user) {
+    Operation *inBlock = last->getBlock()->findAncestorOpInBlock(*user);
+    return inBlock && (inBlock == last || inBlock->isBeforeInBlock(last)) &&
+           llvm::none_of(user->getResultTypes(), llvm::IsaPred<BaseMemRefType>);
+  });
+}
+
+/// Lets the condition's region make what it hands on in a place before the loop, or copies it there. Only
+/// what follows the region reads the place, so that it may be written to from the region's begin on.
+void makeIn(Value place, OpOperand &handed) {
+  Operation *end = handed.getOwner();
+  auto made = handed.get().getDefiningOp<memref::AllocOp>();
+  auto isHere = [&](memref::AllocOp op) {
+    return op && op->getBlock() == end->getBlock() && op.getType() == place.getType();
+  };
+  if (!isHere(made)) {
+    OpBuilder b(end);
+    memref::CopyOp::create(b, end->getLoc(), handed.get(), place);
+    return handed.set(place);
+  }
+  for (Operation *user : llvm::make_early_inc_range(made->getUsers())) {
+    auto copy = dyn_cast<memref::CopyOp>(user);
+    auto source = copy ? copy.getSource().getDefiningOp<memref::AllocOp>() : memref::AllocOp();
+    if (!source || source == made || copy->getBlock() != end->getBlock() || !isHere(source) ||
+        llvm::range_size(made->getUses()) != 2 || !isLastUse(source, copy))
+      continue;
+    copy.erase();
+    source.replaceAllUsesWith(place);
+    source.erase();
+  }
+  made.replaceAllUsesWith(place);
+  made.erase();
+}
+
+/// What the condition hands on, and where it is put before: room, where it may have several sizes.
+struct Made {
+  OpOperand *handed;
+  Value place;
+  bool isOneSize;
+};
 
 /// What the condition has made, it hands on in places of its own: the body may still have what came.
 void keep(scf::WhileOp loop) {
   scf::ConditionOp condition = loop.getConditionOp();
   auto carried = carriedBy(loop.getYieldOp(), loop.getBeforeArguments(), loop.getInits());
-  SmallVector<std::pair<OpOperand *, Value>> made; // and what has their size
+  SmallVector<Made> made;
+  if (!carried)
+    return;
   for (OpOperand &handed : condition.getArgsMutable()) {
     if (!isa<BaseMemRefType>(handed.get().getType()) || !isMadeIn(loop, rootsOf(handed.get())))
       continue;
     if (!canStay(handed.get().getType()))
       return;
-    auto like = llvm::find_if(loop.getInits(), [&](Value first) {
-      auto type = dyn_cast<MemRefType>(first.getType());
-      return type && type.getRank() == cast<MemRefType>(handed.get().getType()).getRank() &&
-             haveOneSize(handed.get(), first);
-    });
-    bool isKnown = cast<MemRefType>(handed.get().getType()).hasStaticShape();
-    if (like == loop.getInits().end() && !isKnown)
+    Value place = placeFor(loop, handed.get());
+    bool isOneSize = bool(place);
+    if (!isOneSize && !(place = roomFor(loop, handed.get())))
       return;
-    made.push_back({&handed, isKnown ? Value() : *like});
+    made.push_back({&handed, place, isOneSize});
   }
-  if (!carried ||
-      (made.empty() && llvm::none_of(*carried, [&](Carried &each) { return isMadeIn(loop, each.roots); })))
+  if ((made.empty() && llvm::none_of(*carried, [&](Carried &each) { return isMadeIn(loop, each.roots); })) ||
+      !begin(loop, *carried, loop.getInitsMutable()))
     return;
-  OpBuilder before(loop), end(condition);
-  for (auto [handed, like] : made) {
-    Location loc = loop.getLoc();
-    Type type = handed->get().getType();
-    Value place = like ? makeLike(before, loc, like, cast<MemRefType>(type).getElementType())
-                       : memref::AllocOp::create(before, loc, plain(type), before.getI64IntegerAttr(64));
-    place = as(before, loc, place, type);
-    memref::CopyOp::create(end, condition.getLoc(), handed->get(), place);
-    handed->set(place);
+  OpBuilder b(loop), end(condition);
+  for (Made &each : made) {
+    Value source = each.handed->get();
+    Location loc = source.getLoc();
+    if (each.isOneSize) {
+      makeIn(as(b, loop.getLoc(), each.place, source.getType()), *each.handed);
+      continue;
+    }
+    Value part = partFor(end, loc, each.place, source, source.getType());
+    memref::CopyOp::create(end, loc, source, part);
+    each.handed->set(part);
   }
   for (Carried &each : *carried)
-    beginWithCopy(loop, loop.getInitsMutable()[cast<BlockArgument>(each.here).getArgNumber()]);
+    if (each.isOneSize)
+      each.place = loop.getInits()[each.handed->getOperandNumber()];
   storeAll(loop.getYieldOp(), *carried);
+  // The body does not see what the condition's region is given.
+  for (Carried &each : *carried)
+    if (each.isOneSize)
+      each.here.replaceAllUsesWith(each.place);
 }
 
 struct CarriedMemory : public PassWrapper<CarriedMemory, OperationPass<ModuleOp>> {
@@ -289,7 +389,7 @@ struct CarriedMemory : public PassWrapper<CarriedMemory, OperationPass<ModuleOp>
   StringRef getArgument() const final { return "offload-carried-memory"; }
   StringRef getDescription() const final { return "Loops of a thread hand on memory that stays where it is"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<memref::MemRefDialect>();
+    registry.insert<arith::ArithDialect, memref::MemRefDialect>();
   }
 
   void runOnOperation() final {

@@ -16,11 +16,13 @@
 #include "loops/parallel_loops.h"
 #include "names.h"
 #include "passes.h"
+#include "tensors/carried_sizes.h"
 #include "tensors/scratch.h"
 #include "tensors/tensors.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/Transforms/ParallelLoopMapper.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -148,26 +150,19 @@ void makePrivate(memref::AllocOp op) {
   if (auto loop = op->getParentOfType<scf::ForallOp>(); loop && type.hasStaticShape() && isOverBlocks(loop))
     memory.getDefiningOp()->setAttr(kOfBlock, b.getUnitAttr());
   if (!type.hasStaticShape()) {
-    // Without gaps between the rows, as those think that were written for the allocation.
-    SmallVector<OpFoldResult> sizes = op.getMixedSizes(), strides(sizes.size());
-    Value stride = arith::ConstantIndexOp::create(b, op.getLoc(), 1);
-    for (size_t i = sizes.size(); i-- > 0;) {
-      strides[i] = getAsOpFoldResult(stride);
-      Value size = getValueOrCreateConstantIndexOp(b, op.getLoc(), sizes[i]);
-      stride = arith::MulIOp::create(b, op.getLoc(), stride, size);
-    }
-    memory = memref::ReinterpretCastOp::create(b, op.getLoc(), memory, b.getIndexAttr(0), sizes, strides);
-    memory = memref::CastOp::create(b, op.getLoc(), type, memory);
-    memory.getDefiningOp()->setAttr(kHidesNoGaps, b.getUnitAttr());
+    memory = asWhole(b, op.getLoc(), memory, op.getMixedSizes(), type);
   }
   replace(op, memory);
 }
 
+bool allocates(Operation *loop) {
+  return loop->walk([](memref::AllocOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// Where all that the loop allocated is private, what else it frees is that under another name.
 void dropFrees(Operation *loop) {
-  if (loop->walk([](memref::AllocOp) { return WalkResult::interrupt(); }).wasInterrupted())
-    return;
-  loop->walk([](memref::DeallocOp op) { op.erase(); });
+  if (!allocates(loop))
+    loop->walk([](memref::DeallocOp op) { op.erase(); });
 }
 
 /// A loop of one iteration becomes host code, which has an allocator, when the program is canonicalized; one
@@ -237,6 +232,19 @@ struct PrivateBuffers : public PassWrapper<PrivateBuffers, OperationPass<ModuleO
 
 } // namespace
 
+Value asWhole(OpBuilder &b, Location loc, Value memory, ArrayRef<OpFoldResult> sizes, MemRefType type) {
+  SmallVector<OpFoldResult> strides(sizes.size());
+  Value stride = arith::ConstantIndexOp::create(b, loc, 1);
+  for (size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = getAsOpFoldResult(stride);
+    stride = arith::MulIOp::create(b, loc, stride, getValueOrCreateConstantIndexOp(b, loc, sizes[i]));
+  }
+  memory = memref::ReinterpretCastOp::create(b, loc, memory, b.getIndexAttr(0), sizes, strides);
+  auto whole = memref::CastOp::create(b, loc, type, memory);
+  whole->setAttr(kHidesNoGaps, b.getUnitAttr());
+  return whole;
+}
+
 OpFoldResult sizeOf(Value memory, int64_t axis) {
   auto type = cast<MemRefType>(memory.getType());
   if (axis >= type.getRank())
@@ -260,7 +268,12 @@ OpFoldResult sizeOf(Value memory, int64_t axis) {
     return view.getMixedSizes()[size_t(axis)];
   if (auto made = dyn_cast_or_null<memref::AllocOp>(op))
     return made.getMixedSizes()[size_t(axis)];
-  return OpFoldResult();
+  SizeOrigin origin = carriedOriginOf(memory, axis);
+  if (origin.known)
+    return OpBuilder(type.getContext()).getIndexAttr(*origin.known);
+  if (origin.dimension < 0)
+    return origin.value;
+  return origin.value == memory ? OpFoldResult() : sizeOf(origin.value, origin.dimension);
 }
 
 bool isInParallel(Operation *op) {
@@ -271,6 +284,21 @@ bool isInParallel(Operation *op) {
     found |= isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(loop) && !becomesHostCode(loop);
   }
   return found;
+}
+
+void dropOwnership(Operation *root) {
+  SmallVector<bufferization::DeallocOp> frees;
+  root->walk([&](bufferization::DeallocOp op) {
+    if (isInParallel(op) && !allocates(outermostLoop(op)))
+      frees.push_back(op);
+  });
+  for (bufferization::DeallocOp op : frees) {
+    OpBuilder b(op);
+    Value isOwned = arith::ConstantOp::create(b, op.getLoc(), b.getBoolAttr(false));
+    for (Value result : op->getResults())
+      result.replaceAllUsesWith(isOwned);
+    op.erase();
+  }
 }
 
 bool leavesIteration(Value memory) { return leavesIteration(memory, memory.getParentBlock()->getParentOp()); }

@@ -17,6 +17,7 @@
 
 #include "names.h"
 #include "passes.h"
+#include "tensors/carried_sizes.h"
 #include "tensors/tensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,7 +27,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
-#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -92,20 +92,6 @@ struct Place {
   Value here, first;
 };
 
-bool haveOneSize(Value a, Value b) {
-  for (Value *tensor : {&a, &b}) // a copy's size is not known to ValueBounds
-    while (auto made = tensor->getDefiningOp<bufferization::AllocTensorOp>()) {
-      if (!made.getCopy())
-        break;
-      *tensor = made.getCopy();
-    }
-  auto type = cast<RankedTensorType>(a.getType());
-  for (int64_t i = 0; i < type.getRank(); ++i)
-    if (type.isDynamicDim(i) && !ValueBoundsConstraintSet::areEqual({a, i}, {b, i}).value_or(false))
-      return false;
-  return true;
-}
-
 /// Has what is handed on the size of its place? Places have the size of what they begin with, as long as
 /// that is so for each.
 bool fits(Value handed, const Place &place, ArrayRef<Place> places) {
@@ -163,12 +149,31 @@ void copyTaken(scf::IfOp branch, Value kept, OpOperand &taken) {
   auto argument = dyn_cast<BlockArgument>(kept);
   Operation *loop = argument ? argument.getOwner()->getParentOp() : nullptr;
   auto type = dyn_cast<RankedTensorType>(kept.getType());
-  if (!isa_and_nonnull<scf::ForOp, scf::WhileOp>(loop) || !type || !type.hasStaticShape() ||
-      taken.get() == kept || !isFromOutside(taken.get(), branch))
+  if (!isa_and_nonnull<scf::ForOp, scf::WhileOp>(loop) || !type || taken.get() == kept ||
+      !isFromOutside(taken.get(), branch))
     return;
   bool isOnlyTensor = llvm::count_if(loop->getOperandTypes(), llvm::IsaPred<TensorType>) == 1;
   if (!isOnlyTensor || isFromOutside(taken.get(), loop))
     copyTensor(taken);
+}
+
+/// An inner loop that hands on what the iteration around it began with, by a branch, writes to it as to its
+/// own: that is what the bufferization sees, and it is copied there, too.
+void copyOuter(scf::IfOp branch, unsigned i) {
+  Operation *loop = branch->getParentOp();
+  if (!isa<scf::ForOp, scf::WhileOp>(loop) ||
+      !llvm::is_contained(branch->getBlock()->getTerminator()->getOperands(), branch.getResult(i)))
+    return;
+  for (OpOperand *taken : {&branch.thenYield()->getOpOperand(i), &branch.elseYield()->getOpOperand(i)}) {
+    Values wholes;
+    addWholes(taken->get(), wholes);
+    if (isa<RankedTensorType>(taken->get().getType()) && llvm::any_of(wholes, [&](Value v) {
+          auto argument = dyn_cast<BlockArgument>(v);
+          Operation *around = argument ? argument.getOwner()->getParentOp() : nullptr;
+          return isa_and_nonnull<scf::ForOp, scf::WhileOp>(around) && around->isProperAncestor(loop);
+        }))
+      copyTensor(*taken);
+  }
 }
 
 void copyTaken(scf::IfOp branch) {
@@ -176,6 +181,7 @@ void copyTaken(scf::IfOp branch) {
     OpOperand &one = branch.thenYield()->getOpOperand(i), &other = branch.elseYield()->getOpOperand(i);
     copyTaken(branch, one.get(), other);
     copyTaken(branch, other.get(), one);
+    copyOuter(branch, i);
   }
 }
 

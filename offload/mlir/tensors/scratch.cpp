@@ -10,6 +10,7 @@
 #include "tensors/scratch.h"
 #include "loops/parallel_loops.h"
 #include "names.h"
+#include "tensors/carried_sizes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
@@ -41,11 +42,13 @@ public:
     auto value = dyn_cast_if_present<Value>(number);
     if (!value)
       return Value();
-    if (!loop->isAncestor(value.getParentBlock()->getParentOp()))
+    if (isBefore(value))
       return value;
     Operation *op = value.getDefiningOp();
     if (OpFoldResult size = sizeTaken(op))
       return same(size);
+    if (auto dim = dyn_cast_or_null<memref::DimOp>(op))
+      return sizeBefore(dim);
     if (!op || op->getNumRegions() || op->getNumResults() != 1 || !isPure(op) ||
         llvm::any_of(op->getOperandTypes(), llvm::IsaPred<ShapedType>))
       return Value();
@@ -70,6 +73,8 @@ public:
       return Value();
     if (OpFoldResult size = sizeTaken(op))
       return most(size, at, seen);
+    if (auto dim = dyn_cast<memref::DimOp>(op))
+      return mostOfAll(dim, at, seen);
     Value least;
     auto add = [&](Value bound) {
       if (bound && least)
@@ -89,6 +94,27 @@ public:
     return least;
   }
 
+  /// Of memory that may have one of a few sizes, the largest.
+  Value mostOfAll(memref::DimOp dim, Operation *at, llvm::SmallPtrSetImpl<Value> &seen) {
+    std::optional<int64_t> axis = dim.getConstantIndex();
+    if (!axis || !isa<MemRefType>(dim.getSource().getType()))
+      return Value();
+    Value largest;
+    for (SizeOrigin origin : carriedOriginsOf(dim.getSource(), *axis)) {
+      Value bound;
+      if (origin.known)
+        bound = index(*origin.known);
+      else if (origin.dimension < 0)
+        bound = most(origin.value, at, seen);
+      else if (isBefore(origin.value))
+        bound = memref::DimOp::create(b, loc, origin.value, origin.dimension);
+      if (!bound)
+        return Value();
+      largest = largest ? arith::MaxSIOp::create(b, loc, largest, bound) : bound;
+    }
+    return largest;
+  }
+
   Value index(int64_t number) { return arith::ConstantIndexOp::create(b, loc, number); }
 
   Operation *loop;
@@ -101,6 +127,19 @@ private:
     std::optional<int64_t> axis = dim ? dim.getConstantIndex() : std::nullopt;
     return axis && isa<MemRefType>(dim.getSource().getType()) ? sizeOf(dim.getSource(), *axis)
                                                               : OpFoldResult();
+  }
+
+  bool isBefore(Value value) const { return value.getParentRegion()->isAncestor(loop->getParentRegion()); }
+
+  /// The same of memory that is there before the loop.
+  Value sizeBefore(memref::DimOp dim) {
+    std::optional<int64_t> axis = dim.getConstantIndex();
+    if (!axis || !isa<MemRefType>(dim.getSource().getType()))
+      return Value();
+    SizeOrigin origin = carriedOriginOf(dim.getSource(), *axis);
+    if (origin.dimension < 0 || !isBefore(origin.value))
+      return Value();
+    return memref::DimOp::create(b, loc, origin.value, origin.dimension);
   }
 
   /// One of the numbers that an affine.min takes the least of.

@@ -364,6 +364,7 @@ struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
       Disguised disguised(function);
       if (failed(runPipeline(frees, function)))
         return signalPassFailure();
+      dropOwnership(function);
     }
   }
 };

@@ -1,7 +1,8 @@
 //===- tensors.h - Programs on tensors ------------------------------------===//
 #pragma once
 
-#include "mlir/IR/Operation.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 namespace offload {
 
@@ -10,6 +11,13 @@ bool hasTensors(mlir::Operation *root);
 
 /// Puts a copy of a ranked tensor, in memory of its own, in its place.
 void copyTensor(mlir::OpOperand &operand);
+
+/// The first elements of memory as a memref of that type and sizes, without gaps between its rows.
+mlir::Value asWhole(mlir::OpBuilder &b, mlir::Location loc, mlir::Value memory,
+                    llvm::ArrayRef<mlir::OpFoldResult> sizes, mlir::MemRefType type);
+
+/// Threads that allocate nothing free nothing: what MLIR's deallocation asks there is answered.
+void dropOwnership(mlir::Operation *root);
 
 /// Is the memory another iteration's, too, of a loop around the allocation?
 bool leavesIteration(mlir::Value memory);
