@@ -10,29 +10,20 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 
 namespace offload {
 namespace {
 
-/// What a loop whose threads write parts of a tensor was given as one: for the tensor that it has inside, and
-/// for the one that it makes.
-Value givenToThreads(Value shaped) {
-  if (auto result = dyn_cast<OpResult>(shaped)) {
-    auto loop = dyn_cast<scf::ForallOp>(result.getOwner());
-    return loop ? loop.getTiedOpOperand(result)->get() : Value();
-  }
-  auto inside = cast<BlockArgument>(shaped);
-  auto loop = dyn_cast_or_null<scf::ForallOp>(inside.getOwner()->getParentOp());
-  return loop ? loop.getTiedOpOperand(inside)->get() : Value(); // it is shaped, so no index
-}
+constexpr int kMostSteps = 8; // of arithmetic between two sizes that are compared
 
 /// A value of the same sizes that was there before; null where there is none.
 Value sameBefore(Value shaped) {
-  if (Value given = givenToThreads(shaped))
-    return given;
   Operation *op = shaped.getDefiningOp();
   if (!op)
     return Value();
@@ -49,7 +40,8 @@ Value sameBefore(Value shaped) {
   return Value();
 }
 
-/// The number that an allocation or a part has been given for a dynamic dimension; null of other operations.
+/// The number that an allocation, a part or another view has been given for a dynamic dimension; null of
+/// other operations.
 Value givenSize(Value shaped, int64_t dimension) {
   Operation *op = shaped.getDefiningOp();
   ValueRange sizes;
@@ -57,6 +49,10 @@ Value givenSize(Value shaped, int64_t dimension) {
     sizes = part.getSizes();
   else if (auto part = dyn_cast_or_null<memref::SubViewOp>(op))
     sizes = part.getSizes();
+  else if (auto view = dyn_cast_or_null<memref::ViewOp>(op))
+    sizes = view.getSizes();
+  else if (auto view = dyn_cast_or_null<memref::ReinterpretCastOp>(op))
+    sizes = view.getSizes();
   else if (isa_and_nonnull<tensor::EmptyOp, tensor::GenerateOp, bufferization::AllocTensorOp, memref::AllocOp,
                            memref::AllocaOp>(op))
     sizes = op->getOperands();
@@ -115,11 +111,42 @@ bool choosesWhole(Operation *op) {
 
 namespace {
 
-/// Follows sizes. What branches and loops hand on is asked for once: loops come back to it, and chains of
-/// branches would ask for each twice as often as for the next.
-class Follow {
+/// What a loop or a branch hands on as that value: nothing where it is none of theirs. A loop's argument is
+/// what the loop begins with or what an iteration hands on.
+SmallVector<Value, 2> handedOn(Value shaped) {
+  auto argument = dyn_cast<BlockArgument>(shaped);
+  Operation *op = argument ? argument.getOwner()->getParentOp() : shaped.getDefiningOp();
+  unsigned i = argument ? argument.getArgNumber() : cast<OpResult>(shaped).getResultNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    if (!argument)
+      return {loop.getRegionIterArg(i)};
+    return {loop.getInitArgs()[i - 1], loop.getYieldedValues()[i - 1]};
+  }
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    if (argument && argument.getOwner() == loop.getBeforeBody())
+      return {loop.getInits()[i], loop.getYieldOp().getOperand(i)};
+    return {loop.getConditionOp().getArgs()[i]};
+  }
+  if (auto loop = dyn_cast<scf::ForallOp>(op))
+    return {loop.getOutputs()[argument ? i - unsigned(loop.getRank()) : i]};
+  if (argument)
+    return {};
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return {branch.thenYield().getOperand(i), branch.elseYield().getOperand(i)};
+  if (auto choice = dyn_cast<arith::SelectOp>(op); choice && choosesWhole(op))
+    return {choice.getTrueValue(), choice.getFalseValue()};
+  return {};
+}
+
+/// Follows sizes. What a loop begins with is taken to be what all its iterations have, and is, if from that
+/// follows that each one hands it on. What flows together is asked for once: chains of branches would ask for
+/// each twice as often as for the next.
+class Sizes {
 public:
-  SizeOrigin originOf(Value shaped, int64_t dimension) {
+  /// `seen`: only what can be seen from where the size is asked for.
+  explicit Sizes(bool seen) : seen(seen) {}
+
+  SizeOrigin of(Value shaped, int64_t dimension) {
     for (;;) {
       auto type = dyn_cast<ShapedType>(shaped.getType());
       if (!type || !type.hasRank())
@@ -130,59 +157,126 @@ public:
         shaped = before;
         continue;
       }
-      if (Value size = givenSize(shaped, dimension))
-        return originOf(OpFoldResult(size));
-      auto [place, isNew] =
-          found.try_emplace({shaped, dimension}, SizeOrigin{std::nullopt, shaped, dimension});
-      if (!isNew)
-        return place->second;
-      if (std::optional<SizeOrigin> origin = acrossBranches(shaped, dimension))
-        return found[{shaped, dimension}] = *origin;
-      return {std::nullopt, shaped, dimension};
+      Value size = givenSize(shaped, dimension);
+      return size ? of(OpFoldResult(size)) : throughFlow(shaped, dimension);
     }
   }
 
-  SizeOrigin originOf(OpFoldResult number) {
+  SizeOrigin of(OpFoldResult number) {
     if (std::optional<int64_t> known = getConstantIntValue(number))
       return {known, Value(), -1};
     Value size = cast<Value>(number);
     Operation *asked = size.getDefiningOp();
     if (isa_and_nonnull<tensor::DimOp, memref::DimOp>(asked))
       if (std::optional<int64_t> dimension = getConstantIntValue(asked->getOperand(1)))
-        return originOf(asked->getOperand(0), *dimension);
+        return of(asked->getOperand(0), *dimension);
     return {std::nullopt, size, -1};
   }
 
-private:
-  /// Of what each step of a loop leaves as large as it was, and of what is as large whichever branch is
-  /// taken.
-  std::optional<SizeOrigin> acrossBranches(Value shaped, int64_t dimension) {
-    auto result = dyn_cast<OpResult>(shaped);
-    if (auto branch = dyn_cast_or_null<scf::IfOp>(shaped.getDefiningOp())) {
-      SizeOrigin one = originOf(branch.thenYield().getOperand(result.getResultNumber()), dimension),
-                 other = originOf(branch.elseYield().getOperand(result.getResultNumber()), dimension);
-      bool isInside = one.value && branch->isAncestor(one.value.getParentBlock()->getParentOp());
-      return isOne(one, other) && !isInside ? std::optional(one) : std::nullopt;
-    }
-    auto loop = dyn_cast_or_null<scf::ForOp>(result ? result.getOwner()
-                                                    : cast<BlockArgument>(shaped).getOwner()->getParentOp());
-    if (!loop)
-      return std::nullopt;
-    Value carried = result ? loop.getTiedLoopRegionIterArg(result) : shaped;
-    found.try_emplace({carried, dimension}, SizeOrigin{std::nullopt, carried, dimension});
-    SizeOrigin after = originOf(loop.getTiedLoopYieldedValue(cast<BlockArgument>(carried))->get(), dimension);
-    SizeOrigin before = originOf(loop.getTiedLoopInit(cast<BlockArgument>(carried))->get(), dimension);
-    bool isKept = (after.value == carried && after.dimension == dimension) || isOne(after, before);
-    return isKept ? std::optional(before) : std::nullopt;
+  bool areOne(const SizeOrigin &a, const SizeOrigin &b, int steps = 0) {
+    if (isOne(a, b))
+      return true;
+    if (a.known || b.known || a.dimension >= 0 || b.dimension >= 0)
+      return false;
+    Operation *one = a.value.getDefiningOp(), *other = b.value.getDefiningOp();
+    if (one && other && steps < kMostSteps && one->getName() == other->getName() && isPure(one) &&
+        !one->getNumRegions() && one->getNumResults() == 1 &&
+        one->getAttrDictionary() == other->getAttrDictionary() &&
+        one->getNumOperands() == other->getNumOperands() &&
+        llvm::all_of(
+            llvm::zip_equal(one->getOperands(), other->getOperands()),
+            [&](auto pair) {
+              auto [operand, its] = pair;
+              return operand == its || (operand.getType().isIndex() && its.getType().isIndex() &&
+                                        areOne(of(OpFoldResult(operand)), of(OpFoldResult(its)), steps + 1));
+            }))
+      return true;
+    return ValueBoundsConstraintSet::areEqual({a.value}, {b.value}).value_or(false);
   }
 
-  llvm::DenseMap<std::pair<Value, int64_t>, SizeOrigin> found; // while one is asked for: it is its own
+private:
+  using Key = std::pair<Value, int64_t>;
+
+  SizeOrigin throughFlow(Value shaped, int64_t dimension) {
+    SizeOrigin itself{std::nullopt, shaped, dimension};
+    if (auto known = found.find({shaped, dimension}); known != found.end())
+      return known->second;
+    SmallVector<Value, 2> sources = handedOn(shaped);
+    SizeOrigin origin = itself;
+    if (sources.size() == 1)
+      origin = of(sources[0], dimension);
+    else if (!sources.empty() && isa<BlockArgument>(shaped))
+      origin = ofAll(sources[0], sources[1], itself);
+    else if (!sources.empty())
+      origin = ifOne(of(sources[0], dimension), sources[1], itself);
+    if (seen && origin.value && !origin.value.getParentRegion()->isAncestor(shaped.getParentRegion()))
+      origin = itself;
+    keep({shaped, dimension}, origin);
+    return origin;
+  }
+
+  SizeOrigin ifOne(const SizeOrigin &one, Value other, const SizeOrigin &itself) {
+    return areOne(one, of(other, itself.dimension)) ? one : itself;
+  }
+
+  /// What all iterations have that begin with `first`, and hand on `next`.
+  SizeOrigin ofAll(Value first, Value next, const SizeOrigin &itself) {
+    SizeOrigin begin = of(first, itself.dimension);
+    size_t before = order.size();
+    keep({itself.value, itself.dimension}, begin); // to be shown
+    SizeOrigin all = ifOne(begin, next, itself);
+    for (const Key &key : ArrayRef(order).drop_front(before)) // what follows from it alone
+      found.erase(key);
+    order.resize(before);
+    return all;
+  }
+
+  void keep(const Key &key, const SizeOrigin &origin) {
+    found[key] = origin;
+    order.push_back(key);
+  }
+
+  bool seen;
+  llvm::DenseMap<Key, SizeOrigin> found;
+  SmallVector<Key> order; // in which they have been found
 };
+
+/// Adds all that may be where the size comes from.
+void addOrigins(Value shaped, int64_t dimension, llvm::SmallPtrSetImpl<Value> &seen,
+                SmallVectorImpl<SizeOrigin> &origins) {
+  SizeOrigin origin = carriedOriginOf(shaped, dimension);
+  SmallVector<Value, 2> sources;
+  if (!origin.known && origin.dimension >= 0)
+    sources = handedOn(origin.value);
+  if (sources.empty())
+    origins.push_back(origin);
+  else if (seen.insert(origin.value).second)
+    for (Value source : sources)
+      addOrigins(source, origin.dimension, seen, origins);
+}
 
 } // namespace
 
-SizeOrigin originOf(Value shaped, int64_t dimension) { return Follow().originOf(shaped, dimension); }
+SizeOrigin originOf(Value shaped, int64_t dimension) { return Sizes(true).of(shaped, dimension); }
 
-SizeOrigin originOf(OpFoldResult number) { return Follow().originOf(number); }
+SizeOrigin originOf(OpFoldResult number) { return Sizes(true).of(number); }
+
+SizeOrigin carriedOriginOf(Value shaped, int64_t dimension) { return Sizes(false).of(shaped, dimension); }
+
+SizeOrigin carriedOriginOf(OpFoldResult number) { return Sizes(false).of(number); }
+
+SmallVector<SizeOrigin> carriedOriginsOf(Value shaped, int64_t dimension) {
+  llvm::SmallPtrSet<Value, 8> seen;
+  SmallVector<SizeOrigin> origins;
+  addOrigins(shaped, dimension, seen, origins);
+  return origins;
+}
+
+bool haveOneSize(Value a, Value b) {
+  Sizes sizes(false);
+  int64_t rank = cast<ShapedType>(a.getType()).getRank();
+  return llvm::all_of(llvm::seq<int64_t>(0, rank),
+                      [&](int64_t i) { return sizes.areOne(sizes.of(a, i), sizes.of(b, i)); });
+}
 
 } // namespace offload

@@ -17,8 +17,19 @@ struct SizeOrigin {
 /// Follows a number to the size that it is, if it is one.
 SizeOrigin originOf(mlir::OpFoldResult number);
 
-/// Follows a dimension of a memref or ranked tensor to what has told its size: an argument, say.
+/// Follows a dimension of a memref or ranked tensor to what has told its size: an argument, say. All of a
+/// loop's iterations have what the first one has where that follows, and branches what both ways have.
 SizeOrigin originOf(mlir::Value shaped, int64_t dimension);
+
+/// The same into loops and branches that have made it: what is found there is a value of theirs.
+SizeOrigin carriedOriginOf(mlir::Value shaped, int64_t dimension);
+SizeOrigin carriedOriginOf(mlir::OpFoldResult number);
+
+/// All that may be where the size comes from: of a branch of two sizes, both.
+llvm::SmallVector<SizeOrigin> carriedOriginsOf(mlir::Value shaped, int64_t dimension);
+
+/// Are two tensors, or memory, of one rank known to have the same sizes?
+bool haveOneSize(mlir::Value a, mlir::Value b);
 
 /// Are two sizes known to be the same?
 bool isOne(const SizeOrigin &one, const SizeOrigin &other);

@@ -12,11 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/size_origin.h"
 #include "loops/map_foralls.h"
 #include "loops/parallel_loops.h"
 #include "names.h"
 #include "passes.h"
-#include "tensors/carried_sizes.h"
 #include "tensors/scratch.h"
 #include "tensors/tensors.h"
 

@@ -15,9 +15,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "input/size_origin.h"
 #include "names.h"
 #include "passes.h"
-#include "tensors/carried_sizes.h"
 #include "tensors/tensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "tensors/scratch.h"
+#include "input/size_origin.h"
 #include "loops/parallel_loops.h"
 #include "names.h"
-#include "tensors/carried_sizes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
