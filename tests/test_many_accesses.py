@@ -1,7 +1,8 @@
 """Kernels of much of a kind. Blocks of many loads and stores: LLVM 22's last scheduler for AMD's chips sees them in
 parts, as it takes seconds for hundreds, and so does what joins accesses for NVIDIA's. Prints and assertions: MLIR 22
 looks for names of their texts from the first on, which took a minute for two thousand. Host functions of many launches:
-LLVM 22's register allocator took time with the square of their number."""
+LLVM 22's register allocator took time with the square of their number. Squares of squares that all threads have in
+common: for LLVM 22's vectorizer each one doubled the time."""
 
 from __future__ import annotations
 
@@ -137,3 +138,51 @@ def test_code_of_many_launches() -> None:
 
     took("host-llvm")
     assert min(took("so") for _ in range(2)) < 4.5 * min(took("host-llvm") for _ in range(2))
+
+
+def squaring(number: int) -> str:
+    """A kernel that squares what all threads load, and adds 1, so many times."""
+    squares = "".join(
+        f"""
+    %m{k} = arith.muli %v{k}, %v{k} : i32
+    %v{k + 1} = arith.addi %m{k}, %one : i32"""
+        for k in range(number)
+    )
+    body = f"""%v0 = memref.load %x[%c0] : memref<?xi32>{squares}
+    %old = memref.load %y[%i] : memref<?xi32>
+    %new = arith.addi %old, %v{number} : i32
+    memref.store %new, %y[%i] : memref<?xi32>"""
+    return f"""
+func.func @launches(%x: memref<?xi32>, %y: memref<?xi32>, %n: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i32
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%i, %ty, %tz) in (%sx = %n, %sy = %c1, %sz = %c1) {{
+    {body}
+    gpu.terminator
+  }}
+  return
+}}
+"""
+
+
+def test_many_squares() -> None:
+    value = 3
+    for _ in range(22):
+        value = (value * value + 1) % 2**32
+    y = np.arange(77, dtype=np.int32)
+    on_host(squaring(22)).launches(np.array([3], np.int32), y, 77)
+    np.testing.assert_array_equal(y.view(np.uint32), np.arange(77, dtype=np.uint32) + np.uint32(value))
+
+
+def test_code_of_many_squares() -> None:
+    """Each square doubles the ways to what was loaded, which LLVM 22's vectorizer goes one by one."""
+
+    def took(number: int) -> float:
+        begin = time.process_time()
+        emit(squaring(number), "llvm", cache=False)
+        return time.process_time() - begin
+
+    took(4)
+    assert took(22) < 10 * min(took(4) for _ in range(2))

@@ -18,6 +18,7 @@
 #include "codegen/private_memory.h"
 #include "codegen/seldom_arrays.h"
 #include "codegen/serial_sums.h"
+#include "codegen/shared_operands.h"
 #include "codegen/streaming_stores.h"
 #include "codegen/strided_lanes.h"
 #include "codegen/workgroup_on_stack.h"
@@ -422,6 +423,9 @@ void LLVMModule::optimizeWhole() {
           passes.addPass(createModuleToFunctionPassAdaptor(std::move(functions)));
         });
   }
+  if (tuning.LoopVectorization)
+    builder.registerVectorizerStartEPCallback(
+        [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(SharedOperandsPass()); });
   if (isForGpu()) // addresses that went through descriptors do no longer
     builder.registerOptimizerEarlyEPCallback(
         [](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
