@@ -57,6 +57,44 @@ def test_in_a_kernel(scope: tuple[str, str]) -> None:
     np.testing.assert_array_equal(x, [0, 100_000, 0])
 
 
+CHOSEN = """
+  scf.for %i = %c0 to %n step %c1 {
+    %a = memref.alloca() : memref<1024xf32>
+    %b = memref.alloca() : memref<1024xf32>
+    %s = memref.load %x[%place] : memref<?xf32>
+    %t = arith.addf %s, %one : f32
+    %two = arith.addf %t, %one : f32
+    memref.store %t, %a[%same] : memref<1024xf32>
+    memref.store %two, %b[%same] : memref<1024xf32>
+    %odd = arith.index_cast %i : index to i1
+    %m = scf.if %odd -> memref<1024xf32> {
+      %c = arith.select %odd, %a, %b : memref<1024xf32>
+      scf.yield %c : memref<1024xf32>
+    } else {
+      scf.yield %b : memref<1024xf32>
+    }
+    %u = memref.load %m[%place] : memref<1024xf32>
+    memref.store %u, %x[%place] : memref<?xf32>
+  }
+"""
+
+
+@pytest.mark.parametrize("in_kernel", [False, True])
+def test_memory_that_a_branch_chooses(in_kernel: bool) -> None:
+    launch = """gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+                 threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {"""
+    body = f"{launch}{CHOSEN}gpu.terminator\n}}" if in_kernel else CHOSEN
+    source = f"""
+    func.func @f(%x: memref<?xf32>, %n: index, %place: index, %same: index) {{{HEAD}
+      {body}
+      return
+    }}
+    """
+    x = np.zeros(3, np.float32)
+    on_host(source).f(x, 100_000, 1, 1)
+    np.testing.assert_array_equal(x, [0, 150_000, 0])
+
+
 PARTLY_FILLED = """
 func.func @f(%x: memref<?x?xf32>, %n: index) -> f32 {
   %c0 = arith.constant 0 : index

@@ -38,6 +38,8 @@ CASES: list[tuple[str, tuple[Any, ...], tuple[Any, ...]]] = [
     ("grown", (ROWS, 6, 32), (ROWS**2 + ROWS,)),
     ("zeroed", (np.arange(3, dtype=np.int32),), (np.int32(0),)),
     ("zeroed", (np.zeros(0, np.int32),), (np.int32(7),)),
+    ("zeroed_argument", (np.arange(3, dtype=np.int32), np.array(9, np.int32)), (np.int32(0),)),
+    ("zeroed_argument", (np.zeros(0, np.int32), np.array(9, np.int32)), (np.int32(9),)),
 ]
 
 

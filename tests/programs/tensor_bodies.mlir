@@ -171,3 +171,12 @@ func.func @zeroed(%x: tensor<?xi32>) -> tensor<i32> {
   } -> tensor<i32>
   return %r : tensor<i32>
 }
+func.func @zeroed_argument(%x: tensor<?xi32>, %begin: tensor<i32>) -> tensor<i32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : tensor<?xi32>) outs(%begin : tensor<i32>) {
+  ^bb0(%y: i32, %before: i32):
+    %z = arith.subi %y, %y : i32
+    %m = arith.muli %before, %z : i32
+    linalg.yield %m : i32
+  } -> tensor<i32>
+  return %r : tensor<i32>
+}

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -38,6 +39,11 @@ bool isPassedOn(memref::AllocaOp op) {
       auto store = dyn_cast<memref::StoreOp>(user);
       auto plain = dyn_cast<LLVM::StoreOp>(user);
       bool isKept = (store && store.getValueToStore() == value) || (plain && plain.getValue() == value);
+      if (Operation *branch = user->getParentOp();
+          isa<scf::YieldOp>(user) && isa<scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(branch)) {
+        shown.push_back(branch->getResult(use.getOperandNumber()));
+        continue;
+      }
       if (isKept || user->hasTrait<OpTrait::IsTerminator>() || isa<RegionBranchOpInterface>(user) ||
           isa<memref::ExtractAlignedPointerAsIndexOp, LLVM::PtrToIntOp>(user))
         return true;

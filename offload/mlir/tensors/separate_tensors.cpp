@@ -14,6 +14,8 @@
 //    reads a copy.
 //  * What the body of an scf.while hands on is changed in its place by the region of the condition, also
 //    where it is a tensor from outside of the loop, or two times the same one: it is a copy.
+//  * What a reduction's body does not read of what it begins with nobody reads, to the bufferization: of no
+//    elements, it is the result. It is copied.
 //  * What a loop hands on is made in an empty tensor of the iteration: one from outside of the loop, as is
 //  left
 //    where equal ones have been joined, has memory that the next iteration writes to, and is copied each
@@ -28,6 +30,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -218,6 +221,19 @@ void writeAsIfs(scf::IndexSwitchOp op, IRRewriter &rewriter) {
   rewriter.replaceOp(op, results);
 }
 
+/// A reduction of no elements is what it begins with, also where its body leaves that out.
+void keepBegin(linalg::LinalgOp op) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  SmallVector<unsigned> reduced;
+  op.getReductionDims(reduced);
+  if (llvm::all_of(reduced, [&](unsigned loop) { return sizes[loop] > 0; })) // dynamic ones are below zero
+    return;
+  for (OpOperand &begin : op.getDpsInitsMutable())
+    if (isa<RankedTensorType>(begin.get().getType()) && !begin.get().getDefiningOp<tensor::EmptyOp>() &&
+        op.getMatchingBlockArgument(&begin).use_empty())
+      copyTensor(begin);
+}
+
 struct SeparateTensors : public PassWrapper<SeparateTensors, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SeparateTensors)
 
@@ -251,6 +267,8 @@ struct SeparateTensors : public PassWrapper<SeparateTensors, OperationPass<Modul
           separate(op->getOpOperands());
         else if (auto insertion = dyn_cast<SubsetInsertionOpInterface>(op))
           separate(insertion);
+        if (auto loops = dyn_cast<linalg::LinalgOp>(op))
+          keepBegin(loops);
         if (auto end = dyn_cast<scf::InParallelOp>(op))
           separate(end);
       });
