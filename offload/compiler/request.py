@@ -67,8 +67,9 @@ class Source:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", readable(os.fspath(self.name)))
         object.__setattr__(self, "data", self.data.removeprefix(codecs.BOM_UTF8))  # some editors put one there
-        # Without a byte order mark, of a program's first letter one half is 0.
-        if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or self.data[:2].count(0) == 1:
+        if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or re.match(
+            rb"\0[\t-~]|[\t-~]\0", self.data
+        ):
             raise OffloadError(f"{self.name} is text in UTF-16: save it as UTF-8, which MLIR reads")
         front = _behind_comments(self.data)
         for start, (what, advice) in _NO_PROGRAMS.items():
