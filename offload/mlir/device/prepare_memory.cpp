@@ -36,8 +36,8 @@ bool isPartOfAByte(Type type) {
 
 constexpr char kNoAllocator[] =
     "' in a kernel: threads have no allocator; use memref.alloca, a workgroup or private attribution, or an "
-    "argument that the host allocates. A tensor that is made in a kernel is such memory, too: make it where "
-    "the kernel is launched, or keep its elements in values";
+    "argument that the host allocates. A tensor whose size only a thread knows is such memory, too: make one "
+    "as large as it may become, of a size that is known before the loop of threads, and use parts of it";
 
 LogicalResult check(Operation *op) {
   if (isa<memref::AllocOp, memref::DeallocOp, memref::ReallocOp>(op))
