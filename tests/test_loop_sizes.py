@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import PROGRAMS, emit_text, on_host, program
+from emulator.running import running_on
 
 import offload
 
@@ -72,6 +73,16 @@ def test_a_division_that_only_steps_make() -> None:
     assert divided(f(0), f(3), 0).numpy().shape == (0,)
     np.testing.assert_array_equal(divided(f(4), f(3), 2).numpy(), np.full(4, f(3)[2]))
     fails("divided", PART.format("tensor.extract_slice", 0, 1, 0), f(4), f(2), 2)
+
+
+@pytest.mark.parametrize("target", ["host", "sm_90"])
+def test_loops_of_no_steps(target: str) -> None:
+    with running_on(target, PROGRAMS / f"{NAME}.mlir") as library:
+        assert library.digits(f(3, 0), 3, 0).numpy().shape == (0,)
+        np.testing.assert_array_equal(library.digits(f(3, 2), 3, 2).numpy(), f(6))
+        for places in ([], [2, 0, 2]):
+            found = library.gathered(f(3, 4), np.array(places, np.int64)).numpy()
+            np.testing.assert_array_equal(found, f(3, 4)[np.array(places, np.int64)])
 
 
 def test_steps_that_do_not_come_there_ask_for_nothing() -> None:

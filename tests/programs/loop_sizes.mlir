@@ -205,3 +205,34 @@ func.func @affine_tiles(%a: tensor<?xf32>) -> tensor<?xf32> {
   }
   return %r : tensor<?xf32>
 }
+
+// Loops of no steps divide by no size of zero, and read none of no elements.
+func.func @digits(%a: tensor<?x?xf32>, %n: index, %m: index) -> tensor<?xf32> {
+  %nm = arith.muli %n, %m : index
+  %e = tensor.empty(%nm) : tensor<?xf32>
+  %r = scf.forall (%i) in (%nm) shared_outs(%o = %e) -> tensor<?xf32> {
+    %at:2 = affine.delinearize_index %i into (%n, %m) : index, index
+    %v = tensor.extract_slice %a[%at#0, %at#1] [1, 1] [1, 1] : tensor<?x?xf32> to tensor<1xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %v into %o[%i] [1] [1] : tensor<1xf32> into tensor<?xf32>
+    }
+  }
+  return %r : tensor<?xf32>
+}
+
+func.func @gathered(%a: tensor<?x?xf32>, %places: tensor<?xi64>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %places, %c0 : tensor<?xi64>
+  %m = tensor.dim %a, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%n, %m) : tensor<?x?xf32>
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %e) -> tensor<?x?xf32> {
+    %p = tensor.extract %places[%i] : tensor<?xi64>
+    %at = arith.index_cast %p : i64 to index
+    %v = tensor.extract_slice %a[%at, 0] [1, %m] [1, 1] : tensor<?x?xf32> to tensor<?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %v into %o[%i, 0] [1, %m] [1, 1] : tensor<?xf32> into tensor<?x?xf32>
+    }
+  }
+  return %r : tensor<?x?xf32>
+}

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -67,8 +68,13 @@ bool divides(Operation *op) {
              arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
 }
 
-/// Also where the loops have no steps. An affine map divides by any symbol.
+/// Also where the loops have no steps. A size of zero divides nothing, an affine map divides by any symbol,
+/// and a tensor without elements has none that could be read.
 bool mayRunAnyway(Operation *op) {
+  if (divides(op))
+    return true;
+  if (auto digits = dyn_cast<affine::AffineDelinearizeIndexOp>(op))
+    return digits.getDynamicBasis().empty();
   AffineMap map;
   if (auto applied = dyn_cast<affine::AffineApplyOp>(op))
     map = applied.getAffineMap();
@@ -76,8 +82,11 @@ bool mayRunAnyway(Operation *op) {
     map = least.getAffineMap();
   else if (auto most = dyn_cast<affine::AffineMaxOp>(op))
     map = most.getAffineMap();
+  else if (!isa<tensor::DimOp, memref::DimOp, affine::AffineLinearizeIndexOp>(op) &&
+           !isa_and_nonnull<arith::ArithDialect>(op->getDialect()))
+    return false;
   bool isPlain = !map || llvm::all_of(map.getResults(), [](AffineExpr each) { return each.isPureAffine(); });
-  return divides(op) || (isPure(op) && isPlain);
+  return isPure(op) && isPlain;
 }
 
 /// Loops around an assertion, and what it is made of in front of them.
