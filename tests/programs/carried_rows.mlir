@@ -360,3 +360,45 @@ func.func @halves(%x: tensor<?x?xf32>, %p: index, %n: index) -> tensor<?x?xf32> 
   }
   return %r : tensor<?x?xf32>
 }
+
+// Rows and columns change places, and the other tensor has had as many elements as both.
+func.func @turned(%x: tensor<?x?x?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %one = arith.constant 1.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?x?xf32>
+  %p = tensor.dim %x, %c1 : tensor<?x?x?xf32>
+  %q = tensor.dim %x, %c2 : tensor<?x?x?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %r = scf.forall (%i) in (%m) shared_outs(%o = %e) -> tensor<?xf32> {
+    %A = tensor.extract_slice %x[%i, 0, 0][1, %p, %q][1, 1, 1] : tensor<?x?x?xf32> to tensor<?x?xf32>
+    %B = tensor.extract_slice %x[%i, 0, 0][1, %p, 1][1, 1, 1] : tensor<?x?x?xf32> to tensor<?xf32>
+    %fi = arith.index_cast %i : index to i64
+    %ff = arith.sitofp %fi : i64 to f32
+    %ra, %rb = scf.for %k = %c0 to %n step %c1 iter_args(%a = %A, %b = %B) -> (tensor<?x?xf32>, tensor<?xf32>) {
+      %d0 = tensor.dim %a, %c0 : tensor<?x?xf32>
+      %d1 = tensor.dim %a, %c1 : tensor<?x?xf32>
+      %ea = tensor.empty(%d1, %d0) : tensor<?x?xf32>
+      %na = linalg.transpose ins(%a : tensor<?x?xf32>) outs(%ea : tensor<?x?xf32>) permutation = [1, 0]
+      %eb = tensor.empty(%d0) : tensor<?xf32>
+      %nb = linalg.fill ins(%ff : f32) outs(%eb : tensor<?xf32>) -> tensor<?xf32>
+      scf.yield %na, %nb : tensor<?x?xf32>, tensor<?xf32>
+    }
+    %ez = tensor.empty() : tensor<f32>
+    %z = linalg.fill ins(%zero : f32) outs(%ez : tensor<f32>) -> tensor<f32>
+    %s = linalg.reduce ins(%rb : tensor<?xf32>) outs(%z : tensor<f32>) dimensions = [0] (%in: f32, %out: f32) {
+      %t = arith.addf %in, %out : f32
+      linalg.yield %t : f32
+    }
+    %sv = tensor.extract %s[] : tensor<f32>
+    %av = tensor.extract %ra[%c0, %c0] : tensor<?x?xf32>
+    %sum = arith.addf %sv, %av : f32
+    %t1 = tensor.from_elements %sum : tensor<1xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t1 into %o[%i] [1] [1] : tensor<1xf32> into tensor<?xf32>
+    }
+  }
+  return %r : tensor<?xf32>
+}

@@ -13,7 +13,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 
@@ -62,16 +62,6 @@ Value givenSize(Value shaped, int64_t dimension) {
 }
 
 } // namespace
-
-bool isOne(const SizeOrigin &a, const SizeOrigin &b) {
-  if (a.known || b.known)
-    return a.known == b.known;
-  if (a.value == b.value && a.dimension == b.dimension)
-    return true;
-  if (a.dimension < 0 || b.dimension < 0)
-    return false;
-  return ValueBoundsConstraintSet::areEqual({a.value, a.dimension}, {b.value, b.dimension}).value_or(false);
-}
 
 /// MLIR compares the least of numbers with what is greater alone.
 static bool isPositive(OpFoldResult number) {
@@ -225,8 +215,11 @@ private:
     size_t before = order.size();
     keep({itself.value, itself.dimension}, begin); // to be shown
     SizeOrigin all = ifOne(begin, next, itself);
+    if (all.value != itself.value) // is shown, and what follows from it
+      return all;
     for (const Key &key : ArrayRef(order).drop_front(before)) // what follows from it alone
-      found.erase(key);
+      if (const SizeOrigin &origin = found[key]; origin.value != key.first || origin.dimension != key.second)
+        found.erase(key);
     order.resize(before);
     return all;
   }
@@ -242,7 +235,7 @@ private:
 };
 
 /// Adds all that may be where the size comes from.
-void addOrigins(Value shaped, int64_t dimension, llvm::SmallPtrSetImpl<Value> &seen,
+void addOrigins(Value shaped, int64_t dimension, llvm::DenseSet<std::pair<Value, int64_t>> &seen,
                 SmallVectorImpl<SizeOrigin> &origins) {
   SizeOrigin origin = carriedOriginOf(shaped, dimension);
   SmallVector<Value, 2> sources;
@@ -250,12 +243,23 @@ void addOrigins(Value shaped, int64_t dimension, llvm::SmallPtrSetImpl<Value> &s
     sources = handedOn(origin.value);
   if (sources.empty())
     origins.push_back(origin);
-  else if (seen.insert(origin.value).second)
+  else if (seen.insert({origin.value, origin.dimension}).second)
     for (Value source : sources)
       addOrigins(source, origin.dimension, seen, origins);
 }
 
 } // namespace
+
+bool isOne(const SizeOrigin &a, const SizeOrigin &b) {
+  if (a.known || b.known)
+    return a.known == b.known;
+  if (a.value == b.value && a.dimension == b.dimension)
+    return true;
+  // What flows together has been followed to here; MLIR would ask for it once for each way that leads there.
+  if (a.dimension < 0 || b.dimension < 0 || !handedOn(a.value).empty() || !handedOn(b.value).empty())
+    return false;
+  return ValueBoundsConstraintSet::areEqual({a.value, a.dimension}, {b.value, b.dimension}).value_or(false);
+}
 
 SizeOrigin originOf(Value shaped, int64_t dimension) { return Sizes(true).of(shaped, dimension); }
 
@@ -266,7 +270,7 @@ SizeOrigin carriedOriginOf(Value shaped, int64_t dimension) { return Sizes(false
 SizeOrigin carriedOriginOf(OpFoldResult number) { return Sizes(false).of(number); }
 
 SmallVector<SizeOrigin> carriedOriginsOf(Value shaped, int64_t dimension) {
-  llvm::SmallPtrSet<Value, 8> seen;
+  llvm::DenseSet<std::pair<Value, int64_t>> seen; // rows and columns may change places
   SmallVector<SizeOrigin> origins;
   addOrigins(shaped, dimension, seen, origins);
   return origins;
