@@ -1,4 +1,5 @@
-"""Functions that have tensors and, beside them, launches, tokens and a gpu.launch with memory of its blocks."""
+"""Functions that have tensors and, beside them, launches, tokens, a gpu.launch with memory of its blocks, and what only
+one vendor's GPUs have."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import on_host
+from emulator.running import running_on
 
 KERNEL = """
 gpu.module @work {
@@ -121,6 +123,7 @@ PROGRAMS: dict[str, tuple[str, Any, Any]] = {
         A + 1,
         A[::-1] + 19,
     ),
+    "what LLVM has": (grown("r", "a") + "llvm.fence seq_cst\n", A + 1, A),
     "registered memory": (
         grown("r", "a") + "%all = memref.cast %x : memref<?xi32> to memref<*xi32>\n"
         + "gpu.host_register %all : memref<*xi32>\n" + launch("x") + "gpu.host_unregister %all : memref<*xi32>\n",
@@ -148,3 +151,32 @@ def test_what_is_beside_tensors(name: str) -> None:
         assert returned.tolist() == wanted.tolist()
         assert x.tolist() == left.tolist()
     api.mgpuHostSchedule(0)
+
+
+BARRIERS = [
+    ("sm_80", "nvvm.barrier0"),
+    ("gfx90a", "amdgpu.lds_barrier"),
+    (
+        "sm_80",
+        """
+    %copy = nvgpu.device_async_copy %x[%tx], %w[%tx], 1
+        : memref<?xi32> to memref<8xi32, #gpu.address_space<workgroup>>
+    %group = nvgpu.device_async_create_group %copy
+    nvgpu.device_async_wait %group {numGroups = 0 : i32}
+    gpu.barrier
+""",
+    ),
+]
+
+
+@pytest.mark.parametrize(("chip", "barrier"), BARRIERS)
+def test_operations_of_one_vendor(chip: str, barrier: str) -> None:
+    """Whose effects MLIR's deallocation does not know either."""
+    source = (
+        f"func.func @f(%a: tensor<8xi32>, %x: memref<?xi32>) -> tensor<8xi32> {{{HEAD}{grown('r', 'a')}"
+        f"{BLOCKS.replace('gpu.barrier', barrier, 1)}return %r : tensor<8xi32>\n}}"
+    )
+    x = A.copy()
+    with running_on(chip, source) as library:
+        assert library.f(A.copy(), x).numpy().tolist() == (A + 1).tolist()
+    assert x.tolist() == (A[::-1] + 9).tolist()

@@ -187,9 +187,10 @@ void handOnUncopied(scf::WhileOp loop) {
   }
 }
 
-/// What MLIR's deallocation does not know of the gpu dialect is something else for a while. Operations that
-/// neither allocate nor free, and do not say so, as launches and waits of tokens, it refuses: it takes calls,
-/// though. Memory of blocks and threads of a gpu.launch, to which it would add who owns it, is an alloca.
+/// What MLIR's deallocation does not know is something else for a while. Operations that neither allocate nor
+/// free, and do not say so, as launches, waits of tokens, and barriers of one vendor, it refuses: it takes
+/// calls, though. Memory of blocks and threads of a gpu.launch, to which it would add who owns it, is an
+/// alloca.
 class Disguised {
 public:
   explicit Disguised(func::FuncOp function) : function(function) {
@@ -227,7 +228,8 @@ private:
   static constexpr char kStandsFor[] = "offload.stands_for";
 
   static bool isUnknown(Operation *op) {
-    if (!isa_and_nonnull<gpu::GPUDialect>(op->getDialect()) || op->hasTrait<OpTrait::IsTerminator>() ||
+    bool ofGpu = isa_and_nonnull<gpu::GPUDialect>(op->getDialect());
+    if ((op->getNumRegions() != 0 && !ofGpu) || op->hasTrait<OpTrait::IsTerminator>() ||
         isa<MemoryEffectOpInterface, CallOpInterface>(op) ||
         op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
         llvm::any_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>)) // whose it is, it has to say
