@@ -35,6 +35,22 @@ def test_a_library_is_not_called_like_a_header_of_c(tmp_path: Path) -> None:
     assert namespace_of("strings2") == "strings2"
 
 
+def test_headers_that_those_of_cpp_include(tmp_path: Path) -> None:
+    folders = subprocess.run(
+        ["g++", "-E", "-v", "-x", "c++", "/dev/null"], capture_output=True, text=True, check=True,
+        env=os.environ | {"LC_ALL": "C"},
+    ).stderr  # fmt: skip
+    searched = [Path(line.strip()).resolve() for line in re.findall(r"^ (/\S+)$", folders, re.MULTILINE)]
+    names = [path.name for path in searched[0].iterdir() if path.is_file() and "." not in path.name]
+    (tmp_path / "main.cpp").write_text("".join(f"#include <{name}>\n" for name in sorted(names)))
+    made = subprocess.run(
+        ["g++", "-std=c++20", "-M", "main.cpp"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    included = [Path(word).resolve() for word in made.split() if word.endswith(".h")]
+    of_c = [folder for folder in searched if "c++" not in folder.parts]
+    assert {path.stem for path in included if path.parent in of_c} <= HEADERS
+
+
 def test_the_namespace_of_a_library_that_is_called_like_a_function_of_c(tmp_path: Path) -> None:
     """C++ takes none of these for a namespace, and all others, of which one is made, for themselves."""
     spaces = "".join(f"namespace {name} {{}}\n" for name in sorted(FUNCTIONS))
@@ -47,4 +63,4 @@ def test_the_namespace_of_a_library_that_is_called_like_a_function_of_c(tmp_path
     spaces = "".join(f"namespace {namespace_of(name)} {{}}\n" for name in sorted(FUNCTIONS))
     (tmp_path / "main.cpp").write_text(f"#include <offload/memref.h>\n{spaces}")
     subprocess.run(command, cwd=tmp_path, check=True)
-    assert namespace_of("random") == "random_"
+    assert [namespace_of(name) for name in ("random", "expf", "fadd")] == ["random_", "expf_", "fadd_"]
