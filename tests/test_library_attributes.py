@@ -47,6 +47,24 @@ def test_what_is_called_instead_of_a_function() -> None:
     assert library.twice is twice
 
 
+def test_a_function_that_is_away_for_a_while() -> None:
+    library: Any = on_host(PROGRAM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(library, "twice")
+        with pytest.raises(AttributeError, match="'twice'"):
+            _ = library.twice
+    assert library.twice(2.0) == 4
+
+
+@pytest.mark.parametrize("instead", [mock.DEFAULT, {"k": print}])
+def test_what_stands_for_the_kernels(instead: Any) -> None:
+    library: Any = on_host(PROGRAM)
+    kernels = library.kernels
+    with mock.patch.object(library, "kernels", instead):
+        library.kernels["k"](1)
+    assert library.kernels is kernels
+
+
 def test_copies_and_subclasses() -> None:
     """What is derived may have more."""
     library: Any = on_host(PROGRAM)

@@ -334,7 +334,7 @@ class Library:
     if not TYPE_CHECKING:  # type checkers would let any attribute be set
 
         def __setattr__(self, name: str, value: Any) -> None:
-            """Of what a library has, auto_stage can be set, and what is called instead of a function. Raises
+            """Of what a library has, auto_stage can be set, and what stands for a function or the kernels. Raises
             AttributeError."""
             if type(self) is Library and "device" in self.__dict__:  # the last that is made
                 check_set(self, _called(self.path), name, value)
