@@ -52,7 +52,7 @@ def test_headers_that_those_of_cpp_include(tmp_path: Path) -> None:
 
 
 def test_the_namespace_of_a_library_that_is_called_like_a_function_of_c(tmp_path: Path) -> None:
-    """C++ takes none of these for a namespace, and all others, of which one is made, for themselves."""
+    """C++ takes none of these for a namespace; with an underscore behind, it takes each."""
     spaces = "".join(f"namespace {name} {{}}\n" for name in sorted(FUNCTIONS))
     (tmp_path / "main.cpp").write_text(f"#include <offload/memref.h>\n{spaces}")
     command = ["g++", "-std=gnu++17", "-fmax-errors=0", "-fsyntax-only", *INCLUDES, "main.cpp"]

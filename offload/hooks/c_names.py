@@ -1,4 +1,4 @@
-"""Names that the C library has of headers and functions, which headers of C++ and namespaces cannot have besides."""
+"""Names of the C library: of headers, which no library's header may have, and of functions, which no namespace may."""
 
 from __future__ import annotations
 
