@@ -49,9 +49,9 @@ def build(
     """Builds MLIR files (text or bytecode) into one shared library and returns its path. Several are one program: what
     one declares, another may define, and kernels of one are launched by others.
 
-    ``targets`` are spellings such as ``"nvvm:sm_90"`` (default, and for None: OFFLOAD_TARGETS, else the CPU; a list of
-    none is an error); ``opt`` is the level of the host code, 0 to 3; ``link`` are bitcode files for the device,
-    ``objects`` object files for the host.
+    ``targets`` are spellings such as ``"nvvm:sm_90"`` (default, and for a list of none: OFFLOAD_TARGETS, else the CPU);
+    ``opt`` is the level of the host code, 0 to 3; ``link`` are bitcode files for the device, ``objects`` object files
+    for the host.
     ``runtime`` is "static", the mgpu runtime inside of the library, or "shared": it needs libmgpu.so. Compiled
     code that a program carries (gpu.binary, nvvm.cubin, rocdl.hsaco) is taken as it is; ``gpu_binary_annotation`` names
     further attributes of gpu.modules that hold such. ``debug`` adds line information to host code and kernels. With
@@ -75,7 +75,7 @@ def build(
     target_path = output_named(output)
     request = make_request(
         _sources(sources),
-        _asked_for(targets),
+        targets,
         opt=opt,
         link=link,
         objects=objects,
@@ -164,7 +164,7 @@ def compile(
 
     request = make_request(
         [_source(source, name)],
-        _asked_for(targets),
+        targets,
         opt=opt,
         link=link,
         objects=objects,
@@ -273,24 +273,6 @@ def make_request(
     )
 
 
-def _asked_for(targets: Targets) -> Targets:
-    """What a caller asks for, which may be the default. A list that has become empty asks for nothing: to build for the
-    CPU in its place would surprise. Raises TargetError."""
-    if targets is None or isinstance(targets, str) or (isinstance(targets, tuple) and not targets):
-        return targets
-    from offload.targets import Target
-
-    listed = [targets] if isinstance(targets, Target) else _listed(_TARGETS, targets)
-    if not listed:
-        raise TargetError(
-            "targets is an empty list: name some, or leave it out (None) for those of OFFLOAD_TARGETS, else the CPU"
-        )
-    return listed
-
-
-_TARGETS = "targets is a spelling, a Target or a list of them"
-
-
 def _chosen_targets(
     targets: Targets, arch: str, debug: bool, bare_pointers: bool
 ) -> tuple[tuple[Target, ...], tuple[Target, ...]]:
@@ -300,7 +282,7 @@ def _chosen_targets(
 
     if isinstance(targets, (str, Target)):
         targets = [targets]
-    given = _listed(_TARGETS, targets or ())
+    given = _listed("targets is a spelling, a Target or a list of them", targets or ())
     for target in given:
         if not isinstance(target, (str, Target)):
             raise TargetError(f"a target is a spelling ('offload targets' lists them) or a Target, not {target!r}")

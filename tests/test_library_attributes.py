@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 from compiling import on_host
-
-import offload
 
 PROGRAM = "func.func @twice(%x: f32) -> f32 { %y = arith.addf %x, %x : f32 return %y : f32 }"
 
@@ -78,16 +75,3 @@ def test_copies_and_subclasses() -> None:
     more.__dict__.update(library.__dict__)
     more.note, more.other = "mine", 1
     assert (more.note, more.other, more.twice(2.0)) == ("mine", 1, 4)
-
-
-@pytest.mark.parametrize("none", [[], {}, set(), iter(())])
-def test_targets_of_which_none_is_left(none: Any, tmp_path: Path) -> None:
-    """As a condition leaves them that no target fulfils: nobody asked for the CPU."""
-    (tmp_path / "a.mlir").write_text(PROGRAM)
-    with pytest.raises(offload.TargetError, match="targets is an empty list: name some, or leave it out"):
-        offload.build(tmp_path / "a.mlir", tmp_path / "a.so", targets=none)
-    assert not (tmp_path / "a.so").exists()
-    with pytest.raises(offload.TargetError, match="targets is an empty list"):
-        offload.compile(PROGRAM, targets=[])
-    for default in ((), None):
-        assert offload.compile(PROGRAM, targets=default).twice(2.0) == 4

@@ -83,7 +83,8 @@ bool takesLibraryName(Operation *op) {
       "dlclose dlerror dlopen dlsym fclose fgets flock fopen fprintf ftruncate getcwd getenv "
       "getpid longjmp lseek malloc_usable_size memchr memfd_create memmem mkostemp open posix_memalign pread "
       "pwrite qsort read sched_getaffinity sigfillset snprintf statx stderr strchr strcmp strcpy strcspn "
-      "strerror strncmp strrchr strspn strstr strtol strtoull syscall sysconf unlink vsnprintf write");
+      "strerror strncmp strrchr strspn strstr strtok_r strtol strtoull syscall sysconf unlink vsnprintf "
+      "write");
   StringRef name = cast<SymbolOpInterface>(op).getName();
   bool isPublic = !isOwn(op);
   return memory.contains(name) || isReservedName(name) || isOfLibm(name) || name.starts_with("mgpu") ||
