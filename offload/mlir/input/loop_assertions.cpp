@@ -244,13 +244,18 @@ private:
 
 /// With what nobody needs any more.
 void eraseAssertion(cf::AssertOp op) {
-  SmallVector<Value> left = {op.getArg()};
+  llvm::SmallSetVector<Operation *, 8> left; // each once: what two of them need goes with the second
+  auto add = [&](Value value) {
+    if (Operation *maker = value.getDefiningOp())
+      left.insert(maker);
+  };
+  add(op.getArg());
   op->erase();
   while (!left.empty()) {
-    Operation *maker = left.pop_back_val().getDefiningOp();
-    if (!maker || !isOpTriviallyDead(maker))
+    Operation *maker = left.pop_back_val();
+    if (!isOpTriviallyDead(maker))
       continue;
-    left.append(maker->operand_begin(), maker->operand_end());
+    llvm::for_each(maker->getOperands(), add);
     maker->erase();
   }
 }
