@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,34 @@ def test_the_namespace_of_a_library_that_is_called_like_a_function_of_c(tmp_path
     (tmp_path / "main.cpp").write_text(f"#include <offload/memref.h>\n{spaces}")
     subprocess.run(command, cwd=tmp_path, check=True)
     assert [namespace_of(name) for name in ("random", "expf", "fadd")] == ["random_", "expf_", "fadd_"]
+
+
+def test_libraries_whose_names_are_one_namespace(tmp_path: Path) -> None:
+    """The header of the second was left out as that of the first; in files of their own, both called the first."""
+    added = {"random": 1, "random_": 2, "a-b": 3, "a_b": 4, "a.b": 5}
+    project = ["cmake_minimum_required(VERSION 3.20)", "project(alike LANGUAGES CXX)", "find_package(Offload REQUIRED)"]
+    for number, (name, each) in enumerate(added.items()):
+        (tmp_path / f"{number}.mlir").write_text(
+            f"func.func @f(%x: i32) -> i32 {{\n  %c = arith.constant {each} : i32\n  %y = arith.addi %x, %c : i32\n"
+            f"  return %y : i32\n}}\nfunc.func @only{number}() {{ return }}\n"
+        )
+        (tmp_path / f"{number}.cpp").write_text(
+            f"#include <{name}.h>\nint of_{number}() {{\n  {namespace_of(name)}::only{number}();\n"
+            f"  return {namespace_of(name)}::f({namespace_of(name)}::runtime().mgpuGetLastError ? 100 : 0);\n}}\n"
+        )
+        project += [f"offload_add_library({name} SOURCES {number}.mlir)"]
+    sources = " ".join(f"{number}.cpp" for number in range(len(added)))
+    project += [f"add_executable(alike main.cpp {sources})", f"target_link_libraries(alike {' '.join(added)})"]
+    calls = ", ".join(f"of_{number}()" for number in range(len(added)))
+    (tmp_path / "main.cpp").write_text(
+        "".join(f"#include <{name}.h>\nint of_{number}();\n" for number, name in enumerate(added))
+        + "#include <cstdio>\nint main() {\n  random_::only0(), random_::only1(), a_b::only2(), a_b::only3();\n"
+        + f'  std::printf("%d %d %d %d %d", {calls});\n}}\n'
+    )
+    (tmp_path / "CMakeLists.txt").write_text("\n".join(project))
+    cmake_folder = subprocess.run([sys.executable, "-m", "offload.cmake"], capture_output=True, text=True, check=True)
+    found = f"-DOffload_DIR={cmake_folder.stdout.strip()}"
+    subprocess.run(["cmake", "-B", "build", found], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", "build"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run([tmp_path / "build" / "alike"], capture_output=True, text=True, check=True)
+    assert done.stdout == "101 102 103 104 105"

@@ -346,7 +346,17 @@ INTERFACE = "_mlir_ciface_"
 def own_symbol(soname: str, symbol: str) -> str:
     """A second name of a function in a library that programs are linked with: another such library may have a function
     of the first one, and the linker would take that."""
-    return f"{re.sub(r'[^0-9A-Za-z_]', '_', soname)}.{symbol}"
+    prefix = re.sub(r"[^0-9A-Za-z_]", "_", soname)
+    if not re.fullmatch(r"\w+\.so", soname, re.ASCII):  # liba-b.so is not to be called like liba_b.so
+        prefix += f"_{mark(soname)}"
+    return f"{prefix}.{symbol}"
+
+
+def mark(name: str) -> str:
+    """A few letters of a name's own, for one that symbols and namespaces have with other characters."""
+    import hashlib  # few names need it
+
+    return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def is_name(name: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from offload.artifact.meta import Argument, Metadata, Signature, own_symbol
+from offload.artifact.meta import Argument, Metadata, Signature, mark, own_symbol
 from offload.errors import OffloadError
 from offload.hooks.c_names import FUNCTIONS, HEADERS
 
@@ -64,7 +64,9 @@ def header_text(
 
     Raises OffloadError for a name that makes no namespace."""
     space = namespace_of(name)
-    guard = f"OFFLOAD_{space}_LIBRARY_H"  # neither of offload/memref.h nor of a library whose name has other capitals
+    # One namespace may be that of two libraries (a-b and a_b): a program that includes both headers has both.
+    own = f"offload_{mark(name)}"
+    guard = f"{own}_LIBRARY_H".upper()
     functions = [(function, _obstacle(function)) for function in metadata.functions]
     callable_ = [function for function, obstacle in functions if not obstacle]
     parts = [f"// Functions of lib{name}.so. Made by offload; changes are lost.\n#ifndef {guard}\n#define {guard}\n"]
@@ -75,7 +77,7 @@ def header_text(
         for function, symbol in undescribed.items()
     ]
     if callable_:
-        parts.append(f"namespace {space} {{\n")
+        parts.append(f"namespace {space} {{\ninline namespace {own} {{\n")
         declared = f'const mgpuApi *offload_api(std::uint32_t) __asm__("{own_symbol(soname, "offload_api")}");\n'
         declared += "".join(_declaration(function, soname) for function in callable_)
         parts.append(f"namespace {_SYMBOLS} {{\n{declared}}} // namespace {_SYMBOLS}\n")
@@ -86,7 +88,7 @@ def header_text(
             "  return api;\n}\n"
         )
         parts += [_wrapper(function) for function in callable_]
-        parts.append(f"}} // namespace {space}\n")
+        parts.append(f"}} // namespace {own}\n}} // namespace {space}\n")
     parts.append("#endif\n")
     return "\n".join(parts)
 
