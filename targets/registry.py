@@ -14,7 +14,7 @@ from offload.targets.entry_points import EntryPoint, entry_points
 from offload.targets.options import kind
 
 from offload.config import BACKEND_ALIASES
-from offload.errors import BuildWarning, TargetError, did_you_mean, warn
+from offload.errors import BuildWarning, CompileError, TargetError, did_you_mean, warn
 
 GROUP = "offload.targets"
 NOT_REGISTERED = (
@@ -93,13 +93,13 @@ class Registry:
 _LISTS = ("chips", "devices", "toolkit")
 
 
-def asked(cls: type[Target], what: str) -> Any:
-    """What a target says of itself, by the name of its class method. Raises TargetError for whatever that raises: a
-    target of another package may, and must not cost the others."""
+def asked(cls: type[Target], what: str, *arguments: Any) -> Any:
+    """What a target says of itself, or of compiled code, by the name of its class method. Raises TargetError for
+    whatever that raises, but for a CompileError: a target of another package may, and must not cost the others."""
     try:
-        found = getattr(cls, what)()
+        found = getattr(cls, what)(*arguments)
         return list(found) if what in _LISTS else found  # which a generator does not make before
-    except TargetError:
+    except (CompileError, TargetError):
         raise
     except (Exception, SystemExit) as error:  # some end the process where they do not like the machine
         raise TargetError(

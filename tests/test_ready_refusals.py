@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from compiling import command
 from offload.targets import nvvm_images, rocdl_images
 from ready import (
     BODY,
@@ -14,6 +16,7 @@ from ready import (
     HSACO,
     LAUNCH,
     PTX,
+    SOURCE,
     annotated,
     binary,
     built,
@@ -164,3 +167,41 @@ def test_an_error_shows_no_more_than_a_piece_of_a_binary() -> None:
     with pytest.raises(CompileError) as caught:
         offload.compile(binary(nvvm_object("sm_80", CUBIN)))
     assert len(str(caught.value)) < 600
+
+
+def test_a_target_that_cannot_tell_whose_code_is_whose_costs_the_others_nothing(tmp_path: Path) -> None:
+    """Programs that carry compiled code of another vendor's ended with its error."""
+    information = tmp_path / "blind-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: blind\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[offload.targets]\nblind = blind_target:BlindTarget\n")
+    (tmp_path / "blind_target.py").write_text(
+        "from dataclasses import dataclass\nfrom offload.targets import Target\n\n@dataclass(frozen=True)\n"
+        "class BlindTarget(Target):\n    name = 'blind'\n"
+        "    chip_of = ready_image = classmethod(lambda cls, *arguments: 1 / 0)\n"
+    )
+    given = {"PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))}
+
+    def said(program: str, *targets: str) -> tuple[int, str]:
+        (tmp_path / "p.mlir").write_text(program)
+        done = command("build", "-q", "p.mlir", "-o", "p.so", *targets, cwd=tmp_path, environment=given)
+        return done.returncode, done.stderr
+
+    assert said(binary(nvvm_object("sm_90", CUBIN))) == (0, "")
+    assert said(annotated({"my.code": CUBIN}), "-t", "nvvm:sm_90", "--gpu-binary-annotation", "my.code") == (0, "")
+    why = "target 'blind' does not work: blind_target.BlindTarget.{}() raises ZeroDivisionError: division by zero"
+    assert said(binary(SPIRV), "-t", "host") == (2, f"offload: error: {why.format('chip_of')}\n")
+    broken = annotated({"my.code": b"what is it"})
+    assert said(broken, "-t", "host", "--gpu-binary-annotation", "my.code") == (
+        2,
+        f"offload: error: {why.format('ready_image')}\n",
+    )
+    wrong = "error: the attribute 'nvvm.cubin' holds no code for nvvm; it begins with the bytes 77"
+    code, text = said(annotated({"nvvm.cubin": b"what is it"}), "-t", "host")
+    assert (code, wrong in text) == (1, True)
+    attached = SOURCE.replace(
+        "@m {",
+        '@m [#nvvm.target<chip = "sm_90">, #spirv.target_env<#spirv.vce<v1.0, [], []>, #spirv.resource_limits<>>] {',
+    )
+    code, text = said(attached)
+    assert (code, "gpu.module @m gets no image for" in text) == (0, True)

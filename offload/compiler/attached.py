@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from offload.compiler.native import warn_at
-from offload.compiler.ready import ReadyBuild, all_vendors
+from offload.compiler.ready import ReadyBuild, all_vendors, vendor_of
 from offload.compiler.request import BuildRequest
+from offload.errors import TargetError
 
 
 def warn_of_unread(request: BuildRequest, module: Any, ready: Mapping[str, Sequence[ReadyBuild]]) -> None:
@@ -33,7 +34,8 @@ def warn_of_unread(request: BuildRequest, module: Any, ready: Mapping[str, Seque
 
 def _spelled(attribute: str) -> tuple[str, str] | None:
     """A target and its chip; None where there is no such target here."""
-    for vendor in all_vendors():
-        if (chip := vendor.chip_of(attribute)) is not None:
-            return vendor.name, chip
-    return None
+    try:
+        found = vendor_of(attribute, all_vendors())
+    except TargetError:  # of another package, which costs a hint
+        return None
+    return None if found is None else (found[0].name, found[1])

@@ -9,6 +9,7 @@ from offload.compiler.native import error_at, failures, native
 from offload.compiler.request import BuildRequest
 from offload.errors import CompileError, TargetError
 from offload.targets import Image, ReadyImage, Target, registry
+from offload.targets.registry import asked
 
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 # The stage of the compiler that makes the same.
@@ -97,16 +98,33 @@ def all_vendors() -> list[type[Target]]:
     return found
 
 
+def vendor_of(attribute: str, vendors: Sequence[type[Target]]) -> tuple[type[Target], str] | None:
+    """Whose of the vendors an MLIR target attribute is, and its chip. Raises TargetError where it is nobody's and one
+    of them cannot tell."""
+    failure = None
+    for vendor in vendors:
+        try:
+            chip = asked(vendor, "chip_of", attribute)
+        except TargetError as error:
+            failure = failure or error
+            continue
+        if chip is not None:
+            return vendor, chip
+    if failure is not None:
+        raise failure
+    return None
+
+
 def _of_object(item: Any, vendors: Sequence[type[Target]]) -> list[ReadyBuild]:
     what = f"the object for {item.target}"
-    vendor = next((vendor for vendor in vendors if vendor.chip_of(item.target) is not None), None)
-    if vendor is None:
+    found = vendor_of(item.target, vendors)
+    if found is None:
         names = ", ".join(vendor.name for vendor in vendors)
         raise CompileError(
             f"{what} would run nowhere: there are the targets {names}; take it out, or choose another with "
             "<#gpu.select_object<…>>"
         )
-    chip = vendor.chip_of(item.target) or ""
+    vendor, chip = found
     if item.format == "offload":
         if not item.data.startswith(_BITCODE):
             raise CompileError(f"{what} should be LLVM bitcode (offload = …), and its bytes are not")
@@ -149,13 +167,19 @@ def _recognize(
     """Whose of the vendors the bytes are, and what. Raises CompileError that names whose code they are instead."""
     if not data:
         raise CompileError(f"{what} is empty")
+    failure = None
     for vendor in vendors:
         try:
-            ready = vendor.ready_image(native(), data)
+            ready = asked(vendor, "ready_image", native(), data)
         except CompileError as error:
             raise CompileError(f"{what} holds {error}") from error
+        except TargetError as error:
+            failure = failure or error
+            continue
         if ready is not None:
             return vendor, ready
+    if failure is not None:
+        raise failure
     wanted = ", ".join(vendor.name for vendor in vendors)
     owner = next((vendor.name for vendor in everyone if _is_of(vendor, data)), None)
     instead = f" but for {owner}" if owner else ""
@@ -164,9 +188,11 @@ def _recognize(
 
 def _is_of(vendor: type[Target], data: bytes) -> bool:
     try:
-        return vendor.ready_image(native(), data) is not None
+        return asked(vendor, "ready_image", native(), data) is not None
     except CompileError:
         return True  # damaged, but the vendor's
+    except TargetError:
+        return False
 
 
 def _build(item: Any, vendor: type[Target], chip: str, ready: ReadyImage) -> ReadyBuild:
