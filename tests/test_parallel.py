@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from compiling import EXAMPLES, python
 from faulty_target import FaultyTarget
+from unsendable_target import UnsendableTarget
 
 import offload
 from offload import executors
@@ -99,6 +100,16 @@ def test_errors_of_executors(executor: Executor, tmp_path: Path) -> None:
             EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=[FaultyTarget(fault="abort")], executor=executor
         )
     assert offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", executor=executor).exists()
+
+
+@pytest.mark.parametrize("error", ["TypeError", "RecursionError", "ValueError"])
+def test_a_build_that_cannot_be_sent(executor: Executor, error: str, tmp_path: Path) -> None:
+    """What pickle raises came through as it is, from pools and, but for a TypeError, from workers."""
+    target = UnsendableTarget(error=error)
+    with pytest.raises(offload.OffloadError, match=r"this build cannot be sent to the (executor|worker): no way\n"):
+        offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=[target], executor=executor)
+    with pytest.raises(offload.OffloadError, match=r"this build cannot be sent to the worker: no way\n"):
+        offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=[target])
 
 
 def test_an_executor_that_is_no_more(tmp_path: Path) -> None:

@@ -197,7 +197,8 @@ HERE = Ears()
 def run(job: Job, progress: Progress, ears: Ears = HERE) -> Iterator[Any]:
     """The results of a job, done in a worker. Raises what the job raises, and CompilerCrash where it came to no end."""
     limit = config.time_limit()
-    message = _pickled(job)
+    _check_classes(job.request)
+    message = pickled(job, "the worker", "; OFFLOAD_ISOLATE=0 builds in this process")
     failure: BaseException | None = None
     once = places.is_for_one_build()
     pool = _state.pool
@@ -231,20 +232,24 @@ def _tidy() -> None:
         remove_abandoned()
 
 
-def _pickled(job: Job) -> bytes:
-    for target in job.request.targets:
+def _check_classes(request: BuildRequest) -> None:
+    for target in request.targets:
         if type(target).__module__ == "__main__":
             raise OffloadError(
                 f"{target} cannot be sent to the worker: it is of the class {type(target).__qualname__} of the "
                 "program's main module, which the worker does not run; put the class into a module of its own, or "
                 "build in this process with OFFLOAD_ISOLATE=0"
             )
+
+
+def pickled(job: Job, whither: str, advice: str = "") -> bytes:
+    """A job as it is sent. Raises OffloadError for one that cannot be."""
     try:
         return pickle.dumps((job.function, (job.request, *job.arguments)), protocol=pickle.HIGHEST_PROTOCOL)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+    except Exception as error:  # of a target, which may have its own way to be pickled
         raise OffloadError(
-            f"this build cannot be sent to the worker: {error}\n  targets are classes of modules, and their options "
-            "plain values; OFFLOAD_ISOLATE=0 builds in this process"
+            f"this build cannot be sent to {whither}: {error}\n  targets are classes of modules, and their options "
+            f"plain values{advice}"
         ) from error
 
 

@@ -78,9 +78,12 @@ class _Jobs:
         try:
             futures += (submitted(self._executor, _elsewhere, levels, *job) for job in jobs)
             return [self._result(result(self._executor, future, self._given_up)) for future in futures]
-        except BaseException:
+        except BaseException as error:
             for future in futures:
                 future.cancel()
+            if isinstance(error, Exception) and not isinstance(error, OffloadError):
+                function, request, *arguments = jobs[0]  # which pools, too, send as pickle has it
+                isolation.pickled(isolation.Job(function, request, tuple(arguments)), "the executor")
             raise
 
     def _result(self, outcome: _Outcome) -> Any:
