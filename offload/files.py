@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from offload.paths import for_system
@@ -36,6 +38,21 @@ def replace(path: Path, parts: tuple[bytes, ...], mode: int, temporaries: Path |
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def read_whole(path: Path) -> bytes:
+    """All of a file. Raises OSError, as `check_end` does, too."""
+    with path.open("rb") as file:
+        check_end(file.fileno())
+        return file.read()
+
+
+def check_end(handle: int) -> None:
+    """Raises OSError for what would be read until memory is full: a device, as /dev/zero. Terminals have an end, pipes
+    should, and /dev/null is empty."""
+    status = os.fstat(handle)
+    if stat.S_ISCHR(status.st_mode) and status.st_rdev != os.makedev(1, 3) and not os.isatty(handle):
+        raise OSError(errno.EINVAL, "it is a device, whose bytes have no end")
 
 
 def remove_stale(folder: Path, prefix: str = "") -> int:

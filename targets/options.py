@@ -70,6 +70,11 @@ def check(target: Any) -> None:
         value, least, most = getattr(target, field.name), field.metadata.get("least"), field.metadata.get("most")
         choices = field.metadata.get("choices")
         fits = _is_of(kind(field), value)
+        if fits and not all(map(_is_word, value if isinstance(value, tuple) else (value,))):
+            raise TargetError(
+                f"{target.name}: {field.name} is {value!r}, which has a character that programs and files cannot be "
+                "given"
+            )
         if fits and value == field.default:
             continue
         if choices and not (fits and value in choices):
@@ -77,6 +82,14 @@ def check(target: Any) -> None:
         if not fits or (least is not None and (value < least or (most is not None and value > most))):
             taken = _IN_PYTHON.get(kind(field)) or values(field)
             raise TargetError(f"{target}: {field.name} is {taken}, not {value!r}")
+
+
+def _is_word(value: Any) -> bool:
+    """Whether it is no text, or one that programs can be given and files be called."""
+    try:
+        return not isinstance(value, (str, os.PathLike)) or b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_of(kind: str, value: Any) -> bool:

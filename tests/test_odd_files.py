@@ -374,6 +374,37 @@ def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
         offload.load(name)
 
 
+@pytest.mark.parametrize(
+    "word", ["nvvm:sm_90,ptxas=/a\0b", "rocdl:gfx942,lld=\0", "host,link=a\0b", "nvvm,link=\udfff1"]
+)
+def test_words_of_targets_that_no_program_can_be_given(word: str, tmp_path: Path) -> None:
+    """They ended as errors of subprocess, of pybind11 and of the system."""
+    with pytest.raises(offload.TargetError, match=r"which has a character that programs and files cannot be given"):
+        offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", targets=word)
+
+
+def test_devices_that_have_no_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They were read until memory was full."""
+    said = "/dev/zero: (cannot read the artifact: )?it is a device, whose bytes have no end"
+    with pytest.raises(offload.OffloadError, match=f"cannot read {said}"):
+        offload.build("/dev/zero", tmp_path / "x.so")
+    with pytest.raises(offload.ArtifactError, match=said):
+        offload.load("/dev/zero")
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", str(tmp_path / "cache"))
+    for given in ({"link": "/dev/zero"}, {"targets": "host,link=/dev/zero"}):
+        with pytest.raises(offload.OffloadError, match=f"cannot read {said}"):
+            offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so", **given)
+    command = [sys.executable, "-m", "offload", "build", "-", "-o", tmp_path / "x.so"]
+    with Path("/dev/zero").open("rb") as zero:
+        done = subprocess.run(command, stdin=zero, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "offload: error: cannot read standard input: it is a device, whose bytes have no end\n",
+    )
+    with pytest.raises(offload.OffloadError, match=r"/dev/null is empty: it is to hold a program"):
+        offload.build("/dev/null", tmp_path / "x.so")
+
+
 def test_a_nul_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["inspect", "a\0b"])

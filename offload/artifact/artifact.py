@@ -11,7 +11,7 @@ from offload.artifact import container, elf
 from offload.artifact.container import Image
 from offload.artifact.meta import INTERFACE, Argument, Metadata
 from offload.errors import ArtifactError, OffloadError
-from offload.files import free_name
+from offload.files import free_name, read_whole
 from offload.paths import named
 
 IMAGES_SECTION = ".llvm.offloading"
@@ -75,7 +75,7 @@ def functions_for_c(path: Path, metadata: Metadata) -> dict[str, str]:
 
 def _elf_file(path: Path) -> elf.ElfFile:
     try:
-        data = path.read_bytes()
+        data = read_whole(path)
     except OSError as error:
         why = _of_an_archive(path) if isinstance(error, NotADirectoryError) else error.strerror or error
         raise ArtifactError(f"{path}: cannot read the artifact: {why}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from offload.cache.locks import opened
 from offload.errors import OffloadError
-from offload.files import replace
+from offload.files import check_end, replace
 
 _YOUNG = 2.0
 """Seconds. A file that changed later than that before it was read may change once more with the same stamp."""
@@ -81,6 +81,7 @@ def _stamp(path: Path) -> tuple[bool, str]:
 def _digest(path: Path) -> str:
     """SHA-256; for a large ELF file its size and the hash that the linker made of it: LLVM has 150 megabytes."""
     with path.open("rb") as file:
+        check_end(file.fileno())
         size = os.fstat(file.fileno()).st_size
         if size >= _LARGE and (build_id := _build_id(file.read(1 << 16))):
             return f"{size}:{build_id}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import sys
 import time
 from collections.abc import Iterable
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ from offload.api import make_request
 from offload.commands.progress import shown
 from offload.errors import OffloadError, TargetError, did_you_mean
 from offload.executors import opened
-from offload.files import free_name, plain_name
+from offload.files import check_end, free_name, plain_name
 from offload.paths import output_named
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ def _source(path: str) -> Source:
     if path != "-":
         return Source.read(Path(path))
     try:
+        with contextlib.suppress(UnsupportedOperation):  # of what stands in its place
+            check_end(sys.stdin.fileno())
         return Source("<stdin>", sys.stdin.buffer.read())
     except OSError as error:
         raise OffloadError(f"cannot read standard input: {error.strerror or error}") from error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from offload.config import cache_folder
 from offload.errors import OffloadError, TargetError, UsageError, did_you_mean
-from offload.files import plain_name
+from offload.files import plain_name, read_whole
 from offload.paths import readable
 from offload.targets import Target
 from offload.targets.sysroot import ARCHITECTURES, here
@@ -84,7 +84,7 @@ class Source:
     def read(cls, path: Path | str) -> Source:
         """Reads a file. Raises OffloadError that names it, also where it holds no program."""
         try:
-            data = Path(path).read_bytes()
+            data = read_whole(Path(path))
             return cls(str(path), data)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             raise OffloadError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
