@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import stat
 import threading
@@ -93,7 +94,7 @@ def test_a_count_that_is_lost_is_made_again(store: Store) -> None:
         cache.write("image", key(number), bytes(1000))
     counted = numbers(store.folder)["bytes"]
     assert counted == sum(path.stat().st_size for path in entries(store.folder)["image"])
-    for damage in (b"", b"{", b"[]", b'{"bytes": "many"}', b"\0" * 512):
+    for damage in (b"", b"{", b"[]", b'{"bytes": "many"}', b'{"bytes": -99999}', b"\0" * 512, b"[" * 2000):
         (store.folder / "ledger.json").write_bytes(damage)
         cache.write("image", key(0), bytes(1000))
         assert numbers(store.folder)["bytes"] == counted
@@ -292,6 +293,13 @@ def test_contents_are_read_again_when_they_change(tmp_path: Path) -> None:
         assert Contents(kept).digest(file) in digests
     with pytest.raises(offload.OffloadError, match=r"^cannot read .*gone: No such file or directory$"):
         Contents(kept).digest(tmp_path / "gone")
+
+
+def test_contents_that_a_disk_has_damaged(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("some")
+    for damage in (b"", b"{", b"[]", b"\xff" * 99, b"[" * 100_000, b'{"file": 1}'):
+        (tmp_path / "contents.json").write_bytes(damage)
+        assert Contents(tmp_path / "contents.json").digest(tmp_path / "file") == hashlib.sha256(b"some").hexdigest()
 
 
 def test_facts_are_found_once(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ class Contents:
     def __init__(self, kept: Path) -> None:
         self._kept, self._changed = kept, False
         self._known: dict[str, list[object]] = {}
-        with contextlib.suppress(OSError, ValueError), opened(kept, os.O_RDONLY) as handle:
+        with contextlib.suppress(OSError, ValueError, RecursionError), opened(kept, os.O_RDONLY) as handle:
             read = json.loads(os.read(handle, os.fstat(handle).st_size))
             if isinstance(read, dict):
                 self._known = read

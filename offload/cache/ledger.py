@@ -55,6 +55,7 @@ class Ledger:
             numbers = _numbers(handle)
             change(numbers)
             os.pwrite(handle, json.dumps(numbers).ljust(_WIDTH).encode(), 0)
+            os.ftruncate(handle, _WIDTH)  # what is behind would make all of it unreadable
 
 
 def _locked(handle: int) -> bool:
@@ -73,6 +74,7 @@ def _add(numbers: dict[str, int], name: str, number: int) -> None:
 def _numbers(handle: int) -> dict[str, int]:
     try:
         read = json.loads(os.pread(handle, 2 * _WIDTH, 0))
-    except ValueError:
+    except (ValueError, RecursionError):  # what a disk made of it
         return {}
-    return {str(name): value for name, value in read.items() if type(value) is int} if isinstance(read, dict) else {}
+    read = read if isinstance(read, dict) else {}
+    return {str(name): value for name, value in read.items() if type(value) is int and value >= 0}
