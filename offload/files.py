@@ -32,7 +32,8 @@ def replace(path: Path, parts: tuple[bytes, ...], mode: int, temporaries: Path |
             for part in parts:
                 file.write(part)
             file.flush()
-            os.fchmod(file.fileno(), mode)
+            with contextlib.suppress(OSError):  # a file system where all files have the same
+                os.fchmod(file.fileno(), mode)
             temporary.replace(path)  # while it is locked: what nobody has locked is stale
     except BaseException:
         with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import gzip
 import lzma
 import os
@@ -21,6 +22,8 @@ from operations import kernel
 import offload
 from offload.cli import main
 from offload.errors import LinkError
+from offload.hooks.build import build_modules
+from offload.hooks.project import read_tables
 
 SAXPY = (EXAMPLES / "saxpy.mlir").read_bytes()
 ODD = os.fsdecode(b"caf\xe9")
@@ -403,6 +406,23 @@ def test_devices_that_have_no_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     )
     with pytest.raises(offload.OffloadError, match=r"/dev/null is empty: it is to hold a program"):
         offload.build("/dev/null", tmp_path / "x.so")
+
+
+def test_a_file_system_that_knows_no_modes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As some of object stores and of other systems: what was built was not written."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(os, "fchmod", refused)
+    monkeypatch.setattr(os, "chmod", refused)
+    monkeypatch.setenv("OFFLOAD_CACHE_DIR", str(tmp_path / "cache"))
+    offload.load(offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "x.so"))
+    assert [path.suffix for path in (tmp_path / "cache" / "library").iterdir()] == [".so"]
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "kernels"\nsources = ["saxpy.mlir"]\n')
+    (tmp_path / "saxpy.mlir").write_bytes(SAXPY)
+    build_modules([(table, tmp_path) for table in read_tables(tmp_path / "pyproject.toml")])
+    assert (tmp_path / "kernels.py").is_file()
 
 
 def test_a_nul_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -178,7 +179,8 @@ def write(path: Path, data: bytes) -> None:
         # Python takes bytecode for that of a file of the same size which was written in the same second.
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
     if path.suffix != ".so":
-        path.chmod(path.stat().st_mode & ~0o111)
+        with contextlib.suppress(OSError):  # a file system where all files have the same
+            path.chmod(path.stat().st_mode & ~0o111)
 
 
 def _pyproject_from(loader: Path, root: Path) -> Path:
