@@ -187,6 +187,20 @@ def test_a_wheel_in_which_cmake_installs_into_a_folder(tmp_path: Path) -> None:
     assert "<offload function step(r: float32, before: float32[n]" in said
 
 
+@pytest.mark.parametrize("folder", ["a;b", "c[d"])
+def test_a_package_in_a_folder_that_is_no_item_of_a_list(folder: str, tmp_path: Path) -> None:
+    """Files of a build tool's lists were taken for one, or one of them for several: none was there."""
+    (tmp_path / folder).mkdir()
+    package = copy_of("scikit_build_core", tmp_path / folder)
+    source = (package / "src" / "heat" / "step.mlir").read_text()
+    (package / "src" / "heat" / "again.mlir").write_text(source.replace("@step", "@again"))
+    backend(
+        package, "build_wheel", tmp_path / "out", "scikit_build_core.build", "{'cmake.define.OFFLOAD_TARGETS': 'host'}"
+    )
+    (wheel,) = (tmp_path / "out").glob("*.whl")
+    assert {"heat/kernels.py", "heat/kernels.offload.so", "heat/again.mlir"} <= names(wheel)
+
+
 def test_a_wheel_for_any_machine(tmp_path: Path) -> None:
     package = copy_of("scikit_build_core", tmp_path)
     path = package / "pyproject.toml"

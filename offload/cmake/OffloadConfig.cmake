@@ -43,9 +43,8 @@ endif()
 
 # What the functions use is in the cache: as they are, it is then known in folders beside that which looks for Offload.
 set(OFFLOAD_INCLUDE_DIRS "${_offload_includes}" CACHE INTERNAL "")
-# offload.hooks, from a folder where no other "offload" lies.
-set(_OFFLOAD_COMMAND "${CMAKE_COMMAND}" -E chdir "${CMAKE_BINARY_DIR}" "${OFFLOAD_PYTHON}" -m offload.hooks
-  CACHE INTERNAL "")
+# Runs in CMAKE_BINARY_DIR, a folder where no other "offload" lies.
+set(_OFFLOAD_COMMAND "${OFFLOAD_PYTHON}" -m offload.hooks CACHE INTERNAL "")
 set(_OFFLOAD_CMAKE_FOLDER "${CMAKE_CURRENT_LIST_DIR}" CACHE INTERNAL "")
 include("${CMAKE_CURRENT_LIST_DIR}/OffloadLibrary.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/OffloadModules.cmake")

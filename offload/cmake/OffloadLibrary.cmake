@@ -77,6 +77,7 @@ function(offload_add_library name)
     COMMAND ${_OFFLOAD_COMMAND} library "${library}" --header "${header}" --root "${CMAKE_CURRENT_SOURCE_DIR}"
             ${arguments} -- "${arg_SOURCES}"
     DEPENDS ${files} ${linked}
+    WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"
     COMMENT "Compiling kernels of ${name}"
     COMMAND_EXPAND_LISTS VERBATIM)
   add_custom_target(${name}_kernels ALL DEPENDS "${library}" "${header}")

@@ -24,10 +24,14 @@ function(offload_add_modules)
       "offload_add_modules(PYPROJECT <file>)")
   endif()
   get_filename_component(root "${pyproject}" DIRECTORY)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${pyproject}")
+  set(depended "${pyproject}")
+  if(root STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+    get_filename_component(depended "${pyproject}" NAME)
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${depended}")
 
   # A line for each pattern, after a "*"; then for each module: its name, then its files.
-  execute_process(COMMAND ${_OFFLOAD_COMMAND} list "${pyproject}"
+  execute_process(COMMAND ${_OFFLOAD_COMMAND} list "${pyproject}" WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"
     OUTPUT_VARIABLE lines ERROR_VARIABLE said RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(failed)
     message(FATAL_ERROR "${said}")
@@ -55,7 +59,10 @@ function(offload_add_modules)
       endif()
       continue()
     endif()
-    list(TRANSFORM files PREPEND "${root}/")
+    # Relative where that says the same: in a list, what the folder's name has of ";" and brackets would take it apart.
+    if(NOT root STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+      list(TRANSFORM files PREPEND "${root}/")
+    endif()
     # A regular expression that may match nothing is an error before CMake 4.1.
     string(REGEX MATCH "^(.*)\\.[^.]+$" dotted "${module}")
     set(package "${CMAKE_MATCH_1}")
@@ -69,7 +76,8 @@ function(offload_add_modules)
     file(CONFIGURE OUTPUT "${listed}" CONTENT "${files}\n" @ONLY)
     add_custom_command(OUTPUT ${outputs}
       COMMAND ${_OFFLOAD_COMMAND} module "${module}" --pyproject "${pyproject}" --output "${folder}" ${arguments} ${arch}
-      DEPENDS ${files} "${listed}" "${pyproject}"
+      DEPENDS ${files} "${listed}" "${depended}"
+      WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"
       COMMENT "Compiling ${module}"
       VERBATIM)
     set(target "offload_${module}")
