@@ -12,6 +12,8 @@
 
 enum { MAX_RANK = 32 };
 
+enum { MANY = 64 }; /* rows for which a call of the CPU costs nothing */
+
 struct dimension {
   int64_t size, to, from; /* strides in bytes */
 };
@@ -28,13 +30,16 @@ static int copy_run(const struct array *a, char *to, const char *from, size_t by
 }
 
 /* The dimension for the driver's two-dimensional copy: the longest whose rows do not overlap and whose
- * strides a driver takes. -1 when there is none. */
+ * strides a driver takes; on the CPU, whose rows may go backwards or stand still in the source, the innermost
+ * that is long enough, since neighbours are in one cache line. -1 when there is none. */
 static int pitch_dimension(const struct array *a, int rank, int64_t width) {
+  bool is_cpu = a->backend->is_cpu;
   int best = -1;
   for (int i = 0; i < rank; ++i) {
     const struct dimension *d = &a->dims[i];
-    bool fits = d->to >= width && d->from >= width && d->to <= INT_MAX && d->from <= INT_MAX;
-    if (fits && (best < 0 || d->size >= a->dims[best].size))
+    bool fits =
+        d->to >= width && d->to <= INT_MAX && d->from <= INT_MAX && d->from >= (is_cpu ? -INT_MAX : width);
+    if (fits && (best < 0 || d->size >= a->dims[best].size || (is_cpu && d->size >= MANY)))
       best = i;
   }
   return best;
@@ -56,7 +61,7 @@ static int copy_dims(struct array *a, char *to, const char *from, int64_t elemen
   int64_t index[MAX_RANK] = {0};
   for (;;) {
     int failure = pitch >= 0
-                      ? a->backend->memcpy2d(a->place.device, to, (size_t)rows.to, from, (size_t)rows.from,
+                      ? a->backend->memcpy2d(a->place.device, to, (size_t)rows.to, from, (ptrdiff_t)rows.from,
                                              (size_t)width, (size_t)rows.size, a->place.driver)
                       : copy_run(a, to, from, (size_t)width);
     if (failure)

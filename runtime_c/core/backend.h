@@ -20,7 +20,7 @@ struct mgpu_launch {
   bool cooperative;    /* all blocks run at the same time, or it is an error */
   void *stream;
   bool own_stream; /* it is the calling thread's own, which no other thread uses */
-  void **params; /* one pointer per kernel parameter */
+  void **params;   /* one pointer per kernel parameter */
 };
 
 struct mgpu_sparse_ops;
@@ -84,8 +84,9 @@ struct mgpu_backend {
   int (*alloc)(int device, size_t size, void *stream, bool shared, void **memory);
   int (*free)(int device, void *memory, void *stream, bool shared);
   int (*memcpy)(int device, void *to, const void *from, size_t size, void *stream);
-  /* `height` rows of `width` bytes; the pitches, from row to row, are at least `width` and below 2 GiB. */
-  int (*memcpy2d)(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+  /* `height` rows of `width` bytes; the pitches, from row to row, are at least `width` and below 2 GiB. Where
+   * is_cpu, the source's may also be less than `width`, 0 and negative. */
+  int (*memcpy2d)(int device, void *to, size_t to_pitch, const void *from, ptrdiff_t from_pitch, size_t width,
                   size_t height, void *stream);
   /* width is 1, 2, 4 or 8 bytes; count elements. */
   int (*memset)(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream);

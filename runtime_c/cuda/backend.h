@@ -89,7 +89,7 @@ int mgpu_cuda_occupancy(int device, void *kernel, uint32_t smem, int *threads, i
 int mgpu_cuda_alloc(int device, size_t size, void *stream, bool shared, void **memory);
 int mgpu_cuda_free(int device, void *memory, void *stream, bool shared);
 int mgpu_cuda_memcpy(int device, void *to, const void *from, size_t size, void *stream);
-int mgpu_cuda_memcpy2d(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+int mgpu_cuda_memcpy2d(int device, void *to, size_t to_pitch, const void *from, ptrdiff_t from_pitch,
                        size_t width, size_t height, void *stream);
 int mgpu_cuda_memset(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream);
 int mgpu_cuda_host_register(int device, void *memory, size_t size);

@@ -45,12 +45,12 @@ int mgpu_cuda_memcpy(int device, void *to, const void *from, size_t size, void *
   MGPU_CUDA_UNSAFE(device, cuMemcpyAsync, (address(to), address(from), size, stream));
 }
 
-int mgpu_cuda_memcpy2d(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+int mgpu_cuda_memcpy2d(int device, void *to, size_t to_pitch, const void *from, ptrdiff_t from_pitch,
                        size_t width, size_t height, void *stream) {
   CUDA_MEMCPY2D rows = {
       .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
       .srcDevice = address(from),
-      .srcPitch = from_pitch,
+      .srcPitch = (size_t)from_pitch,
       .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
       .dstDevice = address(to),
       .dstPitch = to_pitch,

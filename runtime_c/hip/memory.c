@@ -41,10 +41,10 @@ int mgpu_hip_memcpy(int device, void *to, const void *from, size_t size, void *s
   MGPU_HIP_UNSAFE(device, hipMemcpyAsync, (to, from, size, hipMemcpyDefault, stream));
 }
 
-int mgpu_hip_memcpy2d(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+int mgpu_hip_memcpy2d(int device, void *to, size_t to_pitch, const void *from, ptrdiff_t from_pitch,
                       size_t width, size_t height, void *stream) {
   MGPU_HIP_UNSAFE(device, hipMemcpy2DAsync,
-                  (to, to_pitch, from, from_pitch, width, height, hipMemcpyDefault, stream));
+                  (to, to_pitch, from, (size_t)from_pitch, width, height, hipMemcpyDefault, stream));
 }
 
 /* No 64-bit fill: writes the first element as two words and doubles what is there. */

@@ -91,14 +91,15 @@ int mgpu_host_memcpy(int device, void *to, const void *from, size_t size, void *
 struct rows_work {
   unsigned char *to;
   const unsigned char *from;
-  size_t to_pitch, from_pitch, width, height;
+  size_t to_pitch, width, height;
+  ptrdiff_t from_pitch;
 };
 
 /* A width known to the compiler makes each row one load and one store. */
 #define COPY_ROWS(bytes)                                                                                     \
   case bytes:                                                                                                \
     for (size_t row = first; row < last; ++row)                                                              \
-      memcpy(work->to + row * work->to_pitch, work->from + row * work->from_pitch, bytes);                   \
+      memcpy(work->to + row * work->to_pitch, work->from + (ptrdiff_t)row * work->from_pitch, bytes);        \
     break;
 
 static int copy_rows(void *data, uint64_t first, uint64_t last) {
@@ -111,7 +112,7 @@ static int copy_rows(void *data, uint64_t first, uint64_t last) {
     COPY_ROWS(16)
   default:
     for (size_t row = first; row < last; ++row)
-      memmove(work->to + row * work->to_pitch, work->from + row * work->from_pitch, work->width);
+      memmove(work->to + row * work->to_pitch, work->from + (ptrdiff_t)row * work->from_pitch, work->width);
   }
   return 0;
 }
@@ -120,9 +121,10 @@ static int copy_rows(void *data, uint64_t first, uint64_t last) {
 static int run_rows(void *data, struct mgpu_text *why) {
   struct rows_work *work = data;
   (void)why;
-  uintptr_t to = (uintptr_t)work->to, from = (uintptr_t)work->from;
+  ptrdiff_t last = work->from_pitch * (ptrdiff_t)(work->height - 1);
+  uintptr_t to = (uintptr_t)work->to, from = (uintptr_t)(work->from + (last < 0 ? last : 0));
   size_t to_end = work->to_pitch * (work->height - 1) + work->width,
-         from_end = work->from_pitch * (work->height - 1) + work->width;
+         from_end = (size_t)(last < 0 ? -last : last) + work->width;
   bool overlap = to - from < from_end || from - to < to_end;
   if (overlap || work->width * work->height < SHARED_FROM)
     copy_rows(work, 0, work->height);
@@ -131,10 +133,10 @@ static int run_rows(void *data, struct mgpu_text *why) {
   return 0;
 }
 
-int mgpu_host_memcpy2d(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+int mgpu_host_memcpy2d(int device, void *to, size_t to_pitch, const void *from, ptrdiff_t from_pitch,
                        size_t width, size_t height, void *stream) {
   (void)device;
-  struct rows_work work = {to, from, to_pitch, from_pitch, width, height};
+  struct rows_work work = {to, from, to_pitch, width, height, from_pitch};
   return width && height ? put(stream, run_rows, &work, sizeof work) : 0;
 }
 

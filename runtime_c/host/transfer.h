@@ -13,7 +13,7 @@ void mgpu_host_fill_bytes(unsigned char *to, const void *pattern, size_t width, 
 int mgpu_host_alloc(int device, size_t size, void *stream, bool shared, void **memory);
 int mgpu_host_free(int device, void *memory, void *stream, bool shared);
 int mgpu_host_memcpy(int device, void *to, const void *from, size_t size, void *stream);
-int mgpu_host_memcpy2d(int device, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+int mgpu_host_memcpy2d(int device, void *to, size_t to_pitch, const void *from, ptrdiff_t from_pitch,
                        size_t width, size_t height, void *stream);
 int mgpu_host_memset(int device, void *to, uint64_t value, unsigned width, size_t count, void *stream);
 

@@ -34,10 +34,11 @@ static int split_pairs(const struct mgpu_place *place, const struct mgpu_sparse 
   const char *from = operand->indices;
   if (count == 0)
     return 0;
-  int failure = backend->memcpy2d(place->device, to, width, from, 2 * width, width, count, place->driver);
+  int failure =
+      backend->memcpy2d(place->device, to, width, from, (ptrdiff_t)(2 * width), width, count, place->driver);
   return failure ? failure
-                 : backend->memcpy2d(place->device, to + half_size(operand), width, from + width, 2 * width,
-                                     width, count, place->driver);
+                 : backend->memcpy2d(place->device, to + half_size(operand), width, from + width,
+                                     (ptrdiff_t)(2 * width), width, count, place->driver);
 }
 
 /* `rows` and `cols`: the arrays of a COO matrix. */

@@ -164,13 +164,13 @@ int mgpu_traced_memcpy(int backend, int device, void *to, const void *from, size
 }
 
 int mgpu_traced_memcpy2d(int backend, int device, void *to, size_t to_pitch, const void *from,
-                         size_t from_pitch, size_t width, size_t height, void *stream) {
+                         ptrdiff_t from_pitch, size_t width, size_t height, void *stream) {
   struct mgpu_trace_call call;
   mgpu_trace_call_describe(&call, backend, device, "copy", "copy rows");
   mgpu_trace_call_on_stream(&call, stream);
   mgpu_text_add(
       &call.detail,
-      ",\"bytes\":%zu,\"rows\":%zu,\"to\":\"%p\",\"to_pitch\":%zu,\"from\":\"%p\",\"from_pitch\":%zu",
+      ",\"bytes\":%zu,\"rows\":%zu,\"to\":\"%p\",\"to_pitch\":%zu,\"from\":\"%p\",\"from_pitch\":%td",
       width * height, height, to, to_pitch, from, from_pitch);
   mgpu_trace_call_start(&call, "copy rows");
   return mgpu_trace_call_stop(

@@ -24,7 +24,7 @@ extern const struct mgpu_backend *mgpu_untraced[MGPU_BACKENDS];
   DO(name, free, (void *memory, void *stream, bool shared), (memory, stream, shared))                        \
   DO(name, memcpy, (void *to, const void *from, size_t size, void *stream), (to, from, size, stream))        \
   DO(name, memcpy2d,                                                                                         \
-     (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,           \
+     (void *to, size_t to_pitch, const void *from, ptrdiff_t from_pitch, size_t width, size_t height,        \
       void *stream),                                                                                         \
      (to, to_pitch, from, from_pitch, width, height, stream))                                                \
   DO(name, memset, (void *to, uint64_t value, unsigned width, size_t count, void *stream),                   \
