@@ -84,6 +84,30 @@ def test_sizes_that_are_none(launch: Any, message: str) -> None:
         on_host(EXAMPLES / "saxpy.mlir").kernels.saxpy_kernel[launch]
 
 
+@pytest.mark.parametrize("number", [3, 520, np.int64(48 << 10), 327_680])
+def test_bytes_of_memory_are_no_stream(number: Any) -> None:
+    """Behind grid and block, where CUDA's launches have them: a driver would take them for an address."""
+    library = on_host(EXAMPLES / "saxpy.mlir")
+    message = re.escape(f"{number} is no handle of a stream, which is an address (0, 1 and 2 are a driver's default")
+    for _ in range(2):
+        with pytest.raises(SignatureError, match=rf"^kernel saxpy_kernel: {message}.*, None, shared_bytes\]$"):
+            library.kernels.saxpy_kernel[1, 256, number]
+    with pytest.raises(TypeError, match=f"^{message}"):
+        library.stream(number)
+    for default in (0, 1, 2):
+        library.saxpy(1, np.ones(4, np.float32), np.zeros(4, np.float32), stream=default)
+
+
+def test_launches_say_what_they_are() -> None:
+    library = on_host(EXAMPLES / "saxpy.mlir")
+    kernel, stream = library.kernels.saxpy_kernel, library.stream()
+    assert repr(kernel[4, 256]) == "<offload launch of saxpy_kernel: grid=(4, 1, 1), block=(256, 1, 1)>"
+    assert repr(kernel[(1, 2), 256, stream, 16]) == (
+        f"<offload launch of saxpy_kernel: grid=(1, 2, 1), block=(256, 1, 1), on {stream!r}, shared_bytes=16>"
+    )
+    assert repr(kernel[1, 256, None, 0, (2, 1)]).endswith(", block=(256, 1, 1), cluster=(2, 1, 1)>")
+
+
 def test_no_stream_is_the_one_that_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     """As wrappers pass it on: not a stream of its own for each call."""
     from offload.runtime import function

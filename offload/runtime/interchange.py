@@ -291,9 +291,19 @@ def stream_handle(stream: Any, backend: Callable[[], str]) -> int | None:
     return None if backend() == "host" else DEFAULT_STREAM
 
 
+_LAST_DEFAULT = 2
+_FIRST_ADDRESS = 1 << 20
+"""Below it Linux puts nothing of a program, and no device has as much workgroup memory for one block."""
+
+
 def _driver_handle(stream: Any) -> int:
     if isinstance(stream, Integral) and not isinstance(stream, bool):
         number = int(stream)
+        if _LAST_DEFAULT < number < _FIRST_ADDRESS:
+            raise TypeError(
+                f"{number} is no handle of a stream, which is an address (0, 1 and 2 are a driver's default streams); "
+                "a number of bytes of workgroup memory comes behind the stream: [grid, block, None, shared_bytes]"
+            )
         if not -(1 << 63) <= number < 1 << 64:  # ctypes would pass what is left of it in 64 bits
             raise TypeError(f"{number} is no handle of a stream: these have 64 bits")
         return number % (1 << 64)  # an address may come with a sign

@@ -64,6 +64,13 @@ class Launch(Caller):
                 self.kernel.arm(self)
         return pending
 
+    def __repr__(self) -> str:
+        sizes = f"grid={self.sizes[:3]}, block={self.sizes[3:]}"
+        stream = "" if self.stream is None else f", on {self.stream!r}"
+        shared = f", shared_bytes={self.shared}" if self.shared else ""
+        cluster = f", cluster={self.cluster}" if any(self.cluster) else ""
+        return f"<offload launch of {self.kernel.signature.name}: {sizes}{stream}{shared}{cluster}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         cluster = self.cluster if any(self.cluster) else None
         return getitem, (self.kernel, (self.sizes[:3], self.sizes[3:], self.stream, self.shared, cluster))
