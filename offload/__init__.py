@@ -31,7 +31,14 @@ class _Sources:
 if any(os.access(f"{place}/../runtime_c", os.F_OK) for place in __path__):
     sys.meta_path.append(_Sources)
 
+_MODULES = ("api", "artifact", "errors", "runtime", "targets")
+
 if TYPE_CHECKING:
+    from offload import api as api
+    from offload import artifact as artifact
+    from offload import errors as errors
+    from offload import runtime as runtime
+    from offload import targets as targets
     from offload.api import backend, build, build_all, compile, load, stage, use
     from offload.errors import (
         ArtifactError,
@@ -74,17 +81,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+if not TYPE_CHECKING:  # type checkers would let any name be one of the package
 
-    if name in ("api", "artifact", "errors", "runtime", "targets"):
-        return import_module(f"{__name__}.{name}")
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = import_module(f"{__name__}.{'errors' if name[0].isupper() else 'api'}")
-    value = globals()[name] = getattr(home, name)  # the next time it is found without this function
-    return value
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home = import_module(f"{__name__}.{'errors' if name[0].isupper() else 'api'}")
+        value = globals()[name] = getattr(home, name)  # the next time it is found without this function
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES} - {"TYPE_CHECKING", "Any", "os", "sys"})

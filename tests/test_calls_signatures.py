@@ -137,6 +137,23 @@ def test_stubs_are_true(tmp_path: Path) -> None:
         assert re.search(rf"^wrong\.py:{number}: error: .*{re.escape(what)}", refused, re.MULTILINE), refused
 
 
+def test_names_that_the_package_lacks(tmp_path: Path) -> None:
+    """A type checker finds them, and so does who completes what the package has."""
+    (tmp_path / "described.pyi").write_text("")
+    right = (
+        "library: offload.runtime.Library = offload.load('a.so')\noffload.targets.registry()\noffload.artifact.read\n"
+    )
+    (tmp_path / "program.py").write_text(f"import offload\n{right}")
+    (tmp_path / "wrong.py").write_text("import offload\noffload.complie('a.mlir')\nfrom offload import Library\n")
+    assert mypy(tmp_path, "program.py").stdout == ""
+    refused = mypy(tmp_path, "wrong.py").stdout
+    assert 'wrong.py:2: error: Module has no attribute "complie"' in refused
+    assert 'wrong.py:3: error: Module "offload" has no attribute "Library"' in refused
+    names = set(dir(offload))
+    assert {*offload.__all__, "artifact", "runtime", "targets", "__doc__"} <= names
+    assert not names & {"Any", "TYPE_CHECKING", "os", "sys"}
+
+
 def test_stubs_of_any_dtype_and_name_are_python() -> None:
     dtypes = ["bool", "int8", "uint64", "float16", "bfloat16", "float8_e4m3fn", "complex128", "of_the_future"]
     args = tuple(

@@ -44,6 +44,19 @@ def test_what_is_called_instead_of_a_function() -> None:
     assert library.twice is twice
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_a_setting_for_a_while(before: bool) -> None:
+    library: Any = on_host(PROGRAM)
+    library.auto_stage = before
+    with mock.patch.object(library, "auto_stage", not before):
+        assert library.auto_stage is not before
+    assert library.auto_stage is before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library, "auto_stage", not before)
+        assert library.auto_stage is not before
+    assert library.auto_stage is before
+
+
 def test_a_function_that_is_away_for_a_while() -> None:
     library: Any = on_host(PROGRAM)
     with pytest.MonkeyPatch.context() as patch:

@@ -271,6 +271,7 @@ class Library:
         self.path: Path = artifact.path
         self.metadata = artifact.metadata
         self._native = Native(library, str(self.path))
+        self.auto_stage = False
         why = functools.partial(_for_c_alone, self.path, self.metadata, library)
         functions = _Functions(_called(self.path), why)
         for signature in self.metadata.functions:
@@ -330,6 +331,7 @@ class Library:
         if not isinstance(value, bool):
             raise TypeError(f"auto_stage is True or False, not {value!r}")
         self._native.auto_stage = value
+        self.__dict__["auto_stage"] = value  # where unittest.mock looks for what it has to put back
 
     if not TYPE_CHECKING:  # type checkers would let any attribute be set
 
