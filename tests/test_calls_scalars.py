@@ -28,7 +28,8 @@ VALUES: list[Any] = [
     2**64, -(2**63), -(2**63) - 1, 10**400, True, False, np.True_, np.int8(-3), np.uint64(2**64 - 1), np.int64(7),
     0.0, -0.0, 1.5, -2.25, 0.1, 1e-45, 65504.0, 65520.0, 3.4e38, 3.5e38, -1e300, math.inf, -math.inf, math.nan,
     np.float16(1.5), np.float32(0.1), np.float64(0.1), np.longdouble(2), ml_dtypes.bfloat16(3), 1 + 2j, 1e300j,
-    np.complex64(1 - 1j), np.complex128(2j), None, "1", [1], np.ones(1), np.array(2), np.array(1.5), object(),
+    np.complex64(1 - 1j), np.complex128(2j), None, "1", [1], np.ones(1), np.array(2), np.array(1.5), np.array(True),
+    np.void(b"1"), object(),
 ]  # fmt: skip
 
 

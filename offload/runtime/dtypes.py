@@ -111,6 +111,8 @@ def _refuse_arrays(value: Any, wanted: str) -> None:
 def _index(value: Any, wanted: str) -> int:
     _refuse_masked(value, wanted)
     try:
+        if _is_truth(value):
+            return int(value)
         return operator.index(value)  # of an array with one element, too, if its package says so
     except TypeError:
         pass
@@ -118,6 +120,11 @@ def _index(value: Any, wanted: str) -> int:
     if isinstance(value, float) or hasattr(value, "__float__"):
         raise Mismatch(f"{value!r} ({type(value).__name__})", f"pass {wanted}, for instance int(...) of it")
     raise Mismatch(f"a {type(value).__name__}", f"pass {wanted}") from None
+
+
+def _is_truth(value: Any) -> bool:
+    """Of NumPy: its boolean, or an array without dimensions that is one. Neither is an index."""
+    return getattr(getattr(value, "dtype", None), "kind", "") == "b" and value.shape == ()
 
 
 def to_int(dtype: DType) -> Callable[[Any], int]:
@@ -157,13 +164,15 @@ def to_float(value: Any) -> float:
 
 
 def _is_text(value: Any) -> bool:
-    """Of Python or NumPy, whose texts convert to the numbers that they spell."""
+    """Of Python or NumPy, whose texts, and bytes of no type, convert to the numbers that they spell."""
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         return True
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if kind == "O" and getattr(value, "shape", None) == ():
         return _is_text(value.item())
-    return kind in ("S", "T", "U")
+    return (
+        kind in ("S", "T", "U") or getattr(getattr(value, "dtype", None), "char", "") == "V"
+    )  # as ml_dtypes' have not
 
 
 def _overflows(number: float, value: Any) -> bool:
@@ -195,10 +204,12 @@ def to_complex(dtype: DType) -> Callable[[Any], complex]:
     part = to_float if dtype.size == 16 else _fits(dtype, "f")
 
     def convert(value: Any) -> complex:
-        if _is_text(value) or not (isinstance(value, complex) or hasattr(value, "__complex__")):
-            value = to_float(value)
         _refuse_arrays(value, "a number")
         _refuse_masked(value, "a number")
+        if _is_text(value) or not any(hasattr(value, f"__{kind}__") for kind in ("complex", "float", "index")):
+            raise Mismatch(f"a {type(value).__name__}", "pass a number")
+        if not (isinstance(value, complex) or hasattr(value, "__complex__")):
+            value = to_float(value)
         try:
             number = complex(value)
         except OverflowError:
