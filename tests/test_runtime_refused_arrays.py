@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import mmap
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,17 @@ def test_refused_arrays(value: Any, given: str, advice: str) -> None:
     assert message.startswith("scale(): argument 'x' (2 of 2): expected array float32[?], given ")
     assert given in message
     assert advice in message
+
+
+@pytest.mark.parametrize("value", [bytearray(8), mmap.mmap(-1, 8), memoryview(bytearray(8))])
+def test_bytes_stay_as_they_are(value: Any) -> None:
+    """Of files in memory and shared memory: as numbers from 0 to 255 nobody means them. No copy is needed."""
+    advice = "convert it, for instance with numpy.frombuffer(x, 'float32')"
+    assert refusal(real().scale, 2, value).endswith(f"given uint8[8]; {advice}")
+    numbers = np.frombuffer(value, "float32")
+    numbers[:] = 1
+    real().scale(2, numbers)
+    assert bytes(value) == np.full(2, 2, np.float32).tobytes()
 
 
 def exporter(**interfaces: Any) -> Any:

@@ -179,7 +179,7 @@ def _changed(view: View, how: str, name: str, writes: bool, dtype: str = "") -> 
     """What to pass in place of an array. Who passes a copy that is made in the call itself would not find what that
     ``writes``."""
     made = view.changed(how, name, dtype, writes)
-    is_copy = how != "view" or made.endswith(".copy()")
+    is_copy = made.endswith(".copy()") or not (how == "view" or made.startswith("numpy.frombuffer"))
     return f"{made}; what the call writes is in that copy then" if writes and is_copy else made
 
 

@@ -201,7 +201,10 @@ def _described(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any) -> tu
     try:
         sizes: tuple[int, ...] = (index(shape),)  # type: ignore[arg-type]  # NumPy's integers are no int
     except TypeError:
-        sizes = tuple(map(index, shape))  # type: ignore[arg-type]
+        try:
+            sizes = tuple(map(index, shape))  # type: ignore[arg-type]
+        except TypeError:
+            raise TypeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
     if any(size < 0 for size in sizes):
         raise ValueError(f"a shape has no negative sizes: {sizes}")
     element = numpy.dtype(_named(dtype))

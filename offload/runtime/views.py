@@ -61,6 +61,8 @@ class View(NamedTuple):
             return f"{name}.copy()" if "host" not in self.places else f"numpy.ascontiguousarray({made or name})"
         if isinstance(given, bytes):  # to NumPy a string
             return f"numpy.frombuffer({name}, '{dtype or self.dtype}')" + (".copy()" if how == "copy" or writes else "")
+        if how == "astype" and self.dtype == "uint8" and len(self.shape) == 1 and not hasattr(given, "dtype"):
+            return f"numpy.frombuffer({name}, '{dtype}')"  # of a bytearray or a file in memory: the same bytes
         array = name if hasattr(given, how) else made or f"numpy.asarray({name})"
         return f"{array}.copy()" if how == "copy" else f"{array}.{how}('{dtype}')"
 
