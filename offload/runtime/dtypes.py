@@ -167,12 +167,11 @@ def _is_text(value: Any) -> bool:
     """Of Python or NumPy, whose texts, and bytes of no type, convert to the numbers that they spell."""
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         return True
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    dtype = getattr(value, "dtype", None)
+    kind = getattr(dtype, "kind", "")
     if kind == "O" and getattr(value, "shape", None) == ():
         return _is_text(value.item())
-    return (
-        kind in ("S", "T", "U") or getattr(getattr(value, "dtype", None), "char", "") == "V"
-    )  # as ml_dtypes' have not
+    return kind in ("S", "T", "U") or getattr(dtype, "char", "") == "V"  # the kind of ml_dtypes' floats, too
 
 
 def _overflows(number: float, value: Any) -> bool:

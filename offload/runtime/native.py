@@ -140,12 +140,13 @@ class Native:
     def on_device(self, index: int) -> Iterator[None]:
         """Makes a device the calling thread's for a while. Raises `DeviceError` where there is no such device."""
         backend = self.backend()
-        self.entered.enter_device(backend, index)
+        owner = object()
+        self.entered.enter_device(backend, owner, index)
         try:
             self.check()
             yield
         finally:
-            self.entered.leave(backend)
+            self.entered.leave(backend, owner)
 
     def memory(self) -> DeviceMemory:
         """The memory of the calling thread's device of the backend in use. Raises `DeviceError`."""

@@ -308,13 +308,14 @@ class Stream:
     def __enter__(self) -> Stream:
         self.check("with")
         entered = self.native.entered
-        entered.enter_stream(self.backend, None if self.is_default() else self.device(), self.handle)
+        entered.enter_stream(self.backend, self, None if self.is_default() else self.device(), self.handle)
         entered.streams.append(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.native.entered.leave(self.backend)
-        self.native.entered.streams.pop()
+        self.native.entered.leave(self.backend, self)
+        streams = self.native.entered.streams
+        del streams[max(index for index, stream in enumerate(streams) if stream is self)]
 
     def __del__(self) -> None:
         if not getattr(self, "_owned", False):
