@@ -189,8 +189,8 @@ def stage(array: Any, *, back: bool = True) -> Staged:
     """Lets one call copy a host array to the device where a kernel uses it, and back after the call.
 
     ``array`` is anything that calls take. With ``back=False`` nothing is copied back, and it may be read-only. On the
-    CPU, and for arguments that the host reads, nothing is copied. ``library.auto_stage = True`` does the same for
-    every call."""
+    CPU, and for arguments that the host reads, nothing is copied, but for a read-only array that the call may write to:
+    it writes to a copy then, as everywhere. ``library.auto_stage = True`` does the same for every call."""
     from offload.runtime.staging import Staged
 
     return Staged(array, back)

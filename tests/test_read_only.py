@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from compiling import on_host
+from compiling import EXAMPLES, on_host
 from emulator.driver import shared
 from emulator.on_device import compiled
 
@@ -99,6 +100,27 @@ def test_nothing_is_copied_back_that_is_only_read(monkeypatch: pytest.MonkeyPatc
         assert library.placed(X, 9)[0].numpy().tolist() == [9, 2, 3, 4]
         library.auto_stage = False
     shared("cuda").check()
+
+
+def test_what_a_call_writes_all_the_same_is_in_a_copy(tmp_path: Path) -> None:
+    """Of an array that is read-only, and staged as one that is only read: as on a GPU. It was written on the CPU, where
+    bytes changed and a file that was mapped for reading ended the process."""
+    library, zeros = on_host(EXAMPLES / "saxpy.mlir"), bytes(16)
+    kernel, stream = library.kernels.saxpy_kernel, library.stream()
+    (tmp_path / "zeros").write_bytes(zeros)
+    mapped = np.memmap(tmp_path / "zeros", np.float32, "r")
+    for array in (np.frombuffer(zeros, np.float32), mapped):
+        for _ in range(3):
+            library.saxpy(1.0, X, offload.stage(array, back=False))
+            library.saxpy(1.0, X, offload.stage(array, back=False), stream=stream)
+            kernel[1, 256](X, offload.stage(array, back=False), 1.0)
+            kernel[1, 256, stream](X, offload.stage(array, back=False), 1.0)
+        assert array.tolist() == [0] * 4
+    assert zeros == bytes(16)
+    y = np.zeros(4, np.float32)
+    library.saxpy(1.0, offload.stage(mapped, back=False), y)
+    library.saxpy(1.0, offload.stage(X, back=False), offload.stage(y, back=False))  # in place, which it may be
+    assert y.tolist() == X.tolist()
 
 
 def test_variables_of_a_program_may_be_written() -> None:

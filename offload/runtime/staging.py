@@ -91,7 +91,9 @@ class Staging:
         view = view_of(array)
         if self._native.backend() == "host":  # it may be read-only: the caller says that it is only read
             packer.check(view, writes=False)
-            return array_over(view.pointer, packer.array_dtype(view), view.shape, view.strides, owner=view)
+            host = array_over(view.pointer, packer.array_dtype(view), view.shape, view.strides, owner=view)
+            # What writes to it all the same does so in a copy, as on a GPU: its memory may be a constant, or a file's.
+            return self._copy(host, back) if view.readonly and not packer.argument.read_only else host
         if view.places != ("host",):
             return array
         packer.check(view, writes=back)
