@@ -74,7 +74,7 @@ def test_arguments_of_functions_that_the_program_calls_too() -> None:
 
 
 def test_arguments_of_functions_that_threads_call_too() -> None:
-    """There nothing can be asserted; what Python passes is compared."""
+    """What Python passes is compared, and what threads do."""
     called = on_host("""
 func.func @each(%x: memref<?xf32>, %y: memref<?xf32>) {
   linalg.abs ins(%x : memref<?xf32>) outs(%y : memref<?xf32>)

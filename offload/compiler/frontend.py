@@ -140,9 +140,12 @@ def _buffers(module: Any) -> Sequence[str]:
     """Tensors get memory. Nothing before this canonicalizes, which the reductions must come before."""
     host, device = module.operation_names()
     masked = {"vector.mask", "vector.multi_reduction"} <= {*host, *device}
+    called = module.has_tensors() and "func.call" in host
     apart = device or {"gpu.launch", "gpu.subgroup_broadcast", "vector.mask"} & set(host)
     return [
         *(["offload-known-sizes"] if "gpu.func" in device else []),
+        # What functions ask of sizes can be told in front of the loops that they are in then.
+        *(["offload-inline-calls"] if called else []),
         # Before anything else folds sizes.
         "offload-equal-sizes",
         # Before the first cse.

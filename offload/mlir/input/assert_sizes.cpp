@@ -131,7 +131,7 @@ void AssertSizes::require(OpBuilder &b, Operation *op, arith::CmpIPredicate how,
 void AssertSizes::same(Operation *op, const OperandSize &one, const OperandSize &other) {
   if (other.origin.known && !one.origin.known)
     return same(op, other, one); // the message begins with what shows when it runs
-  if (!mayAssert || isOne(one.origin, other.origin) || !isNew(op, one.origin, other.origin))
+  if (isOne(one.origin, other.origin) || !isNew(op, one.origin, other.origin))
     return;
   OpBuilder b(op);
   moveForward(b, op, {one.origin.value, other.origin.value});
@@ -144,7 +144,7 @@ void AssertSizes::same(Operation *op, const OperandSize &one, const OperandSize 
 void AssertSizes::within(linalg::LinalgOp op, const OperandSize &size, AffineExpr index,
                          ArrayRef<std::optional<OperandSize>> loops) {
   SmallVector<int64_t> factors; // of the loops, then what is added
-  if (!mayAssert || failed(getFlattenedAffineExpr(index, unsigned(loops.size()), 0, &factors)) ||
+  if (failed(getFlattenedAffineExpr(index, unsigned(loops.size()), 0, &factors)) ||
       factors.size() != loops.size() + 1)
     return;
   SmallVector<Value> values = {size.origin.value};
@@ -183,8 +183,6 @@ void AssertSizes::within(linalg::LinalgOp op, const OperandSize &size, AffineExp
 
 void AssertSizes::tiled(Operation *op, const OperandSize &whole, const OperandSize &tiles, OpFoldResult size,
                         bool exactly) {
-  if (!mayAssert)
-    return;
   OpBuilder b(op);
   moveForward(b, op, {whole.origin.value, tiles.origin.value, dyn_cast<Value>(size)});
   Location loc = op->getLoc();
@@ -198,8 +196,6 @@ void AssertSizes::tiled(Operation *op, const OperandSize &whole, const OperandSi
 
 void AssertSizes::said(Operation *op, const OperandSize &size, ArrayRef<OpFoldResult> factors,
                        const Twine &why) {
-  if (!mayAssert)
-    return;
   bool isView = isa<ViewLikeOpInterface, tensor::CastOp, tensor::ExpandShapeOp, memref::CastOp>(op);
   SmallVector<Value> values = {size.origin.value};
   for (OpFoldResult factor : factors)
@@ -219,8 +215,6 @@ void AssertSizes::said(Operation *op, const OperandSize &size, ArrayRef<OpFoldRe
 }
 
 void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
-  if (!mayAssert)
-    return;
   SmallVector<Operation *> places = {op};
   if (isa<tensor::ParallelInsertSliceOp>(op)) // nothing else may stand beside it
     places = {op->getParentOp()};
@@ -233,7 +227,7 @@ void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
 
 void AssertSizes::launched(gpu::LaunchFuncOp op) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(op, op.getKernelAttr());
-  if (!mayAssert || !kernel)
+  if (!kernel)
     return;
   OpBuilder b(op);
   Location loc = op.getLoc();

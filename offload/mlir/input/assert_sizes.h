@@ -26,9 +26,6 @@ void moveForward(mlir::OpBuilder &b, mlir::Operation *op, llvm::ArrayRef<mlir::V
 /// compared once.
 class AssertSizes {
 public:
-  /// Nothing is asserted where it may not be.
-  explicit AssertSizes(bool mayAssert) : mayAssert(mayAssert) {}
-
   /// Have errors been told, of what is wrong whatever it is called with?
   bool isWrong = false;
 
@@ -70,7 +67,6 @@ private:
   using Key = std::pair<std::pair<void *, int64_t>, std::pair<void *, int64_t>>;
   bool isNew(mlir::Operation *op, const SizeOrigin &one, const SizeOrigin &other);
 
-  bool mayAssert;
   llvm::DenseMap<Key, llvm::SmallVector<mlir::Operation *, 1>> compared; // in front of these
 };
 

@@ -1,10 +1,10 @@
 //===- loop_assertions.cpp - What steps of loops ask for, in front of them ===//
 //
-// Threads could tell of a size that does not fit only while others read behind an end already, and each would
-// have to compare it. What is asserted of a step of a loop is asserted in front of the loop instead: of its
-// first step and of its last one, as what rises or falls with a loop's index, like the places of parts,
-// has its ends there. Steps that run if any do are all that is asserted of, so nothing right is refused; what
-// comes to its end between them is not found.
+// Threads tell of a size that does not fit only when others have written already, and each has to compare it.
+// What is asserted of a step of a loop is asserted in front of the loop instead: of its first step and of its
+// last one, as what rises or falls with a loop's index, like the places of parts, has its ends there. Steps
+// that run if any do are all that is asserted of, so nothing right is refused; what comes to its end between
+// them is not found. What depends on memory that threads read, or on branches, stays with them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,8 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -56,25 +58,30 @@ std::optional<SmallVector<Range>> rangesOf(Operation *op) {
   if (!indices || !from || !to || !steps)
     return std::nullopt;
   for (auto [index, first, end, step] : llvm::zip_equal(*indices, *from, *to, *steps)) {
-    if (getConstantIntValue(step).value_or(0) <= 0)
+    if (getConstantIntValue(step).value_or(1) <= 0)
       return std::nullopt;
     ranges.push_back({index, first, end, step});
   }
   return ranges;
 }
 
-bool divides(Operation *op) {
-  return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
-             arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
+/// The operands that it divides by. Nothing is divided by the size of the first digit.
+MutableArrayRef<OpOperand> divisorsOf(Operation *op) {
+  if (auto digits = dyn_cast<affine::AffineDelinearizeIndexOp>(op)) {
+    bool hasFirst = digits.hasOuterBound() && ShapedType::isDynamic(digits.getStaticBasis().front());
+    return op->getOpOperands().drop_front(hasFirst ? 2 : 1);
+  }
+  bool divides = isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
+                     arith::CeilDivUIOp, arith::FloorDivSIOp, index::DivSOp, index::DivUOp, index::RemSOp,
+                     index::RemUOp, index::CeilDivSOp, index::CeilDivUOp, index::FloorDivSOp>(op);
+  return divides ? op->getOpOperands().drop_front() : MutableArrayRef<OpOperand>();
 }
 
 /// Also where the loops have no steps. A size of zero divides nothing, an affine map divides by any symbol,
 /// and a tensor without elements has none that could be read.
 bool mayRunAnyway(Operation *op) {
-  if (divides(op))
+  if (!divisorsOf(op).empty() || isa<affine::AffineDelinearizeIndexOp>(op))
     return true;
-  if (auto digits = dyn_cast<affine::AffineDelinearizeIndexOp>(op))
-    return digits.getDynamicBasis().empty();
   AffineMap map;
   if (auto applied = dyn_cast<affine::AffineApplyOp>(op))
     map = applied.getAffineMap();
@@ -83,7 +90,7 @@ bool mayRunAnyway(Operation *op) {
   else if (auto most = dyn_cast<affine::AffineMaxOp>(op))
     map = most.getAffineMap();
   else if (!isa<tensor::DimOp, memref::DimOp, affine::AffineLinearizeIndexOp>(op) &&
-           !isa_and_nonnull<arith::ArithDialect>(op->getDialect()))
+           !isa_and_nonnull<arith::ArithDialect, index::IndexDialect>(op->getDialect()))
     return false;
   bool isPlain = !map || llvm::all_of(map.getResults(), [](AffineExpr each) { return each.isPureAffine(); });
   return isPure(op) && isPlain;
@@ -104,7 +111,7 @@ public:
     }
     std::reverse(ranges.begin(), ranges.end());
     isKnown = isKnown && canCompute(op.getArg()) && llvm::all_of(ranges, [&](const Range &range) {
-                return llvm::all_of(ArrayRef({range.from, range.to}), [&](OpFoldResult end) {
+                return llvm::all_of(ArrayRef({range.from, range.to, range.step}), [&](OpFoldResult end) {
                   return isa<Attribute>(end) || canCompute(cast<Value>(end));
                 });
               });
@@ -123,11 +130,13 @@ public:
       return made.lookupOrDefault(value);
     for (Value operand : op->getOperands())
       (void)inFront(b, operand, made);
-    Value divisor =
-        divides(op) ? aboveZero(b, op->getLoc(), made.lookupOrDefault(op->getOperand(1))) : Value();
+    SmallVector<std::pair<unsigned, Value>> divisors;
+    for (OpOperand &divisor : divisorsOf(op))
+      divisors.push_back(
+          {divisor.getOperandNumber(), aboveZero(b, op->getLoc(), made.lookupOrDefault(divisor.get()))});
     Operation *copy = b.clone(*op, made);
-    if (divisor)
-      copy->setOperand(1, divisor);
+    for (auto [i, divisor] : divisors)
+      copy->setOperand(i, divisor);
     SmallVector<Value> folded;
     if (succeeded(b.tryFold(copy, folded)) && !folded.empty()) {
       made.map(op->getResults(), folded);
@@ -138,8 +147,7 @@ public:
 
   Value noSteps; // of the loops, or none that can be told
 
-private:
-  /// A divisor, which may be anything where no step divides by it.
+  /// A divisor, or a step, which may be anything where no step divides by it, or there is none.
   Value aboveZero(OpBuilder &b, Location loc, Value divisor) {
     auto number = [&](int64_t n) -> Value {
       return arith::ConstantOp::create(b, loc, b.getIntegerAttr(divisor.getType(), n));
@@ -149,6 +157,7 @@ private:
     return b.createOrFold<arith::SelectOp>(loc, isNot, number(1), divisor);
   }
 
+private:
   bool isOutside(Value value) { return !outermost->isAncestor(value.getParentBlock()->getParentOp()); }
 
   /// Of numbers, by operations that may run where the loops do not.
@@ -179,7 +188,7 @@ public:
       loops.noSteps = b.createOrFold<arith::OrIOp>(loc, loops.noSteps, none);
       auto *place = llvm::find(loops.indices, range.index);
       if (place != loops.indices.end() && (last >> (place - loops.indices.begin()) & 1))
-        index = lastOf(range, from, to);
+        index = lastOf(range, from, to, made);
       made.map(range.index, index);
     }
     Value holds = loops.inFront(b, op.getArg(), made);
@@ -211,9 +220,9 @@ private:
     return arith::ConstantOp::create(b, op.getLoc(), type, b.getIntegerAttr(type, number));
   }
 
-  Value lastOf(const Range &range, Value from, Value to) {
+  Value lastOf(const Range &range, Value from, Value to, IRMapping &made) {
     Location loc = op.getLoc();
-    Value one = constantOf(range, 1), step = constantOf(range, *getConstantIntValue(range.step));
+    Value one = constantOf(range, 1), step = loops.aboveZero(b, loc, numberOf(range, range.step, made));
     Value way = b.createOrFold<arith::SubIOp>(loc, b.createOrFold<arith::SubIOp>(loc, to, from), one);
     Value steps = b.createOrFold<arith::DivSIOp>(loc, way, step);
     return b.createOrFold<arith::AddIOp>(loc, from, b.createOrFold<arith::MulIOp>(loc, steps, step));
@@ -264,16 +273,16 @@ void eraseAssertion(cf::AssertOp op) {
 
 LogicalResult assertInFront(cf::AssertOp op) {
   LoopsAround loops(op);
+  if (!loops.isKnown)
+    return success();
+  OpBuilder b(op);
+  moveForward(b, loops.outermost, loops.leaves);
+  auto count = unsigned(loops.indices.size());
+  AtSteps steps(b, op, loops);
   LogicalResult result = success();
-  if (loops.isKnown) {
-    OpBuilder b(op);
-    moveForward(b, loops.outermost, loops.leaves);
-    auto count = unsigned(loops.indices.size());
-    AtSteps steps(b, op, loops);
-    for (unsigned last = 0, all = (1U << count) - 1; last <= all && succeeded(result); ++last)
-      if (count <= kManyIndices || last == 0 || last == all)
-        result = steps.assertAt(last);
-  }
+  for (unsigned last = 0, all = (1U << count) - 1; last <= all && succeeded(result); ++last)
+    if (count <= kManyIndices || last == 0 || last == all)
+      result = steps.assertAt(last);
   eraseAssertion(op);
   return result;
 }

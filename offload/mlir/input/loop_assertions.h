@@ -6,8 +6,8 @@
 namespace offload {
 
 /// Takes an assertion of two sizes out of the loops of threads that it is in: what is asserted in front of
-/// the outermost one is true of the first and the last steps that run. Nothing is where that cannot be
-/// computed there, or where not each step comes to the assertion. Fails, with an error, where it never holds.
+/// the outermost one is true of the first and the last steps that run. It stays where that cannot be computed
+/// there, or where not each step comes to the assertion. Fails, with an error, where it never holds.
 mlir::LogicalResult assertInFront(mlir::cf::AssertOp op);
 
 } // namespace offload

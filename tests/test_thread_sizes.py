@@ -1,0 +1,115 @@
+"""Sizes that threads' functions ask for, and that threads alone know: threads compare what nobody could before."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import PROGRAMS, emit_text, program
+from emulator.running import running_on
+
+import offload
+
+NAME = "thread_sizes"
+SAME = "linalg.add: dimension 0 of operand 2 of 3 and dimension 0 of operand 1 of 3 have to be the same"
+LEFT = "{}: the size has to be at most what is left of dimension {}"
+
+
+def f(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / 16
+
+
+def at(*places: int) -> np.ndarray:
+    return np.array(places, np.int64)
+
+
+def fails(function: str, words: str, *arguments: Any) -> None:
+    with pytest.raises(offload.DeviceError, match=re.escape(words)):
+        getattr(program(NAME), function)(*arguments)
+
+
+@pytest.mark.parametrize("function", ["called", "called_forall", "called_launch"])
+def test_functions_that_threads_call(function: str) -> None:
+    words = f'The kernel "{function}_kernel" failed an assertion in block (0, 0, 0), thread (0, 0, 0): '
+    fails(function, words, f(8), f(4), 1)
+    fails(function, SAME, f(8), f(4), 1)
+    fails(function, SAME, f(0), f(4), 3)
+    getattr(program(NAME), function)(f(8), f(4), 0)
+    y = f(4)
+    getattr(program(NAME), function)(f(4), y, 1)
+    np.testing.assert_array_equal(y, 2 * f(4))
+
+
+def test_functions_that_such_functions_call() -> None:
+    program(NAME).calls_calls(f(2, 4), f(2, 4))
+    program(NAME).calls_calls(f(0, 4), f(0, 3))
+    fails("calls_calls", LEFT.format("memref.subview", 0), f(2, 4), f(2, 3))
+
+
+@pytest.mark.parametrize("target", ["host,O=0", "sm_90", "gfx942"])
+def test_functions_of_tensors_that_threads_call(target: str) -> None:
+    with running_on(target, PROGRAMS / f"{NAME}.mlir") as library:
+        np.testing.assert_array_equal(library.called_of_tensors(f(3, 4), f(4)).numpy(), f(3, 4) + f(4))
+        with pytest.raises(offload.DeviceError, match=rf"{NAME}\.mlir:\d+: {re.escape(SAME)}: 4 and 3\.$"):
+            library.called_of_tensors(f(3, 4), f(3))
+
+
+def test_places_that_threads_read() -> None:
+    lib = program(NAME)
+    np.testing.assert_array_equal(lib.places(f(9), at(0, 5, 3)).numpy(), [f(9)[i : i + 4] for i in (0, 5, 3)])
+    fails("places", LEFT.format("tensor.extract_slice", 0), f(9), at(0, 5, 6))
+    fails("places", "tensor.extract_slice: the offset has to be within dimension 0", f(9), at(0, -1))
+    y = np.zeros((2, 4), np.float32)
+    lib.places_of_views(f(9), at(5, 0), y)
+    np.testing.assert_allclose(y, np.exp([f(9)[5:], f(9)[:4]]), rtol=1e-6)
+    fails("places_of_views", LEFT.format("memref.subview", 0), f(9), at(0, 6), y)
+    fails("affine_places", LEFT.format("memref.subview", 0), f(4), at(2, 3), f(2))
+    assert lib.summed_places(f(4), at(2, 1)) == f(4)[3] + f(4)[2]
+    fails("summed_places", LEFT.format("memref.subview", 0), f(4), at(2, 3))
+
+
+@pytest.mark.parametrize(("target", "words"), [("sm_90", "CUDA_ERROR_ASSERT"), ("gfx942", "hipError")])
+def test_on_gpus(target: str, words: str) -> None:
+    with running_on(target, PROGRAMS / f"{NAME}.mlir") as library:
+        for places in ([], [5, 0]):
+            expected = np.reshape([f(9)[i : i + 4] for i in places], (len(places), 4))
+            np.testing.assert_array_equal(library.places(f(9), at(*places)).numpy(), expected)
+    with pytest.raises(offload.DeviceError, match=words), running_on(target, PROGRAMS / f"{NAME}.mlir") as library:
+        library.places(f(9), at(5, 6))
+
+
+def test_branches() -> None:
+    np.testing.assert_array_equal(program(NAME).branch(f(8), f(8), 2).numpy(), f(8))
+    np.testing.assert_array_equal(program(NAME).branch(f(0), f(4), 1).numpy(), f(4))
+    fails("branch", LEFT.format("tensor.extract_slice", 0), f(7), f(8), 2)
+
+
+def test_loops_that_end_where_threads_see_it() -> None:
+    x = np.array([[1, 2, -1], [3, -1, -1]], np.float32)
+    np.testing.assert_array_equal(program(NAME).until(x, f(2)).numpy(), [2, 2])
+    x[1] = 1
+    fails("until", LEFT.format("tensor.extract_slice", 1), x, f(2))
+
+
+def test_what_can_be_told_in_front_of_loops() -> None:
+    lib = program(NAME)
+    np.testing.assert_array_equal(lib.multiplied(f(8), f(8), 2).numpy(), f(8))
+    fails("multiplied", LEFT.format("tensor.extract_slice", 0) + ": 4 and 3.", f(7), f(8), 2)
+    np.testing.assert_array_equal(lib.divided(f(4), f(6), 2).numpy(), f(4)[[0, 1, 1, 2, 2, 3]])
+    fails("divided", LEFT.format("tensor.extract_slice", 0) + ": 1 and 0.", f(3), f(6), 2)
+    assert lib.divided(f(4), f(0), 0).numpy().shape == (0,)
+    np.testing.assert_array_equal(lib.digits(f(3, 4), 3, 4).numpy(), f(12))
+    fails("digits", LEFT.format("tensor.extract_slice", 1) + ": 1 and 0.", f(3, 4), 3, 5)
+    assert lib.digits(f(3, 4), 3, 0).numpy().shape == (0,)
+    np.testing.assert_allclose(lib.stepped(f(8), f(8), 8, 4).numpy(), np.exp(f(8)), rtol=1e-6)
+    fails("stepped", LEFT.format("tensor.extract_slice", 0) + ": 4 and 3.", f(7), f(8), 8, 4)
+    y = f(4)
+    lib.inner_steps(f(4), y, 4, 2)
+    np.testing.assert_array_equal(y, f(4) + f(4)[0] + f(4)[2])
+    fails("inner_steps", LEFT.format("memref.subview", 0) + ": 1 and 0.", f(2), f(4), 4, 2)
+    lib.inner_steps(f(0), f(0), 0, 0)
+    kernels = emit_text(PROGRAMS / f"{NAME}.mlir", "kernels")
+    for name in ("called_of_tensors", "multiplied", "divided", "digits", "stepped", "inner_steps"):
+        assert "cf.assert" not in kernels.split(f"gpu.func @{name}_kernel(", 1)[1].split("gpu.return", 1)[0]
