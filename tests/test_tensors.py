@@ -312,10 +312,36 @@ func.func @f(%x: tensor<9xf32>) -> tensor<9xf32> {
 }
 """
 FREED = """
-func.func @f(%x: tensor<9xf32>) -> tensor<9xf32> {
-  %m = memref.alloc() : memref<4xf32>
+func.func @f(%x: tensor<9xf32>, %m: memref<4xf32>) -> tensor<9xf32> {
   memref.dealloc %m : memref<4xf32>
   return %x : tensor<9xf32>
+}
+"""
+ITSELF = """
+func.func private @again(%x: tensor<4xf32>, %more: i1) -> tensor<4xf32> {
+  %false = arith.constant false
+  %r = scf.if %more -> tensor<4xf32> {
+    %y = func.call @through(%x, %false) : (tensor<4xf32>, i1) -> tensor<4xf32>
+    scf.yield %y : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+func.func private @through(%x: tensor<4xf32>, %more: i1) -> tensor<4xf32> {
+  %r = func.call @again(%x, %more) : (tensor<4xf32>, i1) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+func.func @f(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %true = arith.constant true
+  %r = scf.forall (%i) in (8) shared_outs(%o = %x) -> tensor<8x4xf32> {
+    %row = tensor.extract_slice %x[%i, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+    %s = func.call @again(%row, %true) : (tensor<4xf32>, i1) -> tensor<4xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %s into %o[%i, 0] [1, 4] [1, 1] : tensor<4xf32> into tensor<8x4xf32>
+    }
+  }
+  return %r : tensor<8x4xf32>
 }
 """
 
@@ -331,7 +357,8 @@ WHOLE = """func.func @f(%x: tensor<2x4xi32>, %e: tensor<2x4xi32>) -> tensor<2x4x
     ("source", "place", "advice"),
     [
         (POISON, (3, 8), "write it as linalg.generic, or on memrefs"),
-        (FREED, (4, 3), "leave the deallocation out"),
+        (FREED, (3, 3), "leave the deallocation out"),
+        (ITSELF, (13, 8), "leads to 'again' again: .* so it must not call itself; write a loop"),
         (WHOLE, (2, 8), "exponentials, of floating-point numbers alone"),
     ],
 )

@@ -76,6 +76,27 @@ BLOCKS = """
     gpu.terminator
   }
 """
+OF_BLOCK = "memref<8xi32, #gpu.address_space<workgroup>>"
+SWAPPED = f"""
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+      threads(%tx, %ty, %tz) in (%sx = %c8, %sy = %c1, %sz = %c1)
+      workgroup(%w : {OF_BLOCK}, %v : {OF_BLOCK}) {{
+    %l = memref.load %x[%tx] : memref<?xi32>
+    memref.store %l, %w[%tx] : {OF_BLOCK}
+    gpu.barrier
+    %ends:2 = scf.for %k = %c0 to %c3 step %c1 iter_args(%from = %w, %to = %v) -> ({OF_BLOCK}, {OF_BLOCK}) {{
+      %next = arith.addi %tx, %c1 : index
+      %at = arith.remui %next, %c8 : index
+      %n = memref.load %from[%at] : {OF_BLOCK}
+      memref.store %n, %to[%tx] : {OF_BLOCK}
+      gpu.barrier
+      scf.yield %to, %from : {OF_BLOCK}, {OF_BLOCK}
+    }}
+    %z = memref.load %ends#0[%tx] : {OF_BLOCK}
+    memref.store %z, %x[%tx] : memref<?xi32>
+    gpu.terminator
+  }}
+"""
 SEEN = """
   %m_r = bufferization.to_buffer %r : tensor<8xi32> to memref<8xi32>
   %b = memref.cast %m_r : memref<8xi32> to memref<?xi32>
@@ -131,6 +152,27 @@ PROGRAMS: dict[str, tuple[str, Any, Any]] = {
         A + 10,
     ),
     "memory of blocks and threads": (grown("r", "a") + BLOCKS, A + 1, A[::-1] + 9),
+    "memory of blocks that a loop swaps": (grown("r", "a") + SWAPPED, A + 1, np.roll(A, -3)),
+    "memory that the program frees": (
+        """
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%u = %a) -> (tensor<8xi32>) {
+    %m = gpu.alloc (%c8) : memref<?xi32>
+    gpu.memcpy %m, %x : memref<?xi32>, memref<?xi32>
+"""
+        + launch("m") + "gpu.memcpy %x, %m : memref<?xi32>, memref<?xi32>\ngpu.dealloc %m : memref<?xi32>\n"
+        + "%h = memref.alloc() : memref<8xi32>\n%all = memref.cast %h : memref<8xi32> to memref<?xi32>\n"
+        + grown("g", "u") + "memref.dealloc %all : memref<?xi32>\nscf.yield %g : tensor<8xi32>\n}\n",
+        A + 3,
+        A + 30,
+    ),
+    "memory that the program frees behind work": (
+        "%t0 = gpu.wait async\n%m, %t1 = gpu.alloc async [%t0] (%c8) : memref<?xi32>\n"
+        + "%t2 = gpu.memcpy async [%t1] %m, %x : memref<?xi32>, memref<?xi32>\n%t3 = " + launch("m", "async [%t2]")
+        + "%t4 = gpu.memcpy async [%t3] %x, %m : memref<?xi32>, memref<?xi32>\n"
+        + "%t5 = gpu.dealloc async [%t4] %m : memref<?xi32>\n" + grown("r", "a") + "gpu.wait [%t5]\n",
+        A + 1,
+        A + 10,
+    ),
 }  # fmt: skip
 
 

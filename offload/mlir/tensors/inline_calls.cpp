@@ -59,9 +59,15 @@ struct InlineCalls : public PassWrapper<InlineCalls, OperationPass<ModuleOp>> {
       Call next = calls.pop_back_val();
       func::CallOp call = next.op;
       auto function = symbols.lookup<func::FuncOp>(call.getCallee());
-      if (!function || !function.getBody().hasOneBlock() || llvm::is_contained(next.around, function) ||
-          function->isProperAncestor(call)) // one that calls itself stays a call
+      if (!function || !function.getBody().hasOneBlock())
         continue;
+      if (llvm::is_contained(next.around, function) || function->isProperAncestor(call)) {
+        call.emitError()
+            << "'func.call' in a loop of threads leads to '" << call.getCallee()
+            << "' again: a function of tensors becomes a part of threads that call it, so it must "
+               "not call itself; write a loop";
+        return signalPassFailure();
+      }
       Operation *before = call->getPrevNode(), *behind = call->getNextNode();
       Block *block = call->getBlock();
       if (failed(inlineCall(interface, config.getCloneCallback(), call, function, &function.getBody())))

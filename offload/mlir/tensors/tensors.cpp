@@ -189,8 +189,8 @@ void handOnUncopied(scf::WhileOp loop) {
 
 /// What MLIR's deallocation does not know is something else for a while. Operations that neither allocate nor
 /// free, and do not say so, as launches, waits of tokens, and barriers of one vendor, it refuses: it takes
-/// calls, though. Memory of blocks and threads of a gpu.launch, to which it would add who owns it, is an
-/// alloca.
+/// calls, though. A gpu.launch is one as a whole: its threads free nothing, and to memory of blocks that they
+/// hand on, as loops do that swap two pieces, it would add who owns it, and copies.
 class Disguised {
 public:
   explicit Disguised(func::FuncOp function) : function(function) {
@@ -202,32 +202,33 @@ public:
       return WalkResult::skip(); // a reduction's body is its own
     });
     llvm::for_each(unknown, [&](Operation *op) { hide(op); });
-    function.walk([](gpu::LaunchOp launch) { hideMemory(launch); });
   }
 
   ~Disguised() {
     SmallVector<func::CallOp> calls;
-    SmallVector<memref::AllocaOp> memory;
-    function.walk([&](Operation *op) {
-      if (!op->hasAttr(kStandsFor))
-        return;
-      if (auto call = dyn_cast<func::CallOp>(op))
+    function.walk([&](func::CallOp call) {
+      if (call->hasAttr(kStandsFor))
         calls.push_back(call);
-      else
-        memory.push_back(cast<memref::AllocaOp>(op));
     });
     llvm::for_each(calls, [&](func::CallOp call) { showAgain(call); });
-    llvm::for_each(memory, showMemoryAgain); // in the order in which they were
   }
 
   Disguised(const Disguised &) = delete;
   Disguised &operator=(const Disguised &) = delete;
 
 private:
-  /// On the call, which of `hidden`; on the alloca, whether it is a block's and not a thread's.
+  /// An operation, and what is in its regions in the place of each value of the function.
+  struct Hidden {
+    Operation *op;
+    SmallVector<UnrealizedConversionCastOp> values;
+  };
+
+  /// On the call, which of `hidden`.
   static constexpr char kStandsFor[] = "offload.stands_for";
 
   static bool isUnknown(Operation *op) {
+    if (isa<gpu::LaunchOp>(op))
+      return true;
     bool ofGpu = isa_and_nonnull<gpu::GPUDialect>(op->getDialect());
     if ((op->getNumRegions() != 0 && !ofGpu) || op->hasTrait<OpTrait::IsTerminator>() ||
         isa<MemoryEffectOpInterface, CallOpInterface>(op) ||
@@ -241,51 +242,66 @@ private:
 
   void hide(Operation *op) {
     OpBuilder b(op);
-    auto call = func::CallOp::create(b, op->getLoc(), kStandsFor, op->getResultTypes(), op->getOperands());
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    SmallVector<Value> operands(op->getOperands());
+    operands.append(captured.begin(), captured.end());
+    auto call = func::CallOp::create(b, op->getLoc(), kStandsFor, op->getResultTypes(), operands);
     call->setAttr(kStandsFor, b.getIndexAttr(int64_t(hidden.size())));
     op->replaceAllUsesWith(call);
     op->remove();
     op->setOperands(ValueRange());
-    hidden.push_back(op);
+    Hidden made = {op, {}};
+    b.clearInsertionPoint();
+    for (Value value : captured) {
+      auto inside = UnrealizedConversionCastOp::create(b, op->getLoc(), value.getType(), ValueRange());
+      value.replaceUsesWithIf(inside.getResult(0),
+                              [&](OpOperand &use) { return op->isAncestor(use.getOwner()); });
+      made.values.push_back(inside);
+    }
+    hidden.push_back(std::move(made));
   }
 
   void showAgain(func::CallOp call) {
-    Operation *op = hidden[size_t(call->getAttrOfType<IntegerAttr>(kStandsFor).getInt())];
-    OpBuilder(call).insert(op);
-    op->setOperands(call->getOperands());
-    call->replaceAllUsesWith(op);
+    Hidden &was = hidden[size_t(call->getAttrOfType<IntegerAttr>(kStandsFor).getInt())];
+    OpBuilder(call).insert(was.op);
+    OperandRange operands = call->getOperands();
+    was.op->setOperands(operands.drop_back(was.values.size()));
+    for (auto [inside, value] : llvm::zip_equal(was.values, operands.take_back(was.values.size()))) {
+      inside.getResult(0).replaceAllUsesWith(value);
+      inside.erase();
+    }
+    call->replaceAllUsesWith(was.op);
     call->erase();
   }
 
-  static void hideMemory(gpu::LaunchOp launch) {
-    Block &body = launch.getBody().front();
-    const unsigned ofBlocks = launch.getNumWorkgroupAttributions(),
-                   count = ofBlocks + unsigned(launch.getPrivateAttributions().size()),
-                   first = body.getNumArguments() - count;
-    OpBuilder b = OpBuilder::atBlockBegin(&body);
-    for (unsigned i = 0; i < count; ++i) {
-      BlockArgument memory = body.getArgument(first + i);
-      auto instead = memref::AllocaOp::create(b, memory.getLoc(), cast<MemRefType>(memory.getType()));
-      instead->setAttr(kStandsFor, b.getBoolAttr(i < ofBlocks));
-      memory.replaceAllUsesWith(instead);
-    }
-    body.eraseArguments(first, count);
-    if (ofBlocks) // not without it, from which addWorkgroupAttribution goes on
-      launch->setAttr(gpu::LaunchOp::getNumWorkgroupAttributionsAttrName(), b.getI64IntegerAttr(0));
-  }
-
-  static void showMemoryAgain(memref::AllocaOp instead) {
-    auto launch = instead->getParentOfType<gpu::LaunchOp>();
-    bool ofBlock = instead->getAttrOfType<BoolAttr>(kStandsFor).getValue();
-    BlockArgument memory = ofBlock ? launch.addWorkgroupAttribution(instead.getType(), instead.getLoc())
-                                   : launch.addPrivateAttribution(instead.getType(), instead.getLoc());
-    instead.replaceAllUsesWith(memory);
-    instead.erase();
-  }
-
   func::FuncOp function;
-  SmallVector<Operation *> hidden;
+  SmallVector<Hidden> hidden;
 };
+
+/// Memory that a function has allocated, and frees itself, is freed with its tensors'.
+void dropOwnFrees(func::FuncOp function) {
+  auto isOwn = [](Value memory) {
+    while (auto view = memory.getDefiningOp<memref::CastOp>())
+      memory = view.getSource();
+    return isa_and_nonnull<memref::AllocOp, gpu::AllocOp>(memory.getDefiningOp());
+  };
+  function.walk([&](memref::DeallocOp op) {
+    if (isOwn(op.getMemref()))
+      op.erase();
+  });
+  function.walk([&](gpu::DeallocOp op) {
+    if (!isOwn(op.getMemref()))
+      return;
+    OpBuilder b(op);
+    if (op.getAsyncToken() || !op.getAsyncDependencies().empty()) {
+      auto wait =
+          gpu::WaitOp::create(b, op.getLoc(), op->getResultTypes(), ValueRange(op.getAsyncDependencies()));
+      op->replaceAllUsesWith(wait);
+    }
+    op.erase();
+  });
+}
 
 struct ConstantArguments : public PassWrapper<ConstantArguments, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConstantArguments)
@@ -363,6 +379,7 @@ struct FreeBuffers : public PassWrapper<FreeBuffers, OperationPass<ModuleOp>> {
       llvm::for_each(parts, copyPart);
       function.walk(handOnUncopied);
       function.walk([](memref::AllocOp op) { op->removeAttr(kWritten); });
+      dropOwnFrees(function);
       Disguised disguised(function);
       if (failed(runPipeline(frees, function)))
         return signalPassFailure();
