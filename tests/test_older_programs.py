@@ -32,6 +32,15 @@ def test_names(former: str, present: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            '%b = "stablehlo.abs"(%a) : (f32) -> f32',
+            "'stablehlo.abs': .*--stablehlo-legalize-to-linalg",
+        ),
+        (
+            "%b = chlo.tan %a : f32",
+            "2:6: error: unknown operation 'chlo.tan': .* lower it to linalg, .*-opt --chlo-",
+        ),
+        ('%b = "foo.abs"(%a) : (f32) -> f32', "unknown operation: its dialect is not one that MLIR 22 has; lower it"),
         ("%b = addf %a, %a : f32", "2:6: error: unknown operation 'addf': .* is in 'arith' in MLIR 22"),
         ("%b = std.mulf %a, %a : f32", "2:6: error: unknown operation 'std.mulf': .* is in 'arith' in MLIR 22"),
         ('gpu.printf "%f, \\22" %a : f32', "2:26: error: a comma stands between the format"),

@@ -58,6 +58,13 @@ STANDARD = {
 }
 """Where operations of the dialect went that needed no name (`std`)."""
 
+LOWERINGS = {
+    "chlo": "stablehlo-opt --chlo-legalize-to-stablehlo --stablehlo-legalize-to-linalg",
+    "stablehlo": "stablehlo-opt --stablehlo-legalize-to-linalg",
+    "torch": "torch-mlir-opt --torch-backend-to-linalg-on-tensors-backend-pipeline",
+}
+"""What makes linalg on tensors of dialects that are not MLIR's own."""
+
 REDUCTIONS = (
     *("add", "mul", "minui", "minsi", "minnumf", "maxui", "maxsi", "maxnumf", "and", "or", "xor"),
     *("minimumf", "maximumf"),
@@ -71,8 +78,15 @@ def said(message: str, before: Callable[[], str], operations: Callable[[str], li
     unknown = re.match(r"(?:custom op|unregistered operation) '([\w.]+)'", message) or re.match(
         r"Dialect `\w+' not found for custom op '([\w.]+)'", message
     )
+    if message.startswith("operation being parsed with an unregistered dialect"):
+        unknown = re.search(r'"([\w.]+)"$', before())
     if unknown:
         name = unknown[1]
+        if made_by := LOWERINGS.get(dialect := name.partition(".")[0]):
+            return (
+                f"unknown operation '{name}': MLIR 22 has no dialect '{dialect}'; lower it to linalg, before offload "
+                f"sees it: {made_by}"
+            )
         if name in RENAMED:
             return f"unknown operation '{name}': MLIR 22 has '{RENAMED[name]}' in its place"
         if found := _SHARED.fullmatch(name):
