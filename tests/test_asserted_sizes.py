@@ -291,3 +291,79 @@ func.func @f(%a: tensor<?xi32>, %b: tensor<?xi32>, %which: i1, %n: index) -> ten
     np.testing.assert_array_equal(library.f(a, b, False, 2).numpy(), a + b)
     with pytest.raises(offload.DeviceError, match="have to be the same: 2 and 3"):
         library.f(a, b[:2], False, 2)
+
+
+PADDED = """
+func.func @filled(%a: tensor<?xf32>, %l: index, %h: index) -> tensor<8xf32> {
+  %z = arith.constant 7.0 : f32
+  %r = tensor.pad %a low[%l] high[%h] {
+  ^bb0(%i: index):
+    tensor.yield %z : f32
+  } : tensor<?xf32> to tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+func.func @longer(%a: tensor<?xf32>, %l: index, %h: index) -> tensor<?xf32> {
+  %z = arith.constant 7.0 : f32
+  %r = tensor.pad %a low[%l] high[%h] {
+  ^bb0(%i: index):
+    tensor.yield %z : f32
+  } : tensor<?xf32> to tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+func.func @tiles(%a: tensor<?xf32>, %e: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 7.0 : f32
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %t = tensor.dim %e, %c0 : tensor<?x8xf32>
+  %r = scf.forall (%i) in (%t) shared_outs(%o = %e) -> tensor<?x8xf32> {
+    %at = affine.apply affine_map<(d0) -> (d0 * 8)>(%i)
+    %s = affine.min affine_map<(d0)[s0] -> (8, s0 - d0 * 8)>(%i)[%n]
+    %part = tensor.extract_slice %a[%at] [%s] [1] : tensor<?xf32> to tensor<?xf32>
+    %h = affine.apply affine_map<(d0) -> (8 - d0)>(%s)
+    %row = tensor.pad %part low[0] high[%h] {
+    ^bb0(%j: index):
+      tensor.yield %z : f32
+    } : tensor<?xf32> to tensor<8xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %row into %o[%i, 0] [1, 8] [1, 1] : tensor<8xf32> into tensor<?x8xf32>
+    }
+  }
+  return %r : tensor<?x8xf32>
+}
+"""
+
+
+def test_what_is_padded() -> None:
+    lib = on_host(PADDED)
+    np.testing.assert_array_equal(lib.filled(ones(4), 3, 1).numpy(), [7, 7, 7, 1, 1, 1, 1, 7])
+    for n in (3, 9):
+        words = rf"tensor\.pad: dimension 0 has to be 8 with its padding: {n + 4} and 8\.$"
+        with pytest.raises(offload.DeviceError, match=words):
+            lib.filled(ones(n), 2, 2)
+    np.testing.assert_array_equal(lib.longer(ones(2), 0, 1).numpy(), [1, 1, 7])
+    for low, high in ((-1, 0), (0, -1)):
+        words = r"tensor\.pad: the padding must not be below zero in dimension 0: -1 and 0\.$"
+        with pytest.raises(offload.DeviceError, match=words):
+            lib.longer(ones(4), low, high)
+    np.testing.assert_array_equal(lib.tiles(ones(11), ones(2, 8)).numpy(), [[1] * 8, [1] * 3 + [7] * 5])
+    assert "tensor.pad" not in emit_text(PADDED, "kernels").split("func.func @tiles")[1]
+
+
+PLACED = """
+func.func @placed(%a: tensor<?xf32>, %y: memref<?xf32>) {
+  %e = linalg.exp ins(%a : tensor<?xf32>) outs(%a : tensor<?xf32>) -> tensor<?xf32>
+  bufferization.materialize_in_destination %e in restrict writable %y : (tensor<?xf32>, memref<?xf32>) -> ()
+  return
+}
+"""
+
+
+def test_what_is_placed_in_memory() -> None:
+    y = np.zeros(4, np.float32)
+    on_host(PLACED).placed(ones(4), y)
+    np.testing.assert_allclose(y, np.e * ones(4), rtol=1e-6)
+    for n in (3, 5):
+        with pytest.raises(
+            offload.SignatureError, match=f"dimension 0 has to be 4, as dimension 0 of 'a' is; it is {n}"
+        ):
+            on_host(PLACED).placed(ones(4), ones(n))

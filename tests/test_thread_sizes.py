@@ -110,6 +110,26 @@ def test_what_can_be_told_in_front_of_loops() -> None:
     np.testing.assert_array_equal(y, f(4) + f(4)[0] + f(4)[2])
     fails("inner_steps", LEFT.format("memref.subview", 0) + ": 1 and 0.", f(2), f(4), 4, 2)
     lib.inner_steps(f(0), f(0), 0, 0)
+    found = lib.inserted(f(3, 4), np.zeros((3, 5), np.float32), 3, 4).numpy()
+    np.testing.assert_array_equal(found, np.pad(f(3, 4), ((0, 0), (0, 1))))
+    place = "tensor.parallel_insert_slice: dimension 0 of operand 1 of 4 has to be the size of its place: {} and {}."
+    fails("inserted", place.format(4, 5), f(3, 4), f(3, 5), 3, 5)
+    fails("inserted", place.format(5, 2), f(3, 5), f(3, 5), 3, 2)
+    y = f(3, 4)[1]
+    lib.copied(f(4), y, 2)
+    np.testing.assert_array_equal(y, f(4))
+    same = "memref.copy: dimension 0 of operand 2 of 2 and dimension 0 of operand 1 of 2 have to be the same: 3 and 4."
+    fails("copied", same, f(4), f(3), 2)
+    lib.copied(f(4), f(3), 0)
     kernels = emit_text(PROGRAMS / f"{NAME}.mlir", "kernels")
-    for name in ("called_of_tensors", "multiplied", "divided", "digits", "stepped", "inner_steps"):
+    for name in (
+        "called_of_tensors",
+        "multiplied",
+        "divided",
+        "digits",
+        "stepped",
+        "inner_steps",
+        "inserted",
+        "copied",
+    ):
         assert "cf.assert" not in kernels.split(f"gpu.func @{name}_kernel(", 1)[1].split("gpu.return", 1)[0]

@@ -252,3 +252,25 @@ func.func @inner_steps(%a: memref<?xf32>, %y: memref<?xf32>, %n: index, %t: inde
   }
   return
 }
+
+// What is inserted or copied as a whole.
+func.func @inserted(%a: tensor<?x?xf32>, %e: tensor<?x?xf32>, %n: index, %m: index) -> tensor<?x?xf32> {
+  %c1 = arith.constant 1 : index
+  %w = tensor.dim %a, %c1 : tensor<?x?xf32>
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %e) -> tensor<?x?xf32> {
+    %x = tensor.extract_slice %a[%i, 0] [1, %w] [1, 1] : tensor<?x?xf32> to tensor<?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %x into %o[%i, 0] [1, %m] [1, 1] : tensor<?xf32> into tensor<?x?xf32>
+    }
+  }
+  return %r : tensor<?x?xf32>
+}
+
+func.func @copied(%a: memref<?xf32>, %y: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.copy %a, %y : memref<?xf32> to memref<?xf32>
+  }
+  return
+}

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 using namespace mlir;
 
@@ -223,6 +224,57 @@ void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
   for (Operation *place : places)
     for (int64_t i = 0; i < cast<ShapedType>(whole.getType()).getRank(); ++i)
       dimensionOfPart(op, originOf(whole, i), i, place);
+}
+
+void AssertSizes::inserted(OffsetSizeAndStrideOpInterface op, OpOperand &source,
+                           const llvm::SmallBitVector &dropped) {
+  Operation *place = isa<tensor::ParallelInsertSliceOp>(op) ? op->getParentOp() : op;
+  int64_t at = 0; // dimension of the source
+  for (auto [i, size] : llvm::enumerate(op.getMixedSizes())) {
+    if (dropped.test(unsigned(i)))
+      continue;
+    OperandSize there = {source.getOperandNumber(), at, originOf(source.get(), at)};
+    ++at;
+    SizeOrigin wanted = originOf(size);
+    if (areOne(there.origin, wanted))
+      continue;
+    OpBuilder b(place);
+    moveForward(b, place, {there.origin.value, wanted.value});
+    Location loc = op->getLoc();
+    Value held = valueOf(b, loc, there.origin);
+    require(b, op, arith::CmpIPredicate::eq, held, valueOf(b, loc, wanted), Value(),
+            nameOf(op, there) + " has to be the size of its place");
+  }
+}
+
+void AssertSizes::padded(tensor::PadOp op) {
+  using Set = ValueBoundsConstraintSet;
+  for (auto [i, low, high] : llvm::enumerate(op.getMixedLowPad(), op.getMixedHighPad())) {
+    SizeOrigin whole = originOf(op.getSource(), int64_t(i));
+    OpBuilder b(op);
+    moveForward(b, op, {whole.value, dyn_cast<Value>(low), dyn_cast<Value>(high)});
+    Location loc = op.getLoc();
+    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+    for (OpFoldResult side : {low, high})
+      if (!isPositive(side))
+        require(b, op, arith::CmpIPredicate::sge, getValueOrCreateConstantIndexOp(b, loc, side), zero,
+                Value(), "the padding must not be below zero in dimension " + Twine(i));
+    int64_t size = op.getResultType().getDimSize(unsigned(i));
+    if (ShapedType::isDynamic(size))
+      continue;
+    AffineExpr sum = b.getAffineDimExpr(0) + b.getAffineDimExpr(1) + b.getAffineDimExpr(2);
+    Set::Variable source(op.getSource(), int64_t(i));
+    OpFoldResult wanted = b.getIndexAttr(size);
+    if (Set::areEqual(Set::Variable(AffineMap::get(3, 0, sum), ArrayRef<Set::Variable>{low, source, high}),
+                      wanted)
+            .value_or(false))
+      continue;
+    Value all = b.createOrFold<arith::AddIOp>(loc, valueOf(b, loc, whole),
+                                              getValueOrCreateConstantIndexOp(b, loc, low));
+    all = b.createOrFold<arith::AddIOp>(loc, all, getValueOrCreateConstantIndexOp(b, loc, high));
+    require(b, op, arith::CmpIPredicate::eq, all, arith::ConstantIndexOp::create(b, loc, size), Value(),
+            "dimension " + Twine(i) + " has to be " + Twine(size) + " with its padding");
+  }
 }
 
 void AssertSizes::launched(gpu::LaunchFuncOp op) {

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace offload {
@@ -51,6 +52,13 @@ public:
 
   /// What a tensor.extract_slice, an insertion or a memref.subview takes has to be within `whole`.
   void part(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole);
+
+  /// What threads insert has to be as large as its place.
+  void inserted(mlir::OffsetSizeAndStrideOpInterface op, mlir::OpOperand &source,
+                const llvm::SmallBitVector &dropped);
+
+  /// What is padded has to become as large as its type says, and by no less than nothing.
+  void padded(mlir::tensor::PadOp op);
 
   /// A kernel's blocks and grid have to be those that it says, which its code counts on. What is constant
   /// offload-check-input compares; of no blocks nothing runs.

@@ -16,6 +16,7 @@
 #include "passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -42,8 +43,8 @@ class EqualSizes {
 public:
   /// A kernel that is written by hand is left as it is, and what is in threads' loops of a function that a
   /// schedule has made.
-  EqualSizes(func::FuncOp function, bool isCalled, bool isScheduled)
-      : function(function), isCalled(isCalled) {
+  EqualSizes(func::FuncOp function, bool isOfThreads, bool isCalled, bool isScheduled)
+      : function(function), isOfThreads(isOfThreads), isCalled(isCalled) {
     if (auto before = function->getAttrOfType<ArrayAttr>(kEqualSizes))
       addSets(before);
     SmallVector<Operation *> found; // assertions come between them
@@ -105,9 +106,14 @@ private:
     else if (auto part = dyn_cast<tensor::ExtractSliceOp>(op))
       asserted.part(part, part.getSource());
     else if (auto place = dyn_cast<tensor::InsertSliceOp>(op))
-      asserted.part(place, place.getDest());
+      addInserted(place);
     else if (auto place = dyn_cast<tensor::ParallelInsertSliceOp>(op))
-      asserted.part(place, place.getDest());
+      addInserted(place);
+    else if (auto padded = dyn_cast<tensor::PadOp>(op))
+      asserted.padded(padded);
+    else if (isa<memref::CopyOp>(op) ? isOfThreads || isRunByThreads(op)
+                                     : isa<bufferization::MaterializeInDestinationOp>(op))
+      addSame(op, 0, 1);
     else if (auto view = dyn_cast<memref::SubViewOp>(op))
       asserted.part(view, view.getSource());
     else if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
@@ -126,6 +132,13 @@ private:
       addExpanded(expand);
     else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op))
       addExpanded(expand);
+  }
+
+  /// Where threads do not insert it, a copy compares the sizes.
+  template <typename Op> void addInserted(Op op) {
+    asserted.part(op, op.getDest());
+    if (isRunByThreads(op))
+      asserted.inserted(op, op.getSourceMutable(), op.getDroppedDims());
   }
 
   /// What is not known is what the cast says.
@@ -283,7 +296,8 @@ private:
   }
 
   func::FuncOp function;
-  bool isCalled; // by the program
+  bool isOfThreads; // that call it
+  bool isCalled;    // by the program
   llvm::EquivalenceClasses<Size> equal;
   AssertSizes asserted;
 };
@@ -340,6 +354,7 @@ struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleO
       return signalPassFailure();
     Builder b(&getContext());
     bool isScheduled = bool(getOperation()->removeAttr(kScheduled));
+    SmallPtrSet<Operation *, 4> ofThreads = calledFromKernels(getOperation());
     llvm::StringSet<> used; // asking for each function would read the program so many times
     std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(&getOperation().getBodyRegion());
     if (uses)
@@ -348,7 +363,8 @@ struct FindEqualSizes : public PassWrapper<FindEqualSizes, OperationPass<ModuleO
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      EqualSizes equal(function, !uses || used.contains(function.getSymName()), isScheduled);
+      EqualSizes equal(function, ofThreads.contains(function), !uses || used.contains(function.getSymName()),
+                       isScheduled);
       if (equal.isWrong())
         signalPassFailure();
       if (SmallVector<Attribute> sets = equal.sets(b); !sets.empty())

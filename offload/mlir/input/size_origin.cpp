@@ -64,7 +64,7 @@ Value givenSize(Value shaped, int64_t dimension) {
 } // namespace
 
 /// MLIR compares the least of numbers with what is greater alone.
-static bool isPositive(OpFoldResult number) {
+bool isPositive(OpFoldResult number) {
   using Set = ValueBoundsConstraintSet;
   OpFoldResult zero = Builder(number.getContext()).getIndexAttr(0);
   auto isAtLeastZero = [&](const Set::Variable &each) {
@@ -275,6 +275,8 @@ SmallVector<SizeOrigin> carriedOriginsOf(Value shaped, int64_t dimension) {
   addOrigins(shaped, dimension, seen, origins);
   return origins;
 }
+
+bool areOne(const SizeOrigin &one, const SizeOrigin &other) { return Sizes(false).areOne(one, other); }
 
 bool haveOneSize(Value a, Value b) {
   Sizes sizes(false);

@@ -34,6 +34,12 @@ bool haveOneSize(mlir::Value a, mlir::Value b);
 /// Are two sizes known to be the same?
 bool isOne(const SizeOrigin &one, const SizeOrigin &other);
 
+/// Are they known to be the same, if it is only because both are computed in the same way?
+bool areOne(const SizeOrigin &one, const SizeOrigin &other);
+
+/// Is a number known to be zero or more?
+bool isPositive(mlir::OpFoldResult number);
+
 /// Is a part known to be within a dimension of that size, whatever it is?
 bool isWithin(mlir::OpFoldResult offset, mlir::OpFoldResult size, const SizeOrigin &whole);
 
