@@ -24,6 +24,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/ShapedOpInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -47,6 +48,11 @@ public:
       : function(function), isOfThreads(isOfThreads), isCalled(isCalled) {
     if (auto before = function->getAttrOfType<ArrayAttr>(kEqualSizes))
       addSets(before);
+    // What nobody needs asks for nothing; an assertion of a thread's would keep the branch that it is in.
+    function.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+      if (isOpTriviallyDead(op) && isRunByThreads(op) && !isInKernel(op))
+        op->erase();
+    });
     SmallVector<Operation *> found; // assertions come between them
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       found.push_back(op);
