@@ -233,6 +233,40 @@ gpu.module @m {{
     assert cubin.data.startswith(b"\x7fELF")
 
 
+_TENSOR_MEMORY = """
+gpu.module @m {
+  llvm.func @k(%s: !llvm.ptr<3>, %t: !llvm.ptr<6>, %i: i32, %l: i64, %b: i1) attributes {gpu.kernel} {
+    nvvm.tcgen05.alloc %s, %i : !llvm.ptr<3>, i32
+    nvvm.tcgen05.mma %t, %l, %l, %i, %b
+        {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+    nvvm.tcgen05.commit %s : !llvm.ptr<3>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    nvvm.tcgen05.dealloc %t, %i : !llvm.ptr<6>, i32
+    llvm.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f"])
+def test_what_later_chips_of_a_family_have_too(chip: str) -> None:
+    """MLIR 22 knows sm_103 for the one instruction of tensor memory that its family has on single chips alone."""
+    (cubin,) = emit(_TENSOR_MEMORY, "object", [f"nvvm:{chip}"])
+    assert cubin.data.startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize("number", ["101a", "101f"])
+def test_a_chip_that_got_another_number(number: str) -> None:
+    """Some operations of MLIR 22 say sm_101, others sm_110, as CUDA 13 does."""
+    assert "tcgen05.mma" in emit_text(_TENSOR_MEMORY, "isa", [f"nvvm:sm_{number},features=+ptx88"])
+
+
+@pytest.mark.parametrize("chip", ["sm_90a", "sm_100", "sm_120f"])
+def test_other_families_have_no_tensor_memory(chip: str) -> None:
+    with pytest.raises(CompileError, match=f"'nvvm.tcgen05.alloc' needs sm_100a or sm_110a and is built for {chip}"):
+        emit(_TENSOR_MEMORY, "isa", [f"nvvm:{chip}"])
+
+
 def test_8_bit_floats_of_the_chip_that_had_them_first() -> None:
     """PTX has conversions to them for sm_89 since version 8.1, and products since 8.4."""
     text = """

@@ -172,6 +172,9 @@ std::optional<std::string> whyNotLayouts(gpu::SubgroupMmaComputeOp op) {
   return std::nullopt;
 }
 
+/// CUDA 13's number of a chip.
+int renamed(int number) { return number == 101 ? 110 : number; }
+
 std::optional<std::string> whyNotNvidia(Operation *op, const ChipName &where) {
   StringRef name = op->getName().getStringRef(), digits = where.chip;
   int number = 0;
@@ -189,11 +192,11 @@ std::optional<std::string> whyNotNvidia(Operation *op, const ChipName &where) {
                  : std::nullopt;
     SmallVector<std::string> chips;
     for (int wanted : version.smVersionList) {
-      int renamed = wanted == 101 ? 110 : wanted; // CUDA 13's name of that chip
-      if (accelerated &&
-          (number == wanted || number == renamed || (digits == "f" && number / 10 == renamed / 10)))
+      // What a chip has of its family's, later chips of that family have with either suffix.
+      int oldest = renamed(wanted);
+      if (accelerated && renamed(number) / 10 == oldest / 10 && renamed(number) >= oldest)
         return std::nullopt;
-      chips.push_back("sm_" + std::to_string(renamed) + "a");
+      chips.push_back("sm_" + std::to_string(oldest) + "a");
     }
     return needsChip(name, llvm::join(chips, " or "), where);
   }
