@@ -25,6 +25,7 @@ void registerOffloadPasses() {
   registerMissingTensorsPass();
   registerCarriedMemoryPass();
   registerInlineCallsPass();
+  registerInlineConstantsPass();
   registerPrivateBuffersPass();
   registerPrivateLoopsPass();
   registerMapForallsPass();

@@ -67,6 +67,7 @@ namespace offload {
 ///   offload-prepare-products         makes products of bf16 matrices instructions of NVIDIA's chips
 ///   offload-number-spaces            makes memory spaces by name numbers of the target's
 ///   offload-gpu-to-host              gpu dialect -> functions that spmd.cpp gives a meaning on the CPU
+///   offload-inline-constants         keeps constants that are no integers out of the text of inline PTX
 ///   offload-plain-declarations       calls declared functions without memrefs by their own names
 /// On either:
 ///   offload-prepare-complex          completes the lowering of complex numbers
@@ -98,6 +99,7 @@ void registerMissingLoweringsPass();
 void registerMissingTensorsPass();
 void registerCarriedMemoryPass();
 void registerInlineCallsPass();
+void registerInlineConstantsPass();
 void registerPrivateBuffersPass();
 void registerPrivateLoopsPass();
 void registerMapForallsPass();

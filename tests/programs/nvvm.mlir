@@ -31,6 +31,17 @@ gpu.module @nvvm {
     memref.store %s, %x[%c1] : memref<64xi32>
     gpu.return
   }
+  gpu.func @constants(%x: memref<64xf32>, %a: !llvm.ptr<3>, %n: i32) kernel {
+    %c0 = arith.constant 0 : index
+    %true = arith.constant true
+    %half = arith.constant 0.5 : f32
+    %bits = arith.constant 4 : i32
+    nvvm.mbarrier.init %a, %n, predicate = %true : !llvm.ptr<3>, i32, i1
+    %r = nvvm.inline_ptx "ex2.approx.f32 $0, $1;" ro(%half : f32) -> f32
+    nvvm.inline_ptx "pmevent $0;" ro(%bits : i32)
+    memref.store %r, %x[%c0] : memref<64xf32>
+    gpu.return
+  }
   gpu.func @product(%x: memref<64xf32>, %a: i32) kernel {
     %c0 = arith.constant 0 : index
     %z = arith.constant 0.0 : f32
