@@ -43,6 +43,10 @@ CHIPS = (
 _SM_8 = ("sm_80", "sm_86", "sm_87", "sm_89")
 """The chips that PTX has one instruction set for, but for operations on 8-bit floats; the oldest is the first."""
 
+_PTX = {90: "+ptx83", 100: "+ptx87", 101: "+ptx87"}
+"""Of newer chips those whose first PTX lacks some of their operations: conversions with random bits came with 8.7, and
+the drivers of CUDA 12.8 take it, the first for sm_100. Code for families (sm_100f) begins later."""
+
 _TOOLKIT: tuple[SearchStep, ...] = (
     from_environment("CUDA_HOME"),
     from_site_packages("nvidia/cu13"),
@@ -230,7 +234,9 @@ class NvvmTarget(Target):
         if self.chip in _SM_8:  # PTX 7.8 is the first that knows them all, 8.4 that has all of sm_89's operations
             return "+ptx84" if self.chip == "sm_89" else "+ptx78"
         number = self._number()
-        return "+ptx62" if number < 75 else "+ptx73" if number < 80 else {90: "+ptx83"}.get(number, "")
+        if number < 80:
+            return "+ptx62" if number < 75 else "+ptx73"
+        return "" if self.chip.endswith("f") else _PTX.get(number, "")
 
     def _number(self) -> int:
         return int(re.sub(r"\D", "", self.chip))

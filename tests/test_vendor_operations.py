@@ -284,6 +284,24 @@ gpu.module @m {
     assert "cvt.rn.satfinite.e4m3x2.f32" in text
 
 
+@pytest.mark.parametrize("chip", ["sm_100a", "sm_103a"])
+def test_conversions_with_random_bits(chip: str) -> None:
+    """PTX has them since 8.7; LLVM writes 8.6 for sm_100a."""
+    source = """
+gpu.module @m {
+  llvm.func @k(%x: !llvm.ptr, %f: f32, %i: i32, %v: vector<4xf32>) attributes {gpu.kernel} {
+    %r = nvvm.convert.f32x2.to.f16x2 %f, %f, %i {rnd = #nvvm.fp_rnd_mode<rs>} : vector<2xf16>
+    %s = nvvm.convert.f32x4.to.f8x4 %v, %i : vector<4xf32> -> vector<4xi8> (f8E4M3FN)
+    llvm.store volatile %r, %x : vector<2xf16>, !llvm.ptr
+    llvm.store volatile %s, %x : vector<4xi8>, !llvm.ptr
+    llvm.return
+  }
+}
+"""
+    (cubin,) = emit(source, "object", [f"nvvm:{chip}"])
+    assert cubin.data.startswith(b"\x7fELF")
+
+
 def test_a_product_that_is_no_instruction_is_refused() -> None:
     """MLIR's translation has no intrinsic for it, and would end the process."""
     source = nvidia._mma("4x1xf64", "2x1xf64", "2x2xf64", "16, 8, 8")
