@@ -108,5 +108,8 @@ def errors(output: str, text: str, chip: str, code: LLVMModule) -> list[tuple[st
         found.append(("error", said, file, line, column, []))
     for message, function in re.findall(_KERNEL_ERROR, output):
         _, _, file, line, column, _ = code.position_of(function)
-        found.append(("error", f"ptxas refuses this for {chip}: {message.strip()}", file, line, column, []))
+        said = f"ptxas refuses this for {chip}: {message.strip()}"
+        if "shared data" in message:
+            said += "; a block can have more as gpu.dynamic_shared_memory, whose size its launch gives"
+        found.append(("error", said, file, line, column, []))
     return found
