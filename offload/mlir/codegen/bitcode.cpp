@@ -142,7 +142,7 @@ void LLVMModule::linkLibrary(const std::string &path) {
       if (!function.isDeclarationForLinker() && !function.hasLocalLinkage())
         passed.try_emplace(function.getName().str(), path);
   }
-  linkNeeded(path);
+  link(path);
   // Text is not checked when it is read. Two files that are right may not agree in their debug information.
   std::string wrong;
   raw_string_ostream stream(wrong);
@@ -157,6 +157,21 @@ void LLVMModule::linkLibrary(const std::string &path) {
 }
 
 void LLVMModule::linkNeeded(const std::string &path) {
+  auto defined = [&] {
+    std::set<std::string> names;
+    for (const Function &function : *module)
+      if (!function.isDeclaration())
+        names.insert(function.getName().str());
+    return names;
+  };
+  std::set<std::string> before = defined();
+  link(path);
+  for (const std::string &name : defined())
+    if (!before.count(name))
+      deviceLibrary.insert(name);
+}
+
+void LLVMModule::link(const std::string &path) {
   SharedLock shared(optionsLock());
   std::unique_ptr<llvm::Module> library = readLibrary(path, *context);
   library->setTargetTriple(module->getTargetTriple());

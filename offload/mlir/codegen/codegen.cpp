@@ -68,7 +68,8 @@ static std::unique_ptr<TargetMachine> createMachine(const MachineOptions &option
   if (!target)
     return nullptr;
   TargetOptions target_options;
-  if (options.fastMath)
+  // On AMD GPUs instructions say so themselves: those of its library may not, see allowFastMath().
+  if (options.fastMath && !Triple(options.triple).isAMDGCN())
     target_options.AllowFPOpFusion = FPOpFusion::Fast;
   auto level = options.level == 0   ? CodeGenOptLevel::None
                : options.level == 1 ? CodeGenOptLevel::Less
@@ -281,15 +282,18 @@ void LLVMModule::internalize(const std::vector<std::string> &kept) {
 }
 
 /// What `fast` allows: reassociation, approximations, fused operations; NaN and infinity keep their meaning.
-/// AMD's approximate division of f64 has NaN for x / 0 and x / inf, which atan of infinity goes through too.
-static void allowFastMath(llvm::Module &module) {
-  bool divides = !module.getTargetTriple().isAMDGCN();
+/// AMD's approximate division of f64 has NaN for x / 0 and x / inf. What AMD's library adds, it adds in an
+/// order that keeps what sums lose: in another one log1p(1e-20) was 0, and sines of large angles any number.
+static void allowFastMath(llvm::Module &module, const std::set<std::string> &deviceLibrary) {
+  bool isAmd = module.getTargetTriple().isAMDGCN(), divides = !isAmd;
   FastMathFlags flags;
   flags.setAllowReassoc();
   flags.setAllowReciprocal();
   flags.setAllowContract();
   flags.setNoSignedZeros();
-  for (Function &function : module)
+  for (Function &function : module) {
+    if (isAmd && deviceLibrary.count(function.getName().str()))
+      continue;
     for (Instruction &instruction : instructions(function))
       if (isa<FPMathOperator>(instruction)) {
         bool approximate = divides || instruction.getOpcode() != Instruction::FDiv ||
@@ -297,13 +301,14 @@ static void allowFastMath(llvm::Module &module) {
         flags.setApproxFunc(approximate);
         instruction.setFastMathFlags(flags | instruction.getFastMathFlags());
       }
+  }
 }
 
 void LLVMModule::useVectorMath() {
   SharedLock shared(optionsLock());
   // Ours depends on the order of its operations.
   if (options.fastMath)
-    allowFastMath(*module);
+    allowFastMath(*module, deviceLibrary);
   options.fastMath = false;
   offload::useVectorMath(*module, has("+sse4.1"), has("+fma"));
 }
@@ -378,7 +383,7 @@ std::vector<std::string> LLVMModule::emitObjects() {
 void LLVMModule::optimizeWhole() {
   SharedLock shared(optionsLock());
   if (options.fastMath)
-    allowFastMath(*module);
+    allowFastMath(*module, deviceLibrary);
   if (roundsVectorsOfBfloatWrongly())
     widenSmallFloats(*module, /*half=*/false, /*bfloat=*/true);
   writeOddProducts(*module);

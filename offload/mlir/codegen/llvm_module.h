@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,8 @@ public:
   void defineConstant(const std::string &name, unsigned bits, uint32_t value, unsigned addressSpace);
   /// Answers the questions that a device library asks about a property (NVIDIA's __nvvm_reflect).
   void answerReflection(const std::string &property, uint32_t value);
-  /// Links the functions that this module lacks from a bitcode file and makes them internal. Throws Failure.
+  /// Links the functions that this module lacks from the target's own library, a bitcode file, and makes them
+  /// internal. Throws Failure.
   void linkNeeded(const std::string &path);
   /// The same for a user's bitcode or LLVM IR text, which must be for this module's triple and data layout.
   void linkLibrary(const std::string &path);
@@ -121,6 +123,7 @@ private:
   /// Has the processor what x86 lacks here and there? Others have it.
   bool has(const std::string &x86Feature) const;
   bool isForGpu() const;
+  void link(const std::string &path);
   /// What a library defines otherwise than it is called here, for people; empty where all fits.
   std::string misfitOf(const llvm::Module &library) const;
   /// LLVM 22 rounds vectors of f32 to bf16 by bits of another value where AArch64 has no instruction for it.
@@ -140,6 +143,7 @@ private:
   std::shared_ptr<std::vector<Diagnostic>> reported; // by LLVM, since the last step
   KernelResources resources;
   std::map<std::string, std::string> passed; // functions of users' libraries, needed or not, with the path
+  std::set<std::string> deviceLibrary;       // functions of the target's own library
   bool holdsHostKernels = false;             // after lowerKernelsForHost
   std::vector<std::shared_ptr<LLVMModule>> parts; // which are optimized instead of the module
   bool isJoined = false;
