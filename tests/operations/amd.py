@@ -62,6 +62,20 @@ vector.store %d, %x[%c0] : memref<?xf32>, vector<4xf32>""",
         "%p: memref<?xf16>, %x: memref<?xf32>, %i: vector<4xi8>",
         "v_smfmac_f32_16x16x32_f16",
     )
+    # Of these numbers MLIR gives gfx950's products floats, and the older of them take integers.
+    _add(
+        "amdgpu.sparse_mfma",
+        _chip,
+        """%a = vector.load %p[%c0] : memref<?xbf16>, vector<4xbf16>
+%b = vector.load %p[%c0] : memref<?xbf16>, vector<8xbf16>
+%c = arith.constant dense<0.0> : vector<16xf32>
+%d = amdgpu.sparse_mfma 32x32x16 %a * %b + %c sparse(%i : vector<4xi8>) { abid = 0 : i32, cbsz = 0 : i32 } : \
+vector<4xbf16>, vector<8xbf16>, vector<16xf32> // here
+vector.store %d, %x[%c0] : memref<?xf32>, vector<16xf32>""",
+        "%p: memref<?xbf16>, %x: memref<?xf32>, %i: vector<4xi8>",
+        "v_smfmac_f32_32x32x16_bf16",
+        form="bf16",
+    )
     _add(
         "amdgpu.gather_to_lds",
         _chip,

@@ -13,6 +13,8 @@
 // vectors, which comes first, knows indices and descriptors of 64 bits only: where others meet them, they are
 // converted.
 //
+// Products of sparse matrices of bf16 get floats, where LLVM's intrinsic has integers.
+//
 // vector.deinterleave becomes shuffles with a vector of no value, whose elements stay indices.
 //
 // A float becomes a number of one bit by way of one of 32: LLVM's code generators compare it with 0, 1 or -1
@@ -103,6 +105,18 @@ template <typename Conversion> void convertThroughWord(Conversion op) {
   Value converted = Conversion::create(b, op.getLoc(), wide, op.getArg());
   op.replaceAllUsesWith(LLVM::TruncOp::create(b, op.getLoc(), type, converted).getResult());
   op.erase();
+}
+
+/// From gfx950 on MLIR gives all of AMD's products bf16 as floats, and these, which are older, take its bits.
+void takeBits(Operation *op) {
+  StringRef name = op->getName().stripDialect();
+  if (name != "smfmac.f32.16x16x32.bf16" && name != "smfmac.f32.32x32x16.bf16")
+    return;
+  OpBuilder b(op);
+  for (OpOperand &operand : op->getOpOperands())
+    if (auto vector = dyn_cast<VectorType>(operand.get().getType());
+        vector && vector.getElementType().isBF16())
+      operand.set(LLVM::BitcastOp::create(b, op->getLoc(), vector.clone(b.getI16Type()), operand.get()));
 }
 
 bool isIndex(Type type) { return isa<BaseMemRefType>(type) || getElementTypeOrSelf(type).isIndex(); }
@@ -203,6 +217,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     takeFromOutside(getOperation());
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
+    getOperation()->walk(takeBits);
     getOperation()->walk(shuffleOneType);
     getOperation()->walk(convertThroughWord<LLVM::FPToSIOp>);
     getOperation()->walk(convertThroughWord<LLVM::FPToUIOp>);
