@@ -93,3 +93,77 @@ def test_memory_that_is_not_global(body: str) -> None:
     name = "amdgpu.raw_buffer_load" if "raw_buffer_load" in body else "amdgpu.fat_raw_buffer_cast"
     with pytest.raises(CompileError, match=rf"<string>:\d:6: error: '{name}' describes global memory"):
         emit_text(source, "isa", ["rocdl:gfx942"])
+
+
+PACKED = """
+gpu.module @m {{ gpu.func @k(%x: {given}, %out: memref<?x{kind}>, %n: index){workgroup} kernel {{
+  %t = gpu.thread_id x
+  %four = arith.constant 4 : index
+  %at = arith.muli %t, %four : index
+  %mask = arith.constant dense<[true, false, true, true]> : vector<4xi1>
+  {get}
+  %none = vector.load %out[%at] : memref<?x{kind}>, vector<4x{kind}>
+  %v = vector.expandload %m[%at], %mask, %none : {memory}, vector<4xi1>, vector<4x{kind}> into vector<4x{kind}>
+  vector.store %v, %out[%at] : memref<?x{kind}>, vector<4x{kind}>
+  %some = vector.create_mask %n : vector<4xi1>
+  %front = arith.xori %some, %mask : vector<4xi1>
+  vector.compressstore %m[%at], %front, %v : {memory}, vector<4xi1>, vector<4x{kind}>
+  %w = vector.load %m[%at] : {memory}, vector<4x{kind}>
+  {put}
+  gpu.return
+}} }}
+"""
+
+
+def _packed(kind: str, space: str) -> str:
+    sizes = "32" if "workgroup" in space else "?"
+    memory = f"memref<{sizes}x{kind}, {space}>"
+    given, get, put, workgroup = f"memref<?x{kind}>", "", "", ""
+    if "global" in space:
+        given, get = memory, f"%m = memref.cast %x : {memory} to {memory}"
+    elif "fat" in space:
+        get = f"%m = amdgpu.fat_raw_buffer_cast %x : {given} to {memory}"
+    else:
+        workgroup = f" workgroup(%m: {memory})"
+        get = f"%l = vector.load %x[%at] : {given}, vector<4x{kind}>\n"
+        get += f"vector.store %l, %m[%at] : {memory}, vector<4x{kind}>"
+        put = f"vector.store %w, %x[%at] : {given}, vector<4x{kind}>"
+    return PACKED.format(given=given, memory=memory, kind=kind, workgroup=workgroup, get=get, put=put)
+
+
+WORKGROUP, GLOBAL = "#gpu.address_space<workgroup>", "#gpu.address_space<global>"
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100", "gfx1201,O=0"])
+@pytest.mark.parametrize("space", [WORKGROUP, GLOBAL, "3", FAT_SPACE], ids=["workgroup", "global", "3", "fat"])
+@pytest.mark.parametrize("kind", ["f32", "f16", "i8", "i1", "f64"])
+def test_packed_elements_in_memory_of_a_space(driver: Driver, kind: str, space: str, chip: str) -> None:
+    """LLVM's expandload and compressstore take memory of no space."""
+    if space == "3":
+        source = _packed(kind, WORKGROUP).replace(WORKGROUP, "3")
+    else:
+        source = _packed(kind, space)
+    x = np.arange(32) % 3 == 0 if kind == "i1" else np.arange(1, 33).astype(DTYPES[kind])
+    out = np.zeros(32, x.dtype)
+    rows, before = x.copy().reshape(8, 4), out.copy().reshape(8, 4)
+    wide = np.stack([rows[:, 0], before[:, 1], rows[:, 1], rows[:, 2]], 1)
+    with driver.chip(chip.split(",")[0]):
+        OnDevice(compiled(source, chip)).kernels.k[1, 8](x, out, 1)
+    np.testing.assert_array_equal(out.reshape(8, 4), wide)
+    chosen = wide[:, [2, 3]]  # the mask without the first bit
+    np.testing.assert_array_equal(x.reshape(8, 4), np.concatenate([chosen, rows[:, 2:]], 1))
+
+
+@pytest.mark.parametrize("space", [WORKGROUP, GLOBAL])
+def test_packed_elements_on_the_other_gpus(space: str) -> None:
+    assert ".visible .entry k(" in emit_text(_packed("f32", space), "isa", ["nvvm:sm_90"])
+
+
+@pytest.mark.parametrize("kind", ["i24", "i48"])
+@pytest.mark.parametrize("target", ["rocdl:gfx942", "nvvm:sm_90", "host"])
+def test_vectors_of_elements_with_gaps(kind: str, target: str) -> None:
+    """In memory each takes a power of two bytes, in LLVM's vectors they have none between them: others were read."""
+    body = f"%v = vector.load %x[%t] : memref<?x{kind}>, vector<2x{kind}>\n"
+    body += f"vector.store %v, %out[%t] : memref<?x{kind}>, vector<2x{kind}>"
+    with pytest.raises(CompileError, match=rf"<string>:4:8: error: memory of '{kind}' has gaps that no vector has: "):
+        emit_text(KERNEL.format(kind=kind, body=body), "isa" if target != "host" else "llvm", [target])

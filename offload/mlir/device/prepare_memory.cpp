@@ -34,6 +34,18 @@ bool isPartOfAByte(Type type) {
   return element.isIntOrFloat() && element.getIntOrFloatBitWidth() % 8 != 0 && !element.isInteger(1);
 }
 
+/// Elements with gaps behind them, such as i24 in four bytes: LLVM's vectors have none, and took others.
+bool hasGaps(Type type) {
+  auto memory = dyn_cast<BaseMemRefType>(type);
+  auto number = memory ? dyn_cast<IntegerType>(memory.getElementType()) : IntegerType();
+  return number && number.getWidth() > 8 && !llvm::isPowerOf2_32(number.getWidth());
+}
+
+/// As one vector of memory. Gathers take elements one by one.
+bool takesNeighbours(Operation *op) {
+  return isa<vector::VectorDialect>(op->getDialect()) && !isa<vector::GatherOp, vector::ScatterOp>(op);
+}
+
 constexpr char kNoAllocator[] =
     "' in a kernel: threads have no allocator; use memref.alloca, a workgroup or private attribution, or an "
     "argument that the host allocates. A tensor whose size only a thread knows is such memory, too: make one "
@@ -56,6 +68,11 @@ LogicalResult check(Operation *op) {
                << element << " has no layout that the host and the devices share: keep i"
                << std::max<uint64_t>(8, llvm::PowerOf2Ceil(element.getIntOrFloatBitWidth()))
                << " in memory and convert after loading";
+      } else if (hasGaps(type) && takesNeighbours(op)) {
+        auto number = cast<IntegerType>(cast<BaseMemRefType>(type).getElementType());
+        return op->emitError("memory of ")
+               << number << " has gaps that no vector has: load and store its elements one by one, or keep i"
+               << llvm::PowerOf2Ceil(number.getWidth()) << " in memory and convert after loading";
       }
   return success();
 }

@@ -4,8 +4,8 @@
 // every second element of something. MLIR 22 lowers masked loads and stores of it, vector.expandload and
 // vector.compressstore to LLVM's, which take what lies side by side from the first element on: those were
 // other elements. Gathers and scatters of it have no lowering, and neither have vector.expandload and
-// vector.compressstore of vectors of several dimensions. Here each element is loaded or stored by itself,
-// where its bit of the mask is set.
+// vector.compressstore of vectors of several dimensions, or of memory of a space: LLVM's take pointers of
+// none. Here each element is loaded or stored by itself, where its bit of the mask is set.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +29,12 @@ template <typename Access> bool isStrided(Access op) {
          !isa<vector::MaskOp>(op->getParentOp());
 }
 
-/// LLVM's have one dimension. What follows in memory follows in the vector, from row to row.
+/// LLVM's have one dimension, and memory of no space. What follows in memory follows in the vector, from row
+/// to row.
 template <typename Access> bool isWrittenOut(Access op) {
-  return isStrided(op) || (op.getVectorType().getRank() > 1 && !isa<vector::MaskOp>(op->getParentOp()));
+  return isStrided(op) ||
+         ((op.getVectorType().getRank() > 1 || cast<MemRefType>(op.getBase().getType()).getMemorySpace()) &&
+          !isa<vector::MaskOp>(op->getParentOp()));
 }
 
 /// One access, by its vector's places.
