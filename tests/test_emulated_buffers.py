@@ -159,6 +159,28 @@ def test_packed_elements_on_the_other_gpus(space: str) -> None:
     assert ".visible .entry k(" in emit_text(_packed("f32", space), "isa", ["nvvm:sm_90"])
 
 
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx1100", "gfx1201"])
+def test_numbers_are_exchanged_through_a_descriptor(driver: Driver, chip: str) -> None:
+    """LLVM has an instruction for integers of this size alone."""
+    body = FAT.format(kind="f64").replace(
+        "memref.store %v, %to[%t] : memref<?xf64",
+        "%w = memref.atomic_rmw assign %v, %to[%t] : (f64, memref<?xf64, #amdgpu.address_space<fat_raw_buffer>>) -> f64\n"
+        "memref.store %w, %from[%t] : memref<?xf64",
+    )
+    x, out = np.linspace(-3, 5, 32), np.linspace(7, 9, 32)
+    wanted = out.copy(), x.copy()
+    with driver.chip(chip):
+        OnDevice(compiled(KERNEL.format(kind="f64", body=body), chip)).kernels.k[1, 32](x, out)
+    np.testing.assert_array_equal((x, out), wanted)
+
+
+def test_what_is_compared_and_exchanged() -> None:
+    body = "%i = arith.index_cast %t : index to i32\n%v = memref.load %x[%t] : memref<?xf16>\n"
+    body += "%r = amdgpu.raw_buffer_atomic_cmpswap %v, %v -> %out[%i] : f16 -> memref<?xf16>, i32"
+    with pytest.raises(CompileError, match=r"<string>:6:6: error: 'amdgpu.raw_buffer_atomic_cmpswap' compares and "):
+        emit_text(KERNEL.format(kind="f16", body=body), "isa", ["rocdl:gfx942"])
+
+
 @pytest.mark.parametrize("kind", ["i24", "i48"])
 @pytest.mark.parametrize("target", ["rocdl:gfx942", "nvvm:sm_90", "host"])
 def test_vectors_of_elements_with_gaps(kind: str, target: str) -> None:

@@ -103,6 +103,25 @@ static bool isUnknownDifference(const AtomicRMWInst &atomic, bool subtractsInBlo
          (space == kAny || (space == kWorkgroup && !subtractsInBlocks));
 }
 
+/// An exchange of f64 through a descriptor, where LLVM selects none but of integers.
+static bool isUnknownExchange(const AtomicRMWInst &atomic) {
+  constexpr unsigned kFatBuffer = 7;
+  return atomic.getOperation() == AtomicRMWInst::Xchg && atomic.getType()->isDoubleTy() &&
+         atomic.getPointerAddressSpace() == kFatBuffer;
+}
+
+static void exchangeBits(AtomicRMWInst *atomic) {
+  IRBuilder<> b(atomic);
+  AtomicRMWInst *exchange =
+      b.CreateAtomicRMW(AtomicRMWInst::Xchg, atomic->getPointerOperand(),
+                        b.CreateBitCast(atomic->getValOperand(), b.getInt64Ty()), atomic->getAlign(),
+                        atomic->getOrdering(), atomic->getSyncScopeID());
+  exchange->setVolatile(atomic->isVolatile());
+  exchange->copyMetadata(*atomic);
+  atomic->replaceAllUsesWith(b.CreateBitCast(exchange, atomic->getType()));
+  atomic->eraseFromParent();
+}
+
 static void compareAndExchange(AtomicRMWInst *atomic) {
   bool isVolatile = atomic->isVolatile();
   expandAtomicRMWToCmpXchg(atomic, [isVolatile](IRBuilderBase &b, Value *pointer, Value *loaded,
@@ -129,6 +148,8 @@ void writeUnknownAtomics(Module &module, bool subtractsInBlocks) {
           lowerAtomicRMWInst(atomic);
         else if (isUnknownDifference(*atomic, subtractsInBlocks))
           differences.push_back(atomic);
+        else if (isUnknownExchange(*atomic))
+          exchangeBits(atomic);
       } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction);
                  exchange && isOwn(exchange->getPointerOperand())) {
         lowerAtomicCmpXchgInst(exchange);

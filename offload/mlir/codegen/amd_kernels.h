@@ -28,7 +28,8 @@ void compareIdleAtomics(llvm::Module &module);
 /// Atomic operations of which LLVM's code generator believes that a chip has them. Those on a thread's own
 /// memory become plain ones, as it makes them itself but for gfx1250. Differences of 32 bits that stop at
 /// zero, in a block's memory before gfx12 (`subtractsInBlocks` from then on) and in memory of any space,
-/// become loops that compare and exchange. Call after optimization, which finds out where pointers lead.
+/// become loops that compare and exchange. Exchanges of f64 through a descriptor are of its bits. Call after
+/// optimization, which finds out where pointers lead.
 void writeUnknownAtomics(llvm::Module &module, bool subtractsInBlocks);
 
 /// Functions that add products of bytes to sums of fewer than 32 bits have no dot products of four bytes:

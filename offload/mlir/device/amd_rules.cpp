@@ -59,7 +59,23 @@ constexpr AtomicRule kAtomics[] = {
      "gfx90a, gfx942, gfx950, gfx10 or gfx1250"},
 };
 
+/// Values are exchanged as they are, of any type of the size.
+std::optional<std::string> whyNotCompared(amdgpu::RawBufferAtomicCmpswapOp op) {
+  Type type = op.getSrc().getType();
+  auto vector = dyn_cast<VectorType>(type);
+  Type element = getElementTypeOrSelf(type);
+  if (!element.isIntOrFloat())
+    return std::nullopt;
+  int64_t bits = element.getIntOrFloatBitWidth() * (vector ? vector.getNumElements() : 1);
+  if (bits == 32 || bits == 64)
+    return std::nullopt;
+  return "'" + op->getName().getStringRef().str() + "' compares and exchanges 32 or 64 bits, and no " +
+         spelled(type) + ": memref.generic_atomic_rmw takes what is smaller";
+}
+
 std::optional<std::string> whyNotAtomic(Operation *op, const Chipset &chip, const ChipName &where) {
+  if (auto exchange = dyn_cast<amdgpu::RawBufferAtomicCmpswapOp>(op))
+    return whyNotCompared(exchange);
   StringRef name = op->getName().getStringRef(), kind = name;
   if (!kind.consume_front("amdgpu.raw_buffer_atomic_") &&
       !kind.consume_front("rocdl.raw.ptr.buffer.atomic.") && !kind.consume_front("rocdl.raw.buffer.atomic."))

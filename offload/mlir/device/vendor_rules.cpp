@@ -242,7 +242,6 @@ bool is12(const Chipset &c) { return c.majorVersion >= 12; }
 bool is1250(const Chipset &c) { return c >= Chipset(12, 5, 0); }
 bool is10(const Chipset &c) { return c.majorVersion >= 10; }
 bool isFp8(const Chipset &c) { return is942(c) || is12(c); }
-bool isTransposing(const Chipset &c) { return is950(c) || is1250(c); }
 bool isLoadingToLds(const Chipset &c) { return isGfx9From(c, 0, 0); }
 bool isSwapping(const Chipset &c) { return is950(c); }
 bool isScaling(const Chipset &c) { return is950(c) || is1250(c); }
@@ -257,7 +256,7 @@ constexpr ChipRule kAmd[] = {
     {"amdgpu.wmma", is11, "gfx11 or later"},
     {"amdgpu.scaled_wmma", is1250, kFrom1250},
     {"amdgpu.permlane_swap", isSwapping, kOnly950},
-    {"amdgpu.transpose_load", isTransposing, "gfx950 or gfx1250"},
+    {"amdgpu.transpose_load", is950, kOnly950},
     {"amdgpu.gather_to_lds", isLoadingToLds, "a chip of gfx9"},
     {"amdgpu.ext_packed_fp8", isFp8, "gfx942, gfx950, or gfx12 and later"},
     {"amdgpu.packed_trunc_2xfp8", isFp8, "gfx942, gfx950, or gfx12 and later"},
