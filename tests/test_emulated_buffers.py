@@ -139,10 +139,7 @@ WORKGROUP, GLOBAL = "#gpu.address_space<workgroup>", "#gpu.address_space<global>
 @pytest.mark.parametrize("kind", ["f32", "f16", "i8", "i1", "f64"])
 def test_packed_elements_in_memory_of_a_space(driver: Driver, kind: str, space: str, chip: str) -> None:
     """LLVM's expandload and compressstore take memory of no space."""
-    if space == "3":
-        source = _packed(kind, WORKGROUP).replace(WORKGROUP, "3")
-    else:
-        source = _packed(kind, space)
+    source = _packed(kind, WORKGROUP).replace(WORKGROUP, "3") if space == "3" else _packed(kind, space)
     x = np.arange(32) % 3 == 0 if kind == "i1" else np.arange(1, 33).astype(DTYPES[kind])
     out = np.zeros(32, x.dtype)
     rows, before = x.copy().reshape(8, 4), out.copy().reshape(8, 4)
@@ -164,7 +161,7 @@ def test_numbers_are_exchanged_through_a_descriptor(driver: Driver, chip: str) -
     """LLVM has an instruction for integers of this size alone."""
     body = FAT.format(kind="f64").replace(
         "memref.store %v, %to[%t] : memref<?xf64",
-        "%w = memref.atomic_rmw assign %v, %to[%t] : (f64, memref<?xf64, #amdgpu.address_space<fat_raw_buffer>>) -> f64\n"
+        f"%w = memref.atomic_rmw assign %v, %to[%t] : (f64, memref<?xf64, {FAT_SPACE}>) -> f64\n"
         "memref.store %w, %from[%t] : memref<?xf64",
     )
     x, out = np.linspace(-3, 5, 32), np.linspace(7, 9, 32)
