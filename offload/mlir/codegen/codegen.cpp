@@ -19,6 +19,7 @@
 #include "codegen/seldom_arrays.h"
 #include "codegen/serial_sums.h"
 #include "codegen/shared_operands.h"
+#include "codegen/slow_ranges.h"
 #include "codegen/streaming_stores.h"
 #include "codegen/strided_lanes.h"
 #include "codegen/workgroup_on_stack.h"
@@ -391,7 +392,9 @@ void LLVMModule::optimizeWhole() {
     widenOddLoads(*module);
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = options.level >= 2;
-  PassBuilder builder(machine.get(), tuning);
+  PassInstrumentationCallbacks callbacks;
+  skipSlowRanges(callbacks);
+  PassBuilder builder(machine.get(), tuning, std::nullopt, &callbacks);
   if (holdsHostKernels) {
     bool x86 = machine->getTargetTriple().isX86(), estimates = x86 && has("+avx512vl");
     builder.registerVectorizerStartEPCallback([x86](FunctionPassManager &passes, OptimizationLevel) {

@@ -6,6 +6,7 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
 
@@ -18,11 +19,12 @@ constexpr unsigned kMostWays = 256;
 /// How many ways lead from each value of a loop that all lanes may have in common; others are not in here.
 using Ways = DenseMap<const Value *, unsigned>;
 
-/// What is in common where the operands are, see llvm::vputils::isSingleScalar().
+/// What is in common where the operands are, or is put in front of the loop where they are: see
+/// llvm::vputils::isSingleScalar() and isUniformAcrossVFsAndUFs().
 bool isOfItsOperands(const Instruction &instruction, const llvm::Loop &loop) {
   if (isa<PHINode>(instruction))
     return instruction.getParent() != loop.getHeader();
-  return isa<BinaryOperator, CastInst, CmpInst, GetElementPtrInst, LoadInst, SelectInst>(instruction);
+  return isa<LoadInst>(instruction) || !(instruction.isTerminator() || instruction.mayReadOrWriteMemory());
 }
 
 /// The operands, and for what branches join in, the conditions too: it becomes a selection.
@@ -56,6 +58,31 @@ unsigned waysFrom(const Instruction &instruction, const llvm::Loop &loop, const 
   return isa<LoadInst>(instruction) ? 1 : all;
 }
 
+/// What each iteration has of its own: a number that counts them.
+PHINode *counterOf(const llvm::Loop &loop) {
+  BasicBlock *latch = loop.getLoopLatch();
+  for (PHINode &phi : loop.getHeader()->phis()) {
+    Value *step;
+    if (latch && phi.getType()->isIntegerTy() && phi.getNumIncomingValues() == 2 &&
+        PatternMatch::match(
+            phi.getIncomingValueForBlock(latch),
+            PatternMatch::m_c_Add(PatternMatch::m_Specific(&phi), PatternMatch::m_Value(step))) &&
+        loop.isLoopInvariant(step))
+      return &phi;
+  }
+  return nullptr;
+}
+
+/// The value, chosen by a condition that LLVM's vectorizer does not know to hold in all iterations: it is
+/// there until the passes right after the vectorizer. A freeze is no end: where the vectorizer puts what was
+/// loaded in front of the loop, all that is made of it goes there too.
+Value *behindCondition(Instruction &value, PHINode &counter) {
+  BasicBlock *block = value.getParent();
+  IRBuilder<> b(block, isa<PHINode>(value) ? block->getFirstInsertionPt() : std::next(value.getIterator()));
+  Value *always = b.Insert(new ICmpInst(CmpInst::ICMP_EQ, &counter, &counter));
+  return b.Insert(SelectInst::Create(always, &value, PoisonValue::get(value.getType())));
+}
+
 } // namespace
 
 PreservedAnalyses SharedOperandsPass::run(Function &function, FunctionAnalysisManager &analyses) {
@@ -68,18 +95,23 @@ PreservedAnalyses SharedOperandsPass::run(Function &function, FunctionAnalysisMa
     llvm::Loop *loop = loops.getLoopFor(block);
     if (!loop || !loop->isInnermost())
       continue;
+    PHINode *counter = nullptr;
     for (Instruction &instruction : make_early_inc_range(*block)) {
       unsigned all = waysFrom(instruction, *loop, ways);
       if (all == 0)
         continue;
       ways[&instruction] = all;
       // Those of addresses and comparisons are counted where they are used: they stay what they are.
-      if (all <= kMostWays || isa<CmpInst>(instruction) || instruction.getType()->isPtrOrPtrVectorTy())
+      Type *type = instruction.getType();
+      if (all <= kMostWays || isa<CmpInst>(instruction) || type->isPtrOrPtrVectorTy() ||
+          !type->isSingleValueType())
         continue;
-      IRBuilder<> b(block, isa<PHINode>(instruction) ? block->getFirstInsertionPt()
-                                                     : std::next(instruction.getIterator()));
-      Value *frozen = b.CreateFreeze(&instruction);
-      instruction.replaceUsesWithIf(frozen, [&](const Use &use) { return use.getUser() != frozen; });
+      if (!counter)
+        counter = counterOf(*loop);
+      if (!counter)
+        break;
+      Value *chosen = behindCondition(instruction, *counter);
+      instruction.replaceUsesWithIf(chosen, [&](const Use &use) { return use.getUser() != chosen; });
       changed = true;
     }
   }
