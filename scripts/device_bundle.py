@@ -45,7 +45,8 @@ TESTS = (
     "device", "operations", "conformance", "randomized", "emulator/__init__.py", "emulator/on_device.py", "numeric.py",
     "device_values.py", "expectations.py", "sparse_programs.py", "programs/levels", "compiling.py", "blocks.py",
     "tensor_cases.py", "tosa_lines.py",
-    *(f"{name}.py" for name in host_programs.TESTS), *(f"programs/{name}.mlir" for name in host_programs.FILES),
+    *(f"{name.replace('.', '/')}.py" for name in host_programs.TESTS),
+    *(f"programs/{name}.mlir" for name in host_programs.FILES),
 )  # fmt: skip
 COMPILING = ("operations/ready_images.py", "conformance/replay.py", "randomized/modules.py")
 """Files of these folders that need a compiler."""

@@ -32,9 +32,9 @@ code from `sass.json` beside it; there is no time or speed on it that was not me
 
 * **NVIDIA**: {nvidia}
 * **AMD**: not yet run on hardware. Code objects are held to what HIP's loader reads of them
-  (`tests/test_amd_code_objects.py`) and executed on an instruction-level emulator (`tests/emulator`: gfx90a, gfx942,
-  gfx950, gfx1100, gfx1201, and generic targets on these); the runtime's HIP side runs against a stand-in driver and
-  AMD's own library without a device.
+  (`tests/amd/test_amd_code_objects.py`) and executed on an instruction-level emulator (`tests/emulator`: gfx90a,
+  gfx942, gfx950, gfx1100, gfx1201, and generic targets on these); the runtime's HIP side runs against a stand-in driver
+  and AMD's own library without a device.
 """
 NOT_RUN = """not yet run on hardware. Kernels are compiled to machine code, their PTX is executed on an
   instruction-level emulator (`tests/ptx`: sm_75, sm_80, sm_90, sm_100), with most of the checks of `tests/device`, and

@@ -13,8 +13,8 @@ HEAD = """# Operations
 What becomes of each form of each operation, per target. *compiles*: to machine code of the chip (this table is about
 compilation: see the README for what has run on hardware). *lowers*: host code alone, the same for all targets, to calls
 of the runtime. *runs*: on the CPU, results compared with NumPy's. *refused*: an error at the operation's line that says
-why. `tests/test_operations.py` checks every cell; this page is written by `scripts/docs_operations.py` from the same
-cases.
+why. `tests/kernels/test_operations.py` checks every cell; this page is written by `scripts/docs_operations.py` from the
+same cases.
 
 Sparse operations lower for every target: on CUDA and HIP the vendors' libraries compute them, see [sparse](sparse.md).
 """

@@ -16,7 +16,7 @@ from compiling import ROOT, python
 
 PYTHON_FOLDERS = ("offload", "targets", "examples", "scripts", "bench")
 C_FOLDERS = ("offload", "runtime_c")
-TEST_FILES = tuple((ROOT / "tests").glob("*.py"))
+TEST_FILES = (*(ROOT / "tests").glob("*.py"), *(ROOT / "tests").glob("*/test_*.py"))
 
 
 def files(folders: tuple[str, ...], *suffixes: str) -> list[Path]:

@@ -104,6 +104,12 @@ class Answer:
     tolerance: float = 0.0
 
 
+def copied(arguments: Any) -> tuple[list[Any], list[Any]]:
+    """The arguments with copies of the arrays, and these."""
+    given = [value.copy() if isinstance(value, np.ndarray) else value for value in arguments]
+    return given, [value for value in given if isinstance(value, np.ndarray)]
+
+
 def judge(found: Sequence[Any], answer: Answer) -> None:
     """Compares the arrays after a launch with the answer."""
     for array, expected in zip(found, answer.expected, strict=True):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from conformance import Kernel, all_kernels, all_themes, judge
-from test_conformance import copied
+from conformance import Kernel, all_kernels, all_themes, copied, judge
 
 from emulator.on_device import OnDevice, compiled
 

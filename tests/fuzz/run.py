@@ -1,7 +1,7 @@
 """Fuzzes the reader of image containers with libFuzzer, the address and the undefined-behaviour sanitizer.
 
 python tests/fuzz/run.py --runs 10000000 runs it for long; what it finds goes to the folder --found, and inputs that
-reach new code to --corpus. tests/test_fuzz.py runs the kept corpus and a short search.
+reach new code to --corpus. tests/building/test_fuzz.py runs the kept corpus and a short search.
 """
 
 from __future__ import annotations

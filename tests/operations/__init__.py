@@ -1,6 +1,6 @@
 """Every operation a program may use, one case per form: what becomes of it for each target.
 
-Each module here has ``CASES``. tests/test_operations.py holds every case to what it says and
+Each module here has ``CASES``. tests/kernels/test_operations.py holds every case to what it says and
 scripts/docs_operations.py writes docs/operations.md from it, so a cell of that table cannot be wrong or empty: for
 NVIDIA and AMD a form compiles to machine code or is refused; for the CPU it runs and its results are checked, or it
 is refused. There is no third thing.

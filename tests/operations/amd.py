@@ -1,6 +1,6 @@
 """Operations of AMD GPUs: amdgpu and rocdl. Refused elsewhere, at their own lines.
 
-``INSTRUCTIONS`` maps a case to what its assembly must have; tests/test_vendor_operations.py looks for it.
+``INSTRUCTIONS`` maps a case to what its assembly must have; tests/kernels/test_vendor_operations.py looks for it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operations of NVIDIA GPUs: nvgpu, nvvm, inline PTX. Refused elsewhere, at their own lines.
 
-``INSTRUCTIONS`` maps a case to what its PTX must have; tests/test_vendor_operations.py looks for it.
+``INSTRUCTIONS`` maps a case to what its PTX must have; tests/kernels/test_vendor_operations.py looks for it.
 """
 
 from __future__ import annotations

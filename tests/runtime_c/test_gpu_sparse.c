@@ -1,6 +1,6 @@
 /* test_gpu_sparse.c: sparse operations through the vendors' libraries, with stand-ins of these: streams,
  * devices, handles, the order of calls, every call failing, many threads. Numbers of every format and type
- * are compared with NumPy's in tests/test_vendor_sparse.py. */
+ * are compared with NumPy's in tests/backends/test_vendor_sparse.py. */
 #include "core/error.h"
 #include "sparse/gpu.h"
 #include "sparse_standins.h"

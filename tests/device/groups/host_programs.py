@@ -18,36 +18,36 @@ from offload.runtime import Library
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 TESTS: dict[str, tuple[str, ...]] = {
-    "test_async": (
+    "backends.test_async": (
         "test_a_chain_through_device_memory", "test_two_streams_that_meet", "test_a_token_goes_round_a_loop",
         "test_a_token_comes_out_of_a_branch", "test_a_token_goes_through_functions",
         "test_a_token_made_in_a_function_is_used_after_it", "test_no_dependencies", "test_the_same_without_tokens",
         "test_memory_shared_with_the_host", "test_registered_host_memory", "test_many_calls_from_many_threads",
         "test_temporaries_of_kernels", "test_fills_of_every_width",
     ),
-    "test_async_dialect": (
+    "backends.test_async_dialect": (
         "test_tokens_of_streams_as_async_values", "test_an_async_function", "test_a_chosen_value", "test_groups",
     ),
-    "test_buffers": (
+    "kernels.test_buffers": (
         "test_a_choice_between_heap_and_stack", "test_a_global_that_kernels_and_host_code_change",
         "test_a_buffer_that_a_loop_replaces",
     ),
-    "test_host_semantics": (
+    "cpu.test_host_semantics": (
         "test_barriers_in_while_loops_and_branches", "test_private_memory_survives_barriers",
         "test_barriers_in_blocks_of_three_dimensions", "test_threads_that_work_longer_are_waited_for",
         "test_static_module_and_dynamic_workgroup_memory_together",
         "test_dynamic_workgroup_memory_of_an_inline_launch", "test_functions_called_from_kernels",
         "test_globals_of_a_device_module",
     ),
-    "test_stages": (
+    "building.test_stages": (
         "test_from_launches_and_kernels", "test_an_empty_parallel_loop_does_nothing", "test_from_affine_loops",
         "test_from_forall", "test_from_linalg", "test_from_a_linalg_reduction_to_one_number",
         "test_linalg_inside_a_kernel", "test_loops_around_and_after_each_other",
         "test_from_parallel_loops_with_a_step_of_the_caller",
     ),
-    "test_wait_once": ("test_functions_of_several_kernels",),
+    "backends.test_wait_once": ("test_functions_of_several_kernels",),
 }  # fmt: skip
-"""Tests that take one program each."""
+"""Tests that take one program each, by their room and file."""
 
 FILES = ("async", "async_dialect", "buffers", "barriers", "shared", "temporaries", "parallel_step", "wait_once")
 """What they take of tests/programs, beside its folder levels."""
@@ -123,5 +123,5 @@ def checks() -> Iterator[Check]:
             test = getattr(module, called)
             for number, arguments in enumerate(_parameters(test)):
                 program = _program(module, test, arguments)
-                told = f"{name.removeprefix('test_')}: {called.removeprefix('test_').replace('_', ' ')}, {number}"
+                told = f"{name.partition('.test_')[2]}: {called.removeprefix('test_').replace('_', ' ')}, {number}"
                 yield Check("host programs", told, [program], _running(module, test, arguments))

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, EXAMPLES, command, emit_text, on_host, tool
+from emulator.driver import Driver
+from emulator.on_device import OnDevice, compiled
 
 import offload
 
@@ -168,6 +170,15 @@ def test_a_loop_takes_private_memory_once(target: str, level: int) -> None:
     entry, _, loops = text[text.index("define ") :].partition("\n\n")
     assert " = alloca " in entry
     assert " = alloca " not in loops
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1100,O=0"])
+def test_a_loop_takes_private_memory_once_on_emulated_devices(driver: Driver, target: str) -> None:
+    """More rounds than there is scratch memory for, if each took its own."""
+    x, out, lane, rounds = np.arange(7, 39, dtype=np.int32), np.zeros(32, np.int32), np.arange(32), 30
+    with driver.chip(target.split(",")[0]):
+        OnDevice(compiled(LOOP, target)).kernels.k[1, 32](x, rounds, out)
+    np.testing.assert_array_equal(out, sum(np.where(lane + i == lane * i, 0, x) for i in range(rounds)))
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiling import EXAMPLES, ROOT
-from test_runtime_support import FLAGS
+from runtime_support import FLAGS
 
 import offload
 from offload.paths import package_file

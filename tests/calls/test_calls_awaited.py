@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiling import python
-from test_runtime_support import real
+from runtime_support import real
 
 from offload.runtime import Pending, Running
 

@@ -16,7 +16,7 @@ from threading import Timer, get_ident
 from typing import Any
 
 import pytest
-from compiling import EXAMPLES, python
+from compiling import EXAMPLES, HERE, python
 from faulty_target import FaultyTarget
 from unsendable_target import UnsendableTarget
 
@@ -239,7 +239,7 @@ Future.cancel = cancelled
 def test_an_interrupt_ends_all(prelude: str, tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     (tmp_path / "wrong.mlir").write_text("func.func @f( {\n")
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED.format(prelude=prelude), EXAMPLES / "saxpy.mlir"], cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(tmp_path / "temporary")}, start_new_session=True,

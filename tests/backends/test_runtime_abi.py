@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime_sources import RUNTIME
-from test_runtime_support import compile_c, folder
+from runtime_support import compile_c, folder
 
 from offload.runtime import abi
 

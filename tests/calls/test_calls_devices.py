@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import EXAMPLES, HERE, python
-from test_runtime_support import fake, real, real_path
+from runtime_support import fake, real, real_path
 
 import offload
 from offload.errors import DeviceError

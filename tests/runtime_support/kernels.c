@@ -1,4 +1,4 @@
-/* test_runtime_kernels.c: a host image written by hand against host_abi.h, for the tests of the Python
+/* kernels.c: a host image written by hand against host_abi.h, for the tests of the Python
  * runtime. */
 #include "host/host_abi.h"
 

@@ -7,10 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from compiling import ROOT
 from offload.targets import tools
 from offload.targets.rocdl import RocdlTarget
 
-SCRIPT = Path(__file__).parent.parent / "scripts" / "setup_system.sh"
+SCRIPT = ROOT / "scripts" / "setup_system.sh"
 TOOLS = {
     "dpkg-query": 'for name; do :; done; grep -qx "$name" installed && echo "install ok installed"',
     "apt-cache": 'grep -qx "$2" known',

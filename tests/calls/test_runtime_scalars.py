@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_runtime_support import real, refusal
+from runtime_support import real, refusal
 
 from offload.runtime.dtypes import bfloat16_bits
 from offload.runtime.memory import row_major

@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from test_runtime_support import (
+from runtime_support import (
     HERE,
     KernelSignature,
     Signature,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_runtime_support import real, refusal
+from runtime_support import real, refusal
 
 from offload.runtime.interchange import Tensor
 

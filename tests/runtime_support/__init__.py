@@ -133,7 +133,7 @@ def real_runtime() -> tuple[str | Path, ...]:
 @functools.cache
 def host_image() -> Image:
     path = folder() / "kernels.host.so"
-    compile_c("-shared", "-fvisibility=hidden", "-o", path, HERE / "test_runtime_kernels.c")
+    compile_c("-shared", "-fvisibility=hidden", "-o", path, HERE / "kernels.c")
     return Image(
         "kernels",
         "host",
@@ -162,7 +162,7 @@ def build(name: str, meta: Metadata, *inputs: str | Path) -> Path:
     container = folder() / f"{name}.container.o"
     container.write_bytes(container_object([host_image()] if meta.images else [], meta, platform.machine()))
     path = folder() / f"{name}.so"
-    compile_c("-shared", "-o", path, HERE / "test_runtime_functions.c", container, *inputs)
+    compile_c("-shared", "-o", path, HERE / "functions.c", container, *inputs)
     return path
 
 
@@ -175,7 +175,7 @@ def fake_path(name: str, size: str = "sizeof(mgpuApi)", version: str = "version"
     return build(
         name,
         metadata(**changes),
-        HERE / "test_runtime_fake.c",
+        HERE / "fake.c",
         f"-DFAKE_SIZE={size}",
         f"-DFAKE_VERSION={version}",
     )

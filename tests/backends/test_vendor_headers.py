@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from compiling import ROOT
 from runtime_sources import RUNTIME, cc
-
-ROOT = Path(__file__).resolve().parent.parent
 
 HEADERS = {
     "cuda": ("cuda.h",),

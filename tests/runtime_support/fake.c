@@ -1,4 +1,4 @@
-/* test_runtime_fake.c: a fake of the mgpu runtime, for tests of argument checks alone. It says that a GPU is
+/* fake.c: a fake of the mgpu runtime, for tests of argument checks alone. It says that a GPU is
  * in use, and its device memory is the CPU's. */
 #include "mgpu.h"
 

@@ -1,4 +1,4 @@
-/* test_runtime_functions.c: functions with MLIR's C interface, for the tests of the Python runtime. */
+/* functions.c: functions with MLIR's C interface, for the tests of the Python runtime. */
 #include "mgpu.h"
 
 #include <stdlib.h>

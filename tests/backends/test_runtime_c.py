@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from compiling import ROOT
 from once import once
 from runtime_sources import COMPILER, RUNTIME, cc, object_name, sources
 
-ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests" / "runtime_c"
 STANDIN = ROOT / "tests" / "standin"
 

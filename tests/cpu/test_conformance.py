@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-import numpy as np
 import pytest
 from compiling import on_host
-from conformance import Kernel, all_kernels, all_themes, judge
+from conformance import Kernel, all_kernels, all_themes, copied, judge
 
 WAYS = ("host", "host,coroutines", "host,O=0,debug", "host,warp=64", "host,warp=64,coroutines")
 KERNELS = all_kernels()
-
-
-def copied(arguments: Any) -> tuple[list[Any], list[Any]]:
-    """The arguments with copies of the arrays, and these."""
-    given = [value.copy() if isinstance(value, np.ndarray) else value for value in arguments]
-    return given, [value for value in given if isinstance(value, np.ndarray)]
 
 
 @pytest.mark.parametrize("way", WAYS)

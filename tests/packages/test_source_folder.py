@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from compiling import ROOT
-from test_runtime_support import real_path
+from runtime_support import real_path
 
 from offload.runtime import abi
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import on_host
-from test_runtime_support import real
+from runtime_support import real
 
 import offload
 from offload.runtime import Library

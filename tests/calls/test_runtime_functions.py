@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_runtime_support import fake, real, refusal
+from runtime_support import fake, real, refusal
 
 from offload.artifact.meta import Argument
 from offload.errors import DeviceError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compiling import PROGRAMS
+from compiling import EXAMPLES, PROGRAMS
 
 import offload
 from offload.errors import OffloadError, TargetError
@@ -110,7 +110,7 @@ def test_a_program_in_place_of_a_path(tmp_path: Path) -> None:
 
 
 def test_one_of_many_builds_is_wrong(tmp_path: Path) -> None:
-    right = {"sources": Path(__file__).parent.parent / "examples" / "scale.mlir", "output": tmp_path / "a.so"}
+    right = {"sources": EXAMPLES / "scale.mlir", "output": tmp_path / "a.so"}
     for wrong, said in [
         ("b.mlir", "builds[1] is of type str; each is a dict of build's arguments by name"),
         ({"sources": "b.mlir"}, "builds[1]: missing a required argument: 'output'"),

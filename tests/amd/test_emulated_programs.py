@@ -8,7 +8,6 @@ from compiling import EXAMPLES
 from emulator.driver import Driver
 from emulator.on_device import OnDevice, compiled
 from operations import device_gpu_prints as prints
-from test_repairs import LOOP
 
 from offload.errors import DeviceError
 
@@ -88,15 +87,6 @@ def test_assertions(driver: Driver, chip: str) -> None:
             library.kernels.k[1, 5](np.arange(-1, 4, dtype=np.int32))
         assert "negative" in driver.output
         assert "the program aborted" in str(driver.failures.pop())
-
-
-@pytest.mark.parametrize("target", [*CHIPS, "gfx1100,O=0"])
-def test_private_memory_of_a_loop(driver: Driver, target: str) -> None:
-    """More rounds than there is scratch memory for, if each took its own."""
-    x, out, lane, rounds = np.arange(7, 39, dtype=np.int32), np.zeros(32, np.int32), np.arange(32), 30
-    with driver.chip(target.split(",")[0]):
-        OnDevice(compiled(LOOP, target)).kernels.k[1, 32](x, rounds, out)
-    np.testing.assert_array_equal(out, sum(np.where(lane + i == lane * i, 0, x) for i in range(rounds)))
 
 
 INDEXED = """

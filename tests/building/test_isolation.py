@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compiling import EXAMPLES
+from compiling import EXAMPLES, HERE
 from faulty_target import FaultyTarget, install
 
 import offload
@@ -325,7 +325,7 @@ options = {"targets": [FaultyTarget(fault="sleep")], "progress": lambda text: be
 threading.Thread(target=lambda: offload.build(sys.argv[1], "x.so", **options), daemon=True).start()
 begun.wait(60)
 """
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     given = {**os.environ, "PYTHONPATH": path, "OFFLOAD_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, "-c", code, SAXPY], cwd=tmp_path, env=given, timeout=60, check=False)
     assert done.returncode == 0

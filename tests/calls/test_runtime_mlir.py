@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_runtime_support import build, folder, memref, metadata, real_runtime, scalar
+from runtime_support import build, folder, memref, metadata, real_runtime, scalar
 
 import offload.runtime
 from offload.artifact import Signature

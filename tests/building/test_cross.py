@@ -7,6 +7,7 @@ import platform
 from pathlib import Path
 
 import pytest
+from compiling import EXAMPLES, HERE
 from conformance import Theme, all_themes
 from conformance.replay import replay
 from cross import EMULATOR, build_program, run_program
@@ -16,9 +17,6 @@ import offload
 from offload import artifact
 from offload.artifact.elf import ElfFile, machine_name
 from offload.cli import main
-
-EXAMPLES = Path(__file__).parent.parent / "examples"
-HERE = Path(__file__).parent
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="here, the other architecture is this one")
 
