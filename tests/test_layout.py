@@ -159,14 +159,14 @@ VENDOR_FILES = {
     "offload/mlir/device/amd_rules.cpp", "offload/mlir/device/amd_rules.h",  # what one vendor's instructions take
     "offload/mlir/device/prepare_arguments.cpp",  # how each takes memory by value
     "offload/mlir/device/prepare_atomics.cpp",  # what each calls the scopes of its memory
-    "offload/mlir/codegen/bulk_stores.cpp",  # mends an instruction
+    "offload/mlir/codegen/gpu/bulk_stores.cpp",  # mends an instruction
     "offload/mlir/device/unverified.cpp",  # what MLIR's verifiers of vendors' operations do not survive
-    "offload/mlir/codegen/amd_kernels.cpp",  # how LLVM's code generator is used
-    "offload/mlir/codegen/amd_opcodes.h", "offload/mlir/codegen/wide_moves.cpp",  # mends an instruction of its
-    "offload/mlir/codegen/two_comparisons.cpp", "offload/mlir/codegen/kept_conditions.cpp",
+    "offload/mlir/codegen/gpu/amd_kernels.cpp",  # how LLVM's code generator is used
+    "offload/mlir/codegen/gpu/amd_opcodes.h", "offload/mlir/codegen/gpu/wide_moves.cpp",  # mends an instruction of its
+    "offload/mlir/codegen/gpu/two_comparisons.cpp", "offload/mlir/codegen/gpu/kept_conditions.cpp",
     "offload/mlir/codegen/processors.cpp",  # what it joins wrongly
-    "offload/mlir/codegen/short_regions.cpp",  # what its scheduler sees at a time
-    "offload/mlir/codegen/narrow_quotients.cpp",  # what its division of few bits gets wrong
+    "offload/mlir/codegen/gpu/short_regions.cpp",  # what its scheduler sees at a time
+    "offload/mlir/codegen/gpu/narrow_quotients.cpp",  # what its division of few bits gets wrong
     "offload/mlir/codegen/codegen.cpp", "offload/mlir/codegen/elf.cpp", "offload/mlir/codegen/llvm_module.h",
     "offload/mlir/bindings.cpp",
     # The names of each vendor's library of functions.

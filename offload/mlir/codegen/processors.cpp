@@ -34,7 +34,7 @@ void initializeTargets() {
     if (cl::Option *bits = cl::getRegisteredOptions().lookup("expand-fp-convert-bits"))
       static_cast<cl::opt<unsigned> *>(bits)->setInitialValue(64);
     // Of so many accesses in a block that may be of the same memory, the scheduler compares each with each,
-    // and thousands take a minute. AMD's blocks of more are divided anyway (codegen/short_regions.cpp).
+    // and thousands take a minute. AMD's blocks of more are divided anyway (codegen/gpu/short_regions.cpp).
     if (cl::Option *accesses = cl::getRegisteredOptions().lookup("dag-maps-huge-region"))
       static_cast<cl::opt<unsigned> *>(accesses)->setInitialValue(256);
     // A register of more than a hundred values (one that a switch of thousands of cases sets, a vector of

@@ -1,6 +1,6 @@
 //===- narrow_quotients.cpp - Division of integers of few bits on AMD GPUs -===//
 
-#include "codegen/narrow_quotients.h"
+#include "codegen/gpu/narrow_quotients.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/ValueTracking.h"

@@ -1,7 +1,7 @@
 //===- kept_conditions.cpp - Conditions beside AMD's branches -------------===//
 
-#include "codegen/kept_conditions.h"
-#include "codegen/amd_opcodes.h"
+#include "codegen/gpu/kept_conditions.h"
+#include "codegen/gpu/amd_opcodes.h"
 
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"

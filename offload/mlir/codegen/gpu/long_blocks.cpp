@@ -1,6 +1,6 @@
 //===- long_blocks.cpp - Blocks of many accesses in NVIDIA's kernels ------===//
 
-#include "codegen/long_blocks.h"
+#include "codegen/gpu/long_blocks.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"

@@ -1,6 +1,6 @@
 //===- serial_sums.cpp - Loops that wait for their own sum ------------------===//
 
-#include "codegen/serial_sums.h"
+#include "codegen/cpu/serial_sums.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"

@@ -1,6 +1,6 @@
 //===- strided_lanes.cpp - Vectors of elements that lie apart --------------===//
 
-#include "codegen/strided_lanes.h"
+#include "codegen/cpu/strided_lanes.h"
 
 #include "llvm/Analysis/InstSimplifyFolder.h"
 #include "llvm/Analysis/LoopInfo.h"

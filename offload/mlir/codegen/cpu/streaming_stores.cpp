@@ -1,7 +1,7 @@
 //===- streaming_stores.cpp - Stores that go around the caches ------------===//
 
-#include "codegen/streaming_stores.h"
-#include "codegen/large_arrays.h"
+#include "codegen/cpu/streaming_stores.h"
+#include "codegen/cpu/large_arrays.h"
 
 #include "llvm/Analysis/DomTreeUpdater.h"
 #include "llvm/Analysis/LoopInfo.h"

@@ -1,7 +1,7 @@
 //===- wide_moves.cpp - Constants of 64 bits in AMD's scalar registers ----===//
 
-#include "codegen/wide_moves.h"
-#include "codegen/amd_opcodes.h"
+#include "codegen/gpu/wide_moves.h"
+#include "codegen/gpu/amd_opcodes.h"
 
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"

@@ -1,6 +1,6 @@
 //===- mirrored_indices.cpp - Indices that count down -----------------------===//
 
-#include "codegen/mirrored_indices.h"
+#include "codegen/cpu/mirrored_indices.h"
 
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/InstIterator.h"

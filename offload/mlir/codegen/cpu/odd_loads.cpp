@@ -1,6 +1,6 @@
 //===- odd_loads.cpp - Masked loads of an odd number of elements ----------===//
 
-#include "codegen/odd_loads.h"
+#include "codegen/cpu/odd_loads.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"

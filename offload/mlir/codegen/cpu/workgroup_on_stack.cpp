@@ -1,6 +1,6 @@
 //===- workgroup_on_stack.cpp - Workgroup memory that may become registers --===//
 
-#include "codegen/workgroup_on_stack.h"
+#include "codegen/cpu/workgroup_on_stack.h"
 #include "cpu/spmd_abi.h"
 
 #include "llvm/IR/IRBuilder.h"

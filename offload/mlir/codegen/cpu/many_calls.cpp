@@ -1,6 +1,6 @@
 //===- many_calls.cpp - Host functions of many calls ------------------------===//
 
-#include "codegen/many_calls.h"
+#include "codegen/cpu/many_calls.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/IR/IRBuilder.h"

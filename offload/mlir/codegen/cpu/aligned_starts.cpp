@@ -1,7 +1,7 @@
 //===- aligned_starts.cpp - Loops that begin with a cache line ------------===//
 
-#include "codegen/aligned_starts.h"
-#include "codegen/large_arrays.h"
+#include "codegen/cpu/aligned_starts.h"
+#include "codegen/cpu/large_arrays.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"

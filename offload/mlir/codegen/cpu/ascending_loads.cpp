@@ -1,6 +1,6 @@
 //===- ascending_loads.cpp - Memory that is read from front to back ---------===//
 
-#include "codegen/ascending_loads.h"
+#include "codegen/cpu/ascending_loads.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/LoopInfo.h"

@@ -1,6 +1,6 @@
 //===- zero_signs.cpp - Signs of zeros on AMD GPUs ------------------------===//
 
-#include "codegen/zero_signs.h"
+#include "codegen/gpu/zero_signs.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/IRBuilder.h"

@@ -1,6 +1,6 @@
 //===- bulk_stores.cpp - Addresses of st.bulk in registers ----------------===//
 
-#include "codegen/bulk_stores.h"
+#include "codegen/gpu/bulk_stores.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"

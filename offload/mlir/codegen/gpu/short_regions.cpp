@@ -1,7 +1,7 @@
 //===- short_regions.cpp - Blocks of many accesses in AMD's kernels -------===//
 
-#include "codegen/short_regions.h"
-#include "codegen/amd_opcodes.h"
+#include "codegen/gpu/short_regions.h"
+#include "codegen/gpu/amd_opcodes.h"
 
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"

@@ -1,6 +1,6 @@
 //===- odd_products.cpp - Products of an odd number of integers -----------===//
 
-#include "codegen/odd_products.h"
+#include "codegen/cpu/odd_products.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"

@@ -1,6 +1,6 @@
 //===- clamp_loops.cpp - Loops without the iterations that do nothing -----===//
 
-#include "codegen/clamp_loops.h"
+#include "codegen/cpu/clamp_loops.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/LoopInfo.h"

@@ -1,10 +1,10 @@
 //===- amd_kernels.cpp - How LLVM compiles kernels for AMD GPUs -----------===//
 
-#include "codegen/amd_kernels.h"
-#include "codegen/kept_conditions.h"
-#include "codegen/short_regions.h"
-#include "codegen/two_comparisons.h"
-#include "codegen/wide_moves.h"
+#include "codegen/gpu/amd_kernels.h"
+#include "codegen/gpu/kept_conditions.h"
+#include "codegen/gpu/short_regions.h"
+#include "codegen/gpu/two_comparisons.h"
+#include "codegen/gpu/wide_moves.h"
 
 #include "llvm/CodeGen/AtomicExpandUtils.h"
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"

@@ -1,6 +1,6 @@
 //===- large_arrays.cpp - Arrays that no cache holds -----------------------===//
 
-#include "codegen/large_arrays.h"
+#include "codegen/cpu/large_arrays.h"
 #include "cpu/spmd_abi.h"
 #include "names.h"
 

@@ -1,7 +1,7 @@
 //===- two_comparisons.cpp - Comparisons of bits on AMD GPUs --------------===//
 
-#include "codegen/two_comparisons.h"
-#include "codegen/amd_opcodes.h"
+#include "codegen/gpu/two_comparisons.h"
+#include "codegen/gpu/amd_opcodes.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
