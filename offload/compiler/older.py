@@ -78,8 +78,9 @@ def said(message: str, before: Callable[[], str], operations: Callable[[str], li
     unknown = re.match(r"(?:custom op|unregistered operation) '([\w.]+)'", message) or re.match(
         r"Dialect `\w+' not found for custom op '([\w.]+)'", message
     )
-    if message.startswith("operation being parsed with an unregistered dialect"):
-        unknown = re.search(r'"([\w.]+)"$', before())
+    generic = message.startswith("operation being parsed with an unregistered dialect")
+    if generic:
+        unknown = re.search(r'"([\w.]+)"\s*$', before())
     if unknown:
         name = unknown[1]
         if made_by := LOWERINGS.get(dialect := name.partition(".")[0]):
@@ -92,13 +93,18 @@ def said(message: str, before: Callable[[], str], operations: Callable[[str], li
         if found := _SHARED.fullmatch(name):
             return f"unknown operation '{name}': MLIR 22 has '{found[1]}' in its place"
         short = name.removeprefix("std.")
-        for dialect, names in STANDARD.items():
+        for present, names in STANDARD.items():
             if short in names.split():
-                return f"unknown operation '{name}': what was in the standard dialect is in '{dialect}' in MLIR 22"
-        known = operations(name.partition(".")[0])
+                return f"unknown operation '{name}': what was in the standard dialect is in '{present}' in MLIR 22"
+        known = operations(dialect)
         if name not in known and (close := difflib.get_close_matches(name, known, 3, _ALIKE)):
             meant = " or ".join(f"'{other}'" for other in close)
             return f"unknown operation '{name}'; did you mean {meant}?"
+        if generic:
+            return (
+                f"unknown operation '{name}': MLIR 22 has no dialect '{dialect}'; lower it to one that it has, before "
+                "offload sees it"
+            )
     if found := re.fullmatch(r"custom op '(gpu\.(?:all|subgroup)_reduce)' invalid op kind", message):
         return f"'{found[1]}' has no such kind in MLIR 22, which has {', '.join(REDUCTIONS)}"
     if message == "expected integer number of results" and _PRINTF.search(before()):
