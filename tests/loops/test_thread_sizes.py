@@ -119,6 +119,15 @@ def test_what_can_be_told_in_front_of_loops() -> None:
     same = "memref.copy: dimension 0 of operand 2 of 2 and dimension 0 of operand 1 of 2 have to be the same: 3 and 4."
     fails("copied", same, f(4), f(3), 2)
     lib.copied(f(4), f(3), 0)
+    y = f(2, 3)
+    lib.affine_steps(2 * f(2, 3), y)
+    np.testing.assert_array_equal(y, f(2, 3) * [1, 2, 2])
+    fails("affine_steps", LEFT.format("memref.subview", 1) + ": 1 and 0.", f(2, 3), f(2, 2))
+    lib.affine_steps(f(2, 1), f(0, 0))
+    np.testing.assert_array_equal(lib.fits_in_branch(f(16, 8), f(16), True).numpy(), f(16, 8)[:, 3])
+    y = f(6)
+    lib.fits_in_function(y, 1)
+    np.testing.assert_array_equal(y, 2 * f(6))
     kernels = emit_text(PROGRAMS / f"{NAME}.mlir", "kernels")
     for name in (
         "called_of_tensors",
@@ -129,8 +138,28 @@ def test_what_can_be_told_in_front_of_loops() -> None:
         "inner_steps",
         "inserted",
         "copied",
+        "affine_steps",
+        "fits_in_branch",
     ):
         assert "cf.assert" not in kernels.split(f"gpu.func @{name}_kernel(", 1)[1].split("gpu.return", 1)[0]
+
+
+def test_functions_of_threads_whose_parts_are_known_to_fit() -> None:
+    kernels = emit_text(PROGRAMS / f"{NAME}.mlir", "kernels").split("gpu.module @", 1)[1]
+    function = kernels.split("func.func private @doubled_tiles", 1)[1].split("return", 1)[0]
+    assert "memref.subview" in function
+    assert "cf.assert" not in function
+
+
+@pytest.mark.parametrize("size", [0, 3, 6, 8])
+def test_views_of_parts_that_branches_alone_look_at(size: int) -> None:
+    found, fitting = f(2), size // 4
+    program(NAME).views_in_branches(f(size), found)
+    expected = [*f(size)[3::4][:fitting], *f(2)[fitting:]]
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(program(NAME).tensors_in_branches(f(size), f(2), fitting).numpy(), expected)
+    if fitting < 2:
+        fails("tensors_in_branches", LEFT.format("tensor.extract_slice", 0), f(size), f(2), fitting + 1)
 
 
 def test_what_nobody_needs_asks_for_nothing() -> None:

@@ -274,3 +274,102 @@ func.func @copied(%a: memref<?xf32>, %y: memref<?xf32>, %n: index) {
   }
   return
 }
+
+// Parts that need not be there where no thread looks at a view of them.
+func.func @views_in_branches(%a: memref<?xf32>, %y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %n = memref.dim %y, %c0 : memref<?xf32>
+  %m = memref.dim %a, %c0 : memref<?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %at = arith.muli %i, %c4 : index
+    %end = arith.addi %at, %c4 : index
+    %fits = arith.cmpi ule, %end, %m : index
+    %x = memref.subview %a[%at] [4] [1] : memref<?xf32> to memref<4xf32, strided<[1], offset: ?>>
+    %square = memref.expand_shape %x [[0, 1]] output_shape [2, 2] : memref<4xf32, strided<[1], offset: ?>> into memref<2x2xf32, strided<[2, 1], offset: ?>>
+    %row = memref.subview %square[1, 0] [1, 2] [1, 1] : memref<2x2xf32, strided<[2, 1], offset: ?>> to memref<2xf32, strided<[1], offset: ?>>
+    scf.if %fits {
+      %v = memref.load %row[%c1] : memref<2xf32, strided<[1], offset: ?>>
+      memref.store %v, %y[%i] : memref<?xf32>
+    }
+  }
+  return
+}
+
+func.func @tensors_in_branches(%a: tensor<?xf32>, %y: tensor<?xf32>, %fits: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %y, %c0 : tensor<?xf32>
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %y) -> tensor<?xf32> {
+    %at = affine.apply affine_map<(d0) -> (d0 * 4)>(%i)
+    %x = tensor.extract_slice %a[%at] [4] [1] : tensor<?xf32> to tensor<4xf32>
+    %square = tensor.expand_shape %x [[0, 1]] output_shape [2, 2] : tensor<4xf32> into tensor<2x2xf32>
+    %old = tensor.extract_slice %o[%i] [1] [1] : tensor<?xf32> to tensor<1xf32>
+    %c = arith.cmpi ult, %i, %fits : index
+    %new = scf.if %c -> tensor<1xf32> {
+      %v = tensor.extract %square[%c1, %c1] : tensor<2x2xf32>
+      %w = tensor.from_elements %v : tensor<1xf32>
+      scf.yield %w : tensor<1xf32>
+    } else {
+      scf.yield %old : tensor<1xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %new into %o[%i] [1] [1] : tensor<1xf32> into tensor<?xf32>
+    }
+  }
+  return %r : tensor<?xf32>
+}
+
+// What is known to fit, by sizes that types say, and in functions that threads call.
+func.func @fits_in_branch(%a: tensor<16x8xf32>, %y: tensor<16xf32>, %c: i1) -> tensor<16xf32> {
+  %r = scf.forall (%i) in (16) shared_outs(%o = %y) -> tensor<16xf32> {
+    %old = tensor.extract_slice %o[%i] [1] [1] : tensor<16xf32> to tensor<1xf32>
+    %new = scf.if %c -> tensor<1xf32> {
+      %x = tensor.extract_slice %a[%i, 3] [1, 1] [1, 1] : tensor<16x8xf32> to tensor<1xf32>
+      scf.yield %x : tensor<1xf32>
+    } else {
+      scf.yield %old : tensor<1xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %new into %o[%i] [1] [1] : tensor<1xf32> into tensor<16xf32>
+    }
+  }
+  return %r : tensor<16xf32>
+}
+
+func.func private @doubled_tiles(%a: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %m = memref.dim %a, %c0 : memref<?xf32>
+  scf.for %i = %c0 to %m step %c4 {
+    %s = affine.min affine_map<(d0)[s0] -> (4, s0 - d0)>(%i)[%m]
+    %x = memref.subview %a[%i] [%s] [1] : memref<?xf32> to memref<?xf32, strided<[1], offset: ?>>
+    linalg.add ins(%x, %x : memref<?xf32, strided<[1], offset: ?>>, memref<?xf32, strided<[1], offset: ?>>) outs(%x : memref<?xf32, strided<[1], offset: ?>>)
+  }
+  return
+}
+func.func @fits_in_function(%a: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    func.call @doubled_tiles(%a) : (memref<?xf32>) -> ()
+  }
+  return
+}
+
+func.func @affine_steps(%a: memref<?x?xf32>, %y: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?x?xf32>
+  %m = memref.dim %a, %c1 : memref<?x?xf32>
+  affine.parallel (%i) = (0) to (symbol(%n)) {
+    affine.for %j = 1 to %m {
+      %x = memref.subview %a[%i, %j] [1, 1] [1, 1] : memref<?x?xf32> to memref<f32, strided<[], offset: ?>>
+      %z = memref.subview %y[%i, %j] [1, 1] [1, 1] : memref<?x?xf32> to memref<f32, strided<[], offset: ?>>
+      %v = memref.load %x[] : memref<f32, strided<[], offset: ?>>
+      memref.store %v, %z[] : memref<f32, strided<[], offset: ?>>
+    }
+  }
+  return
+}

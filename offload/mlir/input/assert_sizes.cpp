@@ -53,13 +53,24 @@ std::string nameOf(Operation *op, const OperandSize &size) {
       .str();
 }
 
-/// In front of which operations a part is asserted: the part itself, or, where it is used in other blocks
-/// alone, which may not run, its first use in each; none where nobody uses it. A mask is around one operation
-/// and nothing else, and what threads insert in parallel is a part of their loop's body.
+/// Shows memory or a tensor in another way, of which nothing is read yet.
+bool isView(Operation *op) {
+  return isa<ViewLikeOpInterface, tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+             tensor::ExtractSliceOp>(op);
+}
+
+/// In front of which operations a part is asserted: the part itself, or, where it, or a view of it, is used
+/// in other blocks alone, which may not run, the first use in each; none where nobody uses it. A mask is
+/// around one operation and nothing else, and what threads insert in parallel is a part of their loop's body.
 SmallVector<Operation *> placesFor(Operation *part) {
   SmallVector<Operation *> places;
-  for (Operation *user : part->getUsers()) {
-    Operation *place = user;
+  llvm::SetVector<Operation *> users(part->user_begin(), part->user_end());
+  for (size_t i = 0; i < users.size(); ++i) {
+    Operation *user = users[i], *place = user;
+    if (isView(user) && user->getBlock() == part->getBlock()) {
+      users.insert(user->user_begin(), user->user_end());
+      continue;
+    }
     for (Operation *around = user->getParentOp(); around != part->getParentOp();
          around = around->getParentOp())
       if (hasThreads(around) || isa<vector::MaskOp, scf::InParallelOp>(around))
@@ -197,11 +208,10 @@ void AssertSizes::tiled(Operation *op, const OperandSize &whole, const OperandSi
 
 void AssertSizes::said(Operation *op, const OperandSize &size, ArrayRef<OpFoldResult> factors,
                        const Twine &why) {
-  bool isView = isa<ViewLikeOpInterface, tensor::CastOp, tensor::ExpandShapeOp, memref::CastOp>(op);
   SmallVector<Value> values = {size.origin.value};
   for (OpFoldResult factor : factors)
     values.push_back(dyn_cast<Value>(factor));
-  for (Operation *place : isView ? placesFor(op) : SmallVector<Operation *>{op}) {
+  for (Operation *place : isView(op) ? placesFor(op) : SmallVector<Operation *>{op}) {
     OpBuilder b(place);
     moveForward(b, place, values);
     Location loc = op->getLoc();
@@ -315,7 +325,7 @@ void AssertSizes::dimensionOfPart(OffsetSizeAndStrideOpInterface op, const SizeO
   std::optional<int64_t> step = getConstantIntValue(stride);
   if (getConstantIntValue(offset) == 0 && step == 1 && isOne(originOf(size), all))
     return;
-  if (step == 1 && isRunByThreads(op) && isWithin(offset, size, all))
+  if (step == 1 && (isOfThreads || isRunByThreads(op)) && isWithin(offset, size, all))
     return; // most parts of loops are
   SmallVector<Value> values = {all.value};
   for (OpFoldResult number : {offset, size, stride})

@@ -27,6 +27,9 @@ void moveForward(mlir::OpBuilder &b, mlir::Operation *op, llvm::ArrayRef<mlir::V
 /// compared once.
 class AssertSizes {
 public:
+  /// `isOfThreads`: of a function that threads call.
+  explicit AssertSizes(bool isOfThreads) : isOfThreads(isOfThreads) {}
+
   /// Have errors been told, of what is wrong whatever it is called with?
   bool isWrong = false;
 
@@ -75,6 +78,7 @@ private:
   using Key = std::pair<std::pair<void *, int64_t>, std::pair<void *, int64_t>>;
   bool isNew(mlir::Operation *op, const SizeOrigin &one, const SizeOrigin &other);
 
+  bool isOfThreads;
   llvm::DenseMap<Key, llvm::SmallVector<mlir::Operation *, 1>> compared; // in front of these
 };
 

@@ -45,7 +45,7 @@ public:
   /// A kernel that is written by hand is left as it is, and what is in threads' loops of a function that a
   /// schedule has made.
   EqualSizes(func::FuncOp function, bool isOfThreads, bool isCalled, bool isScheduled)
-      : function(function), isOfThreads(isOfThreads), isCalled(isCalled) {
+      : function(function), isOfThreads(isOfThreads), isCalled(isCalled), asserted(isOfThreads) {
     if (auto before = function->getAttrOfType<ArrayAttr>(kEqualSizes))
       addSets(before);
     // What nobody needs asks for nothing; an assertion of a thread's would keep the branch that it is in.

@@ -39,10 +39,44 @@ struct Range {
   OpFoldResult from, to, step;
 };
 
+/// The bound of an affine loop; none where it is computed.
+std::optional<OpFoldResult> boundOf(AffineMap map, ValueRange operands) {
+  if (map.getNumResults() != 1)
+    return std::nullopt;
+  AffineExpr bound = map.getResult(0);
+  if (auto number = dyn_cast<AffineConstantExpr>(bound))
+    return Builder(map.getContext()).getIndexAttr(number.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(bound))
+    return operands[dim.getPosition()];
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(bound))
+    return operands[map.getNumDims() + symbol.getPosition()];
+  return std::nullopt;
+}
+
+bool addRange(SmallVector<Range> &ranges, Value index, std::optional<OpFoldResult> from,
+              std::optional<OpFoldResult> to, int64_t step) {
+  if (from && to)
+    ranges.push_back({index, *from, *to, Builder(index.getContext()).getIndexAttr(step)});
+  return from && to;
+}
+
 /// Of each dimension of a loop; none where they are not all known.
 std::optional<SmallVector<Range>> rangesOf(Operation *op) {
   SmallVector<Range> ranges;
   Builder b(op->getContext());
+  if (auto loop = dyn_cast<affine::AffineForOp>(op)) {
+    bool isKnown = addRange(
+        ranges, loop.getInductionVar(), boundOf(loop.getLowerBoundMap(), loop.getLowerBoundOperands()),
+        boundOf(loop.getUpperBoundMap(), loop.getUpperBoundOperands()), loop.getStepAsInt());
+    return isKnown ? std::optional(ranges) : std::nullopt;
+  }
+  if (auto loop = dyn_cast<affine::AffineParallelOp>(op)) {
+    for (auto [i, index, step] : llvm::enumerate(loop.getIVs(), loop.getSteps()))
+      if (!addRange(ranges, index, boundOf(loop.getLowerBoundMap(unsigned(i)), loop.getLowerBoundsOperands()),
+                    boundOf(loop.getUpperBoundMap(unsigned(i)), loop.getUpperBoundsOperands()), step))
+        return std::nullopt;
+    return ranges;
+  }
   if (auto made = dyn_cast<tensor::GenerateOp>(op)) {
     SmallVector<OpFoldResult> sizes = getMixedValues(made.getType().getShape(), made.getDynamicExtents(), b);
     for (auto [index, size] : llvm::zip_equal(made.getBody().getArguments(), sizes))

@@ -83,12 +83,13 @@ bool isPositive(OpFoldResult number) {
 bool isWithin(OpFoldResult offset, OpFoldResult size, const SizeOrigin &whole) {
   using Set = ValueBoundsConstraintSet;
   using Variable = Set::Variable;
-  MLIRContext *context = whole.known ? nullptr : whole.value.getContext();
-  if (!context) // numbers fold
+  if (isa<Attribute>(offset) && isa<Attribute>(size)) // numbers fold
     return false;
-  Builder b(context);
+  Builder b(offset.getContext());
   AffineExpr end = b.getAffineDimExpr(0) + b.getAffineDimExpr(1);
-  Variable all = whole.dimension < 0 ? Variable(whole.value) : Variable(whole.value, whole.dimension);
+  Variable all = whole.known           ? Variable(OpFoldResult(b.getIndexAttr(*whole.known)))
+                 : whole.dimension < 0 ? Variable(whole.value)
+                                       : Variable(whole.value, whole.dimension);
   return isPositive(offset) && isPositive(size) &&
          Set::compare(Variable(AffineMap::get(2, 0, end), ArrayRef<Variable>{offset, size}),
                       Set::ComparisonOperator::LE, all);
